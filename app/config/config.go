@@ -1,0 +1,271 @@
+// Package config is the one table of Loom's options: variable, flag, type,
+// default, help. `--help`, `loom config` and docs/configuration.md are printed
+// from it. Flag beats environment beats LOOM_*_FILE beats default.
+//
+// Only package cli reads options, once, at start; nothing else looks at the
+// environment.
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Option is a row of the table. Its flag is the name in lower case with dashes:
+// LOOM_LISTEN_ADDR is --listen-addr.
+type Option struct {
+	Name    string
+	Type    string // "text", "number", "duration", "switch"
+	Default string
+	Secret  bool
+	// For names the subcommands that use it.
+	For []string
+	// Help is one sentence.
+	Help string
+}
+
+// Flag is the option's flag without dashes in front.
+func (o Option) Flag() string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(o.Name, "LOOM_")), "_", "-")
+}
+
+var (
+	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "config", "stop", "clean"}
+	servers    = []string{"up", "web", "scheduler", "provisioner"}
+)
+
+// Options is the table, in the order in which it is printed.
+var Options = []Option{
+	{"LOOM_DATA_DIR", "text", "./var", false, everywhere, "Directory of all local files of this instance: private database, keys, base roots, machines, plugin files."},
+	{"LOOM_LISTEN_ADDR", "text", "127.0.0.1:8080", false, []string{"up", "web"}, "Address of the pages and the REST API."},
+	{"LOOM_PUBLIC_URL", "text", "", false, []string{"up", "web"}, "Address at which browsers reach Loom, when it differs from the listen address (behind a proxy)."},
+	{"LOOM_DATABASE_URL", "text", "", true, everywhere, "PostgreSQL to use (14 or newer); empty: a private one in the data directory."},
+	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
+	{"LOOM_DATABASE_CONNS", "number", "16", false, servers, "Connections of each process to the database, River's own not counted."},
+	{"LOOM_SECRET_KEY", "text", "", true, everywhere, "Keys that seal secrets at rest: base64 of 32 bytes each, separated by commas; the first seals, all open. Empty: kept in the data directory."},
+	{"LOOM_RESOURCES_URL", "text", "", false, servers, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
+	{"LOOM_PROVISIONER_CAPACITY", "number", "100", false, []string{"up", "provisioner"}, "How many tasks a provisioner runs at once, over all tenants."},
+	{"LOOM_DRAIN_TIMEOUT", "duration", "30m", false, []string{"up", "scheduler", "provisioner"}, "How long running tasks may go on after a request to stop; a second signal ends them at once."},
+	{"LOOM_MAX_ATTEMPTS", "number", "3", false, []string{"up", "scheduler", "provisioner"}, "Tries of a task before its operation fails; interrupted ones do not count."},
+	{"LOOM_MAX_CLUSTER_SIZE", "number", "10000", false, []string{"up", "web"}, "Most machines of one cluster."},
+	{"LOOM_HEALTH_ADDR", "text", "127.0.0.1:55056", false, []string{"provisioner", "scheduler"}, "Address of /healthz and /readyz of a process without pages; empty: none."},
+	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
+	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
+	{"LOOM_LOG_LEVEL", "text", "info", false, everywhere, "Least level of log lines: debug, info, warn or error."},
+	{"LOOM_LOG_FORMAT", "text", "auto", false, everywhere, "Form of log lines: text, json, or auto for text on a terminal."},
+}
+
+// known are variables that others read and that are no mistake here.
+var known = []string{"LOOM_URL", "LOOM_TOKEN"}
+
+// Values are the effective options with where each came from.
+type Values struct {
+	values  map[string]string
+	sources map[string]string
+}
+
+// Load reads flags (without the subcommand), then the environment, then
+// LOOM_*_FILE. It returns what is left of args. Unknown flags and unknown LOOM_*
+// variables are errors that name the nearest known one.
+func Load(subcommand string, args, environ []string) (*Values, []string, error) {
+	v := &Values{values: map[string]string{}, sources: map[string]string{}}
+	env := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	for name := range env {
+		if err := checkVariable(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	rest, flags, err := parseFlags(subcommand, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, o := range Options {
+		value, source := o.Default, "default"
+		if path := env[o.Name+"_FILE"]; path != "" {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s_FILE: %w", o.Name, err)
+			}
+			value, source = strings.TrimSpace(string(text)), o.Name+"_FILE"
+		}
+		if text, ok := env[o.Name]; ok {
+			value, source = text, "environment"
+		}
+		if text, ok := flags[o.Name]; ok {
+			value, source = text, "flag"
+		}
+		if err := o.check(value); err != nil {
+			return nil, nil, err
+		}
+		v.values[o.Name], v.sources[o.Name] = value, source
+	}
+	// Procfile runners set these two.
+	v.fallback(env, "LOOM_DATABASE_URL", "DATABASE_URL", func(s string) string { return s })
+	v.fallback(env, "LOOM_LISTEN_ADDR", "PORT", func(s string) string { return "0.0.0.0:" + s })
+	return v, rest, nil
+}
+
+func (v *Values) fallback(env map[string]string, name, other string, convert func(string) string) {
+	if value := env[other]; value != "" && v.sources[name] == "default" {
+		v.values[name], v.sources[name] = convert(value), other
+	}
+}
+
+// Text gives a text option. An option that is not in the table is a programming
+// error and panics.
+func (v *Values) Text(name string) string {
+	value, ok := v.values[name]
+	if !ok {
+		panic("config: no option " + name)
+	}
+	return value
+}
+
+// Number gives a number option.
+func (v *Values) Number(name string) int {
+	n, err := strconv.Atoi(v.Text(name))
+	if err != nil {
+		panic("config: " + name + " was not checked")
+	}
+	return n
+}
+
+// Duration gives a duration option.
+func (v *Values) Duration(name string) time.Duration {
+	d, err := time.ParseDuration(v.Text(name))
+	if err != nil {
+		panic("config: " + name + " was not checked")
+	}
+	return d
+}
+
+// Switch gives a switch.
+func (v *Values) Switch(name string) bool { return v.Text(name) == "true" }
+
+// Print lists the effective options with their source, secrets redacted.
+func (v *Values) Print() string {
+	var b strings.Builder
+	for _, o := range Options {
+		value := v.values[o.Name]
+		if o.Secret && value != "" {
+			value = "[redacted]"
+		}
+		fmt.Fprintf(&b, "%-30s %-30q %s\n", o.Name, value, v.sources[o.Name])
+	}
+	return b.String()
+}
+
+func (o Option) check(value string) error {
+	switch o.Type {
+	case "number":
+		if n, err := strconv.Atoi(value); err != nil || n < 0 {
+			return fmt.Errorf("%s is %q; it takes a whole number, such as %s", o.Name, value, o.Default)
+		}
+	case "duration":
+		if d, err := time.ParseDuration(value); err != nil || d < 0 {
+			return fmt.Errorf("%s is %q; it takes a duration, such as 90s or 30m", o.Name, value)
+		}
+	case "switch":
+		if value != "true" && value != "false" {
+			return fmt.Errorf("%s is %q; it takes true or false", o.Name, value)
+		}
+	}
+	return nil
+}
+
+func checkVariable(name string) error {
+	if !strings.HasPrefix(name, "LOOM_") || strings.HasPrefix(name, "LOOM_TEST_") || slices.Contains(known, name) {
+		return nil
+	}
+	plain := strings.TrimSuffix(name, "_FILE")
+	var names []string
+	for _, o := range Options {
+		if o.Name == name || o.Name == plain {
+			return nil
+		}
+		names = append(names, o.Name)
+	}
+	return fmt.Errorf("there is no option %s; did you mean %s?", name, Nearest(name, names))
+}
+
+// parseFlags takes --name value, --name=value and, for switches, --name.
+func parseFlags(subcommand string, args []string) (rest []string, flags map[string]string, err error) {
+	flags = map[string]string{}
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(rest, args[i+1:]...), flags, nil
+		}
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		if !strings.HasPrefix(args[i], "--") || !isOption(name) {
+			rest = append(rest, args[i])
+			continue
+		}
+		o := optionOfFlag(name)
+		if !slices.Contains(o.For, subcommand) {
+			return nil, nil, fmt.Errorf("loom %s does not use --%s", subcommand, name)
+		}
+		switch {
+		case hasValue:
+		case o.Type == "switch":
+			value = "true"
+		case i+1 < len(args):
+			i++
+			value = args[i]
+		default:
+			return nil, nil, fmt.Errorf("--%s needs a value", name)
+		}
+		flags[o.Name] = value
+	}
+	return rest, flags, nil
+}
+
+func isOption(flag string) bool { return optionOfFlag(flag).Name != "" }
+
+func optionOfFlag(flag string) Option {
+	for _, o := range Options {
+		if o.Flag() == flag {
+			return o
+		}
+	}
+	return Option{}
+}
+
+// Nearest gives the candidate with the smallest edit distance to word.
+func Nearest(word string, candidates []string) string {
+	best, bestDistance := "", 1<<30
+	for _, c := range candidates {
+		if d := distance(word, c); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

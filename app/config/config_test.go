@@ -1,0 +1,98 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/configuration.md")
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "addr")
+	if err := os.WriteFile(file, []byte("file:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		args, env []string
+		want      string
+	}{
+		{"default", nil, nil, "127.0.0.1:8080"},
+		{"file", nil, []string{"LOOM_LISTEN_ADDR_FILE=" + file}, "file:1"},
+		{"environment over file", nil, []string{"LOOM_LISTEN_ADDR_FILE=" + file, "LOOM_LISTEN_ADDR=env:1"}, "env:1"},
+		{"flag over all", []string{"--listen-addr", "flag:1"}, []string{"LOOM_LISTEN_ADDR=env:1"}, "flag:1"},
+		{"flag with equals sign", []string{"--listen-addr=flag:2"}, nil, "flag:2"},
+		{"PORT", nil, []string{"PORT=5000"}, "0.0.0.0:5000"},
+		{"PORT loses to the own variable", nil, []string{"PORT=5000", "LOOM_LISTEN_ADDR=env:1"}, "env:1"},
+	} {
+		v, _, err := Load("web", c.args, c.env)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if got := v.Text("LOOM_LISTEN_ADDR"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		args, env []string
+		want      string
+	}{
+		{"unknown variable", nil, []string{"LOOM_LISTENADDR=x"}, "LOOM_LISTEN_ADDR"},
+		{"not a number", nil, []string{"LOOM_PROVISIONER_CAPACITY=many"}, "whole number"},
+		{"not a duration", []string{"--drain-timeout", "soon"}, nil, "duration"},
+		{"flag of another subcommand", []string{"--health-addr", "x"}, nil, "does not use"},
+		{"no value", []string{"--data-dir"}, nil, "needs a value"},
+	} {
+		_, _, err := Load("up", c.args, c.env)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v does not say %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestForeignVariablesAndRestPass(t *testing.T) {
+	t.Parallel()
+	_, rest, err := Load("token", []string{"create", "ana", "--scope", "admin", "--data-dir", "d"}, []string{"LOOM_TOKEN=x", "LOOM_TEST_ANY=1", "HOME=/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(rest, " "); got != "create ana --scope admin" {
+		t.Errorf("rest is %q", got)
+	}
+}
+
+func TestPrintHidesSecrets(t *testing.T) {
+	t.Parallel()
+	v, _, err := Load("up", nil, []string{"LOOM_SECRET_KEY=hunter2hunter2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := v.Print(); strings.Contains(out, "hunter2") || !strings.Contains(out, "[redacted]") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+func TestDocumentIsUpToDate(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/configuration.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(Markdown()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != Markdown() {
+		t.Error("docs/configuration.md is stale: run make generate")
+	}
+}

@@ -1,0 +1,44 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Help lists the options of a subcommand for a terminal.
+func Help(subcommand string) string {
+	var b strings.Builder
+	for _, o := range Options {
+		if !slices.Contains(o.For, subcommand) {
+			continue
+		}
+		fmt.Fprintf(&b, "  --%s, %s\n", o.Flag(), o.Name)
+		def := ""
+		if o.Default != "" {
+			def = fmt.Sprintf(" [%s]", o.Default)
+		}
+		fmt.Fprintf(&b, "        %s%s\n", o.Help, def)
+	}
+	return b.String()
+}
+
+// Markdown is docs/configuration.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Configuration\n\n")
+	b.WriteString("Printed from the table in `app/config`; change it there and run `make generate`.\n\n")
+	b.WriteString("Every option is an environment variable and a flag of the same name (`LOOM_LISTEN_ADDR`, `--listen-addr`). ")
+	b.WriteString("A flag beats the environment, which beats a file named by the variable with `_FILE` behind it, which beats the default. ")
+	b.WriteString("`PORT` and `DATABASE_URL` are honoured where `LOOM_LISTEN_ADDR` and `LOOM_DATABASE_URL` are not set. ")
+	b.WriteString("`loom config` prints what is in force and where it came from.\n\n")
+	b.WriteString("| variable | type | default | used by | meaning |\n|---|---|---|---|---|\n")
+	for _, o := range Options {
+		def := "–"
+		if o.Default != "" {
+			def = "`" + o.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, o.Type, def, strings.Join(o.For, ", "), o.Help)
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package httpx
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"loom/app/loom"
+)
+
+type requestIDKey struct{}
+
+// RequestID gives the id under which the log knows the request.
+func RequestID(r *http.Request) string {
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	return id
+}
+
+// Address is the peer's address without its port.
+func Address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// Chain is the middleware around everything, outermost first: request id,
+// access log, recovery, security headers. refuse answers what cross-site
+// protection keeps out.
+func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		render(w, r, loom.NewError(loom.Forbidden,
+			"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
+	}))
+	return requestID(accessLog(log, recovery(log, render, securityHeaders(secure, protection.Handler(next)))))
+}
+
+func requestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var b [8]byte
+		rand.Read(b[:])
+		id := hex.EncodeToString(b[:])
+		w.Header().Set("X-Request-Id", id)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+	})
+}
+
+// recorder remembers the status for the access log.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader remembers the status.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the real writer, for streams.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func accessLog(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &recorder{ResponseWriter: w}
+		next.ServeHTTP(rec, r)
+		level := slog.LevelDebug
+		if r.Method != http.MethodGet && r.Method != http.MethodHead || rec.status >= 500 {
+			level = slog.LevelInfo
+		}
+		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", r.Method, "path", r.URL.Path,
+			"status", max(rec.status, 200), "duration_ms", time.Since(start).Milliseconds())
+	})
+}
+
+func recovery(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			log.Error("panic in a handler", "request_id", RequestID(r), "path", r.URL.Path, "error", p, "stack", string(debug.Stack()))
+			render(w, r, loom.NewError(loom.Internal, "Something went wrong inside Loom."))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// contentPolicy is design-system.md 5.1.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'; report-to csp"
+
+func securityHeaders(secure bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("Content-Security-Policy-Report-Only", "require-trusted-types-for 'script'; report-to csp")
+		h.Set("Reporting-Endpoints", `csp="/csp-reports"`)
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		h.Set("Cache-Control", "no-store")
+		if secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

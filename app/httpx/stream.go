@@ -1,0 +1,95 @@
+package httpx
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+)
+
+// KeepAlive is how often an event stream says that it is still there.
+const KeepAlive = 15 * time.Second
+
+// Stream is a text/event-stream (rest-api.md 6.5). Methods return an error when
+// the client is gone.
+type Stream struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// NewStream begins an event stream: headers, no write deadline, retry hint.
+func NewStream(w http.ResponseWriter) (*Stream, error) {
+	s := &Stream{w: w, rc: http.NewResponseController(w)}
+	if err := s.rc.SetWriteDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("clear the write deadline of an event stream: %w", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return s, s.write("retry: 3000\n\n")
+}
+
+// Send sends an event with JSON data; an empty id is left out.
+func (s *Stream) Send(id, event string, data any) error {
+	body, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return s.SendText(id, event, string(body))
+}
+
+// SendText sends an event with text data, one data line per line.
+func (s *Stream) SendText(id, event, data string) error {
+	var b strings.Builder
+	if id != "" {
+		fmt.Fprintf(&b, "id: %s\n", id)
+	}
+	fmt.Fprintf(&b, "event: %s\n", event)
+	for _, line := range strings.Split(data, "\n") {
+		fmt.Fprintf(&b, "data: %s\n", line)
+	}
+	b.WriteString("\n")
+	return s.write(b.String())
+}
+
+// Comment keeps the connection open.
+func (s *Stream) Comment() error { return s.write(": keepalive\n\n") }
+
+// End tells the client to close and not to come back, but for "shutdown".
+func (s *Stream) End(reason string) error {
+	return s.Send("", "end", map[string]string{"reason": reason})
+}
+
+func (s *Stream) write(text string) error {
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// Cursor is where a reconnecting client wants to go on: Last-Event-ID, which
+// wins, or the parameter after.
+func Cursor(r *http.Request) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("after")
+}
+
+// MaxBody is the largest request body that is not a file, in bytes.
+const MaxBody = 4 << 20
+
+// LimitBody bounds a request body and names the limit when it is passed.
+func LimitBody(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+}
+
+// TooLarge is the error for a body above MaxBody.
+func TooLarge() error {
+	return loom.NewError(loom.Invalid, "The request is larger than %d MiB.", MaxBody>>20)
+}

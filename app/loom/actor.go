@@ -1,0 +1,106 @@
+package loom
+
+// Role is what a user may do in a tenant.
+type Role string
+
+// The roles. RoleSuperadmin is never stored: it is RoleAdmin in SuperTenant.
+const (
+	RoleUser       Role = "user"
+	RoleAdmin      Role = "admin"
+	RoleSuperadmin Role = "superadmin"
+)
+
+// Scope limits what a token may do (rest-api.md 6.6).
+type Scope string
+
+// The scopes; every scope includes ScopeRead, ScopeAdmin is the owner's whole role.
+const (
+	ScopeRead         Scope = "read"
+	ScopeClusterWrite Scope = "clusters:write"
+	ScopeCatalogWrite Scope = "catalog:write"
+	ScopeAdmin        Scope = "admin"
+)
+
+// Scopes lists every scope, weakest first.
+var Scopes = []Scope{ScopeRead, ScopeClusterWrite, ScopeCatalogWrite, ScopeAdmin}
+
+// Account is the pair of tenant and user that owns a cluster.
+type Account struct {
+	User   UserID   `json:"userId"`
+	Tenant TenantID `json:"tenantId"`
+}
+
+// Actor is who acts, and through what. It is an explicit argument of every use
+// case; contexts never carry it.
+type Actor struct {
+	Tenant     TenantID
+	TenantName string
+	User       UserID
+	Role       Role
+	// Via is "session", "token:<name>", "headers", "cli" or "system".
+	Via string
+	// Scopes is nil for a session and for the system: no limit beyond the role.
+	Scopes    []Scope
+	Address   string
+	RequestID string
+}
+
+// SystemActor acts for Loom itself in a tenant: the scheduler's duties, seeding.
+func SystemActor(tenant TenantID, tenantName string) Actor {
+	return Actor{Tenant: tenant, TenantName: tenantName, User: "system", Role: RoleAdmin, Via: "system"}
+}
+
+// Account gives the account the actor acts for.
+func (a Actor) Account() Account { return Account{User: a.User, Tenant: a.Tenant} }
+
+// IsAdmin reports whether the actor administers its tenant.
+func (a Actor) IsAdmin() bool { return a.Role == RoleAdmin || a.Role == RoleSuperadmin }
+
+// IsSuperadmin reports whether the actor administers the installation.
+func (a Actor) IsSuperadmin() bool { return a.Role == RoleSuperadmin }
+
+// Has reports whether the actor's token, if any, includes the scope.
+func (a Actor) Has(scope Scope) bool {
+	if a.Scopes == nil {
+		return true
+	}
+	for _, s := range a.Scopes {
+		if s == scope || s == ScopeAdmin || scope == ScopeRead {
+			return true
+		}
+	}
+	return false
+}
+
+// Require returns Forbidden, naming what is missing, unless the actor has the
+// scope.
+func (a Actor) Require(scope Scope) error {
+	if a.Has(scope) {
+		return nil
+	}
+	return NewError(Forbidden, "This token lacks the scope “%s”.", scope)
+}
+
+// RequireAdmin returns Forbidden unless the actor is a tenant administrator
+// whose token, if any, includes the scope.
+func (a Actor) RequireAdmin(scope Scope) error {
+	if !a.IsAdmin() {
+		return NewError(Forbidden, "This needs the role of a tenant administrator.")
+	}
+	return a.Require(scope)
+}
+
+// RequireSuperadmin returns Forbidden unless the actor is a superadmin whose
+// token, if any, has the scope admin.
+func (a Actor) RequireSuperadmin() error {
+	if !a.IsSuperadmin() {
+		return NewError(Forbidden, "This needs the role of a superadmin.")
+	}
+	return a.Require(ScopeAdmin)
+}
+
+// MaySee reports whether the actor may know of what the account owns: its own
+// things, and for an administrator all of the tenant's.
+func (a Actor) MaySee(owner Account) bool {
+	return a.Tenant == owner.Tenant && (a.User == owner.User || a.IsAdmin())
+}

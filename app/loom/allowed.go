@@ -1,0 +1,132 @@
+package loom
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ClusterVerb is something a person can do to a cluster. The words of previews
+// (rest-api.md 6.4) and those that work without a plan share one table.
+type ClusterVerb string
+
+// The verbs.
+const (
+	VerbConfigure      ClusterVerb = "configure"
+	VerbAddServices    ClusterVerb = "add_services"
+	VerbRemoveServices ClusterVerb = "remove_services"
+	VerbStart          ClusterVerb = "start"
+	VerbStop           ClusterVerb = "stop"
+	VerbRestart        ClusterVerb = "restart"
+	VerbExpand         ClusterVerb = "expand"
+	VerbShrink         ClusterVerb = "shrink"
+	VerbUpgrade        ClusterVerb = "upgrade"
+	VerbResize         ClusterVerb = "resize"
+	VerbRepair         ClusterVerb = "repair"
+	VerbRollback       ClusterVerb = "rollback"
+	VerbRetry          ClusterVerb = "retry"
+	VerbSync           ClusterVerb = "sync"
+	VerbDelete         ClusterVerb = "delete"
+
+	VerbLease  ClusterVerb = "lease"
+	VerbEdit   ClusterVerb = "edit" // protection, labels, description, owner
+	VerbAbort  ClusterVerb = "abort"
+	VerbPause  ClusterVerb = "pause"
+	VerbResume ClusterVerb = "resume"
+)
+
+// ClusterVerbs lists every verb, in the order in which menus show them.
+var ClusterVerbs = []ClusterVerb{
+	VerbConfigure, VerbAddServices, VerbRemoveServices, VerbStart, VerbStop, VerbRestart, VerbExpand, VerbShrink,
+	VerbUpgrade, VerbResize, VerbRepair, VerbRollback, VerbRetry, VerbSync, VerbDelete,
+	VerbLease, VerbEdit, VerbAbort, VerbPause, VerbResume,
+}
+
+// allowedIn says in which statuses each verb may begin (lifecycle.md 2).
+var allowedIn = map[ClusterVerb][]ClusterStatus{
+	VerbConfigure:      {ClusterActive, ClusterInconsistent},
+	VerbAddServices:    {ClusterActive},
+	VerbRemoveServices: {ClusterActive},
+	VerbStart:          {ClusterActive},
+	VerbStop:           {ClusterActive},
+	VerbRestart:        {ClusterActive},
+	VerbExpand:         {ClusterActive},
+	VerbShrink:         {ClusterActive},
+	VerbUpgrade:        {ClusterActive},
+	VerbResize:         {ClusterActive},
+	VerbRepair:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
+	VerbRollback:       {ClusterActive, ClusterIncomplete, ClusterInconsistent},
+	VerbRetry:          {ClusterIncomplete, ClusterInconsistent},
+	VerbSync:           {ClusterActive},
+	VerbDelete:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
+	VerbLease:          {ClusterActive, ClusterIncomplete, ClusterInconsistent},
+	VerbEdit:           {ClusterPending, ClusterActive, ClusterIncomplete, ClusterInconsistent},
+	VerbAbort:          {ClusterPending},
+	VerbPause:          {ClusterPending},
+	VerbResume:         {ClusterPending},
+}
+
+// WhyNot gives the sentence why verb cannot begin now, or "" when it can.
+// Latest is the cluster's latest operation, nil before the first.
+func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
+	statuses, known := allowedIn[verb]
+	if !known {
+		return fmt.Sprintf("There is no action “%s”.", verb)
+	}
+	if !slices.Contains(statuses, c.Status) {
+		return c.wrongStatus(verb, latest)
+	}
+	if c.Protected && (verb == VerbDelete || verb == VerbShrink) {
+		return "The cluster is protected; take the protection off first."
+	}
+	if latest == nil {
+		return ""
+	}
+	switch {
+	case verb == VerbPause && latest.Status == OperationPaused:
+		return fmt.Sprintf("Operation %d is paused already.", latest.Ref.Number)
+	case verb == VerbPause && latest.Status != OperationRunning:
+		return fmt.Sprintf("Operation %d is not running any more.", latest.Ref.Number)
+	case verb == VerbResume && latest.Status != OperationPaused:
+		return fmt.Sprintf("Operation %d is not paused.", latest.Ref.Number)
+	case verb == VerbAbort && (latest.Status == OperationFailing || latest.Status.Final()):
+		return fmt.Sprintf("Operation %d is ending already.", latest.Ref.Number)
+	}
+	return ""
+}
+
+func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
+	switch c.Status {
+	case ClusterPending:
+		if latest == nil {
+			return "An operation of the cluster is under way."
+		}
+		state := "is running"
+		switch latest.Status {
+		case OperationPaused:
+			state = "is paused"
+		case OperationFailing:
+			state = "failed and is ending"
+		case OperationRollingBack:
+			state = "is rolling back"
+		case OperationNotSubmitted:
+			state = "waits for a hook"
+		}
+		return fmt.Sprintf("Operation %d (%s) %s.", latest.Ref.Number, latest.Action.Verb(), state)
+	case ClusterTerminated:
+		return "The cluster is gone."
+	case ClusterActive:
+		if verb == VerbRetry {
+			return "The last operation did not fail."
+		}
+		return "No operation is running."
+	case ClusterIncomplete, ClusterInconsistent:
+		if verb == VerbAbort || verb == VerbPause || verb == VerbResume {
+			return "No operation is running."
+		}
+		if c.Status == ClusterIncomplete {
+			return "The cluster is incomplete; retry what failed, repair it, roll back or delete it first."
+		}
+		return "The cluster is inconsistent; configure it, retry what failed, repair it or roll back first."
+	}
+	return fmt.Sprintf("The cluster is %s.", c.Status)
+}

@@ -1,0 +1,75 @@
+package loom
+
+import "time"
+
+// EntityKind is one of the eight versioned kinds of the catalog. Its text is the
+// path segment of the REST API.
+type EntityKind string
+
+// The kinds. Provider types and automator types are global (tenant SuperTenant).
+const (
+	KindProvider        EntityKind = "providers"
+	KindHardwareType    EntityKind = "hardwaretypes"
+	KindImageType       EntityKind = "imagetypes"
+	KindService         EntityKind = "services"
+	KindTemplate        EntityKind = "clustertemplates"
+	KindPartialTemplate EntityKind = "partialtemplates"
+	KindProviderType    EntityKind = "providertypes"
+	KindAutomatorType   EntityKind = "automatortypes"
+)
+
+// TenantKinds are the six kinds that belong to a tenant, in the order in which
+// an export lists them.
+var TenantKinds = []EntityKind{KindProvider, KindHardwareType, KindImageType, KindService, KindTemplate, KindPartialTemplate}
+
+// Word is the kind in the singular, for people.
+func (k EntityKind) Word() string {
+	switch k {
+	case KindProvider:
+		return "provider"
+	case KindHardwareType:
+		return "hardware type"
+	case KindImageType:
+		return "image type"
+	case KindService:
+		return "service"
+	case KindTemplate:
+		return "template"
+	case KindPartialTemplate:
+		return "partial template"
+	case KindProviderType:
+		return "provider type"
+	case KindAutomatorType:
+		return "automator type"
+	}
+	return string(k)
+}
+
+// Base holds the fields shared by all catalog entries (entities.md 5). Version
+// is assigned on write; whatever a body says is overwritten.
+type Base struct {
+	Name        string `json:"name"`
+	Label       string `json:"label,omitempty"`
+	Description string `json:"description,omitempty"`
+	Icon        string `json:"icon,omitempty"`
+	Version     int    `json:"version,omitempty"`
+	Deprecated  bool   `json:"deprecated,omitempty"`
+}
+
+// Entry is any catalog entry.
+type Entry interface {
+	// Meta gives the shared fields, for reading and for assigning the version.
+	Meta() *Base
+	// Validate checks shape only and returns every field error.
+	Validate() []FieldError
+}
+
+// Meta gives the shared fields.
+func (b *Base) Meta() *Base { return b }
+
+// VersionInfo says who stored a version of a catalog entry, and when.
+type VersionInfo struct {
+	Version int
+	Author  UserID
+	Time    time.Time
+}

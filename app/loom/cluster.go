@@ -1,0 +1,111 @@
+package loom
+
+import "time"
+
+// Cluster is a set of nodes made from a template. Provider, Template and
+// Services are copies taken when the cluster was made: later catalog edits do
+// not touch them.
+type Cluster struct {
+	ID          ClusterID
+	Name        string
+	Description string
+	Owner       Account
+	Status      ClusterStatus
+	Created     time.Time
+	// Expires is the zero time for a cluster that never expires.
+	Expires   time.Time
+	Provider  Provider
+	Template  Template
+	Services  map[string]Service
+	Config    map[string]any
+	Labels    map[string]string
+	DNSSuffix string
+	Protected bool
+	// Revision goes up by one with every change of the cluster or its nodes' plan.
+	Revision int
+	// LatestOperation is the number of the newest operation, 0 before the first.
+	LatestOperation int
+}
+
+// Progress counts the tasks of an operation; Done holds complete and skipped ones.
+type Progress struct {
+	Action ClusterAction
+	Status OperationStatus
+	Total  int
+	Done   int
+}
+
+// ClusterSummary is a row of the list of clusters.
+type ClusterSummary struct {
+	ID              ClusterID
+	Name            string
+	Description     string
+	Owner           Account
+	Status          ClusterStatus
+	Created         time.Time
+	Expires         time.Time
+	Nodes           int
+	Provider        Base
+	Template        Base
+	Services        []string
+	LatestOperation int
+	Progress        Progress
+}
+
+// CreateInput is a request for a new cluster (entities.md 13.1). Empty texts
+// and empty lists count as unset.
+type CreateInput struct {
+	Name           string
+	Template       string
+	Machines       int
+	Description    string
+	Provider       string
+	ProviderFields map[string]any
+	Services       []string
+	HardwareType   string
+	ImageType      string
+	// LeaseMillis is the wanted initial lease; -1 means the template's, 0 for ever.
+	LeaseMillis int64
+	DNSSuffix   string
+	// Config replaces the template's default config whole; nil means not given.
+	Config map[string]any
+	// ConfigPatch is a merge patch (RFC 7386) over the template's default config;
+	// it excludes Config.
+	ConfigPatch map[string]any
+	Labels      map[string]string
+	OnFailure   string
+}
+
+// MaxDescription is the longest description of a cluster, in characters.
+const MaxDescription = 1000
+
+// Validate checks shape: name, template, machine count, suffix, lease,
+// description. maxMachines is the limit of the installation.
+func (in *CreateInput) Validate(maxMachines int) []FieldError {
+	errs := CheckName("name", in.Name)
+	if in.Template == "" {
+		errs = append(errs, FieldError{"clusterTemplate", "Choose a template."})
+	}
+	switch {
+	case in.Machines <= 0:
+		errs = append(errs, FieldError{"numMachines", "Give the number of machines, at least 1."})
+	case in.Machines > maxMachines:
+		errs = append(errs, FieldError{"numMachines", "This installation makes clusters of at most " + itoa(maxMachines) + " machines."})
+	}
+	errs = append(errs, CheckDNSSuffix("dnsSuffix", in.DNSSuffix)...)
+	if in.LeaseMillis < -1 {
+		errs = append(errs, FieldError{"initialLeaseDuration", "A lease cannot be negative; leave it out for the template's own."})
+	}
+	if len([]rune(in.Description)) > MaxDescription {
+		errs = append(errs, FieldError{"description", "A description has at most " + itoa(MaxDescription) + " characters."})
+	}
+	if in.Config != nil && in.ConfigPatch != nil {
+		errs = append(errs, FieldError{"configPatch", "Give either a config or a patch of the template's, not both."})
+	}
+	switch in.OnFailure {
+	case "", OnFailureKeep, OnFailureUndo:
+	default:
+		errs = append(errs, FieldError{"onFailure", "On failure is “keep” or “undo”."})
+	}
+	return errs
+}

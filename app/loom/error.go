@@ -1,0 +1,108 @@
+package loom
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind says what sort of error an Error is; the surfaces map kinds to
+// statuses. A Kind is itself an error so that errors.Is(err, loom.NotFound)
+// reads naturally.
+type Kind string
+
+// The closed set of error kinds (architecture.md 7).
+const (
+	Invalid         Kind = "invalid"
+	Unsolvable      Kind = "unsolvable"
+	Unauthenticated Kind = "unauthenticated"
+	Forbidden       Kind = "forbidden"
+	NotFound        Kind = "not-found"
+	Conflict        Kind = "conflict"
+	Exhausted       Kind = "exhausted"
+	Throttled       Kind = "throttled"
+	Unavailable     Kind = "unavailable"
+	Internal        Kind = "internal"
+)
+
+// Kinds lists every kind; mapping tables are tested against it.
+var Kinds = []Kind{Invalid, Unsolvable, Unauthenticated, Forbidden, NotFound, Conflict, Exhausted, Throttled, Unavailable, Internal}
+
+// Error makes a Kind usable as a target of errors.Is.
+func (k Kind) Error() string { return string(k) }
+
+// FieldError says what is wrong with one field of a request. Field is the name
+// in the request, with dots and indexes for nested ones ("constraints.size.min").
+type FieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// Error is the one error type that crosses layers. Message is for people and
+// safe to show; Err is the cause, for the log only.
+type Error struct {
+	Kind    Kind
+	Message string
+	Fields  []FieldError
+	// Missing holds, for provider fields that a request must still give, the
+	// absent fields of each unsatisfied set (entities.md 17).
+	Missing []map[string]FieldSchema
+	// Unsat is set for Unsolvable.
+	Unsat *Unsat
+	// Preview is the id of a fresh preview when an apply was refused as stale.
+	Preview PreviewID
+	// RetryAfter is set for Throttled and Unavailable where it is known.
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error joins message, fields and cause; it is for logs, not for people.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, f := range e.Fields {
+		fmt.Fprintf(&b, " [%s: %s]", f.Field, f.Message)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is this error's kind.
+func (e *Error) Is(target error) bool {
+	k, ok := target.(Kind)
+	return ok && k == e.Kind
+}
+
+// NewError builds an error of a kind with a message for people.
+func NewError(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidFields builds an Invalid error from field errors, or nil when there
+// are none. The result is of type error so that a nil stays nil.
+func InvalidFields(fields []FieldError) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	message := fields[0].Message
+	if len(fields) > 1 {
+		message = fmt.Sprintf("%d fields need attention.", len(fields))
+	}
+	return &Error{Kind: Invalid, Message: message, Fields: fields}
+}
+
+// AsError finds the domain error in err; anything else counts as Internal,
+// with a message that gives nothing away.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Kind: Internal, Message: "Something went wrong inside Loom.", Err: err}
+}

@@ -1,0 +1,66 @@
+package loom
+
+// NodeLayout is what one machine is: its types and its sorted services.
+type NodeLayout struct {
+	HardwareType string   `json:"hardwaretype"`
+	ImageType    string   `json:"imagetype"`
+	Services     []string `json:"services"`
+}
+
+// LayoutGroup is Count machines of the same NodeLayout.
+type LayoutGroup struct {
+	Count int `json:"count"`
+	NodeLayout
+}
+
+// Layout is the solver's answer: groups in preference order (solver.md 6).
+// Node numbers follow this order.
+type Layout []LayoutGroup
+
+// Machines is the number of machines of the layout.
+func (l Layout) Machines() int {
+	n := 0
+	for _, g := range l {
+		n += g.Count
+	}
+	return n
+}
+
+// Unsat says why there is no layout.
+type Unsat struct {
+	// Code is the category of solver.md 5: "UNSATISFIABLE", "NO_HARDWARETYPE", ...
+	Code string
+	// Headline is one sentence, "No layout for 2 machines."
+	Headline string
+	// Reasons is a minimal set of constraints that clash, each in a sentence.
+	Reasons []Reason
+	// Sizes is the range of machine counts that would work, nil when none does.
+	Sizes *SizeRange
+	// Suggestions have each been checked to work.
+	Suggestions []Suggestion
+}
+
+// Reason is one constraint of a clash. ID is that of solver.md 10.6
+// ("quantity(web).max", "must#0", "requires(a,b)", "M").
+type Reason struct {
+	Code    string `json:"code"`
+	ID      string `json:"id"`
+	Message string `json:"message"`
+}
+
+// SizeRange is inclusive; Max is Unlimited where nothing bounds it.
+type SizeRange struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+// Suggestion is a change of the request that was solved and works. Exactly the
+// set fields change: a zero Machines, empty lists and empty types stay.
+type Suggestion struct {
+	Label          string   `json:"label"`
+	Machines       int      `json:"numMachines,omitempty"`
+	AddServices    []string `json:"addServices,omitempty"`
+	RemoveServices []string `json:"removeServices,omitempty"`
+	HardwareType   string   `json:"hardwaretype,omitempty"`
+	ImageType      string   `json:"imagetype,omitempty"`
+}

@@ -1,0 +1,74 @@
+package loom
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Process kinds.
+const (
+	ProcessWeb         = "web"
+	ProcessScheduler   = "scheduler"
+	ProcessProvisioner = "provisioner"
+)
+
+// Process is a running process of Loom with its lease.
+type Process struct {
+	ID       ProcessID
+	Kind     string
+	Host     string
+	Port     int
+	Version  string
+	Capacity int
+	Plugins  []string
+	Started  time.Time
+	Expires  time.Time
+}
+
+// Assignment is how many workers a tenant has in a provisioner.
+type Assignment struct {
+	Tenant  TenantID
+	Process ProcessID
+	Workers int
+}
+
+// Event is a hint that something changed, for open pages: a topic of portals.md
+// 7.2 and the ids concerned.
+type Event struct {
+	Tenant TenantID
+	Topic  string
+	IDs    []string
+}
+
+// AuditEntry is the kept record of an act (entities.md 21.5).
+type AuditEntry struct {
+	Actor  Actor
+	Verb   string
+	Kind   string
+	Object string
+	// Result is "ok", "refused" or "failed".
+	Result string
+	Before any
+	After  any
+	Time   time.Time
+}
+
+// ParseLogTopic reads the topic "log:{cluster}/{operation}/{task}/{attempt}" of
+// the log of an attempt.
+func ParseLogTopic(topic string) (ref TaskRef, attempt int, ok bool) {
+	rest, isLog := strings.CutPrefix(topic, "log:")
+	parts := strings.Split(rest, "/")
+	if !isLog || len(parts) != 4 {
+		return TaskRef{}, 0, false
+	}
+	var n [3]int
+	for i, part := range parts[1:] {
+		var err error
+		if n[i], err = strconv.Atoi(part); err != nil || n[i] <= 0 {
+			return TaskRef{}, 0, false
+		}
+	}
+	id, ok := ParseClusterID(parts[0])
+	return TaskRef{Operation: OperationRef{Cluster: id, Number: n[0]}, Number: n[1]}, n[2], ok
+}

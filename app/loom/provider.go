@@ -1,0 +1,155 @@
+package loom
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Provider is a place that makes machines, with its settings (entities.md 7).
+// Fields holds the admin fields that its provider type declares; sensitive
+// ones are kept sealed elsewhere and only named in Sealed.
+type Provider struct {
+	Base
+	Type   string         `json:"providertype"`
+	Fields map[string]any `json:"provisioner"`
+	Sealed []string       `json:"sealed,omitempty"`
+}
+
+// Validate checks shape: a name and a provider type.
+func (p *Provider) Validate() []FieldError {
+	errs := CheckName("name", p.Name)
+	if p.Type == "" {
+		errs = append(errs, FieldError{"providertype", "Say which provider type makes the machines, such as “local”."})
+	}
+	return errs
+}
+
+// HardwareType is a named machine size, mapped per provider name to the
+// provider's own terms; key "flavor" is needed for a provider to be usable.
+type HardwareType struct {
+	Base
+	ProviderMap map[string]map[string]string `json:"providermap"`
+}
+
+// Validate checks shape.
+func (h *HardwareType) Validate() []FieldError { return CheckName("name", h.Name) }
+
+// ImageType is a named operating system image, mapped per provider name; keys
+// "image" (needed) and "sshuser" (default root).
+type ImageType struct {
+	Base
+	ProviderMap map[string]map[string]string `json:"providermap"`
+}
+
+// Validate checks shape.
+func (i *ImageType) Validate() []FieldError { return CheckName("name", i.Name) }
+
+// FieldSchema describes one field of a plugin's form (plugins.md 1.3).
+type FieldSchema struct {
+	Label        string   `json:"label"`
+	Type         string   `json:"type"`
+	Tip          string   `json:"tip"`
+	Default      any      `json:"default,omitempty"`
+	Override     bool     `json:"override"`
+	Sensitive    bool     `json:"sensitive"`
+	Options      []string `json:"options,omitempty"`
+	Pattern      string   `json:"pattern,omitempty"`
+	Min          *float64 `json:"min,omitempty"`
+	Max          *float64 `json:"max,omitempty"`
+	ResourceType string   `json:"resourceType,omitempty"`
+}
+
+// IsSensitive reports whether values are sealed and never shown; fields of type
+// password always are.
+func (f FieldSchema) IsSensitive() bool { return f.Sensitive || f.Type == "password" }
+
+// FieldGroup is a block of fields and the sets of which at least one must be
+// complete; no set, or an empty one, means nothing is required.
+type FieldGroup struct {
+	Fields   map[string]FieldSchema `json:"fields"`
+	Required [][]string             `json:"required"`
+}
+
+// Missing returns, for each required set, its absent fields, or nil as soon as
+// one set is complete. An empty text counts as absent.
+func (g FieldGroup) Missing(present map[string]any) []map[string]FieldSchema {
+	var missing []map[string]FieldSchema
+	for _, set := range g.Required {
+		absent := map[string]FieldSchema{}
+		for _, name := range set {
+			if v, ok := present[name]; !ok || v == nil || v == "" {
+				absent[name] = g.Fields[name]
+			}
+		}
+		if len(absent) == 0 {
+			return nil
+		}
+		missing = append(missing, absent)
+	}
+	return missing
+}
+
+// ResourceType says what files a plugin takes: Format "file" or "archive",
+// Permissions 3 or 4 octal digits, for files only.
+type ResourceType struct {
+	Format      string `json:"format"`
+	Permissions string `json:"permissions,omitempty"`
+}
+
+// PluginType is the catalog description of a provider type or an automator
+// type (entities.md 6). Parameters has the keys "admin" and "user".
+type PluginType struct {
+	Base
+	Parameters    map[string]FieldGroup   `json:"parameters"`
+	ResourceTypes map[string]ResourceType `json:"resourceTypes"`
+}
+
+// Validate checks shape: labels and types of fields, names in required sets,
+// formats and permissions of resource types.
+func (t *PluginType) Validate() []FieldError {
+	errs := CheckName("name", t.Name)
+	for _, group := range sortedKeys(t.Parameters) {
+		if group != "admin" && group != "user" {
+			errs = append(errs, FieldError{"parameters." + group, "Parameter groups are “admin” and “user”."})
+			continue
+		}
+		g := t.Parameters[group]
+		for _, name := range sortedKeys(g.Fields) {
+			at := fmt.Sprintf("parameters.%s.fields.%s", group, name)
+			if g.Fields[name].Label == "" {
+				errs = append(errs, FieldError{at + ".label", "A field needs a label."})
+			}
+			if g.Fields[name].Type == "" {
+				errs = append(errs, FieldError{at + ".type", "A field needs a type."})
+			}
+		}
+		for i, set := range g.Required {
+			for _, name := range set {
+				if _, ok := g.Fields[name]; !ok {
+					errs = append(errs, FieldError{fmt.Sprintf("parameters.%s.required[%d]", group, i), fmt.Sprintf("“%s” is not a field of this block.", name)})
+				}
+			}
+		}
+	}
+	for _, name := range sortedKeys(t.ResourceTypes) {
+		r := t.ResourceTypes[name]
+		at := "resourceTypes." + name
+		if r.Format != "file" && r.Format != "archive" {
+			errs = append(errs, FieldError{at + ".format", "A resource type has the format “file” or “archive”."})
+		}
+		if r.Permissions != "" && (r.Format != "file" || len(r.Permissions) < 3 || len(r.Permissions) > 4 || strings.Trim(r.Permissions, "01234567") != "") {
+			errs = append(errs, FieldError{at + ".permissions", "Permissions are 3 or 4 octal digits and belong to files only."})
+		}
+	}
+	return errs
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

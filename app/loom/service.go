@@ -1,0 +1,93 @@
+package loom
+
+import "fmt"
+
+// Service is software that can be placed on nodes (entities.md 9).
+type Service struct {
+	Base
+	Dependencies  Dependencies       `json:"dependencies"`
+	Provisioner   ServiceProvisioner `json:"provisioner"`
+	Links         []Link             `json:"links"`
+	Follows       []string           `json:"follows,omitempty"`
+	Shrink        string             `json:"shrink,omitempty"`
+	DefaultConfig map[string]any     `json:"defaultConfig,omitempty"`
+}
+
+// Dependencies of a service on others, by name or provided name.
+type Dependencies struct {
+	Provides  []string        `json:"provides"`
+	Conflicts []string        `json:"conflicts"`
+	Install   PhaseDependency `json:"install"`
+	Runtime   PhaseDependency `json:"runtime"`
+}
+
+// PhaseDependency says what must be there (Requires) and what only orders when
+// it is there (Uses). Scope, of the install phase only, is "" or "cluster" (wait
+// for every node) or "node" (planner.md 8).
+type PhaseDependency struct {
+	Requires []string `json:"requires"`
+	Uses     []string `json:"uses"`
+	Scope    string   `json:"scope,omitempty"`
+}
+
+// ServiceProvisioner holds the actions a service defines.
+type ServiceProvisioner struct {
+	Actions map[TaskAction]ServiceAction `json:"actions"`
+}
+
+// ServiceAction is how one action is carried out: Type names an automator
+// type, Fields are what that type declares, always text.
+type ServiceAction struct {
+	Type   string            `json:"type"`
+	Fields map[string]string `json:"fields"`
+}
+
+// Link is shown on a cluster's page; URL may hold macros.
+type Link struct {
+	Label string `json:"label,omitempty"`
+	URL   string `json:"url"`
+}
+
+// Defines reports whether the service has an action of that name.
+func (s *Service) Defines(a TaskAction) bool {
+	_, ok := s.Provisioner.Actions[a]
+	return ok
+}
+
+// Validate checks shape.
+func (s *Service) Validate() []FieldError {
+	errs := CheckName("name", s.Name)
+	for _, a := range TaskActions {
+		action, ok := s.Provisioner.Actions[a]
+		if !ok {
+			continue
+		}
+		if a.OfNode() {
+			errs = append(errs, FieldError{"provisioner.actions." + string(a), "A service cannot define this action: it belongs to nodes."})
+		}
+		if action.Type == "" {
+			errs = append(errs, FieldError{"provisioner.actions." + string(a) + ".type", "Say which automator type carries out this action, such as “shell”."})
+		}
+	}
+	for a := range s.Provisioner.Actions {
+		if !a.Valid() {
+			errs = append(errs, FieldError{"provisioner.actions." + string(a), "Unknown action; actions are install, remove, configure, initialize, start, stop and drain."})
+		}
+	}
+	for i, l := range s.Links {
+		if l.URL == "" {
+			errs = append(errs, FieldError{fmt.Sprintf("links[%d].url", i), "A link needs a URL."})
+		}
+	}
+	switch s.Dependencies.Install.Scope {
+	case "", "cluster", "node":
+	default:
+		errs = append(errs, FieldError{"dependencies.install.scope", "The scope is “cluster” or “node”."})
+	}
+	switch s.Shrink {
+	case "", "allow", "refuse":
+	default:
+		errs = append(errs, FieldError{"shrink", "Shrink is “allow” or “refuse”."})
+	}
+	return errs
+}

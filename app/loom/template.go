@@ -1,0 +1,208 @@
+package loom
+
+import (
+	"fmt"
+	"math"
+)
+
+// Unlimited is how "no maximum" is written on the wire.
+const Unlimited = math.MaxInt32
+
+// Template describes a kind of cluster: what may be in it, what must hold and
+// what it is when nothing else is said (entities.md 10).
+type Template struct {
+	Base
+	Defaults       Defaults       `json:"defaults"`
+	Compatibility  Compatibility  `json:"compatibility"`
+	Constraints    Constraints    `json:"constraints"`
+	Administration Administration `json:"administration"`
+	Preferences    *Preferences   `json:"preferences,omitempty"`
+	Links          []Link         `json:"links"`
+	Extends        *NameRef       `json:"extends,omitempty"`
+	Includes       []NameRef      `json:"includes,omitempty"`
+}
+
+// PartialTemplate is a part that templates include. Immutable protects its
+// top-level keys of defaults.config against later parts.
+type PartialTemplate struct {
+	Base
+	Defaults       Defaults       `json:"defaults"`
+	Compatibility  Compatibility  `json:"compatibility"`
+	Constraints    Constraints    `json:"constraints"`
+	Administration Administration `json:"administration"`
+	Links          []Link         `json:"links"`
+	Immutable      bool           `json:"immutable"`
+}
+
+// NameRef points to another template by name; there is no version pinning.
+type NameRef struct {
+	Name string `json:"name"`
+}
+
+// Defaults are the values of a request that says nothing.
+type Defaults struct {
+	Services     []string       `json:"services"`
+	Provider     string         `json:"provider,omitempty"`
+	HardwareType string         `json:"hardwaretype,omitempty"`
+	ImageType    string         `json:"imagetype,omitempty"`
+	DNSSuffix    string         `json:"dnsSuffix,omitempty"`
+	Config       map[string]any `json:"config"`
+}
+
+// Compatibility limits what may be used; an empty list allows everything.
+type Compatibility struct {
+	HardwareTypes []string `json:"hardwaretypes"`
+	ImageTypes    []string `json:"imagetypes"`
+	Services      []string `json:"services"`
+}
+
+// Constraints must hold for every layout made from the template.
+type Constraints struct {
+	Layout   LayoutConstraints            `json:"layout"`
+	Services map[string]ServiceConstraint `json:"services"`
+	Size     SizeConstraint               `json:"size"`
+}
+
+// LayoutConstraints are sets of services that must, or cannot, share a node.
+type LayoutConstraints struct {
+	MustCoexist [][]string `json:"mustcoexist"`
+	CantCoexist [][]string `json:"cantcoexist"`
+}
+
+// SizeConstraint bounds the number of machines; a zero Min counts as 1, a zero
+// Max as Unlimited.
+type SizeConstraint struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+// Bounds gives the effective bounds.
+func (s SizeConstraint) Bounds() (low, high int) {
+	low, high = s.Min, s.Max
+	if low == 0 {
+		low = 1
+	}
+	if high == 0 {
+		high = Unlimited
+	}
+	return low, high
+}
+
+// ServiceConstraint limits where and how often a service is placed.
+type ServiceConstraint struct {
+	HardwareTypes []string    `json:"hardwaretypes"`
+	ImageTypes    []string    `json:"imagetypes"`
+	Quantities    *Quantities `json:"quantities,omitempty"`
+}
+
+// Quantities bounds the number of nodes that have the service. Nil means not
+// given: Min is then 1 (an explicit 0 stays 0), Max unlimited.
+type Quantities struct {
+	Min *int `json:"min,omitempty"`
+	Max *int `json:"max,omitempty"`
+}
+
+// Preferences order types explicitly; unlisted ones follow by name.
+type Preferences struct {
+	HardwareTypes []string `json:"hardwaretypes"`
+	ImageTypes    []string `json:"imagetypes"`
+}
+
+// Administration holds the lease and what a failure does.
+type Administration struct {
+	Lease LeaseRule `json:"leaseduration"`
+	// OnFailure is "", OnFailureKeep or OnFailureUndo; "" counts as keep.
+	OnFailure string `json:"onFailure,omitempty"`
+}
+
+// LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
+// step limit (lifecycle.md 3).
+type LeaseRule struct {
+	Initial int64 `json:"initial"`
+	Max     int64 `json:"max"`
+	Step    int64 `json:"step"`
+}
+
+// Values of Administration.OnFailure and of a request's onFailure.
+const (
+	OnFailureKeep = "keep"
+	OnFailureUndo = "undo"
+)
+
+// Validate checks shape: size bounds, the lease rule, quantities.
+func (t *Template) Validate() []FieldError {
+	errs := CheckName("name", t.Name)
+	errs = append(errs, t.Constraints.validate()...)
+	errs = append(errs, t.Administration.validate()...)
+	errs = append(errs, validateLinks(t.Links)...)
+	return errs
+}
+
+// Validate checks shape.
+func (t *PartialTemplate) Validate() []FieldError {
+	errs := CheckName("name", t.Name)
+	errs = append(errs, t.Constraints.validate()...)
+	errs = append(errs, t.Administration.validate()...)
+	errs = append(errs, validateLinks(t.Links)...)
+	return errs
+}
+
+func (c Constraints) validate() []FieldError {
+	var errs []FieldError
+	low, high := c.Size.Bounds()
+	if low < 1 {
+		errs = append(errs, FieldError{"constraints.size.min", "A cluster has at least 1 machine."})
+	}
+	if high < low {
+		errs = append(errs, FieldError{"constraints.size.max", fmt.Sprintf("The maximum (%d) is below the minimum (%d).", high, low)})
+	}
+	for _, name := range sortedKeys(c.Services) {
+		q := c.Services[name].Quantities
+		if q == nil {
+			continue
+		}
+		at := "constraints.services." + name + ".quantities"
+		if q.Min != nil && *q.Min < 0 {
+			errs = append(errs, FieldError{at + ".min", "A quantity cannot be negative."})
+		}
+		if q.Max != nil && *q.Max < 0 {
+			errs = append(errs, FieldError{at + ".max", "A quantity cannot be negative."})
+		}
+		if q.Min != nil && q.Max != nil && *q.Min > *q.Max {
+			errs = append(errs, FieldError{at + ".max", fmt.Sprintf("The maximum (%d) is below the minimum (%d).", *q.Max, *q.Min)})
+		}
+	}
+	return errs
+}
+
+func (a Administration) validate() []FieldError {
+	var errs []FieldError
+	l := a.Lease
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{{"initial", l.Initial}, {"max", l.Max}, {"step", l.Step}} {
+		if f.value < 0 {
+			errs = append(errs, FieldError{"administration.leaseduration." + f.name, "A duration cannot be negative."})
+		}
+	}
+	if l.Max != 0 && (l.Initial == 0 || l.Initial > l.Max) {
+		errs = append(errs, FieldError{"administration.leaseduration.initial", "The initial lease is longer than the maximum; 0 means unlimited."})
+	}
+	switch a.OnFailure {
+	case "", OnFailureKeep, OnFailureUndo:
+	default:
+		errs = append(errs, FieldError{"administration.onFailure", "On failure is “keep” or “undo”."})
+	}
+	return errs
+}
+
+func validateLinks(links []Link) []FieldError {
+	var errs []FieldError
+	for i, l := range links {
+		if l.URL == "" {
+			errs = append(errs, FieldError{fmt.Sprintf("links[%d].url", i), "A link needs a URL."})
+		}
+	}
+	return errs
+}

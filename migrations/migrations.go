@@ -1,0 +1,182 @@
+// Package migrations brings a database to the schema of this release: River's
+// own migrations first, then the numbered SQL files beside this one. They are
+// forward only and additive within a release (architecture.md 3).
+//
+// It holds SQL and nothing that decides. Never run it while pools stay open:
+// cached plans break. 0001 holds the tables, 0002 the functions that move tasks.
+package migrations
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the driver "postgres"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+// Status says where a database stands.
+type Status struct {
+	// Current and Wanted are versions of Loom's own migrations.
+	Current, Wanted int64
+	// RiverMissing counts migrations of River that were not applied.
+	RiverMissing int
+}
+
+// UpToDate reports whether nothing is left to apply.
+func (s Status) UpToDate() bool { return s.Current == s.Wanted && s.RiverMissing == 0 }
+
+// Up applies what is missing, under an advisory lock: several processes may
+// call it at once.
+func Up(ctx context.Context, dsn string) error {
+	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
+	if err != nil {
+		return fmt.Errorf("open the database for migration: %w", err)
+	}
+	defer db.Close()
+	return exclusively(ctx, db, func() error {
+		if err := riverUp(ctx, dsn); err != nil {
+			return err
+		}
+		p, err := provider(db)
+		if err != nil {
+			return err
+		}
+		if _, err := p.Up(ctx); err != nil {
+			return fmt.Errorf("migrate the database: %w", err)
+		}
+		return nil
+	})
+}
+
+// Check says where the database stands without changing it.
+func Check(ctx context.Context, dsn string) (Status, error) {
+	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
+	if err != nil {
+		return Status{}, fmt.Errorf("open the database: %w", err)
+	}
+	defer db.Close()
+	var s Status
+	if s.Wanted, err = newest(); err != nil {
+		return s, err
+	}
+	var there bool
+	if err := db.GetContext(ctx, &there, `SELECT to_regclass('goose_db_version') IS NOT NULL`); err != nil {
+		return s, fmt.Errorf("look for the migration table: %w", err)
+	}
+	if there {
+		if err := db.GetContext(ctx, &s.Current, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`); err != nil {
+			return s, fmt.Errorf("read the migration version: %w", err)
+		}
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		return s, fmt.Errorf("open the database for River's migrations: %w", err)
+	}
+	defer pool.Close()
+	m, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		return s, err
+	}
+	applied, err := m.ExistingVersions(ctx)
+	if err != nil {
+		return s, fmt.Errorf("read River's migration versions: %w", err)
+	}
+	s.RiverMissing = len(m.AllVersions()) - len(applied)
+	return s, nil
+}
+
+// upLock is the key of the advisory lock that lets one migration run at a time.
+const upLock = 7081103212
+
+func exclusively(ctx context.Context, db *sqlx.DB, run func() error) error {
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return fmt.Errorf("take a connection for the migration lock: %w", err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(upLock)); err != nil {
+		return fmt.Errorf("take the migration lock: %w", err)
+	}
+	runErr := run()
+	_, err = conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, int64(upLock))
+	return errors.Join(runErr, err)
+}
+
+func riverUp(ctx context.Context, dsn string) error {
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("open the database for River's migrations: %w", err)
+	}
+	defer pool.Close()
+	m, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		return err
+	}
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate River's tables: %w", err)
+	}
+	return nil
+}
+
+func provider(db *sqlx.DB) (*goose.Provider, error) {
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db.DB, files, goose.WithSessionLocker(locker))
+}
+
+// newest is the highest number of a file here.
+func newest() (int64, error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return 0, err
+	}
+	var high int64
+	for _, name := range names {
+		var n int64
+		if _, err := fmt.Sscanf(strings.SplitN(name, "_", 2)[0], "%d", &n); err != nil {
+			return 0, fmt.Errorf("migration %s has no number: %w", name, err)
+		}
+		high = max(high, n)
+	}
+	return high, nil
+}
+
+// Fingerprint is a short hash over the migrations of this release, River's
+// version list included; tests name their template database by it.
+func Fingerprint() (string, error) {
+	h := sha256.New()
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+	}
+	m, err := rivermigrate.New(riverpgxv5.New(nil), nil)
+	if err != nil {
+		return "", err
+	}
+	for _, v := range m.AllVersions() {
+		fmt.Fprintf(h, "river %d\n", v.Version)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:6]), nil
+}

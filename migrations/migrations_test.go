@@ -1,0 +1,43 @@
+package migrations_test
+
+import (
+	"context"
+	"testing"
+
+	"loom/app/testkit"
+	"loom/migrations"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func TestUpIsCompleteAndRepeatable(t *testing.T) {
+	t.Parallel()
+	db := testkit.NewDatabase(t)
+	ctx := context.Background()
+	if err := migrations.Up(ctx, db.DSN); err != nil {
+		t.Fatal(err)
+	}
+	status, err := migrations.Check(ctx, db.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !status.UpToDate() || status.Current == 0 {
+		t.Fatalf("status after Up: %+v", status)
+	}
+}
+
+func TestCheckSeesAMissingMigration(t *testing.T) {
+	t.Parallel()
+	db := testkit.NewDatabase(t)
+	ctx := context.Background()
+	if _, err := db.ExecContext(ctx, `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`); err != nil {
+		t.Fatal(err)
+	}
+	status, err := migrations.Check(ctx, db.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.UpToDate() {
+		t.Fatalf("a missing migration went unseen: %+v", status)
+	}
+}

@@ -1,0 +1,66 @@
+#!/bin/sh
+# HAProxy in front of the web servers. Usage: haproxy.sh ACTION
+. ./loom-starter.sh
+
+port=$(setting haproxy/port 80)
+statistics_port=$(setting haproxy/statistics_port 8404)
+
+configure() {
+    backends=$(setting haproxy/backends "")
+    web_port=$(setting web/port 80)
+    {
+        cat <<EOF
+global
+    maxconn 2000
+    user haproxy
+    group haproxy
+    daemon
+
+defaults
+    mode http
+    timeout connect 3s
+    timeout client 30s
+    timeout server 30s
+    option redispatch
+    retries 2
+
+frontend public
+    bind *:$port
+    default_backend web
+
+frontend statistics
+    bind *:$statistics_port
+    stats enable
+    stats uri /
+    stats refresh 5s
+    stats show-legends
+
+backend web
+    balance roundrobin
+    option httpchk GET /healthz
+    default-server inter 1s fall 2 rise 1
+EOF
+        number=0
+        for address in $backends; do
+            number=$((number + 1))
+            echo "    server web$number $address:$web_port check"
+        done
+    } | write /etc/haproxy/haproxy.cfg
+    haproxy -c -q -f /etc/haproxy/haproxy.cfg || fail "haproxy refuses its configuration"
+    if running haproxy; then unit haproxy reload; fi
+}
+
+case "$1" in
+install) packages haproxy ;;
+configure) configure ;;
+initialize) install -d -o haproxy -g haproxy /run/haproxy ;;
+start)
+    running haproxy || unit haproxy start || fail "haproxy does not start"
+    eventually 20 answers "http://127.0.0.1:$statistics_port/" || fail "haproxy does not answer on port $statistics_port after 20 s"
+    eventually 20 answers "http://127.0.0.1:$port/" || fail "no web server answers through haproxy on port $port after 20 s"
+    echo "haproxy answers on port $port"
+    ;;
+stop) if running haproxy; then unit haproxy stop; fi ;;
+remove) apt-get -y purge haproxy ;;
+*) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
+esac

@@ -1,0 +1,68 @@
+# Helpers of the starter services. Sourced by their scripts, which the shell
+# automator runs as root with the directory of scripts as current one. Plain
+# POSIX sh; works with systemd and without.
+
+# fail MESSAGE: say why on standard error and end the action.
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# setting PATH DEFAULT: a text of the cluster's configuration, such as
+# "setting web/port 80".
+setting() {
+    value=$(loom_lookup_key "^/config/cluster/$1\$" 2>/dev/null) || value=
+    printf '%s\n' "${value:-$2}"
+}
+
+# packages NAME...: install what is missing, without letting it start.
+packages() {
+    missing=
+    for name in "$@"; do
+        dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing="$missing $name"
+    done
+    [ -n "$missing" ] || { echo "already installed: $*"; return 0; }
+    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d
+    status=0
+    # shellcheck disable=SC2086 # a list of names
+    apt-get install -y --no-install-recommends $missing || {
+        apt-get update && apt-get install -y --no-install-recommends $missing
+    } || status=$?
+    rm -f /usr/sbin/policy-rc.d
+    [ "$status" = 0 ] || fail "could not install$missing"
+}
+
+# unit NAME ACTION: start, stop, reload or query a service of the system.
+unit() {
+    if [ -d /run/systemd/system ]; then
+        systemctl "$2" "$1"
+    else
+        service "$1" "$2"
+    fi
+}
+
+# running NAME: whether a service of the system runs.
+running() {
+    unit "$1" status >/dev/null 2>&1
+}
+
+# eventually SECONDS COMMAND...: try a command until it succeeds.
+eventually() {
+    tries=$(($1 * 10))
+    shift
+    while ! "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+
+# answers URL: whether a page can be fetched.
+answers() {
+    curl -fsS --max-time 2 -o /dev/null "$1"
+}
+
+# write PATH: store standard input as a file, in one step.
+write() {
+    cat >"$1.new" && mv "$1.new" "$1"
+}
