@@ -1,0 +1,161 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+)
+
+const (
+	// DefaultMaxAttempts is how often a task is tried where nothing else is set.
+	DefaultMaxAttempts = 3
+	// MaxInterruptions is how many interrupted attempts in a row a task survives;
+	// the last of them fails it.
+	MaxInterruptions = 10
+	// MaxRetryDelay bounds the delay a plugin may ask for.
+	MaxRetryDelay = time.Hour
+)
+
+// retryDelays are the delays after the first, second, ... failed try; the last
+// one holds for all further ones.
+var retryDelays = []time.Duration{5 * time.Second, 30 * time.Second}
+
+// Verdict is what follows an attempt.
+type Verdict string
+
+// The verdicts.
+const (
+	// Complete: the attempt succeeded, nothing is to be decided.
+	Complete Verdict = "complete"
+	// Retry: the same task again after Decision.Delay.
+	Retry Verdict = "retry"
+	// Recreate: new tasks Decision.First, in this order, in the node's own chain,
+	// then the same task again.
+	Recreate Verdict = "recreate"
+	// Fail: the task is given up and with it the operation.
+	Fail Verdict = "fail"
+)
+
+// DecideInput is an attempt that ended, and what came before it.
+type DecideInput struct {
+	Action loom.TaskAction
+	// Row spreads the delays of tasks that failed at the same time.
+	Row loom.TaskID
+	// History are the outcomes of the earlier attempts of this task in this
+	// operation, oldest first; the attempt that ended is not among them.
+	History []loom.AttemptStatus
+	Result  loom.TaskResult
+	// HasMachine says that the node's stored results hold a provider id. A
+	// provider id in Result counts as well.
+	HasMachine bool
+	// MaxAttempts is how often a task is tried, the first time included; below 1
+	// means DefaultMaxAttempts.
+	MaxAttempts int
+}
+
+// Decision is what follows an attempt.
+type Decision struct {
+	Verdict Verdict
+	// Delay before the next try; set for Retry only.
+	Delay time.Duration
+	// First are the tasks to run before the next try; set for Recreate only.
+	First []loom.TaskAction
+	// Message says why, for the operation; set for Fail only.
+	Message string
+}
+
+// Decide says what follows an attempt (planner.md 10). A decision to retry is
+// void when the operation is failing already; the caller knows that.
+func Decide(in DecideInput) Decision {
+	switch {
+	case in.Result.Aborted:
+		return fail("aborted", in.Result.Message)
+	case in.Result.Interrupted:
+		return afterInterruption(in)
+	case in.Result.Status == 0:
+		return Decision{Verdict: Complete}
+	}
+	limit := in.MaxAttempts
+	if limit < 1 {
+		limit = DefaultMaxAttempts
+	}
+	tries := 1
+	for _, s := range in.History {
+		if s == loom.AttemptFailed {
+			tries++
+		}
+	}
+	if in.Result.Retryable != nil && !*in.Result.Retryable {
+		return fail("failed, and trying again would not help", in.Result.Message)
+	}
+	if tries >= limit {
+		return fail("failed "+times(tries), in.Result.Message)
+	}
+	switch {
+	case in.Action == loom.ActionConfirm:
+		return Decision{Verdict: Recreate, First: []loom.TaskAction{loom.ActionDelete, loom.ActionCreate}}
+	case in.Action == loom.ActionCreate && (in.HasMachine || hasProviderID(in.Result)):
+		return Decision{Verdict: Recreate, First: []loom.TaskAction{loom.ActionDelete}}
+	}
+	return Decision{Verdict: Retry, Delay: retryDelay(in, tries)}
+}
+
+func afterInterruption(in DecideInput) Decision {
+	row := 1
+	for i := len(in.History) - 1; i >= 0 && in.History[i] == loom.AttemptInterrupted; i-- {
+		row++
+	}
+	if row >= MaxInterruptions {
+		return fail(fmt.Sprintf("was interrupted %d times in a row", row), in.Result.Message)
+	}
+	return Decision{Verdict: Retry}
+}
+
+// hasProviderID reports whether the attempt itself told of a machine it made.
+func hasProviderID(r loom.TaskResult) bool {
+	switch id := r.Result["providerid"].(type) {
+	case nil:
+		return false
+	case string:
+		return id != ""
+	}
+	return true
+}
+
+// retryDelay is the delay after a failed try, up to a fifth longer by a hash of
+// the task, so that what failed together does not come back together.
+func retryDelay(in DecideInput, tries int) time.Duration {
+	delay := retryDelays[min(tries, len(retryDelays))-1]
+	delay += time.Duration(mix(uint64(in.Row), uint64(tries))%1001) * (delay / 5) / 1000
+	if asked := in.Result.RetryAfter; asked > int(MaxRetryDelay/time.Second) {
+		delay = MaxRetryDelay
+	} else if asked > 0 {
+		delay = max(delay, time.Duration(asked)*time.Second)
+	}
+	return delay
+}
+
+// mix hashes a task and its number of tries (the finalizer of splitmix64).
+func mix(row, tries uint64) uint64 {
+	x := row*0x9e3779b97f4a7c15 + tries
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// fail words the message of a task that is given up: "failed 3 times: no route".
+func fail(what, last string) Decision {
+	if last = strings.TrimSpace(last); last != "" {
+		what += ": " + last
+	}
+	return Decision{Verdict: Fail, Message: what}
+}

@@ -1,0 +1,198 @@
+package macro
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Expand gives a copy of a config with the macros of all string values filled
+// for the node self. Keys and other values never change, and the config itself
+// is not touched. A macro that cannot be filled stays in the text and is in
+// the problems; all of them are reported, ordered by pointer and column.
+func (f *Facts) Expand(config map[string]any, self loom.NodeID) (map[string]any, []Problem) {
+	return f.ExpandAt(config, nil, self)
+}
+
+// ExpandAt is Expand limited to the value at a path of keys. A path that does
+// not exist changes nothing.
+func (f *Facts) ExpandAt(config map[string]any, path []string, self loom.NodeID) (map[string]any, []Problem) {
+	if config == nil {
+		return nil, nil
+	}
+	e := expansion{facts: f, self: self}
+	w := walker{text: e.text}
+	expanded, _ := w.at(config, path, "", 1).(map[string]any)
+	return expanded, w.problems
+}
+
+// ExpandText fills the macros of one text; self may be "" where no node is meant.
+func (f *Facts) ExpandText(text string, self loom.NodeID) (string, []Problem) {
+	e := expansion{facts: f, self: self}
+	return e.text(text)
+}
+
+// ExpandLink fills the macros of a link. Where anything is wrong, the text stays
+// as it was written.
+func (f *Facts) ExpandLink(text string, self loom.NodeID) string {
+	expanded, problems := f.ExpandText(text, self)
+	if errors, _ := Split(problems); len(errors) > 0 {
+		return text
+	}
+	return expanded
+}
+
+// Check reports what can be known before an operation starts, without a node
+// and without addresses: wrong syntax, indexes out of range, and, as warnings,
+// macros that will stay because their service is not on the cluster.
+func (f *Facts) Check(config map[string]any) []Problem {
+	w := walker{text: func(text string) (string, []Problem) {
+		t, problems := f.parse(text)
+		problems = slices.Clone(problems)
+		for _, s := range t.segments {
+			if s.expr == nil || s.expr.ref.ofSelf() {
+				continue
+			}
+			if r := f.evaluate(s.expr, "", false); r.severity != "" {
+				problems = append(problems, s.problem(r))
+			}
+		}
+		return text, ordered(problems)
+	}}
+	w.walk(config, "", 1)
+	return w.problems
+}
+
+// Validate reports the mistakes in the macros of a config that can be known
+// without a cluster; there are no warnings among them.
+func Validate(config map[string]any) []Problem {
+	w := walker{text: func(text string) (string, []Problem) { return text, ValidateText(text) }}
+	w.walk(config, "", 1)
+	return w.problems
+}
+
+// ValidateText is Validate for one text, such as a link.
+func ValidateText(text string) []Problem {
+	_, problems := parse(text)
+	return problems
+}
+
+// expansion is one call that fills macros; size adds up what it made.
+type expansion struct {
+	facts *Facts
+	self  loom.NodeID
+	size  int
+}
+
+func (e *expansion) text(text string) (string, []Problem) {
+	if !strings.Contains(text, "%") {
+		return text, nil
+	}
+	t, problems := e.facts.parse(text)
+	problems = slices.Clone(problems)
+	if !t.HasMacros() || len(text) > MaxValue {
+		return text, problems
+	}
+	var out strings.Builder
+	for _, s := range t.segments {
+		if s.expr == nil {
+			// Plain, or a macro of wrong syntax, which is in the problems already.
+			out.WriteString(s.text)
+			continue
+		}
+		r := e.facts.value(s, e.self)
+		if r.severity == "" && e.size+out.Len()+len(r.value) > MaxExpansion {
+			r = failed(Limit, "with this macro the expansion is longer than %d bytes", MaxExpansion)
+		}
+		if r.severity != "" {
+			problems = append(problems, s.problem(r))
+			out.WriteString(s.text)
+			continue
+		}
+		out.WriteString(r.value)
+	}
+	e.size += out.Len()
+	return out.String(), ordered(problems)
+}
+
+func (s segment) problem(r result) Problem {
+	return Problem{Severity: r.severity, Column: s.column, Macro: shorten(s.text), Reason: r.reason}
+}
+
+func ordered(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Column - b.Column })
+	return problems
+}
+
+// walker copies a config and hands each string value to text.
+type walker struct {
+	text     func(string) (string, []Problem)
+	problems []Problem
+}
+
+// at copies the way to the value at a path and walks that value only.
+func (w *walker) at(value any, path []string, pointer string, depth int) any {
+	if len(path) == 0 {
+		return w.walk(value, pointer, depth)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	child, ok := object[path[0]]
+	if !ok {
+		return value
+	}
+	object = maps.Clone(object)
+	object[path[0]] = w.at(child, path[1:], pointer+"/"+escape(path[0]), depth+1)
+	return object
+}
+
+func (w *walker) walk(value any, pointer string, depth int) any {
+	switch v := value.(type) {
+	case string:
+		text, problems := w.text(v)
+		for _, p := range problems {
+			p.Pointer = pointer
+			w.problems = append(w.problems, p)
+		}
+		return text
+	case map[string]any:
+		if v == nil || w.tooDeep(pointer, depth) {
+			return value
+		}
+		object := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			object[key] = w.walk(v[key], pointer+"/"+escape(key), depth+1)
+		}
+		return object
+	case []any:
+		if v == nil || w.tooDeep(pointer, depth) {
+			return value
+		}
+		array := make([]any, len(v))
+		for i := range v {
+			array[i] = w.walk(v[i], pointer+"/"+strconv.Itoa(i), depth+1)
+		}
+		return array
+	}
+	return value
+}
+
+func (w *walker) tooDeep(pointer string, depth int) bool {
+	if depth <= MaxDepth {
+		return false
+	}
+	w.problems = append(w.problems, Problem{Severity: Limit, Pointer: pointer,
+		Reason: fmt.Sprintf("the config is nested deeper than %d levels", MaxDepth)})
+	return true
+}
+
+// escape writes a key as a part of a JSON pointer (RFC 6901).
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

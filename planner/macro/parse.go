@@ -1,0 +1,307 @@
+package macro
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Template is a parsed text: pieces of plain text and macros in turn.
+type Template struct {
+	text     string
+	segments []segment
+	// macros counts the macros; with none the text stands for itself.
+	macros int
+}
+
+// segment is plain text, or a macro when expr is set.
+type segment struct {
+	text   string
+	column int
+	expr   *expr
+}
+
+// expr is the content of a macro.
+type expr struct {
+	ref ref
+	// join is set for join(...), with its separator.
+	join      bool
+	separator string
+	// format is set for map(...).
+	format *string
+}
+
+// HasMacros reports whether the text holds a macro.
+func (t Template) HasMacros() bool { return t.macros > 0 }
+
+// Parse parses a text. All its mistakes are joined in the error; errors.As finds
+// each as a *SyntaxError.
+func Parse(text string) (Template, error) {
+	t, problems := parse(text)
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = &SyntaxError{p}
+	}
+	return t, errors.Join(errs...)
+}
+
+// SyntaxError is a mistake in a text, whatever the cluster is.
+type SyntaxError struct{ Problem Problem }
+
+// Error says where and what.
+func (e *SyntaxError) Error() string { return e.Problem.String() }
+
+// parse splits a text into segments. Two percent signs make one, but only in a
+// text that also holds a macro; a last single one is plain. A macro that is
+// wrong becomes a problem and stays in the text.
+func parse(text string) (Template, []Problem) {
+	t := Template{text: text}
+	if !strings.Contains(text, "%") {
+		return t, nil
+	}
+	var problems []Problem
+	var plain strings.Builder
+	for i := 0; i < len(text); {
+		percent := strings.IndexByte(text[i:], '%')
+		if percent < 0 {
+			plain.WriteString(text[i:])
+			break
+		}
+		plain.WriteString(text[i : i+percent])
+		i += percent
+		rest := text[i+1:]
+		switch {
+		case strings.HasPrefix(rest, "%"):
+			plain.WriteByte('%')
+			i += 2
+			continue
+		case !strings.Contains(rest, "%"):
+			plain.WriteString(text[i:])
+			i = len(text)
+			continue
+		}
+		s := scanner{text: text, at: i + 1}
+		e, err := s.expr()
+		end := s.at
+		if err != nil {
+			end = closing(text, i)
+			problems = append(problems, Problem{Severity: Syntax, Column: column(text, i), Macro: shorten(text[i:end]), Reason: err.Error()})
+		}
+		t.flush(&plain)
+		t.segments = append(t.segments, segment{text: text[i:end], column: column(text, i), expr: e})
+		t.macros++
+		i = end
+	}
+	t.flush(&plain)
+	if t.macros > 0 && len(text) > MaxValue {
+		problems = append(problems, Problem{Severity: Limit,
+			Reason: fmt.Sprintf("a value with macros has at most %d bytes; this one has %d", MaxValue, len(text))})
+	}
+	return t, problems
+}
+
+func (t *Template) flush(plain *strings.Builder) {
+	if plain.Len() > 0 {
+		t.segments = append(t.segments, segment{text: plain.String()})
+		plain.Reset()
+	}
+}
+
+func column(text string, at int) int { return utf8.RuneCountInString(text[:at]) + 1 }
+
+// closing finds the end of a wrong macro that begins at text[start], for the
+// message and to go on behind it: the next percent sign outside a literal, else
+// the next one.
+func closing(text string, start int) int {
+	quote := byte(0)
+	first := 0
+	for i := start + 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '%' && quote == 0:
+			return i + 1
+		case c == '%' && first == 0:
+			first = i + 1
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
+		}
+	}
+	return first
+}
+
+// shorten keeps messages readable: a wrong macro may be as long as the value.
+func shorten(macro string) string {
+	const most = 80
+	if len(macro) <= most {
+		return macro
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(macro[cut]) {
+		cut--
+	}
+	return macro[:cut] + "…"
+}
+
+// scanner reads one macro, from behind its opening sign to behind its closing one.
+type scanner struct {
+	text string
+	at   int
+}
+
+func (s *scanner) expr() (*expr, error) {
+	e := &expr{}
+	name := s.name()
+	var err error
+	if name == "join" && s.open() {
+		e.join = true
+		if err = s.inner(e, s.name()); err == nil {
+			e.separator, err = s.argument("join")
+		}
+	} else {
+		err = s.inner(e, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.peek() != '%' {
+		return nil, s.unexpected("the closing “%”")
+	}
+	s.at++
+	return e, nil
+}
+
+func (s *scanner) inner(e *expr, name string) error {
+	if name == "map" && s.open() {
+		if err := s.basic(e, s.name()); err != nil {
+			return err
+		}
+		format, err := s.argument("map")
+		e.format = &format
+		return err
+	}
+	return s.basic(e, name)
+}
+
+func (s *scanner) basic(e *expr, name string) error {
+	if name == "" {
+		return s.unexpected("the name of a macro")
+	}
+	if (name == "join" || name == "map") && s.open() {
+		return fmt.Errorf("“%s” cannot stand here: join may only stand outermost, map only once, alone or directly inside join", name)
+	}
+	r, err := resolve(name)
+	if err != nil {
+		return err
+	}
+	if s.peek() == '[' {
+		if r.index, err = s.index(); err != nil {
+			return err
+		}
+		if r.what != hostsOf && r.what != addressesOf {
+			return fmt.Errorf("“%s” has one value, so it takes no index", name)
+		}
+	}
+	e.ref = r
+	return nil
+}
+
+// index reads "[digits]".
+func (s *scanner) index() (int, error) {
+	s.at++
+	start, n := s.at, 0
+	for s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9' {
+		if s.at-start >= 9 {
+			return 0, fmt.Errorf("an index has at most 9 digits")
+		}
+		n = n*10 + int(s.text[s.at]-'0')
+		s.at++
+	}
+	if s.at == start {
+		return 0, s.unexpected("the digits of an index")
+	}
+	if s.peek() != ']' {
+		return 0, s.unexpected("“]”")
+	}
+	s.at++
+	return n, nil
+}
+
+// argument reads `,'literal')` with blanks around the signs.
+func (s *scanner) argument(function string) (string, error) {
+	s.blanks()
+	if s.peek() != ',' {
+		return "", s.unexpected("a comma and the second argument of " + function)
+	}
+	s.at++
+	s.blanks()
+	quote := s.peek()
+	if quote != '\'' && quote != '"' {
+		return "", s.unexpected("a text in quotes")
+	}
+	end := strings.IndexByte(s.text[s.at+1:], byte(quote))
+	if end < 0 {
+		return "", fmt.Errorf("the text that begins with %c is not closed", quote)
+	}
+	literal := s.text[s.at+1 : s.at+1+end]
+	s.at += end + 2
+	s.blanks()
+	if s.peek() != ')' {
+		return "", s.unexpected("“)”")
+	}
+	s.at++
+	s.blanks()
+	return literal, nil
+}
+
+// open reads "(" with blanks around it, if it is there.
+func (s *scanner) open() bool {
+	at := s.at
+	s.blanks()
+	if s.peek() != '(' {
+		s.at = at
+		return false
+	}
+	s.at++
+	s.blanks()
+	return true
+}
+
+func (s *scanner) name() string {
+	start := s.at
+	for s.at < len(s.text) && nameByte(s.text[s.at]) {
+		s.at++
+	}
+	return s.text[start:s.at]
+}
+
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
+}
+
+func (s *scanner) blanks() {
+	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\t') {
+		s.at++
+	}
+}
+
+// peek is the next character, or 0 at the end.
+func (s *scanner) peek() rune {
+	if s.at >= len(s.text) {
+		return 0
+	}
+	r, _ := utf8.DecodeRuneInString(s.text[s.at:])
+	return r
+}
+
+func (s *scanner) unexpected(wanted string) error {
+	switch r := s.peek(); r {
+	case 0:
+		return fmt.Errorf("the text ends where %s should be", wanted)
+	case ' ', '\t':
+		return fmt.Errorf("there is a blank where %s should be; write “%%%%” for a plain percent sign", wanted)
+	default:
+		return fmt.Errorf("there is “%c” where %s should be; write “%%%%” for a plain percent sign", r, wanted)
+	}
+}
