@@ -46,11 +46,14 @@ id=$(call POST /v2/clusters "{\"name\": \"first\", \"clusterTemplate\": \"web-cl
 echo "  cluster $id"
 wait_for active
 
-page=$(call GET "/v2/clusters/$id" | grep -o '"url":"http://[0-9.]*/"' | head -n 1 | cut -d '"' -f 4)
+page=$(call GET "/v2/clusters/$id" | grep -o '"label":"Open the page","url":"http://[0-9.]*/"' | cut -d '"' -f 8)
 echo "Fetching $page ten times"
+answers=
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-    curl -fsS "$page" | grep -o '<code>[^<]*</code>' | head -n 1
-done | sort | uniq -c | sed 's/<[^>]*>//g'
+    answers="$answers$(curl -fsS "$page" | grep -o "comes from <code>[^<]*")
+"
+done
+printf %s "$answers" | sed 's/<code>//' | sort | uniq -c
 
 echo "Deleting it"
 call DELETE "/v2/clusters/$id" >/dev/null
