@@ -72,6 +72,14 @@ func (s *Stream) write(text string) error {
 	return s.rc.Flush()
 }
 
+// NoDeadlines lifts the server's time limits from a request whose body may take
+// as long as it takes, such as an upload. Writers that have none are fine.
+func NoDeadlines(w http.ResponseWriter) {
+	rc := http.NewResponseController(w)
+	rc.SetReadDeadline(time.Time{})  //nolint:errcheck // not supported: there is no limit
+	rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // same
+}
+
 // Cursor is where a reconnecting client wants to go on: Last-Event-ID, which
 // wins, or the parameter after.
 func Cursor(r *http.Request) string {

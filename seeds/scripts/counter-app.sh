@@ -53,11 +53,11 @@ initialize)
         fail "the counter could not be set to zero in Redis"
     ;;
 start)
-    running counter-app || unit counter-app start || fail "the visit counter does not start"
+    bring_up counter-app
     eventually 20 answers "http://127.0.0.1:$port/healthz" || fail "the visit counter does not answer on port $port, or Redis does not, after 20 s"
     echo "the visit counter answers on port $port"
     ;;
-stop) if running counter-app; then unit counter-app stop; fi ;;
+stop) take_down counter-app ;;
 remove) rm -rf /opt/counter-app /etc/init.d/counter-app /etc/default/counter-app ;;
 *) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
 esac

@@ -30,11 +30,11 @@ initialize)
         write /var/www/counter-front/sorry.html
     ;;
 start)
-    running nginx || unit nginx start || fail "nginx does not start"
+    bring_up nginx
     eventually 20 answers http://127.0.0.1/healthz || fail "the visit counter does not answer through nginx after 20 s"
     echo "the visit counter answers through nginx"
     ;;
-stop) if running nginx; then unit nginx stop; fi ;;
+stop) take_down nginx ;;
 remove) rm -f /etc/nginx/conf.d/counter-front.conf && apt-get -y purge nginx-light nginx-common ;;
 *) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
 esac

@@ -55,12 +55,12 @@ install) packages haproxy ;;
 configure) configure ;;
 initialize) install -d -o haproxy -g haproxy /run/haproxy ;;
 start)
-    running haproxy || unit haproxy start || fail "haproxy does not start"
+    bring_up haproxy
     eventually 20 answers "http://127.0.0.1:$statistics_port/" || fail "haproxy does not answer on port $statistics_port after 20 s"
     eventually 20 answers "http://127.0.0.1:$port/" || fail "no web server answers through haproxy on port $port after 20 s"
     echo "haproxy answers on port $port"
     ;;
-stop) if running haproxy; then unit haproxy stop; fi ;;
+stop) take_down haproxy ;;
 remove) apt-get -y purge haproxy ;;
 *) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
 esac

@@ -41,6 +41,28 @@ unit() {
     fi
 }
 
+# at_boot NAME enable|disable: whether a service of the system starts when the
+# machine does. Started services come back after a reboot, stopped ones stay down.
+at_boot() {
+    if [ -d /run/systemd/system ]; then
+        systemctl --quiet "$2" "$1"
+    else
+        update-rc.d "$1" defaults >/dev/null && update-rc.d "$1" "$2" >/dev/null
+    fi
+}
+
+# bring_up NAME: start a service of the system unless it runs, now and at boot.
+bring_up() {
+    running "$1" || unit "$1" start || fail "$1 does not start"
+    at_boot "$1" enable || fail "$1 could not be enabled at boot"
+}
+
+# take_down NAME: stop a service of the system if it runs, now and at boot.
+take_down() {
+    if running "$1"; then unit "$1" stop || fail "$1 does not stop"; fi
+    at_boot "$1" disable
+}
+
 # running NAME: whether a service of the system runs.
 running() {
     unit "$1" status >/dev/null 2>&1

@@ -37,11 +37,11 @@ install) packages nginx-light ;;
 configure) configure ;;
 initialize) install -d /var/www/loom/files ;; # for files of one's own: configure leaves them alone
 start)
-    running nginx || unit nginx start || fail "nginx does not start"
+    bring_up nginx
     eventually 20 answers "http://127.0.0.1:$port/healthz" || fail "nginx does not answer on port $port after 20 s"
     echo "nginx answers on port $port"
     ;;
-stop) if running nginx; then unit nginx stop; fi ;;
+stop) take_down nginx ;;
 remove) apt-get -y purge nginx-light nginx-common && rm -rf /var/www/loom ;;
 *) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
 esac

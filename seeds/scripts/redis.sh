@@ -56,12 +56,12 @@ install) packages redis-server ;;
 configure) configure ;;
 initialize) install -d -o redis -g redis -m 750 /var/lib/redis /var/log/redis ;;
 start)
-    running redis-server || unit redis-server start || fail "redis does not start"
+    bring_up redis-server
     eventually 20 answers_ping || fail "redis does not answer on port $port after 20 s"
     echo "redis answers on port $port"
     if [ "$role" = replica ]; then check_replication; fi
     ;;
-stop) if running redis-server; then unit redis-server stop; fi ;;
+stop) take_down redis-server ;;
 remove) apt-get -y purge redis-server redis-tools ;;
 *) fail "unknown action “$1”; actions are install, configure, initialize, start, stop, remove" ;;
 esac

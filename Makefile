@@ -1,0 +1,108 @@
+# Loom's toolbox. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X loom/app/telemetry.Version=$(VERSION)
+DATA_DIR := $(or $(LOOM_DATA_DIR),./var)
+
+# What Loom needs from Debian: a program to look for, and the package that has it.
+RUN_DEPS := /usr/lib/postgresql/*/bin/postgres=postgresql mmdebstrap=mmdebstrap nft=nftables ip=iproute2
+TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium=chromium gcc=gcc /usr/include/stdlib.h=libc6-dev sudo=sudo curl=curl
+
+# Packages in which goroutines share state are tested with the race detector too.
+RACE := ./jobs/work ./app/live ./provisioner/remote
+TAGS := browser e2e
+
+# needs LIST: installs what is missing where it may, else names the command and stops.
+define needs
+missing=(); \
+for pair in $(1); do \
+  program="$${pair%%=*}"; package="$${pair#*=}"; \
+  PATH="$$PATH:/usr/sbin:/sbin" type -P "$$program" >/dev/null || compgen -G "$$program" >/dev/null || missing+=("$$package"); \
+done; \
+if [ $${#missing[@]} -gt 0 ]; then \
+  if [ "$$(id -u)" = 0 ] && type -P apt-get >/dev/null; then \
+    echo "installing $${missing[*]}"; \
+    apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$${missing[@]}" >/dev/null; \
+  else \
+    echo "Loom needs some programs of Debian. Install them with:"; echo; \
+    echo "  sudo apt-get install -y --no-install-recommends $${missing[*]}"; echo; exit 1; \
+  fi; \
+fi
+endef
+
+.PHONY: help
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.PHONY: run
+run: deps-run build ## start Loom: private Postgres, all processes, local machines
+	@exec bin/loom up
+
+.PHONY: test
+test: deps build ## every test there is
+	@export LOOM_DATA_DIR="$(CURDIR)/var/test" LOOM_TEST_REQUIRE=1 LOOM_TEST_BASE_DIR="$(CURDIR)/var/test/base"; \
+	trap 'bin/loom db remove >/dev/null' EXIT; \
+	bin/loom db remove >/dev/null; \
+	LOOM_TEST_DATABASE_URL="$$(bin/loom db start --scratch)"; export LOOM_TEST_DATABASE_URL; unset LOOM_DATA_DIR; \
+	trap 'LOOM_DATA_DIR="$(CURDIR)/var/test" bin/loom db remove >/dev/null' EXIT; \
+	go test -race -timeout 10m $(RACE); \
+	go test -timeout 18m -tags '$(TAGS)' ./...
+
+.PHONY: check
+check: ## format, vet, lint, generated and vendored files; no tests
+	@unformatted="$$(git ls-files '*.go' | xargs gofmt -l)"; \
+	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	@before="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md 2>/dev/null || true)"; \
+	$(MAKE) --no-print-directory generate; \
+	after="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md 2>/dev/null || true)"; \
+	if [ "$$before" != "$$after" ]; then echo "generated files were stale: commit what make generate made"; \
+	diff <(echo "$$before") <(echo "$$after") | sed -n 's/^> [0-9a-f]*  //p'; exit 1; fi
+	@cd static && grep -E '"(file": "(vendor/|icons.svg)|sha256":)' vendor/vendor.json | cut -d '"' -f 4 | paste - - | awk '{print $$2 "  " $$1}' | sha256sum --quiet --strict -c -
+	@go mod verify >/dev/null
+	go vet -tags '$(TAGS)' ./...
+	go tool staticcheck -tags '$(shell echo $(TAGS) | tr ' ' ',')' ./...
+
+.PHONY: build
+build: ## bin/loom
+	@go build -ldflags '$(LDFLAGS)' -o bin/loom ./app
+
+.PHONY: generate
+generate: ## templates and docs/configuration.md
+	@go tool templ generate -path views >/dev/null 2>&1 || go tool templ generate -path views
+	@go build -o bin/loom ./app && bin/loom config --markdown > docs/configuration.md.new && mv docs/configuration.md.new docs/configuration.md
+
+.PHONY: fmt
+fmt: ## format Go and templates
+	@gofmt -w $$(git ls-files '*.go'); go tool templ fmt views
+
+.PHONY: bench
+bench: deps build ## figures: create to serving, memory, tasks per second, solver, planner
+	@LOOM_TEST_BASE_DIR="$(CURDIR)/var/test/base" bin/loom bench
+
+.PHONY: deps deps-run
+deps: ## install (or name) what tests need from Debian
+	@$(call needs,$(TEST_DEPS))
+deps-run:
+	@$(call needs,$(RUN_DEPS))
+
+.PHONY: stop
+stop: build ## stop machines and the private Postgres, keep their files
+	@bin/loom stop
+
+.PHONY: clean-db
+clean-db: build ## remove the private database (machines are removed too: nothing would know them)
+	@bin/loom clean --keep-bases
+
+.PHONY: vendor
+vendor: ## fetch the browser libraries that static/vendor/vendor.json names
+	@static/vendor/fetch.sh
+
+.PHONY: clean
+clean: build ## remove everything an instance made: machines, bridges, packet filter, database, files
+	@bin/loom clean
+	@LOOM_DATA_DIR="$(CURDIR)/var/test" bin/loom clean
+	@rm -rf bin

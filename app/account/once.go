@@ -1,0 +1,51 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Answer is the first answer to a request that carried an Idempotency-Key.
+type Answer struct {
+	Status   int
+	Response []byte
+}
+
+// BeginOnce claims an Idempotency-Key of the actor for a request (rest-api.md
+// 6.1). It gives nil when the request is to be carried out, and then FinishOnce
+// or ForgetOnce must follow; or the answer that was given before. Errors: Invalid
+// for a bad key; Conflict.
+func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path string, body []byte) (*Answer, error) {
+	if len(key) < 1 || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: "Idempotency-Key", Message: "An Idempotency-Key has 1 to 255 printable characters."}})
+	}
+	hash := sha256.Sum256(body)
+	kept, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (*store.KeptAnswer, error) {
+		return store.BeginIdempotent(ctx, tx, actor.Tenant, actor.User, key, path, hash[:])
+	})
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	return &Answer{Status: kept.Status, Response: kept.Response}, nil
+}
+
+// FinishOnce keeps the answer of a request that succeeded, for a day. Leave
+// secrets that are shown once out of it.
+func (a *Accounts) FinishOnce(ctx context.Context, actor loom.Actor, key string, answer Answer) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		return store.FinishIdempotent(ctx, tx, actor.Tenant, actor.User, key, store.KeptAnswer{Status: answer.Status, Response: answer.Response})
+	})
+}
+
+// ForgetOnce gives a key back after a request that failed.
+func (a *Accounts) ForgetOnce(ctx context.Context, actor loom.Actor, key string) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		return store.ForgetIdempotent(ctx, tx, actor.Tenant, actor.User, key)
+	})
+}

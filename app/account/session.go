@@ -1,0 +1,228 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Lives of a session, from sign-in.
+const (
+	SessionLife     = 12 * time.Hour
+	KeptSessionLife = 30 * 24 * time.Hour
+)
+
+// maxAgent is how much of a browser's description is kept, in bytes.
+const maxAgent = 300
+
+// SignInInput is a try to sign in. Tenant is a name; Keep asks for a session that
+// outlives the day; Previous, if set, is the cookie of an earlier session of the
+// same browser, which ends.
+type SignInInput struct {
+	Tenant   string
+	User     string
+	Password loom.Secret
+	Address  string
+	Agent    string
+	Keep     bool
+	Previous loom.Secret
+}
+
+// SignIn checks a password and begins a session. The cookie is shown this once.
+// Errors: Unauthenticated, the same for a wrong password, an unknown user, an
+// unknown tenant and a disabled user; Throttled with RetryAfter after too many
+// of those.
+func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom.Secret, time.Time, error) {
+	none := time.Time{}
+	in.Address = clean(in.Address)
+	if clean(in.Tenant) != in.Tenant || clean(in.User) != in.User {
+		in.Tenant, in.User = "", "" // names that cannot be stored are those of nobody
+	}
+	subject := throttleSubject(in.Tenant, in.User)
+	if err := a.beginSignIn(ctx, subject, in.Address); err != nil {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	wrong := loom.NewError(loom.Unauthenticated, "Tenant, user or password is wrong.")
+	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
+	if err != nil && !isNotFound(err) {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	// The password is compared also when there is no tenant or user: the time that
+	// the answer takes gives nothing away.
+	right, err := a.passwordIs(ctx, tenant.ID, loom.UserID(in.User), in.Password)
+	if err != nil {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	if !right {
+		return loom.Actor{}, loom.Secret{}, none, wrong
+	}
+	user, err := store.User(ctx, a.db, tenant.ID, loom.UserID(in.User))
+	if err != nil && !isNotFound(err) {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	if err != nil || user.Disabled {
+		return loom.Actor{}, loom.Secret{}, none, wrong
+	}
+	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Via: "session", Address: in.Address}
+	cookie := loom.NewSecret(newSecret())
+	life := SessionLife
+	if in.Keep {
+		life = KeptSessionLife
+	}
+	if len(in.Agent) > maxAgent {
+		in.Agent = in.Agent[:maxAgent]
+	}
+	expires, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (time.Time, error) {
+		if err := store.SignInSucceeded(ctx, tx, subject, in.Address); err != nil {
+			return none, err
+		}
+		if !in.Previous.IsZero() {
+			if err := store.DeleteSession(ctx, tx, tenant.ID, hashOf(in.Previous)); err != nil {
+				return none, err
+			}
+		}
+		expires, err := store.InsertSession(ctx, tx, tenant.ID, hashOf(cookie), user.ID, in.Address, clean(in.Agent), life)
+		if err != nil {
+			return none, err
+		}
+		if err := store.TouchSession(ctx, tx, tenant.ID, hashOf(cookie), in.Address); err != nil {
+			return none, err
+		}
+		return expires, record(ctx, tx, actor, "sign_in", "session", string(user.ID), nil, nil)
+	})
+	if err != nil {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	return actor, cookie, expires, nil
+}
+
+// throttleSubject names whom failed sign-ins are counted for, known or not. It is
+// a hash: the names come from outside and may be of any length.
+func throttleSubject(tenant, user string) string {
+	sum := sha256.Sum256([]byte(tenant + "\x00" + user))
+	return hex.EncodeToString(sum[:16])
+}
+
+// beginSignIn counts the try, or gives Throttled.
+func (a *Accounts) beginSignIn(ctx context.Context, subject, address string) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		wait, err := store.BeginSignIn(ctx, tx, subject, address)
+		if err != nil || wait == 0 {
+			return err
+		}
+		return &loom.Error{Kind: loom.Throttled, RetryAfter: wait,
+			Message: "Too many wrong passwords; try again in " + itoa(int(wait.Seconds()+0.999)) + " s."}
+	})
+}
+
+// ActorBySession gives who a cookie stands for. It notes once a minute that the
+// session is in use. Unauthenticated.
+func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, address string) (loom.Actor, loom.Session, error) {
+	session, who, err := store.SessionByHashAllTenants(ctx, a.db, hashOf(cookie))
+	if err != nil {
+		if isNotFound(err) {
+			return loom.Actor{}, loom.Session{}, loom.NewError(loom.Unauthenticated, "You are not signed in.")
+		}
+		return loom.Actor{}, loom.Session{}, err
+	}
+	if who.Stale {
+		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+			return store.TouchSession(ctx, tx, session.Account.Tenant, hashOf(cookie), address)
+		})
+		if err != nil {
+			return loom.Actor{}, loom.Session{}, err
+		}
+	}
+	return loom.Actor{
+		Tenant: session.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Via: "session", Address: address,
+	}, session, nil
+}
+
+// SessionData gives what the pages keep in a session. Unauthenticated.
+func (a *Accounts) SessionData(ctx context.Context, cookie loom.Secret) (map[string]string, error) {
+	data, err := store.SessionDataByHashAllTenants(ctx, a.db, hashOf(cookie))
+	if isNotFound(err) {
+		return nil, loom.NewError(loom.Unauthenticated, "You are not signed in.")
+	}
+	return data, err
+}
+
+// SetSessionData replaces what the pages keep in a session. Unauthenticated.
+func (a *Accounts) SetSessionData(ctx context.Context, cookie loom.Secret, data map[string]string) error {
+	err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		return store.SetSessionDataByHashAllTenants(ctx, tx, hashOf(cookie), data)
+	})
+	if isNotFound(err) {
+		return loom.NewError(loom.Unauthenticated, "You are not signed in.")
+	}
+	return err
+}
+
+// SignOut ends the session of a cookie.
+func (a *Accounts) SignOut(ctx context.Context, actor loom.Actor, cookie loom.Secret) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		if err := store.DeleteSession(ctx, tx, actor.Tenant, hashOf(cookie)); err != nil {
+			return err
+		}
+		return record(ctx, tx, actor, "sign_out", "session", string(actor.User), nil, nil)
+	})
+}
+
+// Sessions lists the actor's own live sessions, newest first.
+func (a *Accounts) Sessions(ctx context.Context, actor loom.Actor) ([]loom.Session, error) {
+	return a.SessionsOf(ctx, actor, actor.User)
+}
+
+// SessionsOf lists the live sessions of a user: the actor's own, or anyone's of
+// the tenant for an administrator. NotFound.
+func (a *Accounts) SessionsOf(ctx context.Context, actor loom.Actor, user loom.UserID) ([]loom.Session, error) {
+	if err := a.maySeeUser(actor, user); err != nil {
+		return nil, err
+	}
+	return store.SessionsOf(ctx, a.db, actor.Tenant, user)
+}
+
+// EndSession ends a session by its id: one's own, or anyone's of the tenant for an
+// administrator. NotFound.
+func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) error {
+	if err := actor.Require(loom.ScopeAdmin); err != nil {
+		return err
+	}
+	missing := loom.NewError(loom.NotFound, "There is no such session; it may have ended.")
+	hash, err := hex.DecodeString(id)
+	if err != nil || len(hash) != sha256.Size {
+		return missing
+	}
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		owner, err := store.SessionOwner(ctx, tx, actor.Tenant, hash)
+		if isNotFound(err) || err == nil && owner != actor.User && !actor.IsAdmin() {
+			return missing
+		}
+		if err != nil {
+			return err
+		}
+		if err := store.DeleteSession(ctx, tx, actor.Tenant, hash); err != nil {
+			return err
+		}
+		return record(ctx, tx, actor, "delete", "session", string(owner), nil, nil)
+	})
+}
+
+// EndOtherSessions ends all sessions of the actor but that of keep.
+func (a *Accounts) EndOtherSessions(ctx context.Context, actor loom.Actor, keep loom.Secret) error {
+	if err := actor.Require(loom.ScopeAdmin); err != nil {
+		return err
+	}
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		if err := store.DeleteSessionsOf(ctx, tx, actor.Tenant, actor.User, hashOf(keep)); err != nil {
+			return err
+		}
+		return record(ctx, tx, actor, "delete", "session", string(actor.User), nil, map[string]any{"sessions": "all others"})
+	})
+}

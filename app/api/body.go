@@ -1,0 +1,100 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+)
+
+// readBody reads a whole body whatever its content type. Invalid when it is too
+// large or breaks off.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	httpx.LimitBody(w, r)
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, httpx.TooLarge()
+	case err != nil:
+		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
+	}
+	return body, nil
+}
+
+// within gives the field errors of a use case the names that the fields have in a
+// body where they are inside a member.
+func within(member string, err error) error {
+	var e *loom.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return err
+	}
+	moved := *e
+	moved.Fields = make([]loom.FieldError, len(e.Fields))
+	for i, f := range e.Fields {
+		moved.Fields[i] = loom.FieldError{Field: member + "." + f.Field, Message: f.Message}
+	}
+	return &moved
+}
+
+// done answers a success that has nothing to say: 200 with an empty body, the
+// only success that old clients accept.
+func done(w http.ResponseWriter) error {
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// answer sends v as JSON. Reads carry an opaque ETag, and who has that already
+// gets 304.
+func answer(w http.ResponseWriter, r *http.Request, v any) error {
+	return answerTagged(w, r, v, "")
+}
+
+// answerTagged is answer with an ETag of its own, quotes included.
+func answerTagged(w http.ResponseWriter, r *http.Request, v any, etag string) error {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	h := w.Header()
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if etag == "" {
+			sum := sha256.Sum256(body.Bytes())
+			etag = `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+		}
+		h.Set("ETag", etag)
+		if matches(r.Header.Get("If-None-Match"), etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	h.Set("Content-Type", mediaJSON)
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	_, err := w.Write(body.Bytes())
+	return err
+}
+
+// matches reads an If-None-Match header (RFC 9110, 13.1.2).
+func matches(header, etag string) bool {
+	for _, tag := range strings.Split(header, ",") {
+		tag = strings.TrimSpace(tag)
+		if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+			return true
+		}
+	}
+	return false
+}

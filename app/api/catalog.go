@@ -1,0 +1,160 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/api/wire"
+	"loom/app/catalog"
+	"loom/app/loom"
+)
+
+// entries are the handlers of one kind of the catalog: six of a tenant, two of
+// plugin types.
+type entries struct {
+	*api
+	kind loom.EntityKind
+}
+
+func (e entries) list(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	page, err := readPage(r, false)
+	if err != nil {
+		return err
+	}
+	deprecated, err := queryBool(r, "deprecated")
+	if err != nil {
+		return err
+	}
+	found, err := e.Catalog.Entries(r.Context(), actor, e.kind, catalog.ListInput{Page: page, Q: r.URL.Query().Get("q"), Deprecated: deprecated})
+	if err != nil {
+		return err
+	}
+	linkPages(w, r, found.Next, found.Prev)
+	out := make([]loom.Entry, len(found.Items))
+	for i, item := range found.Items {
+		out[i] = item.Entry
+	}
+	return answer(w, r, out)
+}
+
+func (e entries) show(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return e.answerVersion(w, r, actor, 0)
+}
+
+func (e entries) showVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	version, err := versionOf(r, "version")
+	if err != nil {
+		return err
+	}
+	return e.answerVersion(w, r, actor, version)
+}
+
+func (e entries) answerVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor, version int) error {
+	entry, info, err := e.Catalog.Entry(r.Context(), actor, e.kind, r.PathValue("name"), version)
+	if err != nil {
+		return err
+	}
+	return answerTagged(w, r, entry, `"`+strconv.Itoa(info.Version)+`"`)
+}
+
+func (e entries) versions(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	infos, err := e.Catalog.Versions(r.Context(), actor, e.kind, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	shown := func(v loom.VersionInfo) wire.VersionInfo { return wire.NewVersions([]loom.VersionInfo{v})[0] }
+	return answerList(w, r, true, infos, shown, order[loom.VersionInfo]{"-version", func(v loom.VersionInfo) string { return byNumber(v.Version) }})
+}
+
+// mayWrite comes before the body is looked at: the predecessor's order of checks.
+// The use case checks again.
+func (e entries) mayWrite(actor loom.Actor) error {
+	if e.kind.Global() {
+		return actor.RequireSuperadmin()
+	}
+	return actor.RequireAdmin(loom.ScopeCatalogWrite)
+}
+
+func (e entries) create(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	entry, err := e.read(w, r, actor)
+	if err != nil {
+		return err
+	}
+	if _, _, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, OnlyNew: true}); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (e entries) put(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	entry, err := e.read(w, r, actor)
+	if err != nil {
+		return err
+	}
+	if name := r.PathValue("name"); entry.Meta().Name != name {
+		return loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name in the body is not the one in the path, “" + name + "”."}})
+	}
+	expected, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	if _, _, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected}); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (e entries) read(w http.ResponseWriter, r *http.Request, actor loom.Actor) (loom.Entry, error) {
+	if err := e.mayWrite(actor); err != nil {
+		return nil, err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.Decode(e.kind, body)
+}
+
+// ifMatch reads the version that an author started from, nil when he names none.
+func ifMatch(r *http.Request) (*int, error) {
+	text := strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-Match")), "W/")
+	if text == "" {
+		return nil, nil
+	}
+	version, err := strconv.Atoi(strings.Trim(text, `"`))
+	if err != nil || version < 0 {
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: "If-Match", Message: "If-Match holds the version that you started from, in quotes, as the ETag of GET gives it."}})
+	}
+	return &version, nil
+}
+
+func (e entries) remove(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := e.Catalog.Delete(r.Context(), actor, e.kind, r.PathValue("name"), 0); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (e entries) removeVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := e.mayWrite(actor); err != nil {
+		return err
+	}
+	version, err := versionOf(r, "version")
+	if err != nil {
+		return err
+	}
+	if err := e.Catalog.Delete(r.Context(), actor, e.kind, r.PathValue("name"), version); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+// versionOf reads a version from the path.
+func versionOf(r *http.Request, name string) (int, error) {
+	version, err := strconv.ParseInt(r.PathValue(name), 10, 32)
+	if err != nil || version <= 0 {
+		return 0, loom.InvalidFields([]loom.FieldError{{Field: name, Message: "A version is a whole number above 0."}})
+	}
+	return int(version), nil
+}

@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+)
+
+// Headers of the predecessor's clients (rest-api.md 1.3).
+const (
+	headerUser   = "Coopr-UserID"
+	headerTenant = "Coopr-TenantID"
+	headerKey    = "Coopr-ApiKey"
+)
+
+// dummyKey is what the predecessor's scripts send when nobody set a key. From a
+// trusted network it counts as none.
+const dummyKey = "1234567890abcdef"
+
+// identify finds who a request acts as (rest-api.md 1.4): a token, a session
+// cookie, or from a trusted network the headers alone. Errors: Unauthenticated,
+// Invalid for both a cookie and a token, NotFound for an unknown tenant,
+// Forbidden for identity headers that the token may not act as.
+func (a *api) identify(r *http.Request) (loom.Actor, error) {
+	for _, name := range []string{headerUser, headerTenant} {
+		if !storable(r.Header.Get(name)) {
+			return loom.Actor{}, loom.NewError(loom.Invalid, "The header %s is not UTF-8.", name)
+		}
+	}
+	trusted := a.trusts(r)
+	token, err := tokenOf(r, trusted)
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	hasCookie := a.Sessions.HasCookie(r)
+	var actor loom.Actor
+	switch {
+	case hasCookie && token != "":
+		return loom.Actor{}, loom.NewError(loom.Invalid, "The request carries both a session cookie and an API token; send one of them.")
+	case token != "":
+		actor, err = a.Accounts.ActorByToken(r.Context(), account.TokenInput{
+			Secret: loom.NewSecret(token), AsUser: r.Header.Get(headerUser), AsTenant: r.Header.Get(headerTenant), Address: httpx.Address(r),
+		})
+	case hasCookie:
+		// Only browsers send cookies, also for other sites: what changes something
+		// must come from our own pages.
+		if err := a.Protection.Check(r); err != nil {
+			return loom.Actor{}, loom.NewError(loom.Forbidden, "This request came from another site and was refused.")
+		}
+		actor, _, err = a.Accounts.ActorBySession(r.Context(), a.Sessions.Cookie(r), httpx.Address(r))
+	case trusted:
+		actor, err = a.byHeaders(r.Context(), r.Header.Get(headerUser), r.Header.Get(headerTenant), httpx.Address(r))
+	default:
+		err = loom.NewError(loom.Unauthenticated, "Send an API token: “Authorization: Bearer loom_…”. Tokens are made on the account page, or by “loom token create”.")
+	}
+	actor.RequestID = httpx.RequestID(r)
+	return actor, err
+}
+
+// tokenOf finds the token of a request, "" for none. Authorization and
+// Coopr-ApiKey carry the same one.
+func tokenOf(r *http.Request, trusted bool) (string, error) {
+	key := strings.TrimSpace(r.Header.Get(headerKey))
+	if key == dummyKey && trusted {
+		key = ""
+	}
+	header := strings.TrimSpace(r.Header.Get("Authorization"))
+	if header == "" {
+		return key, nil
+	}
+	token, ok := bearer(header)
+	switch {
+	case !ok:
+		return "", loom.NewError(loom.Unauthenticated, "Only bearer tokens are accepted: “Authorization: Bearer loom_…”.")
+	case key != "" && key != dummyKey && key != token:
+		return "", loom.NewError(loom.Invalid, "The headers Authorization and Coopr-ApiKey carry different tokens; send one of them.")
+	}
+	return token, nil
+}
+
+// bearer reads "Bearer <token>" and "Bearer: <token>", which the predecessor's
+// Java client sends.
+func bearer(header string) (token string, ok bool) {
+	const scheme = "bearer"
+	if len(header) <= len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", false
+	}
+	rest := header[len(scheme):]
+	if rest[0] != ' ' && rest[0] != ':' {
+		return "", false
+	}
+	token = strings.TrimSpace(strings.TrimPrefix(rest, ":"))
+	return token, token != ""
+}
+
+// trusts reports whether the peer is in a network whose headers are believed.
+func (a *api) trusts(r *http.Request) bool {
+	if len(a.TrustedNetworks) == 0 {
+		return false
+	}
+	address, err := netip.ParseAddr(httpx.Address(r))
+	if err != nil {
+		return false
+	}
+	address = address.Unmap().WithZone("")
+	for _, network := range a.TrustedNetworks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// byHeaders gives who the headers name, in the order of checks of the
+// predecessor. A user seen for the first time gets a row: role user, admin for
+// the id admin, and a password that nobody knows (entities.md 4).
+func (a *api) byHeaders(ctx context.Context, user, tenantName, address string) (loom.Actor, error) {
+	switch {
+	case user == "":
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "Send an API token, or name the user in the header %s.", headerUser)
+	case tenantName == "":
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "Name the tenant in the header %s.", headerTenant)
+	}
+	// Loom itself looks the account up; the request has no rights yet.
+	system := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
+	system.Role, system.Address = loom.RoleSuperadmin, address
+	tenant, err := a.Accounts.Tenant(ctx, system, tenantName)
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	system = loom.SystemActor(tenant.ID, tenant.Name)
+	system.Address = address
+	found, err := a.Accounts.User(ctx, system, loom.UserID(user))
+	if errors.Is(err, loom.NotFound) {
+		role := loom.RoleUser
+		if user == string(loom.AdminUser) {
+			role = loom.RoleAdmin
+		}
+		_, _, err = a.Accounts.CreateUser(ctx, system, account.UserInput{ID: loom.UserID(user), Role: role})
+		if err == nil || errors.Is(err, loom.Conflict) { // another first request was quicker
+			found, err = a.Accounts.User(ctx, system, loom.UserID(user))
+		}
+	}
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	if found.Disabled {
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The user “%s” is disabled.", user)
+	}
+	return loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: found.ID, Role: found.Role, Via: "headers", Address: address}, nil
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+)
+
+// onceTimeout bounds keeping or giving back a key after the client is gone.
+const onceTimeout = 10 * time.Second
+
+// kept records an answer while it is sent.
+type kept struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader notes the status.
+func (k *kept) WriteHeader(status int) {
+	k.status = status
+	k.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the body.
+func (k *kept) Write(p []byte) (int, error) {
+	if k.status == 0 {
+		k.status = http.StatusOK
+	}
+	k.body.Write(p)
+	return k.ResponseWriter.Write(p)
+}
+
+// once makes a handler honour an Idempotency-Key (rest-api.md 6.1): the same
+// request with the same key gets the first answer again, without the secrets
+// that are shown once. A request that fails gives its key back.
+func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		keys := r.Header.Values("Idempotency-Key")
+		if len(keys) == 0 {
+			return next(w, r, actor)
+		}
+		key := keys[0]
+		body, err := readBody(w, r)
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		first, err := a.Accounts.BeginOnce(r.Context(), actor, key, r.URL.Path, body)
+		if err != nil {
+			return err
+		}
+		if first != nil {
+			w.Header().Set("Idempotency-Replayed", "true")
+			w.Header().Set("Content-Type", mediaJSON)
+			w.WriteHeader(first.Status)
+			_, err := w.Write(first.Response)
+			return err
+		}
+		// What became of the request is noted even when its client left meanwhile.
+		ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), onceTimeout)
+		defer stop()
+		k := &kept{ResponseWriter: w}
+		finished := false
+		defer func() {
+			if !finished { // failed, or panicked
+				if err := a.Accounts.ForgetOnce(ctx, actor, key); err != nil {
+					a.Log.Warn("an idempotency key could not be given back", "request_id", httpx.RequestID(r), "error", err.Error())
+				}
+			}
+		}()
+		err = next(k, r, actor)
+		if k.status != http.StatusOK {
+			return err
+		}
+		// The work is done, even if sending the answer failed.
+		finished = true
+		if failed := a.Accounts.FinishOnce(ctx, actor, key, account.Answer{Status: k.status, Response: withoutSecret(k.body.Bytes())}); failed != nil {
+			a.Log.Warn("an answer could not be kept for its idempotency key", "request_id", httpx.RequestID(r), "error", failed.Error())
+		}
+		return err
+	}
+}
+
+// withoutSecret leaves out the member that is shown only once.
+func withoutSecret(body []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
+		return body
+	}
+	if _, secret := members["secret"]; !secret {
+		return body
+	}
+	delete(members, "secret")
+	out, err := json.Marshal(members)
+	if err != nil {
+		return nil // never keep what may hold a secret
+	}
+	return append(out, '\n')
+}

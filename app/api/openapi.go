@@ -1,0 +1,152 @@
+package api
+
+import (
+	_ "embed" // the document
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"loom/app/api/wire"
+	"loom/app/loom"
+)
+
+// document is the OpenAPI document as it is served. A test makes it anew from the
+// table of routes and compares, so it cannot lie.
+//
+//go:embed openapi.json
+var document []byte
+
+func (a *api) openapi(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	return answer(w, r, json.RawMessage(document))
+}
+
+type fields = map[string]any
+
+// makeDocument describes routes as OpenAPI 3.1 (spec.openapis.org).
+func makeDocument(routes []route) ([]byte, error) {
+	var schemas fields
+	if err := json.Unmarshal(wire.Schemas, &schemas); err != nil {
+		return nil, fmt.Errorf("read the schemas: %w", err)
+	}
+	paths := fields{}
+	for _, rt := range routes {
+		item, _ := paths[rt.path].(fields)
+		if item == nil {
+			item = fields{}
+			paths[rt.path] = item
+		}
+		item[strings.ToLower(rt.method)] = rt.operation()
+	}
+	doc := fields{
+		"openapi": "3.1.0",
+		"info": fields{
+			"title":       "Loom",
+			"version":     "2",
+			"description": "Clusters of machines on demand. Success is always 200; errors are application/problem+json. Times are milliseconds since 1970.",
+			"license":     fields{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		"security": []any{fields{"token": []any{}}, fields{"key": []any{}}, fields{"session": []any{}}},
+		"paths":    paths,
+		"components": fields{
+			"schemas": schemas,
+			"securitySchemes": fields{
+				"token":   fields{"type": "http", "scheme": "bearer"},
+				"key":     fields{"type": "apiKey", "in": "header", "name": headerKey, "description": "The same token."},
+				"session": fields{"type": "apiKey", "in": "cookie", "name": "__Host-loom", "description": "Browsers that are signed in."},
+			},
+			"responses": fields{"Problem": fields{
+				"description": "What is wrong, and what helps",
+				"content":     fields{"application/problem+json": fields{"schema": schemaOf("Problem")}},
+			}},
+		},
+	}
+	body, err := json.MarshalIndent(doc, "", "  ")
+	return append(body, '\n'), err
+}
+
+var placeholder = regexp.MustCompile(`\{(\w+)\}`)
+
+// operation describes one route.
+func (rt *route) operation() fields {
+	var params []any
+	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
+		params = append(params, fields{"name": m[1], "in": "path", "required": true, "schema": fields{"type": "string"}})
+	}
+	for _, p := range rt.params() {
+		params = append(params, fields{"name": p.name, "in": "query", "description": p.help, "schema": fields{"type": p.kind}})
+	}
+	if rt.once {
+		params = append(params, fields{"name": "Idempotency-Key", "in": "header", "schema": fields{"type": "string", "minLength": 1, "maxLength": 255},
+			"description": "The same request with the same key gives the first answer again, for 24 hours."})
+	}
+	success := fields{"description": "Done"}
+	if content := rt.content(); len(content) > 0 {
+		success["content"] = content
+	}
+	op := fields{
+		"operationId": operationID(rt.method, rt.path),
+		"summary":     rt.summary,
+		"responses":   fields{"200": success, "default": fields{"$ref": "#/components/responses/Problem"}},
+	}
+	if rt.open {
+		op["security"] = []any{}
+	}
+	if len(params) > 0 {
+		op["parameters"] = params
+	}
+	if rt.body != "" {
+		name, optional := strings.CutSuffix(rt.body, "?")
+		media, schema := mediaJSON, schemaOf(name)
+		if name == "bytes" {
+			media, schema = mediaBytes, fields{}
+		}
+		op["requestBody"] = fields{"required": !optional, "content": fields{media: fields{"schema": schema}}}
+	}
+	return op
+}
+
+func (rt *route) content() fields {
+	content := fields{}
+	media := rt.media
+	if len(media) == 0 && rt.answer != "" {
+		media = []string{mediaJSON}
+	}
+	for _, m := range media {
+		if m == mediaJSON {
+			content[m] = fields{"schema": schemaOf(rt.answer)}
+		} else {
+			content[m] = fields{"schema": fields{"type": "string"}}
+		}
+	}
+	return content
+}
+
+// schemaOf reads the short form of a schema that rows of the table use.
+func schemaOf(name string) fields {
+	if item, ok := strings.CutPrefix(name, "[]"); ok {
+		return fields{"type": "array", "items": schemaOf(item)}
+	}
+	if item, ok := strings.CutPrefix(name, "{}"); ok {
+		return fields{"type": "object", "additionalProperties": schemaOf(item)}
+	}
+	switch name {
+	case "string":
+		return fields{"type": "string"}
+	case "object":
+		return fields{"type": "object"}
+	case "string|null":
+		return fields{"type": []any{"string", "null"}}
+	}
+	return fields{"$ref": "#/components/schemas/" + name}
+}
+
+// operationID makes an id such as "getClustersIdOperationsN".
+func operationID(method, path string) string {
+	id := strings.ToLower(method)
+	for _, part := range strings.FieldsFunc(strings.TrimPrefix(path, "/v2"), func(c rune) bool { return strings.ContainsRune("/{}.", c) }) {
+		id += strings.ToUpper(part[:1]) + part[1:]
+	}
+	return id
+}

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+)
+
+// route is a row of the table: what is served, and what the OpenAPI document
+// says of it.
+type route struct {
+	method, path string
+	summary      string
+	// open routes need no identity.
+	open bool
+	// fresh routes are Loom's own: an unknown parameter is refused, and 503 exists.
+	fresh bool
+	// paged lists take limit, sort, after and before.
+	paged bool
+	// once routes honour an Idempotency-Key; its answer is kept without secrets.
+	once bool
+	// parameters of the query besides paging.
+	query []param
+	// body and answer name schemas of wire; "[]X" is an array of X, "{}X" an object
+	// of them, "" nothing. An optional body ends in "?".
+	body, answer string
+	// media are the content types of the answer, JSON when empty.
+	media  []string
+	handle httpx.ActorHandler
+}
+
+// param is a parameter of a query.
+type param struct{ name, kind, help string }
+
+const (
+	mediaJSON   = "application/json"
+	mediaText   = "text/plain"
+	mediaStream = "text/event-stream"
+	mediaBytes  = "application/octet-stream"
+)
+
+var pagingParams = []param{
+	{"limit", "integer", "Rows of a page, 1 to 500."},
+	{"sort", "string", "A field of the list, with “-” before it for descending."},
+	{"after", "string", "Cursor of the page before, from the header Link."},
+	{"before", "string", "Cursor of the page after, from the header Link."},
+}
+
+func (rt *route) params() []param {
+	if rt.paged {
+		return append(slices.Clone(rt.query), pagingParams...)
+	}
+	return rt.query
+}
+
+// handler builds the mux. Paths are registered without methods so that a wrong
+// method gets a problem, like any other error.
+func (a *api) handler() http.Handler {
+	table := map[string]map[string]http.Handler{}
+	for _, rt := range a.routes() {
+		if table[rt.path] == nil {
+			table[rt.path] = map[string]http.Handler{}
+		}
+		table[rt.path][rt.method] = a.serve(rt)
+	}
+	mux := http.NewServeMux()
+	for pattern, methods := range table {
+		mux.Handle(pattern, dispatch(methods))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		Problem(w, r, loom.NewError(loom.NotFound, "There is nothing at this path; GET /v2/openapi.json lists all that is."))
+	})
+	return normalize(mux)
+}
+
+func dispatch(methods map[string]http.Handler) http.Handler {
+	allowed := slices.Collect(maps.Keys(methods))
+	if methods[http.MethodGet] != nil {
+		allowed = append(allowed, http.MethodHead)
+	}
+	slices.Sort(allowed)
+	allow := strings.Join(allowed, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet // the server leaves the body out
+		}
+		if h := methods[method]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Allow", allow)
+		httpx.SendProblem(w, httpx.Problem{
+			Type: "urn:loom:error:method-not-allowed", Title: "Not this method", Status: http.StatusMethodNotAllowed,
+			Detail: fmt.Sprintf("This path takes %s.", allow), Instance: httpx.RequestID(r),
+		})
+	})
+}
+
+// normalize resolves dot segments and strips the trailing slash that old clients
+// send; the mux would answer both with a redirect. A slash that is escaped within
+// a segment stays.
+func normalize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		escaped := path.Clean("/" + strings.TrimPrefix(r.URL.EscapedPath(), "/"))
+		if escaped != r.URL.EscapedPath() {
+			plain, err := url.PathUnescape(escaped)
+			if err != nil {
+				Problem(w, r, loom.NewError(loom.Invalid, "The path is not escaped properly."))
+				return
+			}
+			clone := *r
+			u := *r.URL
+			u.Path, u.RawPath = plain, escaped
+			clone.URL = &u
+			r = &clone
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serve is one route with all that happens around its handler.
+func (a *api) serve(rt route) http.Handler {
+	render := Problem
+	if rt.fresh {
+		render = newProblem
+	}
+	handle := rt.handle
+	if rt.once {
+		handle = a.once(handle)
+	}
+	return httpx.Wrap(a.Log, render, func(w http.ResponseWriter, r *http.Request) error {
+		var actor loom.Actor
+		if !rt.open {
+			var err error
+			if actor, err = a.identify(r); err != nil {
+				return err
+			}
+		}
+		if !storable(r.URL.Path) {
+			return loom.NewError(loom.NotFound, "There is nothing of this name: it is not UTF-8, or holds the character NUL.")
+		}
+		if err := rt.checkQuery(r.URL.Query()); err != nil {
+			return err
+		}
+		return handle(w, r, actor)
+	})
+}
+
+// storable keeps away from the database what no text in it can be.
+func storable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
+
+// checkQuery refuses values that no text can be, and parameters that a new route
+// does not have. Old routes ignore those, as their clients rely on.
+func (rt *route) checkQuery(query url.Values) error {
+	var known []string
+	for _, p := range rt.params() {
+		known = append(known, p.name)
+	}
+	var errs []loom.FieldError
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !storable(strings.Join(query[name], "")):
+			errs = append(errs, loom.FieldError{Field: strings.ToValidUTF8(name, "?"), Message: "This is not UTF-8, or holds the character NUL."})
+		case !rt.fresh || slices.Contains(known, name):
+		case len(known) == 0:
+			errs = append(errs, loom.FieldError{Field: name, Message: "There is no such parameter; this path takes none."})
+		default:
+			errs = append(errs, loom.FieldError{Field: name, Message: "There is no such parameter; this path takes " + strings.Join(known, ", ") + "."})
+		}
+	}
+	return loom.InvalidFields(errs)
+}

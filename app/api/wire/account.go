@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// User is a person or program of a tenant (entities.md 21.1).
+type User struct {
+	ID          loom.UserID `json:"id"`
+	Role        loom.Role   `json:"role"`
+	DisplayName string      `json:"displayName,omitempty"`
+	Email       string      `json:"email,omitempty"`
+	Disabled    bool        `json:"disabled"`
+	SSHKeys     []string    `json:"sshKeys"`
+	Created     int64       `json:"createTime"`
+	LastSeen    *int64      `json:"lastSeen,omitempty"`
+	Clusters    int         `json:"clusters"`
+	Tokens      int         `json:"tokens"`
+}
+
+// NewUser gives the wire form; clusters and tokens are the numbers of live
+// clusters and of valid tokens.
+func NewUser(u loom.User, clusters, tokens int) User {
+	return User{
+		ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email, Disabled: u.Disabled, SSHKeys: list(u.SSHKeys),
+		Created: Millis(u.Created), LastSeen: MillisOrNil(u.LastSeen), Clusters: clusters, Tokens: tokens,
+	}
+}
+
+// Whoami says who a request acts as, and through what.
+type Whoami struct {
+	User   User         `json:"user"`
+	Tenant string       `json:"tenant"`
+	Via    string       `json:"via"`
+	Scopes []loom.Scope `json:"scopes"`
+}
+
+// NewWhoami gives the wire form. Who is not limited by a token has the scope
+// admin, which is the whole role.
+func NewWhoami(actor loom.Actor, user User) Whoami {
+	via, _, _ := strings.Cut(actor.Via, ":")
+	scopes := actor.Scopes
+	if scopes == nil {
+		scopes = []loom.Scope{loom.ScopeAdmin}
+	}
+	return Whoami{User: user, Tenant: actor.TenantName, Via: via, Scopes: scopes}
+}
+
+// Token is an API token; Secret is set in the answer that made it only. Expires
+// is null for a token that lives for ever.
+type Token struct {
+	ID          string       `json:"id"`
+	Name        string       `json:"name"`
+	Prefix      string       `json:"prefix"`
+	Scopes      []loom.Scope `json:"scopes"`
+	Created     int64        `json:"createTime"`
+	Expires     *int64       `json:"expires"`
+	LastUsed    *int64       `json:"lastUsed,omitempty"`
+	LastAddress string       `json:"lastAddress,omitempty"`
+	Secret      string       `json:"secret,omitempty"`
+}
+
+// NewToken gives the wire form, without the secret.
+func NewToken(t loom.Token) Token {
+	return Token{
+		ID: strconv.FormatInt(t.ID, 10), Name: t.Name, Prefix: t.Prefix, Scopes: list(t.Scopes), Created: Millis(t.Created),
+		Expires: MillisOrNil(t.Expires), LastUsed: MillisOrNil(t.LastUsed), LastAddress: t.LastAddress,
+	}
+}
+
+// Tenant is the specification of a tenant (entities.md 11).
+type Tenant struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Workers     int    `json:"workers"`
+	MaxClusters int    `json:"maxClusters"`
+	MaxNodes    int    `json:"maxNodes"`
+}
+
+// NewTenant gives the wire form.
+func NewTenant(t loom.Tenant) Tenant {
+	return Tenant{Name: t.Name, Description: t.Description, Workers: t.Workers, MaxClusters: t.MaxClusters, MaxNodes: t.MaxNodes}
+}

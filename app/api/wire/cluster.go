@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// ClusterSummary is a row of the list of clusters (entities.md 13.3).
+type ClusterSummary struct {
+	ID          string             `json:"id"`
+	Name        string             `json:"name"`
+	Description string             `json:"description"`
+	Owner       loom.UserID        `json:"ownerId"`
+	Created     int64              `json:"createTime"`
+	Expires     int64              `json:"expireTime"`
+	Nodes       int                `json:"numNodes"`
+	Status      loom.ClusterStatus `json:"status"`
+	Provider    loom.Base          `json:"provider"`
+	Template    loom.Base          `json:"clusterTemplate"`
+	Services    []string           `json:"services"`
+	Progress    Progress           `json:"progress"`
+}
+
+// NewClusterSummary gives the wire form of a row.
+func NewClusterSummary(s loom.ClusterSummary) ClusterSummary {
+	return ClusterSummary{
+		ID: s.ID.String(), Name: s.Name, Description: s.Description, Owner: s.Owner.User, Created: Millis(s.Created), Expires: Millis(s.Expires),
+		Nodes: s.Nodes, Status: s.Status, Provider: s.Provider, Template: s.Template, Services: list(s.Services), Progress: NewProgress(s.Progress),
+	}
+}
+
+// Cluster is a cluster with everything about it (entities.md 13.2). Template and
+// provider are its own copies, config is unexpanded.
+type Cluster struct {
+	ID          string             `json:"id"`
+	Name        string             `json:"name"`
+	Description string             `json:"description"`
+	Account     loom.Account       `json:"account"`
+	Created     int64              `json:"createTime"`
+	Expires     int64              `json:"expireTime"`
+	Provider    loom.Provider      `json:"provider"`
+	Template    loom.Template      `json:"clusterTemplate"`
+	Nodes       []Node             `json:"nodes"`
+	Services    []string           `json:"services"`
+	LatestJob   string             `json:"latestJobId,omitempty"`
+	Status      loom.ClusterStatus `json:"status"`
+	Config      map[string]any     `json:"config"`
+	Links       []loom.Link        `json:"links"`
+	Progress    Progress           `json:"progress"`
+	Message     string             `json:"message,omitempty"`
+	Labels      map[string]string  `json:"labels"`
+	Revision    int                `json:"revision"`
+	Protected   bool               `json:"protected"`
+	Latest      *Operation         `json:"latestOperation,omitempty"`
+}
+
+// NewCluster gives the wire form of a cluster.
+func NewCluster(v lifecycle.ClusterView) Cluster {
+	c := Cluster{
+		ID: v.ID.String(), Name: v.Name, Description: v.Description, Account: v.Owner, Created: Millis(v.Created), Expires: Millis(v.Expires),
+		Provider: v.Provider, Template: v.Template, Nodes: []Node{}, Services: ServiceNames(v.Cluster), Status: v.Status,
+		Config: object(v.Config), Links: list(v.Links), Labels: object(v.Labels), Revision: v.Revision, Protected: v.Protected,
+		Progress: NewProgress(loom.Progress{}),
+	}
+	if v.Latest != nil {
+		op := NewOperation(*v.Latest)
+		c.LatestJob, c.Progress, c.Message, c.Latest = op.ID, op.Progress, op.Message, &op
+	}
+	for _, n := range v.Nodes {
+		c.Nodes = append(c.Nodes, NewNode(n, v.Cluster.Services, v.NodeLinks[n.ID]))
+	}
+	return c
+}
+
+// ServiceNames lists the services of a cluster, sorted.
+func ServiceNames(c loom.Cluster) []string {
+	return list(slices.Sorted(maps.Keys(c.Services)))
+}
+
+// ClusterStatus is the short answer about a cluster (entities.md 13.4). All keys
+// are lower case.
+type ClusterStatus struct {
+	ID           string             `json:"clusterid"`
+	Total        int                `json:"stepstotal"`
+	Completed    int                `json:"stepscompleted"`
+	Status       loom.ClusterStatus `json:"status"`
+	ActionStatus string             `json:"actionstatus"`
+	Action       loom.ClusterAction `json:"action"`
+}
+
+// NewClusterStatus gives the short answer; latest is the newest operation.
+func NewClusterStatus(c loom.Cluster, latest loom.Operation) ClusterStatus {
+	p := NewProgress(latest.Progress())
+	return ClusterStatus{
+		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action,
+	}
+}
+
+// Node is a machine of a cluster (entities.md 14).
+type Node struct {
+	ID            loom.NodeID                  `json:"id"`
+	Cluster       string                       `json:"clusterId"`
+	Services      []loom.Service               `json:"services"`
+	Properties    loom.NodeProperties          `json:"properties"`
+	Actions       []NodeAction                 `json:"actions"`
+	Results       map[string]any               `json:"provisionerResults"`
+	Links         []loom.Link                  `json:"links"`
+	State         loom.NodeState               `json:"state"`
+	ServiceStates map[string]loom.ServiceState `json:"serviceStates"`
+	Incarnation   int                          `json:"incarnation"`
+}
+
+// NodeAction is an entry of a node's history. Action is in upper case, times are
+// 0 while unknown.
+type NodeAction struct {
+	Task      string `json:"taskId"`
+	Service   string `json:"service"`
+	Action    string `json:"action"`
+	Submitted int64  `json:"submitTime"`
+	Changed   int64  `json:"statusTime"`
+	Status    string `json:"status"`
+	Stdout    string `json:"stdout,omitempty"`
+	Stderr    string `json:"stderr,omitempty"`
+}
+
+// NewNode gives the wire form; services are the cluster's copies.
+func NewNode(n loom.Node, services map[string]loom.Service, links []loom.Link) Node {
+	w := Node{
+		ID: n.ID, Cluster: n.Cluster.String(), Services: []loom.Service{}, Properties: n.Properties(), Actions: []NodeAction{},
+		Results: object(n.Results), Links: list(links), State: n.State, ServiceStates: object(n.ServiceStates), Incarnation: n.Incarnation,
+	}
+	w.Properties.Services, w.Properties.Automators = list(n.Services), list(n.Automators)
+	if w.Properties.SSHUser == "" {
+		w.Properties.SSHUser = loom.DefaultSSHUser
+	}
+	for _, name := range n.Services {
+		if s, ok := services[name]; ok {
+			w.Services = append(w.Services, s)
+		}
+	}
+	for _, a := range n.Actions {
+		entry := NodeAction{
+			Task: a.Task.String(), Service: a.Service, Action: strings.ToUpper(string(a.Action)),
+			Submitted: Millis(a.Started), Changed: Millis(a.Ended), Status: a.Status,
+		}
+		if a.Status == "failed" {
+			entry.Stdout, entry.Stderr = cut(a.Stdout), cut(a.Stderr)
+		}
+		w.Actions = append(w.Actions, entry)
+	}
+	return w
+}
+
+// maxOutput is how much of an output a node's history shows, in characters.
+const maxOutput = 2048
+
+func cut(text string) string {
+	runes := []rune(text)
+	if len(runes) <= maxOutput {
+		return text
+	}
+	return "[snipped]" + string(runes[len(runes)-maxOutput:])
+}
+
+// Actions says of each verb why it cannot begin now; null where it can.
+func Actions(allowed map[loom.ClusterVerb]string) map[loom.ClusterVerb]*string {
+	out := map[loom.ClusterVerb]*string{}
+	for verb, why := range allowed {
+		if out[verb] = nil; why != "" {
+			out[verb] = &why
+		}
+	}
+	return out
+}
+
+// Revealed is a machine's own sign-in.
+type Revealed struct {
+	User       string `json:"user"`
+	Password   string `json:"password,omitempty"`
+	PrivateKey string `json:"privateKey,omitempty"`
+}

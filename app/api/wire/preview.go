@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// MaxChanges is how many changes a preview itself lists; all of them are a list
+// of their own.
+const MaxChanges = 1000
+
+// Preview is a stored plan that was not applied yet (rest-api.md 6.3).
+type Preview struct {
+	ID       loom.PreviewID     `json:"id"`
+	Kind     loom.PreviewKind   `json:"kind"`
+	Hash     string             `json:"hash"`
+	Cluster  string             `json:"clusterId,omitempty"`
+	Revision int                `json:"clusterRevision,omitempty"`
+	Expires  int64              `json:"expires"`
+	Layout   []loom.LayoutGroup `json:"layout"`
+	Changes  []Change           `json:"changes"`
+	Plan     PreviewPlan        `json:"plan"`
+	Quota    PreviewQuota       `json:"quota"`
+	Warnings []string           `json:"warnings"`
+	// MissingFields are the provider fields that applying must bring, by required set.
+	MissingFields any `json:"missingFields,omitempty"`
+	// Operation is what became of a preview that was applied.
+	Operation string `json:"operationId,omitempty"`
+}
+
+// PreviewPlan counts the tasks of a preview.
+type PreviewPlan struct {
+	Tasks    int                     `json:"tasks"`
+	Stages   int                     `json:"stages"`
+	ByAction map[loom.TaskAction]int `json:"byAction"`
+}
+
+// PreviewQuota is what the tenant uses now and once the preview is applied.
+type PreviewQuota struct {
+	Clusters QuotaChange `json:"clusters"`
+	Nodes    QuotaChange `json:"nodes"`
+}
+
+// QuotaChange is one quota before and after.
+type QuotaChange struct {
+	Used  int `json:"used"`
+	After int `json:"after"`
+	Max   int `json:"max"`
+}
+
+// Change is what happens to one thing; what is kept is not listed.
+type Change struct {
+	Change string `json:"change"`
+	Object string `json:"object"`
+	Name   string `json:"name"`
+	Node   int    `json:"node,omitempty"`
+}
+
+// NewPreview gives the wire form; missing are the missing provider fields in
+// theirs, nil for none.
+func NewPreview(v lifecycle.PreviewView, missing any) Preview {
+	p := Preview{
+		ID: v.ID, Kind: v.Kind, Hash: v.Hash, Cluster: v.Cluster.String(), Revision: v.Revision, Expires: Millis(v.Expires),
+		Layout: list(v.Layout), Changes: NewChanges(v.Changes[:min(len(v.Changes), MaxChanges)]), Warnings: list(v.Warnings), MissingFields: missing,
+		Plan: PreviewPlan{Tasks: len(v.Plan.Tasks), Stages: v.Plan.Levels(), ByAction: v.ByAction},
+		Quota: PreviewQuota{
+			Clusters: QuotaChange{v.Before.Clusters, v.After.Clusters, v.Before.MaxClusters},
+			Nodes:    QuotaChange{v.Before.Nodes, v.After.Nodes, v.Before.MaxNodes},
+		},
+	}
+	if v.Applied.Number > 0 {
+		p.Operation = v.Applied.String()
+	}
+	return p
+}
+
+// NewChanges gives the wire form of changes.
+func NewChanges(changes []lifecycle.Change) []Change {
+	out := make([]Change, len(changes))
+	for i, c := range changes {
+		out[i] = Change{c.Change, c.Object, c.Name, c.Node}
+	}
+	return out
+}

@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"loom/app/account"
+	"loom/app/lenient"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// Empty reports whether an optional body says nothing: absent, blank or null.
+func Empty(body []byte) bool {
+	text := bytes.TrimSpace(body)
+	return len(text) == 0 || string(text) == "null"
+}
+
+// ReadCreate reads a request for a cluster (entities.md 13.1) and checks its
+// shape, so that all mistakes are named at once. Invalid.
+func ReadCreate(body []byte) (loom.CreateInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return loom.CreateInput{}, err
+	}
+	in := readCreate(o)
+	return in, createErrors(in, o)
+}
+
+func readCreate(o *lenient.Object) loom.CreateInput {
+	in := loom.CreateInput{
+		Name: o.Text("name"), Template: o.Text("clusterTemplate"), Machines: o.Int("numMachines"), Description: o.Text("description"),
+		Provider: o.Text("provider"), ProviderFields: o.FreeObject("providerFields"), Services: o.Texts("services"),
+		HardwareType: o.Text("hardwaretype"), ImageType: o.Text("imagetype"), LeaseMillis: loom.TemplateLease,
+		DNSSuffix: o.Text("dnsSuffix"), Config: o.FreeObject("config"), ConfigPatch: o.FreeObject("configPatch"), OnFailure: o.Text("onFailure"),
+	}
+	if o.Has("initialLeaseDuration") {
+		in.LeaseMillis = o.Int64("initialLeaseDuration")
+	}
+	if o.Has("labels") {
+		in.Labels = o.TextMap("labels")
+	}
+	return in
+}
+
+func createErrors(in loom.CreateInput, o *lenient.Object) error {
+	errs := slices.Clone(o.Errors())
+	// The largest size is an option of the installation and known further in.
+	for _, e := range in.Validate(math.MaxInt32) {
+		e.Field = o.Path(e.Field)
+		if !slices.ContainsFunc(errs, func(f loom.FieldError) bool { return f.Field == e.Field }) {
+			errs = append(errs, e)
+		}
+	}
+	return loom.InvalidFields(errs)
+}
+
+// ReadProviderFields reads the optional body of a request that may bring provider
+// fields, such as a delete; their values are texts. Invalid.
+func ReadProviderFields(body []byte) (map[string]any, error) {
+	if Empty(body) {
+		return nil, nil
+	}
+	o, err := lenient.Read(body)
+	if err != nil {
+		return nil, err
+	}
+	return providerFields(o), o.Err()
+}
+
+func providerFields(o *lenient.Object) map[string]any {
+	if !o.Has("providerFields") {
+		return nil
+	}
+	fields := map[string]any{}
+	for name, text := range o.TextMap("providerFields") {
+		fields[name] = text
+	}
+	return fields
+}
+
+// ReadPreview reads a request for a preview (rest-api.md 6.2, 6.4). Invalid.
+func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return lifecycle.PreviewInput{}, err
+	}
+	in := lifecycle.PreviewInput{Kind: loom.PreviewKind(o.Text("kind"))}
+	request := o.Object("request")
+	switch in.Kind {
+	case loom.PreviewCreate:
+		if !o.Has("request") && o.Err() == nil {
+			o.Fail("request", "Say what to create; the body of POST /v2/clusters goes here.")
+			return in, o.Err()
+		}
+		in.Create = readCreate(request)
+		return in, createErrors(in.Create, request)
+	case loom.PreviewDelete:
+		id, ok := loom.ParseClusterID(o.Text("clusterId"))
+		if !ok {
+			o.Fail("clusterId", "Name the cluster to delete, such as “00000042”.")
+		}
+		in.Cluster, in.ProviderFields = id, providerFields(request)
+	default:
+		o.Fail("kind", "The kind of a preview is “create” or “delete”.")
+	}
+	return in, o.Err()
+}
+
+// ReadApply reads what applies a preview. Invalid.
+func ReadApply(body []byte, id loom.PreviewID) (lifecycle.ApplyInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return lifecycle.ApplyInput{}, err
+	}
+	return lifecycle.ApplyInput{ID: id, Hash: o.Text("hash"), ProviderFields: o.FreeObject("providerFields")}, o.Err()
+}
+
+// ReadExpiry reads a change of the end of a lease: milliseconds, or an explicit
+// null for never, which gives the zero time. Invalid.
+func ReadExpiry(body []byte) (time.Time, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if o.Null("expireTime") {
+		return time.Time{}, nil
+	}
+	if !o.Has("expireTime") {
+		o.Fail("expireTime", "Give the end of the lease in milliseconds since 1970, or null for never.")
+	}
+	return time.UnixMilli(o.Int64("expireTime")), o.Err()
+}
+
+// ReadEdit reads a change of what needs no operation. Invalid.
+func ReadEdit(body []byte) (lifecycle.EditInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return lifecycle.EditInput{}, err
+	}
+	in := lifecycle.EditInput{Description: o.TextPtr("description"), Protected: o.BoolPtr("protected")}
+	if o.Has("labels") {
+		in.Labels = o.TextMap("labels")
+	}
+	return in, o.Err()
+}
+
+// ReadToken reads a request for a token. Invalid.
+func ReadToken(body []byte) (account.NewToken, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return account.NewToken{}, err
+	}
+	in := account.NewToken{Name: o.Text("name")}
+	for _, scope := range o.Texts("scopes") {
+		in.Scopes = append(in.Scopes, loom.Scope(scope))
+	}
+	if millis := o.Int64Ptr("expires"); millis != nil {
+		expires := time.UnixMilli(*millis)
+		in.Expires = &expires
+	}
+	return in, o.Err()
+}
+
+// ReadTenant reads a request that makes or changes a tenant: {"tenant": {...},
+// "bootstrap": bool}. Invalid.
+func ReadTenant(body []byte) (account.TenantInput, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return account.TenantInput{}, err
+	}
+	if !o.Has("tenant") {
+		o.Fail("tenant", "The body is an object with the member “tenant” and, if wanted, “bootstrap”.")
+		return account.TenantInput{}, o.Err()
+	}
+	t := o.Object("tenant")
+	return account.TenantInput{
+		Name: t.Text("name"), Description: t.Text("description"), Workers: t.Int("workers"),
+		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
+	}, o.Err()
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// useCases may be imported by surfaces and by jobs/work; not by each other.
+var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live"}
+
+// may lists, for each package (its longest matching prefix), what it may import
+// of ours; "/..." includes what lies below. Test files and the packages in
+// testOnly are exempt. See CONTRIBUTING.md for the picture.
+var may = map[string][]string{
+	"app":                   {"app/cli"},
+	"app/cli":               {"..."},
+	"app/cli/devdb":         {},
+	"app/config":            {},
+	"app/loom":              {},
+	"app/lenient":           {"app/loom"},
+	"app/store":             {"app/loom", "jobs"},
+	"app/secret":            {"app/loom"},
+	"app/telemetry":         {"app/loom"},
+	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/catalog":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/lifecycle":         {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
+	"app/fleet":             {"app/store", "app/secret", "app/loom", "jobs"},
+	"app/live":              {"app/store", "app/loom"},
+	"app/httpx":             {"app/loom", "app/account"},
+	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver"}, useCases...),
+	"app/api":               append([]string{"app/httpx", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
+	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
+	"jobs":                  {"app/loom"},
+	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "provisioner/...", "planner"}, useCases...),
+	"solver":                {"app/loom"},
+	"planner":               {"app/loom", "planner/..."},
+	"provisioner":           {"app/loom", "provisioner/..."},
+	"views":                 {"app/loom", "static", "views/..."},
+	"static":                {},
+	"migrations":            {},
+	"seeds":                 {},
+	"app/testkit":           {"..."},
+	"app/testkit/browser":   {"..."},
+	"provisioner/provider":  {"app/loom", "provisioner/provider/...", "provisioner/remote"},
+	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/remote"},
+	"provisioner/remote":    {"app/loom", "provisioner/remote/..."},
+	"provisioner/external":  {"app/loom", "provisioner/..."},
+}
+
+// testOnly packages are imported by test files only.
+var testOnly = []string{"app/testkit", "provisioner/remote/sshtest"}
+
+// foreign lists imports from outside that only some packages may have.
+var foreign = map[string][]string{
+	"github.com/lib/pq":       {"app/store", "migrations", "app/cli/devdb", "app/testkit"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/cli", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/testkit", "jobs/work"},
+	"github.com/riverqueue":   {"jobs/work", "migrations"},
+	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
+	"gocloud.dev/blob":        {"app/catalog"},
+	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
+	"github.com/gorilla":      {"app/httpx", "app/web"},
+	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live"},
+	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
+	"os/exec":                 {"app/cli", "provisioner", "app/testkit", "static/internal"},
+}
+
+// pure packages read no clock, file, environment, network or random source.
+var pure = []string{"solver", "planner"}
+
+var impure = []string{"os", "net", "math/rand", "crypto/rand", "database/sql", "log/slog", "io/fs"}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, "loom/")
+		rule, ok := longest(name, may)
+		if !ok {
+			t.Errorf("%s: no rule says what it may import; add one to this test", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if own, isOurs := strings.CutPrefix(imported, "loom/"); isOurs {
+				if slices.Contains(testOnly, own) && !slices.Contains(testOnly, name) {
+					t.Errorf("%s imports %s, which is for tests only", name, own)
+				}
+				if !allowed(own, rule) {
+					t.Errorf("%s imports %s, which the architecture does not allow", name, own)
+				}
+				continue
+			}
+			for prefix, holders := range foreign {
+				if (imported == prefix || strings.HasPrefix(imported, prefix+"/")) && !within(name, holders) {
+					t.Errorf("%s imports %s, which only %s may", name, imported, strings.Join(holders, ", "))
+				}
+			}
+			if within(name, pure) && slices.Contains(impure, imported) {
+				t.Errorf("%s imports %s but must stay pure", name, imported)
+			}
+			if name == "app/loom" && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
+				t.Errorf("app/loom imports %s; it may use the standard library only", imported)
+			}
+		}
+	}
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "loom/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p listed
+		if err := dec.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 10 {
+		t.Fatalf("go list gave only %d packages", len(all))
+	}
+	return all
+}
+
+// longest finds the rule of the longest prefix of name.
+func longest(name string, rules map[string][]string) ([]string, bool) {
+	for n := name; ; {
+		if rule, ok := rules[n]; ok {
+			return rule, true
+		}
+		i := strings.LastIndexByte(n, '/')
+		if i < 0 {
+			return nil, false
+		}
+		n = n[:i]
+	}
+}
+
+func allowed(imported string, rule []string) bool {
+	for _, r := range rule {
+		if r == "..." || r == imported {
+			return true
+		}
+		if base, deep := strings.CutSuffix(r, "/..."); deep && (imported == base || strings.HasPrefix(imported, base+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(name string, holders []string) bool {
+	return slices.ContainsFunc(holders, func(h string) bool { return name == h || strings.HasPrefix(name, h+"/") })
+}

@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"loom/app/lenient"
+	"loom/app/loom"
+)
+
+// Bundle is a catalog as it is exported and imported: entries of the six kinds of
+// a tenant. As JSON it is an object with an array for each kind.
+type Bundle struct {
+	Entries map[loom.EntityKind][]loom.Entry
+	// Invalid are entries that could not be read; they stop an import.
+	Invalid []InvalidEntry
+}
+
+// InvalidEntry says what is wrong with an entry of a bundle. Name is its place in
+// the bundle when it has no name.
+type InvalidEntry struct {
+	Kind   loom.EntityKind
+	Name   string
+	Fields []loom.FieldError
+}
+
+// MarshalJSON gives the export document, every kind present.
+func (b Bundle) MarshalJSON() ([]byte, error) {
+	document := make(map[loom.EntityKind][]loom.Entry, len(loom.TenantKinds))
+	for _, kind := range loom.TenantKinds {
+		if document[kind] = b.Entries[kind]; document[kind] == nil {
+			document[kind] = []loom.Entry{}
+		}
+	}
+	return json.Marshal(document)
+}
+
+// DecodeBundle reads an export document as Decode reads entries; missing kinds
+// are empty. Entries with mistakes are named in Invalid; the error is for what is
+// no document at all.
+func DecodeBundle(body []byte) (Bundle, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return Bundle{}, err
+	}
+	b := Bundle{Entries: map[loom.EntityKind][]loom.Entry{}}
+	for _, kind := range loom.TenantKinds {
+		for i, element := range o.Array(string(kind)) {
+			at := fmt.Sprintf("%s[%d]", kind, i)
+			fields, ok := element.(map[string]any)
+			if !ok {
+				b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Field: at, Message: "An entry is a JSON object."}}})
+				continue
+			}
+			b.add(kind, at, lenient.FromMap("", fields))
+		}
+	}
+	return b, o.Err()
+}
+
+// DecodeFolder reads a catalog folder, <kind>/<name>.json (entities.md 21.6);
+// other files are left out. Mistakes, and names that are not those of their
+// files, are in Invalid.
+func DecodeFolder(folder fs.FS) (Bundle, error) {
+	b := Bundle{Entries: map[loom.EntityKind][]loom.Entry{}}
+	for _, kind := range loom.TenantKinds {
+		files, err := fs.ReadDir(folder, string(kind))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Bundle{}, fmt.Errorf("read the folder %s: %w", kind, err)
+		}
+		for _, file := range files {
+			name, isJSON := strings.CutSuffix(file.Name(), ".json")
+			if !isJSON || file.IsDir() {
+				continue
+			}
+			body, err := fs.ReadFile(folder, path.Join(string(kind), file.Name()))
+			if err != nil {
+				return Bundle{}, fmt.Errorf("read %s: %w", file.Name(), err)
+			}
+			o, err := lenient.Read(body)
+			if err != nil {
+				b.Invalid = append(b.Invalid, InvalidEntry{kind, name, []loom.FieldError{{Message: loom.AsError(err).Message}}})
+				continue
+			}
+			if given := o.Text("name"); given != name {
+				o.Fail("name", "The file is called “%s”, the entry “%s”; they must be the same.", file.Name(), given)
+			}
+			b.add(kind, name, o)
+		}
+	}
+	return b, nil
+}
+
+func (b *Bundle) add(kind loom.EntityKind, at string, o *lenient.Object) {
+	entry, err := decodeObject(kind, o)
+	if err != nil { // an unknown kind, which the callers do not pass
+		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Message: err.Error()}}})
+		return
+	}
+	if name := entry.Meta().Name; name != "" {
+		at = name
+	}
+	if fields := importErrors(shapeErrors(entry, o.Errors()), entry); len(fields) > 0 {
+		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, fields})
+		return
+	}
+	if slices.ContainsFunc(b.Entries[kind], func(e loom.Entry) bool { return e.Meta().Name == entry.Meta().Name }) {
+		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Field: "name", Message: "This name is twice in the bundle."}}})
+		return
+	}
+	b.Entries[kind] = append(b.Entries[kind], entry)
+}
+
+// importErrors leaves out the rule on leases, which imports may break
+// (entities.md 10.1). A negative lease has been refused while reading.
+func importErrors(fields []loom.FieldError, entry loom.Entry) []loom.FieldError {
+	var lease loom.LeaseRule
+	switch t := entry.(type) {
+	case *loom.Template:
+		lease = t.Administration.Lease
+	case *loom.PartialTemplate:
+		lease = t.Administration.Lease
+	default:
+		return fields
+	}
+	if lease.Max == 0 || lease.Initial != 0 && lease.Initial <= lease.Max {
+		return fields
+	}
+	return slices.DeleteFunc(fields, func(f loom.FieldError) bool { return f.Field == "administration.leaseduration.initial" })
+}

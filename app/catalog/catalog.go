@@ -1,0 +1,290 @@
+// Package catalog holds the use cases of the catalog: the eight versioned kinds,
+// export and import, plugin types, and plugin resources with their bucket.
+//
+// Every write of an entry is a new version; who started from an older one gets a
+// Conflict. Entries may name things that do not exist: that is a warning, never
+// a refusal. Sensitive fields of providers are sealed apart, never stored in a
+// version and never given back. The package makes no clusters and runs no
+// plugin. A newcomer's usual mistake: looking for plugin types in a tenant; they
+// are global and live under loom.SuperTenant.
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"gocloud.dev/blob"
+
+	"loom/app/lenient"
+	"loom/app/loom"
+	"loom/app/secret"
+	"loom/app/store"
+)
+
+// Catalog is the way in to the use cases; make it with New.
+type Catalog struct {
+	db     *sqlx.DB
+	ring   *secret.Ring
+	bucket *blob.Bucket
+}
+
+// New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",
+// and makes the directory if it is not there. Close it in the end.
+func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
+	bucket, err := openBucket(bucketURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Catalog{db: db, ring: ring, bucket: bucket}, nil
+}
+
+// Close closes the bucket.
+func (c *Catalog) Close() error { return c.bucket.Close() }
+
+// readTenant gives the tenant whose entries of a kind the actor reads.
+func readTenant(actor loom.Actor, kind loom.EntityKind) (loom.TenantID, error) {
+	if !kind.Valid() {
+		return "", loom.NewError(loom.NotFound, "There is no catalog kind “%s”.", kind)
+	}
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return "", err
+	}
+	if kind.Global() {
+		return loom.SuperTenant, nil
+	}
+	return actor.Tenant, nil
+}
+
+// writeTenant gives the tenant whose entries of a kind the actor writes.
+func writeTenant(actor loom.Actor, kind loom.EntityKind) (loom.TenantID, error) {
+	tenant, err := readTenant(actor, kind)
+	if err != nil {
+		return "", err
+	}
+	if kind.Global() {
+		return tenant, actor.RequireSuperadmin()
+	}
+	return tenant, actor.RequireAdmin(loom.ScopeCatalogWrite)
+}
+
+// Entry gives one version of an entry, 0 for the newest. NotFound.
+func (c *Catalog) Entry(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) (loom.Entry, loom.VersionInfo, error) {
+	tenant, err := readTenant(actor, kind)
+	if err != nil {
+		return nil, loom.VersionInfo{}, err
+	}
+	if version < 0 {
+		return nil, loom.VersionInfo{}, badVersion()
+	}
+	if len(loom.CheckName("name", name)) > 0 {
+		return nil, loom.VersionInfo{}, loom.NewError(loom.NotFound, "There is no %s of that name.", kind.Word())
+	}
+	stored, err := store.CatalogEntry(ctx, c.db, tenant, kind, name, version)
+	return stored.Entry, stored.VersionInfo, err
+}
+
+// Versions lists who stored which version of an entry, newest first. NotFound.
+func (c *Catalog) Versions(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string) ([]loom.VersionInfo, error) {
+	tenant, err := readTenant(actor, kind)
+	if err != nil {
+		return nil, err
+	}
+	if len(loom.CheckName("name", name)) > 0 {
+		return nil, loom.NewError(loom.NotFound, "There is no %s of that name.", kind.Word())
+	}
+	infos, err := store.CatalogVersions(ctx, c.db, tenant, kind, name)
+	if err == nil && len(infos) == 0 {
+		return nil, loom.NewError(loom.NotFound, "There is no %s “%s”.", kind.Word(), name)
+	}
+	return infos, err
+}
+
+// Resolve merges a template, which need not be stored, with all that it extends
+// and includes. Errors: those of loom.ResolveTemplate.
+func (c *Catalog) Resolve(ctx context.Context, actor loom.Actor, t loom.Template) (loom.Template, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return loom.Template{}, err
+	}
+	return loom.ResolveTemplate(t, store.TemplateLookup(ctx, c.db, actor.Tenant))
+}
+
+// SaveInput is an entry to store. Expected is the version that the author
+// started from, 0 for "there was none", nil for whatever is there; OnlyNew
+// refuses a name that exists.
+type SaveInput struct {
+	Entry    loom.Entry
+	Expected *int
+	OnlyNew  bool
+}
+
+// VersionConflict is the cause of a Conflict of Save: what is stored by now and
+// what was given, for a comparison. Stored is nil when the entry is gone.
+type VersionConflict struct {
+	Kind       loom.EntityKind
+	Expected   int
+	Stored     loom.Entry
+	StoredInfo loom.VersionInfo
+	Given      loom.Entry
+}
+
+// Error says which versions clash.
+func (e *VersionConflict) Error() string {
+	return fmt.Sprintf("%s %s is at version %d, not %d", e.Kind, e.Given.Meta().Name, e.StoredInfo.Version, e.Expected)
+}
+
+// Save stores an entry as a new version and gives it back as stored, with
+// warnings about what would not work (dangling names, circles of dependencies,
+// a template that does not resolve). Errors: Forbidden; Invalid with fields;
+// Conflict, with a *VersionConflict in its chain.
+func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKind, in SaveInput) (loom.Entry, []string, error) {
+	tenant, err := writeTenant(actor, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, fields, err := normalize(kind, in.Entry)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := loom.InvalidFields(fields); err != nil {
+		return nil, nil, err
+	}
+	saved, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (loom.Entry, error) {
+		return c.put(ctx, tx, actor, tenant, kind, entry, in)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings, err := c.warnings(ctx, tenant, kind, saved)
+	return saved, warnings, err
+}
+
+// put stores the next version of an entry with all that belongs to it.
+func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry, in SaveInput) (loom.Entry, error) {
+	name := entry.Meta().Name
+	if err := store.LockCatalogName(ctx, tx, tenant, kind, name); err != nil {
+		return nil, err
+	}
+	highest, err := store.CatalogVersionNumber(ctx, tx, tenant, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	if in.OnlyNew && highest > 0 {
+		return nil, loom.NewError(loom.Conflict, "There is a %s “%s” already; change it instead, or choose another name.", kind.Word(), name)
+	}
+	if in.Expected != nil && *in.Expected != highest {
+		return nil, c.conflict(ctx, tx, tenant, kind, entry, *in.Expected, highest)
+	}
+	entry.Meta().Version = highest + 1
+	after := any(entry)
+	if p, ok := entry.(*loom.Provider); ok {
+		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := store.InsertCatalogVersion(ctx, tx, tenant, kind, entry, actor.User); err != nil {
+		return nil, err
+	}
+	verb := "update"
+	if highest == 0 {
+		verb = "create"
+	}
+	return entry, record(ctx, tx, actor, tenant, verb, kind, name, after)
+}
+
+func (c *Catalog) conflict(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, given loom.Entry, expected, highest int) error {
+	cause := &VersionConflict{Kind: kind, Expected: expected, Given: given}
+	name := given.Meta().Name
+	if highest == 0 {
+		return &loom.Error{Kind: loom.Conflict, Err: cause,
+			Message: fmt.Sprintf("The %s “%s” was deleted since you loaded version %d.", kind.Word(), name, expected)}
+	}
+	stored, err := store.CatalogEntry(ctx, tx, tenant, kind, name, 0)
+	if err != nil {
+		return err
+	}
+	cause.Stored, cause.StoredInfo = stored.Entry, stored.VersionInfo
+	return &loom.Error{Kind: loom.Conflict, Err: cause,
+		Message: fmt.Sprintf("The %s “%s” is at version %d, stored by %s; you started from version %d.", kind.Word(), name, highest, stored.Author, expected)}
+}
+
+// record writes the audit row and the event of a change of an entry.
+func record(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.TenantID, verb string, kind loom.EntityKind, name string, after any) error {
+	if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: verb, Kind: kind.Word(), Object: name, After: after}); err != nil {
+		return err
+	}
+	return store.InsertEvents(ctx, tx, changed(tenant, string(kind)+"/"+name))
+}
+
+// changed is the event of a change in a tenant's catalog. Ids hold no commas, and
+// names have none.
+func changed(tenant loom.TenantID, what string) loom.Event {
+	return loom.Event{Tenant: tenant, Topic: "tenant", IDs: []string{what}}
+}
+
+// Delete deletes one version of an entry, or all with version 0, and with the
+// last version of a provider its sealed fields. What is not there is no error.
+func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) error {
+	tenant, err := writeTenant(actor, kind)
+	if err != nil {
+		return err
+	}
+	if version < 0 {
+		return badVersion()
+	}
+	if len(loom.CheckName("name", name)) > 0 {
+		return nil // a name that cannot be is not there
+	}
+	return store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
+		if err := store.LockCatalogName(ctx, tx, tenant, kind, name); err != nil {
+			return err
+		}
+		gone, err := store.DeleteCatalogVersions(ctx, tx, tenant, kind, name, version)
+		if err != nil || gone == 0 {
+			return err
+		}
+		left, err := store.CatalogVersionNumber(ctx, tx, tenant, kind, name)
+		if err != nil {
+			return err
+		}
+		if kind == loom.KindProvider && left == 0 {
+			if err := store.DeleteSecrets(ctx, tx, tenant, store.ProviderSecrets(name)); err != nil {
+				return err
+			}
+		}
+		object := name
+		if version > 0 {
+			object = fmt.Sprintf("%s version %d", name, version)
+		}
+		if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "delete", Kind: kind.Word(), Object: object}); err != nil {
+			return err
+		}
+		return store.InsertEvents(ctx, tx, changed(tenant, string(kind)+"/"+name))
+	})
+}
+
+// normalize sends an entry through the same door as what clients send, so that
+// what is stored is complete whoever made it. It copies: the caller's entry stays.
+func normalize(kind loom.EntityKind, entry loom.Entry) (loom.Entry, []loom.FieldError, error) {
+	if entry == nil || fmt.Sprintf("%T", entry) != fmt.Sprintf("%T", loom.NewEntry(kind)) {
+		return nil, nil, loom.NewError(loom.Invalid, "The body is no %s.", kind.Word())
+	}
+	body, err := json.Marshal(entry)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := lenient.Read(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	clean, err := decodeObject(kind, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return clean, shapeErrors(clean, o.Errors()), nil
+}
+
+func badVersion() error {
+	return loom.InvalidFields([]loom.FieldError{{Field: "version", Message: "A version is a whole number above 0."}})
+}

@@ -1,0 +1,252 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Mode says what an import does with what is there.
+type Mode string
+
+// The modes. Merge writes the entries that differ as new versions and leaves the
+// rest alone; Replace deletes everything of the six kinds first.
+const (
+	Merge   Mode = "merge"
+	Replace Mode = "replace"
+)
+
+// EntryName names an entry.
+type EntryName struct {
+	Kind loom.EntityKind `json:"kind"`
+	Name string          `json:"name"`
+}
+
+// Report says what an import did, or would do.
+type Report struct {
+	New     []EntryName `json:"new"`
+	Changed []EntryName `json:"changed"`
+	Same    []EntryName `json:"same"`
+	Invalid []EntryName `json:"invalid"`
+	Removed []EntryName `json:"removed"`
+}
+
+// Export gives the newest version of every entry of the actor's tenant. It never
+// holds sealed values.
+func (c *Catalog) Export(ctx context.Context, actor loom.Actor) (Bundle, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return Bundle{}, err
+	}
+	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, loom.TenantKinds...)
+	if err != nil {
+		return Bundle{}, err
+	}
+	b := Bundle{Entries: map[loom.EntityKind][]loom.Entry{}}
+	for _, s := range stored {
+		b.Entries[s.Kind] = append(b.Entries[s.Kind], s.Entry)
+	}
+	return b, nil
+}
+
+// Import stores a bundle in the actor's tenant, in one transaction. Errors:
+// Forbidden; Invalid that names every invalid entry and its fields.
+func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
+	if err := checkImport(actor, mode); err != nil {
+		return Report{}, err
+	}
+	clean, invalid, err := checkBundle(b)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := invalidBundle(invalid); err != nil {
+		return Report{}, err
+	}
+	return store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
+		return c.importBundle(ctx, tx, actor, clean, mode)
+	})
+}
+
+// errDryRun rolls back what CompareImport tried out.
+var errDryRun = errors.New("dry run")
+
+// CompareImport says what Import would do, invalid entries included, and changes
+// nothing.
+func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
+	if err := checkImport(actor, mode); err != nil {
+		return Report{}, err
+	}
+	clean, invalid, err := checkBundle(b)
+	if err != nil {
+		return Report{}, err
+	}
+	var report Report
+	err = store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
+		var err error
+		if report, err = c.importBundle(ctx, tx, actor, clean, mode); err != nil {
+			return err
+		}
+		return errDryRun
+	})
+	if !errors.Is(err, errDryRun) {
+		return Report{}, err
+	}
+	for _, i := range invalid {
+		report.Invalid = append(report.Invalid, EntryName{i.Kind, i.Name})
+	}
+	return report, nil
+}
+
+func checkImport(actor loom.Actor, mode Mode) error {
+	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+		return err
+	}
+	if mode != Merge && mode != Replace {
+		return loom.InvalidFields([]loom.FieldError{{Field: "mode", Message: "The mode is “merge” or “replace”."}})
+	}
+	return nil
+}
+
+// checkBundle normalizes the entries, which may have been made by hand.
+func checkBundle(b Bundle) (map[loom.EntityKind][]loom.Entry, []InvalidEntry, error) {
+	clean := map[loom.EntityKind][]loom.Entry{}
+	invalid := slices.Clone(b.Invalid)
+	for _, kind := range loom.TenantKinds {
+		for _, entry := range b.Entries[kind] {
+			normal, fields, err := normalize(kind, entry)
+			if err != nil {
+				return nil, nil, err
+			}
+			if fields = importErrors(fields, normal); len(fields) > 0 {
+				invalid = append(invalid, InvalidEntry{kind, normal.Meta().Name, fields})
+				continue
+			}
+			clean[kind] = append(clean[kind], normal)
+		}
+	}
+	return clean, invalid, nil
+}
+
+func invalidBundle(invalid []InvalidEntry) error {
+	var fields []loom.FieldError
+	for _, entry := range invalid {
+		for _, f := range entry.Fields {
+			at := string(entry.Kind) + "/" + entry.Name
+			if f.Field != "" {
+				at += ": " + f.Field
+			}
+			fields = append(fields, loom.FieldError{Field: at, Message: f.Message})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("%d entries are invalid; nothing was imported.", len(invalid))
+	if len(invalid) == 1 {
+		message = fmt.Sprintf("The %s “%s” is invalid; nothing was imported.", invalid[0].Kind.Word(), invalid[0].Name)
+	}
+	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: fields}
+}
+
+func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, entries map[loom.EntityKind][]loom.Entry, mode Mode) (Report, error) {
+	report := Report{New: []EntryName{}, Changed: []EntryName{}, Same: []EntryName{}, Invalid: []EntryName{}, Removed: []EntryName{}}
+	if err := store.LockCatalog(ctx, tx, actor.Tenant); err != nil {
+		return report, err
+	}
+	stored, err := store.NewestCatalogEntries(ctx, tx, actor.Tenant, loom.TenantKinds...)
+	if err != nil {
+		return report, err
+	}
+	versions := make(map[EntryName]int, len(stored))
+	for _, s := range stored {
+		versions[EntryName{s.Kind, s.Entry.Meta().Name}] = s.Version
+	}
+	left := make(map[EntryName]bool, len(stored))
+	for name := range versions {
+		left[name] = true
+	}
+	type write struct {
+		kind  loom.EntityKind
+		entry loom.Entry
+		split split
+	}
+	var writes []write
+	for _, kind := range loom.TenantKinds {
+		for _, entry := range entries[kind] {
+			name := EntryName{kind, entry.Meta().Name}
+			w := write{kind: kind, entry: entry}
+			provider, isProvider := entry.(*loom.Provider)
+			if isProvider {
+				if w.split, err = c.splitProvider(ctx, tx, actor.Tenant, provider); err != nil {
+					return report, err
+				}
+			}
+			same, err := store.CatalogUnchanged(ctx, tx, actor.Tenant, kind, entry)
+			if err != nil {
+				return report, err
+			}
+			same = same && (!isProvider || c.sameSecrets(actor.Tenant, provider.Name, w.split))
+			switch {
+			case versions[name] == 0:
+				report.New = append(report.New, name)
+			case same:
+				report.Same = append(report.Same, name)
+			default:
+				report.Changed = append(report.Changed, name)
+			}
+			delete(left, name)
+			if same && mode == Merge {
+				continue
+			}
+			writes = append(writes, w)
+		}
+	}
+	if mode == Replace {
+		if err := c.clear(ctx, tx, actor.Tenant, left, &report); err != nil {
+			return report, err
+		}
+		clear(versions)
+	}
+	for _, w := range writes {
+		meta := w.entry.Meta()
+		meta.Version = versions[EntryName{w.kind, meta.Name}] + 1
+		if w.kind == loom.KindProvider {
+			if err := c.storeSplit(ctx, tx, actor.Tenant, meta.Name, w.split, actor.User); err != nil {
+				return report, err
+			}
+		}
+		if _, err := store.InsertCatalogVersion(ctx, tx, actor.Tenant, w.kind, w.entry, actor.User); err != nil {
+			return report, err
+		}
+	}
+	if len(writes) == 0 && len(report.Removed) == 0 {
+		return report, nil
+	}
+	if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "import", Kind: "catalog", Object: string(mode), After: report}); err != nil {
+		return report, err
+	}
+	return report, store.InsertEvents(ctx, tx, changed(actor.Tenant, "catalog"))
+}
+
+// clear deletes all entries; sealed fields stay with the providers that will be
+// there again, left are the names that will not.
+func (c *Catalog) clear(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, left map[EntryName]bool, report *Report) error {
+	for name := range left {
+		report.Removed = append(report.Removed, name)
+		if name.Kind != loom.KindProvider {
+			continue
+		}
+		if err := store.DeleteSecrets(ctx, tx, tenant, store.ProviderSecrets(name.Name)); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(report.Removed, func(a, b EntryName) int {
+		return slices.Compare([]string{string(a.Kind), a.Name}, []string{string(b.Kind), b.Name})
+	})
+	return store.DeleteCatalogKinds(ctx, tx, tenant, loom.TenantKinds...)
+}

@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// ListInput says which entries to list: words to be found in name, label or
+// description, and whether deprecated ones only (true) or none of them (false).
+// Sorts: "name" (default) and "-updateTime".
+type ListInput struct {
+	loom.Page
+	Q          string
+	Deprecated *bool
+}
+
+// Item is a newest version with who stored it, and when.
+type Item struct {
+	Entry loom.Entry
+	loom.VersionInfo
+}
+
+// List is a page of entries. Next and Prev are cursors, "" where there is no more.
+type List struct {
+	Items      []Item
+	Next, Prev string
+	Total      int
+}
+
+// Entries lists the newest version of each name of a kind.
+func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.EntityKind, in ListInput) (List, error) {
+	tenant, err := readTenant(actor, kind)
+	if err != nil {
+		return List{}, err
+	}
+	cursor, err := in.Check(2, string(store.CatalogByName), string(store.CatalogByUpdateTime))
+	if err != nil {
+		return List{}, err
+	}
+	var name string
+	var at time.Time
+	if cursor != nil {
+		name = cursor.Keys[1]
+		if at, err = time.Parse(time.RFC3339Nano, cursor.Keys[0]); err != nil || name == "" {
+			return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
+		}
+	}
+	if strings.ContainsRune(in.Q+name, 0) || !utf8.ValidString(in.Q+name) {
+		return List{}, loom.InvalidFields([]loom.FieldError{{Field: "q", Message: "This text holds characters that cannot be searched for."}})
+	}
+	forwards := in.Before == ""
+	entries, more, total, err := store.CatalogPage(ctx, c.db, tenant, kind, store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated},
+		store.CatalogSort(in.Sort), at, name, forwards, in.Limit)
+	if err != nil {
+		return List{}, err
+	}
+	list := List{Items: make([]Item, len(entries)), Total: total}
+	for i, e := range entries {
+		list.Items[i] = Item{Entry: e.Entry, VersionInfo: e.VersionInfo}
+	}
+	if len(entries) > 0 {
+		if more && forwards || !forwards {
+			list.Next = cursorAt(in.Sort, list.Items[len(entries)-1])
+		}
+		if more && !forwards || forwards && cursor != nil {
+			list.Prev = cursorAt(in.Sort, list.Items[0])
+		}
+	}
+	return list, nil
+}
+
+func cursorAt(sort string, item Item) string {
+	return loom.Cursor{Sort: sort, Keys: []string{item.Time.UTC().Format(time.RFC3339Nano), item.Entry.Meta().Name}}.Encode()
+}

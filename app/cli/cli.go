@@ -1,0 +1,174 @@
+// Package cli holds the subcommands of loom, one file each, and is the only
+// place where everything is wired together: it reads the options, opens what
+// they name and hands explicit dependencies to the packages.
+//
+// It decides nothing about clusters. What a test starts is the same program
+// that people start: see up.go.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"loom/app/config"
+	"loom/app/loom"
+	"loom/app/telemetry"
+	"loom/provisioner/provider/local"
+)
+
+// command is a subcommand. run gets the arguments that are no options.
+type command struct {
+	name, args, summary string
+	hidden              bool
+	run                 func(ctx context.Context, e *environment, args []string) error
+}
+
+func commands() []command {
+	return []command{
+		{"up", "", "everything in one process, on a private PostgreSQL", false, runUp},
+		{"web", "", "pages and REST API", false, runWeb},
+		{"scheduler", "", "control work and periodic duties", false, runScheduler},
+		{"provisioner", "[--tenant NAME]", "runs tasks", false, runProvisioner},
+		{"migrate", "[up|status]", "bring the database to this release", false, runMigrate},
+		{"seed", "[--tenant NAME] [DIR]", "load the starter catalog, or a catalog folder", false, runSeed},
+		{"user", "[list|password USER --tenant NAME]", "sign-ins of the seeded users; a new password", false, runUser},
+		{"tenant", "[list|create NAME]", "tenants", false, runTenant},
+		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d]", "make an API token and print only that", false, runToken},
+		{"config", "[--markdown]", "the options in force and where they come from", false, runConfig},
+		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
+		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
+		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},
+		{"version", "", "the version of this binary", false, func(_ context.Context, e *environment, _ []string) error {
+			fmt.Fprintln(e.out, telemetry.BuildVersion())
+			return nil
+		}},
+	}
+}
+
+// Main runs the subcommand that args name and gives the exit status: 0 done,
+// 1 failed, 2 wrong use.
+func Main(args []string) int {
+	if len(args) > 0 && args[0] == local.StageCommand {
+		return local.Main(args[1:])
+	}
+	return run(args, os.Environ(), os.Stdout, os.Stderr)
+}
+
+func run(args, environ []string, out, errOut io.Writer) int {
+	if len(args) == 0 || slices.Contains([]string{"help", "--help", "-h"}, args[0]) {
+		fmt.Fprint(out, usage())
+		return 0
+	}
+	all := commands()
+	i := slices.IndexFunc(all, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		var names []string
+		for _, c := range all {
+			names = append(names, c.name)
+		}
+		fmt.Fprintf(errOut, "loom: there is no “%s”; did you mean “%s”? `loom help` lists what there is.\n", args[0], config.Nearest(args[0], names))
+		return 2
+	}
+	c := all[i]
+	if slices.Contains(args[1:], "--help") || slices.Contains(args[1:], "-h") {
+		fmt.Fprintf(out, "loom %s %s\n\n%s.\n\nOptions:\n%s", c.name, c.args, c.summary, config.Help(c.name))
+		return 0
+	}
+	values, rest, err := config.Load(c.name, args[1:], environ)
+	if err != nil {
+		fmt.Fprintln(errOut, "loom:", err)
+		return 2
+	}
+	log, err := telemetry.NewLogger(errOut, values.Text("LOOM_LOG_LEVEL"), values.Text("LOOM_LOG_FORMAT"))
+	if err != nil {
+		fmt.Fprintln(errOut, "loom:", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: baseDir(environ)}
+	defer e.close()
+	if err := c.run(ctx, e, rest); err != nil {
+		fmt.Fprintln(errOut, "loom:", forPeople(err))
+		if errors.Is(err, errUsage) {
+			return 2
+		}
+		return 1
+	}
+	return 0
+}
+
+// testBaseDir names a folder of base roots that the instances of a test run share.
+const testBaseDir = "LOOM_TEST_BASE_DIR"
+
+func baseDir(environ []string) string {
+	for _, pair := range environ {
+		if dir, ok := strings.CutPrefix(pair, testBaseDir+"="); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// errUsage marks a wrong use of a subcommand.
+var errUsage = errors.New("wrong use")
+
+func usageError(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+}
+
+// forPeople prints field errors one per line; causes stay visible, since who
+// runs the command line may see them.
+func forPeople(err error) string {
+	var e *loom.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return err.Error()
+	}
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, f := range e.Fields {
+		fmt.Fprintf(&b, "\n  %s: %s", f.Field, f.Message)
+	}
+	return b.String()
+}
+
+func usage() string {
+	var b strings.Builder
+	b.WriteString("Loom: clusters of machines on demand.\n\nUsage: loom SUBCOMMAND [options]\n\n")
+	for _, c := range commands() {
+		if !c.hidden {
+			fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.summary)
+		}
+	}
+	b.WriteString("\n`loom SUBCOMMAND --help` lists the options of one.\n")
+	return b.String()
+}
+
+// takeFlag removes "--name value" or "--name=value" from args.
+func takeFlag(args []string, name string) (value string, rest []string, found bool) {
+	for i, a := range args {
+		if a == "--"+name && i+1 < len(args) {
+			return args[i+1], slices.Concat(args[:i], args[i+2:]), true
+		}
+		if v, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+			return v, slices.Concat(args[:i], args[i+1:]), true
+		}
+	}
+	return "", args, false
+}
+
+// takeSwitch removes "--name" from args.
+func takeSwitch(args []string, name string) (rest []string, found bool) {
+	i := slices.Index(args, "--"+name)
+	if i < 0 {
+		return args, false
+	}
+	return slices.Concat(args[:i], args[i+1:]), true
+}

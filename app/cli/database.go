@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"loom/app/config"
+	"loom/migrations"
+)
+
+func runMigrate(ctx context.Context, e *environment, args []string) error {
+	dsn, err := e.database(ctx)
+	if err != nil {
+		return err
+	}
+	verb := "up"
+	if len(args) > 0 {
+		verb = args[0]
+	}
+	switch verb {
+	case "up":
+		if err := migrations.Up(ctx, dsn); err != nil {
+			return err
+		}
+	case "status":
+	default:
+		return usageError("loom migrate takes “up” or “status”, not “%s”", verb)
+	}
+	s, err := migrations.Check(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.out, "database at version %d, this release is at %d; %d migrations of River missing\n", s.Current, s.Wanted, s.RiverMissing)
+	return nil
+}
+
+func runDB(ctx context.Context, e *environment, args []string) error {
+	args, scratch := takeSwitch(args, "scratch")
+	server, err := e.privateDB(scratch)
+	if err != nil {
+		return err
+	}
+	if server == nil || len(args) != 1 {
+		return usageError("loom db start|stop|remove manages the private PostgreSQL only; LOOM_DATABASE_URL must be unset")
+	}
+	switch args[0] {
+	case "start":
+		if err := server.Start(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintln(e.out, server.DSN("loom"))
+		return nil
+	case "stop":
+		return server.Stop(ctx)
+	case "remove":
+		return server.Remove(ctx)
+	}
+	return usageError("loom db takes start, stop or remove, not “%s”", args[0])
+}
+
+func runConfig(_ context.Context, e *environment, args []string) error {
+	if _, markdown := takeSwitch(args, "markdown"); markdown {
+		_, err := fmt.Fprint(e.out, config.Markdown())
+		return err
+	}
+	_, err := fmt.Fprint(e.out, e.values.Print())
+	return err
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/cli/devdb"
+	"loom/app/config"
+	"loom/app/secret"
+	"loom/app/store"
+	"loom/migrations"
+)
+
+// environment is what subcommands share: options, log, and things opened on
+// first use and closed at the end.
+type environment struct {
+	values      *config.Values
+	log         *slog.Logger
+	out, errOut io.Writer
+
+	// baseDir shares cached base roots between instances; tests set it.
+	baseDir string
+
+	dsn     string
+	db      *sqlx.DB
+	closers []func()
+}
+
+func (e *environment) close() {
+	for i := len(e.closers) - 1; i >= 0; i-- {
+		e.closers[i]()
+	}
+}
+
+// dataDir gives the absolute data directory, made when it is missing. Others may
+// pass through it (the private database runs as a user of its own); what is
+// secret in it is readable by its owner only.
+func (e *environment) dataDir() (string, error) {
+	dir, err := filepath.Abs(e.values.Text("LOOM_DATA_DIR"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return "", fmt.Errorf("make the data directory: %w", err)
+	}
+	return dir, nil
+}
+
+// privateDB gives the private server, or nil when the user named one of his own.
+func (e *environment) privateDB(scratch bool) (*devdb.Server, error) {
+	if e.values.Text("LOOM_DATABASE_URL") != "" {
+		return nil, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	return devdb.New(devdb.Options{Dir: filepath.Join(dir, "pg"), BinDir: e.values.Text("LOOM_PG_BIN"), Scratch: scratch})
+}
+
+// database gives the connection string, starting the private server if that is
+// the one to use.
+func (e *environment) database(ctx context.Context) (string, error) {
+	if e.dsn != "" {
+		return e.dsn, nil
+	}
+	if url := e.values.Text("LOOM_DATABASE_URL"); url != "" {
+		e.dsn = url
+		return url, nil
+	}
+	server, err := e.privateDB(false)
+	if err != nil {
+		return "", err
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(ctx, filepath.Join(dir, "pg.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := server.Start(ctx); err != nil {
+		return "", err
+	}
+	e.dsn = server.DSN("loom")
+	return e.dsn, nil
+}
+
+// open gives the pool. The schema must be that of this release: anything else is
+// refused with the command that mends it.
+func (e *environment) open(ctx context.Context) (*sqlx.DB, error) {
+	if e.db != nil {
+		return e.db, nil
+	}
+	dsn, err := e.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status, err := migrations.Check(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	if status.Current < status.Wanted || status.RiverMissing > 0 {
+		return nil, fmt.Errorf("the database is at version %d, this release needs %d: run `loom migrate up` first", status.Current, status.Wanted)
+	}
+	db, err := store.Open(ctx, dsn, e.values.Number("LOOM_DATABASE_CONNS"))
+	if err != nil {
+		return nil, err
+	}
+	e.db = db
+	e.closers = append(e.closers, func() { db.Close() })
+	return db, nil
+}
+
+// keys gives the sealing keys: those of the configuration, else those of the
+// data directory, made at first use.
+func (e *environment) keys() (*secret.Ring, error) {
+	if text := e.values.Text("LOOM_SECRET_KEY"); text != "" {
+		ring, err := secret.ParseKeys(text)
+		if err != nil {
+			return nil, fmt.Errorf("LOOM_SECRET_KEY: %w", err)
+		}
+		return ring, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "secret.key")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text = []byte(secret.GenerateKey() + "\n")
+		err = writeNew(path, text)
+		if errors.Is(err, os.ErrExist) { // another process was quicker
+			text, err = os.ReadFile(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sealing key: %w", err)
+	}
+	ring, err := secret.ParseKeys(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return ring, nil
+}
+
+// bucketURL names where plugin resources are.
+func (e *environment) bucketURL() (string, error) {
+	if url := e.values.Text("LOOM_RESOURCES_URL"); url != "" {
+		return url, nil
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return "", err
+	}
+	bucket := filepath.Join(dir, "bucket")
+	if err := os.MkdirAll(bucket, 0o700); err != nil {
+		return "", fmt.Errorf("make the bucket of plugin resources: %w", err)
+	}
+	return "file://" + bucket + "?no_tmp_dir=true&metadata=skip", nil
+}

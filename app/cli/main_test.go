@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"os"
+	"testing"
+
+	"loom/app/testkit"
+	"loom/provisioner/provider/local"
+)
+
+// actAsLoom makes the test program be loom, with its arguments as loom's: the
+// tests start it again for each process that they want to kill.
+const actAsLoom = "LOOM_TEST_ACT_AS_LOOM"
+
+func TestMain(m *testing.M) {
+	// The first process of a machine is this program too, whoever started it.
+	if len(os.Args) > 1 && os.Args[1] == local.StageCommand || os.Getenv(actAsLoom) != "" {
+		os.Exit(Main(os.Args[1:]))
+	}
+	testkit.Main(m)
+}

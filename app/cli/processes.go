@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"loom/app/telemetry"
+	"loom/jobs/work"
+)
+
+// runScheduler runs control work and duties until ctx ends.
+func runScheduler(ctx context.Context, e *environment, args []string) error {
+	if len(args) > 0 {
+		return usageError("loom scheduler takes no arguments")
+	}
+	s, err := e.system(ctx)
+	if err != nil {
+		return err
+	}
+	port, err := e.serveHealth(ctx, s)
+	if err != nil {
+		return err
+	}
+	return e.scheduler(s, port).Run(ctx)
+}
+
+// runProvisioner runs tasks until ctx ends and the running ones are over.
+func runProvisioner(ctx context.Context, e *environment, args []string) error {
+	tenant, args, _ := takeFlag(args, "tenant")
+	if len(args) > 0 {
+		return usageError("loom provisioner takes --tenant NAME only")
+	}
+	s, err := e.system(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := e.plugins()
+	if err != nil {
+		return err
+	}
+	port, err := e.serveHealth(ctx, s)
+	if err != nil {
+		return err
+	}
+	worker, done, err := e.provisioner(ctx, s, p, port)
+	if err != nil {
+		return err
+	}
+	defer done()
+	worker.OnlyTenant = tenant
+	worker.DrainTimeout = e.values.Duration("LOOM_DRAIN_TIMEOUT")
+	return worker.Run(ctx)
+}
+
+func (e *environment) common(s *system, port int) work.Common {
+	return work.Common{
+		DSN: s.dsn, Operations: s.operations, Fleet: s.fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.log,
+		Expire: s.clusters.Expire,
+	}
+}
+
+func (e *environment) scheduler(s *system, port int) *work.Scheduler {
+	return &work.Scheduler{Common: e.common(s, port)}
+}
+
+// provisioner makes a provisioner ready: its plugin types are in the catalog and
+// the machines of this host run. done closes what it holds.
+func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, port int) (*work.Provisioner, func(), error) {
+	if err := s.catalog.RegisterTypes(ctx, p.providers.Types(), p.automators.Types()); err != nil {
+		return nil, nil, err
+	}
+	e.adopt(ctx, p)
+	runner, pool, err := e.runner(p, s.catalog)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	hurry := secondSignal(ctx)
+	return &work.Provisioner{
+		Common: e.common(s, port), Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
+		Plugins: p.names(), DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry,
+	}, func() { pool.Close() }, nil
+}
+
+// adopt boots the machines of this host that should run and do not. Trouble
+// stops no other work: what a task then finds is said by the task.
+func (e *environment) adopt(ctx context.Context, p *plugins) {
+	if err := p.local.Ready(); err != nil {
+		e.log.Warn("this provisioner cannot make local machines", "error", err.Error())
+		return
+	}
+	if err := p.local.Adopt(ctx); err != nil {
+		e.log.Error("not every machine of this host could be started again", "error", err.Error())
+	}
+}
+
+// secondSignal gives a channel that is closed by a signal after the one that
+// ended ctx.
+func secondSignal(ctx context.Context) <-chan struct{} {
+	hurry := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-ctx.Done()
+		// The signal that ended ctx may still be in the channel.
+		for began := time.Now(); ; {
+			<-signals
+			if time.Since(began) > 200*time.Millisecond {
+				close(hurry)
+				return
+			}
+		}
+	}()
+	return hurry
+}
+
+// serveHealth answers /healthz and /readyz for processes without pages and gives
+// the port; 0 when LOOM_HEALTH_ADDR is empty.
+func (e *environment) serveHealth(ctx context.Context, s *system) (int, error) {
+	addr := e.values.Text("LOOM_HEALTH_ADDR")
+	if addr == "" {
+		return 0, nil
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		// Two processes of one host share the default; health is not worth dying for.
+		e.log.Warn("no health page: its address is taken", "error", err.Error())
+		return 0, nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.db.PingContext(r.Context()); err != nil {
+			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "OK")
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go server.Serve(listener) //nolint:errcheck // ends with Close
+	context.AfterFunc(ctx, func() { server.Close() })
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

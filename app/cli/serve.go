@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"loom/app/api"
+	"loom/app/httpx"
+	"loom/app/live"
+	"loom/app/loom"
+	"loom/app/telemetry"
+	"loom/app/web"
+	"loom/migrations"
+)
+
+// runWeb serves pages and REST API until ctx ends.
+func runWeb(ctx context.Context, e *environment, args []string) error {
+	if len(args) > 0 {
+		return usageError("loom web takes no arguments")
+	}
+	s, err := e.system(ctx)
+	if err != nil {
+		return err
+	}
+	site, err := e.listen(ctx, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.out, "Loom answers on %s\n", site.url)
+	return site.serve(ctx)
+}
+
+// site is the listening web process.
+type site struct {
+	listener net.Listener
+	server   *http.Server
+	hub      *live.Hub
+	url      string
+}
+
+// listen takes the address and builds the handlers; nothing is answered until
+// serve.
+func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
+	networks, err := parseNetworks(e.values.Text("LOOM_TRUSTED_HEADER_NETWORKS"))
+	if err != nil {
+		return nil, err
+	}
+	addr := e.values.Text("LOOM_LISTEN_ADDR")
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("take the address %s (LOOM_LISTEN_ADDR): %w", addr, err)
+	}
+	origin := e.values.Text("LOOM_PUBLIC_URL")
+	if origin == "" {
+		origin = "http://" + listener.Addr().String()
+	}
+	secure := strings.HasPrefix(origin, "https://")
+	if err := checkPlainHTTP(listener.Addr(), secure); err != nil {
+		e.log.Warn("pages can be reached from other hosts without TLS", "error", err.Error())
+	}
+	hub := live.New(s.db, s.dsn, e.log)
+	sessions := httpx.NewSessions(s.accounts, secure)
+	version := telemetry.BuildVersion()
+	protection := http.NewCrossOriginProtection()
+	if e.values.Text("LOOM_PUBLIC_URL") != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Host == "" {
+			listener.Close()
+			return nil, fmt.Errorf("LOOM_PUBLIC_URL is %q; it takes a URL such as https://loom.example", origin)
+		}
+		if err := protection.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+			listener.Close()
+			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
+		}
+	}
+	pages := web.New(web.Deps{
+		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		Shortage: s.shortage,
+	})
+	rest := api.New(api.Deps{
+		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		TrustedNetworks: networks, Protection: protection,
+		Ready: func(ctx context.Context) error {
+			status, err := migrations.Check(ctx, s.dsn)
+			if err == nil && (status.Current < status.Wanted || status.RiverMissing > 0) {
+				err = loom.NewError(loom.Unavailable, "The schema is older than this release: run `loom migrate up`.")
+			}
+			return err
+		},
+	})
+	errorPage := web.ErrorPage(version)
+	refuse := func(w http.ResponseWriter, r *http.Request, err *loom.Error) {
+		if api.Owns(r.URL.Path) {
+			api.Problem(w, r, err)
+			return
+		}
+		errorPage(w, r, err)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api.Owns(r.URL.Path) {
+			rest.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+	return &site{
+		listener: listener, hub: hub, url: origin,
+		server: &http.Server{
+			Handler:           httpx.Chain(e.log, secure, protection, refuse, handler),
+			ReadHeaderTimeout: 10 * time.Second,
+			IdleTimeout:       2 * time.Minute,
+			// Streams end when the process does.
+			BaseContext: func(net.Listener) context.Context { return ctx },
+		},
+	}, nil
+}
+
+// serve answers until ctx ends, then lets running requests finish.
+func (s *site) serve(ctx context.Context) error {
+	hubDone := make(chan error, 1)
+	go func() { hubDone <- s.hub.Run(ctx) }()
+	served := make(chan error, 1)
+	go func() { served <- s.server.Serve(s.listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err = s.server.Shutdown(end); err != nil {
+			err = s.server.Close()
+		}
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	if ctx.Err() != nil {
+		return errors.Join(err, <-hubDone)
+	}
+	return err
+}
+
+// shortage says to administrators that workers are short.
+func (s *system) shortage(ctx context.Context, actor loom.Actor) (string, error) {
+	short, err := s.fleet.Shortage(ctx, actor)
+	if err != nil || !short.Short() {
+		return "", err
+	}
+	if short.Dealt == 0 {
+		return "No provisioner is running for this tenant, so tasks wait.", nil
+	}
+	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Dealt, short.Wanted), nil
+}
+
+func parseNetworks(text string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("LOOM_TRUSTED_HEADER_NETWORKS holds %q; it takes networks such as 10.1.0.0/16", part)
+		}
+		networks = append(networks, p)
+	}
+	return networks, nil
+}
+
+// checkPlainHTTP warns when session cookies would travel without TLS beyond this
+// host.
+func checkPlainHTTP(addr net.Addr, secure bool) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if secure || !ok || tcp.IP.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("listening on %s in plain HTTP: put a proxy with TLS in front and set LOOM_PUBLIC_URL", addr)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"loom/migrations"
+)
+
+// upDrain is how long running tasks may go on after Ctrl-C. It is short: what is
+// interrupted goes on at the next start.
+const upDrain = 3 * time.Second
+
+// runUp starts everything in one process and ends with ctx. Machines and the
+// private database go on, as those of a cloud would.
+func runUp(ctx context.Context, e *environment, args []string) error {
+	if len(args) > 0 {
+		return usageError("loom up takes no arguments")
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	release, err := claimInstance(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	dsn, err := e.database(ctx)
+	if err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, dsn); err != nil {
+		return err
+	}
+	s, err := e.system(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.firstStart(ctx, s); err != nil {
+		return err
+	}
+	p, err := e.plugins()
+	if err != nil {
+		return err
+	}
+	site, err := e.listen(ctx, s)
+	if err != nil {
+		return err
+	}
+	worker, done, err := e.provisioner(ctx, s, p, 0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	worker.DrainTimeout = upDrain
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	parts := map[string]func(context.Context) error{
+		"web": site.serve, "scheduler": e.scheduler(s, 0).Run, "provisioner": worker.Run,
+	}
+	ended := make(chan error, len(parts))
+	for name, part := range parts {
+		go func() {
+			err := part(ctx)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			cancel(err) // one that ends takes the others along
+			ended <- err
+		}()
+	}
+	e.welcome(ctx, s, site.url)
+	go e.prepareBases(ctx, s, p)
+	var errs []error
+	for range parts {
+		errs = append(errs, <-ended)
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(e.out, "\nLoom has ended. Machines and the private database go on; `make stop` stops them.")
+	}
+	return errors.Join(errs...)
+}
+
+// welcome says where to go and how to sign in.
+func (e *environment) welcome(ctx context.Context, s *system, url string) {
+	// One write: lines of the log do not get in between.
+	var text strings.Builder
+	fmt.Fprintf(&text, "\nLoom is ready: %s\n\nSign in with\n\n", url)
+	if err := e.printSignIns(ctx, s, &text); err != nil {
+		e.log.Warn("cannot show the sign-ins", "error", err.Error())
+	}
+	text.WriteString("\nThen choose New cluster, the template “Load-balanced web cluster” and 3 nodes.\n" +
+		"Ctrl-C ends Loom and leaves machines running.\n\n")
+	fmt.Fprint(e.out, text.String())
+}
+
+// prepareBases builds the base roots of the starter image types, so that the
+// first cluster need not wait for them; a cluster asked for meanwhile waits for
+// the same build.
+func (e *environment) prepareBases(ctx context.Context, s *system, p *plugins) {
+	if p.local.Ready() != nil {
+		return
+	}
+	images, err := s.starterImages(ctx)
+	if err != nil {
+		e.log.Warn("cannot tell which base roots will be needed", "error", err.Error())
+		return
+	}
+	began := time.Now()
+	said := false
+	err = p.local.Prepare(ctx, images, func(line string) {
+		if !said {
+			fmt.Fprintf(e.out, "Building the base root of local machines (%s); the first time this takes a minute or two.\n", strings.Join(images, "; "))
+			said = true
+		}
+		e.log.Debug("base root", "line", line)
+	})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "The base root could not be built: %v\n", err)
+	case said:
+		fmt.Fprintf(e.out, "The base root is built (%s).\n", time.Since(began).Round(time.Second))
+	}
+}

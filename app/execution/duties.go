@@ -1,0 +1,120 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/planner"
+)
+
+// Due makes retries available whose time has come and says how many there were.
+func (o *Operations) Due(ctx context.Context) (int, error) {
+	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) (int, error) { return store.DueAllTenants(ctx, tx) })
+}
+
+// Reconcile puts right what a crash between two halves may leave and says how
+// many things it touched.
+func (o *Operations) Reconcile(ctx context.Context) (int, error) {
+	open, err := store.OpenOperationsAllTenants(ctx, o.db)
+	if err != nil {
+		return 0, err
+	}
+	touched := 0
+	var errs []error
+	for _, id := range open {
+		n, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (int, error) { return store.ReconcileAllTenants(ctx, tx, id) })
+		touched += n
+		errs = append(errs, err)
+	}
+	return touched, errors.Join(append(errs, store.WakeWaitingAllTenants(ctx, o.db))...)
+}
+
+// FailOverdue fails attempts that are past their limit and its grace: normally
+// the provisioner stops at the limit by itself. It says how many there were.
+func (o *Operations) FailOverdue(ctx context.Context) (int, error) {
+	keys, err := store.OverdueAllTenants(ctx, o.db, o.opts.Limits, OtherLimit, o.opts.Grace)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var errs []error
+	for _, key := range keys {
+		recorded, err := o.FailTask(ctx, key, loom.TaskResult{Status: -1,
+			Message: "The attempt did not end at its time limit; its process did not answer for it."})
+		if recorded {
+			n++
+		}
+		errs = append(errs, err)
+	}
+	return n, errors.Join(errs...)
+}
+
+// GiveUpWeary fails those of the tasks that came back from lost processes whose
+// attempts were interrupted too often in a row: a task that kills its
+// provisioner would otherwise do so for ever.
+func (o *Operations) GiveUpWeary(ctx context.Context, tasks []loom.TaskID) (int, error) {
+	if len(tasks) == 0 {
+		return 0, nil
+	}
+	keys, err := store.WearyTasksAllTenants(ctx, o.db, tasks, planner.MaxInterruptions)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, key := range keys {
+		given, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (bool, error) {
+			h, err := store.LockTaskAllTenants(ctx, tx, key.Task)
+			if err != nil || h.Status != loom.TaskReady || h.Key.Attempt != key.Attempt || h.Operation.Status == loom.OperationFailing {
+				return false, err
+			}
+			r := loom.TaskResult{Status: -1, Message: "The process that ran it was lost."}
+			if err := o.giveUp(ctx, tx, &h, r, fmt.Sprintf("was interrupted %d times in a row.", planner.MaxInterruptions)); err != nil {
+				return false, err
+			}
+			return true, store.SignalTask(ctx, tx, &h)
+		})
+		if err != nil {
+			return n, err
+		}
+		if given {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// eventAge is how long events are kept: far longer than any page looks back.
+const eventAge = time.Hour
+
+// TrimEvents deletes events that no page can still ask for.
+func (o *Operations) TrimEvents(ctx context.Context) error {
+	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
+		_, err := store.TrimEventsAllTenants(ctx, tx, eventAge)
+		return err
+	})
+}
+
+// TrimLogs deletes task logs that are older than they are kept.
+func (o *Operations) TrimLogs(ctx context.Context) error {
+	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
+		_, err := store.TrimLogsAllTenants(ctx, tx, o.opts.LogAge)
+		return err
+	})
+}
+
+// PurgeSessions deletes sessions that are over, and old counts of failed
+// sign-ins with them.
+func (o *Operations) PurgeSessions(ctx context.Context) error {
+	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
+		if _, err := store.PurgeSessionsAllTenants(ctx, tx); err != nil {
+			return err
+		}
+		return store.PurgeSignInsAllTenants(ctx, tx)
+	})
+}

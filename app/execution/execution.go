@@ -1,0 +1,146 @@
+// Package execution holds the use cases by which operations run: starting and
+// finishing attempts, what follows a failure, the end of an operation, task logs,
+// and the scheduler's duties that keep all of it true.
+//
+// It is called by jobs/work, and for pause, resume and abort by the surfaces. It
+// must not run tasks itself, and it leaves to the planner what follows a
+// failure. What a newcomer gets wrong: River only delivers. Whether a task runs,
+// and whether a result counts, is decided by the task's own row and the attempt
+// number in it.
+package execution
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/secret"
+	"loom/app/store"
+	"loom/planner"
+)
+
+// AttemptKey names one try of one task.
+type AttemptKey = store.AttemptKey
+
+// Options are the limits of running tasks; a zero value means its default.
+type Options struct {
+	// MaxAttempts is how often a task is tried; 0 means the planner's default.
+	MaxAttempts int
+	// Limits are the time limits of attempts by action, DefaultLimits if nil.
+	Limits map[loom.TaskAction]time.Duration
+	// Grace is how long after its limit an attempt that did not end by itself is
+	// given up; 0 means a minute.
+	Grace time.Duration
+	// LogAge is how long task logs are kept after their operation ended; 0 means
+	// 90 days.
+	LogAge time.Duration
+	// Logger takes what goes wrong in the background; nil means slog's default.
+	Logger *slog.Logger
+}
+
+// OtherLimit is the time limit of actions that DefaultLimits does not name.
+const OtherLimit = 30 * time.Minute
+
+// DefaultLimits are the time limits of attempts by action (provisioner.md 4.5).
+func DefaultLimits() map[loom.TaskAction]time.Duration {
+	return map[loom.TaskAction]time.Duration{
+		loom.ActionCreate: 10 * time.Minute,
+		loom.ActionDelete: 15 * time.Minute,
+	}
+}
+
+// Operations runs operations.
+type Operations struct {
+	db    *sqlx.DB
+	ring  *secret.Ring
+	opts  Options
+	cache nodeCache
+}
+
+// New makes the use cases. The ring opens sealed values when a task starts.
+func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
+	if opts.MaxAttempts <= 0 {
+		opts.MaxAttempts = planner.DefaultMaxAttempts
+	}
+	if opts.Limits == nil {
+		opts.Limits = DefaultLimits()
+	}
+	if opts.Grace <= 0 {
+		opts.Grace = time.Minute
+	}
+	if opts.LogAge <= 0 {
+		opts.LogAge = 90 * 24 * time.Hour
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	return &Operations{db: db, ring: ring, opts: opts,
+		cache: nodeCache{clusters: map[loom.ClusterID]*clusterNodes{}, loading: map[loom.ClusterID]*sync.Mutex{}}}
+}
+
+// Limit is how long one attempt of an action may take.
+func (o *Operations) Limit(action loom.TaskAction) time.Duration {
+	if limit, ok := o.opts.Limits[action]; ok {
+		return limit
+	}
+	return OtherLimit
+}
+
+// LongestLimit is the longest of all limits.
+func (o *Operations) LongestLimit() time.Duration {
+	longest := OtherLimit
+	for _, limit := range o.opts.Limits {
+		longest = max(longest, limit)
+	}
+	return longest
+}
+
+// StartTasks begins attempts of delivered tasks for a process and gives those
+// that began; nothing is to be done for the others.
+func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, error) {
+	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]AttemptKey, error) {
+		return store.StartTasksAllTenants(ctx, tx, process, keys)
+	})
+}
+
+// Finished is a success to record.
+type Finished struct {
+	Key    AttemptKey
+	Result loom.TaskResult
+}
+
+// CompleteTasks records successes in one transaction and gives the tasks whose
+// result was accepted. A refused one is late: somebody else has the task.
+func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
+	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
+	for i, f := range finished {
+		keys[i], results[i] = f.Key, f.Result
+	}
+	done, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]loom.TaskID, error) {
+		return store.CompleteTasksAllTenants(ctx, tx, keys, results)
+	})
+	accepted := make(map[loom.TaskID]bool, len(done))
+	for _, id := range done {
+		accepted[id] = true
+	}
+	return accepted, err
+}
+
+// StoreFact makes results of a running attempt durable on its node at once.
+// Conflict says that the attempt does not hold its task any more.
+func (o *Operations) StoreFact(ctx context.Context, key AttemptKey, facts map[string]any) error {
+	held, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (bool, error) {
+		return store.MergeFactsAllTenants(ctx, tx, key, facts)
+	})
+	if err != nil {
+		return err
+	}
+	if !held {
+		return loom.NewError(loom.Conflict, "Attempt %d does not hold its task any more.", key.Attempt)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Limits of task logs (provisioner.md 4.4).
+const (
+	logEvery     = 250 * time.Millisecond
+	logBatch     = 64 << 10 // bytes that are stored without waiting
+	logLine      = 16 << 10 // bytes of one line; longer ones are split
+	logHead      = 1 << 20  // bytes kept from the beginning of an attempt's log
+	logTail      = 3 << 20  // bytes kept from its end
+	logLineExtra = 32       // bytes counted for a line beside its text
+)
+
+// Log writes the log of one attempt. Lines are numbered from 1 in the order of
+// Add and stored in batches; Add never waits for the database. Close stores what
+// is left.
+type Log struct {
+	ops *Operations
+	key AttemptKey
+
+	mu      sync.Mutex
+	lines   []loom.LogLine // not stored yet
+	bytes   int            // of lines
+	seq     int
+	total   int // bytes of all lines ever
+	mark    int // number of the line that says what was left out, 0 before there is one
+	cut     int // lines up to this one were left out
+	kept    []keptLine
+	keptSum int
+	closed  bool
+
+	wake, done chan struct{}
+	stop       sync.Once
+}
+
+// keptLine is a stored line behind the head, which may have to go.
+type keptLine struct{ seq, size int }
+
+// Log begins to write the log of an attempt. The caller closes it.
+func (o *Operations) Log(key AttemptKey) *Log {
+	l := &Log{ops: o, key: key, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return l
+}
+
+// Add appends text, split into lines. Stream is "stdout", "stderr" or "loom".
+func (l *Log) Add(stream, text string) {
+	level := "info"
+	if stream == "stderr" {
+		level = "warn"
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		for first := true; first || line != ""; first = false {
+			part := line
+			if len(part) > logLine {
+				part = part[:runeEnd(part, logLine)]
+			}
+			line = line[len(part):]
+			l.append(loom.LogLine{Attempt: l.key.Attempt, Time: now, Stream: stream, Level: level, Text: part})
+		}
+	}
+	if l.bytes >= logBatch {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// runeEnd is the largest cut up to limit that splits no character.
+func runeEnd(s string, limit int) int {
+	for cut := limit; cut > limit-utf8.UTFMax; cut-- {
+		if utf8.RuneStart(s[cut]) {
+			return cut
+		}
+	}
+	return limit
+}
+
+// append numbers a line. Behind the head one number is set aside for the line
+// that will say what was left out.
+func (l *Log) append(line loom.LogLine) {
+	size := len(line.Text) + logLineExtra
+	l.total += size
+	if l.total > logHead && l.mark == 0 {
+		l.seq++
+		l.mark = l.seq
+		l.cut = l.seq
+	}
+	l.seq++
+	line.Seq = l.seq
+	l.lines = append(l.lines, line)
+	l.bytes += size
+	if l.mark == 0 {
+		return
+	}
+	l.kept = append(l.kept, keptLine{line.Seq, size})
+	l.keptSum += size
+	for l.keptSum > logTail {
+		l.keptSum -= l.kept[0].size
+		l.cut = l.kept[0].seq
+		l.kept = l.kept[1:]
+	}
+	// Lines that go before they were stored are never stored.
+	for len(l.lines) > 0 && l.lines[0].Seq > l.mark && l.lines[0].Seq <= l.cut {
+		l.bytes -= len(l.lines[0].Text) + logLineExtra
+		l.lines = l.lines[1:]
+	}
+}
+
+// Run stores batches until Close is called; it belongs in a goroutine of its own.
+func (l *Log) Run(ctx context.Context) {
+	defer close(l.done)
+	tick := time.NewTicker(logEvery)
+	defer tick.Stop()
+	for stopping := false; ; {
+		select {
+		case <-tick.C:
+		case _, open := <-l.wake:
+			stopping = !open
+		}
+		err := l.flush(ctx)
+		if stopping {
+			for tries := 0; err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+				<-tick.C
+				err = l.flush(ctx)
+			}
+			if err != nil {
+				l.ops.opts.Logger.Warn("the end of a task log was lost", "task_id", l.key.Task, "attempt", l.key.Attempt, "error", err)
+			}
+			return
+		}
+	}
+}
+
+// Close stores what is left and ends Run. What is added afterwards is lost.
+func (l *Log) Close() {
+	l.stop.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+		close(l.wake)
+	})
+	<-l.done
+}
+
+// flush stores what waits. After an error the same lines are stored again later:
+// their numbers make that harmless.
+func (l *Log) flush(ctx context.Context) error {
+	l.mu.Lock()
+	batch, mark, cut := l.lines, l.mark, l.cut
+	last := l.seq
+	l.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	err := store.Exec(ctx, l.ops.db, func(tx *sqlx.Tx) error {
+		if err := store.AppendLogAllTenants(ctx, tx, l.key, batch); err != nil {
+			return err
+		}
+		if cut <= mark {
+			return nil
+		}
+		return store.CutLogAllTenants(ctx, tx, l.key, mark, cut, fmt.Sprintf("[%d lines left out here: a log keeps its first 1 MiB and its last 3 MiB]", cut-mark))
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.lines) > 0 && l.lines[0].Seq <= last {
+		l.bytes -= len(l.lines[0].Text) + logLineExtra
+		l.lines = l.lines[1:]
+	}
+	return nil
+}

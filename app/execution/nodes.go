@@ -1,0 +1,79 @@
+package execution
+
+import (
+	"context"
+	"sync"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/planner/macro"
+)
+
+// maxClusters is how many clusters' nodes are remembered.
+const maxClusters = 64
+
+// clusterNodes are the nodes of a cluster as tasks see them, shared by all tasks
+// that run on the same facts. They never change.
+type clusterNodes struct {
+	operation, version int64
+	properties         map[loom.NodeID]loom.NodeProperties
+	facts              *macro.Facts
+}
+
+// nodeCache remembers nodes by cluster: for ten thousand tasks of ten thousand
+// nodes they are read a few times.
+type nodeCache struct {
+	mu       sync.Mutex
+	clusters map[loom.ClusterID]*clusterNodes
+	// loading lets one task read while the others wait for it.
+	loading map[loom.ClusterID]*sync.Mutex
+}
+
+func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := f.Ref.Operation.Cluster
+	if n := c.clusters[id]; n != nil && n.operation == int64(f.Ref.Operation.Number) && n.version >= f.NodesVersion {
+		return n, nil
+	}
+	if c.loading[id] == nil {
+		c.loading[id] = &sync.Mutex{}
+	}
+	return nil, c.loading[id]
+}
+
+func (c *nodeCache) put(id loom.ClusterID, n *clusterNodes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.clusters) >= maxClusters {
+		for other := range c.clusters {
+			delete(c.clusters, other)
+			delete(c.loading, other)
+			break
+		}
+	}
+	c.clusters[id] = n
+}
+
+// nodes gives the nodes of a task's cluster, at least as new as its facts.
+func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNodes, error) {
+	n, loading := o.cache.lookup(f)
+	if n != nil {
+		return n, nil
+	}
+	loading.Lock()
+	defer loading.Unlock()
+	if n, _ := o.cache.lookup(f); n != nil {
+		return n, nil
+	}
+	id := f.Ref.Operation.Cluster
+	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	// The version was read before the nodes: they may be newer than it says, never
+	// older.
+	n = &clusterNodes{int64(f.Ref.Operation.Number), f.NodesVersion, properties, macro.NewFacts(string(f.Owner), properties)}
+	o.cache.put(id, n)
+	return n, nil
+}

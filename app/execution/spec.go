@@ -1,0 +1,229 @@
+package execution
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // version 5 UUIDs are defined over SHA-1
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/planner/macro"
+)
+
+// Fields under which the key pair made for a cluster is sealed.
+const (
+	clusterKeyField       = "ssh_keyfile"
+	clusterPublicKeyField = "ssh_public_key"
+)
+
+// Unbuildable says that an attempt cannot run because of what the cluster holds:
+// the result it ends with. Trying again would not help.
+type Unbuildable struct{ Result loom.TaskResult }
+
+// Error gives the message of the result.
+func (u *Unbuildable) Error() string { return u.Result.Message }
+
+func unbuildable(format string, args ...any) error {
+	no := false
+	return &Unbuildable{loom.TaskResult{Status: -1, Message: fmt.Sprintf(format, args...), Retryable: &no}}
+}
+
+// SpecFacts are what the spec of a task is built from, secrets still sealed.
+type SpecFacts = store.SpecFacts
+
+// SpecFacts reads what the specs of started attempts are built from, for many at
+// once. Those that do not hold their task any more are left out.
+func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[AttemptKey]*SpecFacts, error) {
+	tasks := make([]loom.TaskID, len(keys))
+	attempt := make(map[loom.TaskID]int, len(keys))
+	for i, key := range keys {
+		tasks[i] = key.Task
+		attempt[key.Task] = key.Attempt
+	}
+	all, err := store.SpecFactsAllTenants(ctx, o.db, tasks...)
+	if err != nil {
+		return nil, err
+	}
+	facts := make(map[AttemptKey]*SpecFacts, len(all))
+	for i := range all {
+		f := &all[i]
+		if f.Status == loom.TaskRunning && f.Attempt == attempt[f.Row] {
+			facts[AttemptKey{Task: f.Row, Attempt: f.Attempt}] = f
+		}
+	}
+	return facts, nil
+}
+
+// Spec builds everything a started attempt needs; see Build for its errors.
+func (o *Operations) Spec(ctx context.Context, key AttemptKey) (*loom.TaskSpec, error) {
+	facts, err := o.SpecFacts(ctx, []AttemptKey{key})
+	if err != nil {
+		return nil, err
+	}
+	f := facts[key]
+	if f == nil {
+		return nil, loom.NewError(loom.Conflict, "Attempt %d does not hold its task any more.", key.Attempt)
+	}
+	return o.Build(ctx, f)
+}
+
+// Build makes the spec of a started attempt. It holds revealed secrets and lives
+// in memory only. An *Unbuildable error is the outcome of the attempt, any other
+// one is trouble of ours and may pass.
+func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, error) {
+	nodes, err := o.nodes(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	s := &loom.TaskSpec{
+		Ref: f.Ref, Row: f.Row, Tenant: f.Tenant, Action: f.Action, Attempt: f.Attempt,
+		// What is left of the limit by the database clock, counted on ours.
+		Deadline:       time.Now().Add(o.Limit(f.Action) - f.Now.Sub(f.Started)),
+		IdempotencyKey: IdempotencyKey(f.Node.ID, f.Node.Incarnation),
+		Node:           f.Node.ID, NodeNumber: f.Node.Number, Hostname: f.Node.Hostname, Addresses: f.Node.Addresses,
+		SSHUser: f.Node.SSHUser, HardwareType: f.Node.HardwareType, ImageType: f.Node.ImageType,
+		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
+		Automators: f.Node.Automators, Services: f.Node.Services,
+		Provider: f.Provider, Config: f.Config, Nodes: nodes.properties, Results: f.Node.Results,
+		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet,
+	}
+	if s.Config == nil {
+		s.Config = map[string]any{}
+	}
+	if err := o.reveal(s, f); err != nil {
+		return nil, err
+	}
+	if f.Action.OfNode() {
+		return s, nil
+	}
+	return s, fillService(s, f, nodes)
+}
+
+// reveal opens the sealed values: admin fields of the provider, over them the
+// fields given for the cluster, and the cluster's own key pair.
+func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
+	fields := make(map[string]any, len(f.Provider.Fields)+len(f.Sealed))
+	maps.Copy(fields, f.Provider.Fields)
+	cluster := store.ClusterSecrets(f.Ref.Operation.Cluster)
+	sensitive := map[string]bool{}
+	for _, ofCluster := range []bool{false, true} {
+		for _, v := range f.Sealed {
+			if (v.Entity == cluster) != ofCluster {
+				continue
+			}
+			plain, err := o.ring.Open(f.Tenant, v.Entity, v.Field, v.Sealed)
+			if err != nil {
+				return unbuildable("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
+			}
+			switch {
+			case ofCluster && v.Field == clusterKeyField:
+				s.PrivateKey = plain
+			case ofCluster && v.Field == clusterPublicKeyField:
+				s.PublicKey = plain.Reveal()
+				continue
+			default:
+				fields[v.Field] = plain.Reveal()
+			}
+			collect(sensitive, plain.Reveal())
+		}
+	}
+	s.Provider.Fields = fields
+	if auth, ok := s.Results["ssh-auth"].(map[string]any); ok {
+		for _, name := range []string{"password", "key", "private_key"} {
+			if text, ok := auth[name].(string); ok {
+				collect(sensitive, text)
+			}
+		}
+	}
+	collectConfig(sensitive, s.Config)
+	s.Sensitive = slices.Sorted(maps.Keys(sensitive))
+	return nil
+}
+
+// collect notes a text that must not appear anywhere, and each telling line of
+// one that has several, as keys have.
+func collect(sensitive map[string]bool, text string) {
+	if len(text) < minSensitive {
+		return
+	}
+	sensitive[text] = true
+	if !strings.Contains(text, "\n") {
+		return
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) >= minSensitive && !strings.HasPrefix(line, "-----") {
+			sensitive[line] = true
+		}
+	}
+}
+
+// minSensitive is the shortest text that redaction looks for.
+const minSensitive = 4
+
+// secretName matches keys whose values are masked wherever they show up.
+var secretName = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_key|api_key)`)
+
+func collectConfig(sensitive map[string]bool, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if text, ok := inner.(string); ok {
+				if secretName.MatchString(key) {
+					collect(sensitive, text)
+				}
+				continue
+			}
+			collectConfig(sensitive, inner)
+		}
+	case []any:
+		for _, inner := range v {
+			collectConfig(sensitive, inner)
+		}
+	}
+}
+
+// fillService adds what only service actions have: the action itself and the
+// config with its macros expanded.
+func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) error {
+	if f.ServiceCopy == nil {
+		return unbuildable("The cluster has no service “%s” any more.", f.Service)
+	}
+	action, ok := f.ServiceCopy.Provisioner.Actions[f.Action]
+	if !ok {
+		return unbuildable("The service “%s” has no action “%s”.", f.Service, f.Action)
+	}
+	s.Service = &loom.TaskService{Name: f.Service, Action: action}
+	expanded, problems := nodes.facts.Expand(s.Config, f.Node.ID)
+	if errs, _ := macro.Split(problems); len(errs) > 0 {
+		texts := make([]string, len(errs))
+		for i, p := range errs {
+			texts[i] = p.String()
+		}
+		return unbuildable("Exception while expanding macros: %s", strings.Join(texts, "; "))
+	}
+	s.Config = expanded
+	return nil
+}
+
+// keySpace is the name space of idempotency keys, chosen once and for ever.
+var keySpace = [16]byte{0x6c, 0x6f, 0x6f, 0x6d, 0x2d, 0x6e, 0x4f, 0x64, 0xa5, 0x2d, 0x6b, 0x65, 0x79, 0x2d, 0x76, 0x31}
+
+// IdempotencyKey is the same for all attempts to make one machine of a node, and
+// another for the next machine: a version 5 UUID of node id and incarnation.
+func IdempotencyKey(node loom.NodeID, incarnation int) string {
+	h := sha1.New() //nolint:gosec // see the import
+	h.Write(keySpace[:])
+	h.Write([]byte(string(node) + "/" + strconv.Itoa(incarnation)))
+	id := h.Sum(nil)[:16]
+	id[6] = id[6]&0x0f | 0x50
+	id[8] = id[8]&0x3f | 0x80
+	x := hex.EncodeToString(id)
+	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
+}

@@ -1,0 +1,169 @@
+// Package fleet holds the use cases about running processes: their leases, what
+// happens to the work of a lost one, and how the workers that tenants want are
+// dealt over the provisioners.
+//
+// It knows nothing of tasks beyond giving them back, and must not run any. What
+// a newcomer gets wrong: whether a process lives is judged by the database clock
+// alone, and a process that could not renew in time gives up its own work before
+// anybody else takes it.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// AttemptKey names one try of one task.
+type AttemptKey = store.AttemptKey
+
+// Renewal is what a process learns each time it renews its lease: the workers
+// dealt to it by tenant, and its attempts that somebody aborted.
+type Renewal = store.Renewal
+
+// LiveProcess is a process whose lease runs, with what it was dealt and does.
+type LiveProcess = store.LiveProcess
+
+// Lost is a process whose lease was over, with the tasks that went back.
+type Lost = store.Lost
+
+// Options are the times of process leases; a zero value means its default.
+type Options struct {
+	// Lease is how long a lease runs from each renewal, 10 s.
+	Lease time.Duration
+	// RenewEvery is how often it is renewed, 2 s.
+	RenewEvery time.Duration
+	// GiveUpAfter is how long a process works on without a renewal, 8 s; it must
+	// be shorter than Lease.
+	GiveUpAfter time.Duration
+}
+
+// Fleet knows the processes of an installation.
+type Fleet struct {
+	db   *sqlx.DB
+	opts Options
+}
+
+// New makes the use cases with the usual times.
+func New(db *sqlx.DB) *Fleet { return NewWithOptions(db, Options{}) }
+
+// NewWithOptions is New with times of the caller's choice.
+func NewWithOptions(db *sqlx.DB, opts Options) *Fleet {
+	if opts.Lease <= 0 {
+		opts.Lease = 10 * time.Second
+	}
+	if opts.RenewEvery <= 0 {
+		opts.RenewEvery = opts.Lease / 5
+	}
+	if opts.GiveUpAfter <= 0 {
+		opts.GiveUpAfter = opts.Lease * 4 / 5
+	}
+	return &Fleet{db: db, opts: opts}
+}
+
+// NewProcess describes a process that starts.
+type NewProcess struct {
+	// Kind is loom.ProcessScheduler, loom.ProcessProvisioner or loom.ProcessWeb.
+	Kind string
+	// Port of its health address, 0 for none.
+	Port    int
+	Version string
+	// Capacity is how many tasks a provisioner runs at once.
+	Capacity int
+	// Plugins are the plugin types it carries.
+	Plugins []string
+	// OnlyTenant limits a provisioner to the tenant of this name, "" for none.
+	OnlyTenant string
+}
+
+// NewID makes an id for one start of a process: short host name and 8 hex digits.
+func NewID() (loom.ProcessID, string) {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	short, _, _ := strings.Cut(host, ".")
+	var b [4]byte
+	rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
+	return loom.ProcessID(short + "-" + hex.EncodeToString(b[:])), host
+}
+
+// Register begins the lease of a process under a new id and deals workers again
+// when it is a provisioner. NotFound when OnlyTenant names no tenant.
+func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, error) {
+	id, host := NewID()
+	return id, store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		row := store.NewProcess{Process: loom.Process{ID: id, Kind: p.Kind, Host: host, Port: p.Port, Version: p.Version,
+			Capacity: p.Capacity, Plugins: p.Plugins}, Lease: f.opts.Lease}
+		if p.OnlyTenant != "" {
+			tenant, err := store.TenantByNameAllTenants(ctx, tx, p.OnlyTenant)
+			if errors.Is(err, loom.NotFound) {
+				return loom.NewError(loom.NotFound, "There is no tenant “%s” for this provisioner to work for.", p.OnlyTenant)
+			}
+			if err != nil {
+				return err
+			}
+			row.OnlyTenant = tenant.ID
+		}
+		if err := store.InsertProcess(ctx, tx, row); err != nil {
+			return err
+		}
+		return dealAgain(ctx, tx, p.Kind)
+	})
+}
+
+// Deregister removes a process that ended cleanly; its workers are dealt to
+// others.
+func (f *Fleet) Deregister(ctx context.Context, id loom.ProcessID) error {
+	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		if err := store.DeleteProcess(ctx, tx, id); err != nil {
+			return err
+		}
+		return deal(ctx, tx)
+	})
+}
+
+// Reap removes processes whose lease is over, gives their tasks back and deals
+// workers again, all in one transaction. One scheduler at a time does so; in the
+// others it does nothing.
+func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
+	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) ([]Lost, error) {
+		mine, err := store.TryReapLock(ctx, tx)
+		if err != nil || !mine {
+			return nil, err
+		}
+		lost, err := store.ReapAllTenants(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		// Always: a tenant may want another number of workers since.
+		return lost, deal(ctx, tx)
+	})
+}
+
+// Processes lists the live processes; superadmins only.
+func (f *Fleet) Processes(ctx context.Context, actor loom.Actor) ([]LiveProcess, error) {
+	if err := actor.RequireSuperadmin(); err != nil {
+		return nil, err
+	}
+	return store.LiveProcessesAllTenants(ctx, f.db, "")
+}
+
+// BusyQueues lists the queues on which River jobs wait for a worker.
+func (f *Fleet) BusyQueues(ctx context.Context) ([]string, error) {
+	return store.BusyQueuesAllTenants(ctx, f.db)
+}
+
+// Wake tells River's clients that there is work on these queues.
+func (f *Fleet) Wake(ctx context.Context, queues ...string) error {
+	return store.WakeQueues(ctx, f.db, queues...)
+}

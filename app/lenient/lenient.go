@@ -1,0 +1,175 @@
+// Package lenient reads JSON the way clients of the predecessor write it
+// (entities.md 1): numbers and booleans as text, text as numbers, null for
+// absent, unknown fields, repeated members of sets.
+//
+// Reading never stops at the first mistake: an Object collects field errors with
+// their full path, and Err gives them all. Free-form values keep numbers as they
+// were written. The package knows no entity and no route. A newcomer's usual
+// mistake: using the answers before looking at Err; they are zero values where
+// something was wrong.
+package lenient
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"loom/app/loom"
+)
+
+// maxExponent bounds numbers in free-form values to what the database keeps.
+const maxExponent = 300
+
+// Value reads one JSON document. Numbers are json.Number. Errors are Invalid:
+// an empty body, a syntax error with line and column, text after the document,
+// and texts and numbers that cannot be stored.
+func Value(body []byte) (any, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, loom.NewError(loom.Invalid, "The body is empty; a JSON document is needed.")
+	}
+	if at := invalidUTF8(body); at >= 0 {
+		return nil, syntaxError(body, at, "this is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, decodeError(body, err)
+	}
+	end := d.InputOffset()
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		rest := body[end:]
+		skipped := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
+		return nil, syntaxError(body, int(end)+skipped, "there is something after the end of the document")
+	}
+	if errs := unstorable("", value, nil); len(errs) > 0 {
+		return nil, loom.InvalidFields(errs)
+	}
+	return value, nil
+}
+
+// Read reads one JSON object. Errors: as Value, and Invalid for null and for
+// anything that is no object.
+func Read(body []byte) (*Object, error) {
+	value, err := Value(body)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, loom.NewError(loom.Invalid, "The body is %s; a JSON object is needed.", kindOf(value))
+	}
+	return &Object{fields: fields, errs: &[]loom.FieldError{}}, nil
+}
+
+// FromMap reads an object that was read already, such as a member of a document.
+// at is put before the names of fields, "" for none.
+func FromMap(at string, fields map[string]any) *Object {
+	return &Object{at: at, fields: fields, errs: &[]loom.FieldError{}}
+}
+
+func decodeError(body []byte, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		// The offset is after the byte that was wrong.
+		return syntaxError(body, int(syntax.Offset)-1, strings.TrimPrefix(syntax.Error(), "json: "))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return syntaxError(body, len(body), "the document ends too early")
+	}
+	return &loom.Error{Kind: loom.Invalid, Message: "The body is not JSON.", Err: err}
+}
+
+func syntaxError(body []byte, at int, what string) error {
+	line, column := Position(body, at)
+	return loom.NewError(loom.Invalid, "This is not JSON: line %d, column %d: %s.", line, column, what)
+}
+
+// Position gives line and column, from 1 and in characters, of a byte offset.
+func Position(body []byte, offset int) (line, column int) {
+	offset = min(max(offset, 0), len(body))
+	before := body[:offset]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
+}
+
+func invalidUTF8(body []byte) int {
+	for i := 0; i < len(body); {
+		r, size := utf8.DecodeRune(body[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// unstorable finds what the database cannot keep: NUL in texts and keys, and
+// numbers out of all proportion.
+func unstorable(at string, value any, errs []loom.FieldError) []loom.FieldError {
+	switch v := value.(type) {
+	case string:
+		if strings.ContainsRune(v, 0) {
+			errs = append(errs, loom.FieldError{Field: at, Message: "This text holds the character NUL, which cannot be stored."})
+		}
+	case json.Number:
+		if tooLarge(v.String()) {
+			errs = append(errs, loom.FieldError{Field: at, Message: "This number is too large or too precise."})
+		}
+	case []any:
+		for i, item := range v {
+			errs = unstorable(fmt.Sprintf("%s[%d]", at, i), item, errs)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if strings.ContainsRune(key, 0) {
+				errs = append(errs, loom.FieldError{Field: at, Message: "A key holds the character NUL, which cannot be stored."})
+				continue
+			}
+			errs = unstorable(join(at, key), v[key], errs)
+		}
+	}
+	return errs
+}
+
+func tooLarge(number string) bool {
+	mantissa, exponent, found := strings.Cut(strings.ToLower(number), "e")
+	if len(mantissa) > maxExponent {
+		return true
+	}
+	if !found {
+		return false
+	}
+	n, err := strconv.Atoi(exponent)
+	return err != nil || n > maxExponent || n < -maxExponent
+}
+
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case json.Number, float64, int, int64:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return fmt.Sprintf("a %T", value)
+}
+
+func join(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}

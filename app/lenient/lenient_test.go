@@ -1,0 +1,128 @@
+package lenient_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"loom/app/lenient"
+	"loom/app/loom"
+)
+
+func read(t *testing.T, body string) *lenient.Object {
+	t.Helper()
+	o, err := lenient.Read([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestLeniencies(t *testing.T) {
+	t.Parallel()
+	o := read(t, `{"text": 0.05, "flag": "true", "no": false, "n": "3", "whole": 3.0, "big": 86400000,
+		"gone": null, "set": ["b", "a", "b", null, 1], "sets": [["a","a"],[]], "map": {"cost": 0.050, "on": true, "x": null},
+		"free": {"keep": 5.0, "null": null}, "f": "1.5", "unknown": {}}`)
+	for what, pair := range map[string][2]any{
+		"number as text":       {o.Text("text"), "0.05"},
+		"boolean as text":      {o.Bool("flag"), true},
+		"plain boolean":        {o.Bool("no"), false},
+		"text as number":       {o.Int("n"), 3},
+		"number with fraction": {o.Int("whole"), 3},
+		"64 bits":              {o.Int64("big"), int64(86400000)},
+		"null is absent":       {o.Has("gone"), false},
+		"null is seen":         {o.Null("gone"), true},
+		"null as text":         {o.Text("gone"), ""},
+		"set":                  {o.Texts("set"), []string{"b", "a", "1"}},
+		"absent set":           {o.Texts("none"), []string{}},
+		"sets":                 {o.TextSets("sets"), [][]string{{"a"}, {}}},
+		"map":                  {o.TextMap("map"), map[string]string{"cost": "0.050", "on": "true"}},
+		"absent map":           {o.TextMap("none"), map[string]string{}},
+		"fraction":             {*o.FloatPtr("f"), 1.5},
+		"absent number":        {o.IntPtr("none") == nil, true},
+	} {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			t.Errorf("%s: got %#v, want %#v", what, pair[0], pair[1])
+		}
+	}
+	kept, err := json.Marshal(o.FreeObject("free"))
+	if err != nil || string(kept) != `{"keep":5.0,"null":null}` {
+		t.Errorf("free-form value came back as %s, %v", kept, err)
+	}
+	if err := o.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestErrorsNameTheFieldAndAreCollected(t *testing.T) {
+	t.Parallel()
+	o := read(t, `{"a": {"n": 3.5, "t": [1], "b": "yes"}, "list": [{"n": "x"}, 7], "sets": [["a", {}], 3], "m": {"k": []}, "big": 3000000000}`)
+	a := o.Object("a")
+	a.Int("n")
+	a.Text("t")
+	a.Bool("b")
+	o.EachOf("list", func(_ int, e *lenient.Object) { e.Int("n") })
+	o.TextSets("sets")
+	o.TextMap("m")
+	o.Int("big")
+	o.Object("big")
+	err := o.Err()
+	if !errors.Is(err, loom.Invalid) {
+		t.Fatalf("error is %v", err)
+	}
+	var fields []string
+	for _, f := range loom.AsError(err).Fields {
+		fields = append(fields, f.Field)
+	}
+	want := []string{"a.n", "a.t", "a.b", "list[0].n", "list[1]", "sets[0][1]", "sets[1]", "m.k", "big", "big"}
+	if !reflect.DeepEqual(fields, want) {
+		t.Errorf("fields %v, want %v", fields, want)
+	}
+}
+
+func TestSyntaxErrorsHaveLineAndColumn(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"{\n  \"a\": 1,\n  \"é\": }\n": "line 3, column 8",
+		"{\"a\": 1":                    "line 1, column 8",
+		"{} {}":                        "line 1, column 4",
+		"{\"a\": \"\xff\"}":            "line 1, column 8",
+		"":                             "empty",
+		" \n":                          "empty",
+		"null":                         "null",
+		"[1]":                          "an array",
+		`{"a": {"b": "x\u0000y"}}`:     "a.b",
+		`{"n": 1e999999}`:              "[n:",
+		`{"n": [` + strings.Repeat("9", 400) + `]}`: "[n[0]:",
+	} {
+		_, err := lenient.Read([]byte(body))
+		if !errors.Is(err, loom.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want Invalid with %q", body, err, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"a": [1, {"b": "2"}]}`))
+	f.Add([]byte(`{"a": `))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		o, err := lenient.Read(body)
+		if err != nil {
+			if !errors.Is(err, loom.Invalid) {
+				t.Fatalf("error is not Invalid: %v", err)
+			}
+			return
+		}
+		for _, name := range o.Names() {
+			o.Text(name)
+			o.Int(name)
+			o.Texts(name)
+			o.TextMap(name)
+		}
+		if _, err := json.Marshal(o.FreeObject("a")); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Fields of a cluster's own key pair among its secrets.
+const (
+	fieldPrivateKey = "ssh_keyfile"
+	fieldPublicKey  = "ssh_public_key"
+	// fieldKeyResource names a key of the tenant; with it no pair is made.
+	fieldKeyResource = "ssh_key_resource"
+)
+
+// providerFields is what a request's provider fields come to (entities.md 17).
+type providerFields struct {
+	// open go into the cluster's copy of the provider, sealed among its secrets.
+	open   map[string]any
+	sealed map[string]loom.Secret
+	// missing are the absent fields of each required set of user fields.
+	missing []map[string]loom.FieldSchema
+	errs    []loom.FieldError
+	// incomplete says what administrators have still to set, "" for nothing.
+	incomplete string
+}
+
+// takeFields sorts the given fields. Stored are the names of secrets the cluster
+// has already; they count as present unless given ones replace them. Fields the
+// type does not know, or does not let users set, are ignored.
+func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[string]any) providerFields {
+	out := providerFields{open: map[string]any{}, sealed: map[string]loom.Secret{}}
+	user, admin := t.Parameters["user"], t.Parameters["admin"]
+	settable := settableFields(t)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		schema, ok := settable[name]
+		value := given[name]
+		if !ok || value == nil || value == "" {
+			continue
+		}
+		if err := checkValue(schema, value); err != "" {
+			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name, Message: err})
+			continue
+		}
+		if schema.IsSensitive() {
+			out.sealed[name] = loom.NewSecret(fieldText(value))
+		} else {
+			out.open[name] = value
+		}
+	}
+	present := map[string]any{}
+	for name := range p.Fields {
+		// A key with an empty text is common in providers and counts, for users.
+		present[name] = true
+	}
+	for _, name := range p.Sealed {
+		present[name] = true
+	}
+	if len(out.sealed) == 0 {
+		for _, name := range stored {
+			present[name] = true
+		}
+	}
+	for name := range out.open {
+		present[name] = true
+	}
+	for name := range out.sealed {
+		present[name] = true
+	}
+	out.missing = user.Missing(present)
+	for name, value := range p.Fields {
+		if _, given := out.open[name]; !given && value == "" {
+			delete(present, name) // for administrators an empty text is no value
+		}
+	}
+	if absent := admin.Missing(present); len(absent) > 0 {
+		out.incomplete = fmt.Sprintf("The provider “%s” is incomplete: an administrator must still set %s.", p.Name, labels(absent[0]))
+	}
+	return out
+}
+
+// settableFields are what a user may give: user fields, and admin fields with
+// override.
+func settableFields(t loom.PluginType) map[string]loom.FieldSchema {
+	fields := map[string]loom.FieldSchema{}
+	for name, schema := range t.Parameters["admin"].Fields {
+		if schema.Override {
+			fields[name] = schema
+		}
+	}
+	maps.Copy(fields, t.Parameters["user"].Fields)
+	return fields
+}
+
+// missingError is the answer to a request that lacks provider fields, nil when
+// it lacks none.
+func missingError(missing []map[string]loom.FieldSchema) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	e := loom.NewError(loom.Invalid, "The provider needs more: %s.", labels(missing[0]))
+	e.Missing = missing
+	for _, name := range slices.Sorted(maps.Keys(missing[0])) {
+		e.Fields = append(e.Fields, loom.FieldError{Field: "providerFields." + name, Message: "The provider needs this field."})
+	}
+	return e
+}
+
+func labels(fields map[string]loom.FieldSchema) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		label := fields[name].Label
+		if label == "" {
+			label = name
+		}
+		out = append(out, "“"+label+"”")
+	}
+	return strings.Join(out, ", ")
+}
+
+func fieldText(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}
+
+// checkValue gives the sentence why a value does not suit its field, or "".
+// Numbers may arrive as text (plugins.md 1.3).
+func checkValue(schema loom.FieldSchema, value any) string {
+	text := fieldText(value)
+	switch schema.Type {
+	case "select":
+		if len(schema.Options) > 0 && !slices.Contains(schema.Options, text) {
+			return "Choose one of " + strings.Join(schema.Options, ", ") + "."
+		}
+	case "checkbox":
+		if !slices.Contains([]string{"true", "false", "on"}, text) {
+			return "This is true or false."
+		}
+	}
+	if schema.Type == "number" || schema.Min != nil || schema.Max != nil {
+		n, err := strconv.ParseFloat(text, 64)
+		switch {
+		case err != nil:
+			return "This is a number."
+		case schema.Min != nil && n < *schema.Min:
+			return fmt.Sprintf("The least value is %g.", *schema.Min)
+		case schema.Max != nil && n > *schema.Max:
+			return fmt.Sprintf("The greatest value is %g.", *schema.Max)
+		}
+	}
+	if schema.Pattern != "" {
+		// A pattern of a plugin that Go cannot read must not lock everybody out.
+		if rule, err := regexp.Compile(`^(?:` + schema.Pattern + `)$`); err == nil && !rule.MatchString(text) {
+			return "This does not have the form the provider asks for (" + schema.Pattern + ")."
+		}
+	}
+	return ""
+}
+
+// withFields is a copy of a provider with open fields laid over its own.
+func withFields(p loom.Provider, open map[string]any) loom.Provider {
+	fields := map[string]any{}
+	maps.Copy(fields, p.Fields)
+	maps.Copy(fields, open)
+	p.Fields = fields
+	return p
+}

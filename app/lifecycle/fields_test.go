@@ -1,0 +1,100 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"loom/app/loom"
+)
+
+func TestTakeFields(t *testing.T) {
+	t.Parallel()
+	low, high := 1.0, 9.0
+	kind := loom.PluginType{Parameters: map[string]loom.FieldGroup{
+		"admin": {
+			Fields: map[string]loom.FieldSchema{
+				"key": {Label: "Key", Type: "password", Override: true}, "url": {Label: "URL", Type: "text"}, "region": {Label: "Region", Type: "text", Override: true},
+			},
+			Required: [][]string{{"key", "url"}},
+		},
+		"user": {
+			Fields: map[string]loom.FieldSchema{
+				"user": {Label: "User", Type: "text"}, "pass": {Label: "Password", Type: "password"}, "zone": {Label: "Zone", Type: "select", Options: []string{"a"}},
+				"n": {Label: "N", Type: "number", Min: &low, Max: &high}, "on": {Label: "On", Type: "checkbox"}, "p": {Label: "P", Type: "text", Pattern: "[a-z]+"},
+			},
+			Required: [][]string{{"user", "pass"}, {"region"}},
+		},
+	}}
+	complete := loom.Provider{Base: loom.Base{Name: "x"}, Fields: map[string]any{"url": "u"}, Sealed: []string{"key"}}
+	for _, c := range []struct {
+		name             string
+		provider         loom.Provider
+		stored           []string
+		given            map[string]any
+		open, sealed     []string
+		missing, errs    int
+		lacksAdminFields bool
+	}{
+		{"nothing", complete, nil, nil, nil, nil, 2, 0, false},
+		{"one set is enough", complete, nil, map[string]any{"user": "u", "pass": "p"}, []string{"user"}, []string{"pass"}, 0, 0, false},
+		{"the other set", complete, nil, map[string]any{"region": "r"}, []string{"region"}, nil, 0, 0, false},
+		{"half a set", complete, nil, map[string]any{"user": "u"}, []string{"user"}, nil, 2, 0, false},
+		{"empty is absent", complete, nil, map[string]any{"user": "", "pass": nil}, nil, nil, 2, 0, false},
+		{"stored secrets count", complete, []string{"pass"}, map[string]any{"user": "u"}, []string{"user"}, nil, 0, 0, false},
+		{"given secrets replace stored ones", complete, []string{"pass"}, map[string]any{"user": "u", "key": "k"}, []string{"user"}, []string{"key"}, 2, 0, false},
+		{"provider's own fields count, empty ones too",
+			loom.Provider{Fields: map[string]any{"url": "u", "region": ""}, Sealed: []string{"key"}}, nil, nil, nil, nil, 0, 0, false},
+		{"unknown and fixed fields are ignored", complete, nil, map[string]any{"what": 1, "url": "mine", "region": "r"}, []string{"region"}, nil, 0, 0, false},
+		{"override of a sensitive admin field", complete, nil, map[string]any{"key": "k", "region": "r"}, []string{"region"}, []string{"key"}, 0, 0, false},
+		{"incomplete provider", loom.Provider{Fields: map[string]any{"url": "", "region": "r"}, Sealed: []string{"key"}}, nil, nil, nil, nil, 0, 0, true},
+		{"override completes it", loom.Provider{Fields: map[string]any{"url": "u", "region": "r"}}, nil, map[string]any{"key": "k"}, nil, []string{"key"}, 0, 0, false},
+		{"bad values", complete, nil, map[string]any{"region": "r", "zone": "b", "n": "ten", "on": "maybe", "p": "A"}, []string{"region"}, nil, 0, 4, false},
+		{"bounds", complete, nil, map[string]any{"region": "r", "n": 10}, []string{"region"}, nil, 0, 1, false},
+		{"good values", complete, nil, map[string]any{"region": "r", "zone": "a", "n": "9", "on": true, "p": "abc"}, []string{"n", "on", "p", "region", "zone"}, nil, 0, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := takeFields(kind, c.provider, c.stored, c.given)
+			if open := slices.Sorted(maps.Keys(got.open)); !slices.Equal(open, c.open) {
+				t.Errorf("open %v, want %v", open, c.open)
+			}
+			if sealed := slices.Sorted(maps.Keys(got.sealed)); !slices.Equal(sealed, c.sealed) {
+				t.Errorf("sealed %v, want %v", sealed, c.sealed)
+			}
+			if len(got.missing) != c.missing || len(got.errs) != c.errs || (got.incomplete != "") != c.lacksAdminFields {
+				t.Errorf("missing %v, errors %v, incomplete %q", got.missing, got.errs, got.incomplete)
+			}
+		})
+	}
+}
+
+func TestMergePatch(t *testing.T) {
+	t.Parallel()
+	// The examples of RFC 7386, appendix A, that have an object as patch or target.
+	for _, c := range [][3]string{
+		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`}, {`{"a":"b"}`, `{"a":null}`, `{}`},
+		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
+		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
+		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"e":null}`, `{"a":1}`, `{"a":1,"e":null}`},
+		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
+	} {
+		var target, patch, want, before any
+		for i, into := range []*any{&target, &patch, &want} {
+			if err := json.Unmarshal([]byte(c[i]), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := json.Unmarshal([]byte(c[0]), &before); err != nil {
+			t.Fatal(err)
+		}
+		if got := mergePatch(target, patch); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s with %s: %v, want %s", c[0], c[1], got, c[2])
+		}
+		if !reflect.DeepEqual(target, before) {
+			t.Errorf("%s with %s changed its target", c[0], c[1])
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// Package lifecycle is what people do to clusters: check, preview, apply, create
+// and delete them, and read everything about them.
+//
+// It authorizes, decides and owns the transactions; reads are authorized as
+// well: what an actor may not see answers NotFound. It must not run tasks (that
+// is package execution) nor save catalog entries. A newcomer's usual mistake: calling
+// solver or planner inside a transaction. Both work on what was read before it,
+// and the transaction checks that what was read still holds.
+package lifecycle
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/secret"
+	"loom/app/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxMachines = 10_000
+	DefaultPreviewLife = time.Hour
+	DefaultCheckTime   = 2 * time.Second
+	DefaultSolveTime   = 30 * time.Second
+)
+
+// Options of the use cases; zero values take the defaults.
+type Options struct {
+	// MaxMachines is the largest cluster of this installation.
+	MaxMachines int
+	// PreviewLife is how long a preview can be applied.
+	PreviewLife time.Duration
+	// CheckTime and SolveTime limit the search of a form check, and of a preview
+	// or request.
+	CheckTime, SolveTime time.Duration
+}
+
+// Clusters are the use cases. It keeps no state of its own and is safe for
+// concurrent use.
+type Clusters struct {
+	db   *sqlx.DB
+	ring *secret.Ring
+	opts Options
+}
+
+// New makes the use cases on a database; ring seals what clusters keep secret.
+func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
+	if opts.MaxMachines == 0 {
+		opts.MaxMachines = DefaultMaxMachines
+	}
+	if opts.PreviewLife == 0 {
+		opts.PreviewLife = DefaultPreviewLife
+	}
+	if opts.CheckTime == 0 {
+		opts.CheckTime = DefaultCheckTime
+	}
+	if opts.SolveTime == 0 {
+		opts.SolveTime = DefaultSolveTime
+	}
+	return &Clusters{db: db, ring: ring, opts: opts}
+}
+
+// noCluster is the answer for clusters that are not there and for those the
+// actor may not know of: the two must not differ.
+func noCluster(id loom.ClusterID) error {
+	return loom.NewError(loom.NotFound, "There is no cluster %s.", id)
+}
+
+// see checks that the actor may read the cluster.
+func (u *Clusters) see(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return err
+	}
+	owner, err := store.ClusterOwner(ctx, u.db, actor.Tenant, id)
+	return visible(actor, id, owner, err)
+}
+
+// visible turns "not there" and "not yours" into the same NotFound.
+func visible(actor loom.Actor, id loom.ClusterID, owner loom.Account, err error) error {
+	if err == nil && !actor.MaySee(owner) || err != nil && isNotFound(err) {
+		return noCluster(id)
+	}
+	return err
+}
+
+func isNotFound(err error) bool { return errors.Is(err, loom.NotFound) }
+
+// newUUID makes a random UUID (version 4, RFC 9562).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// clusterEvents tell open pages that a cluster changed.
+func clusterEvents(tenant loom.TenantID, id loom.ClusterID) []loom.Event {
+	return []loom.Event{
+		{Tenant: tenant, Topic: "clusters", IDs: []string{id.String()}},
+		{Tenant: tenant, Topic: "cluster:" + id.String()},
+		{Tenant: tenant, Topic: "tenant"},
+	}
+}

@@ -1,0 +1,312 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/planner"
+)
+
+// PreviewInput asks for a preview. Create is read for the kind create, Cluster
+// for the others.
+type PreviewInput struct {
+	Kind    loom.PreviewKind
+	Cluster loom.ClusterID
+	Create  loom.CreateInput
+	// ProviderFields of a kind other than create.
+	ProviderFields map[string]any
+}
+
+// PreviewView is a preview as its page shows it.
+type PreviewView struct {
+	loom.Preview
+	// Name and Description of the cluster.
+	Name, Description string
+	// Input is the request as it was stored, without sensitive fields; zero for a delete.
+	Input    loom.CreateInput
+	Layout   loom.Layout
+	Nodes    []loom.Node
+	Services []string
+	Template loom.Base
+	Provider loom.Base
+	// Config has values of keys that look secret masked.
+	Config map[string]any
+	// LeaseMillis is 0 for a cluster that never expires.
+	LeaseMillis int64
+	Plan        loom.Plan
+	ByAction    map[loom.TaskAction]int
+	// Changes are what happens to what, nodes first, and at most the first 1,000;
+	// ChangeCount counts all.
+	Changes     []Change
+	ChangeCount int
+	// Before and After are the quota now and once applied.
+	Before, After loom.QuotaUse
+	Warnings      []string
+	// Missing are the provider fields that Apply must be given, by required set.
+	Missing []map[string]loom.FieldSchema
+	Price   *float64
+}
+
+// Change is one line of a preview: Change is "create" or "remove", Object
+// "node" or "service", Node the number of the node concerned.
+type Change struct {
+	Change, Object, Name string
+	Node                 int
+}
+
+// Summary says in a sentence what applying does.
+func (v *PreviewView) Summary() string {
+	tasks := fmt.Sprintf("runs %s in %s", count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
+	if v.Kind == loom.PreviewDelete {
+		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
+	}
+	return fmt.Sprintf("Creates %s, installs %s, %s. Changes nothing else.",
+		count(len(v.Nodes), "node"), count(len(v.Services), "service"), tasks)
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// previewBody is what is stored: one of the two, by the kind of the preview.
+type previewBody struct {
+	Create *draft       `json:"create,omitempty"`
+	Delete *deleteDraft `json:"delete,omitempty"`
+}
+
+func (b *previewBody) plan() (loom.Plan, error) {
+	switch {
+	case b.Create != nil:
+		return b.Create.plan()
+	case b.Delete != nil:
+		return b.Delete.plan()
+	}
+	return loom.Plan{}, fmt.Errorf("the body of a preview is empty")
+}
+
+// digest covers everything that applying executes: the body as the database
+// writes it (problem, layout, nodes, config, catalog versions), the plan and the
+// revision of the cluster.
+func digest(body []byte, plan loom.Plan, revision int) (string, error) {
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return "", fmt.Errorf("encode a plan: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "loom preview 1\n%d\n%d\n", revision, len(body))
+	h.Write(body)
+	h.Write(text)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Preview works out what a request would do and keeps it, so that exactly this
+// can be applied, once, for an hour. Absent provider fields are listed rather
+// than refused; sensitive ones are not stored and must come again with Apply.
+// Errors: Invalid, NotFound, Conflict (the cluster is in the wrong state),
+// Exhausted, Unsolvable, Unavailable.
+func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInput) (PreviewView, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return PreviewView{}, err
+	}
+	var body previewBody
+	p := loom.Preview{ID: loom.PreviewID(newUUID()), Kind: in.Kind, Owner: actor.Account()}
+	switch in.Kind {
+	case loom.PreviewCreate:
+		d, _, err := u.draftCreate(ctx, actor, in.Create, true)
+		if err != nil {
+			return PreviewView{}, err
+		}
+		body.Create, p.Cluster = d, d.Cluster
+	case loom.PreviewDelete:
+		d, cluster, err := u.draftDelete(ctx, actor, in.Cluster)
+		if err != nil {
+			return PreviewView{}, err
+		}
+		body.Delete, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
+	default:
+		return PreviewView{}, loom.InvalidFields([]loom.FieldError{{Field: "kind",
+			Message: fmt.Sprintf("There are previews of the kinds “%s” and “%s”.", loom.PreviewCreate, loom.PreviewDelete)}})
+	}
+	plan, err := body.plan()
+	if err != nil {
+		return PreviewView{}, err
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return PreviewView{}, fmt.Errorf("encode preview %s: %w", p.ID, err)
+	}
+	if data, err = store.CanonicalJSON(ctx, u.db, data); err != nil {
+		return PreviewView{}, err
+	}
+	if p.Hash, err = digest(data, plan, p.Revision); err != nil {
+		return PreviewView{}, err
+	}
+	p, err = store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Preview, error) {
+		return store.InsertPreview(ctx, tx, actor.Tenant, p, data, u.opts.PreviewLife)
+	})
+	if err != nil {
+		return PreviewView{}, err
+	}
+	return u.view(ctx, actor, p, &body, plan)
+}
+
+// PreviewByID reads a preview of the actor. NotFound for those of others and for
+// one that expired; one that was applied stays readable until it is trimmed, and
+// says which operation it became.
+func (u *Clusters) PreviewByID(ctx context.Context, actor loom.Actor, id loom.PreviewID) (PreviewView, error) {
+	p, _, body, err := u.loadPreview(ctx, actor, id)
+	if err != nil {
+		return PreviewView{}, err
+	}
+	plan, err := body.plan()
+	if err != nil {
+		return PreviewView{}, err
+	}
+	return u.view(ctx, actor, p, body, plan)
+}
+
+// loadPreview gives a preview with its body, as stored and decoded.
+func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *previewBody, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return loom.Preview{}, nil, nil, err
+	}
+	p, data, err := store.PreviewByID(ctx, u.db, actor.Tenant, actor.User, id)
+	if err != nil {
+		return loom.Preview{}, nil, nil, noPreview(err)
+	}
+	var body previewBody
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.UseNumber()
+	if err := d.Decode(&body); err != nil {
+		return loom.Preview{}, nil, nil, fmt.Errorf("decode preview %s: %w", p.ID, err)
+	}
+	return p, data, &body, nil
+}
+
+func noPreview(err error) error {
+	if isNotFound(err) {
+		return &loom.Error{Kind: loom.NotFound, Message: "There is no such preview, or it expired; compute it again.", Err: err}
+	}
+	return err
+}
+
+// Discard drops a preview of the actor. NotFound as PreviewByID, and for one that
+// was applied.
+func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.PreviewID) error {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return err
+	}
+	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
+		return noPreview(store.DeletePreview(ctx, tx, actor.Tenant, actor.User, id))
+	})
+}
+
+func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, plan loom.Plan) (PreviewView, error) {
+	v := PreviewView{Preview: p, Plan: plan, ByAction: map[loom.TaskAction]int{}}
+	for _, t := range plan.Tasks {
+		v.ByAction[t.Action]++
+	}
+	var err error
+	if v.Before, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {
+		return v, err
+	}
+	v.After = v.Before
+	word := "create"
+	if d := body.Create; d != nil {
+		v.Name, v.Description, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input.Description, d.Input, d.Layout, d.Nodes
+		v.Services, v.Template, v.Provider = sortedNames(d.Services), d.Template.Base, d.Provider.Base
+		v.Config, _ = loom.MaskSecrets(d.Config).(map[string]any)
+		v.LeaseMillis, v.Warnings, v.Price = d.Lease, d.Warnings, d.Price
+		v.After.Clusters++
+		v.After.Nodes += len(d.Nodes)
+		if v.Missing, err = u.stillMissing(ctx, d); err != nil {
+			return v, err
+		}
+	}
+	if d := body.Delete; d != nil {
+		word = "remove"
+		v.Name, v.Description, v.Nodes, v.Services = d.Name, d.Description, d.Nodes, sortedNames(d.Services)
+		v.Template, v.Provider, v.Warnings = d.Template, d.Provider.Base, d.Warnings
+		v.After.Clusters--
+		v.After.Nodes -= len(d.Nodes)
+		stored, err := store.Secrets(ctx, u.db, actor.Tenant, store.ClusterSecrets(p.Cluster))
+		if err != nil {
+			return v, err
+		}
+		providerType, err := store.ProviderType(ctx, u.db, d.Provider.Type)
+		if err != nil && !isNotFound(err) {
+			return v, err
+		}
+		v.Missing = takeFields(providerType, d.Provider, sortedNames(stored), nil).missing
+	}
+	v.Changes, v.ChangeCount = changes(word, v.Nodes)
+	return v, nil
+}
+
+// maxChanges is how much of a long list of changes a preview holds.
+const maxChanges = 1000
+
+func changes(word string, nodes []loom.Node) ([]Change, int) {
+	list, all := []Change{}, 0
+	add := func(c Change) {
+		if all++; len(list) < maxChanges {
+			list = append(list, c)
+		}
+	}
+	for _, n := range nodes {
+		add(Change{word, "node", n.Hostname, n.Number})
+	}
+	for _, n := range nodes {
+		for _, s := range n.Services {
+			add(Change{word, "service", s, n.Number})
+		}
+	}
+	return list, all
+}
+
+// stillMissing lists what Apply must be given: sensitive fields that the request
+// brought, and required ones that it did not.
+func (u *Clusters) stillMissing(ctx context.Context, d *draft) ([]map[string]loom.FieldSchema, error) {
+	t, err := store.ProviderType(ctx, u.db, d.Provider.Type)
+	if err != nil {
+		if isNotFound(err) {
+			return nil, nil // Apply will say that the preview is stale
+		}
+		return nil, err
+	}
+	if again := absentSensitive(t, d.Sensitive, nil); len(again) > 0 {
+		return []map[string]loom.FieldSchema{again}, nil
+	}
+	return takeFields(t, d.Provider, nil, nil).missing, nil
+}
+
+// absentSensitive gives the schemas of the named fields that are not given.
+func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Secret) map[string]loom.FieldSchema {
+	absent := map[string]loom.FieldSchema{}
+	settable := settableFields(t)
+	for _, name := range names {
+		if _, ok := given[name]; !ok {
+			absent[name] = settable[name]
+		}
+	}
+	return absent
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Dependencies gives what each task of the preview's plan waits for; entry i
+// belongs to task i+1.
+func (v *PreviewView) Dependencies() []planner.Order { return planner.Dependencies(v.Plan) }

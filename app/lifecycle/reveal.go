@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Revealed is a machine's own sign-in.
+type Revealed struct {
+	User       string
+	Password   loom.Secret
+	PrivateKey loom.Secret
+}
+
+// Reveal gives the sign-in of a node: a password that the provider made up, the
+// key pair of the cluster. A key that is a resource of the tenant is never
+// revealed. Every reveal is in the audit. NotFound when there is nothing, and
+// for nodes the actor may not see.
+func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (Revealed, error) {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return Revealed{}, err
+	}
+	if err := u.see(ctx, actor, id); err != nil {
+		return Revealed{}, err
+	}
+	nothing := loom.NewError(loom.NotFound, "There is no sign-in to show for this node.")
+	if node == "" || len(checkStorable("node", string(node))) > 0 {
+		return Revealed{}, nothing
+	}
+	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (Revealed, error) {
+		n, err := store.NodeByID(ctx, tx, actor.Tenant, id, node)
+		if isNotFound(err) {
+			return Revealed{}, nothing
+		}
+		if err != nil {
+			return Revealed{}, err
+		}
+		r := Revealed{User: n.SSHUser}
+		if auth, ok := n.Results["ssh-auth"].(map[string]any); ok {
+			if user, _ := auth["user"].(string); user != "" {
+				r.User = user
+			}
+			password, _ := auth["password"].(string)
+			r.Password = loom.NewSecret(password)
+		}
+		sealed, err := store.Secrets(ctx, tx, actor.Tenant, store.ClusterSecrets(id))
+		if err != nil {
+			return Revealed{}, err
+		}
+		// A public key beside the private one says that Loom made the pair; a key
+		// that someone gave as a provider field is his and stays hidden.
+		if _, made := sealed[fieldPublicKey]; made && sealed[fieldPrivateKey] != nil {
+			r.PrivateKey, err = u.ring.Open(actor.Tenant, store.ClusterSecrets(id), fieldPrivateKey, sealed[fieldPrivateKey])
+			if err != nil {
+				return Revealed{}, fmt.Errorf("open the key of cluster %s: %w", id, err)
+			}
+		}
+		if r.Password.IsZero() && r.PrivateKey.IsZero() {
+			return Revealed{}, nothing
+		}
+		return r, store.InsertAudit(ctx, tx, loom.AuditEntry{
+			Actor: actor, Verb: "reveal", Kind: "node", Object: id.String() + "/" + string(node), Result: "ok",
+			After: map[string]any{"password": !r.Password.IsZero(), "privateKey": !r.PrivateKey.IsZero()},
+		})
+	})
+}

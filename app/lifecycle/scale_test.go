@@ -1,0 +1,56 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// A large cluster passes through check, preview and apply in the time a person
+// waits for; the log of the test says how long each takes.
+func TestLargeCluster(t *testing.T) {
+	t.Parallel()
+	const machines = 2000
+	b := setup(t)
+	big := siteTemplate()
+	big.Constraints.Size.Max = machines
+	b.save(b.tenant, loom.KindTemplate, big)
+	b.db.MustExec(`UPDATE tenants SET max_nodes = $2 WHERE id = $1`, b.tenant, machines)
+	begin := time.Now()
+	lap := func(what string) {
+		t.Helper()
+		took := time.Since(begin)
+		t.Logf("%s: %v", what, took.Round(time.Millisecond))
+		if took > 30*time.Second {
+			t.Errorf("%s took %v", what, took)
+		}
+		begin = time.Now()
+	}
+	r, err := b.clusters.Check(b.ctx, b.ana(), request(machines))
+	if err != nil || !r.Fits {
+		t.Fatal(r.Unsat, r.Fields, err)
+	}
+	lap("check")
+	v := b.preview(b.ana(), request(machines))
+	if len(v.Changes) != 1000 || v.ChangeCount <= machines {
+		t.Errorf("%d changes of %d", len(v.Changes), v.ChangeCount)
+	}
+	lap("preview")
+	ref, err := b.clusters.Apply(b.ctx, b.ana(), lifecycle.ApplyInput{ID: v.ID, Hash: v.Hash})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lap("apply")
+	cluster, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil || len(cluster.Nodes) != machines {
+		t.Fatal(len(cluster.Nodes), err)
+	}
+	lap("read the cluster")
+	plan, tasks, err := b.clusters.PlanOf(b.ctx, b.ana(), ref)
+	if err != nil || len(plan.Tasks) != len(tasks) || len(tasks) != cluster.Latest.Progress().Total {
+		t.Fatal(len(plan.Tasks), len(tasks), err)
+	}
+	lap("read the plan")
+}

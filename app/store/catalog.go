@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// StoredEntry is a version of a catalog entry with who stored it, and when.
+type StoredEntry struct {
+	Kind  loom.EntityKind
+	Entry loom.Entry
+	loom.VersionInfo
+}
+
+type catalogRow struct {
+	Kind      string          `db:"kind"`
+	Version   int             `db:"version"`
+	Body      json.RawMessage `db:"body"`
+	CreatedAt time.Time       `db:"created_at"`
+	CreatedBy string          `db:"created_by"`
+}
+
+// entry converts a row; the version of the row wins over that of the body.
+func (r catalogRow) entry() (StoredEntry, error) {
+	kind := loom.EntityKind(r.Kind)
+	e, err := loom.ReadEntry(kind, r.Body)
+	if err != nil {
+		return StoredEntry{}, err
+	}
+	e.Meta().Version = r.Version
+	return StoredEntry{Kind: kind, Entry: e, VersionInfo: loom.VersionInfo{Version: r.Version, Author: loom.UserID(r.CreatedBy), Time: r.CreatedAt}}, nil
+}
+
+// lockCatalog shares the tenant's catalog with other writers of single names and
+// keeps out an import, which takes it alone.
+const lockCatalog = `SELECT pg_advisory_xact_lock_shared(hashtextextended('catalog:' || $1, 0))`
+
+// lockCatalogName serialises the numbering of one name.
+const lockCatalogName = `SELECT pg_advisory_xact_lock(hashtextextended('catalog:' || $1 || '/' || $2 || '/' || $3, 0))`
+
+// LockCatalogName keeps others from storing versions of a name until the
+// transaction ends, whether the name exists or not.
+func LockCatalogName(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string) error {
+	if _, err := tx.ExecContext(ctx, lockCatalog, tenant); err != nil {
+		return wrap(err, "lock the catalog")
+	}
+	_, err := tx.ExecContext(ctx, lockCatalogName, tenant, kind, name)
+	return wrap(err, "lock %s %s", kind, name)
+}
+
+// ShareCatalogName keeps LockCatalogName of a name waiting until the transaction
+// ends, side by side with others that share it: for a write that depends on what
+// the newest version of the name says.
+func ShareCatalogName(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock_shared(hashtextextended('catalog:' || $1 || '/' || $2 || '/' || $3, 0))`, tenant, kind, name)
+	return wrap(err, "hold %s %s", kind, name)
+}
+
+// LockCatalog keeps others from storing anything in the tenant's catalog until
+// the transaction ends.
+func LockCatalog(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('catalog:' || $1, 0))`, tenant)
+	return wrap(err, "lock the catalog")
+}
+
+const newestCatalogEntry = `
+SELECT kind, version, body, created_at, created_by FROM catalog_versions
+WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND ($4 = 0 OR version = $4)
+ORDER BY version DESC LIMIT 1`
+
+// CatalogEntry reads one version, 0 for the newest. NotFound names kind and name.
+func CatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (StoredEntry, error) {
+	var row catalogRow
+	err := sqlx.GetContext(ctx, q, &row, newestCatalogEntry, tenant, kind, name, version)
+	if err = wrap(err, "read %s %s", kind, name); err != nil {
+		if errors.Is(err, loom.NotFound) {
+			if version != 0 {
+				return StoredEntry{}, loom.NewError(loom.NotFound, "There is no version %d of the %s “%s”.", version, kind.Word(), name)
+			}
+			return StoredEntry{}, loom.NewError(loom.NotFound, "There is no %s “%s”.", kind.Word(), name)
+		}
+		return StoredEntry{}, err
+	}
+	return row.entry()
+}
+
+const newestCatalogEntries = `
+SELECT DISTINCT ON (kind, name) kind, version, body, created_at, created_by FROM catalog_versions
+WHERE tenant_id = $1 AND kind = ANY ($2) AND ($3::text[] IS NULL OR name = ANY ($3))
+ORDER BY kind, name, version DESC`
+
+// NewestCatalogEntries reads the newest version of every entry of some kinds, by
+// kind and name.
+func NewestCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) ([]StoredEntry, error) {
+	return catalogEntries(ctx, q, tenant, kinds, nil)
+}
+
+// CatalogEntriesByName reads the newest version of the named entries of a kind;
+// names that do not exist are left out.
+func CatalogEntriesByName(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, names []string) (map[string]StoredEntry, error) {
+	if names == nil {
+		names = []string{}
+	}
+	list, err := catalogEntries(ctx, q, tenant, []loom.EntityKind{kind}, names)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]StoredEntry, len(list))
+	for _, e := range list {
+		byName[e.Entry.Meta().Name] = e
+	}
+	return byName, nil
+}
+
+func catalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind, names []string) ([]StoredEntry, error) {
+	var rows []catalogRow
+	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds), pq.Array(names))
+	if err != nil {
+		return nil, wrap(err, "read the catalog")
+	}
+	return convertCatalog(rows)
+}
+
+func convertCatalog(rows []catalogRow) ([]StoredEntry, error) {
+	entries := make([]StoredEntry, len(rows))
+	for i, row := range rows {
+		e, err := row.entry()
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = e
+	}
+	return entries, nil
+}
+
+const catalogVersions = `
+SELECT version, created_at, created_by FROM catalog_versions
+WHERE tenant_id = $1 AND kind = $2 AND name = $3
+ORDER BY version DESC`
+
+// CatalogVersions lists who stored which version of a name, newest first.
+func CatalogVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string) ([]loom.VersionInfo, error) {
+	var rows []catalogRow
+	if err := sqlx.SelectContext(ctx, q, &rows, catalogVersions, tenant, kind, name); err != nil {
+		return nil, wrap(err, "read versions of %s %s", kind, name)
+	}
+	infos := make([]loom.VersionInfo, len(rows))
+	for i, r := range rows {
+		infos[i] = loom.VersionInfo{Version: r.Version, Author: loom.UserID(r.CreatedBy), Time: r.CreatedAt}
+	}
+	return infos, nil
+}
+
+// CatalogVersionNumber gives the highest version of a name, 0 when there is none.
+func CatalogVersionNumber(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `SELECT coalesce(max(version), 0) FROM catalog_versions WHERE tenant_id = $1 AND kind = $2 AND name = $3`, tenant, kind, name)
+	return n, wrap(err, "read the version of %s %s", kind, name)
+}
+
+// Numbers compare by value in jsonb, so 1e3 is the same as 1000. What Loom itself
+// adds to a body does not count.
+const catalogUnchanged = `
+SELECT coalesce((
+	SELECT (body - 'version' - 'sealed') = ($4::jsonb - 'version' - 'sealed') FROM catalog_versions
+	WHERE tenant_id = $1 AND kind = $2 AND name = $3 ORDER BY version DESC LIMIT 1
+), false)`
+
+// CatalogUnchanged reports whether the newest version of an entry says the same
+// as entry does, version and names of sealed fields left aside.
+func CatalogUnchanged(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry) (bool, error) {
+	body, err := json.Marshal(entry)
+	if err != nil {
+		return false, err
+	}
+	var same bool
+	err = sqlx.GetContext(ctx, q, &same, catalogUnchanged, tenant, kind, entry.Meta().Name, string(body))
+	return same, wrap(err, "compare %s %s", kind, entry.Meta().Name)
+}
+
+const insertCatalogVersion = `
+INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
+VALUES ($1, $2, $3, $4, $5, $6)
+RETURNING created_at`
+
+// InsertCatalogVersion stores an entry as the version that its Meta says; the
+// caller holds the lock of the name.
+func InsertCatalogVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry, by loom.UserID) (loom.VersionInfo, error) {
+	body, err := json.Marshal(entry)
+	if err != nil {
+		return loom.VersionInfo{}, err
+	}
+	meta := entry.Meta()
+	info := loom.VersionInfo{Version: meta.Version, Author: by}
+	err = tx.GetContext(ctx, &info.Time, insertCatalogVersion, tenant, kind, meta.Name, meta.Version, string(body), by)
+	return info, wrap(err, "store %s %s version %d", kind, meta.Name, meta.Version)
+}
+
+// DeleteCatalogVersions deletes one version of a name, or all with version 0, and
+// says how many there were.
+func DeleteCatalogVersions(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (int, error) {
+	result, err := tx.ExecContext(ctx, `DELETE FROM catalog_versions WHERE tenant_id = $1 AND kind = $2 AND name = $3 AND ($4 = 0 OR version = $4)`,
+		tenant, kind, name, version)
+	if err != nil {
+		return 0, wrap(err, "delete %s %s", kind, name)
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// DeleteCatalogKinds deletes everything of some kinds.
+func DeleteCatalogKinds(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kinds ...loom.EntityKind) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM catalog_versions WHERE tenant_id = $1 AND kind = ANY ($2)`, tenant, pq.Array(kinds))
+	return wrap(err, "delete the catalog")
+}
+
+// copyCatalog crosses from one tenant to another; numbering starts again.
+const copyCatalog = `
+INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
+SELECT DISTINCT ON (kind, name) $2, kind, name, 1, jsonb_set(body, '{version}', '1'), $4 FROM catalog_versions
+WHERE tenant_id = $1 AND kind = ANY ($3)
+ORDER BY kind, name, version DESC`
+
+// CopyCatalogAllTenants copies the newest version of every entry of some kinds
+// to another tenant, as version 1. Sealed fields are not part of it.
+func CopyCatalogAllTenants(ctx context.Context, tx *sqlx.Tx, from, to loom.TenantID, by loom.UserID, kinds ...loom.EntityKind) error {
+	_, err := tx.ExecContext(ctx, copyCatalog, from, to, pq.Array(kinds), by)
+	return wrap(err, "copy the catalog of %s", from)
+}
+
+// ProviderVersion is one version of a provider of some tenant.
+type ProviderVersion struct {
+	Tenant   loom.TenantID
+	Provider loom.Provider
+}
+
+const providerVersions = `
+SELECT tenant_id, kind, version, body, created_at, created_by FROM catalog_versions
+WHERE kind = 'providers' AND body->>'providertype' = $1
+ORDER BY tenant_id, name, version DESC
+FOR UPDATE`
+
+// ProviderVersionsAllTenants reads and locks all versions of all providers of a
+// type, newest first for each name.
+func ProviderVersionsAllTenants(ctx context.Context, tx *sqlx.Tx, providerType string) ([]ProviderVersion, error) {
+	var rows []struct {
+		catalogRow
+		TenantID string `db:"tenant_id"`
+	}
+	if err := tx.SelectContext(ctx, &rows, providerVersions, providerType); err != nil {
+		return nil, wrap(err, "read providers of type %s", providerType)
+	}
+	versions := make([]ProviderVersion, len(rows))
+	for i, r := range rows {
+		e, err := r.entry()
+		if err != nil {
+			return nil, err
+		}
+		versions[i] = ProviderVersion{Tenant: loom.TenantID(r.TenantID), Provider: *e.Entry.(*loom.Provider)}
+	}
+	return versions, nil
+}
+
+// ReplaceProviderVersion rewrites a stored version in place: the one exception to
+// "every write is a new version", for taking out values that must be sealed.
+func ReplaceProviderVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loom.Provider) error {
+	body, err := json.Marshal(&p)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE catalog_versions SET body = $4 WHERE tenant_id = $1 AND kind = 'providers' AND name = $2 AND version = $3`,
+		tenant, p.Name, p.Version, string(body))
+	return wrap(err, "rewrite provider %s version %d", p.Name, p.Version)
+}

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// TypeSettings are the entries of hardware and image types for the provider of
+// a cluster, copied when it was made: type name -> key -> value.
+type TypeSettings struct {
+	Hardware map[string]map[string]string `json:"hardware"`
+	Image    map[string]map[string]string `json:"image"`
+}
+
+// NewCluster is a cluster to insert. Created, Expires and Revision of the
+// cluster are ignored: the database clock and LeaseMillis (0: never expires)
+// give them.
+type NewCluster struct {
+	loom.Cluster
+	TypeSettings TypeSettings
+	LeaseMillis  int64
+}
+
+type clusterRow struct {
+	ID              int64        `db:"id"`
+	TenantID        string       `db:"tenant_id"`
+	OwnerID         string       `db:"owner_id"`
+	Name            string       `db:"name"`
+	Description     string       `db:"description"`
+	Status          string       `db:"status"`
+	Template        []byte       `db:"template"`
+	Provider        []byte       `db:"provider"`
+	Services        []byte       `db:"services"`
+	Config          []byte       `db:"config"`
+	Labels          []byte       `db:"labels"`
+	DNSSuffix       string       `db:"dns_suffix"`
+	Protected       bool         `db:"protected"`
+	Revision        int          `db:"revision"`
+	LatestOperation int          `db:"latest_operation"`
+	CreatedAt       time.Time    `db:"created_at"`
+	ExpiresAt       sql.NullTime `db:"expires_at"`
+}
+
+func (r *clusterRow) cluster() (loom.Cluster, error) {
+	c := loom.Cluster{
+		ID: loom.ClusterID(r.ID), Name: r.Name, Description: r.Description,
+		Owner:  loom.Account{User: loom.UserID(r.OwnerID), Tenant: loom.TenantID(r.TenantID)},
+		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time,
+		DNSSuffix: r.DNSSuffix, Protected: r.Protected, Revision: r.Revision, LatestOperation: r.LatestOperation,
+	}
+	for _, part := range []struct {
+		name string
+		data []byte
+		into any
+	}{
+		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"services", r.Services, &c.Services},
+		{"config", r.Config, &c.Config}, {"labels", r.Labels, &c.Labels},
+	} {
+		if err := decodeExact(part.data, part.into); err != nil {
+			return loom.Cluster{}, fmt.Errorf("read the %s of cluster %s: %w", part.name, c.ID, err)
+		}
+	}
+	return c, nil
+}
+
+// decodeExact decodes JSON and keeps numbers of free-form values as written.
+func decodeExact(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// ReserveClusterID takes the next cluster number. A number whose cluster never
+// comes to be leaves a gap.
+func ReserveClusterID(ctx context.Context, q sqlx.ExtContext) (loom.ClusterID, error) {
+	var id int64
+	err := sqlx.GetContext(ctx, q, &id, `SELECT nextval(pg_get_serial_sequence('clusters', 'id'))`)
+	return loom.ClusterID(id), wrap(err, "reserve a cluster number")
+}
+
+const insertCluster = `
+INSERT INTO clusters (id, tenant_id, owner_id, name, description, status, template_name, template_version, template,
+                      provider_name, provider, services, type_settings, config, labels, dns_suffix, protected, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+        CASE WHEN $18::bigint > 0 THEN now() + make_interval(secs => $18::float8 / 1000) END)
+RETURNING created_at, expires_at, revision`
+
+// InsertCluster inserts a cluster under its reserved number and gives it with
+// the times the database set. Conflict when the number is taken.
+func InsertCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n NewCluster) (loom.Cluster, error) {
+	c := n.Cluster
+	parts := make([][]byte, 6)
+	for i, v := range []any{c.Template, c.Provider, c.Services, n.TypeSettings, orEmpty(c.Config), orEmpty(c.Labels)} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return loom.Cluster{}, fmt.Errorf("encode cluster %s: %w", c.ID, err)
+		}
+		parts[i] = data
+	}
+	var row clusterRow
+	err := tx.QueryRowxContext(ctx, insertCluster, int64(c.ID), tenant, c.Owner.User, c.Name, c.Description, c.Status,
+		c.Template.Name, c.Template.Version, parts[0], c.Provider.Name, parts[1], parts[2], parts[3], parts[4], parts[5],
+		c.DNSSuffix, c.Protected, n.LeaseMillis).Scan(&row.CreatedAt, &row.ExpiresAt, &row.Revision)
+	if err != nil {
+		return loom.Cluster{}, wrap(err, "insert cluster %s", c.ID)
+	}
+	c.Created, c.Expires, c.Revision = row.CreatedAt, row.ExpiresAt.Time, row.Revision
+	return c, nil
+}
+
+func orEmpty[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}
+
+const clusterColumns = `id, tenant_id, owner_id, name, description, status, template, provider, services, config, labels,
+       dns_suffix, protected, revision, latest_operation, created_at, expires_at`
+
+const clusterByID = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = $2`
+
+// ClusterByID reads a cluster; NotFound when the tenant has none of that number.
+func ClusterByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {
+	return oneCluster(ctx, q, clusterByID, tenant, id)
+}
+
+// LockCluster reads a cluster and locks its row until the transaction ends, so
+// that no second operation starts. NotFound as ClusterByID.
+func LockCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {
+	return oneCluster(ctx, tx, clusterByID+` FOR UPDATE`, tenant, id)
+}
+
+func oneCluster(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {
+	var row clusterRow
+	if err := sqlx.GetContext(ctx, q, &row, query, tenant, int64(id)); err != nil {
+		return loom.Cluster{}, wrap(err, "read cluster %s", id)
+	}
+	return row.cluster()
+}
+
+const clusterOwner = `SELECT owner_id FROM clusters WHERE tenant_id = $1 AND id = $2`
+
+// ClusterOwner reads who owns a cluster: all that a check of rights needs.
+func ClusterOwner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (loom.Account, error) {
+	var owner string
+	err := sqlx.GetContext(ctx, q, &owner, clusterOwner, tenant, int64(id))
+	return loom.Account{User: loom.UserID(owner), Tenant: tenant}, wrap(err, "read the owner of cluster %s", id)
+}
+
+const setClusterStatus = `
+UPDATE clusters SET status = $3, revision = revision + 1 WHERE tenant_id = $1 AND id = $2`
+
+// SetClusterStatus stores a status; the caller holds the cluster's lock and
+// knows that the transition is allowed.
+func SetClusterStatus(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, status loom.ClusterStatus) error {
+	_, err := tx.ExecContext(ctx, setClusterStatus, tenant, int64(id), status)
+	return wrap(err, "set the status of cluster %s", id)
+}
+
+const setClusterProvider = `UPDATE clusters SET provider = $3 WHERE tenant_id = $1 AND id = $2`
+
+// SetClusterProvider replaces the cluster's copy of its provider, which holds no
+// sensitive fields.
+func SetClusterProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, p loom.Provider) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode the provider of cluster %s: %w", id, err)
+	}
+	_, err = tx.ExecContext(ctx, setClusterProvider, tenant, int64(id), body)
+	return wrap(err, "store the provider of cluster %s", id)
+}
+
+const updateCluster = `
+UPDATE clusters SET description = $3, labels = $4, protected = $5, expires_at = $6, revision = revision + 1
+WHERE tenant_id = $1 AND id = $2 RETURNING revision`
+
+// UpdateCluster stores what changes without an operation: description, labels,
+// protection and the end of the lease. It gives the new revision.
+func UpdateCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, c loom.Cluster) (int, error) {
+	labels, err := json.Marshal(orEmpty(c.Labels))
+	if err != nil {
+		return 0, fmt.Errorf("encode the labels of cluster %s: %w", c.ID, err)
+	}
+	var revision int
+	err = sqlx.GetContext(ctx, tx, &revision, updateCluster, tenant, int64(c.ID), c.Description, labels, c.Protected,
+		sql.NullTime{Time: c.Expires, Valid: !c.Expires.IsZero()})
+	return revision, wrap(err, "update cluster %s", c.ID)
+}
+
+// ExpiredCluster is a cluster whose lease is over.
+type ExpiredCluster struct {
+	Tenant  loom.TenantID
+	ID      loom.ClusterID
+	Expires time.Time
+}
+
+// Leans on clusters_expiry, which leaves out terminated clusters.
+const expiredClusters = `
+SELECT tenant_id, id, expires_at FROM clusters
+WHERE expires_at IS NOT NULL AND expires_at < now() AND status <> 'terminated'
+  AND status IN ('active', 'incomplete', 'inconsistent') AND NOT protected AND (expires_at, id) > ($1, $2)
+ORDER BY expires_at, id LIMIT $3`
+
+// ExpiredClustersAllTenants reads clusters whose lease is over and that may be
+// deleted, in the order of their ends, those behind after; the zero value begins.
+func ExpiredClustersAllTenants(ctx context.Context, q sqlx.ExtContext, after ExpiredCluster, limit int) ([]ExpiredCluster, error) {
+	var rows []clusterRow
+	if err := sqlx.SelectContext(ctx, q, &rows, expiredClusters, after.Expires, int64(after.ID), limit); err != nil {
+		return nil, wrap(err, "read clusters whose lease is over")
+	}
+	expired := make([]ExpiredCluster, len(rows))
+	for i, r := range rows {
+		expired[i] = ExpiredCluster{Tenant: loom.TenantID(r.TenantID), ID: loom.ClusterID(r.ID), Expires: r.ExpiresAt.Time}
+	}
+	return expired, nil
+}
+
+// EntryVersion names a version of a catalog entry.
+type EntryVersion struct {
+	Kind    loom.EntityKind `db:"kind" json:"kind"`
+	Name    string          `db:"name" json:"name"`
+	Version int             `db:"version" json:"version"`
+}
+
+const newestVersions = `
+SELECT w.kind, w.name, coalesce((SELECT max(v.version) FROM catalog_versions v
+        WHERE v.tenant_id = w.tenant_id AND v.kind = w.kind AND v.name = w.name), 0) AS version
+FROM unnest($1::text[], $2::text[], $3::text[]) AS w(tenant_id, kind, name)`
+
+// NewestVersions reads the newest version numbers of the named entries, 0 for
+// one that is gone. Plugin types are looked up where they are global.
+func NewestVersions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, named []EntryVersion) ([]EntryVersion, error) {
+	var tenants, kinds, names []string
+	for _, n := range named {
+		owner := tenant
+		if n.Kind == loom.KindProviderType || n.Kind == loom.KindAutomatorType {
+			owner = loom.SuperTenant
+		}
+		tenants, kinds, names = append(tenants, string(owner)), append(kinds, string(n.Kind)), append(names, n.Name)
+	}
+	var versions []EntryVersion
+	err := sqlx.SelectContext(ctx, q, &versions, newestVersions, pq.Array(tenants), pq.Array(kinds), pq.Array(names))
+	return versions, wrap(err, "read versions of %d catalog entries", len(named))
+}

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// ClusterFilter narrows the list of clusters; empty fields do not filter.
+type ClusterFilter struct {
+	Owner    loom.UserID
+	Statuses []loom.ClusterStatus
+	Template string
+	Provider string
+	// Labels must all be on the cluster with these values.
+	Labels map[string]string
+	// ExpiresBefore keeps clusters whose lease ends before it.
+	ExpiresBefore time.Time
+	// Words must all be found in name, description, id, a host name or an
+	// address; letters of either case match.
+	Words []string
+}
+
+// ClusterList is a page of the list. Next and Prev are cursors, empty at the
+// ends; Total counts all clusters that match the filter.
+type ClusterList struct {
+	Items      []loom.ClusterSummary
+	Next, Prev string
+	Total      int
+}
+
+// clusterSorts maps a field to its column, never NULL, the text of its value in
+// cursors and the type of that text. The id is always the second key.
+var clusterSorts = map[string]struct{ column, key, kind string }{
+	"createTime": {"c.created_at", `to_char(c.created_at AT TIME ZONE 'UTC', '` + cursorTime + `')`, "timestamptz"},
+	"name":       {`c.name COLLATE "C"`, "c.name", "text"},
+	"expireTime": {"coalesce(c.expires_at, 'infinity')",
+		`coalesce(to_char(c.expires_at AT TIME ZONE 'UTC', '` + cursorTime + `'), 'infinity')`, "timestamptz"},
+	"status": {`c.status COLLATE "C"`, "c.status", "text"},
+}
+
+const cursorTime = `YYYY-MM-DD"T"HH24:MI:SS.US"Z"`
+
+// ClusterSorts lists what clusters can be sorted by, the default first.
+var ClusterSorts = []string{"-createTime", "createTime", "name", "-name", "expireTime", "-expireTime", "status", "-status"}
+
+// binder numbers the placeholders of a statement put together from parts.
+type binder struct{ values []any }
+
+func (b *binder) add(v any) string {
+	b.values = append(b.values, v)
+	return fmt.Sprintf("$%d", len(b.values))
+}
+
+func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
+	t := b.add(tenant)
+	conditions := []string{"c.tenant_id = " + t}
+	if f.Owner != "" {
+		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
+	}
+	if len(f.Statuses) > 0 {
+		conditions = append(conditions, "c.status = ANY ("+b.add(pq.Array(f.Statuses))+")")
+	}
+	if f.Template != "" {
+		conditions = append(conditions, "c.template_name = "+b.add(f.Template))
+	}
+	if f.Provider != "" {
+		conditions = append(conditions, "c.provider_name = "+b.add(f.Provider))
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
+		conditions = append(conditions, "c.labels->>"+b.add(key)+" = "+b.add(f.Labels[key]))
+	}
+	if !f.ExpiresBefore.IsZero() {
+		conditions = append(conditions, "c.expires_at < "+b.add(f.ExpiresBefore))
+	}
+	for _, word := range f.Words {
+		w := b.add(strings.ToLower(word))
+		// The nodes are searched once, not once per cluster.
+		conditions = append(conditions, `(strpos(lower(c.name), `+w+`) > 0 OR strpos(lower(c.description), `+w+`) > 0
+    OR strpos(lpad(c.id::text, 8, '0'), `+w+`) > 0
+    OR c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = `+t+` AND (strpos(n.hostname, `+w+`) > 0
+       OR (n.ipaddresses <> '{}' AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, `+w+`) > 0)))))`)
+	}
+	return strings.Join(conditions, "\n  AND ")
+}
+
+// fingerprint ties cursors to the filter they were made with.
+func (f *ClusterFilter) fingerprint() string {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("store: a filter is not JSON: %v", err)) // text and lists of it only
+	}
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// place gives the sort key and the id a cursor stands at; whoever made it may
+// have tampered with it.
+func (f *ClusterFilter) place(c *loom.Cursor, kind string) (string, int64, bool) {
+	key := c.Keys[0]
+	id, err := strconv.ParseInt(c.Keys[1], 10, 64)
+	ok := err == nil && c.Keys[2] == f.fingerprint() && utf8.ValidString(key) && !strings.Contains(key, "\x00")
+	if kind == "timestamptz" && key != "infinity" {
+		_, err := time.Parse(time.RFC3339Nano, key)
+		ok = ok && err == nil
+	}
+	return key, id, ok
+}
+
+type clusterSummaryRow struct {
+	ID                  int64          `db:"id"`
+	TenantID            string         `db:"tenant_id"`
+	OwnerID             string         `db:"owner_id"`
+	Name                string         `db:"name"`
+	Description         string         `db:"description"`
+	Status              string         `db:"status"`
+	CreatedAt           time.Time      `db:"created_at"`
+	ExpiresAt           sql.NullTime   `db:"expires_at"`
+	Nodes               int            `db:"nodes"`
+	ProviderName        string         `db:"provider_name"`
+	ProviderLabel       string         `db:"provider_label"`
+	ProviderDescription string         `db:"provider_description"`
+	ProviderIcon        string         `db:"provider_icon"`
+	ProviderVersion     int            `db:"provider_version"`
+	TemplateName        string         `db:"template_name"`
+	TemplateLabel       string         `db:"template_label"`
+	TemplateDescription string         `db:"template_description"`
+	TemplateIcon        string         `db:"template_icon"`
+	TemplateVersion     int            `db:"template_version"`
+	Services            pq.StringArray `db:"services"`
+	LatestOperation     int            `db:"latest_operation"`
+	Action              string         `db:"action"`
+	OperationStatus     string         `db:"operation_status"`
+	Total               int            `db:"total"`
+	Done                int            `db:"done"`
+	Key                 string         `db:"key"`
+}
+
+func (r *clusterSummaryRow) summary() loom.ClusterSummary {
+	return loom.ClusterSummary{
+		ID: loom.ClusterID(r.ID), Name: r.Name, Description: r.Description,
+		Owner:  loom.Account{User: loom.UserID(r.OwnerID), Tenant: loom.TenantID(r.TenantID)},
+		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time, Nodes: r.Nodes,
+		Provider: loom.Base{Name: r.ProviderName, Label: r.ProviderLabel, Description: r.ProviderDescription, Icon: r.ProviderIcon, Version: r.ProviderVersion},
+		Template: loom.Base{Name: r.TemplateName, Label: r.TemplateLabel, Description: r.TemplateDescription, Icon: r.TemplateIcon, Version: r.TemplateVersion},
+		Services: r.Services, LatestOperation: r.LatestOperation,
+		Progress: loom.Progress{Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.OperationStatus), Total: r.Total, Done: r.Done},
+	}
+}
+
+// The page is cut first; only its rows are joined with what costs reading.
+const clusterSummaries = `
+WITH page AS MATERIALIZED (
+    SELECT c.id, %[5]s AS key, row_number() OVER (ORDER BY %[1]s %[2]s, c.id %[2]s) AS place FROM clusters c
+    WHERE %[3]s
+    ORDER BY %[1]s %[2]s, c.id %[2]s %[4]s)
+SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created_at, c.expires_at,
+       (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id) AS nodes,
+       c.provider_name, coalesce(pb.label, '') AS provider_label, coalesce(pb.description, '') AS provider_description,
+       coalesce(pb.icon, '') AS provider_icon, coalesce(pb.version, 0) AS provider_version,
+       c.template_name, coalesce(tb.label, '') AS template_label, coalesce(tb.description, '') AS template_description,
+       coalesce(tb.icon, '') AS template_icon, c.template_version,
+       ARRAY(SELECT jsonb_object_keys(c.services) ORDER BY 1) AS services, c.latest_operation,
+       coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status,
+       coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, page.key
+FROM page JOIN clusters c ON c.id = page.id
+CROSS JOIN LATERAL jsonb_to_record(c.provider) AS pb(label text, description text, icon text, version int)
+CROSS JOIN LATERAL jsonb_to_record(c.template) AS tb(label text, description text, icon text)
+LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
+LEFT JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE t.status IN ('complete', 'skipped')) AS done
+                   FROM tasks t WHERE t.operation_id = o.id AND NOT t.gate) p ON true
+ORDER BY page.place`
+
+const countClusters = `SELECT count(*) FROM clusters c WHERE %s`
+
+// ClustersByTenant reads a page of the clusters of a tenant. Each cluster is on
+// exactly one page as long as nothing changes what the list is sorted by.
+// Invalid for an unknown sort and for a cursor of another list.
+func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ClusterFilter, p loom.Page) (ClusterList, error) {
+	cursor, err := p.Check(3, ClusterSorts...)
+	if err != nil {
+		return ClusterList{}, err
+	}
+	field, descending := strings.CutPrefix(p.Sort, "-")
+	sort := clusterSorts[field]
+	// A page before a cursor is the page after it in the opposite order, turned round.
+	back := p.Before != ""
+	direction, comparison := "ASC", ">"
+	if descending != back {
+		direction, comparison = "DESC", "<"
+	}
+	var b binder
+	where := f.where(&b, tenant)
+	total, limit := 0, ""
+	if err := sqlx.GetContext(ctx, q, &total, fmt.Sprintf(countClusters, where), b.values...); err != nil {
+		return ClusterList{}, wrap(err, "count clusters")
+	}
+	if cursor != nil {
+		key, id, ok := f.place(cursor, sort.kind)
+		if !ok {
+			name := "after"
+			if back {
+				name = "before"
+			}
+			return ClusterList{}, loom.InvalidFields([]loom.FieldError{{Field: name,
+				Message: "This cursor belongs to another list, order or filter; start from the first page."}})
+		}
+		where += fmt.Sprintf("\n  AND (%s, c.id) %s (%s::%s, %s)", sort.column, comparison, b.add(key), sort.kind, b.add(id))
+	}
+	if p.Limit > 0 {
+		limit = "LIMIT " + b.add(p.Limit+1)
+	}
+	var rows []clusterSummaryRow
+	query := fmt.Sprintf(clusterSummaries, sort.column, direction, where, limit, sort.key)
+	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
+		return ClusterList{}, wrap(err, "list clusters")
+	}
+	more := p.Limit > 0 && len(rows) > p.Limit
+	if more {
+		rows = rows[:p.Limit]
+	}
+	if back {
+		slices.Reverse(rows)
+	}
+	result := ClusterList{Items: make([]loom.ClusterSummary, len(rows)), Total: total}
+	for i := range rows {
+		result.Items[i] = rows[i].summary()
+	}
+	at := func(r clusterSummaryRow) string {
+		return loom.Cursor{Sort: p.Sort, Keys: []string{r.Key, strconv.FormatInt(r.ID, 10), f.fingerprint()}}.Encode()
+	}
+	if len(rows) > 0 {
+		// Where one came from is always a neighbour.
+		if back || more {
+			result.Next = at(rows[len(rows)-1])
+		}
+		if back && more || p.After != "" {
+			result.Prev = at(rows[0])
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+type nodeRow struct {
+	ID            string         `db:"id"`
+	ClusterID     int64          `db:"cluster_id"`
+	Number        int            `db:"number"`
+	Incarnation   int            `db:"incarnation"`
+	State         string         `db:"state"`
+	Hostname      string         `db:"hostname"`
+	HardwareType  string         `db:"hardwaretype"`
+	ImageType     string         `db:"imagetype"`
+	Flavor        string         `db:"flavor"`
+	Image         string         `db:"image"`
+	SSHUser       string         `db:"sshuser"`
+	Services      pq.StringArray `db:"services"`
+	Automators    pq.StringArray `db:"automators"`
+	IPAddresses   []byte         `db:"ipaddresses"`
+	Results       []byte         `db:"results"`
+	ServiceStates []byte         `db:"service_states"`
+}
+
+func (r *nodeRow) node() (loom.Node, error) {
+	n := loom.Node{
+		ID: loom.NodeID(r.ID), Cluster: loom.ClusterID(r.ClusterID), Number: r.Number, Incarnation: r.Incarnation,
+		State: loom.NodeState(r.State), Hostname: r.Hostname, HardwareType: r.HardwareType, ImageType: r.ImageType,
+		Flavor: r.Flavor, Image: r.Image, SSHUser: r.SSHUser, Services: r.Services, Automators: r.Automators,
+	}
+	for _, part := range []struct {
+		data []byte
+		into any
+	}{{r.IPAddresses, &n.Addresses}, {r.Results, &n.Results}, {r.ServiceStates, &n.ServiceStates}} {
+		if err := decodeExact(part.data, part.into); err != nil {
+			return loom.Node{}, fmt.Errorf("read node %s: %w", r.ID, err)
+		}
+	}
+	return n, nil
+}
+
+const insertNodes = `
+INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators)
+SELECT n.id, $2, $1, n.number, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
+       ARRAY(SELECT jsonb_array_elements_text(n.services)), ARRAY(SELECT jsonb_array_elements_text(n.automators))
+FROM jsonb_to_recordset($3) AS n(id uuid, number int, hostname text, hardwaretype text, imagetype text, flavor text, image text,
+                                 sshuser text, services jsonb, automators jsonb)
+ORDER BY n.number`
+
+// InsertNodes inserts planned nodes of a cluster, in one statement.
+func InsertNodes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, nodes []loom.Node) error {
+	type record struct {
+		ID           loom.NodeID `json:"id"`
+		Number       int         `json:"number"`
+		Hostname     string      `json:"hostname"`
+		HardwareType string      `json:"hardwaretype"`
+		ImageType    string      `json:"imagetype"`
+		Flavor       string      `json:"flavor"`
+		Image        string      `json:"image"`
+		SSHUser      string      `json:"sshuser"`
+		Services     []string    `json:"services"`
+		Automators   []string    `json:"automators"`
+	}
+	records := make([]record, len(nodes))
+	for i, n := range nodes {
+		records[i] = record{
+			ID: n.ID, Number: n.Number, Hostname: n.Hostname, HardwareType: n.HardwareType, ImageType: n.ImageType,
+			Flavor: n.Flavor, Image: n.Image, SSHUser: n.SSHUser,
+			Services: append([]string{}, n.Services...), Automators: append([]string{}, n.Automators...),
+		}
+	}
+	data, err := json.Marshal(records)
+	if err != nil {
+		return fmt.Errorf("encode nodes of cluster %s: %w", cluster, err)
+	}
+	_, err = tx.ExecContext(ctx, insertNodes, tenant, int64(cluster), data)
+	return wrap(err, "insert %d nodes of cluster %s", len(nodes), cluster)
+}
+
+const nodesByCluster = `
+SELECT id, cluster_id, number, incarnation, state, hostname, hardwaretype, imagetype, flavor, image, sshuser,
+       services, automators, ipaddresses, results, service_states
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 = '' OR id::text = $3) ORDER BY number`
+
+// NodesByCluster reads the nodes of a cluster by number, without their history.
+func NodesByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error) {
+	return readNodes(ctx, q, tenant, cluster, "")
+}
+
+// NodeByID reads one node of a cluster; NotFound when the cluster has none of
+// that id.
+func NodeByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, id loom.NodeID) (loom.Node, error) {
+	nodes, err := readNodes(ctx, q, tenant, cluster, id)
+	if err == nil && (id == "" || len(nodes) != 1) {
+		err = wrap(sql.ErrNoRows, "read node %s of cluster %s", id, cluster)
+	}
+	if err != nil {
+		return loom.Node{}, err
+	}
+	return nodes[0], nil
+}
+
+func readNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, id loom.NodeID) ([]loom.Node, error) {
+	var rows []nodeRow
+	if err := sqlx.SelectContext(ctx, q, &rows, nodesByCluster, tenant, int64(cluster), id); err != nil {
+		return nil, wrap(err, "read the nodes of cluster %s", cluster)
+	}
+	nodes := make([]loom.Node, len(rows))
+	for i := range rows {
+		var err error
+		if nodes[i], err = rows[i].node(); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+type nodeActionRow struct {
+	NodeID    string       `db:"node_id"`
+	Operation int          `db:"operation"`
+	Task      int          `db:"task"`
+	Service   string       `db:"service"`
+	Action    string       `db:"action"`
+	Status    string       `db:"status"`
+	Stdout    string       `db:"stdout"`
+	Stderr    string       `db:"stderr"`
+	StartedAt time.Time    `db:"started_at"`
+	EndedAt   sql.NullTime `db:"ended_at"`
+}
+
+// The newest entries of each node, by the index of tasks by operation; the
+// oldest of them comes first.
+const nodeActions = `
+SELECT node_id, operation, task, service, action, status, stdout, stderr, started_at, ended_at FROM (
+    SELECT t.node_id::text, o.number AS operation, t.number AS task, t.service, t.action, a.status,
+           a.stdout, a.stderr, a.started_at, a.ended_at,
+           row_number() OVER (PARTITION BY t.node_id ORDER BY a.started_at DESC, t.id DESC, a.number DESC) AS age
+    FROM operations o
+    JOIN tasks t ON t.operation_id = o.id AND NOT t.gate
+    JOIN attempts a ON a.task_id = t.id
+    WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = '' OR t.node_id::text = $3)) newest
+WHERE age <= $4 ORDER BY node_id, age DESC`
+
+// NodeActions reads the history of the nodes of a cluster, or of one node:
+// one entry per attempt, oldest first, at most limit per node. An attempt that
+// was interrupted or aborted counts as failed.
+func NodeActions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, node loom.NodeID, limit int) (map[loom.NodeID][]loom.NodeAction, error) {
+	var rows []nodeActionRow
+	if err := sqlx.SelectContext(ctx, q, &rows, nodeActions, tenant, int64(cluster), node, limit); err != nil {
+		return nil, wrap(err, "read the history of nodes of cluster %s", cluster)
+	}
+	history := map[loom.NodeID][]loom.NodeAction{}
+	for _, r := range rows {
+		status := "failed"
+		switch loom.AttemptStatus(r.Status) {
+		case loom.AttemptRunning:
+			status = "in_progress"
+		case loom.AttemptComplete:
+			status = "complete"
+		case loom.AttemptFailed, loom.AttemptInterrupted, loom.AttemptAborted:
+		}
+		id := loom.NodeID(r.NodeID)
+		history[id] = append(history[id], loom.NodeAction{
+			Task:    loom.TaskRef{Operation: loom.OperationRef{Cluster: cluster, Number: r.Operation}, Number: r.Task},
+			Service: r.Service, Action: loom.TaskAction(r.Action), Status: status,
+			Started: r.StartedAt, Ended: r.EndedAt.Time, Stdout: r.Stdout, Stderr: r.Stderr,
+		})
+	}
+	return history, nil
+}

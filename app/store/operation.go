@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+	"loom/jobs"
+)
+
+// NewOperation is what InsertPlan needs to know beside the plan.
+type NewOperation struct {
+	Tenant      loom.TenantID
+	Cluster     loom.ClusterID
+	Action      loom.ClusterAction
+	RequestedBy loom.UserID
+	// OnFailure is loom.OnFailureKeep or loom.OnFailureUndo; "" counts as keep.
+	OnFailure string
+}
+
+const takeOperationNumber = `
+UPDATE clusters SET latest_operation = latest_operation + 1, status = 'pending'
+WHERE tenant_id = $1 AND id = $2
+RETURNING latest_operation`
+
+const insertOperation = `
+INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at)
+VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, now())
+RETURNING ` + operationColumns
+
+// analyzeFrom is the number of tasks from which fresh statistics pay at once.
+const analyzeFrom = 10_000
+
+// InsertPlan stores an operation with its whole plan and lets it run: tasks,
+// gates, edges and one pending River job per task, then the first task of each
+// node is promoted. The caller holds the cluster row, which becomes pending and
+// takes the next operation number; nodes are there already. A plan without tasks
+// ends at once.
+//
+// It answers Conflict while another operation of the cluster has not ended, and
+// Invalid for a plan whose parts contradict each other.
+func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Plan) (loom.Operation, error) {
+	if in.OnFailure == "" {
+		in.OnFailure = loom.OnFailureKeep
+	}
+	remaining, err := countDependencies(&plan)
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	var number int
+	if err := tx.GetContext(ctx, &number, takeOperationNumber, in.Tenant, in.Cluster); err != nil {
+		return loom.Operation{}, wrap(err, "take the next operation number of cluster %s", in.Cluster)
+	}
+	rows, err := reserveIDs(ctx, tx, "tasks_id_seq", len(plan.Tasks)+len(plan.Gates))
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	var row operationRow
+	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
+		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1])
+	if err != nil {
+		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
+	}
+	river, err := reserveIDs(ctx, tx, "river_job_id_seq", len(plan.Tasks))
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	if err := insertRiverJobs(ctx, tx, in.Tenant, river, rows[:len(plan.Tasks)]); err != nil {
+		return loom.Operation{}, err
+	}
+	if err := copyTasks(ctx, tx, row, &plan, remaining, rows, river); err != nil {
+		return loom.Operation{}, err
+	}
+	if err := copyEdges(ctx, tx, &plan, rows); err != nil {
+		return loom.Operation{}, err
+	}
+	if len(plan.Tasks) >= analyzeFrom {
+		if _, err := tx.ExecContext(ctx, `ANALYZE tasks, task_edges, river_job, nodes`); err != nil {
+			return loom.Operation{}, wrap(err, "analyze after a plan of %d tasks", len(plan.Tasks))
+		}
+	}
+	if err := promoteFirst(ctx, tx, &plan, remaining); err != nil {
+		return loom.Operation{}, err
+	}
+	op := row.operation()
+	op.Tasks = map[loom.TaskStatus]int{}
+	for i := range plan.Tasks {
+		op.Tasks[taskStart(remaining[i])]++
+	}
+	if len(plan.Tasks) == 0 {
+		if err := Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(row.ID)}); err != nil {
+			return loom.Operation{}, err
+		}
+	}
+	return op, InsertEvents(ctx, tx, operationEvents(&op)...)
+}
+
+// taskStart is the status in which a task begins its life.
+func taskStart(remaining int) loom.TaskStatus {
+	if remaining == 0 {
+		return loom.TaskReady
+	}
+	return loom.TaskBlocked
+}
+
+// countDependencies gives the open dependencies of each vertex and checks that
+// the plan is what it claims to be: numbers in order, edges between vertices, an
+// end gate, no other gate that waits for nothing.
+func countDependencies(plan *loom.Plan) ([]int, error) {
+	if len(plan.Gates) == 0 {
+		return nil, loom.NewError(loom.Invalid, "A plan has at least the gate that is its end.")
+	}
+	end := plan.EndVertex()
+	remaining := make([]int, end)
+	for i, t := range plan.Tasks {
+		if t.Number != i+1 || t.Node == "" {
+			return nil, loom.NewError(loom.Invalid, "Task %d of the plan has the number %d and the node “%s”; it needs its own number and a node.", i+1, t.Number, t.Node)
+		}
+	}
+	for _, e := range plan.Edges {
+		if e.From < 1 || e.From > end || e.To < 1 || e.To > end || e.From == e.To {
+			return nil, loom.NewError(loom.Invalid, "The plan has an edge from %d to %d, but its vertices are 1 to %d.", e.From, e.To, end)
+		}
+		if e.From > len(plan.Tasks) && e.To > len(plan.Tasks) {
+			return nil, loom.NewError(loom.Invalid, "The plan has gate %d behind gate %d; gates join tasks only.", e.To, e.From)
+		}
+		remaining[e.To-1]++
+	}
+	for v := len(plan.Tasks) + 1; v < end; v++ {
+		if remaining[v-1] == 0 {
+			return nil, loom.NewError(loom.Invalid, "Gate %d of the plan waits for nothing.", v)
+		}
+	}
+	if len(plan.Tasks) > 0 && remaining[end-1] == 0 {
+		return nil, loom.NewError(loom.Invalid, "The end of the plan waits for nothing although there are %d tasks.", len(plan.Tasks))
+	}
+	return remaining, nil
+}
+
+// copyTasks stores tasks and gates; remaining, rows are by vertex, river by task.
+func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Plan, remaining []int, rows, river []int64) error {
+	return copyIn(ctx, tx, "tasks", []string{"id", "operation_id", "tenant_id", "cluster_id", "gate", "number", "node_id", "service",
+		"action", "action_order", "level", "rank", "critical", "status", "remaining", "river_job_id"}, func(add func(...any) error) error {
+		for i, t := range plan.Tasks {
+			err := add(rows[i], op.ID, op.TenantID, op.ClusterID, false, t.Number, string(t.Node), t.Service, string(t.Action),
+				t.Action.Order(), t.Level, t.Rank, t.Critical, string(taskStart(remaining[i])), remaining[i], river[i])
+			if err != nil {
+				return err
+			}
+		}
+		for i, g := range plan.Gates {
+			v := len(plan.Tasks) + i
+			status := loom.TaskBlocked
+			if remaining[v] == 0 {
+				status = loom.TaskComplete
+			}
+			err := add(rows[v], op.ID, op.TenantID, op.ClusterID, true, 0, nil, g.Service, string(g.Action),
+				0, 0, 0, false, string(status), remaining[v], nil)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func copyEdges(ctx context.Context, tx *sqlx.Tx, plan *loom.Plan, rows []int64) error {
+	if len(plan.Edges) == 0 {
+		return nil
+	}
+	return copyIn(ctx, tx, "task_edges", []string{"from_task", "to_task"}, func(add func(...any) error) error {
+		for _, e := range plan.Edges {
+			if err := add(rows[e.From-1], rows[e.To-1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// copyIn streams rows into a table through COPY.
+func copyIn(ctx context.Context, tx *sqlx.Tx, table string, columns []string, rows func(add func(...any) error) error) error {
+	stmt, err := tx.PrepareContext(ctx, fmt.Sprintf("COPY %s (%s) FROM STDIN", table, strings.Join(columns, ", ")))
+	if err != nil {
+		return wrap(err, "begin to copy into %s", table)
+	}
+	err = rows(func(values ...any) error {
+		_, err := stmt.ExecContext(ctx, values...)
+		return err
+	})
+	if err == nil {
+		_, err = stmt.ExecContext(ctx)
+	}
+	if closeErr := stmt.Close(); err == nil {
+		err = closeErr
+	}
+	return wrap(err, "copy into %s", table)
+}
+
+// promoteFirst gives every node its first task.
+func promoteFirst(ctx context.Context, tx *sqlx.Tx, plan *loom.Plan, remaining []int) error {
+	seen := map[loom.NodeID]bool{}
+	var nodes []string
+	for i, t := range plan.Tasks {
+		if remaining[i] == 0 && !seen[t.Node] {
+			seen[t.Node] = true
+			nodes = append(nodes, string(t.Node))
+		}
+	}
+	if len(nodes) == 0 {
+		if len(plan.Tasks) > 0 {
+			return loom.NewError(loom.Invalid, "Every task of the plan waits for another; it has a circle.")
+		}
+		return nil
+	}
+	_, err := promote(ctx, tx, nodes)
+	return err
+}
+
+func promote(ctx context.Context, tx *sqlx.Tx, nodes []string) (int, error) {
+	var n int
+	err := tx.GetContext(ctx, &n, `SELECT loom_promote($1::uuid[])`, pq.Array(nodes))
+	return n, wrap(err, "promote the tasks of %d nodes", len(nodes))
+}
+
+// operationEvents tell open pages that an operation changed.
+func operationEvents(op *loom.Operation) []loom.Event {
+	cluster := op.Ref.Cluster.String()
+	return []loom.Event{
+		{Tenant: op.Tenant, Topic: "clusters", IDs: []string{cluster}},
+		{Tenant: op.Tenant, Topic: "cluster:" + cluster},
+		{Tenant: op.Tenant, Topic: fmt.Sprintf("op:%s/%d", cluster, op.Ref.Number)},
+	}
+}

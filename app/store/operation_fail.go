@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// HeldTask is a task that its transaction holds, with its operation, FOR UPDATE.
+type HeldTask struct {
+	Operation loom.Operation
+	Key       AttemptKey
+	Number    int
+	Node      loom.NodeID
+	// NodeNumber is the number of the node in its cluster.
+	NodeNumber int
+	Service    string
+	Action     loom.TaskAction
+	Status     loom.TaskStatus
+	// HasMachine says that the node's facts hold a provider id.
+	HasMachine bool
+	// History are the outcomes of the attempts before this one, oldest first.
+	History []loom.AttemptStatus
+
+	level, rank int
+	riverJob    int64
+}
+
+const lockOperation = `
+SELECT ` + operationColumns + ` FROM operations WHERE id = $1 FOR UPDATE`
+
+// LockOperationAllTenants locks an operation by its row id.
+func LockOperationAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (loom.Operation, error) {
+	var row operationRow
+	if err := tx.GetContext(ctx, &row, lockOperation, id); err != nil {
+		return loom.Operation{}, wrap(err, "lock operation %d", id)
+	}
+	return row.operation(), nil
+}
+
+const lockTask = `
+SELECT t.number, t.node_id, n.number AS node_number, t.service, t.action, t.status, t.level, t.rank, t.attempt, coalesce(t.river_job_id, 0) AS river_job_id,
+	coalesce(n.results->>'providerid', '') <> '' AS has_machine
+FROM tasks t JOIN nodes n ON n.id = t.node_id
+WHERE t.id = $1 FOR UPDATE OF t`
+
+const attemptsBefore = `
+SELECT status FROM attempts WHERE task_id = $1 AND number < $2 ORDER BY number`
+
+// LockTaskAllTenants locks the operation of a task and then the task itself. The
+// fence is left to the caller: Status and Key.Attempt are those of the row.
+func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (HeldTask, error) {
+	var operation int64
+	if err := tx.GetContext(ctx, &operation, `SELECT operation_id FROM tasks WHERE id = $1 AND NOT gate`, task); err != nil {
+		return HeldTask{}, wrap(err, "find the operation of task %d", task)
+	}
+	op, err := LockOperationAllTenants(ctx, tx, loom.OperationID(operation))
+	if err != nil {
+		return HeldTask{}, err
+	}
+	var row struct {
+		Number     int    `db:"number"`
+		Node       string `db:"node_id"`
+		NodeNumber int    `db:"node_number"`
+		Service    string `db:"service"`
+		Action     string `db:"action"`
+		Status     string `db:"status"`
+		Level      int    `db:"level"`
+		Rank       int    `db:"rank"`
+		Attempt    int    `db:"attempt"`
+		RiverJob   int64  `db:"river_job_id"`
+		HasMachine bool   `db:"has_machine"`
+	}
+	if err := tx.GetContext(ctx, &row, lockTask, task); err != nil {
+		return HeldTask{}, wrap(err, "lock task %d", task)
+	}
+	h := HeldTask{
+		Operation: op, Key: AttemptKey{task, row.Attempt}, Number: row.Number, Node: loom.NodeID(row.Node), NodeNumber: row.NodeNumber, Service: row.Service,
+		Action: loom.TaskAction(row.Action), Status: loom.TaskStatus(row.Status), HasMachine: row.HasMachine,
+		level: row.Level, rank: row.Rank, riverJob: row.RiverJob,
+	}
+	err = tx.SelectContext(ctx, &h.History, attemptsBefore, task, row.Attempt)
+	return h, wrap(err, "read the attempts of task %d", task)
+}
+
+const closeAttempt = `
+UPDATE attempts SET status = $3, code = $4, message = $5, stdout = $6, stderr = $7, ended_at = clock_timestamp()
+WHERE task_id = $1 AND number = $2`
+
+// CloseAttempt ends the attempt that holds the task with an outcome other than
+// success and merges what it learned into the node.
+func CloseAttempt(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.AttemptStatus, r loom.TaskResult) error {
+	_, err := tx.ExecContext(ctx, closeAttempt, h.Key.Task, h.Key.Attempt, status, r.Status, cleanText(r.Message), tail(r.Stdout), tail(r.Stderr))
+	if err != nil {
+		return wrap(err, "close attempt %d of task %d", h.Key.Attempt, h.Key.Task)
+	}
+	return AddFacts(ctx, tx, h.Operation.Tenant, h.Node, r.Result)
+}
+
+// AddFacts merges facts into a node, whoever holds it.
+func AddFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, node loom.NodeID, results map[string]any) error {
+	facts := Facts(results)
+	if len(facts) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(facts)
+	if err != nil {
+		return fmt.Errorf("marshal facts of node %s: %w", node, err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE nodes SET results = loom_merge(results, $3::jsonb) WHERE tenant_id = $1 AND id = $2`, tenant, node, cleanJSON(body))
+	return wrap(err, "merge facts into node %s", node)
+}
+
+const moveRiverJob = `
+UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE WHEN $2 IN ('cancelled', 'discarded') THEN now() END,
+	scheduled_at = now() + make_interval(secs => $3), attempt = greatest(attempt, $4)
+WHERE id = $1`
+
+func moveJob(ctx context.Context, tx *sqlx.Tx, h *HeldTask, state string, delay time.Duration) error {
+	_, err := tx.ExecContext(ctx, moveRiverJob, h.riverJob, state, delay.Seconds(), h.Key.Attempt)
+	return wrap(err, "make the River job of task %d %s", h.Key.Task, state)
+}
+
+const setTask = `
+UPDATE tasks SET status = $2, code = $3, message = $4, ended_at = CASE WHEN $2 IN ('failed', 'dropped') THEN clock_timestamp() END,
+	remaining = remaining + $5
+WHERE id = $1`
+
+func setTaskStatus(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.TaskStatus, code int, message string, more int) error {
+	_, err := tx.ExecContext(ctx, setTask, h.Key.Task, string(status), code, cleanText(message), more)
+	return wrap(err, "make task %d %s", h.Key.Task, status)
+}
+
+// RetryTask lets a task run again after a delay; its node keeps holding it.
+func RetryTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duration, r loom.TaskResult) error {
+	if err := setTaskStatus(ctx, tx, h, loom.TaskReady, r.Status, r.Message, 0); err != nil {
+		return err
+	}
+	queue := "tenant_" + string(h.Operation.Tenant)
+	switch {
+	case h.Operation.Status == loom.OperationPaused:
+		return moveJob(ctx, tx, h, "pending", 0)
+	case delay > 0:
+		return moveJob(ctx, tx, h, "scheduled", delay)
+	}
+	if err := moveJob(ctx, tx, h, "available", 0); err != nil {
+		return err
+	}
+	return WakeQueues(ctx, tx, queue)
+}
+
+const insertTask = `
+INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, action, action_order, level, rank, status, remaining, river_job_id)
+SELECT $1, $2, $3, $4, (SELECT max(number) FROM tasks WHERE operation_id = $2) + 1, $5, $6, $7, $8, $9, $10, $11, $12`
+
+// RecreateFirst puts new tasks into the node's own chain before the held task,
+// which waits for the last of them.
+func RecreateFirst(ctx context.Context, tx *sqlx.Tx, h *HeldTask, actions []loom.TaskAction, r loom.TaskResult) error {
+	rows, err := reserveIDs(ctx, tx, "tasks_id_seq", len(actions))
+	if err != nil {
+		return err
+	}
+	river, err := reserveIDs(ctx, tx, "river_job_id_seq", len(actions))
+	if err != nil {
+		return err
+	}
+	if err := insertRiverJobs(ctx, tx, h.Operation.Tenant, river, rows); err != nil {
+		return err
+	}
+	for i, action := range actions {
+		waits := min(i, 1)
+		_, err := tx.ExecContext(ctx, insertTask, rows[i], h.Operation.Row, h.Operation.Tenant, h.Operation.Ref.Cluster, h.Node,
+			string(action), action.Order(), h.level, h.rank+len(actions)-i, string(taskStart(waits)), waits, river[i])
+		if err != nil {
+			return wrap(err, "insert %s before task %d", action, h.Key.Task)
+		}
+		next := int64(h.Key.Task)
+		if i+1 < len(rows) {
+			next = rows[i+1]
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO task_edges (from_task, to_task) VALUES ($1, $2)`, rows[i], next); err != nil {
+			return wrap(err, "join %s to what follows", action)
+		}
+	}
+	if err := setTaskStatus(ctx, tx, h, loom.TaskBlocked, r.Status, r.Message, 1); err != nil {
+		return err
+	}
+	if err := freeNode(ctx, tx, h); err != nil {
+		return err
+	}
+	if err := moveJob(ctx, tx, h, "pending", 0); err != nil {
+		return err
+	}
+	_, err = promote(ctx, tx, []string{string(h.Node)})
+	return err
+}
+
+func freeNode(ctx context.Context, tx *sqlx.Tx, h *HeldTask) error {
+	_, err := tx.ExecContext(ctx, `UPDATE nodes SET task_id = NULL WHERE id = $1 AND task_id = $2`, h.Node, h.Key.Task)
+	return wrap(err, "free node %s", h.Node)
+}
+
+const markNode = `
+UPDATE nodes SET state = 'failed', task_id = CASE WHEN task_id = $2 THEN NULL ELSE task_id END,
+	service_states = CASE WHEN $3 = '' THEN service_states ELSE service_states || jsonb_build_object($3::text, 'failed') END
+WHERE id = $1`
+
+// GiveUpTask ends a task for good, as failed or, where it was stopped through no
+// fault of its own, as dropped.
+func GiveUpTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.TaskStatus, r loom.TaskResult) error {
+	if err := setTaskStatus(ctx, tx, h, status, r.Status, r.Message, 0); err != nil {
+		return err
+	}
+	if status == loom.TaskDropped {
+		if err := freeNode(ctx, tx, h); err != nil {
+			return err
+		}
+		return moveJob(ctx, tx, h, "cancelled", 0)
+	}
+	if _, err := tx.ExecContext(ctx, markNode, h.Node, h.Key.Task, h.Service); err != nil {
+		return wrap(err, "mark node %s as failed", h.Node)
+	}
+	return moveJob(ctx, tx, h, "discarded", 0)
+}
+
+// SignalTask tells open pages of a change to a task and its node.
+func SignalTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask) error {
+	_, err := tx.ExecContext(ctx, `SELECT loom_signal($1, $2::uuid[])`, pq.Array([]int64{int64(h.Key.Task)}), pq.Array([]string{string(h.Node)}))
+	return wrap(err, "signal task %d", h.Key.Task)
+}

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// constraintErrors turns a broken constraint into what a person should hear. No
+// other file looks at SQLSTATE codes or constraint names.
+var constraintErrors = map[string]*loom.Error{
+	"tenants_name_key":         loom.NewError(loom.Conflict, "A tenant of that name exists already."),
+	"users_pkey":               loom.NewError(loom.Conflict, "A user of that name exists already in this tenant."),
+	"operations_one_at_a_time": loom.NewError(loom.Conflict, "Another operation of this cluster is still running."),
+	"clusters_pkey":            loom.NewError(loom.Conflict, "This preview was applied already."),
+	"catalog_versions_pkey":    loom.NewError(loom.Conflict, "Somebody saved this entry at the same moment; load it again."),
+}
+
+// domainError gives the domain error of a database error, or err itself.
+func domainError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return &loom.Error{Kind: loom.NotFound, Message: "There is no such thing.", Err: err}
+	}
+	var pqErr *pq.Error
+	if !errors.As(err, &pqErr) {
+		return err
+	}
+	if known, ok := constraintErrors[pqErr.Constraint]; ok {
+		e := *known
+		e.Err = err
+		return &e
+	}
+	if pqErr.Code == "22021" { // a NUL or broken UTF-8
+		return &loom.Error{Kind: loom.Invalid, Message: "A text holds characters that cannot be stored.", Err: err}
+	}
+	switch pqErr.Code.Class() {
+	case "08", "53", "57": // connection, resources, shutdown
+		return &loom.Error{Kind: loom.Unavailable, Message: "The database cannot answer right now; try again in a moment.", Err: err}
+	}
+	return err
+}

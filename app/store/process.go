@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// NewProcess is a process to register; its lease runs for Lease from now on.
+type NewProcess struct {
+	loom.Process
+	// OnlyTenant limits a provisioner to one tenant, "" for none.
+	OnlyTenant loom.TenantID
+	Lease      time.Duration
+}
+
+const insertProcess = `
+INSERT INTO processes (id, kind, host, port, version, capacity, only_tenant, plugins, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, now() + make_interval(secs => $9))`
+
+// InsertProcess registers a process under an id that was never used before.
+func InsertProcess(ctx context.Context, tx *sqlx.Tx, p NewProcess) error {
+	_, err := tx.ExecContext(ctx, insertProcess, p.ID, p.Kind, p.Host, p.Port, p.Version, p.Capacity, string(p.OnlyTenant),
+		pq.Array(append([]string{}, p.Plugins...)), p.Lease.Seconds())
+	return wrap(err, "register process %s", p.ID)
+}
+
+// Renewal is what a process learns each time it renews its lease.
+type Renewal struct {
+	// Workers by tenant that were dealt to the process.
+	Workers map[loom.TenantID]int
+	// Stop are running attempts of the process that somebody aborted.
+	Stop []AttemptKey
+}
+
+// One statement: it runs every 2 seconds in every process.
+const renewProcess = `
+WITH alive AS (
+	UPDATE processes SET expires_at = now() + make_interval(secs => $2), draining = $3 WHERE id = $1 RETURNING id
+)
+SELECT
+	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = $1), '{}') AS workers,
+	coalesce((SELECT jsonb_agg(jsonb_build_array(t.id, t.attempt))
+	          FROM tasks t JOIN operations o ON o.id = t.operation_id
+	          WHERE t.process_id = $1 AND t.status = 'running' AND o.status = 'failing' AND o.aborted), '[]') AS stop
+FROM alive`
+
+// RenewProcess prolongs the lease of a process; NotFound when its row is gone:
+// then others have its work already.
+func RenewProcess(ctx context.Context, q sqlx.QueryerContext, id loom.ProcessID, lease time.Duration, draining bool) (Renewal, error) {
+	var row struct {
+		Workers []byte `db:"workers"`
+		Stop    []byte `db:"stop"`
+	}
+	var r Renewal
+	if err := sqlx.GetContext(ctx, q, &row, renewProcess, id, lease.Seconds(), draining); err != nil {
+		return r, wrap(err, "renew the lease of process %s", id)
+	}
+	if err := json.Unmarshal(row.Workers, &r.Workers); err != nil {
+		return r, wrap(err, "read the assignments of process %s", id)
+	}
+	var stop [][2]int64
+	if err := json.Unmarshal(row.Stop, &stop); err != nil {
+		return r, wrap(err, "read what process %s has to stop", id)
+	}
+	for _, s := range stop {
+		r.Stop = append(r.Stop, AttemptKey{loom.TaskID(s[0]), int(s[1])})
+	}
+	return r, nil
+}
+
+// DeleteProcess removes a process that ended cleanly, its assignments with it.
+func DeleteProcess(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM processes WHERE id = $1`, id)
+	return wrap(err, "remove process %s", id)
+}
+
+// Keys of the advisory locks of the fleet.
+const (
+	reapLock = 7081103214
+	dealLock = 7081103215
+)
+
+// TryReapLock takes the lock under which one scheduler at a time reaps, until the
+// transaction ends; false when another holds it.
+func TryReapLock(ctx context.Context, tx *sqlx.Tx) (bool, error) {
+	var taken bool
+	err := tx.GetContext(ctx, &taken, `SELECT pg_try_advisory_xact_lock($1)`, int64(reapLock))
+	return taken, wrap(err, "try the lock of reaping")
+}
+
+// LockDealing takes the lock under which workers are dealt, until the transaction
+// ends.
+func LockDealing(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(dealLock))
+	return wrap(err, "take the lock of dealing")
+}
+
+type processRow struct {
+	ID         string         `db:"id"`
+	Kind       string         `db:"kind"`
+	Host       string         `db:"host"`
+	Port       int            `db:"port"`
+	Version    string         `db:"version"`
+	Capacity   int            `db:"capacity"`
+	OnlyTenant string         `db:"only_tenant"`
+	Plugins    pq.StringArray `db:"plugins"`
+	Draining   bool           `db:"draining"`
+	StartedAt  time.Time      `db:"started_at"`
+	ExpiresAt  time.Time      `db:"expires_at"`
+	Workers    []byte         `db:"workers"`
+	Busy       []byte         `db:"busy"`
+}
+
+// LiveProcess is a process whose lease runs, with what it was dealt and does.
+type LiveProcess struct {
+	loom.Process
+	OnlyTenant loom.TenantID
+	// Draining says that it takes no new work.
+	Draining bool
+	// Workers dealt and tasks running, by tenant.
+	Workers, Busy map[loom.TenantID]int
+}
+
+const liveProcesses = `
+SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins, p.draining,
+	p.started_at, p.expires_at,
+	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = p.id), '{}') AS workers,
+	coalesce((SELECT jsonb_object_agg(b.tenant_id, b.n) FROM (
+		SELECT t.tenant_id, count(*) AS n FROM tasks t WHERE t.process_id = p.id AND t.status = 'running' GROUP BY t.tenant_id) AS b), '{}') AS busy
+FROM processes p
+WHERE p.expires_at > now() AND ($1 = '' OR p.kind = $1)
+ORDER BY p.started_at, p.id`
+
+// LiveProcessesAllTenants lists processes of a kind ("" for all) whose lease
+// runs, oldest first.
+func LiveProcessesAllTenants(ctx context.Context, q sqlx.ExtContext, kind string) ([]LiveProcess, error) {
+	var rows []processRow
+	if err := sqlx.SelectContext(ctx, q, &rows, liveProcesses, kind); err != nil {
+		return nil, wrap(err, "list live processes")
+	}
+	live := make([]LiveProcess, len(rows))
+	for i, r := range rows {
+		live[i] = LiveProcess{
+			Process: loom.Process{ID: loom.ProcessID(r.ID), Kind: r.Kind, Host: r.Host, Port: r.Port, Version: r.Version,
+				Capacity: r.Capacity, Plugins: r.Plugins, Started: r.StartedAt, Expires: r.ExpiresAt},
+			OnlyTenant: loom.TenantID(r.OnlyTenant), Draining: r.Draining,
+		}
+		if err := json.Unmarshal(r.Workers, &live[i].Workers); err != nil {
+			return nil, wrap(err, "read the assignments of process %s", r.ID)
+		}
+		if err := json.Unmarshal(r.Busy, &live[i].Busy); err != nil {
+			return nil, wrap(err, "read the load of process %s", r.ID)
+		}
+	}
+	return live, nil
+}
+
+// WantedWorkersAllTenants gives the workers each tenant wants, by tenant.
+func WantedWorkersAllTenants(ctx context.Context, q sqlx.ExtContext) (map[loom.TenantID]int, error) {
+	var rows []struct {
+		ID      string `db:"id"`
+		Workers int    `db:"workers"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, workers FROM tenants WHERE deleted_at IS NULL AND workers > 0 ORDER BY id`); err != nil {
+		return nil, wrap(err, "read the workers that tenants want")
+	}
+	wanted := make(map[loom.TenantID]int, len(rows))
+	for _, r := range rows {
+		wanted[loom.TenantID(r.ID)] = r.Workers
+	}
+	return wanted, nil
+}
+
+const assign = `
+INSERT INTO worker_assignments (tenant_id, process_id, workers)
+SELECT x.tenant, x.process, x.workers FROM unnest($1::text[], $2::text[], $3::int[]) AS x (tenant, process, workers)
+ON CONFLICT (tenant_id, process_id) DO UPDATE SET workers = excluded.workers WHERE worker_assignments.workers <> excluded.workers`
+
+const unassign = `
+DELETE FROM worker_assignments w
+WHERE NOT EXISTS (SELECT FROM unnest($1::text[], $2::text[]) AS x (tenant, process) WHERE x.tenant = w.tenant_id AND x.process = w.process_id)`
+
+// ReplaceAssignmentsAllTenants makes assignments all there is.
+func ReplaceAssignmentsAllTenants(ctx context.Context, tx *sqlx.Tx, assignments []loom.Assignment) error {
+	tenants, processes, workers := []string{}, []string{}, []int64{}
+	for _, a := range assignments {
+		tenants, processes, workers = append(tenants, string(a.Tenant)), append(processes, string(a.Process)), append(workers, int64(a.Workers))
+	}
+	if _, err := tx.ExecContext(ctx, unassign, pq.Array(tenants), pq.Array(processes)); err != nil {
+		return wrap(err, "take workers away")
+	}
+	_, err := tx.ExecContext(ctx, assign, pq.Array(tenants), pq.Array(processes), pq.Array(workers))
+	return wrap(err, "deal %d assignments", len(assignments))
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+)
+
+type sessionRow struct {
+	ID         []byte    `db:"id"`
+	TenantID   string    `db:"tenant_id"`
+	UserID     string    `db:"user_id"`
+	Address    string    `db:"address"`
+	Agent      string    `db:"agent"`
+	CreatedAt  time.Time `db:"created_at"`
+	LastSeenAt time.Time `db:"last_seen_at"`
+	ExpiresAt  time.Time `db:"expires_at"`
+}
+
+func (r sessionRow) session() loom.Session {
+	return loom.Session{
+		ID: hex.EncodeToString(r.ID), Account: loom.Account{User: loom.UserID(r.UserID), Tenant: loom.TenantID(r.TenantID)},
+		Created: r.CreatedAt, LastUsed: r.LastSeenAt, Address: r.Address, Agent: r.Agent, Expires: r.ExpiresAt,
+	}
+}
+
+const insertSession = `
+INSERT INTO sessions (id, tenant_id, user_id, address, agent, expires_at)
+VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6)) RETURNING expires_at`
+
+// InsertSession stores a session under the hash of its cookie, valid for life by
+// the database clock, and says until when.
+func InsertSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte, user loom.UserID, address, agent string, life time.Duration) (time.Time, error) {
+	var expires time.Time
+	err := tx.GetContext(ctx, &expires, insertSession, hash, tenant, user, address, agent, life.Seconds())
+	return expires, wrap(err, "insert a session")
+}
+
+// SignedIn is who a session or a token stands for.
+type SignedIn struct {
+	User       loom.User
+	TenantName string
+	// Stale says that "last seen" is older than a minute.
+	Stale bool
+}
+
+// sessionByHash finds by the hash of a secret, so it needs no tenant.
+const sessionByHash = `
+SELECT s.id, s.tenant_id, s.user_id, s.address, s.agent, s.created_at, s.last_seen_at, s.expires_at,
+	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id",
+	t.name AS tenant_name, s.last_seen_at < now() - interval '1 minute' AS stale
+FROM sessions s
+JOIN users u ON u.tenant_id = s.tenant_id AND u.id = s.user_id
+JOIN tenants t ON t.id = s.tenant_id
+WHERE s.id = $1 AND s.expires_at > now() AND NOT u.disabled AND t.deleted_at IS NULL`
+
+// SessionByHashAllTenants finds a live session of a user who may sign in.
+// NotFound for everything else.
+func SessionByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) (loom.Session, SignedIn, error) {
+	var row struct {
+		sessionRow
+		User       userRow `db:"u"`
+		TenantName string  `db:"tenant_name"`
+		Stale      bool    `db:"stale"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, sessionByHash, hash)
+	if err != nil {
+		return loom.Session{}, SignedIn{}, wrap(err, "read a session")
+	}
+	return row.session(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale}, nil
+}
+
+const touchSession = `
+WITH touched AS (
+	UPDATE sessions SET last_seen_at = now(), address = $3 WHERE tenant_id = $1 AND id = $2 RETURNING tenant_id, user_id
+)
+UPDATE users u SET last_seen_at = now() FROM touched t WHERE u.tenant_id = t.tenant_id AND u.id = t.user_id`
+
+// TouchSession notes that a session and its user were seen, from where.
+func TouchSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte, address string) error {
+	_, err := tx.ExecContext(ctx, touchSession, tenant, hash, address)
+	return wrap(err, "touch a session")
+}
+
+// SessionDataByHashAllTenants reads what a live session keeps. NotFound.
+func SessionDataByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) (map[string]string, error) {
+	var raw json.RawMessage
+	if err := sqlx.GetContext(ctx, q, &raw, `SELECT data FROM sessions WHERE id = $1 AND expires_at > now()`, hash); err != nil {
+		return nil, wrap(err, "read session data")
+	}
+	data := map[string]string{}
+	return data, json.Unmarshal(raw, &data)
+}
+
+// SetSessionDataByHashAllTenants replaces what a live session keeps. NotFound.
+func SetSessionDataByHashAllTenants(ctx context.Context, tx *sqlx.Tx, hash []byte, data map[string]string) error {
+	if data == nil {
+		data = map[string]string{}
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	var there bool
+	err = tx.GetContext(ctx, &there, `UPDATE sessions SET data = $2 WHERE id = $1 AND expires_at > now() RETURNING true`, hash, string(raw))
+	return wrap(err, "store session data")
+}
+
+const sessionsOf = `
+SELECT id, tenant_id, user_id, address, agent, created_at, last_seen_at, expires_at FROM sessions
+WHERE tenant_id = $1 AND user_id = $2 AND expires_at > now()
+ORDER BY created_at DESC, id`
+
+// SessionsOf lists the live sessions of a user, newest first.
+func SessionsOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID) ([]loom.Session, error) {
+	var rows []sessionRow
+	if err := sqlx.SelectContext(ctx, q, &rows, sessionsOf, tenant, user); err != nil {
+		return nil, wrap(err, "list sessions of %s", user)
+	}
+	sessions := make([]loom.Session, len(rows))
+	for i, r := range rows {
+		sessions[i] = r.session()
+	}
+	return sessions, nil
+}
+
+// SessionOwner says whose a live session is. NotFound.
+func SessionOwner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, hash []byte) (loom.UserID, error) {
+	var user string
+	err := sqlx.GetContext(ctx, q, &user, `SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2 AND expires_at > now()`, tenant, hash)
+	return loom.UserID(user), wrap(err, "read a session")
+}
+
+// DeleteSession ends one session; ending it twice is no error.
+func DeleteSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE tenant_id = $1 AND id = $2`, tenant, hash)
+	return wrap(err, "delete a session")
+}
+
+// DeleteSessionsOf ends all sessions of a user but the one with the hash keep,
+// which may be nil.
+func DeleteSessionsOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, keep []byte) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND id IS DISTINCT FROM $3`, tenant, user, keep)
+	return wrap(err, "delete sessions of %s", user)
+}
+
+// PurgeSignInsAllTenants deletes counts of failed sign-ins and answers kept for
+// repeated requests that are a day old. PurgeSessionsAllTenants, which ends the
+// sessions themselves, is beside the other duties.
+func PurgeSignInsAllTenants(ctx context.Context, tx *sqlx.Tx) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE last_at < now() - interval '1 day'`); err != nil {
+		return wrap(err, "purge failed sign-ins")
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - interval '1 day'`)
+	return wrap(err, "purge kept answers")
+}

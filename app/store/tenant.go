@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+)
+
+type tenantRow struct {
+	ID          string    `db:"id"`
+	Name        string    `db:"name"`
+	Description string    `db:"description"`
+	Workers     int       `db:"workers"`
+	MaxClusters int       `db:"max_clusters"`
+	MaxNodes    int       `db:"max_nodes"`
+	ResourceSet int       `db:"resource_set"`
+	CreatedAt   time.Time `db:"created_at"`
+}
+
+func (r tenantRow) tenant() loom.Tenant {
+	return loom.Tenant{
+		ID: loom.TenantID(r.ID), Name: r.Name, Description: r.Description, Workers: r.Workers,
+		MaxClusters: r.MaxClusters, MaxNodes: r.MaxNodes, ResourceSet: r.ResourceSet, Created: r.CreatedAt,
+	}
+}
+
+const tenantColumns = `SELECT id, name, description, workers, max_clusters, max_nodes, resource_set, created_at FROM tenants`
+
+// lockTenant comes first in the order of locks: quotas are checked under it. It
+// leaves the key alone, so that rows naming the tenant can be inserted meanwhile.
+const lockTenant = tenantColumns + ` WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE`
+
+// LockTenant reads a tenant and keeps others from changing it, its quotas and
+// what counts against them until the transaction ends. NotFound when deleted.
+func LockTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (loom.Tenant, error) {
+	return oneTenant(ctx, tx, lockTenant, tenant)
+}
+
+// Tenant reads a tenant that is not deleted. NotFound.
+func Tenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loom.Tenant, error) {
+	return oneTenant(ctx, q, tenantColumns+` WHERE id = $1 AND deleted_at IS NULL`, tenant)
+}
+
+// TenantByNameAllTenants reads a tenant that is not deleted. NotFound.
+func TenantByNameAllTenants(ctx context.Context, q sqlx.ExtContext, name string) (loom.Tenant, error) {
+	return oneTenant(ctx, q, tenantColumns+` WHERE name = $1 AND deleted_at IS NULL`, name)
+}
+
+func oneTenant[T any](ctx context.Context, q sqlx.ExtContext, query string, key T) (loom.Tenant, error) {
+	var row tenantRow
+	err := sqlx.GetContext(ctx, q, &row, query, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return loom.Tenant{}, &loom.Error{Kind: loom.NotFound, Message: "There is no such tenant.", Err: err}
+	}
+	return row.tenant(), wrap(err, "read tenant %v", key)
+}
+
+// TenantsAllTenants lists the tenants that are not deleted, by name.
+func TenantsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Tenant, error) {
+	var rows []tenantRow
+	if err := sqlx.SelectContext(ctx, q, &rows, tenantColumns+` WHERE deleted_at IS NULL ORDER BY name`); err != nil {
+		return nil, wrap(err, "list tenants")
+	}
+	tenants := make([]loom.Tenant, len(rows))
+	for i, r := range rows {
+		tenants[i] = r.tenant()
+	}
+	return tenants, nil
+}
+
+// TenantEverExistedAllTenants reports whether a tenant of that name exists or was
+// deleted.
+func TenantEverExistedAllTenants(ctx context.Context, q sqlx.ExtContext, name string) (bool, error) {
+	var there bool
+	err := sqlx.GetContext(ctx, q, &there, `SELECT EXISTS (SELECT FROM tenants WHERE name = $1)`, name)
+	return there, wrap(err, "look for tenant %s", name)
+}
+
+const insertTenant = `
+INSERT INTO tenants (id, name, description, workers, max_clusters, max_nodes)
+VALUES ($1, $2, $3, $4, $5, $6) RETURNING created_at`
+
+// InsertTenantAllTenants makes a tenant. Conflict when the name is in use.
+func InsertTenantAllTenants(ctx context.Context, tx *sqlx.Tx, t loom.Tenant) (loom.Tenant, error) {
+	err := tx.GetContext(ctx, &t.Created, insertTenant, t.ID, t.Name, t.Description, t.Workers, t.MaxClusters, t.MaxNodes)
+	return t, wrap(err, "insert tenant %s", t.Name)
+}
+
+// EnsureSuperTenant makes the row of the built-in tenant if it is not there.
+func EnsureSuperTenant(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO tenants (id, name, description, workers) VALUES ($1, $1, 'The installation itself', 1) ON CONFLICT (id) DO NOTHING`, loom.SuperTenant)
+	return wrap(err, "make the built-in tenant")
+}
+
+const updateTenant = `
+UPDATE tenants SET description = $2, workers = $3, max_clusters = $4, max_nodes = $5 WHERE id = $1`
+
+// UpdateTenant stores description, workers and quotas of a locked tenant.
+func UpdateTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.Tenant) error {
+	_, err := tx.ExecContext(ctx, updateTenant, tenant, t.Description, t.Workers, t.MaxClusters, t.MaxNodes)
+	return wrap(err, "update tenant %s", tenant)
+}
+
+const quotaUse = `
+SELECT t.max_clusters AS max_clusters, t.max_nodes AS max_nodes,
+	(SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status <> 'terminated') AS clusters,
+	(SELECT count(*) FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+		WHERE c.tenant_id = t.id AND c.status <> 'terminated' AND n.state <> 'deleted') AS nodes
+FROM tenants t WHERE t.id = $1 AND t.deleted_at IS NULL`
+
+// QuotaUse counts the live clusters and nodes of a tenant; to rely on it, hold
+// LockTenant.
+func QuotaUse(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loom.QuotaUse, error) {
+	var row struct {
+		MaxClusters int `db:"max_clusters"`
+		MaxNodes    int `db:"max_nodes"`
+		Clusters    int `db:"clusters"`
+		Nodes       int `db:"nodes"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, quotaUse, tenant)
+	return loom.QuotaUse{Clusters: row.Clusters, MaxClusters: row.MaxClusters, Nodes: row.Nodes, MaxNodes: row.MaxNodes}, wrap(err, "count what tenant %s uses", tenant)
+}
+
+const workerCapacity = `
+SELECT (SELECT coalesce(sum(capacity), 0) FROM processes WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND expires_at > now()) AS capacity,
+	(SELECT coalesce(sum(workers), 0) FROM tenants WHERE deleted_at IS NULL AND id <> $1) AS others`
+
+// WorkerCapacityAllTenants gives the capacity of the live provisioners and the
+// workers that other tenants want of it.
+func WorkerCapacityAllTenants(ctx context.Context, q sqlx.ExtContext, except loom.TenantID) (capacity, others int, err error) {
+	var row struct {
+		Capacity int `db:"capacity"`
+		Others   int `db:"others"`
+	}
+	err = sqlx.GetContext(ctx, q, &row, workerCapacity, except)
+	return row.Capacity, row.Others, wrap(err, "read the capacity for workers")
+}
+
+// DefaultTokenDays is the longest life of a token where a tenant's settings say
+// nothing (entities.md 21.4).
+const DefaultTokenDays = 365
+
+// MaxTokenDays gives the longest life of a token by the tenant's settings, in
+// days; 0 means for ever.
+func MaxTokenDays(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (int, error) {
+	var days int
+	err := sqlx.GetContext(ctx, q, &days, `
+SELECT CASE WHEN settings ? 'maxTokenDays' THEN coalesce((settings->>'maxTokenDays')::int, 0) ELSE $2 END
+FROM tenants WHERE id = $1`, tenant, DefaultTokenDays)
+	return days, wrap(err, "read the settings of tenant %s", tenant)
+}

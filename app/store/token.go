@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+type tokenRow struct {
+	ID          int64          `db:"id"`
+	TenantID    string         `db:"tenant_id"`
+	UserID      string         `db:"user_id"`
+	Name        string         `db:"name"`
+	Prefix      string         `db:"prefix"`
+	Scopes      pq.StringArray `db:"scopes"`
+	CreatedAt   time.Time      `db:"created_at"`
+	ExpiresAt   sql.NullTime   `db:"expires_at"`
+	LastUsedAt  sql.NullTime   `db:"last_used_at"`
+	LastAddress string         `db:"last_address"`
+}
+
+func (r tokenRow) token() loom.Token {
+	scopes := make([]loom.Scope, len(r.Scopes))
+	for i, s := range r.Scopes {
+		scopes[i] = loom.Scope(s)
+	}
+	return loom.Token{
+		ID: r.ID, Account: loom.Account{User: loom.UserID(r.UserID), Tenant: loom.TenantID(r.TenantID)}, Name: r.Name, Prefix: r.Prefix,
+		Scopes: scopes, Created: r.CreatedAt, Expires: r.ExpiresAt.Time, LastUsed: r.LastUsedAt.Time, LastAddress: r.LastAddress,
+	}
+}
+
+const insertToken = `
+INSERT INTO tokens (tenant_id, user_id, name, prefix, hash, scopes, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING id, created_at`
+
+// InsertToken stores a token under the hash of its secret; a zero Expires means
+// for ever.
+func InsertToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.Token, hash []byte) (loom.Token, error) {
+	expires := sql.NullTime{Time: t.Expires, Valid: !t.Expires.IsZero()}
+	var row struct {
+		ID        int64     `db:"id"`
+		CreatedAt time.Time `db:"created_at"`
+	}
+	err := tx.GetContext(ctx, &row, insertToken, tenant, t.Account.User, t.Name, t.Prefix, hash, pq.Array(t.Scopes), expires)
+	t.ID, t.Created, t.Account.Tenant = row.ID, row.CreatedAt, tenant
+	return t, wrap(err, "insert a token")
+}
+
+const tokenColumns = `t.id, t.tenant_id, t.user_id, t.name, t.prefix, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address`
+
+// tokenByHash finds by the hash of a secret, so it needs no tenant.
+const tokenByHash = `
+SELECT ` + tokenColumns + `,
+	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id",
+	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
+FROM tokens t
+JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id
+JOIN tenants n ON n.id = t.tenant_id
+WHERE t.hash = $1 AND (t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())
+	AND NOT u.disabled AND n.deleted_at IS NULL`
+
+// TokenByHashAllTenants finds a valid token of a user who may act. NotFound for
+// everything else.
+func TokenByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) (loom.Token, SignedIn, error) {
+	var row struct {
+		tokenRow
+		User       userRow `db:"u"`
+		TenantName string  `db:"tenant_name"`
+		Stale      bool    `db:"stale"`
+	}
+	if err := sqlx.GetContext(ctx, q, &row, tokenByHash, hash); err != nil {
+		return loom.Token{}, SignedIn{}, wrap(err, "read a token")
+	}
+	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale}, nil
+}
+
+const touchToken = `
+WITH touched AS (
+	UPDATE tokens SET last_used_at = now(), last_address = $3 WHERE tenant_id = $1 AND id = $2 RETURNING tenant_id, user_id
+)
+UPDATE users u SET last_seen_at = now() FROM touched t WHERE u.tenant_id = t.tenant_id AND u.id = t.user_id`
+
+// TouchToken notes that a token was used, from where, and its owner seen.
+func TouchToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, address string) error {
+	_, err := tx.ExecContext(ctx, touchToken, tenant, id, address)
+	return wrap(err, "touch token %d", id)
+}
+
+const tokensOf = `
+SELECT ` + tokenColumns + ` FROM tokens t
+WHERE t.tenant_id = $1 AND t.user_id = $2 AND (t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())
+ORDER BY t.name, t.id`
+
+// TokensOf lists the valid tokens of a user by name.
+func TokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID) ([]loom.Token, error) {
+	var rows []tokenRow
+	if err := sqlx.SelectContext(ctx, q, &rows, tokensOf, tenant, user); err != nil {
+		return nil, wrap(err, "list tokens of %s", user)
+	}
+	tokens := make([]loom.Token, len(rows))
+	for i, r := range rows {
+		tokens[i] = r.token()
+	}
+	return tokens, nil
+}
+
+// LockToken reads a token that is not revoked and keeps others from changing it.
+// NotFound.
+func LockToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) (loom.Token, error) {
+	var row tokenRow
+	err := tx.GetContext(ctx, &row, `SELECT `+tokenColumns+` FROM tokens t WHERE t.tenant_id = $1 AND t.id = $2 AND t.revoked_at IS NULL FOR UPDATE`, tenant, id)
+	return row.token(), wrap(err, "read token %d", id)
+}
+
+// RevokeToken makes a token useless at once.
+func RevokeToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked_at = now() WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	return wrap(err, "revoke token %d", id)
+}
+
+// RevokeTokensOf makes all tokens of a user useless at once.
+func RevokeTokensOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID) error {
+	_, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked_at = now() WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL`, tenant, user)
+	return wrap(err, "revoke tokens of %s", user)
+}

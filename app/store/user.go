@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+type userRow struct {
+	TenantID    string         `db:"tenant_id"`
+	ID          string         `db:"id"`
+	Role        string         `db:"role"`
+	DisplayName string         `db:"display_name"`
+	Email       string         `db:"email"`
+	Disabled    bool           `db:"disabled"`
+	SSHKeys     pq.StringArray `db:"ssh_keys"`
+	CreatedAt   time.Time      `db:"created_at"`
+	LastSeenAt  sql.NullTime   `db:"last_seen_at"`
+}
+
+func (r userRow) user() loom.User {
+	return loom.User{
+		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: RoleIn(loom.TenantID(r.TenantID), r.Role),
+		DisplayName: r.DisplayName, Email: r.Email, Disabled: r.Disabled, SSHKeys: r.SSHKeys,
+		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time,
+	}
+}
+
+// RoleIn turns a stored role into what it means in a tenant: administrators of
+// SuperTenant are superadmins.
+func RoleIn(tenant loom.TenantID, stored string) loom.Role {
+	if tenant == loom.SuperTenant && loom.Role(stored) == loom.RoleAdmin {
+		return loom.RoleSuperadmin
+	}
+	return loom.Role(stored)
+}
+
+const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at FROM users`
+
+// User reads a user of a tenant. NotFound.
+func User(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
+	return oneUser(ctx, q, userColumns+` WHERE tenant_id = $1 AND id = $2`, tenant, id)
+}
+
+// LockUser reads a user and keeps others from changing it until the transaction
+// ends. NotFound.
+func LockUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
+	return oneUser(ctx, tx, userColumns+` WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE`, tenant, id)
+}
+
+func oneUser(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
+	var row userRow
+	err := sqlx.GetContext(ctx, q, &row, query, tenant, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return loom.User{}, &loom.Error{Kind: loom.NotFound, Message: "There is no user “" + string(id) + "” in this tenant.", Err: err}
+	}
+	return row.user(), wrap(err, "read user %s", id)
+}
+
+// Users lists the users of a tenant by id.
+func Users(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]loom.User, error) {
+	var rows []userRow
+	if err := sqlx.SelectContext(ctx, q, &rows, userColumns+` WHERE tenant_id = $1 ORDER BY id`, tenant); err != nil {
+		return nil, wrap(err, "list users")
+	}
+	users := make([]loom.User, len(rows))
+	for i, r := range rows {
+		users[i] = r.user()
+	}
+	return users, nil
+}
+
+const insertUser = `
+INSERT INTO users (tenant_id, id, role, display_name, email, password_hash, ssh_keys)
+VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7) RETURNING created_at`
+
+// InsertUser makes a user; an empty hash allows no sign-in by password. Conflict
+// when the id is in use.
+func InsertUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.User, passwordHash string) (loom.User, error) {
+	keys := u.SSHKeys
+	if keys == nil {
+		keys = []string{}
+	}
+	u.Tenant = tenant
+	err := tx.GetContext(ctx, &u.Created, insertUser, tenant, u.ID, u.Role, u.DisplayName, u.Email, passwordHash, pq.Array(keys))
+	return u, wrap(err, "insert user %s", u.ID)
+}
+
+const updateUser = `
+UPDATE users SET role = $3, display_name = $4, email = $5, disabled = $6, ssh_keys = $7 WHERE tenant_id = $1 AND id = $2`
+
+// UpdateUser stores everything of a locked user but the password. Role is one
+// that is stored: user or admin.
+func UpdateUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.User) error {
+	role := u.Role
+	if role == loom.RoleSuperadmin {
+		role = loom.RoleAdmin
+	}
+	keys := u.SSHKeys
+	if keys == nil {
+		keys = []string{}
+	}
+	_, err := tx.ExecContext(ctx, updateUser, tenant, u.ID, role, u.DisplayName, u.Email, u.Disabled, pq.Array(keys))
+	return wrap(err, "update user %s", u.ID)
+}
+
+// PasswordHash gives the stored hash of a user, "" when there is no such user or
+// no password.
+func PasswordHash(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (string, error) {
+	var hash sql.NullString
+	err := sqlx.GetContext(ctx, q, &hash, `SELECT password_hash FROM users WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return hash.String, wrap(err, "read the password of %s", id)
+}
+
+// SetPasswordHash stores a new hash. NotFound.
+func SetPasswordHash(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID, hash string) error {
+	var there bool
+	err := tx.GetContext(ctx, &there, `UPDATE users SET password_hash = $3 WHERE tenant_id = $1 AND id = $2 RETURNING true`, tenant, id, hash)
+	return wrap(err, "store the password of %s", id)
+}
+
+// SSHKeysOf gives the public keys of a user, in authorized_keys form; none for an
+// unknown user.
+func SSHKeysOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) ([]string, error) {
+	var keys pq.StringArray
+	err := sqlx.GetContext(ctx, q, &keys, `SELECT ssh_keys FROM users WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return keys, wrap(err, "read the SSH keys of %s", id)
+}

@@ -1,0 +1,220 @@
+//go:build browser
+
+// Package browser drives Debian's Chromium in tests: a fresh profile per test,
+// no sandbox when root, everything the browser complains about collected, a
+// picture when a test fails.
+//
+// Imported by _test.go files only. Conditions are polled with a deadline; nothing
+// sleeps.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"loom/app/testkit"
+)
+
+// Patience is how long a condition may take; real machines are behind the pages.
+const Patience = 3 * time.Minute
+
+// Options of a browser.
+type Options struct {
+	// NoScript turns JavaScript off.
+	NoScript bool
+	// Width of the window, 1280 when 0.
+	Width int
+}
+
+// Browser is one window of a browser of its own.
+type Browser struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// New starts a browser for the test and ends it with the test.
+func New(t testing.TB, o Options) *Browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		testkit.Skip(t, "chromium is not installed: apt-get install -y chromium")
+	}
+	width := o.Width
+	if width == 0 {
+		width = 1280
+	}
+	// Chromium still writes to its profile while it ends, so the directory is
+	// removed here, after it has.
+	profile, err := os.MkdirTemp("", "loom-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(width, 1000),
+		chromedp.Flag("headless", "new"), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-dev-shm-usage", true))
+	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(alloc)
+	b := &Browser{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		if t.Failed() {
+			b.picture()
+		}
+		end()
+		endAlloc()
+		os.RemoveAll(profile)
+	})
+	if err := b.start(o); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	return b
+}
+
+// start opens the window and begins to listen.
+func (b *Browser) start(o Options) error {
+	if err := chromedp.Listen(b.ctx, b.listen); err != nil {
+		return err
+	}
+	for _, enable := range []func() error{
+		func() error { _, err := chromedp.Call(b.ctx, log.Enable, cdp.Empty{}); return err },
+		func() error { _, err := chromedp.Call(b.ctx, runtime.Enable, cdp.Empty{}); return err },
+		func() error {
+			_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: o.NoScript})
+			return err
+		},
+	} {
+		if err := enable(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen collects errors of scripts, refused content and failed loads.
+func (b *Browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, "exception: "+e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		// A refused form (422, 409) and a missing page are answers, not faults.
+		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
+			b.complaints = append(b.complaints, string(e.Entry.Source)+": "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	}
+}
+
+// Complaints gives what the browser complained about so far: exceptions, content
+// that the policy refused, files that did not load.
+func (b *Browser) Complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.complaints...)
+}
+
+// Do runs actions, bounded by Patience, and fails the test naming what was tried.
+func (b *Browser) Do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatalf("%s: %v (at %s)", what, err, b.URL())
+	}
+}
+
+// Get runs an action that gives something, bounded by Patience.
+func Get[T any](b *Browser, what string, action chromedp.Action[T]) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, Patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.t.Fatalf("%s: %v (at %s)", what, err, b.URL())
+	}
+	return value
+}
+
+// URL gives the address of the page.
+func (b *Browser) URL() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	url, err := chromedp.Run(ctx, chromedp.Location())
+	if err != nil {
+		return err.Error()
+	}
+	return url
+}
+
+// Text gives the visible text of the page.
+func (b *Browser) Text() string {
+	b.t.Helper()
+	return Get(b, "read the page", chromedp.Text(chromedp.CSS("body")))
+}
+
+// WaitText waits until the page shows a text; scripts or not.
+func (b *Browser) WaitText(wanted string) {
+	b.t.Helper()
+	b.Wait(fmt.Sprintf("the text %q", wanted), func() bool { return strings.Contains(b.Text(), wanted) })
+}
+
+// Wait polls a condition.
+func (b *Browser) Wait(what string, ok func() bool) {
+	b.t.Helper()
+	deadline := time.Now().Add(Patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited %s for %s; the page %s says:\n%s", Patience, what, b.URL(), b.Text())
+		}
+		select {
+		case <-b.ctx.Done():
+			b.t.Fatal("the browser ended")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Reload loads the page again, as people without scripts do.
+func (b *Browser) Reload() {
+	b.t.Helper()
+	b.Do("reload", chromedp.Reload())
+}
+
+// Picture stores what the window shows.
+func (b *Browser) Picture(path string) {
+	b.t.Helper()
+	if err := os.WriteFile(path, Get(b, "take a picture", chromedp.FullScreenshot(100)), 0o644); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// picture keeps a picture of a failed test outside its temporary directory.
+func (b *Browser) picture() {
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Logf("no picture of the failure: %v", err)
+		return
+	}
+	path := filepath.Join(os.TempDir(), "loom-"+strings.ReplaceAll(b.t.Name(), "/", "-")+".png")
+	if err := os.WriteFile(path, png, 0o644); err == nil {
+		b.t.Logf("picture of the failure: %s", path)
+	}
+}

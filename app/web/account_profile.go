@@ -1,0 +1,114 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/accountview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) accountShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.accountPage(w, r, actor, http.StatusOK, func(*accountview.AccountModel) {})
+}
+
+// accountPage shows the page as it is stored; change puts in what was refused.
+func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, change func(*accountview.AccountModel)) error {
+	user, err := s.Accounts.User(r.Context(), actor, actor.User)
+	if err != nil {
+		return err
+	}
+	m := accountview.AccountModel{
+		User: string(user.ID), Role: string(actor.Role), Tenant: actor.TenantName,
+		DisplayName: user.DisplayName, Email: user.Email, Keys: strings.Join(user.SSHKeys, "\n"),
+	}
+	change(&m)
+	return s.render(w, r, actor, status, accountFrame("Account", route.Account()), accountview.AccountPage(m))
+}
+
+func (s *Server) accountProfileSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	name, email := strings.TrimSpace(f.Get(accountview.FieldDisplayName)), strings.TrimSpace(f.Get(accountview.FieldEmail))
+	_, err = s.Accounts.UpdateSelf(r.Context(), actor, account.SelfInput{DisplayName: &name, Email: &email})
+	if errs, status, ok := accountErrors(err, "The profile was not saved."); ok {
+		return s.accountPage(w, r, actor, status, func(m *accountview.AccountModel) {
+			m.DisplayName, m.Email, m.ProfileErrors = name, email, errs
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.Account(), httpx.Flash{Tone: "ok", Text: "Saved your profile."})
+}
+
+// accountKeysSave stores the SSH keys, one per line.
+func (s *Server) accountKeysSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	text := strings.ReplaceAll(f.Get(accountview.FieldKeys), "\r\n", "\n")
+	user, err := s.Accounts.UpdateSelf(r.Context(), actor, account.SelfInput{SSHKeys: strings.Split(text, "\n")})
+	if errs, status, ok := accountErrors(err, "The keys were not saved."); ok {
+		keyLines(&errs)
+		return s.accountPage(w, r, actor, status, func(m *accountview.AccountModel) {
+			m.Keys, m.KeysErrors, m.KeysError = withoutPrivateKeys(text), errs, errs.For(accountview.FieldKeys)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.Account(), httpx.Flash{Tone: "ok",
+		Text: "Saved " + ui.Count(len(user.SSHKeys), "SSH key", "SSH keys") + "; clusters made from now on get them."})
+}
+
+var keyIndex = regexp.MustCompile(`^` + accountview.FieldKeys + `\[(\d+)\]$`)
+
+// keyLines turns errors at elements of the list into errors at lines of the
+// field: its lines are the elements.
+func keyLines(errs *ui.FormErrors) {
+	for i, item := range errs.Items {
+		if match := keyIndex.FindStringSubmatch(item.Field); match != nil {
+			n, _ := strconv.Atoi(match[1]) // digits only
+			errs.Items[i].Field, errs.Items[i].FieldID = accountview.FieldKeys, ui.FieldID("", accountview.FieldKeys)
+			errs.Items[i].Message = "Line " + strconv.Itoa(n+1) + ": " + item.Message
+		}
+	}
+}
+
+var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+
+// withoutPrivateKeys leaves out what was pasted by mistake: it must not come back
+// in a page.
+func withoutPrivateKeys(text string) string { return privateKey.ReplaceAllString(text, "") }
+
+func (s *Server) accountPasswordSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	fresh := f.Get(accountview.FieldPassword)
+	if fresh != f.Get(accountview.FieldRepeat) {
+		err = loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldRepeat, Message: "The two new passwords differ; type the same twice."}})
+	} else {
+		old := loom.NewSecret(f.Get(accountview.FieldOldPassword))
+		err = s.Accounts.ChangePassword(r.Context(), actor, old, loom.NewSecret(fresh), s.Sessions.Cookie(r))
+	}
+	if errs, status, ok := accountErrors(err, "The password was not changed."); ok {
+		accountRetryAfter(w, loom.AsError(err))
+		return s.accountPage(w, r, actor, status, func(m *accountview.AccountModel) { m.PasswordErrors = errs })
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.Account(), httpx.Flash{Tone: "ok", Text: "Changed your password; you are signed out everywhere else."})
+}

@@ -1,0 +1,155 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/accountview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// tokenDays are the offered lives of a token, in days.
+var tokenDays = []int{30, 90, 365}
+
+// tokenWarning is how long before its end a token is marked.
+const tokenWarning = 7 * 24 * time.Hour
+
+var scopeTexts = map[loom.Scope]string{
+	loom.ScopeRead:         "Looks at everything you may see, and makes previews.",
+	loom.ScopeClusterWrite: "Also creates, changes and deletes clusters.",
+	loom.ScopeCatalogWrite: "Also changes the catalog: providers, types, services, templates, plugin resources.",
+	loom.ScopeAdmin:        "Everything you may do yourself, tokens included.",
+}
+
+func (s *Server) accountTokens(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.tokensPage(w, r, actor, http.StatusOK, accountview.TokensModel{}, loom.ScopeRead, "90")
+}
+
+// tokensPage completes the page with what is stored and the choices of the form.
+func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m accountview.TokensModel, scope loom.Scope, days string) error {
+	tokens, err := s.Accounts.Tokens(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	m.Now = s.now()
+	for _, t := range tokens {
+		m.Tokens = append(m.Tokens, accountview.TokenRow{
+			Name: t.Name, Prefix: t.Prefix, Scopes: scopeWords(t.Scopes), Created: t.Created, LastUsed: t.LastUsed, LastAddress: t.LastAddress,
+			Expires: t.Expires, ExpiresSoon: !t.Expires.IsZero() && t.Expires.Sub(m.Now) < tokenWarning,
+			Revoke: route.AccountToken(strconv.FormatInt(t.ID, 10), "revoke"),
+		})
+	}
+	for _, sc := range loom.Scopes {
+		c := ui.Choice{Value: string(sc), Label: string(sc), Description: scopeTexts[sc], Checked: sc == scope}
+		if sc == loom.ScopeCatalogWrite && !actor.IsAdmin() {
+			c.WhyNot = "For administrators only."
+		}
+		m.Scopes = append(m.Scopes, c)
+	}
+	for _, n := range tokenDays {
+		m.Expires = append(m.Expires, ui.Option{Value: strconv.Itoa(n), Label: ui.Count(n, "day", "days"), Selected: strconv.Itoa(n) == days})
+	}
+	return s.render(w, r, actor, status, accountFrame("API tokens", route.AccountTokens()), accountview.TokensPage(m))
+}
+
+func scopeWords(scopes []loom.Scope) string {
+	var words []string
+	for _, s := range scopes {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, ", ")
+}
+
+// accountTokenCreate makes a token and answers with its secret in the page: it is
+// not kept for a redirect.
+func (s *Server) accountTokenCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	name, scope, days := f.Get(accountview.FieldName), loom.Scope(f.Get(accountview.FieldScope)), f.Get(accountview.FieldExpires)
+	token, secret, err := s.makeToken(r, actor, name, scope, days)
+	if errs, status, ok := accountErrors(err, "The token was not created."); ok {
+		for i := range errs.Items { // scopes[0] is the one choice of the form
+			if strings.HasPrefix(errs.Items[i].Field, accountview.FieldScope) {
+				errs.Items[i].Field, errs.Items[i].FieldID = accountview.FieldScope, ui.FieldID("", accountview.FieldScope)
+			}
+		}
+		return s.tokensPage(w, r, actor, status, accountview.TokensModel{Name: name, Errors: errs}, scope, days)
+	}
+	if err != nil {
+		return err
+	}
+	shown := &accountview.NewTokenModel{Name: token.Name, Secret: secret.Reveal(),
+		Curl: `curl -H "Authorization: Bearer ` + secret.Reveal() + `" ` + origin(r) + "/v2/whoami"}
+	return s.tokensPage(w, r, actor, http.StatusOK, accountview.TokensModel{New: shown}, loom.ScopeRead, "90")
+}
+
+func (s *Server) makeToken(r *http.Request, actor loom.Actor, name string, scope loom.Scope, days string) (loom.Token, loom.Secret, error) {
+	n, err := strconv.Atoi(days)
+	if err != nil || !slices.Contains(tokenDays, n) {
+		return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldExpires, Message: "Choose 30, 90 or 365 days."}})
+	}
+	expires := s.now().AddDate(0, 0, n)
+	in := account.NewToken{Name: name, Expires: &expires}
+	if scope != "" {
+		in.Scopes = []loom.Scope{scope}
+	}
+	return s.Accounts.CreateToken(r.Context(), actor, in)
+}
+
+// origin is how the browser reached Loom. It says so itself in a POST, also where
+// a proxy ends TLS.
+func origin(r *http.Request) string {
+	if o := r.Header.Get("Origin"); strings.HasPrefix(o, "http") {
+		return o
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// ownToken finds one of the actor's tokens by the id in the path.
+func (s *Server) ownToken(r *http.Request, actor loom.Actor) (loom.Token, error) {
+	tokens, err := s.Accounts.Tokens(r.Context(), actor)
+	if err != nil {
+		return loom.Token{}, err
+	}
+	for _, t := range tokens {
+		if strconv.FormatInt(t.ID, 10) == r.PathValue("id") {
+			return t, nil
+		}
+	}
+	return loom.Token{}, loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+}
+
+func (s *Server) accountTokenAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	token, err := s.ownToken(r, actor)
+	if err != nil {
+		return err
+	}
+	page := accountFrame("Revoke token "+token.Name, route.AccountTokens())
+	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: "Revoke"}}
+	return s.accountConfirm(w, r, actor, page, accountview.RevokeForm(accountview.RevokeModel{
+		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), "revoke"),
+	}))
+}
+
+func (s *Server) accountTokenRevoke(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	token, err := s.ownToken(r, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.Accounts.RevokeToken(r.Context(), actor, token.ID); err != nil {
+		return err
+	}
+	return s.say(w, r, route.AccountTokens(), httpx.Flash{Tone: "ok", Text: "Revoked the token " + token.Name + "."})
+}

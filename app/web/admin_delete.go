@@ -1,0 +1,52 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// adminDeleteAsk asks whether to delete an entry, naming what would miss it.
+func (s *Server) adminDeleteAsk(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		name := entryName(r)
+		infos, err := s.Catalog.Versions(r.Context(), actor, kind, name)
+		if err != nil {
+			return err
+		}
+		k, err := s.knowledge(r.Context(), actor)
+		if err != nil {
+			return err
+		}
+		page := entryFrame(kind, name, "Delete")
+		page.Title = "Delete " + kind.Word() + " " + name
+		return s.accountConfirm(w, r, actor, page, adminview.DeleteForm(adminview.DeleteModel{
+			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: usersOf(k.uses(kind, name)), Back: route.AdminEntry(kind, name),
+		}, route.AdminEntryDelete(kind, name)))
+	}
+}
+
+// usersOf names each entry once, at however many fields it names another.
+func usersOf(uses []adminview.Use) []adminview.Use {
+	return slices.CompactFunc(uses, func(a, b adminview.Use) bool { return a.Href == b.Href })
+}
+
+func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		name := entryName(r)
+		// Deleting what is not there is no error of the use case, but nothing to
+		// announce either.
+		if _, err := s.Catalog.Versions(r.Context(), actor, kind, name); err != nil {
+			return err
+		}
+		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
+			return err
+		}
+		return s.say(w, r, route.AdminKind(kind), httpx.Flash{Tone: "ok", Text: "Deleted the " + kind.Word() + " " + name + "."})
+	}
+}

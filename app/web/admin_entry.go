@@ -1,0 +1,181 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// Tabs of an entry.
+const (
+	tabDetails  = "Details"
+	tabUses     = "Used by"
+	tabVersions = "Versions"
+	tabJSON     = "JSON"
+)
+
+func entryName(r *http.Request) string { return route.Segment(r.PathValue("name")) }
+
+func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.HeadModel {
+	name := entry.Meta().Name
+	m := adminview.HeadModel{
+		Kind: kind, Name: name, Label: entry.Meta().Label, Deprecated: entry.Meta().Deprecated,
+		EditHref: route.AdminEntryEdit(kind, name), DupHref: adminview.Duplicate(kind, name), DeleteHref: route.AdminEntryDelete(kind, name),
+	}
+	for _, t := range []ui.Tab{
+		{Label: tabDetails, Href: route.AdminEntry(kind, name)}, {Label: tabUses, Href: adminview.EntryUses(kind, name)},
+		{Label: tabVersions, Href: route.AdminEntryVersions(kind, name)}, {Label: tabJSON, Href: adminview.EntryJSON(kind, name)},
+	} {
+		t.Current = t.Label == tab
+		m.Tabs = append(m.Tabs, t)
+	}
+	return m
+}
+
+// entryFrame is the frame of a page about an entry; last names the page when it
+// is not that of the entry itself.
+func entryFrame(kind loom.EntityKind, name, last string) layout.Model {
+	crumbs := []ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: adminview.Plural(kind), Href: route.AdminKind(kind)}}
+	title := name
+	if name != "" {
+		crumbs = append(crumbs, ui.Crumb{Label: name, Href: route.AdminEntry(kind, name)})
+	}
+	if last != "" {
+		crumbs = append(crumbs, ui.Crumb{Label: last})
+		title = last
+		if name != "" {
+			title = last + " · " + name
+		}
+	}
+	m := adminFrame(title, route.AdminKind(kind), crumbs...)
+	m.Section = adminview.Plural(kind)
+	return m
+}
+
+// adminEntry shows the details of an entry, or with ?as=json the document.
+func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		entry, info, err := s.Catalog.Entry(r.Context(), actor, kind, entryName(r), 0)
+		if err != nil {
+			return err
+		}
+		if r.URL.Query().Get("as") == "json" {
+			return httpx.WriteJSON(w, entry)
+		}
+		m := s.entryModel(kind, entry, info)
+		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, ""), adminview.EntryPage(m))
+	}
+}
+
+func (s *Server) entryModel(kind loom.EntityKind, entry loom.Entry, info loom.VersionInfo) adminview.EntryModel {
+	facts, sections := definition(entry)
+	return adminview.EntryModel{
+		HeadModel: entryHead(kind, entry, tabDetails), Now: s.now(), Description: entry.Meta().Description, Facts: facts, Sections: sections,
+		Updated: info.Time, Author: string(info.Author), Version: strconv.Itoa(info.Version),
+	}
+}
+
+func (s *Server) adminJSON(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, entryName(r), 0)
+		if err != nil {
+			return err
+		}
+		m := adminview.EntryJSONModel{HeadModel: entryHead(kind, entry, tabJSON), JSON: entryJSON(kind, entry, route.AdminEntry(kind, entry.Meta().Name))}
+		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, tabJSON), adminview.EntryJSONPage(m))
+	}
+}
+
+func (s *Server) adminUses(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, entryName(r), 0)
+		if err != nil {
+			return err
+		}
+		k, err := s.knowledge(r.Context(), actor)
+		if err != nil {
+			return err
+		}
+		m := adminview.UsesModel{HeadModel: entryHead(kind, entry, tabUses), Uses: k.uses(kind, entry.Meta().Name)}
+		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, tabUses), adminview.UsesPage(m))
+	}
+}
+
+func (s *Server) adminVersions(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, entryName(r), 0)
+		if err != nil {
+			return err
+		}
+		name := entry.Meta().Name
+		infos, err := s.Catalog.Versions(r.Context(), actor, kind, name)
+		if err != nil {
+			return err
+		}
+		m := adminview.VersionsModel{HeadModel: entryHead(kind, entry, tabVersions), Now: s.now()}
+		for i, v := range infos {
+			m.Rows = append(m.Rows, adminview.VersionRow{
+				Version: strconv.Itoa(v.Version), Href: route.AdminEntryVersion(kind, name, v.Version), RestoreHref: restore(kind, name, v.Version),
+				Author: string(v.Author), Time: v.Time, Newest: i == 0,
+			})
+		}
+		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, name, tabVersions), adminview.VersionsPage(m))
+	}
+}
+
+// restore is the editor with the body of an older version.
+func restore(kind loom.EntityKind, name string, version int) string {
+	return route.Query(route.AdminEntryEdit(kind, name), adminview.FieldVersion, strconv.Itoa(version))
+}
+
+// adminVersion shows one version, and what it changed.
+func (s *Server) adminVersion(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		name := entryName(r)
+		version, err := strconv.Atoi(r.PathValue("version"))
+		if err != nil || version < 1 {
+			return loom.NewError(loom.NotFound, "There is no version “%s” of %s.", r.PathValue("version"), name)
+		}
+		entry, info, err := s.Catalog.Entry(r.Context(), actor, kind, name, version)
+		if err != nil {
+			return err
+		}
+		infos, err := s.Catalog.Versions(r.Context(), actor, kind, name)
+		if err != nil {
+			return err
+		}
+		m := s.entryModel(kind, entry, info)
+		m.HeadModel = entryHead(kind, entry, tabVersions)
+		if newest := infos[0].Version; newest != version {
+			m.Old = "This is version " + strconv.Itoa(version) + "; the newest is " + strconv.Itoa(newest) + "."
+			m.OldAction, m.OldHref = "Restore as new", restore(kind, name, version)
+		}
+		if err := s.addChanges(r, actor, kind, entry, infos, &m); err != nil {
+			return err
+		}
+		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, name, "Version "+m.Version), adminview.EntryPage(m))
+	}
+}
+
+// addChanges compares a version with the stored one before it, if any is left.
+func (s *Server) addChanges(r *http.Request, actor loom.Actor, kind loom.EntityKind, entry loom.Entry, infos []loom.VersionInfo, m *adminview.EntryModel) error {
+	for _, v := range infos { // newest first
+		if v.Version >= entry.Meta().Version {
+			continue
+		}
+		before, _, err := s.Catalog.Entry(r.Context(), actor, kind, entry.Meta().Name, v.Version)
+		if err != nil {
+			return err
+		}
+		before.Meta().Version = entry.Meta().Version
+		m.ShowChanges, m.Changes = true, differences(treeOf(before), treeOf(entry))
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"loom/app/catalog"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+const (
+	// adminRows is how many entries are on a page of a list.
+	adminRows = 25
+
+	sortName   = "name"
+	sortUpdate = "-updateTime"
+
+	showUsable     = "usable"
+	showDeprecated = "deprecated"
+)
+
+// adminList lists the entries of a kind, or with ?as=json the same as documents.
+func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		q := r.URL.Query()
+		in := catalog.ListInput{Q: q.Get(adminview.FieldQ), Page: loom.Page{
+			Limit: adminRows, Sort: q.Get(adminview.FieldSort), After: q.Get("after"), Before: q.Get("before"),
+		}}
+		show := q.Get(adminview.FieldShow)
+		if show == showUsable || show == showDeprecated {
+			deprecated := show == showDeprecated
+			in.Deprecated = &deprecated
+		}
+		list, err := s.Catalog.Entries(r.Context(), actor, kind, in)
+		if err != nil {
+			return err
+		}
+		if q.Get("as") == "json" {
+			return httpx.WriteJSON(w, entriesOf(list))
+		}
+		m := listModel(kind, in, show, list)
+		m.Now = s.now()
+		page := adminFrame(adminview.Plural(kind), route.AdminKind(kind))
+		return s.render(w, r, actor, http.StatusOK, page, adminview.ListPage(m))
+	}
+}
+
+func entriesOf(list catalog.List) []loom.Entry {
+	entries := make([]loom.Entry, len(list.Items))
+	for i, item := range list.Items {
+		entries[i] = item.Entry
+	}
+	return entries
+}
+
+func listModel(kind loom.EntityKind, in catalog.ListInput, show string, list catalog.List) adminview.ListModel {
+	// with gives the list's address with the filters and one more part.
+	with := func(pairs ...string) string {
+		return route.Query(route.AdminKind(kind), append([]string{adminview.FieldQ, in.Q, adminview.FieldShow, show}, pairs...)...)
+	}
+	m := adminview.ListModel{
+		Kind: kind, Q: in.Q, Filtered: in.Q != "" || in.Deprecated != nil, Text: ui.Count(list.Total, kind.Word(), kind.Word()+"s"),
+		NameSort: with(adminview.FieldSort, sortName), UpdateSort: with(adminview.FieldSort, sortUpdate),
+		JSONHref: with(adminview.FieldSort, in.Sort, "as", "json"),
+		Show: []ui.Option{
+			{Value: "", Label: "All", Selected: in.Deprecated == nil}, {Value: showUsable, Label: "Not deprecated", Selected: show == showUsable},
+			{Value: showDeprecated, Label: "Deprecated", Selected: show == showDeprecated},
+		},
+	}
+	if in.Sort == sortUpdate {
+		m.UpdateOrder = ui.Descending
+	} else {
+		m.NameOrder = ui.Ascending
+	}
+	if list.Next != "" {
+		m.Next = with(adminview.FieldSort, in.Sort, "after", list.Next)
+	}
+	if list.Prev != "" {
+		m.Prev = with(adminview.FieldSort, in.Sort, "before", list.Prev)
+	}
+	for _, item := range list.Items {
+		meta := item.Entry.Meta()
+		m.Rows = append(m.Rows, adminview.EntryRow{
+			Name: meta.Name, Label: meta.Label, Description: meta.Description, Deprecated: meta.Deprecated, Href: route.AdminEntry(kind, meta.Name),
+			Version: strconv.Itoa(item.Version), Author: string(item.Author), Updated: item.Time,
+		})
+	}
+	return m
+}

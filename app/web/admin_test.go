@@ -1,0 +1,254 @@
+package web_test
+
+import (
+	"bytes"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+// adminPages are the pages of the area that a fresh tenant can open.
+func adminPages() []string {
+	pages := []string{"/admin", "/admin/resources", "/admin/users"}
+	for _, kind := range loom.TenantKinds {
+		pages = append(pages, route.AdminKind(kind), route.AdminNew(kind))
+	}
+	for _, entry := range []string{"/admin/providers/local", "/admin/hardware-types/local-small", "/admin/image-types/debian12", "/admin/services/nginx", "/admin/templates/web-cluster"} {
+		for _, tab := range []string{"", "/edit", "/json", "/uses", "/versions", "/versions/1", "/delete"} {
+			pages = append(pages, entry+tab)
+		}
+	}
+	return pages
+}
+
+func TestAdminPages(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	admin, user := r.signedIn("demo", "admin"), r.signedIn("demo", "user")
+	for _, page := range adminPages() {
+		a := admin.get(page).shows(t, 200, "<html", "<h1")
+		if t.Failed() {
+			t.Fatalf("%s: %s", page, a.body)
+		}
+		a.hides(t, "style=", "onclick", "<script>")
+		admin.get(page, "HX-Request", "true").shows(t, 200, "<main").hides(t, "<html")
+		user.get(page).shows(t, 403, "administrator")
+		r.visitor().get(page).goes(t, route.Login(page))
+	}
+	user.post("/admin/services", "body", `{"name":"x"}`).shows(t, 403)
+	admin.get("/admin/unknown").shows(t, 404)
+	admin.get("/admin/services/none").shows(t, 404, "There is no service")
+	admin.get("/admin/services/nginx/versions/7").shows(t, 404)
+	admin.get("/admin/services/nginx/versions/x").shows(t, 404)
+}
+
+func TestAdminList(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.get("/admin/services").shows(t, 200, "haproxy", "nginx", `aria-sort="ascending"`, "6 services")
+	v.get("/admin/services?q=redis").shows(t, 200, "redis-primary").hides(t, "haproxy")
+	v.get("/admin/services?q=none+such").shows(t, 200, "Nothing matches", "Clear filters")
+	v.get("/admin/services?sort=-updateTime").shows(t, 200, `aria-sort="descending"`)
+	v.get("/admin/services?sort=colour").shows(t, 422)
+	v.get("/admin/services?show=deprecated").shows(t, 200, "Nothing matches")
+	v.get("/admin/partials").shows(t, 200, "There are none yet.")
+	v.get("/admin/services?as=json&q=nginx").shows(t, 200, `[{"name":`)
+	for i := range 30 {
+		v.post("/admin/hardware-types", "body", `{"name":"size-`+string(rune('a'+i%26))+strings.Repeat("x", i/26)+`"}`)
+	}
+	first := v.get("/admin/hardware-types").shows(t, 200, `rel="next"`).hides(t, `rel="prev"`)
+	next := cut(first.body, `href="`, `" rel="next"`)
+	v.get(strings.ReplaceAll(next, "&amp;", "&")).shows(t, 200, `rel="prev"`).hides(t, `rel="next"`)
+}
+
+// cut gives the text between the last start before end, and end.
+func cut(text, start, end string) string {
+	before, _, found := strings.Cut(text, end)
+	if !found {
+		return ""
+	}
+	return before[strings.LastIndex(before, start)+len(start):]
+}
+
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.get("/admin/services/nginx/edit").shows(t, 200, `name="expected" value="1"`, "&#34;name&#34;: &#34;nginx&#34;", "Fields of the type shell").hides(t, "&#34;version&#34;")
+	v.get("/admin/services/new?from=nginx").shows(t, 200, "nginx-copy")
+	v.get("/admin/services/new?from=none").shows(t, 404)
+
+	v.post("/admin/services", "body", "{\n  \"name\": oops\n}").shows(t, 422, "line 2, column 11", `data-line="2"`, `data-column="11"`, "oops")
+	v.post("/admin/services", "body", "").shows(t, 422, "The body is empty")
+	v.post("/admin/services", "body", strings.Repeat(" ", 257<<10)).shows(t, 422, "larger than 256 KiB")
+	v.post("/admin/templates", "body", "{\n  \"name\": \"a b\",\n  \"constraints\": {\"size\": {\"min\": 5, \"max\": 2}}\n}").
+		shows(t, 422, "The template was not saved.", "constraints.size.max", "The maximum (2) is below the minimum (5).", `data-line="3"`, "A name is made of")
+	v.post("/admin/services", "body", `{"name":"nginx"}`).shows(t, 409, "There is a service “nginx” already")
+
+	v.post("/admin/services", "body", `{"name":"fresh","dependencies":{"runtime":{"requires":["ghost"]}}}`).goes(t, "/admin/services/fresh")
+	v.get("/admin/services/fresh").shows(t, 200, "Saved the service fresh as version 1.", "ghost")
+	v.get("/admin").shows(t, 200, "Needs attention", "There is no service “ghost”")
+
+	v.post("/admin/services/fresh", "expected", "1", "body", `{"name":"other"}`).shows(t, 422, "The name cannot be changed")
+	v.post("/admin/services/fresh", "body", `{"name":"fresh"}`).shows(t, 422, "which version it started from")
+	v.post("/admin/services/fresh", "expected", "1", "body", `{"name":"fresh","description":"two"}`).goes(t, "/admin/services/fresh")
+	v.get("/admin/services/fresh/versions").shows(t, 200, "Version 1", "Version 2", "Restore as new")
+	v.get("/admin/services/fresh/versions/2").shows(t, 200, "Changed since the version before", "ghost")
+	v.get("/admin/services/fresh/edit?version=1").shows(t, 200, "definition of version 1", `name="expected" value="2"`, "ghost")
+}
+
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.post("/admin/services/nginx", "expected", "1", "body", `{"name":"nginx","description":"theirs"}`).goes(t, "/admin/services/nginx")
+	page := v.post("/admin/services/nginx", "expected", "1", "body", `{"name":"nginx","description":"mine"}`)
+	page.shows(t, 409, "is at version 2", "Keep mine", "Take theirs", "Edit merged", "&#34;theirs&#34;", "&#34;mine&#34;", `name="expected" value="2"`, "where you started", "<del>")
+	v.post("/admin/services/nginx", "expected", "2", "body", `{"name":"nginx","description":"mine"}`).goes(t, "/admin/services/nginx")
+	v.get("/admin/services/nginx").shows(t, 200, "mine")
+
+	v.post("/admin/services/nginx/delete").goes(t, "/admin/services")
+	v.post("/admin/services/nginx", "expected", "3", "body", `{"name":"nginx"}`).shows(t, 409, "was deleted", `name="expected" value="0"`)
+	v.post("/admin/services/nginx", "expected", "0", "body", `{"name":"nginx"}`).goes(t, "/admin/services/nginx")
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.get("/admin/services/nginx/delete").shows(t, 200, "<html", "web-cluster", "Delete service nginx")
+	v.get("/admin/services/nginx/delete", "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "dialog-title", "web-cluster").hides(t, "<html")
+	v.post("/admin/services/nginx/delete").goes(t, "/admin/services")
+	v.get("/admin/services").shows(t, 200, "Deleted the service nginx.")
+	v.get("/admin/services/nginx").shows(t, 404)
+	v.post("/admin/services/nginx/delete").shows(t, 404)
+}
+
+func TestForeignTenant(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	admin, super := r.signedIn("demo", "admin"), r.signedIn("superadmin", "admin")
+	admin.post("/admin/services", "body", `{"name":"ours","description":"planted-foreign"}`).goes(t, "/admin/services/ours")
+	for _, page := range []string{"/admin/services/ours", "/admin/services/ours/edit", "/admin/services/ours/versions", "/admin/services/ours/delete"} {
+		super.get(page).shows(t, 404).hides(t, "planted-foreign")
+	}
+	super.get("/admin/services").shows(t, 200, "nginx").hides(t, "planted-foreign")
+	super.get("/admin/users").shows(t, 200).hides(t, `>user<`)
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.post("/validate/services", "body", "{\n\"name\" 3}").shows(t, 200, "1 mistake keeps", `data-line="2"`, `data-column="8"`).hides(t, "<html")
+	v.post("/validate/services", "body", `{"name":"a b"}`).shows(t, 200, "A name is made of")
+	v.post("/validate/services", "body", `{"name":"a","colour":"red","links":[{"url":"x","size":2}],"dependencies":{"install":{"requires":["ghost"]}}}`).
+		shows(t, 200, "Can be saved", "will be dropped", "colour", "links[0].size", "There is no service “ghost”")
+	v.post("/validate/services", "body", `{"name":"a","label":"","provisioner":{"actions":{"start":{"type":"shell","fields":{"script":"x","data":"y"}}}}}`).
+		shows(t, 200, "Can be saved").hides(t, "will be dropped")
+	r.signedIn("demo", "user").post("/validate/services", "body", "{}").shows(t, 403)
+}
+
+// A planted secret is in no answer: not in the pages of the provider, not where a
+// draft comes back, not in the conflict.
+func TestSecretsStayInside(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	const marker = "planted-secret-marker"
+	body := func(extra string) string {
+		return `{"name":"far","providertype":"cloudy","provisioner":{"region":"north","access":"` + marker + `","my_password":"` + marker + `"}` + extra + `}`
+	}
+	v.post("/admin/providers", "body", body("")+"x").shows(t, 422, "Secrets are not sent back", "access and my_password").hides(t, marker)
+	v.post("/admin/providers", "body", `{"name":"far","provisioner":{"access": "`+marker).shows(t, 422).hides(t, marker)
+	v.post("/validate/providers", "body", body("")).shows(t, 200).hides(t, marker)
+	v.post("/admin/providers", "body", body("")).goes(t, "/admin/providers/far").hides(t, marker)
+	v.post("/admin/providers/far", "expected", "1", "body", `{"name":"far","providertype":"cloudy","provisioner":{"region":"south"}}`).goes(t, "/admin/providers/far")
+	v.post("/admin/providers/far", "expected", "1", "body", body("")).shows(t, 409, "Secrets are not sent back").hides(t, marker)
+	v.get("/admin/providers/far").shows(t, 200, "set and sealed; never shown", "south")
+	for _, page := range []string{"/admin", "/admin/providers", "/admin/providers?as=json", "/admin/providers/far", "/admin/providers/far?as=json", "/admin/providers/far/json",
+		"/admin/providers/far/edit", "/admin/providers/far/versions/1", "/admin/providers/far/versions/2", "/admin/providers/far/uses", "/admin/providers/new?from=far"} {
+		v.get(page).shows(t, 200).hides(t, marker)
+	}
+	v.get("/admin").hides(t, "It is incomplete")
+	v.post("/admin/providers", "body", `{"name":"bare","providertype":"cloudy"}`).goes(t, "/admin/providers/bare")
+	v.get("/admin").shows(t, 200, "It is incomplete: set access and region.")
+}
+
+// upload sends a file as the form does.
+func (v *visitor) upload(name, file, content string, stage bool) answer {
+	v.t.Helper()
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	check(v.t, form.WriteField("plugin", "automatortypes/shell/scripts"))
+	check(v.t, form.WriteField("name", name))
+	if stage {
+		check(v.t, form.WriteField("stage", "true"))
+	}
+	if file != "" {
+		part, err := form.CreateFormFile("file", file)
+		check(v.t, err)
+		_, err = part.Write([]byte(content))
+		check(v.t, err)
+	}
+	check(v.t, form.Close())
+	req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/upload", &b)
+	check(v.t, err)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	return v.do(req)
+}
+
+func TestResources(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.get("/admin/resources").shows(t, 200, "There are no plugin resources yet", "shell (automator type): scripts", "Nothing is staged or recalled")
+	v.upload("", "", "", true).shows(t, 422, "Choose a file.")
+	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "A name is made of")
+	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
+
+	v.upload("", "hello.sh", "#!/bin/sh\necho hello\n", false).goes(t, "/admin/resources")
+	v.get("/admin/resources").shows(t, 200, "Uploaded version 1 of hello.sh.", "Inactive", "21 bytes")
+	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "hello.sh", "version", "1"}
+	v.post("/admin/resources/stage", ref...).goes(t, "/admin/resources")
+	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for a sync: 1 version goes into use.")
+	v.post("/admin/resources/sync").goes(t, "/admin/resources")
+	v.get("/admin/resources").shows(t, 200, "Synced: 1 version goes into use.", "Active")
+	tenant, err := r.accounts.Tenant(r.ctx, loom.Actor{Tenant: loom.SuperTenant, Role: loom.RoleSuperadmin}, "demo")
+	check(t, err)
+	if _, live, err := r.catalog.Live(r.ctx, tenant.ID); err != nil || len(live) != 1 || live[0].Name != "hello.sh" {
+		t.Errorf("live are %v (%v), want hello.sh", live, err)
+	}
+
+	v.post("/admin/resources/delete", ref...).shows(t, 409, "recall it and sync")
+	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"
+	v.get("/admin/resources/recall"+query).shows(t, 200, "Recall version 1 of hello.sh")
+	v.get("/admin/resources/recall"+strings.Replace(query, "version=1", "version=9", 1)).shows(t, 404)
+	v.post("/admin/resources/recall", ref...).goes(t, "/admin/resources")
+	v.post("/admin/resources/sync").goes(t, "/admin/resources")
+	v.get("/admin/resources/delete"+query, "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "Delete version 1 of hello.sh").hides(t, "<html")
+	v.post("/admin/resources/delete", ref...).goes(t, "/admin/resources")
+	v.get("/admin/resources").shows(t, 200, "Deleted version 1 of hello.sh.")
+	r.signedIn("demo", "user").upload("", "x.sh", "echo", false).shows(t, 403)
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	v.post("/admin/users", "id", "", "role", "user").shows(t, 422, "The user was not created.", "A user id is")
+	v.post("/admin/users", "id", "user", "role", "user").shows(t, 409)
+	v.post("/admin/users", "id", "eve", "role", "superadmin").shows(t, 422, "The role is")
+	made := v.post("/admin/users", "id", "eve", "role", "user", "displayName", "Eve").shows(t, 200, "User eve was created", "It is shown this once")
+	password := cut(made.body, `data-copy="`, `" aria-label="Copy password"`)
+	if password == "" {
+		t.Fatal("the password is not shown")
+	}
+	v.get("/admin/users").shows(t, 200, "eve", "Eve").hides(t, password)
+	r.visitor().post("/login", "user", "eve", "password", password).goes(t, "/")
+}

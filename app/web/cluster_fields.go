@@ -1,0 +1,238 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/ui"
+)
+
+// formModel makes the page of the form.
+func formModel(actor loom.Actor, st *settled, errs ui.FormErrors, check clusterview.CheckPanel) clusterview.FormModel {
+	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.IsAdmin(), Check: check}
+	m.Template = ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Filter: "Filter templates", Error: errs.For("clusterTemplate"), Attrs: formAgain()}
+	for _, t := range st.templates {
+		m.Template.Choices = append(m.Template.Choices, templateCard(t, st.form.Template))
+	}
+	m.Rest = restModel(st, errs)
+	return m
+}
+
+// formAgain makes a control fetch what depends on it.
+func formAgain() templ.Attributes {
+	return templ.Attributes{
+		"hx-post": clusterview.FormURL(), "hx-trigger": "change", "hx-include": "closest form",
+		"hx-target": "#" + clusterview.FormRestID, "hx-swap": "outerHTML", "hx-sync": "closest form:replace",
+	}
+}
+
+func templateCard(t loom.Template, chosen string) ui.Choice {
+	c := ui.Choice{Value: t.Name, Label: t.Label, Description: t.Description, Checked: t.Name == chosen}
+	if c.Label == "" {
+		c.Label = t.Name
+	}
+	if t.Extends == nil && len(t.Includes) == 0 {
+		c.Facts = []string{nodesRange(t.Constraints.Size.Bounds()), strings.Join(t.Defaults.Services, ", ")}
+	}
+	return c
+}
+
+func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
+	f, facts := st.form, st.facts
+	m := clusterview.FormRest{
+		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
+		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.Name, Error: errs.For("name"), MaxLength: loom.MaxNameLength,
+			Help: "Letters, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
+		Machines: ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines,
+			Min: "1", Error: errs.For("numMachines")},
+		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
+			Value: f.Description, Error: errs.For("description"), MaxLength: loom.MaxDescription},
+	}
+	if facts == nil {
+		m.For = ""
+		return m
+	}
+	low, high := facts.MinMachines, facts.MaxMachines
+	m.Machines.Help = capital(nodesRange(low, high)) + ", says the template."
+	m.Machines.Min = strconv.Itoa(low)
+	if high < loom.Unlimited {
+		m.Machines.Max = strconv.Itoa(high)
+	}
+	m.Differs = differs(st)
+	m.Open = openAdvanced(errs)
+	m.Provider = providerField(st, errs)
+	m.ProviderFields = providerFields(facts.ProviderFields, facts.Required, f.Fields, errs)
+	m.Hardware = typeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.Hardware, facts.Template.Defaults.HardwareType, errs)
+	m.Image = typeField("imagetype", "Image type", facts.ImageTypes, f.Image, facts.Template.Defaults.ImageType, errs)
+	m.Services = servicePicker(facts, f.Services, errs)
+	m.Lease = ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Value: f.Lease, Optional: true, Width: "s", Help: leaseHelp(facts.Template.Administration.Lease),
+		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
+	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.DNSSuffix, Optional: true, Mono: true, Help: "What host names end with.",
+		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
+	m.OnFailure = onFailureField(f.OnFailure, facts.Template.Administration.OnFailure, errs)
+	m.Config = configField(f.Config, errs)
+	return m
+}
+
+// openAdvanced says whether an error is in the advanced part.
+func openAdvanced(errs ui.FormErrors) bool {
+	return slices.ContainsFunc(errs.Items, func(e ui.FormError) bool {
+		return e.Field != "" && !slices.Contains([]string{"name", "numMachines", "description", "clusterTemplate"}, e.Field)
+	})
+}
+
+// differs says what was changed against the template, for the line that hides it.
+func differs(st *settled) string {
+	f, facts := st.form, st.facts
+	d := facts.Template.Defaults
+	var parts []string
+	add := func(word string, changed bool) {
+		if changed {
+			parts = append(parts, word)
+		}
+	}
+	services, usual := slices.Sorted(slices.Values(f.Services)), slices.Sorted(slices.Values(d.Services))
+	add("provider", f.Provider != d.Provider)
+	add("hardware type", f.Hardware != "")
+	add("image type", f.Image != "")
+	add("services", f.ServicesShown && !slices.Equal(services, usual))
+	add("lease", f.Lease != "")
+	add("DNS suffix", f.DNSSuffix != "")
+	add("on failure", f.OnFailure != "")
+	add("config", !sameJSON(f.Config, facts.Config))
+	if len(parts) == 0 {
+		return "as the template says"
+	}
+	return "changed: " + strings.Join(parts, ", ")
+}
+
+func providerField(st *settled, errs ui.FormErrors) ui.FieldModel {
+	m := ui.FieldModel{Name: "provider", Label: "Provider", Kind: ui.FieldSelect, Error: errs.For("provider"), Attrs: formAgain(), Help: "Where the machines are made."}
+	for _, p := range st.providers {
+		o := ui.Option{Value: p.Name, Label: p.Name, Selected: p.Name == st.form.Provider}
+		if p.Label != "" && p.Label != p.Name {
+			o.Label = p.Label + " (" + p.Name + ")"
+		}
+		if p.Name == st.facts.Template.Defaults.Provider {
+			o.Label += ", the template's"
+		}
+		m.Options = append(m.Options, o)
+	}
+	return m
+}
+
+// providerFields makes the controls for fields that a provider's plugin declares.
+func providerFields(schemas map[string]loom.FieldSchema, required [][]string, given map[string]string, errs ui.FormErrors) []ui.FieldModel {
+	var fields []ui.FieldModel
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		schema := schemas[name]
+		f := ui.FieldModel{Name: fieldPrefix + name, Label: schema.Label, Help: schema.Tip, Value: given[name], Error: errs.For(fieldPrefix + name), Optional: true}
+		if f.Label == "" {
+			f.Label = name
+		}
+		if _, typed := given[name]; !typed && schema.Default != nil {
+			f.Value = fmt.Sprint(schema.Default)
+		}
+		// With several sets any one will do, so none of their fields is a must.
+		f.Optional = len(required) != 1 || !slices.Contains(required[0], name)
+		shape(&f, schema)
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// shape gives a field the control of its type.
+func shape(f *ui.FieldModel, schema loom.FieldSchema) {
+	switch {
+	case schema.IsSensitive():
+		f.Kind, f.Autocomplete = ui.FieldPassword, "off"
+	case schema.Type == "select":
+		f.Kind = ui.FieldSelect
+		if f.Optional {
+			f.Options = append(f.Options, ui.Option{Value: "", Label: "not given"})
+		}
+		for _, o := range schema.Options {
+			f.Options = append(f.Options, ui.Option{Value: o, Label: o, Selected: o == f.Value})
+		}
+	case schema.Type == "textarea":
+		f.Kind = ui.FieldTextarea
+	case schema.Type == "number":
+		f.Kind = ui.FieldNumber
+	case schema.Type == "checkbox":
+		f.Kind, f.Checked = ui.FieldCheckbox, f.Value == "true"
+	}
+}
+
+func typeField(name, label string, choices []lifecycle.Choice, chosen, usual string, errs ui.FormErrors) ui.FieldModel {
+	m := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For(name), Width: "s"}
+	first := "as fits best"
+	if usual != "" {
+		first = "the template's (" + usual + ")"
+	}
+	m.Options = append(m.Options, ui.Option{Value: "", Label: first})
+	for _, c := range choices {
+		o := ui.Option{Value: c.Name, Label: c.Name, Selected: c.Name == chosen, WhyNot: strings.TrimSuffix(c.WhyNot, ".")}
+		m.Options = append(m.Options, o)
+	}
+	return m
+}
+
+func servicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.FormErrors) ui.ChoiceModel {
+	m := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Error: errs.For("services")}
+	for _, c := range facts.Services {
+		ticked := slices.Contains(chosen, c.Name)
+		if c.WhyNot != "" && !ticked {
+			continue
+		}
+		choice := ui.Choice{Value: c.Name, Label: c.Name, Description: c.Description, Checked: ticked}
+		if slices.Contains(facts.Template.Defaults.Services, c.Name) {
+			choice.Facts = []string{"default"}
+		}
+		m.Choices = append(m.Choices, choice)
+	}
+	return m
+}
+
+func leaseHelp(rule loom.LeaseRule) string {
+	if rule.Initial == 0 && rule.Max == 0 {
+		return "Such as 7d or 12h. Empty or 0 means no limit."
+	}
+	longest := rule.Initial
+	if longest == 0 {
+		longest = rule.Max
+	}
+	return "Such as 7d or 12h, at most " + loom.Duration(longest) + ". Empty takes the template's: " + loom.Duration(rule.Initial) + "."
+}
+
+func onFailureField(chosen, usual string, errs ui.FormErrors) ui.FieldModel {
+	if usual == "" {
+		usual = loom.OnFailureKeep
+	}
+	words := map[string]string{loom.OnFailureKeep: "Keep what was made", loom.OnFailureUndo: "Undo: delete what was made"}
+	m := ui.FieldModel{Name: "onFailure", Label: "If the operation fails", Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"),
+		Options: []ui.Option{{Value: "", Label: "As the template says (" + strings.ToLower(words[usual]) + ")"}}}
+	for _, value := range []string{loom.OnFailureKeep, loom.OnFailureUndo} {
+		m.Options = append(m.Options, ui.Option{Value: value, Label: words[value], Selected: value == chosen})
+	}
+	return m
+}
+
+func configField(text string, errs ui.FormErrors) ui.FieldModel {
+	m := ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: text, Rows: 10, Optional: true, Error: errs.For("config"),
+		Help: "A JSON object; what stands here is what is used. Texts may hold macros such as %host.service.nginx%. At most 256 KiB."}
+	if m.Error != "" {
+		// The sentence begins with the place when the text is no JSON.
+		if n, err := fmt.Sscanf(m.Error, "Line %d, column %d", &m.ErrorLine, &m.ErrorColumn); n < 2 || err != nil {
+			m.ErrorLine, m.ErrorColumn = 0, 0
+		}
+	}
+	return m
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// clusterNew is the empty form, or one filled in from ?template= or ?preview=.
+func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f := createForm{Template: r.URL.Query().Get("template"), Fields: map[string]string{}}
+	if id := r.URL.Query().Get("preview"); id != "" {
+		p, err := s.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(id))
+		if err != nil {
+			return err
+		}
+		f = formOf(p.Input, nil)
+	}
+	st, err := s.settle(r.Context(), actor, f)
+	if err != nil {
+		return err
+	}
+	if st.form.Template == "" && len(st.templates) > 0 {
+		f.Template = st.templates[0].Name
+		if st, err = s.settle(r.Context(), actor, f); err != nil {
+			return err
+		}
+	}
+	return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)
+}
+
+// clusterForm gives the fields that depend on template and provider anew.
+func (s *Server) clusterForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	st, err := s.settle(r.Context(), actor, readCreateForm(v))
+	if err != nil {
+		return err
+	}
+	m := restModel(st, ui.NewFormErrors("", st.unusable))
+	// Somebody who changes the provider has the advanced part open.
+	m.Open = v.Get("for") == v.Get("clusterTemplate")
+	w.Header().Set("HX-Trigger-After-Settle", "loom:recheck")
+	return s.fragment(w, r, http.StatusOK, clusterview.FormRestPart(m))
+}
+
+// clusterCheck says whether the form as it stands would work.
+func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	st, err := s.settle(r.Context(), actor, readCreateForm(v))
+	if err != nil {
+		return err
+	}
+	panel, err := s.check(r.Context(), actor, st)
+	if err != nil {
+		return err
+	}
+	return s.fragment(w, r, http.StatusOK, clusterview.CheckPanelPart(panel))
+}
+
+// showForm answers with the form. unsat is what a preview was refused with; without
+// it the form is checked anew.
+func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, st *settled, errs ui.FormErrors, unsat *loom.Unsat) error {
+	var panel clusterview.CheckPanel
+	var err error
+	if unsat != nil {
+		panel = cannot(actor, st, unsat)
+	} else if panel, err = s.check(r.Context(), actor, st); err != nil {
+		return err
+	}
+	page := clusterPage("New cluster", "Clusters", ui.Crumb{Label: "New cluster"})
+	page.Here = route.ClusterNew()
+	return s.render(w, r, actor, status, page, clusterview.NewPage(formModel(actor, st, errs, panel)))
+}
+
+// check asks the solver and words the answer.
+func (s *Server) check(ctx context.Context, actor loom.Actor, st *settled) (clusterview.CheckPanel, error) {
+	if st.form.Template == "" {
+		return clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: "Choose a template first."}}, nil
+	}
+	in, errs := st.form.input(st.facts)
+	result, err := s.Clusters.Check(ctx, actor, in)
+	if err != nil {
+		return clusterview.CheckPanel{}, err
+	}
+	result.Fields = replaceFields(errs, result.Fields)
+	result.Fits = result.Fits && len(result.Fields) == 0
+	return checkPanel(actor, st, result), nil
+}
+
+// replaceFields puts what cannot even be read in place of what is said about it.
+func replaceFields(unread, said []loom.FieldError) []loom.FieldError {
+	out := unread
+	for _, e := range said {
+		known := false
+		for _, u := range unread {
+			known = known || u.Field == e.Field
+		}
+		if !known {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// pathCluster reads the cluster of a path. What is no id is no cluster.
+func pathCluster(r *http.Request) (loom.ClusterID, error) {
+	id, ok := loom.ParseClusterID(r.PathValue("cluster"))
+	if !ok {
+		return 0, loom.NewError(loom.NotFound, "There is no cluster “%.40s”.", r.PathValue("cluster"))
+	}
+	return id, nil
+}
+
+func pathOperation(r *http.Request) (loom.OperationRef, error) {
+	id, err := pathCluster(r)
+	if err != nil {
+		return loom.OperationRef{}, err
+	}
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil || n <= 0 {
+		return loom.OperationRef{}, loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", id, r.PathValue("n"))
+	}
+	return loom.OperationRef{Cluster: id, Number: n}, nil
+}
+
+func pathTask(r *http.Request) (loom.TaskRef, error) {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return loom.TaskRef{}, err
+	}
+	n, err := strconv.Atoi(r.PathValue("task"))
+	if err != nil || n <= 0 {
+		return loom.TaskRef{}, loom.NewError(loom.NotFound, "Operation %s has no task “%.20s”.", ref, r.PathValue("task"))
+	}
+	return loom.TaskRef{Operation: ref, Number: n}, nil
+}
+
+// wants reports whether htmx asks for the part of a page with that id.
+func wants(r *http.Request, id string) bool { return r.Header.Get("HX-Target") == id }
+
+// clusterPage begins the frame of a page in the area of clusters; crumbs follow
+// the list of clusters, the last has no link.
+func clusterPage(title, section string, crumbs ...ui.Crumb) layout.Model {
+	return layout.Model{
+		Title: title, Section: section, Area: layout.AreaClusters, Here: route.Clusters(),
+		Crumbs: append([]ui.Crumb{{Label: "Clusters", Href: route.Clusters()}}, crumbs...),
+	}
+}
+
+// refreshSeconds is how often a running page reloads where scripts do not run.
+const refreshSeconds = 15
+
+// reloading makes a page reload by itself without scripts, unless told not to.
+func reloading(r *http.Request, m *layout.Model, live bool) {
+	if !live || r.URL.Query().Get("refresh") == "off" {
+		return
+	}
+	m.Refresh = refreshSeconds
+	m.StopRefresh = route.Query(r.URL.Path, "refresh", "off")
+}
+
+// shortHost is the first label of a host name.
+func shortHost(hostname string) string {
+	short, _, _ := strings.Cut(hostname, ".")
+	return short
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,208 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/catalog"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/ui"
+)
+
+// settled is a form together with what the catalog says about it.
+type settled struct {
+	form      createForm
+	templates []loom.Template
+	providers []loom.Base
+	// facts is nil without a usable template; unusable says why.
+	facts    *lifecycle.TemplateFacts
+	unusable []loom.FieldError
+	note     string
+}
+
+// settle reads what a form is made of. Where the template is another than the one
+// the fields were made for, all that depends on it starts anew.
+func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*settled, error) {
+	st := &settled{form: f}
+	offered := false
+	entries, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &offered})
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range entries.Items {
+		if t, ok := item.Entry.(*loom.Template); ok {
+			st.templates = append(st.templates, *t)
+		}
+	}
+	if providers, err := s.Catalog.Entries(ctx, actor, loom.KindProvider, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &offered}); err != nil {
+		return nil, err
+	} else {
+		for _, item := range providers.Items {
+			st.providers = append(st.providers, *item.Entry.Meta())
+		}
+	}
+	moved := st.form.For != st.form.Template
+	if moved {
+		st.form.Provider = ""
+	}
+	if st.form.Template == "" {
+		return st, nil
+	}
+	facts, err := s.Clusters.FormFacts(ctx, actor, st.form.Template, st.form.Provider)
+	if err != nil {
+		e := loom.AsError(err)
+		if len(e.Fields) == 0 {
+			return nil, err
+		}
+		st.unusable = e.Fields
+		return st, nil
+	}
+	st.facts = &facts
+	if moved {
+		if err := s.startOver(ctx, actor, st); err != nil {
+			return nil, err
+		}
+	}
+	st.keepChoices()
+	return st, nil
+}
+
+// startOver fills the form with what the template says. What was typed stays
+// where it still has a meaning: the description, a name of one's own, a size
+// within the bounds.
+func (s *Server) startOver(ctx context.Context, actor loom.Actor, st *settled) error {
+	f, facts := &st.form, st.facts
+	f.Services, f.ServicesShown = slices.Clone(facts.Template.Defaults.Services), true
+	f.Hardware, f.Image, f.Lease = "", "", ""
+	f.Config = configText(facts.Config)
+	low, high := facts.MinMachines, facts.MaxMachines
+	n, err := strconv.Atoi(f.Machines)
+	switch {
+	case f.Machines == "":
+		if f.Machines, err = s.firstSize(ctx, actor, st); err != nil {
+			return err
+		}
+	case err == nil && (n < low || n > high):
+		f.Machines = strconv.Itoa(min(max(n, low), high))
+		st.note = fmt.Sprintf("The number of nodes was set to %s: %s is made of %s.", f.Machines, f.Template, nodesRange(low, high))
+	}
+	if f.Name != "" && f.Name != f.Suggested {
+		f.For = f.Template
+		return nil
+	}
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User)})
+	if err != nil {
+		return err
+	}
+	f.Name = fmt.Sprintf("%s-%s-%d", f.Template, actor.User, list.Total+1)
+	f.Suggested, f.For = f.Name, f.Template
+	return nil
+}
+
+// firstSize is the number of nodes a form begins with: the smallest that works,
+// which may be more than the template's bound says.
+func (s *Server) firstSize(ctx context.Context, actor loom.Actor, st *settled) (string, error) {
+	in := loom.CreateInput{Name: "first", Template: st.form.Template, Machines: st.facts.MinMachines, LeaseMillis: loom.TemplateLease}
+	result, err := s.Clusters.Check(ctx, actor, in)
+	if err != nil {
+		return "", err
+	}
+	if result.Unsat != nil && result.Sizes != nil {
+		return strconv.Itoa(result.Sizes.Min), nil
+	}
+	return strconv.Itoa(in.Machines), nil
+}
+
+// keepChoices drops types that another provider does not have.
+func (st *settled) keepChoices() {
+	f := &st.form
+	if f.ForProvider != "" && f.ForProvider != st.facts.Provider.Name {
+		f.Fields = map[string]string{}
+		if !choosable(st.facts.HardwareTypes, f.Hardware) {
+			f.Hardware = ""
+		}
+		if !choosable(st.facts.ImageTypes, f.Image) {
+			f.Image = ""
+		}
+	}
+	f.ForProvider = st.facts.Provider.Name
+	if f.Provider == "" {
+		f.Provider = st.facts.Provider.Name
+	}
+	if f.Config == "" {
+		f.Config = configText(st.facts.Config)
+	}
+}
+
+func choosable(choices []lifecycle.Choice, name string) bool {
+	return slices.ContainsFunc(choices, func(c lifecycle.Choice) bool { return c.Name == name && c.WhyNot == "" })
+}
+
+// nodesRange is "2 to 20 nodes".
+func nodesRange(low, high int) string {
+	switch {
+	case high >= loom.Unlimited:
+		return fmt.Sprintf("%d nodes or more", low)
+	case low == high:
+		return "exactly " + ui.Count(low, "node", "nodes")
+	}
+	return fmt.Sprintf("%d to %d nodes", low, high)
+}
+
+// suggestionValue packs what a suggestion changes into one field of the form:
+// scripts can set plain fields by themselves, everything else is "form" and
+// comes back as a whole.
+func suggestionValue(su loom.Suggestion) (name, value string) {
+	v := url.Values{}
+	if su.Machines > 0 {
+		v.Set("numMachines", strconv.Itoa(su.Machines))
+	}
+	if su.HardwareType != "" {
+		v.Set("hardwaretype", su.HardwareType)
+	}
+	if su.ImageType != "" {
+		v.Set("imagetype", su.ImageType)
+	}
+	for _, name := range su.AddServices {
+		v.Add("add", name)
+	}
+	for _, name := range su.RemoveServices {
+		v.Add("remove", name)
+	}
+	if len(v) == 1 && v["add"] == nil && v["remove"] == nil {
+		for name := range v {
+			return name, v.Get(name)
+		}
+	}
+	return "form", v.Encode()
+}
+
+// apply changes the form as a pressed suggestion says.
+func (f *createForm) apply(suggestion string) error {
+	name, value, _ := strings.Cut(suggestion, "=")
+	v := url.Values{name: {value}}
+	if name == "form" {
+		var err error
+		if v, err = url.ParseQuery(value); err != nil {
+			return errors.Join(loom.NewError(loom.Invalid, "This suggestion could not be read."), err)
+		}
+	}
+	for name, into := range map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image} {
+		if v.Has(name) {
+			*into = v.Get(name)
+		}
+	}
+	for _, service := range v["add"] {
+		if !slices.Contains(f.Services, service) {
+			f.Services = append(f.Services, service)
+		}
+	}
+	f.Services = slices.DeleteFunc(f.Services, func(name string) bool { return slices.Contains(v["remove"], name) })
+	return nil
+}

@@ -1,0 +1,275 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+const (
+	// failureLines are the last lines of a failed task's log on the cluster's page.
+	failureLines = 20
+	// runningShown bounds the tasks that are named as running.
+	runningShown = 8
+	// recentOperations are listed on the overview.
+	recentOperations = 5
+)
+
+func (s *Server) clusterShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.showCluster(w, r, actor, http.StatusOK, v, nil)
+}
+
+// pathCluster reads the cluster that a path names.
+func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+	id, err := pathCluster(r)
+	if err != nil {
+		return lifecycle.ClusterView{}, err
+	}
+	return s.Clusters.Cluster(r.Context(), actor, id)
+}
+
+func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
+	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Description: v.Description, Revealed: revealed}
+	var err error
+	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
+		return err
+	}
+	if m.Connect, err = s.connectPart(r.Context(), actor, v); err != nil {
+		return err
+	}
+	if m.Recent, err = s.operationRows(r.Context(), actor, v.ID, recentOperations); err != nil {
+		return err
+	}
+	return s.render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
+}
+
+// clusterFrame is the frame of a cluster's pages; tab is the label of the tab,
+// empty for the overview.
+func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab string) layout.Model {
+	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}}
+	if tab != "" {
+		crumbs = append(crumbs, ui.Crumb{Label: tab})
+	}
+	m := clusterPage(v.Name, "Clusters", crumbs...)
+	m.Topics = []string{route.TopicCluster(v.ID)}
+	if v.Status == loom.ClusterPending && v.Latest != nil {
+		m.Topics = append(m.Topics, route.TopicOperation(v.Latest.Ref))
+		p := v.Latest.Progress()
+		m.TitlePrefix = "(" + strconv.Itoa(p.Done) + "/" + strconv.Itoa(p.Total) + ")"
+	}
+	reloading(r, &m, v.Status == loom.ClusterPending)
+	return m
+}
+
+// clusterPanel gives one live part of a cluster's page.
+func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	switch part := clusterview.Part(r.URL.Query().Get("part")); part {
+	case clusterview.PartHead:
+		return s.fragment(w, r, http.StatusOK, clusterview.Head(s.clusterHead(actor, v, r.URL.Query().Get("tab"))))
+	case clusterview.PartOperation:
+		m, err := s.operationPart(r.Context(), actor, v)
+		if err != nil {
+			return err
+		}
+		return s.fragment(w, r, http.StatusOK, clusterview.OperationPart(m))
+	case clusterview.PartConnect:
+		m, err := s.connectPart(r.Context(), actor, v)
+		if err != nil {
+			return err
+		}
+		return s.fragment(w, r, http.StatusOK, clusterview.ConnectPart(m))
+	case clusterview.PartNodes:
+		m, err := s.nodesPart(r.Context(), actor, v)
+		if err != nil {
+			return err
+		}
+		return s.fragment(w, r, http.StatusOK, clusterview.NodesPart(m))
+	case clusterview.PartServices:
+		return s.fragment(w, r, http.StatusOK, clusterview.ServicesPart(s.servicesPart(v)))
+	case clusterview.PartOperations:
+		n, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		m, err := s.operationRows(r.Context(), actor, v.ID, n)
+		if err != nil {
+			return err
+		}
+		return s.fragment(w, r, http.StatusOK, clusterview.OperationsPart(m))
+	default:
+		return loom.NewError(loom.NotFound, "A cluster's page has no part “%.40s”.", part)
+	}
+}
+
+// clusterTabs are the parts of a cluster; the word is the last part of the path.
+var clusterTabs = []struct{ word, label string }{
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"},
+}
+
+func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab string) clusterview.HeadModel {
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
+	if v.Latest != nil && v.Status == loom.ClusterPending {
+		if p := v.Latest.Progress(); p.Total > 0 {
+			m.State = m.State.With(strconv.Itoa(100*p.Done/p.Total) + " %")
+		}
+	}
+	if why, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
+		m.Delete, m.DeleteWhyNot = route.ClusterDelete(v.ID), why
+	}
+	for _, t := range clusterTabs {
+		href := route.Cluster(v.ID)
+		if t.word != "" {
+			href = route.ClusterTab(v.ID, t.word)
+		}
+		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Current: t.word == tab})
+	}
+	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
+	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
+	m.Facts = s.clusterFacts(v)
+	return m
+}
+
+func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
+	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
+	if v.NewerTemplate > 0 {
+		template += " (" + strconv.Itoa(v.NewerTemplate) + " is out)"
+	}
+	lease := ui.Def{Term: "Lease", Text: "no limit"}
+	if !v.Expires.IsZero() {
+		lease = ui.Def{Term: "Lease ends", Value: ui.Time(v.Expires, s.now())}
+	}
+	facts := []ui.Def{
+		{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")},
+		{Term: "Owner", Text: string(v.Owner.User)},
+		{Term: "Created", Value: ui.Time(v.Created, s.now())},
+		{Term: "Template", Text: template},
+		{Term: "Provider", Text: v.Provider.Name},
+		lease,
+	}
+	if len(v.Labels) > 0 {
+		var labels []string
+		for key, value := range v.Labels {
+			labels = append(labels, key+"="+value)
+		}
+		slices.Sort(labels)
+		facts = append(facts, ui.Def{Term: "Labels", Text: strings.Join(labels, ", ")})
+	}
+	return facts
+}
+
+// progress is the bar of an operation with its text.
+func (s *Server) progress(op loom.Operation) ui.ProgressModel {
+	p := op.Progress()
+	text := strconv.Itoa(p.Done) + " of " + ui.Count(p.Total, "task", "tasks")
+	if d := s.elapsed(op.Started, op.Ended); d != "" {
+		text += " · " + d
+	}
+	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationFailing
+	if failed {
+		text = "Failed at " + text
+	}
+	return ui.ProgressModel{Label: "Progress of " + op.Action.Verb(), Value: p.Done, Max: p.Total, Text: text, Failed: failed}
+}
+
+// elapsed is how long something took, or takes so far; empty before it began.
+func (s *Server) elapsed(started, ended time.Time) string {
+	if started.IsZero() {
+		return ""
+	}
+	if ended.IsZero() {
+		ended = s.now()
+	}
+	return ui.Duration(ended.Sub(started))
+}
+
+// operationPart is the newest operation as long as it says something: while it
+// runs, and after a failure.
+func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.OperationPanel, error) {
+	m := clusterview.OperationPanel{ID: v.ID, None: true}
+	op := v.Latest
+	if op == nil {
+		return m, nil
+	}
+	m.Topic = route.TopicOperation(op.Ref)
+	if op.Status == loom.OperationComplete {
+		return m, nil
+	}
+	m.None = false
+	m.Title = capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number)
+	m.Href, m.State, m.Progress = route.Operation(op.Ref), ui.OperationState(op.Status, op.Aborted), s.progress(*op)
+	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+	if err != nil {
+		return m, err
+	}
+	if op.OnFailure == loom.OnFailureUndo && !op.Status.Final() {
+		m.Note = "If it fails, what was made is deleted again."
+	}
+	m.Running = s.taskLinks(tasks, loom.TaskRunning)
+	m.Failure, err = s.firstFailure(ctx, actor, *op, tasks)
+	return m, err
+}
+
+// taskLinks names the tasks of a status, the first few.
+func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus) []clusterview.TaskLink {
+	var links []clusterview.TaskLink
+	more := 0
+	for _, t := range tasks {
+		if t.Status != status {
+			continue
+		}
+		if more++; more > runningShown {
+			continue
+		}
+		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref), Since: s.elapsed(t.Started, t.Ended)}
+		if status == loom.TaskFailed && t.Message != "" {
+			link.Since = t.Message
+		}
+		links = append(links, link)
+	}
+	if more > runningShown {
+		table := route.Query(route.OperationTasks(tasks[0].Ref.Operation), "status", string(status))
+		links = append(links, clusterview.TaskLink{Text: "and " + strconv.Itoa(more-runningShown) + " more", Href: table})
+	}
+	return links
+}
+
+// taskText is a task in words: "install nginx on web1-1001".
+func taskText(t loom.Task) string {
+	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + shortHost(t.NodeHostname)
+}
+
+// firstFailure is the task that failed first, with the end of its log.
+func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) (*clusterview.FailureModel, error) {
+	var first *loom.Task
+	for i, t := range tasks {
+		if t.Status == loom.TaskFailed && (first == nil || t.Ended.Before(first.Ended)) {
+			first = &tasks[i]
+		}
+	}
+	if first == nil {
+		if op.Status == loom.OperationFailed && op.Message != "" {
+			return &clusterview.FailureModel{Task: op.Action.Verb(), Href: route.Operation(op.Ref), Message: op.Message}, nil
+		}
+		return nil, nil
+	}
+	lines, _, err := s.Clusters.Log(ctx, actor, first.Ref, lifecycle.LogInput{Tail: failureLines})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterview.FailureModel{Task: taskText(*first), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}, nil
+}

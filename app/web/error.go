@@ -1,0 +1,98 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/static"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+var remedies = map[loom.Kind]string{
+	loom.Invalid:         "Go back and correct what was given.",
+	loom.Unsolvable:      "Change the size, the services or the types.",
+	loom.Unauthenticated: "Sign in; you will come back here.",
+	loom.Forbidden:       "Ask an administrator of your tenant if you need this.",
+	loom.NotFound:        "It may have been removed, or the address is mistyped.",
+	loom.Conflict:        "Load the page again to see how things stand now.",
+	loom.Exhausted:       "Delete what is not needed, or ask an administrator for a larger quota.",
+	loom.Throttled:       "Wait a moment, then try again.",
+	loom.Unavailable:     "Try again in a moment. If it goes on, tell an administrator the request id.",
+	loom.Internal:        "Nothing was changed. Tell an administrator the request id below.",
+}
+
+// renderError answers a failed request: a sign-in page for the unknown, a toast
+// for htmx, an error page for all else.
+func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Error) {
+	switch {
+	case httpx.IsFragment(r):
+		s.errorToast(w, r, e)
+	case e.Kind == loom.Unauthenticated && r.Method == http.MethodGet:
+		http.Redirect(w, r, route.Login(r.URL.RequestURI()), http.StatusSeeOther)
+	default:
+		s.errorPage(w, r, e)
+	}
+}
+
+// errorToast leaves the page as it is and says what happened.
+func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Error) {
+	if e.Kind == loom.Unauthenticated {
+		w.Header().Set("HX-Redirect", route.Login(currentPage(r)))
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": e.Message, "tone": "bad"}})
+	if err == nil {
+		w.Header().Set("HX-Trigger", string(text))
+	}
+	w.Header().Set("HX-Reswap", "none")
+	w.WriteHeader(httpx.PageStatus(e.Kind))
+}
+
+// currentPage is the path of the page a fragment was asked from.
+func currentPage(r *http.Request) string {
+	u, err := url.Parse(r.Header.Get("HX-Current-URL"))
+	if err != nil {
+		return route.Home()
+	}
+	return u.RequestURI()
+}
+
+func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error) {
+	m := layout.ErrorModel{
+		Headline: httpx.Title(e.Kind), Message: e.Message, Remedy: remedies[e.Kind],
+		Back: "To the clusters", BackHref: route.Clusters(), RequestID: httpx.RequestID(r),
+	}
+	if e.Kind == loom.Unauthenticated {
+		m.Back, m.BackHref = "Sign in", route.Login("")
+	}
+	bare := layout.BareModel{Title: m.Headline, Theme: theme(r), Version: s.Version, Wide: true}
+	if err := httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.WrapBare(bare, layout.ErrorPage(m))); err != nil && s.Log != nil {
+		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
+	}
+}
+
+func (s *Server) noSuchPage(_ http.ResponseWriter, r *http.Request) error {
+	return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+}
+
+func (s *Server) favicon(w http.ResponseWriter, r *http.Request) error {
+	http.Redirect(w, r, static.URL("favicon.svg"), http.StatusFound)
+	return nil
+}
+
+func toast(f httpx.Flash) ui.ToastModel {
+	tone := ui.ToneOK
+	switch f.Tone {
+	case "warn":
+		tone = ui.ToneWarn
+	case "bad":
+		tone = ui.ToneBad
+	}
+	return ui.ToastModel{Tone: tone, Text: f.Text, Action: f.Link, ActionHref: f.URL}
+}

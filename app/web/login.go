@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/accountview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// paramOther asks for the tenant field where there is only one tenant to sign in
+// to, for superadmins.
+const paramOther = "other"
+
+// loginForm shows the sign-in page; who is signed in goes on at once.
+func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	next := route.Local(q.Get(accountview.FieldNext), "")
+	_, _, err := s.Sessions.Actor(r)
+	if err == nil {
+		return httpx.SeeOther(w, r, route.Local(next, route.Home()))
+	}
+	if loom.AsError(err).Kind != loom.Unauthenticated {
+		return err
+	}
+	m := accountview.LoginModel{Next: next, Tenant: q.Get(accountview.FieldTenant)}
+	only, err := s.onlyTenant(r.Context())
+	if err != nil {
+		return err
+	}
+	m.TenantHidden = only != "" && m.Tenant == "" && q.Get(paramOther) == ""
+	return s.loginPage(w, r, http.StatusOK, m)
+}
+
+// login signs in. A form without a tenant field means the only tenant.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	m := accountview.LoginModel{
+		Next: route.Local(f.Get(accountview.FieldNext), ""), User: f.Get(accountview.FieldUser), Tenant: f.Get(accountview.FieldTenant),
+		TenantHidden: !f.Has(accountview.FieldTenant), Keep: f.Get(accountview.FieldKeep) == "true",
+	}
+	tenant := m.Tenant
+	if m.TenantHidden {
+		if tenant, err = s.onlyTenant(r.Context()); err != nil {
+			return err
+		}
+		m.TenantHidden = tenant != ""
+	}
+	if errs := loginErrors(m, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
+		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)
+		return s.loginPage(w, r, http.StatusUnprocessableEntity, m)
+	}
+	_, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
+		Tenant: tenant, User: m.User, Password: loom.NewSecret(f.Get(accountview.FieldPassword)), Keep: m.Keep,
+		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r),
+	})
+	if err != nil {
+		return s.loginRefused(w, r, m, err)
+	}
+	s.Sessions.SignedIn(w, cookie, expires, m.Keep)
+	return httpx.SeeOther(w, r, route.Local(m.Next, route.Home()))
+}
+
+// loginRefused shows the form again: the same words whatever was wrong, or how
+// long to wait.
+func (s *Server) loginRefused(w http.ResponseWriter, r *http.Request, m accountview.LoginModel, err error) error {
+	e := loom.AsError(err)
+	if e.Kind != loom.Unauthenticated && e.Kind != loom.Throttled {
+		return err
+	}
+	accountRetryAfter(w, e)
+	m.Errors = ui.FormErrors{Title: e.Message}
+	return s.loginPage(w, r, httpx.PageStatus(e.Kind), m)
+}
+
+func loginErrors(m accountview.LoginModel, tenant, password string) []loom.FieldError {
+	var errs []loom.FieldError
+	if m.User == "" {
+		errs = append(errs, loom.FieldError{Field: accountview.FieldUser, Message: "Give your user name."})
+	}
+	if password == "" {
+		errs = append(errs, loom.FieldError{Field: accountview.FieldPassword, Message: "Give your password."})
+	}
+	if tenant == "" {
+		errs = append(errs, loom.FieldError{Field: accountview.FieldTenant, Message: "Give the name of your tenant."})
+	}
+	return errs
+}
+
+func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, status int, m accountview.LoginModel) error {
+	if m.TenantHidden {
+		m.OtherHref = route.Query(route.Login(m.Next), paramOther, "1")
+	}
+	bare := layout.BareModel{Title: "Sign in", Theme: theme(r), Version: s.Version}
+	return httpx.Render(w, r, status, layout.WrapBare(bare, accountview.LoginPage(m)))
+}
+
+// onlyTenant gives the name of the one tenant besides the built-in one, or "".
+// Nobody is signed in yet, so Loom itself asks.
+func (s *Server) onlyTenant(ctx context.Context) (string, error) {
+	itself := loom.Actor{Tenant: loom.SuperTenant, TenantName: string(loom.SuperTenant), User: "system", Role: loom.RoleSuperadmin, Via: "system"}
+	tenants, err := s.Accounts.Tenants(ctx, itself)
+	if err != nil {
+		return "", err
+	}
+	only := ""
+	for _, t := range tenants {
+		if t.ID == loom.SuperTenant {
+			continue
+		}
+		if only != "" {
+			return "", nil
+		}
+		only = t.Name
+	}
+	return only, nil
+}
+
+// logout ends the session. Clear-Site-Data leaves cookies alone, since the theme
+// is one and stays; that of the session is removed by itself.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Sessions.SignOut(w, r); err != nil {
+		return err
+	}
+	w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
+	return httpx.SeeOther(w, r, route.Login(""))
+}

@@ -1,0 +1,9 @@
+package web_test
+
+import (
+	"testing"
+
+	"loom/app/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }

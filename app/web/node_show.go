@@ -1,0 +1,151 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) nodeShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.showNode(w, r, actor, nil)
+}
+
+func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Actor, revealed *clusterview.RevealModel) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	own, err := s.ownKeys(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	m := s.nodeModel(v, n, own)
+	m.Revealed = revealed
+	if wants(r, clusterview.NodeID) {
+		return s.fragment(w, r, http.StatusOK, clusterview.NodePart(m))
+	}
+	short := shortHost(n.Hostname)
+	page := clusterPage(short, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: short})
+	page.Topics = []string{route.TopicCluster(v.ID)}
+	reloading(r, &page, v.Status == loom.ClusterPending && revealed == nil)
+	return s.render(w, r, actor, http.StatusOK, page, clusterview.NodePage(m))
+}
+
+// pathNode reads the node that a path names, with its cluster.
+func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, loom.Node, error) {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return v, loom.Node{}, err
+	}
+	id := route.Segment(r.PathValue("node"))
+	for _, n := range v.Nodes {
+		if string(n.ID) == id {
+			return v, n, nil
+		}
+	}
+	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)
+}
+
+func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clusterview.NodeModel {
+	m := clusterview.NodeModel{
+		Cluster: v.ID, Hostname: n.Hostname, State: ui.NodeState(n.State), Services: servicesOn(n),
+		Command: sshCommand(v.ID, n, own), Live: route.Node(v.ID, n.ID),
+	}
+	if n.State == loom.NodeReady {
+		m.Links = linkModels(v.NodeLinks[n.ID])
+	}
+	if m.Command != "" {
+		m.Reveal = route.NodeReveal(v.ID, n.ID)
+	}
+	m.Facts = []ui.Def{
+		{Term: "Addresses", Text: strings.Join(addresses(n), ", "), Mono: true},
+		{Term: "Hardware", Text: n.HardwareType + " → " + n.Flavor},
+		{Term: "Image", Text: n.ImageType + " → " + n.Image},
+		{Term: "Provider", Text: v.Provider.Name},
+		{Term: "Number", Text: strconv.Itoa(n.Number)},
+		{Term: "Id", Value: ui.CopyText(string(n.ID), "node id")},
+	}
+	if len(addresses(n)) == 0 {
+		m.Facts = m.Facts[1:]
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Results)) {
+		m.Results = append(m.Results, ui.Def{Term: key, Text: factText(n.Results[key]), Mono: true})
+	}
+	for _, a := range slices.Backward(n.Actions) {
+		m.History = append(m.History, clusterview.NodeEvent{
+			Action: string(a.Action), Service: a.Service, Href: route.Task(a.Task), State: historyState(a),
+			Started: ui.Relative(a.Started, s.now()), Duration: s.elapsed(a.Started, a.Ended),
+		})
+	}
+	return m
+}
+
+// factText writes a fact of a plugin; secrets among them were masked before.
+func factText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}
+
+func historyState(a loom.NodeAction) ui.State {
+	switch a.Status {
+	case "complete":
+		return ui.TaskState(loom.TaskComplete)
+	case "failed":
+		return ui.TaskState(loom.TaskFailed)
+	}
+	return ui.TaskState(loom.TaskRunning)
+}
+
+// nodeReveal shows a machine's own sign-in, once.
+func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	secret, err := s.Clusters.Reveal(r.Context(), actor, v.ID, n.ID)
+	if err != nil {
+		return err
+	}
+	m := clusterview.RevealModel{
+		Hostname: shortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Key: secret.PrivateKey.Reveal(),
+		File: keyFile(v.ID), Again: route.NodeReveal(v.ID, n.ID),
+	}
+	if m.Key != "" {
+		m.Command = sshCommand(v.ID, n, false)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if wants(r, clusterview.RevealID) {
+		return s.fragment(w, r, http.StatusOK, clusterview.Reveal(m))
+	}
+	return s.showNode(w, r, actor, &m)
+}
+
+// nodeHide is what stands in place of a sign-in after a while. Opened by itself it
+// leads to the node.
+func (s *Server) nodeHide(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	if wants(r, clusterview.RevealID) {
+		return s.fragment(w, r, http.StatusOK, clusterview.RevealGone())
+	}
+	http.Redirect(w, r, route.Node(v.ID, n.ID), http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,130 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// previewApply executes exactly what a preview showed.
+func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	id := loom.PreviewID(r.PathValue("preview"))
+	p, err := s.Clusters.PreviewByID(r.Context(), actor, id)
+	if errors.Is(err, loom.NotFound) {
+		return s.previewGone(w, r, actor)
+	}
+	if err != nil {
+		return err
+	}
+	if p.Kind == loom.PreviewDelete && p.Applied.Number == 0 && strings.TrimSpace(v.Get("confirm")) != p.Name {
+		m := s.previewModel(p)
+		m.ConfirmError = wrongName(p.Name)
+		m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
+		return s.showPreview(w, r, actor, http.StatusUnprocessableEntity, m)
+	}
+	ref, err := s.Clusters.Apply(r.Context(), actor, lifecycle.ApplyInput{ID: id, Hash: v.Get("hash"), ProviderFields: givenFields(v)})
+	if err != nil {
+		return s.applyRefused(w, r, actor, p, v, err)
+	}
+	text := "Creating " + p.Name + "."
+	if p.Kind == loom.PreviewDelete {
+		text = "Deleting " + p.Name + "."
+	}
+	return s.say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: text, URL: route.Operation(ref), Link: "View the plan"})
+}
+
+func wrongName(name string) string { return "Type the name of the cluster exactly: " + name }
+
+// givenFields are the provider fields of a form.
+func givenFields(v url.Values) map[string]any {
+	given := map[string]any{}
+	for name := range v {
+		if field, ok := strings.CutPrefix(name, fieldPrefix); ok && v.Get(name) != "" {
+			given[field] = v.Get(name)
+		}
+	}
+	return given
+}
+
+// applyRefused says on the page of a preview why it was not applied: of the fresh
+// one where the world moved, else of the one at hand.
+func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom.Actor, p lifecycle.PreviewView, v url.Values, err error) error {
+	e := loom.AsError(err)
+	switch e.Kind {
+	case loom.Conflict, loom.Invalid, loom.Exhausted, loom.Unsolvable:
+	case loom.NotFound:
+		return s.previewGone(w, r, actor)
+	default:
+		return err
+	}
+	if e.Preview != "" {
+		fresh, err := s.Clusters.PreviewByID(r.Context(), actor, e.Preview)
+		if err != nil {
+			return err
+		}
+		m := s.previewModel(fresh)
+		m.Banner = ui.BannerModel{Tone: ui.ToneWarn, Text: e.Message + previewDiffers(p, fresh) + " This is the new preview.", Action: "Its own address", ActionHref: route.Preview(fresh.ID)}
+		return s.showPreview(w, r, actor, http.StatusConflict, m)
+	}
+	// It may just have been applied in another window.
+	if again, err := s.Clusters.PreviewByID(r.Context(), actor, p.ID); err == nil {
+		p = again
+	}
+	m := s.previewModel(p)
+	if p.Applied.Number == 0 || e.Kind != loom.Conflict {
+		m.Banner = ui.BannerModel{Tone: ui.ToneBad, Text: e.Message}
+	}
+	if len(e.Fields) > 0 {
+		m.Errors = formErrors(e.Fields)
+		m.Errors.Title = "Nothing was started."
+		for i := range m.Fields {
+			m.Fields[i].Error = m.Errors.For(m.Fields[i].Name)
+			if m.Fields[i].Kind != ui.FieldPassword {
+				m.Fields[i].Value = v.Get(m.Fields[i].Name)
+			}
+		}
+	}
+	return s.showPreview(w, r, actor, httpx.PageStatus(e.Kind), m)
+}
+
+// previewDiffers says in which figures two previews differ.
+func previewDiffers(old, fresh lifecycle.PreviewView) string {
+	if old.Summary() == fresh.Summary() {
+		return ""
+	}
+	return " Before: “" + old.Summary() + "” Now: “" + fresh.Summary() + "”"
+}
+
+func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id := loom.PreviewID(r.PathValue("preview"))
+	p, err := s.Clusters.PreviewByID(r.Context(), actor, id)
+	if errors.Is(err, loom.NotFound) {
+		return s.previewGone(w, r, actor)
+	}
+	if err != nil {
+		return err
+	}
+	if p.Applied.Number > 0 {
+		m := s.previewModel(p)
+		return s.showPreview(w, r, actor, http.StatusConflict, m)
+	}
+	if err := s.Clusters.Discard(r.Context(), actor, id); err != nil {
+		return err
+	}
+	back := route.Clusters()
+	if p.Kind == loom.PreviewDelete {
+		back = route.Cluster(p.Cluster)
+	}
+	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: "Discarded the preview of " + p.Name + ". Nothing was changed."})
+}

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/planner/draw"
+	"loom/views/clusterview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) previewShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	p, err := s.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(r.PathValue("preview")))
+	if errors.Is(err, loom.NotFound) {
+		return s.previewGone(w, r, actor)
+	}
+	if err != nil {
+		return err
+	}
+	return s.showPreview(w, r, actor, http.StatusOK, s.previewModel(p))
+}
+
+func (s *Server) previewGone(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	page := clusterPage("Preview expired", "Clusters", ui.Crumb{Label: "Preview"})
+	return s.render(w, r, actor, http.StatusNotFound, page, clusterview.PreviewGonePage())
+}
+
+func (s *Server) showPreview(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m clusterview.PreviewModel) error {
+	return s.render(w, r, actor, status, previewFrame(m), clusterview.PreviewPage(m))
+}
+
+func previewFrame(m clusterview.PreviewModel) layout.Model {
+	return clusterPage(m.Title, "Clusters", ui.Crumb{Label: m.Title})
+}
+
+// previewGraph is the plan of a preview as a file.
+func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	p, err := s.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(r.PathValue("preview")))
+	if err != nil {
+		return err
+	}
+	return sendSVG(w, "preview-"+p.Name, plannedGraph(p))
+}
+
+func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel {
+	m := clusterview.PreviewModel{
+		ID: p.ID, Name: p.Name, Title: "Preview of " + p.Name, Summary: p.Summary(), Hash: p.Hash, Expires: p.Expires, Now: s.now(),
+		Apply: "Create cluster " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
+		Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
+	}
+	if p.Kind == loom.PreviewDelete {
+		m.Delete, m.Title, m.EditHref = true, "Preview: delete "+p.Name, ""
+		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
+	} else {
+		m.Config = configText(p.Config)
+	}
+	if p.Applied.Number > 0 {
+		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)
+	}
+	m.Facts = previewFacts(p)
+	for _, n := range p.Nodes {
+		m.Nodes = append(m.Nodes, clusterview.PreviewNode{
+			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image,
+		})
+	}
+	m.Changes = previewChanges(p)
+	for _, set := range p.Missing {
+		m.Fields = append(m.Fields, providerFields(set, [][]string{slices.Collect(maps.Keys(set))}, nil, ui.FormErrors{})...)
+	}
+	if len(p.Missing) > 1 {
+		for i := range m.Fields {
+			m.Fields[i].Optional = true
+		}
+	}
+	return m
+}
+
+func previewFacts(p lifecycle.PreviewView) []ui.Def {
+	facts := []ui.Def{
+		{Term: "Template", Text: p.Template.Name + " " + strconv.Itoa(p.Template.Version)},
+		{Term: "Provider", Text: p.Provider.Name},
+		{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %d of %s", p.Before.Nodes, p.After.Nodes, quotaLimit(p.Before.MaxNodes))},
+		{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %d of %s", p.Before.Clusters, p.After.Clusters, quotaLimit(p.Before.MaxClusters))},
+	}
+	if p.Kind == loom.PreviewCreate {
+		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: loom.Duration(p.LeaseMillis)})
+	}
+	if p.Price != nil {
+		facts = append(facts, ui.Def{Term: "Price", Text: priceText(*p.Price)})
+	}
+	return facts
+}
+
+// previewChanges are the nodes, each with its services in one line.
+func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
+	services := map[int][]string{}
+	for _, c := range p.Changes {
+		if c.Object == "service" {
+			services[c.Node] = append(services[c.Node], c.Name)
+		}
+	}
+	var lines []ui.ChangeModel
+	for _, c := range p.Changes {
+		if c.Object == "node" {
+			lines = append(lines, ui.ChangeModel{Sign: ui.ChangeSign(c.Change), Object: c.Object, Name: c.Name, Detail: strings.Join(services[c.Node], " · ")})
+		}
+	}
+	return lines
+}
+
+func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
+	hosts := map[loom.NodeID]string{}
+	for _, n := range p.Nodes {
+		hosts[n.ID] = n.Hostname
+	}
+	d := draw.Draw(p.Plan, draw.Options{})
+	return graphModel(p.Plan, d, graphLabels{
+		title: "Plan: " + p.Summary(),
+		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
+		href:  func([]int) string { return route.Preview(p.ID) + "#stage-list" },
+	})
+}
+
+func plannedStages(p lifecycle.PreviewView) []clusterview.Stage {
+	hosts := map[loom.NodeID]string{}
+	for _, n := range p.Nodes {
+		hosts[n.ID] = n.Hostname
+	}
+	stages := make([]clusterview.Stage, p.Plan.Levels())
+	for i := range stages {
+		stages[i].Number = i + 1
+	}
+	for _, t := range p.Plan.Tasks {
+		stages[t.Level-1].Tasks = append(stages[t.Level-1].Tasks, clusterview.StageTask{
+			Number: strconv.Itoa(t.Number), Action: string(t.Action), Service: t.Service, Host: shortHost(hosts[t.Node]), Planned: true, Critical: t.Critical,
+		})
+	}
+	return stages
+}

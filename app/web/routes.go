@@ -1,0 +1,22 @@
+package web
+
+import (
+	"net/http"
+
+	"loom/views/route"
+)
+
+// routes is what all surfaces of the pages have in common; the rooms have their
+// tables of contents in routes_cluster.go, routes_account.go and routes_admin.go.
+func (s *Server) routes(mux *http.ServeMux) {
+	mux.Handle("GET /events", s.page(s.events))
+	mux.Handle("POST "+route.AccountPreferences(), s.open(s.preferencesSave))
+	mux.Handle("POST "+route.CSPReports(), s.open(s.cspReport))
+	mux.Handle("GET "+route.Gallery(), s.admin(s.gallery))
+	mux.Handle("GET /favicon.ico", s.open(s.favicon))
+	mux.Handle("/", s.open(s.noSuchPage))
+
+	s.clusterRoutes(mux)
+	s.accountRoutes(mux)
+	s.adminRoutes(mux)
+}

@@ -1,0 +1,57 @@
+package web
+
+import (
+	"net/http"
+
+	"loom/views/clusterview"
+	"loom/views/route"
+)
+
+// clusterRoutes is the table of contents of the user portal: everything about
+// clusters. {cluster} is an id, {n} and {task} are numbers, {node} is a node id.
+func (s *Server) clusterRoutes(mux *http.ServeMux) {
+	get := func(pattern string, h http.Handler) { mux.Handle("GET "+pattern, h) }
+	post := func(pattern string, h http.Handler) { mux.Handle("POST "+pattern, h) }
+
+	get(route.Home()+"{$}", s.page(s.home))
+	get(clusterview.HomeRunningURL(), s.page(s.homeRunning))
+	get(clusterview.HomeAttentionURL(), s.page(s.homeAttention))
+
+	get(route.Clusters(), s.page(s.clusterList))
+	get(route.ClustersRows(), s.page(s.clusterRows))
+	get(route.ClusterNew(), s.page(s.clusterNew))
+	post(route.ClusterCheck(), s.page(s.clusterCheck))
+	post(clusterview.FormURL(), s.page(s.clusterForm))
+
+	post(route.Previews(), s.page(s.previewMake))
+	get("/previews/{preview}", s.page(s.previewShow))
+	get("/previews/{preview}/graph.svg", s.page(s.previewGraph))
+	post("/previews/{preview}/apply", s.page(s.previewApply))
+	post("/previews/{preview}/discard", s.page(s.previewDiscard))
+
+	get("/clusters/{cluster}", s.page(s.clusterShow))
+	get("/clusters/{cluster}/panel", s.page(s.clusterPanel))
+	get("/clusters/{cluster}/nodes", s.page(s.clusterNodes))
+	get("/clusters/{cluster}/services", s.page(s.clusterServices))
+	get("/clusters/{cluster}/operations", s.page(s.clusterOperations))
+	get("/clusters/{cluster}/config", s.page(s.clusterConfig))
+	get("/clusters/{cluster}/ssh-config", s.page(s.clusterSSHConfig))
+	get("/clusters/{cluster}/delete", s.page(s.clusterDeleteForm))
+	post("/clusters/{cluster}/delete", s.page(s.clusterDelete))
+
+	get("/clusters/{cluster}/nodes/{node}", s.page(s.nodeShow))
+	get("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeHide))
+	post("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeReveal))
+
+	get("/clusters/{cluster}/operations/{n}", s.page(s.operationShow))
+	get("/clusters/{cluster}/operations/{n}/graph", s.page(s.operationGraph))
+	get("/clusters/{cluster}/operations/{n}/graph.svg", s.page(s.operationGraphSVG))
+	get("/clusters/{cluster}/operations/{n}/stages", s.page(s.operationStages))
+	get("/clusters/{cluster}/operations/{n}/table", s.page(s.operationTable))
+	get("/clusters/{cluster}/operations/{n}/panel", s.page(s.operationPanel))
+
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}", s.page(s.taskShow))
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}/panel", s.page(s.taskPanel))
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log", s.page(s.taskLog))
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log/raw", s.page(s.taskLogRaw))
+}

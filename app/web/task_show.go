@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// logTail is how many lines of a log a page opens with.
+const logTail = 500
+
+func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	shown := t.Attempt
+	if n, err := strconv.Atoi(r.URL.Query().Get("attempt")); err == nil && n > 0 {
+		shown = n
+	}
+	m := clusterview.TaskModel{Waiting: len(t.Attempts) == 0}
+	if m.Panel, err = s.taskPanelModel(r.Context(), actor, t, shown); err != nil {
+		return err
+	}
+	for i := len(t.Attempts) - 1; i >= 0; i-- {
+		a := t.Attempts[i]
+		label := fmt.Sprintf("Attempt %d, %s", a.Number, ui.AttemptState(a.Status).Word)
+		m.Tabs = append(m.Tabs, ui.Tab{Label: label, Href: route.TaskAttempt(ref, a.Number), Current: a.Number == shown})
+	}
+	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	page, err := s.operationFrame(r, actor, op, ui.Crumb{Label: "Task " + strconv.Itoa(ref.Number)})
+	if err != nil {
+		return err
+	}
+	page.Title, page.TitlePrefix = taskText(t.Task), ""
+	if m.Log.Topic != "" {
+		page.Topics = append(page.Topics, m.Log.Topic)
+	}
+	// A log of the past is not read by reloading.
+	if page.Refresh > 0 && t.Status.Final() {
+		page.Refresh = 0
+	}
+	return s.render(w, r, actor, http.StatusOK, page, clusterview.TaskPage(m))
+}
+
+// taskPanel is the facts of a task, fetched again while the operation runs.
+func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	shown, err := strconv.Atoi(r.URL.Query().Get("attempt"))
+	if err != nil {
+		shown = t.Attempt
+	}
+	m, err := s.taskPanelModel(r.Context(), actor, t, shown)
+	if err != nil {
+		return err
+	}
+	return s.fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
+}
+
+func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
+	m := clusterview.TaskPanel{
+		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskState(t.Status),
+		Message: t.Message, Bad: t.Status == loom.TaskFailed,
+	}
+	attempt := attemptOf(t, shown)
+	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
+		m.Message, m.Bad = attempt.Message, true
+	}
+	if t.Attempt > shown {
+		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
+		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
+	}
+	m.Facts = s.taskFacts(t, attempt)
+	tasks, err := s.Clusters.Tasks(ctx, actor, t.Ref.Operation, lifecycle.TaskFilter{})
+	if err != nil {
+		return m, err
+	}
+	byNumber := map[int]loom.Task{}
+	for _, other := range tasks {
+		byNumber[other.Ref.Number] = other
+	}
+	deps := func(numbers []int) []clusterview.TaskDep {
+		var out []clusterview.TaskDep
+		for _, n := range numbers {
+			other := byNumber[n]
+			out = append(out, clusterview.TaskDep{Text: taskText(other), Href: route.Task(other.Ref), State: ui.TaskState(other.Status)})
+		}
+		return out
+	}
+	m.Before, m.After = deps(t.DependsOn), deps(t.Next)
+	for _, b := range t.Behind {
+		m.Behind = append(m.Behind, fmt.Sprintf("%s of %s on all its nodes (%s)", b.Action, b.Service, ui.Count(b.Count, "task", "tasks")))
+	}
+	return m, nil
+}
+
+func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {
+	for _, a := range t.Attempts {
+		if a.Number == number {
+			return a
+		}
+	}
+	return loom.Attempt{}
+}
+
+func (s *Server) taskFacts(t lifecycle.TaskView, a loom.Attempt) []ui.Def {
+	facts := []ui.Def{
+		{Term: "Node", Value: clusterview.TextLink(t.NodeHostname, route.Node(t.Ref.Operation.Cluster, t.Node))},
+		{Term: "Stage", Text: strconv.Itoa(t.Level)},
+		{Term: "Attempts", Text: strconv.Itoa(len(t.Attempts))},
+	}
+	if a.Number > 0 {
+		facts = append(facts,
+			ui.Def{Term: "Started", Value: ui.Time(a.Started, s.now())},
+			ui.Def{Term: "Run time", Text: s.elapsed(a.Started, a.Ended)},
+			ui.Def{Term: "By", Text: string(a.Process), Mono: true})
+		if !a.Ended.IsZero() {
+			facts = append(facts, ui.Def{Term: "Exit status", Text: strconv.Itoa(a.Code)})
+		}
+	}
+	if t.SkippedBy != "" {
+		facts = append(facts, ui.Def{Term: "Skipped by", Text: string(t.SkippedBy) + ": " + t.SkipReason})
+	}
+	return facts
+}

@@ -1,0 +1,146 @@
+// Package web is the pages: handlers that decode a request, call one use case
+// and render a view. Pages are useful as plain HTML; htmx makes them live.
+//
+// It holds no SQL, no transaction and no rule about clusters: whatever needs
+// deciding is a use case. routes.go is the table of contents; a handler stands in
+// the file named after its resource and verb.
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/account"
+	"loom/app/catalog"
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/live"
+	"loom/app/loom"
+	"loom/static"
+	"loom/views/layout"
+	"loom/views/ui"
+)
+
+// Deps are what the pages need; all must be set.
+type Deps struct {
+	Accounts *account.Accounts
+	Catalog  *catalog.Catalog
+	Clusters *lifecycle.Clusters
+	Hub      *live.Hub
+	Sessions *httpx.Sessions
+	Log      *slog.Logger
+	Version  string
+	// Shortage says, for banners, that a tenant has fewer workers than it wants
+	// because capacity is short; empty when there is none.
+	Shortage func(ctx context.Context, actor loom.Actor) (string, error)
+}
+
+// Server answers browsers.
+type Server struct {
+	Deps
+	now func() time.Time
+}
+
+// New makes the handler of all pages, static files included. Cross-site
+// protection and headers are around it already (httpx.Chain).
+func New(d Deps) http.Handler {
+	s := &Server{Deps: d, now: time.Now}
+	mux := http.NewServeMux()
+	mux.Handle("/static/", static.Handler())
+	s.routes(mux)
+	return mux
+}
+
+// ErrorPage renders errors that happen before a page's handler is reached.
+func ErrorPage(version string) httpx.ErrorRenderer {
+	s := &Server{Deps: Deps{Version: version}}
+	return s.renderError
+}
+
+// open is a route that anybody may use.
+func (s *Server) open(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s.renderError, h) }
+
+// page is a route for people who are signed in; others are sent to sign in and
+// come back afterwards.
+func (s *Server) page(h httpx.ActorHandler) http.Handler {
+	return s.open(func(w http.ResponseWriter, r *http.Request) error {
+		actor, _, err := s.Sessions.Actor(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r, actor)
+	})
+}
+
+// admin is a page for administrators of the tenant.
+func (s *Server) admin(h httpx.ActorHandler) http.Handler {
+	return s.page(func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		if !actor.IsAdmin() {
+			return loom.NewError(loom.Forbidden, "This page needs the role of a tenant administrator.")
+		}
+		return h(w, r, actor)
+	})
+}
+
+// render answers with a page in its frame, or for htmx with its main part. What
+// is common to all pages is filled in here: who is signed in, theme, messages.
+func (s *Server) render(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m layout.Model, content templ.Component) error {
+	if err := s.frame(w, r, actor, &m); err != nil {
+		return err
+	}
+	if httpx.IsFragment(r) {
+		return httpx.Render(w, r, status, layout.Fragment(m, content))
+	}
+	return httpx.Render(w, r, status, layout.Wrap(m, content))
+}
+
+// fragment answers with a part of a page.
+func (s *Server) fragment(w http.ResponseWriter, r *http.Request, status int, content templ.Component) error {
+	return httpx.Render(w, r, status, content)
+}
+
+// frame fills in what every page shows.
+func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor, m *layout.Model) error {
+	m.Theme = theme(r)
+	m.Path = r.URL.RequestURI()
+	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
+	m.ShowCatalog, m.ShowAdmin = true, actor.IsAdmin()
+	m.Version = s.Version
+	flashes, err := s.Sessions.TakeFlashes(w, r)
+	if err != nil {
+		return err
+	}
+	for _, f := range flashes {
+		m.Flashes = append(m.Flashes, toast(f))
+	}
+	if s.Shortage != nil && actor.IsAdmin() {
+		text, err := s.Shortage(r.Context(), actor)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: text})
+		}
+	}
+	return nil
+}
+
+// say keeps a message for the next page and goes there.
+func (s *Server) say(w http.ResponseWriter, r *http.Request, url string, flash httpx.Flash) error {
+	if err := s.Sessions.AddFlash(w, r, flash); err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, url)
+}
+
+func theme(r *http.Request) layout.Theme {
+	c, err := r.Cookie(layout.ThemeCookie)
+	if err != nil {
+		return layout.ThemeSystem
+	}
+	return layout.ParseTheme(c.Value)
+}

@@ -1,0 +1,176 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"loom/app/execution"
+	"loom/app/loom"
+)
+
+const (
+	// commitLinger is how long a batch waits for more where much is under way.
+	commitLinger = 2 * time.Millisecond
+	// commitMax bounds a batch.
+	commitMax = 500
+	// commitQuiet is the number of tasks up to which a batch does not wait: with so
+	// few, waiting costs time and saves nothing.
+	commitQuiet = 64
+)
+
+// committer records starts and successes in batches: one transaction for many
+// tasks is what makes thousands of tasks a second possible. Starts and successes
+// have a loop each, so that neither waits for the other.
+type committer struct {
+	ops     *execution.Operations
+	process loom.ProcessID
+	load    func() int
+	starts  chan commitAsk
+	ends    chan commitAsk
+	done    chan struct{}
+}
+
+// commitAsk is a start, or with result a success.
+type commitAsk struct {
+	key    execution.AttemptKey
+	result *loom.TaskResult
+	answer chan commitAnswer
+}
+
+// commitAnswer says whether the attempt began, or whether its result counts.
+type commitAnswer struct {
+	yes bool
+	// facts of an attempt that began; nil where they could not be read.
+	facts *execution.SpecFacts
+	err   error
+}
+
+func newCommitter(ops *execution.Operations, process loom.ProcessID, load func() int) *committer {
+	return &committer{ops: ops, process: process, load: load,
+		starts: make(chan commitAsk), ends: make(chan commitAsk), done: make(chan struct{})}
+}
+
+// start begins an attempt and reports whether it is to run, with the facts its
+// spec is built from unless they could not be read.
+func (c *committer) start(ctx context.Context, key execution.AttemptKey) (bool, *execution.SpecFacts, error) {
+	a := c.ask(ctx, c.starts, commitAsk{key: key, answer: make(chan commitAnswer, 1)})
+	return a.yes, a.facts, a.err
+}
+
+// complete records a success and reports whether it counts.
+func (c *committer) complete(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
+	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, answer: make(chan commitAnswer, 1)})
+	return a.yes, a.err
+}
+
+func (c *committer) ask(ctx context.Context, to chan<- commitAsk, ask commitAsk) commitAnswer {
+	select {
+	case to <- ask:
+	case <-c.done:
+		return commitAnswer{err: context.Canceled}
+	case <-ctx.Done():
+		return commitAnswer{err: context.Cause(ctx)}
+	}
+	// Answered in any case: the transaction has its own time limit.
+	return <-ask.answer
+}
+
+// run collects and commits until ctx ends.
+func (c *committer) run(ctx context.Context) {
+	defer close(c.done)
+	var loops sync.WaitGroup
+	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts) })
+	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds) })
+	loops.Wait()
+}
+
+func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func(context.Context, []commitAsk)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-asks:
+			batch := c.collect(first, asks)
+			// Not the context of any caller: a batch belongs to many.
+			commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			commit(commitCtx, batch)
+			cancel()
+		}
+	}
+}
+
+// collect waits a moment for more.
+func (c *committer) collect(first commitAsk, asks <-chan commitAsk) []commitAsk {
+	batch := []commitAsk{first}
+	var linger <-chan time.Time
+	if c.load() > commitQuiet {
+		timer := time.NewTimer(commitLinger)
+		defer timer.Stop()
+		linger = timer.C
+	}
+	for len(batch) < commitMax {
+		if linger == nil {
+			select {
+			case ask := <-asks:
+				batch = append(batch, ask)
+				continue
+			default:
+				return batch
+			}
+		}
+		select {
+		case ask := <-asks:
+			batch = append(batch, ask)
+		case <-linger:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commitStarts begins attempts in one transaction.
+func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
+	keys := make([]execution.AttemptKey, len(asks))
+	for i, ask := range asks {
+		keys[i] = ask.key
+	}
+	begun, err := c.ops.StartTasks(ctx, c.process, keys)
+	yes := make(map[execution.AttemptKey]bool, len(begun))
+	for _, key := range begun {
+		yes[key] = true
+	}
+	// The next batch need not wait until the facts of this one are read.
+	go func() {
+		var facts map[execution.AttemptKey]*execution.SpecFacts
+		if len(begun) > 0 {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			// One that cannot be read must not hold up the others: without facts each
+			// attempt reads its own.
+			facts, _ = c.ops.SpecFacts(ctx, begun)
+		}
+		for _, ask := range asks {
+			ask.answer <- commitAnswer{yes[ask.key], facts[ask.key], err}
+		}
+	}()
+}
+
+// commitEnds records successes in one transaction.
+func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
+	finished := make([]execution.Finished, len(asks))
+	for i, ask := range asks {
+		finished[i] = execution.Finished{Key: ask.key, Result: *ask.result}
+	}
+	accepted, err := c.ops.CompleteTasks(ctx, finished)
+	if err != nil && len(asks) > 1 {
+		// One result that the database refuses must not hold up the others.
+		for _, ask := range asks {
+			c.commitEnds(ctx, []commitAsk{ask})
+		}
+		return
+	}
+	for _, ask := range asks {
+		ask.answer <- commitAnswer{yes: accepted[ask.key.Task], err: err}
+	}
+}

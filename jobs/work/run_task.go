@@ -1,0 +1,226 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"loom/app/execution"
+	"loom/app/loom"
+	"loom/jobs"
+	"loom/provisioner"
+)
+
+const (
+	// slotWait is how long a delivered job waits for a slot before another process
+	// may have it, and snooze how long it then rests.
+	slotWait = time.Second
+	snooze   = time.Second
+	// recordFor is how long past its deadline the result of an attempt is still
+	// offered to the database.
+	recordFor = 5 * time.Minute
+)
+
+// runTask works run_task: one delivery of one task.
+type runTask struct {
+	river.WorkerDefaults[jobs.RunTask]
+	ops       *execution.Operations
+	runner    Runner
+	limiter   *limiter
+	committer *committer
+	attempts  *attempts
+	pending   *pending
+	note      func(queue string, change int)
+	// life ends some time after the lease was lost: results that could not be
+	// recorded by then wait on disk.
+	life  context.Context
+	limit time.Duration
+	log   *slog.Logger
+	// retry is the first delay before a result is offered again.
+	retry time.Duration
+}
+
+// Timeout is above the limit of every task: attempts end at their own deadline.
+func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return w.limit + time.Minute }
+
+// Work takes a slot, begins the attempt, runs it and records what came of it.
+func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error {
+	tenant, ok := jobs.QueueTenant(job.Queue)
+	if !ok {
+		return fmt.Errorf("task %d came on the queue %q, which is no tenant's", job.Args.TaskID, job.Queue)
+	}
+	if !w.limiter.acquire(ctx, tenant, slotWait) {
+		return river.JobSnooze(snooze)
+	}
+	defer w.limiter.release(tenant)
+	w.note(job.Queue, 1)
+	defer w.note(job.Queue, -1)
+	key := execution.AttemptKey{Task: loom.TaskID(job.Args.TaskID), Attempt: job.Attempt}
+	log := w.log.With("tenant_id", tenant, "task_id", key.Task, "attempt", key.Attempt)
+	attemptCtx, ours := w.attempts.claim(ctx, key)
+	if !ours {
+		return nil
+	}
+	defer w.attempts.done(key)
+	begun, facts, err := w.begin(attemptCtx, key)
+	if err != nil || !begun {
+		if err != nil && attemptCtx.Err() == nil {
+			log.Error("an attempt could not begin", "error", err)
+		}
+		// Should it have begun after all, the reaper or its limit finds it.
+		return nil
+	}
+	began := time.Now()
+	result, deadline := w.attempt(attemptCtx, key, facts, log)
+	recordCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(recordFor))
+	defer cancel()
+	defer context.AfterFunc(w.life, cancel)()
+	if err := w.record(recordCtx, key, result); err != nil {
+		log.Error("the result of an attempt could not be recorded", "error", err, "duration_ms", time.Since(began).Milliseconds())
+	}
+	return nil
+}
+
+// begin starts the attempt. Asking again after an error is safe: an attempt that
+// began under this process is found again.
+func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun bool, facts *execution.SpecFacts, err error) {
+	err = w.again(ctx, func() (err error) {
+		begun, facts, err = w.committer.start(ctx, key)
+		return err
+	})
+	return begun, facts, err
+}
+
+// attempt builds the spec and runs it. The deadline is when the attempt had to be
+// over.
+func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log *slog.Logger) (loom.TaskResult, time.Time) {
+	taskLog := w.ops.Log(key)
+	// Not cancelled with the attempt: its last words count.
+	go taskLog.Run(context.WithoutCancel(ctx))
+	defer taskLog.Close()
+	deadline := time.Now().Add(w.limit)
+	spec, err := w.spec(ctx, key, facts)
+	var wrong *execution.Unbuildable
+	switch {
+	case errors.As(err, &wrong):
+		taskLog.Add("loom", wrong.Result.Message)
+		return wrong.Result, deadline
+	case errors.Is(context.Cause(ctx), provisioner.ErrAborted):
+		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Aborted: true}, deadline
+	case err != nil && ctx.Err() != nil:
+		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, deadline
+	case err != nil:
+		log.Error("the spec of a task could not be read", "error", err)
+		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, deadline
+	}
+	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}, log), spec.Deadline
+}
+
+func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts) (*loom.TaskSpec, error) {
+	if facts == nil {
+		return w.ops.Spec(ctx, key)
+	}
+	return w.ops.Build(ctx, facts)
+}
+
+// run calls the runner; a panic fails the attempt, its trace goes to the log of
+// the process.
+func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log *slog.Logger) (result loom.TaskResult) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
+			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
+		}
+	}()
+	return w.runner.Run(ctx, spec, s)
+}
+
+// record stores the result, again and again until ctx ends: a lost result would
+// cost a machine.
+func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) error {
+	if err := w.pending.keep(key, result); err != nil {
+		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
+	}
+	err := w.again(ctx, func() error {
+		counted, err := w.offer(ctx, key, result)
+		if err == nil && !counted {
+			w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.pending.forget(key)
+}
+
+// offer hands the result to the database once.
+func (w *runTask) offer(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
+	if result.Status == 0 && !result.Interrupted && !result.Aborted {
+		counted, err := w.committer.complete(ctx, key, result)
+		if err == nil && !counted {
+			// A late CREATE may still tell of a machine.
+			result.Interrupted = true
+			_, err = w.ops.FailTask(ctx, key, result)
+		}
+		return counted, err
+	}
+	return w.ops.FailTask(ctx, key, result)
+}
+
+// again calls do until it succeeds or ctx ends, waiting twice as long each time,
+// at most a minute.
+func (w *runTask) again(ctx context.Context, do func() error) error {
+	delay := w.retry
+	for {
+		err := do()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, context.Cause(ctx))
+		}
+		delay = min(2*delay, time.Minute)
+	}
+}
+
+// sink takes what a running attempt has to say.
+type sink struct {
+	ctx context.Context
+	ops *execution.Operations
+	key execution.AttemptKey
+	log *execution.Log
+}
+
+// Log adds a line to the task log without waiting for the database.
+func (s *sink) Log(stream, text string) { s.log.Add(stream, text) }
+
+// Fact stores results on the node, also while the attempt is being cancelled.
+func (s *sink) Fact(results map[string]any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), time.Minute)
+	defer cancel()
+	delay := 50 * time.Millisecond
+	for {
+		err := s.ops.StoreFact(ctx, s.key, results)
+		if err == nil || errors.Is(err, loom.Conflict) {
+			return err
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		delay = min(2*delay, 5*time.Second)
+	}
+}

@@ -1,0 +1,138 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/jobs"
+)
+
+// Scheduler is a process for control work and the duties that keep the rest
+// true: lost processes, due retries, overdue attempts, the reconciler. Any number
+// may run. Zero times mean their defaults.
+type Scheduler struct {
+	Common
+	// ReapEvery is the interval of looking for lost processes and due retries, 1 s.
+	ReapEvery time.Duration
+	// ReconcileEvery is that of the reconciler and of overdue attempts, 10 s.
+	ReconcileEvery time.Duration
+	// StopTimeout bounds how long control work may go on after ctx ended, 30 s.
+	StopTimeout time.Duration
+}
+
+// controlWorkers is how many pieces of control work run at once.
+const controlWorkers = 20
+
+// Run works until ctx ends.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if s.ReapEvery <= 0 {
+		s.ReapEvery = time.Second
+	}
+	if s.ReconcileEvery <= 0 {
+		s.ReconcileEvery = 10 * time.Second
+	}
+	if s.StopTimeout <= 0 {
+		s.StopTimeout = 30 * time.Second
+	}
+	return relive(ctx, &s.Common, s.live)
+}
+
+func (s *Scheduler) live(ctx context.Context) error {
+	id, err := s.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version})
+	if err != nil {
+		return err
+	}
+	base := context.WithoutCancel(ctx)
+	log := s.logger().With("process_id", id)
+	client, err := newRiver(ctx, &s.Common, id, map[string]river.QueueConfig{jobs.ControlQueue: {MaxWorkers: controlWorkers}}, elsewhere{})
+	if err != nil {
+		return errors.Join(err, s.Fleet.Deregister(base, id))
+	}
+	defer client.pool.Close()
+	if err := client.Start(base); err != nil {
+		return errors.Join(fmt.Errorf("start River's client: %w", err), s.Fleet.Deregister(base, id))
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	dutyCtx, endDuties := context.WithCancel(ctx)
+	defer endDuties()
+	background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.reap(dutyCtx, log) }) })
+	background.Go(func() { every(dutyCtx, s.ReconcileEvery, func() { s.reconcile(dutyCtx, log) }) })
+	lost := make(chan error, 1)
+	leaseCtx, endLease := context.WithCancel(base)
+	defer endLease()
+	background.Go(func() {
+		lost <- s.Fleet.Keep(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(fleet.Renewal) {})
+	})
+	log.Info("scheduler began")
+
+	var lostErr error
+	select {
+	case <-ctx.Done():
+	case lostErr = <-lost:
+	}
+	endDuties()
+	stopCtx, cancel := context.WithTimeout(base, s.StopTimeout)
+	defer cancel()
+	if err := client.Stop(stopCtx); err != nil {
+		err = client.StopAndCancel(base)
+		log.Warn("control work had to be cancelled", "error", err)
+	}
+	endLease()
+	if lostErr != nil {
+		return lostErr
+	}
+	return s.Fleet.Deregister(base, id)
+}
+
+// every calls do now and then after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		do()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reap gives back the work of lost processes and makes due retries available.
+func (s *Scheduler) reap(ctx context.Context, log *slog.Logger) {
+	lost, err := s.Fleet.Reap(ctx)
+	for _, l := range lost {
+		log.Warn("a process was lost, its tasks go elsewhere", "lost_process_id", l.Process, "kind", l.Kind, "tasks", len(l.Tasks))
+		if _, weary := s.Operations.GiveUpWeary(ctx, l.Tasks); weary != nil {
+			err = errors.Join(err, weary)
+		}
+	}
+	_, dueErr := s.Operations.Due(ctx)
+	if err = errors.Join(err, dueErr); err != nil && ctx.Err() == nil {
+		log.Error("looking for lost processes and due retries went wrong", "error", err)
+	}
+}
+
+// reconcile puts right what crashes left and fails what is overdue.
+func (s *Scheduler) reconcile(ctx context.Context, log *slog.Logger) {
+	touched, err := s.Operations.Reconcile(ctx)
+	if touched > 0 {
+		log.Warn("the reconciler put things right", "count", touched)
+	}
+	overdue, overdueErr := s.Operations.FailOverdue(ctx)
+	if overdue > 0 {
+		log.Warn("attempts were past their limit", "count", overdue)
+	}
+	if err = errors.Join(err, overdueErr); err != nil && ctx.Err() == nil {
+		log.Error("reconciling went wrong", "error", err)
+	}
+}

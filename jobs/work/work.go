@@ -1,0 +1,166 @@
+// Package work carries out background work: the River clients of schedulers and
+// provisioners and one worker per kind, with what stands around them. The
+// dispatcher holds queues only while they have work, the limiter keeps each
+// tenant to its workers, the committer records starts and results in batches.
+//
+// It decides nothing about operations: what is due, what follows a result and
+// every limit come from the use cases. What a newcomer gets wrong: a worker
+// returns nil once an outcome is recorded, a failed script included. An error
+// would make River try again by its own rules.
+package work
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"loom/app/execution"
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/jobs"
+)
+
+// Runner carries out one attempt and always gives a result; the cause with which
+// ctx is cancelled is part of it. Package provisioner has the real one.
+type Runner interface {
+	Run(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) loom.TaskResult
+}
+
+// Common is what every process that works needs.
+type Common struct {
+	// DSN of the database, for River's own small pool and for listening.
+	DSN string
+	// Operations and Fleet are the use cases.
+	Operations *execution.Operations
+	Fleet      *fleet.Fleet
+	// Expire deletes clusters whose lease is over; nil does nothing. It is called
+	// in schedulers only.
+	Expire func(ctx context.Context) error
+	// Version of the program, for the list of processes.
+	Version string
+	// Port of the process's health address, 0 for none.
+	Port int
+	// Logger; nil means slog's default.
+	Logger *slog.Logger
+	// Test makes River start its services without the usual random delays.
+	Test bool
+}
+
+func (c *Common) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.Default()
+	}
+	return c.Logger
+}
+
+// Times of River's clients (stack.md 6).
+const (
+	fetchCooldown = time.Millisecond
+	fetchPoll     = 10 * time.Second
+	// poolConns are the connections of a River client: fetching, completing and
+	// one for LISTEN. A thousand slots fit on sixteen.
+	poolConns = 12
+)
+
+// riverClient is a client with its pool.
+type riverClient struct {
+	*river.Client[pgx.Tx]
+	pool *pgxpool.Pool
+}
+
+// newRiver makes a client that works queues under the id of its process. Every
+// client knows every kind and the same periodic list, since any of them may
+// become River's leader; its queues alone say what it works.
+func newRiver(ctx context.Context, c *Common, id loom.ProcessID, queues map[string]river.QueueConfig, runTask river.Worker[jobs.RunTask]) (*riverClient, error) {
+	config, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("read the database URL for River: %w", err)
+	}
+	config.MaxConns = poolConns
+	config.ConnConfig.RuntimeParams["application_name"] = "loom " + string(id)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open River's pool: %w", err)
+	}
+	limit := c.Operations.LongestLimit() + time.Minute
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		ID:                          string(id),
+		Queues:                      queues,
+		Workers:                     workers(c, runTask),
+		PeriodicJobs:                periodics(),
+		FetchCooldown:               fetchCooldown,
+		FetchPollInterval:           fetchPoll,
+		JobTimeout:                  limit,
+		RescueStuckJobsAfter:        limit + 15*time.Minute,
+		CompletedJobRetentionPeriod: time.Hour,
+		ReindexerIndexNames:         reindexed(),
+		Logger:                      quiet(c.logger()),
+		TestOnly:                    c.Test,
+	})
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("make River's client: %w", err)
+	}
+	return &riverClient{client, pool}, nil
+}
+
+// quiet keeps River's own news out of the log: it tells of every client and every
+// few seconds of counts.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
+
+// atLeastWarn passes on warnings and errors only.
+type atLeastWarn struct{ slog.Handler }
+
+// Enabled reports whether lines of a level are passed on.
+func (h atLeastWarn) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs keeps the limit.
+func (h atLeastWarn) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeastWarn{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the limit.
+func (h atLeastWarn) WithGroup(name string) slog.Handler {
+	return atLeastWarn{h.Handler.WithGroup(name)}
+}
+
+// reindexed are River's indexes without the two that a migration drops.
+func reindexed() []string {
+	var names []string
+	for _, name := range river.ReindexerIndexNamesDefault() {
+		if name != "river_job_args_index" && name != "river_job_metadata_index" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func workers(c *Common, runTask river.Worker[jobs.RunTask]) *river.Workers {
+	w := river.NewWorkers()
+	river.AddWorker(w, runTask)
+	river.AddWorker(w, &endOperation{ops: c.Operations})
+	river.AddWorker(w, duty[jobs.ExpireClusters]("expire clusters", c.Expire))
+	river.AddWorker(w, duty[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))
+	river.AddWorker(w, duty[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))
+	river.AddWorker(w, duty[jobs.TrimLogs]("trim task logs", c.Operations.TrimLogs))
+	return w
+}
+
+// elsewhere stands for run_task in processes that hold no tenant's queue. It is
+// never delivered; should it be, the job goes on as if it had not been.
+type elsewhere struct {
+	river.WorkerDefaults[jobs.RunTask]
+}
+
+// Work gives the job back.
+func (elsewhere) Work(context.Context, *river.Job[jobs.RunTask]) error {
+	return river.JobSnooze(time.Second)
+}

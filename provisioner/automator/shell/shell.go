@@ -1,0 +1,240 @@
+// Package shell is the automator that runs scripts and commands on machines:
+// scripts that administrators upload, those that come with it, or anything that
+// is on the machine (plugins.md 3.2).
+//
+// It must not quote the arguments of an action: they are a piece of shell text
+// by contract, so that quotes, variables and patterns work in them. Whoever may
+// write a service may run anything on its machines anyway.
+package shell
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+	"loom/provisioner/remote"
+)
+
+// Directories on the machine.
+const (
+	cacheDir = "/var/cache/loom"
+	shellDir = cacheDir + "/shell"
+)
+
+// maxResult bounds what a script may report, in bytes.
+const maxResult = 64 << 10
+
+//go:embed lib/*.sh
+var library embed.FS
+
+// Shell is the automator; the zero value is ready to use.
+type Shell struct{}
+
+// New gives the automator.
+func New() Shell { return Shell{} }
+
+// prepare makes the directories and the names that older scripts use. It runs
+// each time, but on a prepared machine it changes nothing.
+const prepare = `mkdir -p ` + shellDir + `/scripts ` + shellDir + `/archives || exit 1
+[ -e /var/cache/coopr ] || [ -L /var/cache/coopr ] || ln -s loom /var/cache/coopr
+[ -e ` + cacheDir + `/shell_automator ] || ln -s shell ` + cacheDir + `/shell_automator`
+
+// Bootstrap uploads the tenant's scripts and archives and the library, in one
+// stream, if the machine has not got exactly these.
+func (Shell) Bootstrap(ctx context.Context, _ *loom.TaskSpec, conn *remote.Conn, files string, sink loom.Sink) (loom.TaskResult, error) {
+	tree := remote.NewTree()
+	names, err := fs.Glob(library, "lib/*.sh")
+	if err != nil {
+		return loom.TaskResult{}, err
+	}
+	for _, name := range names {
+		content, err := library.ReadFile(name)
+		if err != nil {
+			return loom.TaskResult{}, err
+		}
+		tree.AddFile(name, 0o755, content)
+	}
+	if files != "" {
+		for _, kind := range []string{"scripts", "archives"} {
+			if err := tree.AddDir(kind, filepath.Join(files, kind)); err != nil {
+				return loom.TaskResult{}, err
+			}
+		}
+	}
+	sent, err := conn.UploadTree(ctx, tree, shellDir, remote.TreeOptions{Root: true, Owner: conn.User(), Prepare: prepare})
+	if err != nil {
+		return remote.Failure(err)
+	}
+	if sent {
+		sink.Log("loom", "scripts and archives uploaded to "+shellDir)
+	} else {
+		sink.Log("loom", "scripts and archives are there already")
+	}
+	return loom.TaskResult{}, nil
+}
+
+// Run uploads the task and runs the action's script as root. Output goes to the
+// sink line by line; what the script writes to $LOOM_RESULT_FILE as key=value
+// lines comes back as result.<service>.<key>, also on failure.
+func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
+	fields := spec.Service.Action.Fields
+	script := strings.TrimSpace(fields["script"])
+	if script == "" {
+		return refuse("service %s: field “script” is empty; name a script resource, an absolute path or a command", spec.Service.Name), nil
+	}
+	limit, err := timeLimit(fields["timeout_s"])
+	if err != nil {
+		return refuse("service %s: %v", spec.Service.Name, err), nil
+	}
+	stream, err := taskFiles(spec, remote.Switch(fields["expose_credentials"]))
+	if err != nil {
+		return loom.TaskResult{}, err
+	}
+	running, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		running, cancel = context.WithTimeoutCause(ctx, limit, errLimit)
+	}
+	defer cancel()
+	outcome, err := conn.Exec(running, remote.Command{
+		Text: commandText(spec.Ref.String(), script, fields["args"]), Root: true, Env: environment(spec),
+		Stdin: bytes.NewReader(stream), Line: sink.Log,
+	})
+	reported := collect(ctx, conn, spec, sink)
+	var result loom.TaskResult
+	switch {
+	case errors.Is(err, errLimit):
+		result = loom.TaskResult{Status: -1, Message: fmt.Sprintf("%s timed out after %d s (timeout_s)", script, int(limit.Seconds()))}
+	case err != nil:
+		if result, err = remote.Failure(err); err != nil {
+			return loom.TaskResult{Result: reported}, err
+		}
+	case !outcome.OK():
+		result = loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d", script, outcome.Code)}
+	}
+	result.Stdout, result.Stderr, result.Result = outcome.Stdout, outcome.Stderr, reported
+	return result, nil
+}
+
+var errLimit = errors.New("time limit of the action")
+
+func refuse(format string, args ...any) loom.TaskResult {
+	no := false
+	return loom.TaskResult{Status: 1, Message: fmt.Sprintf(format, args...), Retryable: &no}
+}
+
+func timeLimit(text string) (time.Duration, error) {
+	if text = strings.TrimSpace(text); text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || seconds <= 0 || seconds > 1e6 {
+		return 0, fmt.Errorf("field “timeout_s” is %q; give a number of seconds above 0", text)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+func pathOf(task, suffix string) string { return cacheDir + "/" + task + suffix }
+
+// commandText unpacks the task's files from standard input and runs the wrapper.
+// script and args stay unquoted. They stand at the end, so that a stray quote in
+// them spoils nothing before.
+func commandText(task, script, args string) string {
+	return "umask 077\n" +
+		"tar -xof - -C " + cacheDir + " || { echo 'the task could not be written to " + cacheDir + "; was the node bootstrapped?' >&2; exit 125; }\n" +
+		"umask 022\n" +
+		"exec </dev/null\n" +
+		"cd " + shellDir + "/scripts || exit 125\n" +
+		"PATH=$PATH:" + shellDir + "/scripts\nexport PATH\n" +
+		shellDir + "/lib/wrapper.sh " + pathOf(task, ".json") + " " + script + " " + args + "\n"
+}
+
+func environment(spec *loom.TaskSpec) map[string]string {
+	task := spec.Ref.String()
+	return map[string]string{
+		"LOOM_TASK_JSON": pathOf(task, ".json"), "LOOM_TASK_PATHS": pathOf(task, ".paths"), "LOOM_RESULT_FILE": pathOf(task, ".result"),
+		"LOOM_TASK_ID": task, "LOOM_TASK_NAME": strings.ToUpper(string(spec.Action)),
+		"LOOM_CLUSTER_ID": spec.Ref.Operation.Cluster.String(), "LOOM_HOSTNAME": spec.Hostname, "LOOM_SERVICE": spec.Service.Name,
+		"LOOM_IP_ACCESS_V4": spec.Addresses[loom.AccessV4], "LOOM_IP_BIND_V4": spec.Addresses[loom.BindV4],
+	}
+}
+
+// taskFiles makes the archive of the three files of a task.
+func taskFiles(spec *loom.TaskSpec, credentials bool) ([]byte, error) {
+	document, err := json.Marshal(spec.Payload(credentials))
+	if err != nil {
+		return nil, fmt.Errorf("write the task as JSON: %w", err)
+	}
+	paths, err := flatten(document)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	archive := tar.NewWriter(&out)
+	task := spec.Ref.String()
+	for _, file := range []struct {
+		suffix  string
+		content []byte
+	}{{".json", document}, {".paths", paths}, {".result", nil}} {
+		if err := archive.WriteHeader(&tar.Header{Name: task + file.suffix, Mode: 0o600, Size: int64(len(file.content)), Typeflag: tar.TypeReg}); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(file.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// collect reads what the script reported and removes the task's files, also
+// when ctx has ended. What cannot be had is only logged: the script has run.
+func collect(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink loom.Sink) map[string]any {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remote.ConnectTimeout)
+	defer cancel()
+	task := spec.Ref.String()
+	out, err := conn.Run(ctx, "removal of the task's files", remote.Command{Root: true, Tail: maxResult,
+		Text: fmt.Sprintf("head -c %d %[2]s 2>/dev/null; rm -f %[2]s %[3]s %[4]s", maxResult, pathOf(task, ".result"), pathOf(task, ".json"), pathOf(task, ".paths"))})
+	if err != nil {
+		sink.Log("loom", "warning: "+err.Error())
+		return nil
+	}
+	reported := map[string]any{}
+	for _, line := range strings.Split(out.Stdout, "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if key = strings.TrimSpace(key); !ok || key == "" {
+			sink.Log("loom", "warning: a line in $LOOM_RESULT_FILE is not key=value and was left out")
+			continue
+		}
+		reported[key] = value
+	}
+	if len(reported) == 0 {
+		return nil
+	}
+	// Results replace each other by top-level key, so what the service reported
+	// before is kept by hand.
+	merged := map[string]any{}
+	if before, ok := spec.Results[spec.Service.Name].(map[string]any); ok {
+		for key, value := range before {
+			merged[key] = value
+		}
+	}
+	for key, value := range reported {
+		merged[key] = value
+	}
+	return map[string]any{spec.Service.Name: merged}
+}

@@ -1,0 +1,224 @@
+package shell
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"loom/app/loom"
+	"loom/provisioner/remote"
+	"loom/provisioner/remote/sshtest"
+)
+
+type record struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Log remembers a line.
+func (r *record) Log(stream, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, stream+": "+text)
+}
+
+// Fact does nothing.
+func (r *record) Fact(map[string]any) error { return nil }
+
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
+}
+
+func exampleSpec(script, args string) *loom.TaskSpec {
+	return &loom.TaskSpec{
+		Ref:    loom.TaskRef{Operation: loom.OperationRef{Cluster: 12, Number: 1}, Number: 34},
+		Action: loom.ActionStart, Node: "n1", NodeNumber: 1000, Hostname: "shop12-1000.example.net",
+		Addresses: map[string]string{loom.AccessV4: "203.0.113.21", loom.BindV4: "10.20.0.21"},
+		Services:  []string{"base", "web app"}, Automators: []string{"shell"},
+		Provider: loom.Provider{Type: "local", Fields: map[string]any{"api_password": "s3cret-of-api"}},
+		Config:   map[string]any{"web app": map[string]any{"port": "8080", "limit": 1.50, "on": true, "none": nil, "text": "a\tb\nc\\d"}},
+		Nodes:    map[loom.NodeID]loom.NodeProperties{"n1": {Hostname: "shop12-1000.example.net"}},
+		Results:  map[string]any{"ssh-auth": map[string]any{"user": "root"}, "web app": map[string]any{"old": "1"}},
+		Service:  &loom.TaskService{Name: "web app", Action: loom.ServiceAction{Type: "shell", Fields: map[string]string{"script": script, "args": args}}},
+	}
+}
+
+// resources lays out a tenant's files.
+func resources(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range scripts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o755)
+		if strings.HasSuffix(name, ".plain") {
+			mode = 0o644
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func connect(t *testing.T, s *sshtest.Server, user string) *remote.Conn {
+	t.Helper()
+	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, User: user,
+		Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestShell(t *testing.T) {
+	t.Parallel()
+	files := resources(t, map[string]string{
+		"scripts/env.sh":     "#!/bin/sh\nid -u; pwd; echo \"$LOOM_TASK_NAME $LOOM_TASK_ID $LOOM_CLUSTER_ID $LOOM_HOSTNAME $LOOM_SERVICE $LOOM_IP_ACCESS_V4 $LOOM_IP_BIND_V4\"\nstat -c %a \"$LOOM_TASK_JSON\" \"$LOOM_TASK_PATHS\" \"$LOOM_RESULT_FILE\"\n",
+		"scripts/args.sh":    "#!/bin/sh\nfor a; do echo \"<$a>\"; done\n",
+		"scripts/lookup.sh":  "#!/bin/sh -e\ncoopr_lookup_key \"$1\"\n",
+		"scripts/bash.sh":    "#!/usr/bin/env bash\na=(x y)\necho \"${a[1]} $(loom_lookup_key '^/taskName$') ${BASH_VERSION:+bash}\"\n",
+		"scripts/exit.sh":    "#!/bin/sh\necho before\nexit 7\necho after\n",
+		"scripts/bare":       "echo bare $1\n",
+		"scripts/bare.plain": "echo bare\n",
+		"scripts/awk.plain":  "#!/usr/bin/awk -f\nBEGIN { print \"awk ran\" }\n",
+		"scripts/result.sh":  "#!/bin/sh\necho 'port=80=81' >>\"$LOOM_RESULT_FILE\"\necho 'garbage' >>\"$LOOM_RESULT_FILE\"\nexit 3\n",
+		"scripts/secret.sh":  "#!/bin/sh\ncat \"$LOOM_TASK_JSON\"\n",
+		"archives/site/a/b":  "in the archive",
+	})
+	for _, user := range []string{"root", sshtest.SudoUser} {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			s := sshtest.Start(t, sshtest.Options{Isolated: true})
+			conn := connect(t, s, user)
+			ctx := context.Background()
+			for i, want := range []string{"uploaded", "there already"} {
+				sink := &record{}
+				if got, err := New().Bootstrap(ctx, exampleSpec("", ""), conn, files, sink); err != nil || got.Status != 0 || !strings.Contains(sink.text(), want) {
+					t.Fatalf("bootstrap %d: %+v, %v, %s", i, got, err, sink.text())
+				}
+			}
+			cases := []struct {
+				name, script, args string
+				status             int
+				stdout, message    string
+			}{
+				{"environment", "env.sh", "", 0, "0\n/var/cache/loom/shell/scripts\nSTART 00000012-001-034 00000012 shop12-1000.example.net web app 203.0.113.21 10.20.0.21\n600\n600\n600\n", ""},
+				{"quotes", "args.sh", `https://chef.example:443 "role[base]" 'a b' \"`, 0, "<https://chef.example:443>\n<role[base]>\n<a b>\n<\">\n", ""},
+				{"variables", "args.sh", `$LOOM_IP_BIND_V4 "$LOOM_SERVICE" $((1+1))`, 0, "<10.20.0.21>\n<web app>\n<2>\n", ""},
+				{"patterns", "args.sh", `ex*.sh ../arch*/site/a/b`, 0, "<exit.sh>\n<../archives/site/a/b>\n", ""},
+				{"absolute path", "/usr/bin/env", `sh -c 'echo one && echo two | tr a-z A-Z'`, 0, "one\nTWO\n", ""},
+				{"command", "echo", "hello", 0, "hello\n", ""},
+				{"exit", "exit.sh", "", 1, "before\n", "exit.sh exited with 7"},
+				{"bash script", "bash.sh", "", 0, "y START bash\n", ""},
+				{"no first line", "bare", "1", 0, "bare 1\n", ""},
+				{"neither", "bare.plain", "", 1, "", "bare.plain exited with 126"},
+				{"other interpreter", "awk.plain", "", 0, "awk ran\n", ""},
+				{"missing", "nowhere.sh", "", 1, "", "nowhere.sh exited with 127"},
+				{"lookup one", "lookup.sh", "'web app/port$'", 0, "8080\n", ""},
+				{"lookup list", "lookup.sh", "config/services", 0, "base \"web app\"\n", ""},
+				{"shipped", "json_substitution_example.sh", "'^/config/hostname$'", 0, "^/config/hostname$ = shop12-1000.example.net\n", ""},
+				{"shipped, wrong use", "coopr_service_manager.sh", "x explode", 1, "", "coopr_service_manager.sh exited with 2"},
+				{"unbalanced quote", "echo", "it's", 1, "", "echo exited with 2"},
+			}
+			for _, c := range cases {
+				sink := &record{}
+				got, err := New().Run(ctx, exampleSpec(c.script, c.args), conn, files, sink)
+				if err != nil || got.Status != c.status || got.Stdout != c.stdout || got.Message != c.message {
+					t.Errorf("%s: %+v, %v", c.name, got, err)
+				}
+				if c.name == "neither" && !strings.Contains(got.Stderr, "script must be executable or start with #!") {
+					t.Errorf("%s: %q", c.name, got.Stderr)
+				}
+			}
+			sink := &record{}
+			got, err := New().Run(ctx, exampleSpec("result.sh", ""), conn, files, sink)
+			facts, _ := got.Result["web app"].(map[string]any)
+			if err != nil || got.Status != 1 || facts["port"] != "80=81" || facts["old"] != "1" || len(facts) != 2 || !strings.Contains(sink.text(), "not key=value") {
+				t.Errorf("result: %+v, %v, %s", got, err, sink.text())
+			}
+			left, _ := filepath.Glob(filepath.Join(s.Dir, "cache/loom/0*"))
+			if len(left) > 0 {
+				t.Errorf("left on the machine: %v", left)
+			}
+			if to, err := os.Readlink(filepath.Join(s.Dir, "cache/coopr")); err != nil || to != "loom" {
+				t.Errorf("link: %q, %v", to, err)
+			}
+			spec := exampleSpec("secret.sh", "")
+			got, _ = New().Run(ctx, spec, conn, files, &record{})
+			if strings.Contains(got.Stdout, "s3cret-of-api") || strings.Contains(got.Stdout, "ssh-auth") || !strings.Contains(got.Stdout, "shop12") {
+				t.Errorf("credentials on the machine: %s", got.Stdout)
+			}
+			spec.Service.Action.Fields["expose_credentials"] = "true"
+			if got, _ = New().Run(ctx, spec, conn, files, &record{}); !strings.Contains(got.Stdout, "s3cret-of-api") {
+				t.Errorf("no credentials though wanted: %s", got.Stdout)
+			}
+			spec = exampleSpec("sleep", "100")
+			spec.Service.Action.Fields["timeout_s"] = "0.05"
+			if got, err = New().Run(ctx, spec, conn, files, &record{}); err != nil || got.Status != -1 || !strings.Contains(got.Message, "timed out") {
+				t.Errorf("time limit: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestShellBadFields(t *testing.T) {
+	t.Parallel()
+	spec := exampleSpec(" ", "")
+	got, err := New().Run(context.Background(), spec, nil, "", &record{})
+	if err != nil || got.Status != 1 || !strings.Contains(got.Message, "“script”") || got.Retryable == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	spec = exampleSpec("true", "")
+	spec.Service.Action.Fields["timeout_s"] = "soon"
+	if got, err = New().Run(context.Background(), spec, nil, "", &record{}); err != nil || !strings.Contains(got.Message, "“timeout_s”") {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	kind := New().Type()
+	if errs := kind.Validate(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+}
+
+func TestShellNotBootstrapped(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	got, err := New().Run(context.Background(), exampleSpec("true", ""), connect(t, s, "root"), "", &record{})
+	if err != nil || got.Status != 1 || !strings.Contains(got.Stderr, "was the node bootstrapped?") {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}
+
+// BenchmarkRun measures one action on a kept connection.
+func BenchmarkRun(b *testing.B) {
+	s := sshtest.Start(b, sshtest.Options{Isolated: true})
+	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, User: "root",
+		Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	sink := &record{}
+	b.Run("bootstrap again", func(b *testing.B) {
+		for b.Loop() {
+			if got, err := New().Bootstrap(context.Background(), exampleSpec("", ""), conn, "", sink); err != nil || got.Status != 0 {
+				b.Fatal(got, err)
+			}
+		}
+	})
+	b.Run("action", func(b *testing.B) {
+		for b.Loop() {
+			if got, err := New().Run(context.Background(), exampleSpec("true", ""), conn, "", sink); err != nil || got.Status != 0 {
+				b.Fatal(got, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package provisioner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"loom/app/loom"
+)
+
+// Source is where plugin resources come from.
+type Source interface {
+	// Live gives the resources in use by the tenant and the number of the
+	// synchronisation that made them so; a higher number is newer.
+	Live(ctx context.Context, tenant loom.TenantID) (set int, resources []loom.Resource, err error)
+	// Open gives the content of a version, unsealed; the caller closes it.
+	Open(ctx context.Context, r loom.Resource) (io.ReadCloser, error)
+}
+
+// Cache keeps plugin resources on this host (provisioner.md 2.5): fetched
+// versions in <Dir>/data, and for each synchronised set a directory of links in
+// <Dir>/work/<tenant>/.sets/<number>. Several processes may share Dir: a set in
+// use is held by a lock on a file, which ends with the process.
+type Cache struct {
+	// Dir is the provisioner's directory, absolute.
+	Dir    string
+	Source Source
+
+	mu      sync.Mutex
+	tenants map[loom.TenantID]*sync.Mutex
+}
+
+// secretTypes are resource types whose files do not stay on disk once no set in
+// use holds them.
+var secretTypes = map[string]bool{"ssh_keys": true, "api_keys": true, "secrets": true, "eyaml_keys": true}
+
+func (c *Cache) data(tenant loom.TenantID) string {
+	return filepath.Join(c.Dir, "data", string(tenant))
+}
+func (c *Cache) sets(tenant loom.TenantID) string {
+	return filepath.Join(c.Dir, "work", string(tenant), ".sets")
+}
+
+// Set gives the directory of the tenant's set number atLeast or newer, fetching
+// what is missing, with its number. The set stays until release is called. An
+// error names the resource that could not be had; it is trouble of the
+// provisioner, not of a task.
+func (c *Cache) Set(ctx context.Context, tenant loom.TenantID, atLeast int) (dir string, set int, release func(), err error) {
+	if !filepath.IsLocal(string(tenant)) || strings.ContainsAny(string(tenant), `/\`) {
+		return "", 0, nil, fmt.Errorf("tenant %q cannot name a directory", tenant)
+	}
+	lock := c.lockOf(tenant)
+	lock.Lock()
+	defer lock.Unlock()
+	if newest := c.newest(tenant); newest >= atLeast && newest > 0 {
+		if release, err := c.hold(tenant, newest); err == nil {
+			if _, err := os.Stat(c.path(tenant, newest)); err == nil {
+				return c.path(tenant, newest), newest, release, nil
+			}
+			release() // swept away by another process meanwhile
+		}
+	}
+	set, resources, err := c.Source.Live(ctx, tenant)
+	if err != nil {
+		return "", 0, nil, fmt.Errorf("list plugin resources: %w", err)
+	}
+	if set < atLeast {
+		return "", 0, nil, fmt.Errorf("plugin resources: set %d is wanted, but the newest is %d", atLeast, set)
+	}
+	unlock, err := c.alone(tenant)
+	if err != nil {
+		return "", 0, nil, err
+	}
+	defer unlock()
+	// Held before it is made, so that nobody sweeps it away half made.
+	release, err = c.hold(tenant, set)
+	if err != nil {
+		return "", 0, nil, err
+	}
+	if err := c.layOut(ctx, tenant, set, resources); err != nil {
+		release()
+		return "", 0, nil, err
+	}
+	c.sweep(tenant, set)
+	return c.path(tenant, set), set, release, nil
+}
+
+func (c *Cache) lockOf(tenant loom.TenantID) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tenants == nil {
+		c.tenants = map[loom.TenantID]*sync.Mutex{}
+	}
+	if c.tenants[tenant] == nil {
+		c.tenants[tenant] = &sync.Mutex{}
+	}
+	return c.tenants[tenant]
+}
+
+func (c *Cache) path(tenant loom.TenantID, set int) string {
+	return filepath.Join(c.sets(tenant), strconv.Itoa(set))
+}
+
+// newest is the highest number laid out, 0 when there is none.
+func (c *Cache) newest(tenant loom.TenantID) int {
+	newest := 0
+	entries, _ := os.ReadDir(c.sets(tenant))
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil && entry.IsDir() {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}
+
+// layOut fetches what is missing and makes the directory of links.
+func (c *Cache) layOut(ctx context.Context, tenant loom.TenantID, set int, resources []loom.Resource) error {
+	dir := c.path(tenant, set)
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(c.sets(tenant), 0o700); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(c.sets(tenant), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	for _, r := range resources {
+		file, err := c.fetch(ctx, tenant, r)
+		if err != nil {
+			return fmt.Errorf("plugin resource %s/%s/%s/%s version %d: %w", r.Kind, r.Plugin, r.Type, r.Name, r.Version, err)
+		}
+		link := filepath.Join(temporary, r.Kind, r.Plugin, r.Type, r.Name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(file, link); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, dir); err != nil {
+		if _, there := os.Stat(dir); there == nil {
+			return nil // another process was quicker
+		}
+		return err
+	}
+	return nil
+}
+
+// fetch makes sure that a version is in the data directory and gives its path.
+func (c *Cache) fetch(ctx context.Context, tenant loom.TenantID, r loom.Resource) (string, error) {
+	for _, part := range []string{r.Kind, r.Plugin, r.Type, r.Name} {
+		if !filepath.IsLocal(part) || strings.ContainsAny(part, `/\`) || strings.HasPrefix(part, ".") {
+			return "", fmt.Errorf("%q cannot be the name of a file", part)
+		}
+	}
+	dir := filepath.Join(c.data(tenant), r.Kind, r.Plugin, r.Type, r.Name, strconv.Itoa(r.Version))
+	file := filepath.Join(dir, r.Name)
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return "", err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temporary)
+	raw := filepath.Join(temporary, "raw")
+	if err := c.download(ctx, r, raw); err != nil {
+		return "", err
+	}
+	place := filepath.Join(temporary, "version")
+	if err := os.Mkdir(place, 0o755); err != nil {
+		return "", err
+	}
+	if r.Format == "archive" {
+		unpacked := filepath.Join(temporary, "unpacked")
+		if err := os.Mkdir(unpacked, 0o755); err != nil {
+			return "", err
+		}
+		if err := unpack(raw, unpacked); err != nil {
+			return "", fmt.Errorf("the archive is refused: %w", err)
+		}
+		err = settle(unpacked, filepath.Join(place, r.Name))
+	} else {
+		if err := os.Chmod(raw, permissions(r)); err != nil {
+			return "", err
+		}
+		err = os.Rename(raw, filepath.Join(place, r.Name))
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(place, dir); err != nil {
+		if _, there := os.Stat(file); there == nil {
+			return file, nil
+		}
+		return "", err
+	}
+	return file, nil
+}
+
+// download writes the content and checks size and SHA-256.
+func (c *Cache) download(ctx context.Context, r loom.Resource, to string) error {
+	content, err := c.Source.Open(ctx, r)
+	if err != nil {
+		return fmt.Errorf("fetch: %w", err)
+	}
+	defer content.Close()
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	// One byte more than announced is enough to know that it is wrong.
+	n, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(content, r.Size+1))
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("fetch: %w", err)
+	case n != r.Size:
+		return fmt.Errorf("its size is not the %d bytes that were uploaded; upload it again", r.Size)
+	case hex.EncodeToString(hash.Sum(nil)) != strings.ToLower(r.SHA256):
+		return fmt.Errorf("its SHA-256 is not that of the upload; upload it again")
+	}
+	return nil
+}
+
+func permissions(r loom.Resource) fs.FileMode {
+	if secretTypes[r.Type] {
+		return 0o400
+	}
+	if mode, err := strconv.ParseUint(r.Permissions, 8, 32); err == nil && r.Permissions != "" {
+		return fs.FileMode(mode) & fs.ModePerm
+	}
+	if r.Kind == "providertypes" {
+		return 0o600
+	}
+	return 0o644
+}

@@ -1,0 +1,224 @@
+package provider
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
+	"loom/provisioner/remote"
+)
+
+// Limits of the shared steps (provisioner.md 5.1).
+const (
+	bannerLimit = 600 * time.Second
+	loginLimit  = 120 * time.Second
+)
+
+//go:embed confirm.sh
+var confirmScript string
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$`)
+
+// Confirm carries out the steps of CONFIRM that all providers share, once the
+// machine runs and its addresses are known: it waits for SSH, verifies or learns
+// the host keys, logs in, waits for first-boot configuration, checks the way
+// out if the field connectivity_check names a host, sets the host name and puts
+// spec.OwnerKeys into the user's authorized_keys. All of it may be repeated.
+//
+// The result holds the addresses and result.ssh_host_keys. The connection comes
+// from the Env of ctx (see WithEnv), so that the node's next task finds it open.
+func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink) (loom.TaskResult, error) {
+	env := EnvOf(ctx)
+	addresses := maps.Clone(m.Addresses)
+	if addresses[loom.AccessV4] == "" {
+		return loom.TaskResult{Status: 1, Message: "the machine has no address to reach it at"}, nil
+	}
+	if addresses[loom.BindV4] == "" {
+		addresses[loom.BindV4] = addresses[loom.AccessV4]
+	}
+	target, err := remote.TargetOf(spec, env.Files)
+	if err != nil {
+		return remote.Failure(err)
+	}
+	target.Address, target.Port = addresses[loom.AccessV4], m.Port
+	if len(m.HostKeys) > 0 {
+		target.HostKeys = m.HostKeys
+	}
+	hostname := spec.Hostname
+	if m.Hostname != "" {
+		hostname = m.Hostname
+	}
+
+	if err := env.Handshakes.WaitBanner(ctx, target, bannerLimit); err != nil {
+		return remote.Failure(err)
+	}
+	if len(target.HostKeys) == 0 {
+		if target.HostKeys, err = learn(ctx, env, target, sink); err != nil {
+			return remote.Failure(err)
+		}
+	}
+	conn, release, err := login(ctx, env, target, sink)
+	if err != nil {
+		return remote.Failure(err)
+	}
+	defer release()
+	if err := allowSudo(ctx, conn); err != nil {
+		return remote.Failure(err)
+	}
+	if message, err := setUp(ctx, conn, spec, hostname, sink); err != nil {
+		return remote.Failure(err)
+	} else if message != "" {
+		return loom.TaskResult{Status: 1, Message: message}, nil
+	}
+	result := loom.TaskResult{Addresses: addresses, Hostname: m.Hostname, Result: map[string]any{"ssh_host_keys": target.HostKeys}}
+	if m.Port != 0 && m.Port != 22 {
+		result.Result["ssh_port"] = m.Port
+	} else if spec.Results["ssh_port"] != nil {
+		result.Result["ssh_port"] = nil
+	}
+	return result, nil
+}
+
+// learn takes the host keys as the machine shows them the first time.
+func learn(ctx context.Context, env Env, target remote.Target, sink loom.Sink) (map[string]string, error) {
+	deadline := time.Now().Add(loginLimit)
+	for {
+		keys, err := env.Handshakes.ScanHostKey(ctx, target)
+		if err == nil {
+			sink.Log("loom", "host keys of "+target.Address+" learned on first use")
+			return keys, nil
+		}
+		if !errors.Is(err, remote.ErrUnreachable) || time.Now().After(deadline) || !pause(ctx, time.Second) {
+			return nil, err
+		}
+	}
+}
+
+// login retries refusals, since the machine may still be installing the key.
+func login(ctx context.Context, env Env, target remote.Target, sink loom.Sink) (*remote.Conn, func(), error) {
+	begin := time.Now()
+	wait := 200 * time.Millisecond
+	for {
+		conn, release, err := env.Dialer.Conn(ctx, target)
+		if err == nil {
+			return conn, release, nil
+		}
+		retry := errors.Is(err, remote.ErrAuth) || errors.Is(err, remote.ErrUnreachable)
+		if !retry || time.Since(begin) > loginLimit {
+			return nil, nil, err
+		}
+		if wait == 200*time.Millisecond {
+			sink.Log("loom", err.Error()+"; trying again for up to "+fmt.Sprint(int(loginLimit.Seconds()))+" s")
+		}
+		if !pause(ctx, wait+rand.N(wait/4)) {
+			return nil, nil, context.Cause(ctx)
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// allowSudo makes sure that the user can become root without a terminal. Old
+// images demand one ("requiretty"); that setting is taken out, over a terminal,
+// only where it is in the way.
+func allowSudo(ctx context.Context, conn *remote.Conn) error {
+	if conn.User() == "root" {
+		return nil
+	}
+	outcome, err := conn.Exec(ctx, remote.Command{Text: ":", Root: true})
+	if err == nil && outcome.OK() {
+		return nil
+	}
+	if err != nil && !errors.Is(err, remote.ErrSudo) {
+		return err
+	}
+	if _, err := conn.Exec(ctx, remote.Command{Root: true, Pty: true, Text: `[ -f /etc/sudoers ] || exit 0
+for f in /etc/sudoers /etc/sudoers.d/*; do
+  [ -f "$f" ] && grep -q '^[[:space:]]*Defaults.*[^!]requiretty' "$f" || continue
+  sed 's/^\([[:space:]]*Defaults.*[^!]requiretty\)/# \1/' "$f" >"$f.loom" && chmod 0440 "$f.loom" && mv -f "$f.loom" "$f"
+done`}); err != nil {
+		return err
+	}
+	_, err = conn.Run(ctx, "sudo", remote.Command{Text: ":", Root: true})
+	return err
+}
+
+// setUp runs confirm.sh. A non-empty message says what the machine lacks.
+func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname string, sink loom.Sink) (message string, err error) {
+	check, _ := spec.Provider.Fields["connectivity_check"].(string)
+	if check == "none" {
+		check = ""
+	}
+	if check != "" && !hostName.MatchString(check) {
+		return fmt.Sprintf("provider field connectivity_check is %q; give “none” or a host name", check), nil
+	}
+	if hostname != "" && !hostName.MatchString(hostname) {
+		return fmt.Sprintf("%q is no host name", hostname), nil
+	}
+	selinux := ""
+	if remote.Switch(spec.Provider.Fields["selinux_permissive"]) {
+		selinux = "permissive"
+	}
+	outcome, err := conn.Exec(ctx, remote.Command{
+		Text: confirmScript, Root: true, Stdin: strings.NewReader(ownerKeys(spec.OwnerKeys, sink)),
+		Env: map[string]string{"LOOM_SET_HOSTNAME": hostname, "LOOM_SET_USER": conn.User(), "LOOM_CHECK": check, "LOOM_SELINUX": selinux},
+		Line: func(_, text string) {
+			if text != "" {
+				sink.Log("loom", text)
+			}
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	if !outcome.OK() {
+		if message = remote.LastLine(outcome.Stderr); message == "" {
+			message = fmt.Sprintf("setting up the machine exited with %d", outcome.Code)
+		}
+	}
+	return message, nil
+}
+
+// ownerKeys gives one clean authorized_keys line per key, without options. What
+// does not parse is left out with a line in the log: a bad key of a user must
+// not keep a cluster from coming up.
+func ownerKeys(keys []string, sink loom.Sink) string {
+	var lines strings.Builder
+	seen := map[string]bool{}
+	for i, line := range keys {
+		key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err != nil {
+			sink.Log("loom", fmt.Sprintf("warning: public key %d of the owner is not in authorized_keys form and was left out", i+1))
+			continue
+		}
+		text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		if comment = strings.Join(strings.Fields(comment), " "); comment != "" {
+			text += " " + comment
+		}
+		lines.WriteString(text + "\n")
+	}
+	return lines.String()
+}

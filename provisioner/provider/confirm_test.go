@@ -1,0 +1,251 @@
+package provider_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/remote"
+	"loom/provisioner/remote/sshtest"
+)
+
+// record is a sink that remembers.
+type record struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Log remembers a line.
+func (r *record) Log(stream, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, stream+": "+text)
+}
+
+// Fact does nothing.
+func (r *record) Fact(map[string]any) error { return nil }
+
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
+}
+
+func machineOf(s *sshtest.Server) provider.Machine {
+	return provider.Machine{Addresses: map[string]string{loom.AccessV4: s.Address}, Port: s.Port, HostKeys: s.HostKeys}
+}
+
+func specOf(s *sshtest.Server, user string) *loom.TaskSpec {
+	return &loom.TaskSpec{Node: "n1", Hostname: "shop1-1000.lab.example", SSHUser: user, PrivateKey: loom.NewSecret(s.Key.PEM),
+		Results: map[string]any{}, Provider: loom.Provider{Fields: map[string]any{}}}
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for _, user := range []string{"root", sshtest.SudoUser} {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			s := sshtest.Start(t, sshtest.Options{Isolated: true})
+			home := filepath.Join(s.Dir, "root")
+			if user != "root" {
+				home = filepath.Join(s.Dir, "home", user)
+			}
+			file := filepath.Join(home, ".ssh/authorized_keys")
+			mine, friends, third := sshtest.NewKey(t, "ed25519", "").Authorized, sshtest.NewKey(t, "rsa", "").Authorized, sshtest.NewKey(t, "ecdsa", "").Authorized
+			own := "# my own line\ncommand=\"true\" " + friends + " friend\n"
+			if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(strings.TrimSuffix(own, "\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			pool := remote.NewPool()
+			defer pool.Close()
+			ctx := provider.WithEnv(context.Background(), provider.Env{Dialer: pool, Handshakes: pool.Dialer()})
+			sink := &record{}
+			confirm := func(keys ...string) {
+				t.Helper()
+				spec := specOf(s, user)
+				spec.OwnerKeys = keys
+				result, err := provider.Confirm(ctx, spec, machineOf(s), sink)
+				if err != nil || result.Status != 0 {
+					t.Fatalf("%+v, %v\n%s", result, err, sink.text())
+				}
+				if result.Addresses[loom.AccessV4] != s.Address || result.Addresses[loom.BindV4] != s.Address || result.Result["ssh_port"] != s.Port {
+					t.Fatalf("result %+v", result)
+				}
+				if got := result.Result["ssh_host_keys"].(map[string]string); got["ed25519"] != s.HostKeys["ed25519"] {
+					t.Fatalf("host keys %v", got)
+				}
+			}
+			want := func(block string) {
+				t.Helper()
+				got, err := os.ReadFile(file)
+				if err != nil || string(got) != own+block {
+					t.Fatalf("authorized_keys:\n%s\nwant:\n%s\n%v", got, own+block, err)
+				}
+			}
+			confirm(mine+" me@home", mine+" again", friends, "garbage", `no-pty,command="rm" `+third)
+			block := "# loom begin owner\n" + mine + " me@home\n" + third + "\n# loom end owner\n"
+			want(block)
+			confirm(mine+" me@home", friends, third)
+			want(block)
+			confirm(mine)
+			want("# loom begin owner\n" + mine + "\n# loom end owner\n")
+			confirm()
+			want("")
+			if !strings.Contains(sink.text(), "warning: public key 4 of the owner") {
+				t.Errorf("no warning:\n%s", sink.text())
+			}
+			conn, release, err := pool.Conn(context.Background(), remote.Target{Node: "n1", Address: s.Address, Port: s.Port, User: user,
+				Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			out, err := conn.Exec(context.Background(), remote.Command{Text: "hostname; cat /etc/hostname; stat -c '%U %a' ~/.ssh/authorized_keys"})
+			if err != nil || out.Stdout != "shop1-1000.lab.example\nshop1-1000.lab.example\n"+user+" 600\n" {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			if s.Dials() > 6 { // a banner each, and one login for all
+				t.Errorf("%d connections", s.Dials())
+			}
+		})
+	}
+}
+
+func TestConfirmKeepsLinesAfterABrokenMark(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	file := filepath.Join(s.Dir, "root/.ssh/authorized_keys")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key, mine := sshtest.NewKey(t, "ed25519", "").Authorized, sshtest.NewKey(t, "ed25519", "").Authorized
+	if err := os.WriteFile(file, []byte("# loom begin owner\n"+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := specOf(s, "root")
+	spec.OwnerKeys = []string{mine}
+	result, err := provider.Confirm(context.Background(), spec, machineOf(s), &record{})
+	if err != nil || result.Status != 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	got, _ := os.ReadFile(file)
+	if want := key + "\n# loom begin owner\n" + mine + "\n# loom end owner\n"; string(got) != want {
+		t.Fatalf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestConfirmHostKeys(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true, HostKeys: []string{"ed25519", "rsa"}})
+	m := machineOf(s)
+	m.HostKeys = nil
+	sink := &record{}
+	result, err := provider.Confirm(context.Background(), specOf(s, "root"), m, sink)
+	if err != nil || result.Status != 0 || !strings.Contains(sink.text(), "learned on first use") {
+		t.Fatalf("%+v, %v, %s", result, err, sink.text())
+	}
+	if got := result.Result["ssh_host_keys"].(map[string]string); got["ed25519"] != s.HostKeys["ed25519"] || got["rsa"] != s.HostKeys["rsa"] {
+		t.Fatalf("learned %v", got)
+	}
+	spec := specOf(s, "root")
+	spec.Results["ssh_host_keys"] = map[string]any{"ed25519": sshtest.NewKey(t, "ed25519", "").Blob}
+	result, err = provider.Confirm(context.Background(), spec, m, sink)
+	if err != nil || result.Status != 1 || result.Message != "host key of 127.0.0.1 changed" || result.Retryable == nil || *result.Retryable {
+		t.Fatalf("%+v, %v", result, err)
+	}
+}
+
+func TestConfirmRefusals(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	cases := map[string]struct {
+		change func(*loom.TaskSpec, *provider.Machine)
+		want   string
+	}{
+		"no address":    {func(_ *loom.TaskSpec, m *provider.Machine) { m.Addresses = nil }, "no address"},
+		"bad check":     {func(s *loom.TaskSpec, _ *provider.Machine) { s.Provider.Fields["connectivity_check"] = "a;b" }, "connectivity_check"},
+		"no way out":    {func(s *loom.TaskSpec, _ *provider.Machine) { s.Provider.Fields["connectivity_check"] = "host.invalid" }, "cannot resolve host.invalid"},
+		"port closed":   {func(s *loom.TaskSpec, _ *provider.Machine) { s.Provider.Fields["connectivity_check"] = "localhost" }, "cannot reach localhost on port 443"},
+		"bad host name": {func(s *loom.TaskSpec, _ *provider.Machine) { s.Hostname = "a b" }, "no host name"},
+		"needs sudo":    {func(s *loom.TaskSpec, _ *provider.Machine) { s.SSHUser = sshtest.PlainUser }, "needs passwordless sudo"},
+		"no key":        {func(s *loom.TaskSpec, _ *provider.Machine) { s.PrivateKey = loom.Secret{} }, "no SSH key"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec, m := specOf(s, "root"), machineOf(s)
+			c.change(spec, &m)
+			result, err := provider.Confirm(context.Background(), spec, m, &record{})
+			if err != nil || result.Status != 1 || !strings.Contains(result.Message, c.want) {
+				t.Fatalf("%+v, %v", result, err)
+			}
+		})
+	}
+}
+
+func TestConfirmRetriesRefusedLogin(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	key := sshtest.NewKey(t, "ed25519", "")
+	spec := specOf(s, "root")
+	spec.PrivateKey = loom.NewSecret(key.PEM)
+	sink := &record{}
+	done := make(chan loom.TaskResult, 1)
+	go func() {
+		result, err := provider.Confirm(context.Background(), spec, machineOf(s), sink)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	for deadline := time.Now().Add(15 * time.Second); !strings.Contains(sink.text(), "trying again"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no refusal seen")
+		}
+	}
+	file := filepath.Join(s.Dir, "root/.ssh/authorized_keys") // as first-boot configuration does it
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(key.Authorized+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result := <-done; result.Status != 0 {
+		t.Fatalf("%+v", result)
+	}
+}
+
+func TestConfirmTakesOutRequiretty(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	file := filepath.Join(s.Dir, "etc/sudoers.d/tty")
+	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Upload(context.Background(), remote.File{Path: "/etc/sudoers.d/tty", Mode: 0o440,
+		Content: strings.NewReader("Defaults requiretty\nDefaults !insults\n")}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		result, err := provider.Confirm(context.Background(), specOf(s, sshtest.SudoUser), machineOf(s), &record{})
+		if err != nil || result.Status != 0 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	info, statErr := os.Stat(file)
+	if err != nil || statErr != nil || string(got) != "# Defaults requiretty\nDefaults !insults\n" || info.Mode().Perm() != 0o440 {
+		t.Fatalf("%q, %v, %v", got, info.Mode(), err)
+	}
+}

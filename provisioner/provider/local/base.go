@@ -1,0 +1,278 @@
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"loom/app/loom"
+)
+
+// baseFormat is part of every base root's name: change it when machines need
+// something else in their base root, and new ones are built.
+const baseFormat = "1"
+
+// buildLimit ends a build that hangs, on a mirror that does not answer.
+const buildLimit = 20 * time.Minute
+
+// builds are the base roots that this process is building, by hash. A build
+// belongs to nobody's task: when the task that wanted it is cancelled, it goes
+// on for the next one.
+type builds struct {
+	mu      sync.Mutex
+	running map[string]*build
+}
+
+type build struct {
+	done chan struct{}
+	err  error // once done is closed
+
+	mu   sync.Mutex
+	last string
+	logs map[*func(string)]bool
+}
+
+func (b *build) say(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = line
+	for log := range b.logs {
+		(*log)(line)
+	}
+}
+
+// normalize sorts package names, drops doubles and those of the base list.
+func normalize(packages []string) []string {
+	packages = slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return slices.Contains(basePackages, name) })
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
+// hash names the base root of an image.
+func (im image) hash() string {
+	parts := append([]string{baseFormat, im.Suite}, basePackages...)
+	sum := sha256.Sum256([]byte(strings.Join(append(parts, im.Packages...), "\n")))
+	return im.Suite + "-" + hex.EncodeToString(sum[:])[:12]
+}
+
+// baseRoot is where the root file system of an image is, built or not.
+func (l *Local) baseRoot(im image) string { return filepath.Join(l.baseDir, im.hash(), "root") }
+
+// Prepare builds the base roots of images that have none yet, one after the
+// other, and reports progress line by line; log may be nil. A text that is no
+// image is an Invalid error; a failed build is Unavailable and carries the end
+// of the output of the tool.
+func (l *Local) Prepare(ctx context.Context, images []string, log func(string)) error {
+	if err := l.Ready(); err != nil {
+		return err
+	}
+	if log == nil {
+		log = func(string) {}
+	}
+	for _, text := range images {
+		im, err := parseImage(text)
+		if err != nil {
+			return loom.InvalidFields([]loom.FieldError{{Field: "image", Message: fmt.Sprintf("An image of the local provider is “<suite>[:<package>,…]”: %v.", err)}})
+		}
+		if err := l.ensureBase(ctx, im, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureBase waits until the base root of an image exists.
+func (l *Local) ensureBase(ctx context.Context, im image, log func(string)) error {
+	if _, err := os.Stat(l.baseRoot(im)); err == nil {
+		return nil
+	}
+	l.builds.mu.Lock()
+	b := l.builds.running[im.hash()]
+	if b == nil {
+		b = &build{done: make(chan struct{}), logs: map[*func(string)]bool{}}
+		if l.builds.running == nil {
+			l.builds.running = map[string]*build{}
+		}
+		l.builds.running[im.hash()] = b
+		go func() {
+			buildCtx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), buildLimit, fmt.Errorf("the build took longer than %v", buildLimit))
+			defer cancel()
+			b.err = l.buildBase(buildCtx, im, b.say)
+			l.builds.mu.Lock()
+			delete(l.builds.running, im.hash())
+			l.builds.mu.Unlock()
+			close(b.done)
+		}()
+	}
+	b.mu.Lock()
+	if b.last != "" {
+		log(b.last)
+	}
+	b.logs[&log] = true
+	b.mu.Unlock()
+	l.builds.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(b.logs, &log)
+		b.mu.Unlock()
+	}()
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// buildBase makes a base root beside its place and renames it there.
+func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error {
+	place := filepath.Join(l.baseDir, im.hash())
+	if err := os.MkdirAll(l.baseDir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of base roots: %w", err)
+	}
+	log(fmt.Sprintf("Waiting for the base root of %s.", im))
+	held, err := lockFile(ctx, place+".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if _, err := os.Stat(l.baseRoot(im)); err == nil {
+		return nil // another process built it
+	}
+	log(fmt.Sprintf("Building the base root of %s; this happens once.", im))
+	start := time.Now()
+	temp := filepath.Join(l.baseDir, "."+im.hash()+".tmp")
+	defer os.RemoveAll(temp)
+	root := filepath.Join(temp, "root")
+	if err := os.RemoveAll(temp); err != nil { // of a build that was killed
+		return err
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	if err := runMmdebstrap(ctx, im, root, held, log); err != nil {
+		return err
+	}
+	if err := finishBase(root); err != nil {
+		return fmt.Errorf("finish the base root of %s: %w", im, err)
+	}
+	if err := os.WriteFile(filepath.Join(temp, "image"), []byte(im.String()+"\n"), 0o600); err != nil {
+		return err
+	}
+	// The rename must not reach the disk before the files: an empty library in
+	// every machine would be hard to explain.
+	if err := syncDir(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, place); err != nil {
+		return err
+	}
+	log(fmt.Sprintf("The base root of %s is ready after %d s.", im, int(time.Since(start).Seconds())))
+	return nil
+}
+
+// runMmdebstrap fills root. The held lock is handed to the tool, so that a
+// build which outlives a killed Loom is waited for, not worked against. The
+// tool itself keeps services from starting (policy-rc.d and start-stop-daemon).
+func runMmdebstrap(ctx context.Context, im image, root string, held *os.File, log func(string)) error {
+	tool, err := findTool("mmdebstrap")
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"--mode=root", "--variant=minbase", "--format=directory",
+		// INSTALL can then find packages without an update of its own.
+		"--skip=cleanup/apt/lists",
+		"--include=" + strings.Join(append(slices.Clone(basePackages), im.Packages...), ","),
+	}
+	for _, option := range hostAptOptions(ctx) {
+		args = append(args, "--aptopt="+option)
+	}
+	args = append(args, im.Suite, root)
+	sources := hostSources("/etc/os-release", "/etc/apt", im.Suite)
+	if len(sources) > 0 {
+		args = append(args, "-")
+	}
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
+	cmd.ExtraFiles = []*os.File{held}
+	// Mounts of the build stay out of the host's table, even when it is killed.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Unshareflags: unix.CLONE_NEWNS}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	cmd.Stdout, cmd.Stderr = writer, writer
+	if err := cmd.Start(); err != nil {
+		writer.Close()
+		return fmt.Errorf("start mmdebstrap: %w", err)
+	}
+	writer.Close()
+	tail := readProgress(reader, log)
+	if err := cmd.Wait(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return &loom.Error{Kind: loom.Unavailable, Err: err,
+			Message: fmt.Sprintf("Building the base root “%s” with mmdebstrap did not work: %v. Its last words:\n%s", im, err, strings.Join(tail, "\n"))}
+	}
+	return nil
+}
+
+// readProgress passes the tool's own lines on and keeps the last 25 of all.
+func readProgress(r io.Reader, log func(string)) (tail []string) {
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(nil, 1<<20)
+	scanner.Split(scanLines)
+	for scanner.Scan() {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" {
+			continue
+		}
+		if text, ok := strings.CutPrefix(line, "I: "); ok {
+			log(text)
+		}
+		if tail = append(tail, line); len(tail) > 25 {
+			tail = tail[1:]
+		}
+	}
+	_, _ = io.Copy(io.Discard, r) // never block the tool, whatever it prints
+	return tail
+}
+
+// scanLines splits at line ends and at the carriage returns of progress bars.
+func scanLines(data []byte, atEOF bool) (int, []byte, error) {
+	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+}

@@ -1,0 +1,304 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroups are the control groups of an instance: one group of its name in every
+// mounted tree, with one group per machine below. Machines get groups of their
+// own also in trees that set no limit, because whoever stops Loom's group (a
+// service manager does) must not stop the machines.
+type cgroups struct {
+	name  string // of the instance's group
+	trees []cgroupTree
+}
+
+// cgroupTree is one mounted tree: all of version 2, or one of version 1.
+type cgroupTree struct {
+	path        string // where it is mounted
+	v2          bool
+	controllers []string // version 1: those of this tree; "name=systemd" for a named one
+	home        string   // group of this process in the tree, "/" for its root
+}
+
+func findCgroups(name string) (*cgroups, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if isGone(err) { // a kernel without control groups
+		return &cgroups{name: name}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &cgroups{name: name, trees: parseTrees(string(mounts), string(own))}, nil
+}
+
+// parseTrees reads /proc/self/mountinfo and /proc/self/cgroup.
+func parseTrees(mountinfo, own string) []cgroupTree {
+	var trees []cgroupTree
+	seen := map[string]bool{}
+	for _, line := range strings.Split(mountinfo, "\n") {
+		before, after, ok := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		tree := cgroupTree{path: left[4]}
+		switch right[0] {
+		case "cgroup2":
+			tree.v2 = true
+		case "cgroup":
+			for _, option := range strings.Split(right[2], ",") {
+				if option != "rw" && option != "ro" && option != "xattr" && option != "noprefix" && option != "clone_children" && !strings.HasPrefix(option, "release_agent=") {
+					tree.controllers = append(tree.controllers, option)
+				}
+			}
+			// A new group of this tree takes no process until it is told its
+			// processors; nothing is lost by staying where Loom is.
+			if len(tree.controllers) == 0 || slices.Contains(tree.controllers, "cpuset") && len(tree.controllers) == 1 {
+				continue
+			}
+		default:
+			continue
+		}
+		id := fmt.Sprint(tree.v2, tree.controllers)
+		if seen[id] {
+			continue // mounted twice
+		}
+		seen[id] = true
+		tree.home = homeIn(own, tree)
+		trees = append(trees, tree)
+	}
+	return trees
+}
+
+// homeIn finds the group of this process in a tree, "/" when not told.
+func homeIn(own string, tree cgroupTree) string {
+	for _, line := range strings.Split(own, "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		if tree.v2 && parts[0] == "0" && parts[1] == "" {
+			return parts[2]
+		}
+		if !tree.v2 && parts[1] != "" && slices.Contains(strings.Split(parts[1], ","), tree.controllers[0]) {
+			return parts[2]
+		}
+	}
+	return "/"
+}
+
+func (t cgroupTree) has(controller string) bool { return slices.Contains(t.controllers, controller) }
+
+// shared reports that a tree neither limits machines nor is used to stop
+// services, so the machines of an instance share one group there.
+func (t cgroupTree) shared() bool {
+	return !t.v2 && !t.has("memory") && !t.has("pids") && !t.has("cpu") && !t.has("name=systemd")
+}
+
+// skip reports that moving a machine out of Loom's group gains nothing.
+func (t cgroupTree) skip() bool { return t.shared() && t.home == "/" }
+
+// prepare makes the groups of a machine and sets its limits. What cannot be
+// limited is told in warnings; a machine without limits is still a machine.
+func (c *cgroups) prepare(id string, l limits) (warnings []string) {
+	wanted := map[string]bool{"memory": l.Memory > 0, "pids": l.Pids > 0, "cpu": l.CPU > 0}
+	for _, t := range c.trees {
+		if t.skip() {
+			continue
+		}
+		if err := os.MkdirAll(c.dir(t, id), 0o755); err != nil {
+			// Often a tree that is mounted read-only, inside a container.
+			continue
+		}
+		for controller := range wanted {
+			if !wanted[controller] || !t.v2 && !t.has(controller) {
+				continue
+			}
+			if t.v2 && !c.enable(t, controller) {
+				continue
+			}
+			if err := setLimit(c.dir(t, id), t.v2, controller, l); err == nil {
+				wanted[controller] = false
+			}
+		}
+	}
+	for _, controller := range []string{"memory", "pids", "cpu"} {
+		if wanted[controller] {
+			warnings = append(warnings, fmt.Sprintf("No limit of %s for this machine: this host offers no control group for it.", map[string]string{
+				"memory": "memory", "pids": "processes", "cpu": "processor share"}[controller]))
+		}
+	}
+	return warnings
+}
+
+func (c *cgroups) dir(t cgroupTree, id string) string {
+	if t.shared() {
+		return filepath.Join(t.path, c.name)
+	}
+	return filepath.Join(t.path, c.name, id)
+}
+
+// enable hands a controller of version 2 down from the root of the tree to the
+// machines' groups. It fails where the controller is bound to a tree of version 1.
+func (c *cgroups) enable(t cgroupTree, controller string) bool {
+	for _, dir := range []string{t.path, filepath.Join(t.path, c.name)} {
+		file := filepath.Join(dir, "cgroup.subtree_control")
+		if on, err := os.ReadFile(file); err == nil && slices.Contains(strings.Fields(string(on)), controller) {
+			continue
+		}
+		if offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers")); err != nil || !slices.Contains(strings.Fields(string(offered)), controller) {
+			return false
+		}
+		if os.WriteFile(file, []byte("+"+controller), 0o644) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// setLimit writes one limit. The files and their units differ by version; a
+// weight of 100 is 1024 shares in version 1.
+func setLimit(dir string, v2 bool, controller string, l limits) error {
+	write := func(file string, value int64) error {
+		// Not created: in a real tree the kernel made it, elsewhere it is a mistake.
+		f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(strconv.FormatInt(value, 10))
+		return errors.Join(err, f.Close())
+	}
+	switch {
+	case controller == "memory" && v2:
+		err := write("memory.max", l.Memory)
+		// Without swap accounting the file is absent; then there is nothing to limit.
+		_ = write("memory.swap.max", 0)
+		return err
+	case controller == "memory":
+		// Booting again: memory and swap together may not lie below memory, so a
+		// raised limit needs the second file first and a lowered one last.
+		_ = write("memory.memsw.limit_in_bytes", l.Memory)
+		err := write("memory.limit_in_bytes", l.Memory)
+		_ = write("memory.memsw.limit_in_bytes", l.Memory)
+		return err
+	case controller == "pids":
+		return write("pids.max", l.Pids)
+	case v2:
+		return write("cpu.weight", l.CPU)
+	}
+	return write("cpu.shares", max(2, l.CPU*1024/100))
+}
+
+// enter puts a process, with all its threads, into the machine's groups.
+func (c *cgroups) enter(id string, pid int) {
+	for _, t := range c.trees {
+		if !t.skip() {
+			// A group that could not be made was left out with a warning by prepare.
+			_ = os.WriteFile(filepath.Join(c.dir(t, id), "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+		}
+	}
+}
+
+// remove takes away a machine's groups once its processes are gone.
+func (c *cgroups) remove(id string) error {
+	var errs []error
+	for _, t := range c.trees {
+		if !t.shared() {
+			errs = append(errs, removeGroup(filepath.Join(t.path, c.name, id)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll takes away every group of the instance.
+func (c *cgroups) removeAll() error {
+	var errs []error
+	for _, t := range c.trees {
+		top := filepath.Join(t.path, c.name)
+		entries, err := os.ReadDir(top)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				errs = append(errs, removeGroup(filepath.Join(top, e.Name())))
+			}
+		}
+		errs = append(errs, removeGroup(top))
+	}
+	return errors.Join(errs...)
+}
+
+// leftovers lists machines that have groups.
+func (c *cgroups) leftovers() []string {
+	var ids []string
+	for _, t := range c.trees {
+		entries, _ := os.ReadDir(filepath.Join(t.path, c.name))
+		for _, e := range entries {
+			if e.IsDir() && !slices.Contains(ids, e.Name()) {
+				ids = append(ids, e.Name())
+			}
+		}
+	}
+	return ids
+}
+
+// removeGroup removes an empty group, and those that the machine made below it.
+// The kernel refuses for a moment after the last process has gone.
+func removeGroup(dir string) error {
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.IsDir() {
+				if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+		err := unix.Rmdir(dir)
+		switch {
+		case err == nil, errors.Is(err, unix.ENOENT):
+			return nil
+		case !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline):
+			return fmt.Errorf("remove control group %s: %w", dir, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// kill ends the processes in a machine's groups. It is for leftovers whose state
+// is lost; a machine is ended by its first process.
+func (c *cgroups) kill(id string) error {
+	var errs []error
+	for _, t := range c.trees {
+		if t.shared() {
+			continue
+		}
+		procs, _ := os.ReadFile(filepath.Join(t.path, c.name, id, "cgroup.procs"))
+		for _, text := range strings.Fields(string(procs)) {
+			pid, err := strconv.Atoi(text)
+			if err != nil || pid == 0 {
+				continue
+			}
+			if start, _, err := processStat(pid); err == nil {
+				errs = append(errs, killProcess(pid, start))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

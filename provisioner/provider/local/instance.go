@@ -1,0 +1,392 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"loom/app/loom"
+)
+
+// stopGrace is how long StopAll lets a machine's programs write their files.
+const stopGrace = 5 * time.Second
+
+// MachineInfo tells what exists, for the sweep and for people.
+type MachineInfo struct {
+	ID       string
+	Key      string // idempotency key
+	Node     loom.NodeID
+	Cluster  string
+	Tenant   loom.TenantID
+	Hostname string
+	Address  string
+	// PID is the first process as the host numbers it; 0 when not running.
+	PID     int
+	Running bool
+	Created time.Time
+}
+
+// Machines lists the machines on record, running or not, sorted by id.
+func (l *Local) Machines() ([]MachineInfo, error) {
+	states, _, err := l.readStates()
+	if err != nil {
+		return nil, err
+	}
+	machines := make([]MachineInfo, 0, len(states))
+	for _, s := range states {
+		m := MachineInfo{ID: s.ID, Key: s.Key, Node: s.Node, Cluster: s.Cluster, Tenant: s.Tenant,
+			Hostname: s.Hostname, Address: s.Address, Running: s.running(), Created: s.Created}
+		if m.Running {
+			m.PID = s.PID
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// record takes an address for a new machine and puts it on disk, state last:
+// without a state a directory is a leftover.
+func (l *Local) record(ctx context.Context, s *state) error {
+	home, err := l.ensureTenant(ctx, s.Tenant)
+	if err != nil {
+		return err
+	}
+	dir := l.machineDir(s.ID)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return err
+	}
+	private, public, err := newHostKey()
+	if err != nil {
+		return err
+	}
+	s.HostKey = public
+	if err := os.WriteFile(l.hostKeyFile(s.ID), private, 0o600); err != nil {
+		return err
+	}
+	if s.Address, err = l.claimAddress(home, s.ID); err != nil {
+		return err
+	}
+	return l.writeState(s)
+}
+
+// remove ends a machine and takes away all of it; the caller holds its lock. It
+// can be repeated after a crash: that removal has begun is on record, and the
+// record goes last.
+func (l *Local) remove(ctx context.Context, s *state) error {
+	if !s.Deleting {
+		s.Deleting = true
+		if err := l.writeState(s); err != nil {
+			return err
+		}
+	}
+	if err := l.halt(s); err != nil {
+		return err
+	}
+	if err := errors.Join(l.unplug(s.Address), l.cgroups.remove(s.ID)); err != nil {
+		return err
+	}
+	if s.Internet {
+		if err := l.denyInternet(ctx, s.Address); err != nil {
+			return err
+		}
+	}
+	if err := l.removeFiles(s.ID); err != nil {
+		return err
+	}
+	if err := os.Remove(l.addressFile(s.Address)); err != nil && !isGone(err) {
+		return err
+	}
+	return nil
+}
+
+// removeFiles removes a machine's directory. The name changes first, so that
+// what is half removed is never taken for a machine.
+func (l *Local) removeFiles(id string) error {
+	trash := filepath.Join(l.machinesDir(), ".gone-"+id)
+	if err := os.RemoveAll(trash); err != nil {
+		return err
+	}
+	if err := os.Rename(l.machineDir(id), trash); err != nil && !isGone(err) {
+		return err
+	}
+	return os.RemoveAll(trash)
+}
+
+// bootIfDown boots a machine on record that does not run; nil when there is no
+// such machine.
+func (l *Local) bootIfDown(ctx context.Context, id string, log func(string)) (*state, error) {
+	unlock, err := l.lockMachine(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s, err := l.readState(id)
+	if isGone(err) || err == nil && s.Deleting {
+		return nil, nil
+	}
+	if err == nil && !s.running() {
+		log(fmt.Sprintf("Machine %s does not run and is booted.", id))
+		err = l.boot(ctx, s, log)
+	}
+	return s, err
+}
+
+// Adopt puts the host in order when a process starts: machines that run are
+// kept, those that should run are booted with their address, keys and files,
+// removals that were cut short are finished and leftovers cleaned. It goes on
+// after an error and returns all of them. Without machines it needs no root.
+func (l *Local) Adopt(ctx context.Context) error {
+	states, leftovers, err := l.readStates()
+	if err != nil {
+		return err
+	}
+	if len(states) == 0 && len(leftovers) == 0 && os.Geteuid() != 0 {
+		return nil
+	}
+	if err := l.Ready(); err != nil {
+		return err
+	}
+	errs := []error{l.sweep(ctx, states, leftovers)}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, s := range states {
+		wg.Go(func() {
+			err := l.adopt(ctx, s)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *Local) adopt(ctx context.Context, s *state) error {
+	if s.Deleting {
+		unlock, err := l.lockMachine(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if s, err = l.readState(s.ID); err == nil && s.Deleting {
+			err = l.remove(ctx, s)
+		}
+		if err != nil && !isGone(err) {
+			return fmt.Errorf("remove machine %s: %w", s.ID, err)
+		}
+		return nil
+	}
+	if s.running() {
+		connected, err := l.reconnect(ctx, s)
+		if err != nil || connected {
+			return err
+		}
+		// Without its cable nobody will ever reach it again.
+		if err := l.halt(s); err != nil {
+			return err
+		}
+	}
+	if _, err := l.bootIfDown(ctx, s.ID, func(string) {}); err != nil {
+		return fmt.Errorf("boot machine %s: %w", s.ID, err)
+	}
+	return nil
+}
+
+// sweep removes what belongs to no machine: directories, addresses, groups with
+// their processes. (A cable goes with its machine's first process.) Each is looked at again under the machine's lock,
+// since another process may be making it just now.
+func (l *Local) sweep(ctx context.Context, states []*state, leftovers []string) error {
+	known := map[string]bool{}
+	for _, s := range states {
+		known[s.ID] = true
+	}
+	ids := append(leftovers, l.cgroups.leftovers()...)
+	addresses := map[string]string{}
+	entries, _ := os.ReadDir(filepath.Join(l.dataDir, "addresses"))
+	for _, e := range entries {
+		id, err := os.ReadFile(l.addressFile(e.Name()))
+		if err == nil && !known[string(id)] {
+			addresses[string(id)] = e.Name()
+			ids = append(ids, string(id))
+		}
+	}
+	var errs []error
+	for _, id := range ids {
+		if !known[id] {
+			errs = append(errs, l.sweepMachine(ctx, strings.TrimPrefix(id, ".gone-"), addresses[id]))
+			known[id] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
+	if id == "" {
+		if address != "" {
+			return os.Remove(l.addressFile(address))
+		}
+		return nil
+	}
+	unlock, err := l.lockMachine(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := l.readState(id); !isGone(err) {
+		return err
+	}
+	errs := []error{l.cgroups.kill(id), l.cgroups.remove(id), l.removeFiles(id)}
+	if address != "" {
+		errs = append(errs, l.unplug(address), os.Remove(l.addressFile(address)))
+	}
+	return errors.Join(errs...)
+}
+
+// StopAll stops every machine and keeps its files; Adopt boots them again.
+// Programs on the machines are asked to end and have a few seconds to do so.
+// Bridges, packet filter table and control groups go as well.
+func (l *Local) StopAll(ctx context.Context) error {
+	return l.stopAll(ctx, stopGrace)
+}
+
+func (l *Local) stopAll(ctx context.Context, grace time.Duration) error {
+	states, _, err := l.readStates()
+	if err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		if len(states) == 0 {
+			return nil
+		}
+		return l.Ready()
+	}
+	var errs []error
+	var unlocks []func()
+	defer func() {
+		for _, unlock := range unlocks {
+			unlock()
+		}
+	}()
+	running := map[int]bool{}
+	for _, s := range states {
+		unlock, err := l.lockMachine(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		unlocks = append(unlocks, unlock)
+		if s.running() {
+			running[s.PID] = true
+		}
+	}
+	if grace > 0 && len(running) > 0 {
+		askToEnd(ctx, running, grace)
+	}
+	for _, s := range states {
+		// Its state may have changed until the lock was ours.
+		if s, err = l.readState(s.ID); err == nil {
+			err = l.halt(s)
+		}
+		if err != nil && !isGone(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, l.removeOutside(ctx))...)
+}
+
+// removeOutside removes what an instance has outside its data directory.
+func (l *Local) removeOutside(ctx context.Context) error {
+	var errs []error
+	links, err := l.links()
+	errs = append(errs, err)
+	for _, link := range links {
+		if err := netlink.LinkDel(link); err != nil {
+			if _, lookup := netlink.LinkByName(link.Attrs().Name); lookup == nil {
+				errs = append(errs, fmt.Errorf("remove %s: %w", link.Attrs().Name, err))
+			}
+		}
+	}
+	for _, id := range l.cgroups.leftovers() {
+		errs = append(errs, l.cgroups.kill(id))
+	}
+	return errors.Join(append(errs, l.removeFilter(), l.cgroups.removeAll())...)
+}
+
+// Purge removes everything of this instance: machines with their files,
+// bridges, packet filter table, control groups, the choice of addresses. Cached
+// base roots stay. A data directory that does not exist is fine.
+func (l *Local) Purge(ctx context.Context) error {
+	if err := l.stopAll(ctx, 0); err != nil {
+		return err
+	}
+	for _, name := range []string{"machines", "addresses", "locks", "instance.json", "instance.lock"} {
+		if err := os.RemoveAll(filepath.Join(l.dataDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askToEnd sends a request to end to every process of the machines whose first
+// processes are given, those aside, and waits until they are gone or the grace
+// is over. First processes are sshd and have nothing to save.
+func askToEnd(ctx context.Context, machines map[int]bool, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for asked := false; ; asked = true {
+		members := membersOf(machines)
+		if len(members) == 0 {
+			return
+		}
+		if !asked {
+			for _, pid := range members {
+				_ = unix.Kill(pid, unix.SIGTERM)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// membersOf lists the other processes in the process namespaces of some.
+func membersOf(machines map[int]bool) []int {
+	spaces := map[string]bool{}
+	for pid := range machines {
+		if space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid)); err == nil {
+			spaces[space] = true
+		}
+	}
+	entries, _ := os.ReadDir("/proc")
+	var members []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || machines[pid] {
+			continue
+		}
+		if space, err := os.Readlink("/proc/" + e.Name() + "/ns/pid"); err == nil && spaces[space] {
+			members = append(members, pid)
+		}
+	}
+	return members
+}
+
+// isHostTrouble tells a full disk and the like from trouble with one machine.
+func isHostTrouble(err error) bool {
+	for _, target := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,301 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"loom/app/loom"
+)
+
+const (
+	// tenantBits is the prefix length of a tenant's network: 1,021 machines,
+	// about what one bridge takes (1,023 ports).
+	tenantBits = 22
+	// maxTenants is how many such networks an instance's range of 16 bits holds.
+	maxTenants = 64
+	// rangeLock keeps instances that start together from choosing one range.
+	rangeLock = "/run/lock/loom-network.lock"
+)
+
+// instance is what an instance of Loom chose for itself on this host.
+type instance struct {
+	// Range is a network of 16 bits in 10.0.0.0/8, free when it was chosen.
+	Range string `json:"range"`
+	// Tenants gives each tenant's place in the range, 0 to 63.
+	Tenants map[loom.TenantID]int `json:"tenants"`
+}
+
+// tenantNet is a tenant's network: its bridge and addresses.
+type tenantNet struct {
+	index  int
+	bridge string
+	subnet *net.IPNet
+}
+
+// gateway is the host's address on the bridge, the first of the network.
+func (n tenantNet) gateway() net.IP { return addressAt(n.subnet.IP, 1) }
+
+func (l *Local) readInstance() (instance, error) {
+	in := instance{Tenants: map[loom.TenantID]int{}}
+	data, err := os.ReadFile(l.instanceFile())
+	if isGone(err) {
+		return in, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &in)
+	}
+	if err != nil {
+		return in, fmt.Errorf("read %s: %w", l.instanceFile(), err)
+	}
+	return in, nil
+}
+
+// net gives the network of the tenant at a place.
+func (in instance) net(l *Local, index int) (tenantNet, error) {
+	_, whole, err := net.ParseCIDR(in.Range)
+	if err != nil {
+		return tenantNet{}, fmt.Errorf("range of %s: %w", l.instanceFile(), err)
+	}
+	base := addressAt(whole.IP.To4(), uint32(index)<<(32-tenantBits))
+	return tenantNet{index: index, bridge: l.bridgeName(index), subnet: &net.IPNet{IP: base, Mask: net.CIDRMask(tenantBits, 32)}}, nil
+}
+
+// ensureTenant gives the tenant's network, in working order: range chosen,
+// bridge up, packets filtered.
+func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantNet, error) {
+	unlock, err := l.lockInstance(ctx)
+	if err != nil {
+		return tenantNet{}, err
+	}
+	defer unlock()
+	in, err := l.readInstance()
+	if err != nil {
+		return tenantNet{}, err
+	}
+	index, known := in.Tenants[tenant]
+	if known {
+		n, err := in.net(l, index)
+		if err != nil {
+			return tenantNet{}, err
+		}
+		if _, err := netlink.LinkByName(n.bridge); err == nil && l.filtered() {
+			return n, nil
+		}
+	}
+	if in.Range == "" {
+		held, err := lockFile(ctx, rangeLock) // until the bridge shows the choice
+		if err != nil {
+			return tenantNet{}, err
+		}
+		defer held.Close()
+		if in.Range, err = chooseRange(l.hash); err != nil {
+			return tenantNet{}, err
+		}
+	}
+	if !known {
+		if index, err = l.placeFor(in); err != nil {
+			return tenantNet{}, err
+		}
+		for other, taken := range in.Tenants {
+			if taken == index { // a tenant without machines gives its place away
+				delete(in.Tenants, other)
+			}
+		}
+		in.Tenants[tenant] = index
+		if err := writeJSON(l.instanceFile(), in); err != nil {
+			return tenantNet{}, err
+		}
+	}
+	n, err := in.net(l, index)
+	if err != nil {
+		return tenantNet{}, err
+	}
+	if err := l.bridge(n); err != nil {
+		return tenantNet{}, err
+	}
+	return n, l.filter(in)
+}
+
+// placeFor finds the lowest free place for a tenant, else that of a tenant that
+// has no machine.
+func (l *Local) placeFor(in instance) (int, error) {
+	used := map[int]bool{}
+	for _, index := range in.Tenants {
+		used[index] = true
+	}
+	for index := range maxTenants {
+		if !used[index] {
+			return index, nil
+		}
+	}
+	states, _, err := l.readStates()
+	if err != nil {
+		return 0, err
+	}
+	busy := map[loom.TenantID]bool{}
+	for _, s := range states {
+		busy[s.Tenant] = true
+	}
+	for tenant, index := range in.Tenants {
+		if !busy[tenant] {
+			return index, nil
+		}
+	}
+	return 0, loom.NewError(loom.Exhausted, "This host has local networks for %d tenants and all have machines. Delete the clusters of one tenant, or use another provider.", maxTenants)
+}
+
+// bridge makes sure that a tenant's bridge is there and up.
+func (l *Local) bridge(n tenantNet) error {
+	if _, err := netlink.LinkByName(n.bridge); err == nil {
+		return nil
+	}
+	taken, err := takenNetworks()
+	if err != nil {
+		return err
+	}
+	if overlapsAny(n.subnet, taken) {
+		return loom.NewError(loom.Unavailable, "The network %s of this installation's local machines is now used by something else on this host. Free it, or remove the local machines and let Loom choose again.", n.subnet)
+	}
+	snooping := false // machines do not route multicast, and snooping costs memory per port
+	br := &netlink.Bridge{
+		LinkAttrs: netlink.LinkAttrs{Name: n.bridge, TxQLen: -1, MTU: uplinkMTU(),
+			// Without an address of its own the bridge takes the lowest of its ports
+			// and changes it as they come and go; hosts then talk to the old one.
+			HardwareAddr: l.hardwareAddr(n.gateway())},
+		MulticastSnooping: &snooping,
+	}
+	if err := netlink.LinkAdd(br); err != nil {
+		return fmt.Errorf("make bridge %s: %w", n.bridge, err)
+	}
+	disableIPv6(n.bridge)
+	ones, _ := n.subnet.Mask.Size()
+	address, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", n.gateway(), ones))
+	if err == nil {
+		err = errors.Join(netlink.AddrAdd(br, address), netlink.LinkSetUp(br))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("set up bridge %s: %w", n.bridge, err), netlink.LinkDel(br))
+	}
+	return nil
+}
+
+// plug connects a machine, known by its first process, to its tenant's bridge.
+func (l *Local) plug(n tenantNet, address string, pid int) error {
+	if err := l.unplug(address); err != nil { // of an attempt that was cut short
+		return err
+	}
+	br, err := netlink.LinkByName(n.bridge)
+	if err != nil {
+		return fmt.Errorf("find bridge %s: %w", n.bridge, err)
+	}
+	mac := l.hardwareAddr(parseIP(address))
+	veth := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: l.cableName(address), TxQLen: 1000, MTU: br.Attrs().MTU, MasterIndex: br.Attrs().Index},
+		PeerName:  "eth0", PeerNamespace: netlink.NsPid(pid), PeerMTU: uint32(br.Attrs().MTU),
+		// Follows from the address, so that neighbours of a machine that is made
+		// anew under an old address need not forget anything.
+		PeerHardwareAddr: mac,
+	}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("make cable %s: %w", veth.Name, err)
+	}
+	disableIPv6(veth.Name)
+	link, err := netlink.LinkByName(veth.Name)
+	if err == nil {
+		err = netlink.LinkSetUp(link)
+	}
+	if err != nil {
+		return fmt.Errorf("set up cable %s: %w", veth.Name, err)
+	}
+	return nil
+}
+
+// reconnect sees to it that a running machine has its bridge and the rules that
+// keep it apart; someone may have taken them away. It reports false when the
+// machine's cable is gone, which cannot be mended from outside.
+func (l *Local) reconnect(ctx context.Context, s *state) (bool, error) {
+	home, err := l.ensureTenant(ctx, s.Tenant)
+	if err != nil {
+		return false, err
+	}
+	cable, err := netlink.LinkByName(l.cableName(s.Address))
+	if err != nil {
+		return false, nil
+	}
+	br, err := netlink.LinkByName(home.bridge)
+	if err == nil && cable.Attrs().MasterIndex != br.Attrs().Index {
+		err = netlink.LinkSetMaster(cable, br)
+	}
+	return err == nil, err
+}
+
+// unplug removes a machine's cable; none is fine.
+func (l *Local) unplug(address string) error {
+	link, err := netlink.LinkByName(l.cableName(address))
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	var none netlink.LinkNotFoundError
+	if err != nil && !errors.As(err, &none) && !strings.Contains(err.Error(), "no such device") {
+		return fmt.Errorf("remove cable %s: %w", l.cableName(address), err)
+	}
+	return nil
+}
+
+// cableName has the last 16 bits of the address: unique within the instance.
+func (l *Local) cableName(address string) string {
+	ip := parseIP(address)
+	if ip == nil {
+		return l.linkPattern() + "v"
+	}
+	return fmt.Sprintf("%sv%02x%02x", l.linkPattern(), ip[2], ip[3])
+}
+
+// links lists this instance's interfaces; deleting a bridge's cables first
+// makes no difference, so they come in any order.
+func (l *Local) links() ([]netlink.Link, error) {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	var own []netlink.Link
+	for _, link := range all {
+		if strings.HasPrefix(link.Attrs().Name, l.linkPattern()) {
+			own = append(own, link)
+		}
+	}
+	return own, nil
+}
+
+// hardwareAddr derives a locally administered MAC address.
+func (l *Local) hardwareAddr(ip net.IP) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(l.dataDir))
+	return net.HardwareAddr{0x02, sum[0], sum[1], sum[2], ip.To4()[2], ip.To4()[3]}
+}
+
+// uplinkMTU is the packet size of the host's own way out, which machines with
+// internet share.
+func uplinkMTU() int {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: nil}, netlink.RT_FILTER_DST)
+	if err == nil {
+		for _, r := range routes {
+			if link, err := netlink.LinkByIndex(r.LinkIndex); err == nil && link.Attrs().MTU > 0 {
+				return min(1500, link.Attrs().MTU)
+			}
+		}
+	}
+	return 1500
+}
+
+// disableIPv6 keeps an interface of the host out of IPv6; the kernel may have none.
+func disableIPv6(name string) {
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
+}

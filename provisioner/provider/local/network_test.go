@@ -1,0 +1,294 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// reach is a shell command that succeeds when a TCP port answers.
+func reach(address string, port int) string {
+	return fmt.Sprintf("timeout 1 bash -c 'exec 3<>/dev/tcp/%s/%d'", address, port)
+}
+
+// TestNetworkKeepsApart tries what a machine must and must not reach.
+func TestNetworkKeepsApart(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	online := b.spec("acme", 1)
+	online.Provider.Fields["internet"] = "on"
+	a0, a1, other := b.create(t, b.spec("acme", 0)), b.create(t, online), b.create(t, b.spec("umbrella", 0))
+
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	port := listener.Addr().(*net.TCPAddr).Port
+	// A control first: the port is open for whoever may come.
+	conn, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	var attempts strings.Builder
+	for _, a := range addresses {
+		ip := a.(*net.IPNet).IP.To4()
+		if ip == nil || ip.IsLoopback() || ip[0] == 10 && ip[1] != parseIP(a0.Address)[1] {
+			continue // the last are maybe of another instance, which may go away any moment
+		}
+		tried++
+		fmt.Fprintf(&attempts, "(%s 2>/dev/null && echo %s) &\n", reach(ip.String(), port), ip)
+	}
+	for _, m := range []MachineInfo{a0, a1} {
+		if out := b.must(t, m, attempts.String()+"wait"); out != "" {
+			t.Errorf("%s reaches the host at %s", m.Hostname, out)
+		}
+	}
+	if tried < 2 { // the bridge's own address and at least one more
+		t.Errorf("only %d addresses of the host tried", tried)
+	}
+	b.must(t, a0, reach(a1.Address, 22))
+	b.must(t, a1, reach(a0.Address, 22))
+	for from, to := range map[*MachineInfo]MachineInfo{&a0: other, &a1: other, &other: a0} {
+		if _, err := b.run(t, *from, reach(to.Address, 22)); err == nil {
+			t.Errorf("%s of tenant %s reaches %s of tenant %s", from.Address, from.Tenant, to.Address, to.Tenant)
+		}
+	}
+
+	b.must(t, a1, reach(outside.address, 80))
+	if from := <-outside.seen; from != outside.host {
+		t.Errorf("a machine's packets come from %s outside, want the host's %s", from, outside.host)
+	}
+	start := time.Now()
+	if _, err := b.run(t, a0, reach(outside.address, 80)); err == nil {
+		t.Error("a machine without internet reaches the outside")
+	}
+	if waited := time.Since(start); waited > time.Second {
+		t.Errorf("a machine without internet learned that only after %v", waited)
+	}
+
+	// A machine that takes the address of a luckier one of another tenant.
+	send := fmt.Sprintf(`python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("%%s", 0))
+s.sendto(b"%%s", ("%s", 53))'`, outside.address)
+	b.must(t, other, "ip address add "+a1.Address+"/32 dev eth0 && "+fmt.Sprintf(send, a1.Address, "forged"))
+	b.must(t, a1, fmt.Sprintf(send, a1.Address, "true"))
+	if got := <-outside.datagrams; got != "true" {
+		t.Errorf("the outside got %q from a forged address", got)
+	}
+
+	// Whoever restarts the host's firewall throws the table away; the next
+	// machine brings it back, for all.
+	if err := b.removeFilter(); err != nil {
+		t.Fatal(err)
+	}
+	b.create(t, b.spec("acme", 2))
+	if _, err := b.run(t, a0, reach(other.Address, 22)); err == nil {
+		t.Error("tenants reach each other after the packet filter was reloaded")
+	}
+	b.must(t, a1, reach(outside.address, 80))
+
+	b.delete(t, online)
+	if table := b.nftList(t); strings.Contains(table, a1.Address) {
+		t.Errorf("the deleted machine's address is left in the packet filter:\n%s", table)
+	}
+	bridge, err := netlink.LinkByName(b.bridgeName(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := b.ensureTenant(b.ctx, "acme")
+	if err != nil || bridge.Attrs().HardwareAddr.String() != b.hardwareAddr(home.gateway()).String() {
+		t.Errorf("the bridge's hardware address is %s, %v: it follows its ports", bridge.Attrs().HardwareAddr, err)
+	}
+}
+
+// outside is a host on the other side of this one: a network namespace with an
+// echo of who came.
+type outside struct {
+	address, host   string
+	seen, datagrams chan string
+}
+
+func newOutside(t *testing.T, b *bundle) *outside {
+	t.Helper()
+	third := int(b.hardwareAddr(net.IPv4(0, 0, 0, 0))[1])
+	o := &outside{host: fmt.Sprintf("198.18.%d.1", third), address: fmt.Sprintf("198.18.%d.2", third), seen: make(chan string, 10), datagrams: make(chan string, 10)}
+	type opened struct {
+		tcp net.Listener
+		udp net.PacketConn
+		err error
+	}
+	done := make(chan opened)
+	name := "lt" + b.hash + "o"
+	go func() {
+		// The thread is spoilt and ends with the goroutine.
+		runtime.LockOSThread()
+		host, err := netns.Get()
+		if err != nil {
+			done <- opened{err: err}
+			return
+		}
+		defer host.Close()
+		inside, err := netns.New()
+		if err != nil {
+			done <- opened{err: err}
+			return
+		}
+		defer inside.Close()
+		handle, err := netlink.NewHandleAt(host)
+		if err != nil {
+			done <- opened{err: err}
+			return
+		}
+		defer handle.Close()
+		err = handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, TxQLen: 1000}, PeerName: "eth0", PeerNamespace: netlink.NsFd(inside)})
+		if err == nil {
+			err = errors.Join(up(handle, name, o.host+"/30"), up(&netlink.Handle{}, "eth0", o.address+"/30"))
+		}
+		var r opened
+		if err == nil {
+			r.tcp, err = net.Listen("tcp4", o.address+":80")
+		}
+		if err == nil {
+			r.udp, err = net.ListenPacket("udp4", o.address+":53")
+		}
+		r.err = err
+		done <- r
+	}()
+	r := <-done
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Cleanup(func() {
+		r.tcp.Close()
+		r.udp.Close()
+		if link, err := netlink.LinkByName(name); err == nil {
+			_ = netlink.LinkDel(link)
+		}
+	})
+	go func() {
+		for {
+			conn, err := r.tcp.Accept()
+			if err != nil {
+				return
+			}
+			o.seen <- conn.RemoteAddr().(*net.TCPAddr).IP.String()
+			conn.Close()
+		}
+	}()
+	go func() {
+		data := make([]byte, 100)
+		for {
+			n, _, err := r.udp.ReadFrom(data)
+			if err != nil {
+				return
+			}
+			o.datagrams <- string(data[:n])
+		}
+	}()
+	return o
+}
+
+func up(h *netlink.Handle, name, address string) error {
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	a, err := netlink.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.AddrAdd(link, a), h.LinkSetUp(link))
+}
+
+func TestFilterScriptLoads(t *testing.T) {
+	t.Parallel()
+	b := openLocal(t, t.TempDir())
+	tool, err := findTool("nft")
+	if b.Ready() != nil || err != nil {
+		t.Skip("needs root and nft")
+	}
+	in := instance{Range: "10.200.0.0/16"}
+	first, err := in.net(b.Local, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := in.net(b.Local, 63)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := last.subnet.String() + " " + last.gateway().String(); got != "10.200.252.0/22 10.200.252.1" {
+		t.Errorf("last network of a range: %s", got)
+	}
+	for _, internet := range [][]string{nil, {"10.200.0.7", "10.200.252.9"}} {
+		cmd := exec.Command(tool, "--check", "-f", "-")
+		cmd.Stdin = strings.NewReader(b.filterScript([]tenantNet{first, last}, internet))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("nft refuses the script: %v\n%s", err, out)
+		}
+	}
+}
+
+func TestRangeAvoidsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	cidr := func(text string) *net.IPNet {
+		_, n, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		candidate, taken string
+		want             bool
+	}{
+		{"10.130.0.0/16", "10.130.7.0/24", true}, {"10.130.0.0/16", "10.0.0.0/8", true},
+		{"10.130.0.0/16", "10.131.0.0/16", false}, {"10.130.0.0/16", "10.130.255.255/32", true}, {"10.130.0.0/16", "192.0.2.0/24", false},
+	} {
+		if got := overlapsAny(cidr(c.candidate), []*net.IPNet{cidr(c.taken)}); got != c.want {
+			t.Errorf("%s and %s overlap: %v", c.candidate, c.taken, got)
+		}
+	}
+	taken, err := takenNetworks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hash := range []string{"000000", "ffffff", "3fa9c1"} {
+		got, err := chooseRange(hash)
+		if err != nil || overlapsAny(cidr(got), taken) || cidr(got).String() != got {
+			t.Errorf("range for %s: %s, %v", hash, got, err)
+		}
+	}
+}
+
+// TestInstallsPackages installs a package on a machine without updating lists
+// first: they are in the base root, and the way to the registry is open.
+func TestInstallsPackages(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := net.LookupHost("deb.debian.org"); err != nil {
+		t.Skipf("this host itself does not reach the package registry: %v", err)
+	}
+	spec := b.spec("acme", 0)
+	spec.Provider.Fields["internet"] = true
+	m := b.create(t, spec)
+	b.must(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends tree && tree --version")
+	b.delete(t, spec)
+}

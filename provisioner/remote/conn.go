@@ -1,0 +1,133 @@
+package remote
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Conn is an authenticated connection to one machine. It may be used by
+// several goroutines; at most MaxSessions commands run on it at once, further
+// ones wait.
+type Conn struct {
+	target  Target
+	hostKey ssh.PublicKey
+	ssh     ssh.Conn
+	slots   chan struct{}
+	// killAfter is KillAfter, shorter in tests.
+	killAfter time.Duration
+
+	done chan struct{}
+	once sync.Once
+}
+
+func newConn(t Target, client ssh.Conn, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request, key ssh.PublicKey, keepalive time.Duration) *Conn {
+	if keepalive == 0 {
+		keepalive = KeepaliveInterval
+	}
+	c := &Conn{target: t, hostKey: key, ssh: client, slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, done: make(chan struct{})}
+	go ssh.DiscardRequests(requests)
+	go func() {
+		for channel := range channels {
+			_ = channel.Reject(ssh.Prohibited, "this client accepts no channels")
+		}
+	}()
+	go func() {
+		_ = client.Wait()
+		c.once.Do(func() { close(c.done) })
+	}()
+	go c.keepalive(keepalive)
+	return c
+}
+
+// User gives the name logged in with.
+func (c *Conn) User() string { return c.target.user() }
+
+// Target gives what the connection was made from.
+func (c *Conn) Target() Target { return c.target }
+
+// HostKeys gives the key the machine showed, by short type in base64. When none
+// was recorded this is the key learned.
+func (c *Conn) HostKeys() map[string]string {
+	kind, encoded := EncodeHostKey(c.hostKey)
+	return map[string]string{kind: encoded}
+}
+
+// Done is closed when the connection is gone.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection and with it every command on it. It may be called
+// more than once.
+func (c *Conn) Close() error {
+	err := c.ssh.Close()
+	c.once.Do(func() { close(c.done) })
+	return err
+}
+
+func (c *Conn) closed() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Alive asks the machine for a sign of life and reports whether one came within
+// the limit.
+func (c *Conn) Alive(ctx context.Context, limit time.Duration) bool {
+	if c.closed() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case err := <-c.ask():
+		return err == nil
+	case <-c.done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// ask sends a keepalive; the answer, a refusal included, is a sign of life.
+func (c *Conn) ask() <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil)
+		answer <- err
+	}()
+	return answer
+}
+
+// keepalive closes the connection after KeepaliveMisses intervals without any
+// answer; what runs on it ends with ErrLost then.
+func (c *Conn) keepalive(interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var answer <-chan error
+	missed := 0
+	for {
+		select {
+		case <-c.done:
+			return
+		case err := <-answer:
+			answer, missed = nil, 0
+			if err != nil {
+				_ = c.Close()
+				return
+			}
+		case <-ticker.C:
+			if answer == nil {
+				answer = c.ask()
+				continue
+			}
+			if missed++; missed >= KeepaliveMisses {
+				_ = c.Close()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Dialer opens connections and keeps to MaxHandshakes unauthenticated ones per
+// host. The zero value is ready to use; share one per process.
+type Dialer struct {
+	// keepalive is KeepaliveInterval when 0; shorter in tests.
+	keepalive time.Duration
+
+	mu    sync.Mutex
+	hosts map[string]*hostGate
+}
+
+// hostGate counts the handshakes of one host; it goes when nobody uses it.
+type hostGate struct {
+	slots chan struct{}
+	users int
+}
+
+// enter waits for a handshake slot of the host; leave gives it back.
+func (d *Dialer) enter(ctx context.Context, host string) (leave func(), err error) {
+	d.mu.Lock()
+	if d.hosts == nil {
+		d.hosts = map[string]*hostGate{}
+	}
+	gate := d.hosts[host]
+	if gate == nil {
+		gate = &hostGate{slots: make(chan struct{}, MaxHandshakes)}
+		d.hosts[host] = gate
+	}
+	gate.users++
+	d.mu.Unlock()
+	forget := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if gate.users--; gate.users == 0 {
+			delete(d.hosts, host)
+		}
+	}
+	select {
+	case gate.slots <- struct{}{}:
+		return func() { <-gate.slots; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Dial connects, verifies the host key and logs in. A connection that the
+// server resets before authentication is tried again, since servers do that
+// when many connect at once. Errors are of kind ErrUnreachable, ErrAuth,
+// ErrHostKeyChanged or ErrCredentials, or the cause of ctx, which also ends the
+// dialling at once.
+func (d *Dialer) Dial(ctx context.Context, t Target) (*Conn, error) {
+	methods, err := t.methods()
+	if err != nil {
+		return nil, err
+	}
+	names, err := algorithms(t.HostKeys, t.Legacy)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		check := &hostKeyCheck{host: t.Address, recorded: t.HostKeys}
+		config := &ssh.ClientConfig{User: t.user(), Auth: methods, HostKeyAlgorithms: names, HostKeyCallback: check.callback}
+		if t.Legacy {
+			allowLegacy(config)
+		}
+		client, channels, requests, err := d.handshake(ctx, t, config)
+		if err == nil {
+			return newConn(t, client, channels, requests, check.key(), d.keepalive), nil
+		}
+		err = dialError(ctx, t, check, err)
+		if try > resetRetries || !isReset(err) {
+			return nil, err
+		}
+		pause := time.Duration(try*try) * 25 * time.Millisecond
+		if !pauseFor(ctx, pause+rand.N(pause)) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Dial is Dialer.Dial without limits shared with other calls.
+func Dial(ctx context.Context, t Target) (*Conn, error) { return new(Dialer).Dial(ctx, t) }
+
+// handshake opens one TCP connection and runs the handshake on it under a
+// deadline of its own: the library alone would wait for ever for a silent peer.
+func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (ssh.Conn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+	leave, err := d.enter(ctx, t.HostPort())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer leave()
+	dialer := net.Dialer{Timeout: ConnectTimeout, KeepAlive: -1}
+	socket, err := dialer.DialContext(ctx, "tcp", t.HostPort())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
+	_ = socket.SetDeadline(time.Now().Add(HandshakeTimeout))
+	client, channels, requests, err := ssh.NewClientConn(socket, t.HostPort(), config)
+	if err == nil && !stop() {
+		_ = client.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stop()
+		_ = socket.Close()
+		return nil, nil, nil, err
+	}
+	_ = socket.SetDeadline(time.Time{})
+	return client, channels, requests, nil
+}
+
+// dialError gives the trouble of a handshake its kind.
+func dialError(ctx context.Context, t Target, check *hostKeyCheck, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var negotiation *ssh.AlgorithmNegotiationError
+	if errors.As(err, &negotiation) {
+		// A server that offers none of the recorded types has got other keys.
+		if len(t.HostKeys) > 0 && strings.Contains(negotiation.What, "host key") {
+			return hostKeyChanged(t.Address)
+		}
+		return fail(ErrUnreachable, err, "%s and Loom share no SSH algorithm; for an old machine set the provider field legacy_ssh_algorithms", t.HostPort())
+	}
+	if check.refused() {
+		return hostKeyChanged(t.Address)
+	}
+	if check.key() != nil && (strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), "authentication failures")) {
+		return fail(ErrAuth, nil, "SSH authentication failed for %s@%s", t.user(), t.Address)
+	}
+	return fail(ErrUnreachable, err, "no SSH connection to %s", t.HostPort())
+}
+
+func isReset(err error) bool {
+	return errors.Is(err, ErrUnreachable) && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF))
+}
+
+// pauseFor waits; false means that ctx ended first.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// allowLegacy adds what servers of a decade ago need.
+func allowLegacy(config *ssh.ClientConfig) {
+	safe, old := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
+	config.KeyExchanges = append(safe.KeyExchanges, old.KeyExchanges...)
+	config.Ciphers = append(safe.Ciphers, old.Ciphers...)
+	config.MACs = append(safe.MACs, old.MACs...)
+}
+
+// WaitBanner connects until a server greets with an SSH banner, and returns an
+// error of kind ErrUnreachable when the limit passes first. Local machines
+// answer within milliseconds, others boot for minutes, so it asks often at
+// first and every 2 s later.
+func (d *Dialer) WaitBanner(ctx context.Context, t Target, limit time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	begin := time.Now()
+	for {
+		err := banner(waiting, t.HostPort())
+		if err == nil {
+			return nil
+		}
+		pause := min(max(15*time.Millisecond, time.Since(begin)/10), 2*time.Second)
+		if !pauseFor(waiting, pause) {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return fail(ErrUnreachable, err, "no SSH server answered at %s within %d s", t.HostPort(), int(limit.Seconds()))
+		}
+	}
+}
+
+func banner(ctx context.Context, address string) error {
+	dialer := net.Dialer{Timeout: ConnectTimeout}
+	socket, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
+	defer stop()
+	_ = socket.SetDeadline(time.Now().Add(ConnectTimeout))
+	greeting := make([]byte, 4)
+	if _, err := io.ReadFull(socket, greeting); err != nil {
+		return err
+	}
+	if string(greeting) != "SSH-" {
+		return errors.New("what answers is no SSH server")
+	}
+	return nil
+}

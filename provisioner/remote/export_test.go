@@ -1,0 +1,15 @@
+package remote
+
+import "time"
+
+// SetKillAfter shortens the time between TERM and KILL for a test.
+func (c *Conn) SetKillAfter(d time.Duration) { c.killAfter = d }
+
+// SetIdle shortens the idle time of a pool for a test.
+func (p *Pool) SetIdle(d time.Duration) { p.idle = d }
+
+// SetAlive shortens how long a kept connection may take to answer.
+func (p *Pool) SetAlive(d time.Duration) { p.alive = d }
+
+// SetKeepalive shortens the time between two keepalives for a test.
+func (d *Dialer) SetKeepalive(interval time.Duration) { d.keepalive = interval }

@@ -1,0 +1,236 @@
+package remote
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
+)
+
+// Target says where and as whom to log in.
+type Target struct {
+	// Node is the key under which a Pool keeps the connection; empty: the address.
+	Node    loom.NodeID
+	Address string
+	// Port of SSH, 22 when 0.
+	Port int
+	// User to log in as, loom.DefaultSSHUser when empty.
+	User string
+	// Keys are private keys in PEM (OpenSSH, PKCS#1, PKCS#8, EC), tried in order;
+	// Passphrase opens those that are encrypted.
+	Keys       []loom.Secret
+	Passphrase loom.Secret
+	// Password is tried after the keys, also for keyboard-interactive questions.
+	Password loom.Secret
+	// HostKeys are the recorded keys by short type ("ed25519", "ecdsa", "rsa") in
+	// base64 as in a known_hosts line. Empty: the key is learned, see
+	// Conn.HostKeys.
+	HostKeys map[string]string
+	// Legacy allows SHA-1 algorithms, for old machines.
+	Legacy bool
+}
+
+// TargetOf says how to log in to the node of a task. files is the directory
+// "<set>/providertypes/<type>" with the provider's resources; it may be empty.
+// Errors are of kind ErrCredentials or come from reading a key file.
+func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
+	auth, _ := spec.Results["ssh-auth"].(map[string]any)
+	t := Target{
+		Node: spec.Node, Address: spec.Addresses[loom.AccessV4], Port: number(spec.Results["ssh_port"]),
+		User: text(auth["user"]), Password: loom.NewSecret(text(auth["password"])),
+		HostKeys: HostKeysOf(spec), Passphrase: loom.NewSecret(text(spec.Provider.Fields["ssh_key_passphrase"])),
+		Legacy: Switch(spec.Provider.Fields["legacy_ssh_algorithms"]),
+	}
+	if t.User == "" {
+		t.User = spec.SSHUser
+	}
+	if !spec.PrivateKey.IsZero() {
+		t.Keys = append(t.Keys, spec.PrivateKey)
+	}
+	if encoded := text(spec.Provider.Fields["ssh_keyfile"]); encoded != "" {
+		pem, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
+		if err != nil {
+			return t, fail(ErrCredentials, nil, "provider field ssh_keyfile is not base64; give the private key file encoded with base64")
+		}
+		t.Keys = append(t.Keys, loom.NewSecret(string(pem)))
+	} else if name := text(auth["identityfile"]); name != "" {
+		key, err := readIdentity(files, name)
+		if err != nil {
+			return t, err
+		}
+		t.Keys = append(t.Keys, key)
+	}
+	return t, nil
+}
+
+// readIdentity takes the last two path elements of an identity file ("ssh_keys/
+// prod"): imported data holds absolute paths of another installation.
+func readIdentity(files, name string) (loom.Secret, error) {
+	elements := strings.Split(strings.Trim(filepath.ToSlash(name), "/"), "/")
+	if len(elements) > 2 {
+		elements = elements[len(elements)-2:]
+	}
+	relative := filepath.Join(elements...)
+	if !filepath.IsLocal(relative) || files == "" {
+		return loom.Secret{}, fail(ErrCredentials, nil, "SSH key resource %q is not there; upload it as a resource of type ssh_keys and synchronise", name)
+	}
+	pem, err := os.ReadFile(filepath.Join(files, relative))
+	if errors.Is(err, fs.ErrNotExist) {
+		return loom.Secret{}, fail(ErrCredentials, nil, "SSH key resource %q is not there; upload it as a resource of type ssh_keys and synchronise", relative)
+	}
+	if err != nil {
+		return loom.Secret{}, fmt.Errorf("read SSH key resource %s: %w", relative, err)
+	}
+	return loom.NewSecret(string(pem)), nil
+}
+
+// HostKeysOf gives the host keys recorded for the node of a task, or nil.
+func HostKeysOf(spec *loom.TaskSpec) map[string]string {
+	keys := map[string]string{}
+	switch recorded := spec.Results["ssh_host_keys"].(type) {
+	case map[string]any:
+		for kind, key := range recorded {
+			if s := text(key); s != "" {
+				keys[kind] = s
+			}
+		}
+	case map[string]string:
+		for kind, key := range recorded {
+			keys[kind] = key
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return keys
+}
+
+// Switch reads a checkbox as plugins get it: true, "true" and "on" are on
+// (plugins.md 1.3).
+func Switch(value any) bool {
+	switch v := value.(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "true") || strings.EqualFold(v, "on")
+	}
+	return false
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+func number(value any) int {
+	n, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (t Target) port() int {
+	if t.Port == 0 {
+		return 22
+	}
+	return t.Port
+}
+
+func (t Target) user() string {
+	if t.User == "" {
+		return loom.DefaultSSHUser
+	}
+	return t.User
+}
+
+// HostPort gives "address:port", with brackets for IPv6.
+func (t Target) HostPort() string { return net.JoinHostPort(t.Address, strconv.Itoa(t.port())) }
+
+// place names the slot of a Pool.
+func (t Target) place() string {
+	if t.Node != "" {
+		return string(t.Node)
+	}
+	return t.user() + "@" + t.HostPort()
+}
+
+// identity changes when a kept connection must not be used any more: other
+// address, user or credentials. Host keys are compared with the connection's.
+func (t Target) identity() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q %t", t.HostPort(), t.user(), t.Password.Reveal(), t.Passphrase.Reveal(), t.Legacy)
+	for _, key := range t.Keys {
+		fmt.Fprintf(h, " %q", key.Reveal())
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// signers parses the keys. One that does not parse is an error, since silently
+// leaving it out ends in a puzzling refusal.
+func (t Target) signers() ([]ssh.Signer, error) {
+	var signers []ssh.Signer
+	for i, key := range t.Keys {
+		signer, err := ssh.ParsePrivateKey([]byte(key.Reveal()))
+		var locked *ssh.PassphraseMissingError
+		if errors.As(err, &locked) && !t.Passphrase.IsZero() {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(key.Reveal()), []byte(t.Passphrase.Reveal()))
+		}
+		switch {
+		case errors.As(err, &locked):
+			return nil, fail(ErrCredentials, nil, "SSH key %d of %s needs a passphrase; set the provider field ssh_key_passphrase", i+1, t.user())
+		case err != nil:
+			// The cause is left out: parsers like to quote what they read.
+			return nil, fail(ErrCredentials, nil, "SSH key %d of %s cannot be read; give a private key in PEM form (OpenSSH, PKCS#1, PKCS#8 or EC)", i+1, t.user())
+		}
+		signers = append(signers, signer)
+	}
+	return signers, nil
+}
+
+func (t Target) methods() ([]ssh.AuthMethod, error) {
+	signers, err := t.signers()
+	if err != nil {
+		return nil, err
+	}
+	var methods []ssh.AuthMethod
+	if len(signers) > 0 {
+		methods = append(methods, ssh.PublicKeys(signers...))
+	}
+	if !t.Password.IsZero() {
+		password := t.Password.Reveal()
+		methods = append(methods, ssh.Password(password), ssh.KeyboardInteractive(
+			func(_, _ string, questions []string, _ []bool) ([]string, error) {
+				answers := make([]string, len(questions))
+				for i := range answers {
+					answers[i] = password
+				}
+				return answers, nil
+			}))
+	}
+	if len(methods) == 0 {
+		return nil, fail(ErrCredentials, nil, "no SSH key and no password for %s@%s; name an SSH key resource in the provider", t.user(), t.Address)
+	}
+	return methods, nil
+}
+
+func sortedKinds(keys map[string]string) []string {
+	kinds := make([]string, 0, len(keys))
+	for kind := range keys {
+		kinds = append(kinds, kind)
+	}
+	sort.Strings(kinds)
+	return kinds
+}

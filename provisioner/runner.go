@@ -1,0 +1,232 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"loom/app/loom"
+	"loom/provisioner/automator"
+	"loom/provisioner/provider"
+	"loom/provisioner/remote"
+)
+
+// Runner carries out attempts. It may be used by many goroutines at once.
+type Runner struct {
+	Providers  *provider.Registry
+	Automators *automator.Registry
+	// Pool keeps connections to nodes; it is the caller's to close.
+	Pool *remote.Pool
+	// Cache of plugin resources; nil: there are none.
+	Cache *Cache
+	// Log takes stack traces of plugins that panic; nil: slog.Default().
+	Log *slog.Logger
+}
+
+// Run carries out one attempt and always gives a result: panics and errors of
+// plugins, the time limit and the cause with which ctx was cancelled (ErrAborted,
+// ErrInterrupted) are part of it. Secrets are hidden in all that goes to the
+// sink's log and in message and output of the result.
+func (r *Runner) Run(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) loom.TaskResult {
+	begin := time.Now()
+	redactor := NewRedactor(sensitive(spec)...)
+	quiet := redactor.Sink(sink)
+	deadline := spec.Deadline
+	if deadline.IsZero() {
+		deadline = begin.Add(Limit(spec.Action))
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errTimedOut)
+	defer cancel()
+
+	result, err := r.guard(spec, func() (loom.TaskResult, error) { return r.attempt(ctx, spec, quiet, redactor) })
+	result = conclude(ctx, result, err, time.Since(begin))
+	keepFixed(&result, quiet)
+	quiet.Flush()
+	redactor.Add(passwordsIn(result.Result)...)
+	result.Message = firstLine(redactor.Text(result.Message))
+	result.Stdout, result.Stderr = redactor.Text(result.Stdout), redactor.Text(result.Stderr)
+	return result
+}
+
+// attempt fetches the tenant's files and calls the plugin.
+func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink, redactor *Redactor) (loom.TaskResult, error) {
+	if !spec.Action.Valid() {
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("unknown task %q", spec.Action)}, nil
+	}
+	set := ""
+	if r.Cache != nil && spec.ResourceSet > 0 {
+		dir, _, release, err := r.Cache.Set(ctx, spec.Tenant, spec.ResourceSet)
+		if err != nil {
+			return loom.TaskResult{}, err
+		}
+		defer release()
+		set = dir
+		redactor.Add(secretFiles(set, spec)...)
+	}
+	switch spec.Action {
+	case loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete:
+		return r.provide(ctx, spec, set, sink)
+	case loom.ActionBootstrap:
+		return r.bootstrap(ctx, spec, set, sink)
+	}
+	return r.serve(ctx, spec, set, sink)
+}
+
+func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {
+	p, ok := r.Providers.Get(spec.Provider.Type)
+	if !ok {
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("this provisioner has no provider of type %q", spec.Provider.Type)}, nil
+	}
+	env := provider.Env{Files: below(set, "providertypes", spec.Provider.Type)}
+	if r.Pool != nil {
+		env.Dialer, env.Handshakes = r.Pool, r.Pool.Dialer()
+	}
+	ctx = provider.WithEnv(ctx, env)
+	call := p.Create
+	switch spec.Action {
+	case loom.ActionConfirm:
+		call = p.Confirm
+	case loom.ActionDelete:
+		call = p.Delete
+		if r.Pool != nil {
+			defer r.Pool.Forget(remote.Target{Node: spec.Node})
+		}
+	}
+	return r.guard(spec, func() (loom.TaskResult, error) { return call(ctx, spec, sink) })
+}
+
+// bootstrap prepares the machine for each automator in turn; later results win,
+// the first failure stops.
+func (r *Runner) bootstrap(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {
+	if len(spec.Automators) == 0 {
+		sink.Log("loom", "warning: no service of this node has an action, so there is nothing to prepare")
+		return loom.TaskResult{}, nil
+	}
+	var merged loom.TaskResult
+	for _, name := range spec.Automators {
+		result, err := r.automate(ctx, spec, name, set, sink, automator.Automator.Bootstrap)
+		facts := merged.Result
+		if len(result.Result) > 0 {
+			if facts == nil {
+				facts = map[string]any{}
+			}
+			maps.Copy(facts, result.Result)
+		}
+		merged, merged.Result = result, facts
+		if err != nil || result.Status != 0 {
+			return merged, err
+		}
+	}
+	return merged, nil
+}
+
+func (r *Runner) serve(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {
+	if spec.Service == nil {
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("task %s names no service", spec.Action)}, nil
+	}
+	return r.automate(ctx, spec, spec.Service.Action.Type, set, sink, automator.Automator.Run)
+}
+
+type automatorCall func(automator.Automator, context.Context, *loom.TaskSpec, *remote.Conn, string, loom.Sink) (loom.TaskResult, error)
+
+// automate connects to the machine and calls an automator of the type.
+func (r *Runner) automate(ctx context.Context, spec *loom.TaskSpec, name, set string, sink loom.Sink, call automatorCall) (loom.TaskResult, error) {
+	a, ok := r.Automators.Get(name)
+	if !ok {
+		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("this provisioner has no automator of type %q", name)}, nil
+	}
+	files := below(set, "automatortypes", name)
+	if offline, ok := a.(automator.Offline); ok && offline.Offline() {
+		return r.guard(spec, func() (loom.TaskResult, error) { return call(a, ctx, spec, nil, files, sink) })
+	}
+	target, err := remote.TargetOf(spec, below(set, "providertypes", spec.Provider.Type))
+	if err != nil {
+		return remote.Failure(err)
+	}
+	if target.Address == "" {
+		return loom.TaskResult{Status: 1, Message: "the node has no address yet; it was never confirmed"}, nil
+	}
+	conn, release, err := r.Pool.Conn(ctx, target)
+	if err != nil {
+		return remote.Failure(err)
+	}
+	defer release()
+	var learned map[string]string
+	if len(target.HostKeys) == 0 {
+		learned = conn.HostKeys()
+		sink.Log("loom", "warning: no host key of "+target.Address+" was recorded; the one it shows now is taken")
+	}
+	if err := manageHosts(ctx, conn, spec); err != nil {
+		return remote.Failure(err)
+	}
+	result, err := r.guard(spec, func() (loom.TaskResult, error) { return call(a, ctx, spec, conn, files, sink) })
+	if learned != nil {
+		if result.Result == nil {
+			result.Result = map[string]any{}
+		}
+		result.Result["ssh_host_keys"] = learned
+	}
+	return result, err
+}
+
+// guard turns a panic of a plugin into a failure; the stack goes to the
+// process's log, not to users.
+func (r *Runner) guard(spec *loom.TaskSpec, call func() (loom.TaskResult, error)) (result loom.TaskResult, err error) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			logger := r.Log
+			if logger == nil {
+				logger = slog.Default()
+			}
+			logger.Error("plugin panicked", "task_id", spec.Ref.String(), "attempt", spec.Attempt, "stack", string(debug.Stack()))
+			result, err = loom.TaskResult{Status: 1, Message: fmt.Sprintf("the plugin crashed: %v", trouble)}, nil
+		}
+	}()
+	return call()
+}
+
+// conclude says what the end of ctx and an error make of a result. What was
+// done before the end came is done: success stays success.
+func conclude(ctx context.Context, result loom.TaskResult, err error, took time.Duration) loom.TaskResult {
+	cause := context.Cause(ctx)
+	if err == nil && result.Status == 0 || cause == nil && err == nil {
+		return result
+	}
+	switch {
+	case errors.Is(cause, ErrAborted):
+		result.Status, result.Message, result.Aborted = -1, cause.Error(), true
+	case errors.Is(cause, errTimedOut), errors.Is(cause, context.DeadlineExceeded):
+		result.Status, result.Message = -1, fmt.Sprintf("timed out after %d s", int(took.Round(time.Second).Seconds()))
+	case cause != nil:
+		result.Status, result.Message, result.Interrupted = -1, "interrupted: "+cause.Error(), true
+		if errors.Is(cause, ErrInterrupted) {
+			result.Message = cause.Error()
+		}
+	default:
+		result.Status, result.Message, result.Interrupted = 1, "provisioner error: "+err.Error(), true
+	}
+	return result
+}
+
+// keepFixed takes out results that would hide what Loom itself says of a node.
+func keepFixed(result *loom.TaskResult, sink loom.Sink) {
+	for _, key := range slices.Sorted(maps.Keys(result.Result)) {
+		if loom.FixedConfigKey(key) {
+			delete(result.Result, key)
+			sink.Log("loom", fmt.Sprintf("warning: the result %q is refused: that name belongs to Loom", key))
+		}
+	}
+}
+
+func below(set string, elements ...string) string {
+	if set == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{set}, elements...)...)
+}

@@ -1,0 +1,121 @@
+// @ts-check
+/*
+ * Makes a textarea for JSON nicer to edit: line numbers, keeping the indent on
+ * Enter, Tab for indenting after Ctrl+M, a Format button, and jumping to the place
+ * of an error. loom.js loads it only on pages that have such a field.
+ */
+
+/** Adds line numbers and keys to the textarea inside a c-json element. @param {HTMLElement} frame */
+export function enhance(frame) {
+  const area = /** @type {HTMLTextAreaElement | null} */ (frame.querySelector('textarea'));
+  if (!area || frame.dataset.ready) return;
+  frame.dataset.ready = '1';
+
+  const gutter = document.createElement('pre');
+  gutter.className = 'c-json-gutter';
+  gutter.setAttribute('aria-hidden', 'true');
+  area.before(gutter);
+
+  let lines = 0;
+  const number = () => {
+    const now = area.value.split('\n').length;
+    if (now !== lines) gutter.textContent = Array.from({ length: now }, (_, i) => i + 1).join('\n');
+    lines = now;
+    gutter.scrollTop = area.scrollTop;
+  };
+  area.addEventListener('input', number);
+  area.addEventListener('scroll', () => { gutter.scrollTop = area.scrollTop; }, { passive: true });
+
+  const bar = document.createElement('div');
+  bar.className = 'c-json-bar';
+  const format = document.createElement('button');
+  format.type = 'button';
+  format.className = 'c-link-button';
+  format.textContent = 'Format';
+  const mode = document.createElement('span');
+  mode.setAttribute('role', 'status');
+  const place = document.createElement('span');
+  bar.append(format, mode, place);
+  frame.after(bar);
+
+  let indenting = false;
+  const showMode = () => { mode.textContent = indenting ? 'Tab indents (Ctrl+M: leave)' : 'Tab leaves the field (Ctrl+M: indent)'; };
+  const showPlace = () => {
+    const before = area.value.slice(0, area.selectionStart).split('\n');
+    place.textContent = `Line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
+  };
+  for (const type of ['keyup', 'click', 'input', 'focus']) area.addEventListener(type, showPlace);
+
+  format.addEventListener('click', () => {
+    try {
+      replace(area, 0, area.value.length, JSON.stringify(JSON.parse(area.value), null, 2));
+      mode.textContent = 'Formatted';
+    } catch {
+      // The server says where the error is; formatting just does not happen.
+      mode.textContent = 'Not valid JSON yet, so it was left as it is';
+    }
+  });
+
+  area.addEventListener('keydown', (event) => {
+    if (event.key === 'm' && event.ctrlKey) {
+      event.preventDefault();
+      indenting = !indenting;
+      showMode();
+    } else if (event.key === 'Tab' && indenting) {
+      event.preventDefault();
+      indent(area, event.shiftKey);
+    } else if (event.key === 'Enter' && !event.ctrlKey && !event.isComposing) {
+      event.preventDefault();
+      newLine(area);
+    }
+  });
+  number();
+  showMode();
+  showPlace();
+}
+
+/** Replaces a range so that the browser's undo still works. @param {HTMLTextAreaElement} area @param {number} from @param {number} to @param {string} text */
+function replace(area, from, to, text) {
+  area.focus();
+  area.setSelectionRange(from, to);
+  // The only way that keeps the undo history; the other is for browsers without it.
+  if (!document.execCommand('insertText', false, text)) {
+    area.setRangeText(text, from, to, 'end');
+    area.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+}
+
+/** @param {HTMLTextAreaElement} area */
+function newLine(area) {
+  const { selectionStart: from, selectionEnd: to, value } = area;
+  const line = value.slice(value.lastIndexOf('\n', from - 1) + 1, from);
+  const indent = line.match(/^\s*/)?.[0] ?? '';
+  const opens = /[[{]\s*$/.test(line);
+  const closes = /^\s*[\]}]/.test(value.slice(to));
+  const inner = '\n' + indent + (opens ? '  ' : '');
+  replace(area, from, to, inner + (opens && closes ? '\n' + indent : ''));
+  area.setSelectionRange(from + inner.length, from + inner.length);
+}
+
+/** @param {HTMLTextAreaElement} area @param {boolean} back */
+function indent(area, back) {
+  const { selectionStart: from, selectionEnd: to, value } = area;
+  const start = value.lastIndexOf('\n', from - 1) + 1;
+  if (from === to && !back) return replace(area, from, to, '  ');
+  const block = value.slice(start, to);
+  const moved = back ? block.replace(/^ {1,2}/gm, '') : block.replace(/^/gm, '  ');
+  replace(area, start, to, moved);
+  area.setSelectionRange(start, start + moved.length);
+}
+
+document.addEventListener('loom:goto', (event) => {
+  const { goto: id, line, column } = /** @type {CustomEvent} */ (event).detail;
+  const area = /** @type {HTMLTextAreaElement | null} */ (document.getElementById(id));
+  if (!area?.setSelectionRange) return;
+  const lines = area.value.split('\n');
+  const row = Math.min(Number(line), lines.length) - 1;
+  const at = lines.slice(0, row).reduce((sum, text) => sum + text.length + 1, 0) + Math.max(Number(column || 1) - 1, 0);
+  area.focus();
+  area.setSelectionRange(at, Math.min(at + 1, area.value.length));
+  area.scrollTop = Math.max(0, (row - 3) * parseFloat(getComputedStyle(area).lineHeight));
+});

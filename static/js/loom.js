@@ -1,0 +1,398 @@
+// @ts-check
+/*
+ * The one script of Loom's pages. Every page works without it; it makes them live.
+ * It keeps no state besides the DOM, and htmx events are touched only here.
+ *
+ * Live pages. <main data-events="/events?topics=a,b" data-cursor="…"> names the
+ * page's one stream. Events are named after topics and carry {"ids": […]}. For
+ * each, elements whose data-live lists the topic get the event "loom:live"; they
+ * fetch their fragment with hx-trigger="loom:live" and morph it in (ui.Live emits
+ * these attributes). "reset" refreshes all of them, "end" closes the stream.
+ * Where no stream can be had (data-poll, or three failures), all are refreshed
+ * every 5 s while the page is visible.
+ *
+ * Parts that few pages have name their module in data-module (logs, pickers, JSON
+ * fields); it is imported and its enhance(element) called.
+ *
+ * Answers may carry HX-Trigger: {"loom:toast": {"text", "tone"?, "action"?,
+ * "href"?}}, "loom:announce": {"text"}, "loom:close-dialog".
+ */
+
+/** @type {any} */
+const win = window;
+const doc = document;
+
+/** @template {Element} [T=HTMLElement] @param {string} selector @param {ParentNode} [root] @returns {T[]} */
+const all = (selector, root = doc) => /** @type {T[]} */ ([...root.querySelectorAll(selector)]);
+
+/** @param {string} selector @param {ParentNode} [root] @returns {any} */
+const one = (selector, root = doc) => root.querySelector(selector);
+
+/** @param {any} node @param {string} selector @returns {any} */
+const up = (node, selector) => node instanceof Element ? node.closest(selector) : null;
+
+// Markup comes from our own server, escaped there; script text is never made from strings.
+if (win.trustedTypes?.createPolicy) {
+  win.trustedTypes.createPolicy('default', {
+    createHTML: (/** @type {string} */ html) => html,
+    createScript: () => null,
+    createScriptURL: (/** @type {string} */ url) => new URL(url, location.href).origin === location.origin ? url : null,
+  });
+}
+
+/* Announcements and toasts */
+
+/** @param {string} text */
+function announce(text) {
+  const region = one('#announce');
+  if (!region) return;
+  region.textContent = '';
+  setTimeout(() => { region.textContent = text; }, 50);
+}
+
+/** @param {string} name @returns {SVGElement} */
+function icon(name) {
+  const svg = /** @type {SVGElement} */ (one('.c-icon').cloneNode(true));
+  const use = one('use', svg);
+  use.setAttribute('href', use.getAttribute('href').split('#')[0] + '#' + name);
+  svg.dataset.icon = name;
+  return svg;
+}
+
+/** @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children */
+function make(tag, attributes, ...children) {
+  const node = doc.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+const toastIcons = { ok: 'check-circle', warn: 'alert', bad: 'error' };
+
+/** @param {{text?: string, tone?: string, action?: string, href?: string}} data */
+function toast({ text, tone = 'ok', action, href }) {
+  const slot = one('#toasts');
+  if (!slot || !text) return;
+  const body = make('p', {}, text);
+  if (action && href) body.append(' ', make('a', { href }, action));
+  const close = make('button', { class: 'c-close', type: 'button', 'data-dismiss': '', 'aria-label': 'Close' }, icon('x'));
+  const node = make('div', { class: 'c-toast', 'data-tone': tone, role: tone === 'bad' ? 'alert' : 'status' },
+    icon(toastIcons[/** @type {'ok'} */ (tone)] ?? 'info'), body, close);
+  while (slot.children.length >= 3) slot.firstElementChild.remove();
+  slot.append(node);
+  // Into the top layer, above a dialog that may be open.
+  slot.hidePopover?.();
+  slot.showPopover?.();
+  expire(node);
+}
+
+/** Removes a toast after 6 s without hover or focus; errors stay. @param {Element} node */
+function expire(node) {
+  if (node.getAttribute('data-tone') === 'bad') return;
+  const timer = setInterval(() => {
+    if (node.matches(':hover, :focus-within')) return;
+    clearInterval(timer);
+    node.remove();
+  }, 6000);
+}
+
+/* The event stream */
+
+const live = {
+  /** @type {EventSource | null} */ source: null,
+  url: '', cursor: '', failures: 0, refreshOnOpen: false,
+  /** @type {any} */ retry: 0, /** @type {any} */ poll: 0, /** @type {any} */ hide: 0, /** @type {any} */ flush: 0,
+  /** @type {Set<Element>} */ due: new Set(),
+};
+
+/** @param {string} state @param {string} text */
+function showLive(state, text) {
+  const dot = one('#live');
+  if (!dot || dot.dataset.state === state) return;
+  dot.dataset.state = state;
+  one('.l-live-text', dot).textContent = text;
+}
+
+/** Asks elements to fetch themselves again, a burst of signals once. @param {Element[]} elements */
+function refresh(elements) {
+  for (const element of elements) live.due.add(element);
+  live.flush ||= setTimeout(() => {
+    live.flush = 0;
+    for (const element of live.due) {
+      if (element.isConnected) element.dispatchEvent(new CustomEvent('loom:live'));
+    }
+    live.due.clear();
+  }, 60);
+}
+
+const refreshAll = () => refresh(all('[data-live]'));
+
+/** @param {string} topic */
+const signalled = (topic) => refresh(all('[data-live]').filter((e) => e.dataset.live?.split(' ').includes(topic)));
+
+function disconnect() {
+  clearTimeout(live.retry);
+  live.source?.close();
+  live.source = null;
+}
+
+function connect() {
+  disconnect();
+  const url = new URL(live.url, location.href);
+  if (live.cursor) url.searchParams.set('after', live.cursor);
+  const source = new EventSource(url);
+  live.source = source;
+  /** @param {string} name @param {(event: MessageEvent) => void} act */
+  const on = (name, act) => source.addEventListener(name, (event) => {
+    if (event.lastEventId) live.cursor = event.lastEventId;
+    act(event);
+  });
+  source.onopen = () => {
+    live.failures = 0;
+    clearInterval(live.poll);
+    showLive('live', 'Live');
+    if (live.refreshOnOpen) refreshAll();
+    live.refreshOnOpen = false;
+  };
+  // The browser would reconnect by itself, but at once, together with everybody
+  // else, and without the cursor of an earlier page.
+  source.onerror = () => {
+    disconnect();
+    live.failures += 1;
+    if (live.failures >= 3) return startPolling();
+    showLive('reconnecting', 'Reconnecting');
+    retryLater();
+  };
+  for (const topic of (url.searchParams.get('topics') ?? '').split(',')) on(topic, () => signalled(topic));
+  on('reset', refreshAll);
+  on('end', (event) => {
+    disconnect();
+    refreshAll();
+    let reason = 'done';
+    try { reason = JSON.parse(event.data).reason; } catch { /* an end without reason is an end */ }
+    if (reason === 'shutdown') { showLive('reconnecting', 'Reconnecting'); retryLater(); } else showLive('ended', 'Finished');
+  });
+}
+
+/** Backs off from 1 s to 30 s, with up to half of it by chance. */
+function retryLater() {
+  const wait = Math.min(30_000, 1000 * 2 ** live.failures);
+  clearTimeout(live.retry);
+  live.retry = setTimeout(connect, wait * (0.5 + Math.random() / 2));
+}
+
+function startPolling() {
+  showLive('polling', 'Updating every 5 s');
+  clearInterval(live.poll);
+  let rounds = 0;
+  live.poll = setInterval(() => {
+    if (doc.hidden) return;
+    refreshAll();
+    // Now and then see whether the stream works again.
+    rounds += 1;
+    if (live.url && rounds % 6 === 0) connect();
+  }, 5000);
+}
+
+/** Starts what the present <main> asks for; a swap may have changed it. */
+function startLive() {
+  const main = one('#main');
+  const url = main?.dataset.events ?? '';
+  if (url === live.url && url !== '') return;
+  disconnect();
+  clearInterval(live.poll);
+  Object.assign(live, { url, cursor: main?.dataset.cursor ?? '', failures: 0, refreshOnOpen: !main?.dataset.cursor });
+  if (url) connect();
+  else if (main?.hasAttribute('data-poll')) startPolling();
+}
+
+doc.addEventListener('visibilitychange', () => {
+  clearTimeout(live.hide);
+  if (doc.hidden) live.hide = setTimeout(() => { if (live.source) { disconnect(); showLive('paused', 'Paused'); } }, 60_000);
+  else if (live.url && !live.source && one('#live')?.dataset.state !== 'ended') connect();
+});
+addEventListener('pagehide', disconnect);
+addEventListener('pageshow', (event) => { if (event.persisted && live.url) { live.refreshOnOpen = true; connect(); } });
+
+/* The plan's graph */
+
+/** Lifts a node's ancestors and descendants. @param {Element} svg @param {string} id */
+function emphasise(svg, id) {
+  const edges = all('.dag-edge', svg);
+  const nodes = new Set([id]);
+  const lit = new Set();
+  for (const [from, to] of [['from', 'to'], ['to', 'from']]) {
+    const queue = [id];
+    for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+      for (const edge of edges) {
+        if (edge.dataset[from] !== at || lit.has(edge)) continue;
+        lit.add(edge);
+        const next = edge.dataset[to] ?? '';
+        if (!nodes.has(next)) { nodes.add(next); queue.push(next); }
+      }
+    }
+  }
+  svg.classList.toggle('has-focus', true);
+  for (const edge of edges) edge.classList.toggle('is-lit', lit.has(edge));
+  for (const node of all('.dag-node', svg)) node.classList.toggle('is-lit', nodes.has(node.dataset.node ?? ''));
+}
+
+for (const type of ['pointerover', 'focusin']) {
+  doc.addEventListener(type, (event) => {
+    const node = up(event.target, '.dag-node');
+    if (node) emphasise(node.closest('.c-dag > svg'), node.dataset.node);
+    else for (const svg of all('.c-dag > svg.has-focus')) if (!svg.contains(doc.activeElement)) svg.classList.remove('has-focus');
+  });
+}
+
+/* Forms */
+
+/** A form that was changed and not sent warns before the page is left. */
+addEventListener('beforeunload', (event) => { if (one('form[data-dirty]')) event.preventDefault(); });
+
+doc.addEventListener('input', (event) => {
+  const target = /** @type {any} */ (event.target);
+  const guarded = up(target, 'form[data-guard]');
+  if (guarded && target.name) guarded.dataset.dirty = '1';
+  const typed = up(target, 'form[data-confirm-name]');
+  if (typed) one('[data-confirm]', typed)?.setAttribute('aria-disabled', String(target.value !== typed.dataset.confirmName));
+  // An answer about the old text is dimmed until the new one arrives.
+  const panel = up(target, 'form[data-check]')?.dataset.check;
+  if (panel) one(panel)?.setAttribute('aria-busy', 'true');
+});
+
+doc.addEventListener('submit', (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const button = /** @type {HTMLButtonElement | null} */ (event.submitter);
+  if (form.matches('[data-theme-form]') && button) { event.preventDefault(); chooseTheme(form, button); return; }
+  if (form.dataset.sent || button?.getAttribute('aria-disabled') === 'true') { event.preventDefault(); event.stopImmediatePropagation(); return; }
+  delete form.dataset.dirty;
+  if (form.matches('[data-once]')) form.dataset.sent = '1';
+  if (button?.dataset.busy) {
+    button.dataset.label = button.querySelector('.c-button-label')?.textContent ?? '';
+    // Keep the width, so that nothing moves; the value is sent before this runs.
+    setTimeout(() => {
+      button.setAttribute('aria-disabled', 'true');
+      one('.c-button-label', button).textContent = button.dataset.busy;
+    });
+  }
+}, true);
+
+/** @param {ParentNode} root */
+function releaseForms(root) {
+  for (const form of all('form[data-sent]', root)) delete form.dataset.sent;
+  for (const button of all('button[data-label]', root)) {
+    one('.c-button-label', button).textContent = button.dataset.label;
+    button.removeAttribute('aria-disabled');
+    delete button.dataset.label;
+  }
+}
+
+/** @param {HTMLFormElement} form @param {HTMLButtonElement} button */
+function chooseTheme(form, button) {
+  doc.documentElement.dataset.theme = button.value;
+  for (const other of all('button[name=theme]', form)) other.setAttribute('aria-pressed', String(other === button));
+  fetch(form.action, { method: 'POST', body: new URLSearchParams({ theme: button.value }), redirect: 'manual' })
+    .catch(() => toast({ text: 'The theme could not be stored; it holds for this page only.', tone: 'warn' }));
+}
+
+/* Clicks */
+
+/** @param {HTMLElement} button */
+async function copy(button) {
+  const text = button.dataset.copy ?? doc.getElementById(button.dataset.copyFrom ?? '')?.textContent ?? '';
+  const what = (button.getAttribute('aria-label') ?? '').replace(/^Copy /, '');
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without TLS there is no clipboard; the old way needs a selection.
+    const area = /** @type {HTMLTextAreaElement} */ (make('textarea', { class: 'u-hidden' }));
+    (button.closest('dialog') ?? doc.body).append(area);
+    area.value = text;
+    area.select();
+    const done = doc.execCommand('copy');
+    area.remove();
+    button.focus();
+    if (!done) return toast({ text: 'This browser does not let pages copy; select the text instead.', tone: 'warn' });
+  }
+  button.dataset.done = '1';
+  setTimeout(() => { delete button.dataset.done; }, 2000);
+  announce('Copied ' + what);
+}
+
+doc.addEventListener('click', (event) => {
+  const button = up(event.target, '[data-copy], [data-copy-from], [data-dismiss], [data-close-dialog], [data-goto], [data-set], [aria-disabled=true]');
+  if (!button) return;
+  if (button.getAttribute('aria-disabled') === 'true') { event.preventDefault(); event.stopPropagation(); return; }
+  if (button.matches('[data-copy], [data-copy-from]')) copy(button);
+  if (button.matches('[data-dismiss]')) button.parentElement.remove();
+  if (button.matches('[data-goto]')) doc.dispatchEvent(new CustomEvent('loom:goto', { detail: button.dataset }));
+  if (button.matches('[data-close-dialog]') && button.closest('dialog')) { event.preventDefault(); button.closest('dialog').close(); }
+  if (button.matches('[data-set]')) applySuggestion(event, button);
+}, true);
+
+/** Changes the form as a suggestion says, where its field is a plain one. @param {Event} event @param {HTMLElement} button */
+function applySuggestion(event, button) {
+  const form = button.closest('form') ?? one('form[data-check]');
+  const field = form?.elements.namedItem(button.dataset.set ?? '');
+  if (!field || field instanceof RadioNodeList || field.type === 'checkbox') return;
+  event.preventDefault();
+  field.value = button.dataset.value;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  field.dispatchEvent(new Event('change', { bubbles: true }));
+}
+
+/* htmx */
+
+doc.addEventListener('htmx:afterSwap', (event) => {
+  const target = /** @type {any} */ (event).detail.target;
+  if (target?.id === 'dialog' && !target.open && target.childElementCount) {
+    target.showModal();
+    one('[autofocus], .c-dialog-foot [data-close-dialog]', target)?.focus();
+  }
+});
+doc.addEventListener('htmx:load', (event) => prepare(/** @type {any} */ (event).detail.elt));
+doc.addEventListener('htmx:afterSettle', startLive);
+doc.addEventListener('htmx:afterRequest', (event) => {
+  const { elt, target } = /** @type {any} */ (event).detail;
+  target?.removeAttribute?.('aria-busy');
+  const form = up(elt, 'form');
+  if (form) releaseForms(form.parentElement ?? doc);
+});
+doc.addEventListener('htmx:responseError', (event) => {
+  const { xhr, elt } = /** @type {any} */ (event).detail;
+  if (elt.matches?.('[data-live]') && xhr.status !== 401) return;
+  if (xhr.status === 401) { location.reload(); return; }
+  const id = xhr.getResponseHeader('X-Request-Id');
+  toast({ text: `That did not work (status ${xhr.status}${id ? ', request ' + id : ''}).`, tone: 'bad' });
+});
+doc.addEventListener('htmx:sendError', (event) => {
+  if (!(/** @type {any} */ (event).detail.elt.matches?.('[data-live]'))) toast({ text: 'Loom does not answer. Nothing was changed.', tone: 'bad' });
+});
+doc.addEventListener('loom:toast', (event) => toast(/** @type {any} */ (event).detail));
+doc.addEventListener('loom:announce', (event) => announce(/** @type {any} */ (event).detail.text ?? ''));
+doc.addEventListener('loom:close-dialog', () => one('#dialog')?.close());
+one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.target.replaceChildren());
+
+// What the reader opened stays open, and what is being typed stays as typed.
+if (win.Idiomorph) {
+  win.Idiomorph.defaults.ignoreActiveValue = true;
+  win.Idiomorph.defaults.callbacks.beforeAttributeUpdated = (/** @type {string} */ name, /** @type {Element} */ node) =>
+    name !== 'data-ready' && !(name === 'open' && node.matches('details, dialog'));
+}
+
+/* Start */
+
+/** Prepares what a page or a fragment brought. @param {ParentNode & Node} root */
+function prepare(root) {
+  all('[data-focus]', root).at(0)?.focus();
+  for (const form of all('form[data-confirm-name]', root)) one('[data-confirm]', form)?.setAttribute('aria-disabled', 'true');
+  const parts = all('[data-module]', root);
+  if (root instanceof HTMLElement && root.dataset.module) parts.push(root);
+  for (const part of parts) import(part.dataset.module ?? '').then((module) => module.enhance(part));
+}
+
+// A page from the browser's history must not keep its forms locked.
+addEventListener('pageshow', () => releaseForms(doc));
+all('.c-toast').forEach(expire);
+startLive();

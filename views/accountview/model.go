@@ -1,0 +1,111 @@
+// Package accountview holds the pages around the person who is signed in:
+// sign-in, account, API tokens and sessions.
+//
+// It must not know use cases: models are flat and ready to print, and a secret
+// appears only in NewTokenModel, which is rendered once and never stored. A
+// newcomer's usual mistake: giving a password field a value; ui.Field drops it.
+package accountview
+
+import (
+	"time"
+
+	"loom/views/ui"
+)
+
+// LoginModel is the sign-in form.
+type LoginModel struct {
+	// Next is the local path to go to afterwards, "" for the start page.
+	Next string
+	User string
+	// Tenant is shown in its field; with TenantHidden there is no field and the
+	// server fills in the only tenant.
+	Tenant       string
+	TenantHidden bool
+	// OtherHref leads to the form with the tenant field.
+	OtherHref string
+	Keep      bool
+	Errors    ui.FormErrors
+}
+
+// AccountModel is the account page: three forms, each with errors of its own.
+type AccountModel struct {
+	User, Role, Tenant string
+
+	DisplayName, Email string
+	ProfileErrors      ui.FormErrors
+
+	// Keys are SSH public keys, one per line.
+	Keys string
+	// KeysError names the lines that are wrong.
+	KeysError  string
+	KeysErrors ui.FormErrors
+
+	PasswordErrors ui.FormErrors
+}
+
+// TokensModel is the page of API tokens.
+type TokensModel struct {
+	Now    time.Time
+	Tokens []TokenRow
+	// New is the token that was just made, nil otherwise.
+	New *NewTokenModel
+
+	Name    string
+	Scopes  []ui.Choice
+	Expires []ui.Option
+	Errors  ui.FormErrors
+}
+
+// TokenRow is a token in the list; Revoke is the page that asks whether to.
+type TokenRow struct {
+	Name, Prefix, Scopes string
+	Created, LastUsed    time.Time
+	LastAddress          string
+	Expires              time.Time
+	ExpiresSoon          bool
+	Revoke               string
+}
+
+// NewTokenModel shows a token's secret, this once, with a call that uses it.
+type NewTokenModel struct {
+	Name, Secret, Curl string
+}
+
+// RevokeModel asks whether to revoke a token.
+type RevokeModel struct {
+	Name, Prefix, Action string
+}
+
+// SessionsModel is the list of sign-ins.
+type SessionsModel struct {
+	Now      time.Time
+	Sessions []SessionRow
+	// Others says that there is another session than the present one.
+	Others bool
+}
+
+// SessionRow is a sign-in; the present one is not ended here but by signing out.
+type SessionRow struct {
+	ID, Browser, Agent, Address string
+	Created, LastUsed, Expires  time.Time
+	Present                     bool
+}
+
+// Names of the fields of the forms; the handlers read them.
+const (
+	FieldNext        = "next"
+	FieldUser        = "user"
+	FieldPassword    = "password"
+	FieldTenant      = "tenant"
+	FieldKeep        = "keep"
+	FieldDisplayName = "displayName"
+	FieldEmail       = "email"
+	FieldKeys        = "sshKeys"
+	FieldOldPassword = "oldPassword"
+	FieldRepeat      = "repeat"
+	FieldName        = "name"
+	FieldScope       = "scopes"
+	FieldExpires     = "expires"
+	FieldSession     = "session"
+	FieldOthers      = "others"
+)

@@ -1,0 +1,116 @@
+package adminview_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/ui"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
+	now  = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
+)
+
+func render(t *testing.T, c templ.Component) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// golden compares components with their files, lines broken between elements.
+func golden(t *testing.T, components map[string]templ.Component) {
+	for name, component := range components {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
+			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
+			for _, bad := range []string{"style=", "onclick", "hx-on", "javascript:", "<script"} {
+				if bytes.Contains(got, []byte(bad)) {
+					t.Errorf("the markup holds %s", bad)
+				}
+			}
+			path := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.MkdirAll("testdata", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v (run with -update to write it)", err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs; run with -update and review the difference", path)
+			}
+		})
+	}
+}
+
+func head() adminview.HeadModel {
+	return adminview.HeadModel{Kind: loom.KindService, Name: "nginx", Deprecated: true, Tabs: []ui.Tab{{Label: "Details", Href: "/admin/services/nginx", Current: true}},
+		EditHref: "/e", DupHref: "/d", DeleteHref: "/x", Old: "This is version 1; the newest is 2.", OldAction: "Restore as new", OldHref: "/r"}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	list := adminview.ListModel{Kind: loom.KindService, Now: now, NameSort: "/n", UpdateSort: "/u", NameOrder: ui.Ascending, Text: "1 service", JSONHref: "/j"}
+	full := list
+	full.Rows = []adminview.EntryRow{{Name: "nginx", Label: "Web <server>", Description: "Pages", Href: "/admin/services/nginx", Version: "3", Author: "ana", Updated: now, Deprecated: true}}
+	filtered := list
+	filtered.Q, filtered.Filtered = "zzz", true
+	check := adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "name", Message: "A name is required.", Line: 2, Column: 3}}, Warnings: []string{"There is no service “x”."}, Unknown: []string{"colour"}}
+	editor := adminview.EditorModel{Kind: loom.KindProvider, Name: "far", Action: "/a", Back: "/b", Body: "{<}", Expected: "3", Note: "Secrets are not sent back.", Message: "This is not JSON: line 1, column 2.",
+		Line: 1, Column: 2, Check: check, Errors: ui.FormErrors{Title: "The provider was not saved."},
+		Types: []adminview.PluginHelp{{Name: "cloudy", Description: "A cloud.", Fields: []adminview.PluginField{{Name: "access", Type: "password", Tip: "From the console.", Sealed: true}}}}}
+	ref := adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "a.sh", Version: "2"}
+	components := map[string]templ.Component{
+		"overview": adminview.OverviewPage(adminview.OverviewModel{Tiles: []ui.TileModel{{Number: "3", Label: "Templates", Href: "/t"}},
+			Findings: []adminview.Finding{{Kind: "service", Name: "nginx", Href: "/n", Text: "There is no automator type “x”.", FixHref: "/f"}}}),
+		"overview-empty": adminview.OverviewPage(adminview.OverviewModel{Empty: true}),
+		"overview-fine":  adminview.OverviewPage(adminview.OverviewModel{}),
+		"list":           adminview.ListPage(full), "list-empty": adminview.ListPage(list), "list-none": adminview.ListPage(filtered),
+		"entry": adminview.EntryPage(adminview.EntryModel{HeadModel: head(), Now: now, Description: "Pages", Facts: []ui.Def{{Term: "Provides", Text: "web"}}, Version: "1", Author: "ana", Updated: now,
+			ShowChanges: true, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "label", Old: "a", New: "b"}},
+			Sections: []adminview.Section{{ID: "actions", Title: "Actions", Keys: true, Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}}, Rows: [][]string{{"start", "shell"}}},
+				{ID: "none", Title: "Links", Note: "None.", Columns: []ui.Column{{Label: "Label"}}}, {ID: "rules", Title: "Rules", Items: []string{"One."}}, {ID: "config", Title: "Config", Code: "{}"}}}),
+		"versions": adminview.VersionsPage(adminview.VersionsModel{HeadModel: head(), Now: now, Rows: []adminview.VersionRow{{Version: "2", Href: "/2", Author: "ana", Time: now, Newest: true}, {Version: "1", Href: "/1", RestoreHref: "/r", Author: "eve", Time: now}}}),
+		"uses":     adminview.UsesPage(adminview.UsesModel{HeadModel: head(), Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w", Field: "defaults.services"}}}),
+		"json":     adminview.EntryJSONPage(adminview.EntryJSONModel{HeadModel: head(), JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/raw"}}),
+		"delete":   adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Versions: "2 versions", Back: "/b", Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}}, "/x"),
+		"editor":   adminview.EditorPage(editor), "check-fine": adminview.CheckPanel(adminview.CheckModel{Checked: true}),
+		"conflict": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
+			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
+		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
+		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Now: now, Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}},
+			Errors: ui.FormErrors{Title: "The file was not stored.", Items: []ui.FormError{{Field: adminview.FieldFile, FieldID: "f-file", Message: "Choose a file."}}},
+			Groups: []adminview.ResourceGroup{{ID: adminview.GroupID(0), Title: "shell · scripts", Rows: []adminview.ResourceRow{
+				{Ref: ref, First: true, State: ui.ResourceState(loom.ResourceStaged), Size: "3 KiB", Sum: "abc", Author: "ana", Created: now, RecallHref: ref.Query(adminview.ResourceRecall())},
+				{Ref: ref, State: ui.ResourceState(loom.ResourceInactive), Size: "3 KiB", Sum: "abc", Author: "ana", Created: now, CanStage: true, DeleteHref: ref.Query(adminview.ResourceDelete())}}}}}),
+		"resources-empty": adminview.ResourcesPage(adminview.ResourcesModel{NoPlugins: true}),
+		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Recall version 2 of a.sh", Busy: "Recalling…"}, "/admin/resources"),
+		"users": adminview.UsersPage(adminview.UsersModel{Now: now, Made: &adminview.MadeUser{ID: "eve", Tenant: "demo", Password: "made-up"}, Roles: []ui.Option{{Value: "user", Label: "user"}},
+			Users: []adminview.UserRow{{ID: "ana", DisplayName: "Ana", Email: "ana@example.org", Role: "admin", Keys: "2", Disabled: true, Created: now}}}),
+	}
+	for _, kind := range loom.TenantKinds {
+		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Back: "/b", Body: "{}"})
+	}
+	golden(t, components)
+}

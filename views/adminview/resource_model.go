@@ -1,0 +1,81 @@
+package adminview
+
+import (
+	"time"
+
+	"loom/views/ui"
+)
+
+// ResourcesModel is the page of plugin resources.
+type ResourcesModel struct {
+	Now    time.Time
+	Groups []ResourceGroup
+	// Waiting says what a sync would change, or is empty.
+	Waiting string
+	// NoPlugins says that no provisioner has told of its plugins yet.
+	NoPlugins bool
+
+	Kinds  []ui.Option
+	Name   string
+	Stage  bool
+	Errors ui.FormErrors
+}
+
+// ResourceGroup is the resources of one type of a plugin.
+type ResourceGroup struct {
+	ID, Title, Note string
+	Rows            []ResourceRow
+}
+
+// ResourceRow is one version of a resource. The hrefs are empty where the action
+// makes no sense for the status.
+type ResourceRow struct {
+	Ref                    ResourceRef
+	First                  bool
+	State                  ui.State
+	Size, Sum              string
+	Author                 string
+	Created                time.Time
+	CanStage               bool
+	RecallHref, DeleteHref string
+	DeleteWhyNot           string
+}
+
+// ResourceRef names a version of a resource in a form.
+type ResourceRef struct {
+	Kind, Plugin, Type, Name, Version string
+}
+
+// ResourceConfirmModel asks whether to recall or delete a version.
+type ResourceConfirmModel struct {
+	Ref    ResourceRef
+	Action string
+	Text   string
+	Button string
+	Busy   string
+}
+
+// UsersModel is the list of the tenant's users.
+type UsersModel struct {
+	Now   time.Time
+	Users []UserRow
+	// Made is the user that was just made, with the password shown this once.
+	Made *MadeUser
+
+	ID, DisplayName, Email string
+	Roles                  []ui.Option
+	Errors                 ui.FormErrors
+}
+
+// UserRow is a user in the list.
+type UserRow struct {
+	ID, DisplayName, Email, Role string
+	Keys                         string
+	Disabled                     bool
+	Created, LastSeen            time.Time
+}
+
+// MadeUser is a new user with the password that was made up.
+type MadeUser struct {
+	ID, Tenant, Password string
+}

@@ -1,0 +1,41 @@
+package adminview
+
+import (
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+// EntryUses lists what names an entry.
+func EntryUses(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/uses"
+}
+
+// EntryJSON shows an entry as JSON with calls of the REST API.
+func EntryJSON(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/json"
+}
+
+// Duplicate is the form for a new entry that starts as a copy of another.
+func Duplicate(kind loom.EntityKind, name string) string {
+	return route.Query(route.AdminNew(kind), "from", name)
+}
+
+// ResourceUpload receives a file (POST).
+func ResourceUpload() string { return route.AdminResources() + "/upload" }
+
+// ResourceStage slates a version for the next sync (POST).
+func ResourceStage() string { return route.AdminResources() + "/stage" }
+
+// ResourceRecall asks (GET) and takes a version out with the next sync (POST).
+func ResourceRecall() string { return route.AdminResources() + "/recall" }
+
+// ResourceDelete asks (GET) and deletes a version (POST).
+func ResourceDelete() string { return route.AdminResources() + "/delete" }
+
+// ResourceSync makes live what is staged (POST).
+func ResourceSync() string { return route.AdminResources() + "/sync" }
+
+// Query is base with the parts of the ref as its query.
+func (r ResourceRef) Query(base string) string {
+	return route.Query(base, FieldKind, r.Kind, FieldPlugin, r.Plugin, FieldType, r.Type, FieldName, r.Name, FieldVersion, r.Version)
+}

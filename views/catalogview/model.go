@@ -1,0 +1,63 @@
+// Package catalogview holds the template gallery for users.
+//
+// It must not know use cases: rules arrive as sentences, sizes and leases as
+// texts. Changing templates is not here but in adminview.
+package catalogview
+
+import "loom/views/ui"
+
+// FieldQ is the name of the search field.
+const FieldQ = "q"
+
+// GalleryModel is the page of templates.
+type GalleryModel struct {
+	Q     string
+	Cards []TemplateCard
+	// Text counts: "3 templates".
+	Text       string
+	Next, Prev string
+	// Admin offers to make a template where there is none.
+	Admin bool
+}
+
+// TemplateCard is a template in the gallery.
+type TemplateCard struct {
+	Name, Label, Description string
+	Size, Services, Lease    string
+	Href, CreateHref         string
+	// Problem says why no cluster can be made from it now, or is empty.
+	Problem string
+}
+
+// TemplateModel is the page of a template.
+type TemplateModel struct {
+	Name, Label, Description string
+	Version                  int
+	Deprecated               bool
+	Facts                    []ui.Def
+	// Rules are the constraints in sentences.
+	Rules    []string
+	Services []ServiceRow
+	Links    []ui.Def
+	// CreateHref is empty when no cluster can be made now, for the reason Problem.
+	CreateHref, Problem string
+	// EditHref is set for administrators.
+	EditHref string
+	JSON     ui.JSONModel
+}
+
+// ServiceRow is a service that clusters of a template may have.
+type ServiceRow struct {
+	Name, Description string
+	// Default services are there unless the request says otherwise.
+	Default bool
+	// Needs says what the service requires and uses.
+	Needs string
+}
+
+func title(label, name string) string {
+	if label != "" {
+		return label
+	}
+	return name
+}

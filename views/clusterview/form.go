@@ -1,0 +1,57 @@
+package clusterview
+
+import (
+	"loom/views/ui"
+)
+
+// FormModel is the form for a new cluster.
+type FormModel struct {
+	Errors ui.FormErrors
+	// None says that there is no template to choose.
+	None, MayMake bool
+	Template      ui.ChoiceModel
+	Rest          FormRest
+	Check         CheckPanel
+}
+
+// FormRest is what depends on the chosen template and provider.
+type FormRest struct {
+	// For names the template, and ForProvider the provider, that the fields below
+	// were made for; Suggested is the name that was offered.
+	For, ForProvider, Suggested string
+	// Note says what was adjusted when the template changed.
+	Note        string
+	Name        ui.FieldModel
+	Machines    ui.FieldModel
+	Description ui.FieldModel
+	// Open shows the advanced part; Differs says what differs from the template.
+	Open    bool
+	Differs string
+
+	Provider       ui.FieldModel
+	ProviderFields []ui.FieldModel
+	Hardware       ui.FieldModel
+	Image          ui.FieldModel
+	Services       ui.ChoiceModel
+	Lease          ui.FieldModel
+	DNSSuffix      ui.FieldModel
+	OnFailure      ui.FieldModel
+	Config         ui.FieldModel
+}
+
+// CheckPanel says whether what the form asks for would work.
+type CheckPanel struct {
+	Head ui.CheckModel
+	// Errors lead to the fields that are wrong.
+	Errors      []ui.FormError
+	Reasons     []ui.Reason
+	Suggestions []ui.Suggestion
+	Layout      []LayoutRow
+	Facts       []ui.Def
+	Warnings    []string
+}
+
+// LayoutRow is so many nodes of one kind.
+type LayoutRow struct {
+	Count, Services, Hardware, Image string
+}

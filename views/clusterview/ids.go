@@ -1,0 +1,72 @@
+package clusterview
+
+import (
+	"strconv"
+
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+// Ids of the parts of pages that are fetched again. Handlers tell by the header
+// HX-Target which part is wanted, where a page and its part share a URL.
+const (
+	CheckID         = "check"
+	FormRestID      = "form-rest"
+	ListID          = "cluster-list"
+	RunningID       = "home-running"
+	AttentionID     = "home-attention"
+	OperationViewID = "operation-view"
+	RevealID        = "reveal"
+	NodeID          = "node"
+)
+
+// Part is a live part of a cluster's page.
+type Part string
+
+// The parts of a cluster's page.
+const (
+	PartHead       Part = "head"
+	PartOperation  Part = "operation"
+	PartConnect    Part = "connect"
+	PartNodes      Part = "nodes"
+	PartServices   Part = "services"
+	PartOperations Part = "operations"
+)
+
+// ID is the element's id.
+func (p Part) ID() string { return "cluster-" + string(p) }
+
+// PartURL is where a part of a cluster's page is fetched again.
+func PartURL(id loom.ClusterID, part Part) string {
+	return route.Query(route.ClusterPanel(id), "part", string(part))
+}
+
+// HomeRunningURL is the fragment of the operations under way.
+func HomeRunningURL() string { return "/home/running" }
+
+// HomeAttentionURL is the fragment of what needs attention.
+func HomeAttentionURL() string { return "/home/attention" }
+
+// FormURL gives the form for a new cluster with what depends on template and
+// provider made anew (POST, fragment).
+func FormURL() string { return route.ClusterNew() + "/form" }
+
+// EditURL is the form for a new cluster, filled in as a preview was.
+func EditURL(id loom.PreviewID) string { return route.Query(route.ClusterNew(), "preview", string(id)) }
+
+func rowID(id string) string { return "cluster-" + id }
+
+// TopicTenant signals changes of the tenant's figures.
+const TopicTenant = "tenant"
+
+func operationsURL(m OperationsModel) string {
+	url := PartURL(m.ID, PartOperations)
+	if m.Limit > 0 {
+		url = route.Query(url, "limit", strconv.Itoa(m.Limit))
+	}
+	return url
+}
+
+func operationHeadID() string { return "operation-head" }
+
+func taskPanelID() string { return "task-panel" }

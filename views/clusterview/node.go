@@ -1,0 +1,31 @@
+package clusterview
+
+import (
+	"loom/app/loom"
+	"loom/views/ui"
+)
+
+// NodeModel is the page of a node.
+type NodeModel struct {
+	Cluster  loom.ClusterID
+	Hostname string
+	State    ui.State
+	Facts    []ui.Def
+	Services []ServiceOn
+	Links    []LinkModel
+	// Command is empty until the machine has an address; Reveal when there is no
+	// sign-in to show.
+	Command, Reveal string
+	Results         []ui.Def
+	History         []NodeEvent
+	Revealed        *RevealModel
+	// Part is where the page is fetched again, as a whole.
+	Live string
+}
+
+// NodeEvent is an action that was done to a node.
+type NodeEvent struct {
+	Action, Service, Href string
+	State                 ui.State
+	Started, Duration     string
+}

@@ -1,0 +1,63 @@
+package clusterview
+
+import (
+	"loom/app/loom"
+	"loom/views/ui"
+)
+
+// OperationModel is the page of an operation.
+type OperationModel struct {
+	Head OperationHead
+	View OperationView
+}
+
+// OperationHead is the top of that page, which lives.
+type OperationHead struct {
+	Ref      loom.OperationRef
+	Title    string
+	State    ui.State
+	Segments ui.SegmentsModel
+	Facts    []ui.Def
+	Message  string
+	// Failed are the tasks that failed, Running those under way.
+	Failed, Running []TaskLink
+}
+
+// OperationView is one of the ways to look at the plan: with Graph, Stages or
+// Table filled in.
+type OperationView struct {
+	Ref   loom.OperationRef
+	Views []ui.Tab
+	// Live is where the view is fetched again.
+	Live   string
+	Graph  *GraphModel
+	Stages []Stage
+	Table  *TaskTable
+}
+
+// GraphModel is the plan as a picture, with the same as a list.
+type GraphModel struct {
+	DAG ui.DAGModel
+	// Options are links that change what is drawn.
+	Options []ui.Tab
+	SVG     string
+	Stages  []Stage
+	// Nothing says that the options leave nothing to draw.
+	Nothing bool
+}
+
+// TaskTable is all tasks with filters.
+type TaskTable struct {
+	Action                           string
+	Statuses, Nodes, Services, Verbs []ui.Option
+	Filtered                         bool
+	Rows                             []TaskRow
+	Total                            int
+}
+
+// TaskRow is a task in the table.
+type TaskRow struct {
+	Number, Href, Stage, Node, NodeHref, Service, Action string
+	State                                                ui.State
+	Attempt, Started, Duration                           string
+}

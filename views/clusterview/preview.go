@@ -1,0 +1,50 @@
+package clusterview
+
+import (
+	"time"
+
+	"loom/app/loom"
+	"loom/views/ui"
+)
+
+// PreviewModel is a stored plan that was not applied yet.
+type PreviewModel struct {
+	ID   loom.PreviewID
+	Name string
+	// Title is the heading: "Preview of web-1".
+	Title, Summary string
+	// Banner says why this page came instead of the start of the operation.
+	Banner ui.BannerModel
+	Errors ui.FormErrors
+	// Applied links to what came of it, empty until then.
+	Applied     string
+	AppliedHref string
+
+	Facts    []ui.Def
+	Nodes    []PreviewNode
+	Changes  []ui.ChangeModel
+	Warnings []string
+	Graph    ui.DAGModel
+	GraphURL string
+	Stages   []Stage
+	// Config as JSON, empty for a delete.
+	Config string
+
+	Hash    string
+	Expires time.Time
+	Now     time.Time
+	// Fields must be given now: they were not stored.
+	Fields []ui.FieldModel
+	// Apply is the button: "Create cluster web-1".
+	Apply, Busy string
+	// Delete asks for the name to be typed.
+	Delete       bool
+	ConfirmError string
+	// EditHref leads back to the form, BackHref away from it.
+	EditHref string
+}
+
+// PreviewNode is a planned machine.
+type PreviewNode struct {
+	Hostname, Services, Hardware, Image string
+}

@@ -1,0 +1,256 @@
+// Package layout is the frame around every page: head, header with the areas,
+// rail, breadcrumbs, banners, toasts, footer; and the bare frame of sign-in and
+// error pages. It must not know sessions or use cases: the model is flat and
+// permissions are booleans in it.
+//
+// Handlers answer the whole page, or with HX-Request set only its <main>:
+//
+//	layout.Wrap(model, clusterview.ListPage(m))     // whole page
+//	layout.Fragment(model, clusterview.ListPage(m)) // title and <main>
+package layout
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// Theme is the colour scheme a person chose; it is kept in a cookie.
+type Theme string
+
+// The themes. An unknown one counts as ThemeSystem.
+const (
+	ThemeSystem Theme = "system"
+	ThemeLight  Theme = "light"
+	ThemeDark   Theme = "dark"
+)
+
+// ThemeCookie is the name of the cookie that keeps the theme.
+const ThemeCookie = "loom-theme"
+
+// ParseTheme reads a theme; anything unknown is ThemeSystem.
+func ParseTheme(s string) Theme {
+	switch t := Theme(s); t {
+	case ThemeLight, ThemeDark:
+		return t
+	}
+	return ThemeSystem
+}
+
+// Area is a part of Loom with its own rail.
+type Area string
+
+// The areas. AreaAccount has no link in the area switch; the user menu leads there.
+const (
+	AreaClusters Area = "clusters"
+	AreaCatalog  Area = "catalog"
+	AreaAdmin    Area = "admin"
+	AreaSystem   Area = "system"
+	AreaAccount  Area = "account"
+)
+
+// Model is what the frame shows.
+type Model struct {
+	// Title is the object, Section where it stands: "hadoop-dev", "Clusters".
+	Title, Section string
+	// TitlePrefix goes first, such as "(49/81)" while an operation runs.
+	TitlePrefix string
+	Theme       Theme
+	// Path is the present page with its query; the theme form returns there.
+	Path string
+
+	User, Tenant, RoleWord string
+	// ShowCatalog, ShowAdmin and ShowSystem say which areas the switch offers.
+	ShowCatalog, ShowAdmin, ShowSystem bool
+
+	Area Area
+	// Rail defaults to that of the area, with the entry of Here current.
+	Rail []RailItem
+	// Here is the URL of the rail's current entry.
+	Here   string
+	Crumbs []ui.Crumb
+
+	Banners []ui.BannerModel
+	Flashes []ui.ToastModel
+
+	// Topics of the page's event stream; none means that the page does not live.
+	// Cursor is the id of the newest event when the page was made; without it the
+	// page fetches its live parts once more when the stream opens.
+	Topics []string
+	Cursor string
+	// Polling uses requests every 5 s instead of the stream.
+	Polling bool
+	// Refresh, in seconds, reloads the page where scripts do not run; StopRefresh
+	// is the same page without it.
+	Refresh     int
+	StopRefresh string
+
+	Version string
+}
+
+// BareModel is the frame of a page without navigation.
+type BareModel struct {
+	Title   string
+	Theme   Theme
+	Flashes []ui.ToastModel
+	Version string
+	// Wide uses the measure of text instead of that of a small form.
+	Wide bool
+}
+
+// RailItem is an entry of the rail; with Heading set it is a heading.
+type RailItem struct {
+	Heading string
+	Label   string
+	Icon    string
+	Href    string
+	Current bool
+	Count   string
+}
+
+// Rail gives the entries of an area, with the one leading to here current.
+func Rail(area Area, here string) []RailItem {
+	items := railOf(area)
+	for i := range items {
+		items[i].Current = items[i].Href != "" && items[i].Href == here
+	}
+	return items
+}
+
+func railOf(area Area) []RailItem {
+	switch area {
+	case AreaClusters:
+		return []RailItem{
+			{Label: "Clusters", Icon: "cluster", Href: route.Clusters()},
+			{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()},
+		}
+	case AreaAdmin:
+		return []RailItem{
+			{Label: "Overview", Icon: "activity", Href: route.Admin()},
+			{Heading: "Catalog"},
+			{Label: "Templates", Icon: "template", Href: route.AdminKind(loom.KindTemplate)},
+			{Label: "Services", Icon: "box", Href: route.AdminKind(loom.KindService)},
+			{Heading: "Machines"},
+			{Label: "Providers", Icon: "cloud", Href: route.AdminKind(loom.KindProvider)},
+			{Label: "Hardware types", Icon: "cpu", Href: route.AdminKind(loom.KindHardwareType)},
+			{Label: "Image types", Icon: "disk", Href: route.AdminKind(loom.KindImageType)},
+		}
+	case AreaAccount:
+		return []RailItem{
+			{Label: "Account", Icon: "user", Href: route.Account()},
+			{Label: "API tokens", Icon: "key", Href: route.AccountTokens()},
+		}
+	case AreaCatalog, AreaSystem:
+		return nil
+	}
+	return nil
+}
+
+func (m Model) rail() []RailItem {
+	if m.Rail != nil {
+		return m.Rail
+	}
+	return Rail(m.Area, m.Here)
+}
+
+func (m Model) areas() []RailItem {
+	areas := []RailItem{{Label: "Clusters", Href: route.Clusters(), Current: m.Area == AreaClusters}}
+	if m.ShowCatalog {
+		areas = append(areas, RailItem{Label: "Catalog", Href: route.Catalog(), Current: m.Area == AreaCatalog})
+	}
+	if m.ShowAdmin {
+		areas = append(areas, RailItem{Label: "Admin", Href: route.Admin(), Current: m.Area == AreaAdmin})
+	}
+	if m.ShowSystem {
+		areas = append(areas, RailItem{Label: "System", Href: route.System(), Current: m.Area == AreaSystem})
+	}
+	return areas
+}
+
+func (m Model) fullTitle() string {
+	title := m.Title
+	if m.Section != "" && m.Section != m.Title {
+		title += " · " + m.Section
+	}
+	if m.TitlePrefix != "" {
+		title = m.TitlePrefix + " " + title
+	}
+	return title + " · Loom"
+}
+
+func (m Model) events() string {
+	if m.Polling {
+		return ""
+	}
+	return route.Events(m.Topics...)
+}
+
+func (m Model) refresh() string {
+	if m.Refresh <= 0 {
+		return ""
+	}
+	return strconv.Itoa(m.Refresh)
+}
+
+// Wrap gives the whole page around content.
+func Wrap(m Model, content templ.Component) templ.Component {
+	return with(Page(m), content)
+}
+
+// Fragment gives the title and the <main> part around content, for htmx.
+func Fragment(m Model, content templ.Component) templ.Component {
+	return with(mainPart(m), content)
+}
+
+// WrapBare gives a page without navigation around content.
+func WrapBare(m BareModel, content templ.Component) templ.Component {
+	return with(Bare(m), content)
+}
+
+func with(frame, content templ.Component) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		return frame.Render(templ.WithChildren(ctx, content), w)
+	})
+}
+
+// responseRule is how htmx treats a status.
+type responseRule struct {
+	Code  string `json:"code"`
+	Swap  bool   `json:"swap"`
+	Error bool   `json:"error,omitempty"`
+}
+
+// htmxConfig is the content of the htmx-config element (design-system.md 4.2).
+func htmxConfig() string {
+	text, err := json.Marshal(struct {
+		AllowEval                 bool           `json:"allowEval"`
+		AllowScriptTags           bool           `json:"allowScriptTags"`
+		IncludeIndicatorStyles    bool           `json:"includeIndicatorStyles"`
+		SelfRequestsOnly          bool           `json:"selfRequestsOnly"`
+		HistoryCacheSize          int            `json:"historyCacheSize"`
+		RefreshOnHistoryMiss      bool           `json:"refreshOnHistoryMiss"`
+		HistoryRestoreAsHxRequest bool           `json:"historyRestoreAsHxRequest"`
+		AttributesToSettle        []string       `json:"attributesToSettle"`
+		ReportValidityOfForms     bool           `json:"reportValidityOfForms"`
+		ResponseHandling          []responseRule `json:"responseHandling"`
+	}{
+		SelfRequestsOnly: true, RefreshOnHistoryMiss: true, ReportValidityOfForms: true,
+		AttributesToSettle: []string{"class", "width", "height"},
+		ResponseHandling: []responseRule{
+			{Code: "204"}, {Code: "[23]..", Swap: true}, {Code: "409", Swap: true}, {Code: "422", Swap: true},
+			{Code: "[45]..", Error: true}, {Code: "...", Error: true},
+		},
+	})
+	if err != nil {
+		// A literal of plain values always has a JSON form.
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,142 @@
+package route
+
+import (
+	"strconv"
+
+	"loom/app/loom"
+)
+
+// Clusters is the list of clusters.
+func Clusters() string { return "/clusters" }
+
+// ClustersRows is the fragment with the rows of the named clusters (7.1).
+func ClustersRows() string { return "/clusters/rows" }
+
+// ClusterNew is the form for a new cluster.
+func ClusterNew() string { return "/clusters/new" }
+
+// ClusterNewFrom is that form with a template chosen.
+func ClusterNewFrom(template string) string { return Query(ClusterNew(), "template", template) }
+
+// ClusterCheck solves a draft of a new cluster (POST, fragment).
+func ClusterCheck() string { return "/clusters/new/check" }
+
+// Previews makes a preview of any change (POST).
+func Previews() string { return "/previews" }
+
+// Preview is the page of a stored preview.
+func Preview(id loom.PreviewID) string { return join("previews", string(id)) }
+
+// PreviewApply starts the operation of a preview (POST).
+func PreviewApply(id loom.PreviewID) string { return join("previews", string(id), "apply") }
+
+// PreviewDiscard drops a preview (POST).
+func PreviewDiscard(id loom.PreviewID) string { return join("previews", string(id), "discard") }
+
+// PreviewGraph is the plan of a preview as a downloadable SVG.
+func PreviewGraph(id loom.PreviewID) string { return join("previews", string(id), "graph.svg") }
+
+// Cluster is the overview of a cluster.
+func Cluster(id loom.ClusterID) string { return join("clusters", id.String()) }
+
+// ClusterTab is a tab of a cluster: "nodes", "services", "operations", "config".
+func ClusterTab(id loom.ClusterID, tab string) string { return join("clusters", id.String(), tab) }
+
+// ClusterPanel is the live fragment of a cluster (7.1).
+func ClusterPanel(id loom.ClusterID) string { return join("clusters", id.String(), "panel") }
+
+// ClusterNodes is the nodes tab of a cluster.
+func ClusterNodes(id loom.ClusterID) string { return ClusterTab(id, "nodes") }
+
+// ClusterOperations is the operations tab of a cluster.
+func ClusterOperations(id loom.ClusterID) string { return ClusterTab(id, "operations") }
+
+// ClusterSSHConfig is the ssh_config of a cluster's nodes as plain text.
+func ClusterSSHConfig(id loom.ClusterID) string { return ClusterTab(id, "ssh-config") }
+
+// ClusterVerb is an action on a cluster (4.7): "delete", "lease", "sync".
+func ClusterVerb(id loom.ClusterID, verb string) string { return join("clusters", id.String(), verb) }
+
+// ClusterDelete confirms (GET) and starts (POST) the deletion of a cluster.
+func ClusterDelete(id loom.ClusterID) string { return ClusterVerb(id, "delete") }
+
+// ClusterLease confirms (GET) and extends (POST) the lease of a cluster.
+func ClusterLease(id loom.ClusterID) string { return ClusterVerb(id, "lease") }
+
+// Node is the page of one node.
+func Node(id loom.ClusterID, node loom.NodeID) string {
+	return join("clusters", id.String(), "nodes", string(node))
+}
+
+// NodeReveal shows the sign-in made for a node, once and audited (POST).
+func NodeReveal(id loom.ClusterID, node loom.NodeID) string {
+	return join("clusters", id.String(), "nodes", string(node), "reveal")
+}
+
+func operation(ref loom.OperationRef, rest ...string) string {
+	return join(append([]string{"clusters", ref.Cluster.String(), "operations", strconv.Itoa(ref.Number)}, rest...)...)
+}
+
+// Operation is the page of an operation, with its plan.
+func Operation(ref loom.OperationRef) string { return operation(ref) }
+
+// OperationGraph is the graph view of an operation's plan.
+func OperationGraph(ref loom.OperationRef) string { return operation(ref, "graph") }
+
+// OperationGraphSVG is the graph as a downloadable SVG.
+func OperationGraphSVG(ref loom.OperationRef) string { return operation(ref, "graph.svg") }
+
+// OperationStages is the stage list, the text form of the graph.
+func OperationStages(ref loom.OperationRef) string { return operation(ref, "stages") }
+
+// OperationTasks is the table of an operation's tasks.
+func OperationTasks(ref loom.OperationRef) string { return operation(ref, "table") }
+
+// OperationPanel is the live fragment with progress and actions.
+func OperationPanel(ref loom.OperationRef) string { return operation(ref, "panel") }
+
+// OperationVerb is an action on an operation: "pause", "resume", "abort", "retry".
+func OperationVerb(ref loom.OperationRef, verb string) string { return operation(ref, verb) }
+
+// Task is the page of a task with its log.
+func Task(ref loom.TaskRef) string {
+	return operation(ref.Operation, "tasks", strconv.Itoa(ref.Number))
+}
+
+// TaskAttempt is the page of a task showing one attempt.
+func TaskAttempt(ref loom.TaskRef, attempt int) string {
+	return Query(Task(ref), "attempt", strconv.Itoa(attempt))
+}
+
+// TaskLog is the fragment with log rows of an attempt, newer than a cursor given
+// as "after".
+func TaskLog(ref loom.TaskRef, attempt int) string {
+	return Query(operation(ref.Operation, "tasks", strconv.Itoa(ref.Number), "log"), "attempt", strconv.Itoa(attempt))
+}
+
+// TaskLogRaw is the log of an attempt as plain text.
+func TaskLogRaw(ref loom.TaskRef, attempt int) string {
+	return Query(operation(ref.Operation, "tasks", strconv.Itoa(ref.Number), "log", "raw"), "attempt", strconv.Itoa(attempt))
+}
+
+// TaskPanel is the live fragment with the facts of a task.
+func TaskPanel(ref loom.TaskRef) string {
+	return operation(ref.Operation, "tasks", strconv.Itoa(ref.Number), "panel")
+}
+
+// TopicClusters signals changes of listed clusters.
+func TopicClusters() string { return "clusters" }
+
+// TopicCluster signals changes of one cluster.
+func TopicCluster(id loom.ClusterID) string { return "cluster:" + id.String() }
+
+// TopicOperation signals task changes and progress of one operation.
+func TopicOperation(ref loom.OperationRef) string {
+	return "op:" + ref.Cluster.String() + "/" + strconv.Itoa(ref.Number)
+}
+
+// TopicLog signals new log lines of an attempt; pages only.
+func TopicLog(ref loom.TaskRef, attempt int) string {
+	return "log:" + ref.Operation.Cluster.String() + "/" + strconv.Itoa(ref.Operation.Number) + "/" +
+		strconv.Itoa(ref.Number) + "/" + strconv.Itoa(attempt)
+}

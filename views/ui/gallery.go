@@ -1,0 +1,117 @@
+package ui
+
+import (
+	"time"
+
+	"loom/app/loom"
+)
+
+// galleryNow is the fixed clock of the gallery, so that it renders the same always.
+var galleryNow = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
+
+func galleryStates() [][]State {
+	var cluster, operation, task, node, service, resource []State
+	for _, s := range loom.ClusterStatuses {
+		cluster = append(cluster, ClusterState(s))
+	}
+	cluster[0] = cluster[0].With("62 %")
+	for _, s := range loom.OperationStatuses {
+		operation = append(operation, OperationState(s, false))
+	}
+	for _, s := range loom.TaskStatuses {
+		task = append(task, TaskState(s))
+	}
+	for _, s := range []loom.NodeState{loom.NodePlanned, loom.NodeCreating, loom.NodeReady, loom.NodeFailed, loom.NodeDeleting, loom.NodeDeleted} {
+		node = append(node, NodeState(s))
+	}
+	for _, s := range []loom.ServiceState{loom.ServiceAbsent, loom.ServiceInstalled, loom.ServiceStarted, loom.ServiceStopped, loom.ServiceFailed} {
+		service = append(service, ServiceState(s))
+	}
+	for _, s := range []loom.ResourceStatus{loom.ResourceInactive, loom.ResourceStaged, loom.ResourceActive, loom.ResourceRecalled} {
+		resource = append(resource, ResourceState(s))
+	}
+	return [][]State{cluster, operation, task, node, service, resource}
+}
+
+type galleryCluster struct {
+	id, name, template, lease string
+	state                     State
+	nodes                     string
+	created                   time.Time
+	progress                  ProgressModel
+}
+
+func galleryClusters() []galleryCluster {
+	return []galleryCluster{
+		{id: "00000042", name: "shop-front", template: "web-cluster", lease: "in 3 days", nodes: "3",
+			state: ClusterState(loom.ClusterPending).With("60 %"), created: galleryNow.Add(-3 * time.Minute),
+			progress: ProgressModel{Label: "Progress of create", Value: 49, Max: 81, Text: "49 of 81 tasks"}},
+		{id: "00000041", name: "sessions", template: "redis-replicated", lease: "none", nodes: "5",
+			state: ClusterState(loom.ClusterActive), created: galleryNow.Add(-30 * time.Hour)},
+		{id: "00000037", name: "ana-try-out-with-a-rather-long-name", template: "web-cluster", lease: "in 9 hours", nodes: "12",
+			state: ClusterState(loom.ClusterIncomplete), created: galleryNow.Add(-9 * 24 * time.Hour)},
+	}
+}
+
+func galleryLog() []LogLine {
+	return []LogLine{
+		{Seq: 118, Clock: "14:02:11.204", Stream: "loom", Level: "info", Text: "Attempt 2 on provisioner host-3f9a, signed in as loom@10.77.1.12"},
+		{Seq: 119, Clock: "14:02:11.316", Stream: "stdout", Level: "info", Text: "Reading package lists..."},
+		{Seq: 120, Clock: "14:02:11.902", Stream: "stdout", Level: "info", Text: "\x1b[32mok\x1b[0m nginx 1.22.1 is \x1b[1minstalled\x1b[0m  <script>alert(1)</script>"},
+		{Seq: 121, Clock: "14:02:12.010", Stream: "stdout", Level: "info", Text: "\x1b[31mred \x1b[33myellow \x1b[34mblue \x1b[35mmagenta \x1b[36mcyan \x1b[90mdim \x1b[4munderlined\x1b[0m plain"},
+		{Seq: 122, Clock: "14:02:12.400", Stream: "stderr", Level: "warn", Text: "nginx: [warn] conflicting server name \"_\" on 0.0.0.0:80, ignored"},
+		{Seq: 123, Clock: "14:02:12.812", Stream: "stderr", Level: "error", Text: "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use), and this line goes on for quite a while to show what happens then"},
+	}
+}
+
+func galleryDAG() DAGModel {
+	m := DAGModel{ID: "plan", Title: "Plan of create shop-front", Description: "12 tasks in 4 stages; 4 complete, 2 running, 1 failed, 5 waiting.", Width: 4*DAGNodeWidth + 3*DAGColumnGap, Height: 3*DAGNodeHeight + 2*DAGRowGap}
+	actions := []string{"create", "confirm", "install", "start"}
+	hosts := []string{"lb-1", "web-1", "shop-front-web-node-2.lab.example"}
+	states := [][]loom.TaskStatus{
+		{loom.TaskComplete, loom.TaskComplete, loom.TaskComplete},
+		{loom.TaskComplete, loom.TaskRunning, loom.TaskSkipped},
+		{loom.TaskRunning, loom.TaskFailed, loom.TaskBlocked},
+		{loom.TaskBlocked, loom.TaskDropped, loom.TaskReady},
+	}
+	id := func(column, row int) string { return string(rune('a'+column)) + string(rune('1'+row)) }
+	for column, action := range actions {
+		for row, host := range hosts {
+			x, y := column*(DAGNodeWidth+DAGColumnGap), row*(DAGNodeHeight+DAGRowGap)
+			state := TaskState(states[column][row])
+			m.Nodes = append(m.Nodes, DAGNode{
+				ID: id(column, row), X: x, Y: y, Width: DAGNodeWidth, Height: DAGNodeHeight, State: state, Look: LookOf(state),
+				Title: action, Line: host, Href: "#" + host, Label: action + " on " + host + ", " + state.Word,
+				Critical: row == 1, Group: column == 3 && row == 2,
+			})
+			if column == 0 {
+				continue
+			}
+			from := []int{row}
+			if column == 3 && row == 0 {
+				from = []int{0, 1, 2}
+			}
+			for _, r := range from {
+				m.Edges = append(m.Edges, DAGEdge{From: id(column-1, r), To: id(column, row), Critical: row == 1,
+					Path: EdgePath(x-DAGColumnGap, r*(DAGNodeHeight+DAGRowGap)+DAGNodeHeight/2, x, y+DAGNodeHeight/2)})
+			}
+		}
+	}
+	return m
+}
+
+func galleryTemplates() ChoiceModel {
+	return ChoiceModel{Name: "clusterTemplate", Legend: "Template", Choices: []Choice{
+		{Value: "web-cluster", Label: "web-cluster", Description: "A load balancer in front of as many web servers as you like.", Facts: []string{"2–50 nodes", "haproxy", "nginx"}, Checked: true},
+		{Value: "redis-replicated", Label: "redis-replicated", Description: "One primary and replicas on machines of their own.", Facts: []string{"2–9 nodes", "redis"}},
+		{Value: "old", Label: "hadoop", Description: "A distributed file system.", WhyNot: "Its provider has no image for it."},
+	}}
+}
+
+func galleryServices() ChoiceModel {
+	m := ChoiceModel{Name: "services", Legend: "Services", Help: "What the nodes will run.", Filter: "Filter services", Optional: true}
+	for i, name := range []string{"haproxy", "nginx", "redis-primary", "redis-replica", "postgres", "app", "metrics", "backup"} {
+		m.Choices = append(m.Choices, Choice{Value: name, Label: name, Description: "Requires base.", Checked: i < 2})
+	}
+	return m
+}

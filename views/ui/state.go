@@ -1,0 +1,139 @@
+package ui
+
+import "loom/app/loom"
+
+// Tone is the colour family of a state. It only ever supports a word.
+type Tone string
+
+// The tones.
+const (
+	ToneOK   Tone = "ok"
+	ToneRun  Tone = "run"
+	ToneWarn Tone = "warn"
+	ToneBad  Tone = "bad"
+	ToneHold Tone = "hold"
+	ToneIdle Tone = "idle"
+)
+
+// State is how a status is shown: a word, an icon whose shape differs from that
+// of other states, and a tone.
+type State struct {
+	Word string
+	Icon string
+	Tone Tone
+	// Detail follows the word in the badge, such as "62 %".
+	Detail string
+}
+
+// With gives the state with a detail behind its word.
+func (s State) With(detail string) State {
+	s.Detail = detail
+	return s
+}
+
+// Text is the word with its detail, for titles and labels.
+func (s State) Text() string {
+	if s.Detail == "" {
+		return s.Word
+	}
+	return s.Word + " " + s.Detail
+}
+
+// known gives the state of a status, and for one outside its closed set the
+// status itself without a tone, so that it is seen rather than hidden.
+func known[S ~string](states map[S]State, status S) State {
+	if s, ok := states[status]; ok {
+		return s
+	}
+	return State{Word: string(status), Icon: "circle", Tone: ToneIdle}
+}
+
+var clusterStates = map[loom.ClusterStatus]State{
+	loom.ClusterPending:      {Word: "Pending", Icon: "ring", Tone: ToneRun},
+	loom.ClusterActive:       {Word: "Active", Icon: "check-circle", Tone: ToneOK},
+	loom.ClusterIncomplete:   {Word: "Incomplete", Icon: "error", Tone: ToneBad},
+	loom.ClusterInconsistent: {Word: "Inconsistent", Icon: "alert", Tone: ToneWarn},
+	loom.ClusterTerminated:   {Word: "Terminated", Icon: "square", Tone: ToneIdle},
+}
+
+// ClusterState shows a cluster status.
+func ClusterState(s loom.ClusterStatus) State { return known(clusterStates, s) }
+
+var operationStates = map[loom.OperationStatus]State{
+	loom.OperationNotSubmitted: {Word: "Waiting", Icon: "circle", Tone: ToneIdle},
+	loom.OperationRunning:      {Word: "Running", Icon: "ring", Tone: ToneRun},
+	loom.OperationPaused:       {Word: "Paused", Icon: "pause", Tone: ToneHold},
+	loom.OperationFailing:      {Word: "Failing", Icon: "error", Tone: ToneBad},
+	loom.OperationRollingBack:  {Word: "Rolling back", Icon: "back", Tone: ToneHold},
+	loom.OperationComplete:     {Word: "Complete", Icon: "check-circle", Tone: ToneOK},
+	loom.OperationFailed:       {Word: "Failed", Icon: "error", Tone: ToneBad},
+	loom.OperationAborted:      {Word: "Aborted", Icon: "ban", Tone: ToneIdle},
+	loom.OperationRolledBack:   {Word: "Rolled back", Icon: "ban", Tone: ToneIdle},
+}
+
+// OperationState shows an operation status; aborted tells a failing operation
+// that someone aborted from one that fails by itself.
+func OperationState(s loom.OperationStatus, aborted bool) State {
+	state := known(operationStates, s)
+	if s == loom.OperationFailing && aborted {
+		state.Word = "Aborting"
+	}
+	return state
+}
+
+var taskStates = map[loom.TaskStatus]State{
+	loom.TaskBlocked:  {Word: "Waiting", Icon: "circle", Tone: ToneIdle},
+	loom.TaskReady:    {Word: "Waiting", Icon: "circle", Tone: ToneIdle},
+	loom.TaskRunning:  {Word: "Running", Icon: "ring", Tone: ToneRun},
+	loom.TaskComplete: {Word: "Complete", Icon: "check-circle", Tone: ToneOK},
+	loom.TaskSkipped:  {Word: "Skipped", Icon: "ban", Tone: ToneIdle},
+	loom.TaskFailed:   {Word: "Failed", Icon: "error", Tone: ToneBad},
+	loom.TaskDropped:  {Word: "Dropped", Icon: "ban", Tone: ToneIdle},
+}
+
+// TaskState shows a task status.
+func TaskState(s loom.TaskStatus) State { return known(taskStates, s) }
+
+var attemptStates = map[loom.AttemptStatus]State{
+	loom.AttemptRunning:     {Word: "Running", Icon: "ring", Tone: ToneRun},
+	loom.AttemptComplete:    {Word: "Complete", Icon: "check-circle", Tone: ToneOK},
+	loom.AttemptFailed:      {Word: "Failed", Icon: "error", Tone: ToneBad},
+	loom.AttemptInterrupted: {Word: "Interrupted", Icon: "back", Tone: ToneHold},
+	loom.AttemptAborted:     {Word: "Aborted", Icon: "ban", Tone: ToneIdle},
+}
+
+// AttemptState shows the outcome of one try of a task.
+func AttemptState(s loom.AttemptStatus) State { return known(attemptStates, s) }
+
+var nodeStates = map[loom.NodeState]State{
+	loom.NodePlanned:  {Word: "Planned", Icon: "circle", Tone: ToneIdle},
+	loom.NodeCreating: {Word: "Creating", Icon: "ring", Tone: ToneRun},
+	loom.NodeReady:    {Word: "Ready", Icon: "check-circle", Tone: ToneOK},
+	loom.NodeFailed:   {Word: "Failed", Icon: "error", Tone: ToneBad},
+	loom.NodeDeleting: {Word: "Deleting", Icon: "ring", Tone: ToneHold},
+	loom.NodeDeleted:  {Word: "Deleted", Icon: "square", Tone: ToneIdle},
+}
+
+// NodeState shows the state of a node.
+func NodeState(s loom.NodeState) State { return known(nodeStates, s) }
+
+var serviceStates = map[loom.ServiceState]State{
+	loom.ServiceAbsent:    {Word: "Absent", Icon: "circle", Tone: ToneIdle},
+	loom.ServiceInstalled: {Word: "Installed", Icon: "box", Tone: ToneRun},
+	loom.ServiceStarted:   {Word: "Started", Icon: "check-circle", Tone: ToneOK},
+	loom.ServiceStopped:   {Word: "Stopped", Icon: "square", Tone: ToneIdle},
+	loom.ServiceFailed:    {Word: "Failed", Icon: "error", Tone: ToneBad},
+}
+
+// ServiceState shows the state of a service on a node.
+func ServiceState(s loom.ServiceState) State { return known(serviceStates, s) }
+
+var resourceStates = map[loom.ResourceStatus]State{
+	loom.ResourceInactive: {Word: "Inactive", Icon: "circle", Tone: ToneIdle},
+	loom.ResourceStaged:   {Word: "Staged", Icon: "arrow-up", Tone: ToneRun},
+	loom.ResourceActive:   {Word: "Active", Icon: "check", Tone: ToneOK},
+	loom.ResourceRecalled: {Word: "Recalled", Icon: "arrow-down", Tone: ToneWarn},
+}
+
+// ResourceState shows the status of a plugin resource version.
+func ResourceState(s loom.ResourceStatus) State { return known(resourceStates, s) }

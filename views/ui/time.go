@@ -1,0 +1,85 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// callID is the id of the n-th call of a JSON pane.
+func callID(id string, n int) string { return id + "-call-" + strconv.Itoa(n) }
+
+// Duration gives a duration in Loom's one format, with at most two units:
+// "0.4 s", "12 s", "4 m 12 s", "1 h 5 m", "3 d 4 h". Negative ones count as 0.
+func Duration(d time.Duration) string {
+	if d < 0 {
+		d = 0
+	}
+	if d < 10*time.Second && d%time.Second != 0 {
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', 1, 64) + " s"
+	}
+	seconds := int64(d / time.Second)
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%d s", seconds)
+	case seconds < 3600:
+		return units(seconds/60, "m", seconds%60, "s")
+	case seconds < 24*3600:
+		return units(seconds/3600, "h", seconds%3600/60, "m")
+	}
+	return units(seconds/(24*3600), "d", seconds%(24*3600)/3600, "h")
+}
+
+func units(major int64, majorUnit string, minor int64, minorUnit string) string {
+	if minor == 0 {
+		return fmt.Sprintf("%d %s", major, majorUnit)
+	}
+	return fmt.Sprintf("%d %s %d %s", major, majorUnit, minor, minorUnit)
+}
+
+// Relative gives a time as seen from now: "just now", "5 minutes ago", "in 3
+// days". The zero time is "never".
+func Relative(t, now time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	future := d < 0
+	if future {
+		d = -d
+	}
+	var text string
+	switch {
+	case d < 10*time.Second:
+		return "just now"
+	case d < time.Minute:
+		text = plural(int(d/time.Second), "second")
+	case d < time.Hour:
+		text = plural(int(d/time.Minute), "minute")
+	case d < 48*time.Hour:
+		text = plural(int(d/time.Hour), "hour")
+	case d < 60*24*time.Hour:
+		text = plural(int(d/(24*time.Hour)), "day")
+	case d < 730*24*time.Hour:
+		text = plural(int(d/(30*24*time.Hour)), "month")
+	default:
+		text = plural(int(d/(365*24*time.Hour)), "year")
+	}
+	if future {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+// Absolute gives a time in full, with its zone: "Fri 12 Jun 2026, 14:00:05 CEST".
+func Absolute(t time.Time) string { return t.Format("Mon 2 Jan 2006, 15:04:05 MST") }
+
+func plural(n int, word string) string { return Count(n, word, word+"s") }
+
+// Count gives a number with the fitting word: "1 node", "5 nodes".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
