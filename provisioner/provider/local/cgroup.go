@@ -296,7 +296,7 @@ func (c *cgroups) kill(id string) error {
 				continue
 			}
 			if start, _, err := processStat(pid); err == nil {
-				errs = append(errs, killProcess(pid, start))
+				errs = append(errs, killProcess(pid, start, deadAfterDelete))
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (l *Local) remove(ctx context.Context, s *state) error {
 			return err
 		}
 	}
-	if err := l.halt(s); err != nil {
+	if err := l.halt(s, deadAfterDelete); err != nil {
 		return err
 	}
 	if err := errors.Join(l.unplug(s.Address), l.cgroups.remove(s.ID)); err != nil {
@@ -191,7 +191,7 @@ func (l *Local) adopt(ctx context.Context, s *state) error {
 			return err
 		}
 		// Without its cable nobody will ever reach it again.
-		if err := l.halt(s); err != nil {
+		if err := l.halt(s, deadAfterDelete); err != nil {
 			return err
 		}
 	}
@@ -255,10 +255,10 @@ func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
 // Programs on the machines are asked to end and have a few seconds to do so.
 // Bridges, packet filter table and control groups go as well.
 func (l *Local) StopAll(ctx context.Context) error {
-	return l.stopAll(ctx, stopGrace)
+	return l.stopAll(ctx, stopGrace, deadAfterStop)
 }
 
-func (l *Local) stopAll(ctx context.Context, grace time.Duration) error {
+func (l *Local) stopAll(ctx context.Context, grace, dead time.Duration) error {
 	states, _, err := l.readStates()
 	if err != nil {
 		return err
@@ -269,7 +269,6 @@ func (l *Local) stopAll(ctx context.Context, grace time.Duration) error {
 		}
 		return l.Ready()
 	}
-	var errs []error
 	var unlocks []func()
 	defer func() {
 		for _, unlock := range unlocks {
@@ -290,16 +289,22 @@ func (l *Local) stopAll(ctx context.Context, grace time.Duration) error {
 	if grace > 0 && len(running) > 0 {
 		askToEnd(ctx, running, grace)
 	}
-	for _, s := range states {
-		// Its state may have changed until the lock was ours.
-		if s, err = l.readState(s.ID); err == nil {
-			err = l.halt(s)
-		}
-		if err != nil && !isGone(err) {
-			errs = append(errs, err)
-		}
+	halted := make([]error, len(states))
+	var wait sync.WaitGroup
+	for i, s := range states {
+		wait.Go(func() {
+			// Its state may have changed until the lock was ours.
+			s, err := l.readState(s.ID)
+			if err == nil {
+				err = l.halt(s, dead)
+			}
+			if err != nil && !isGone(err) {
+				halted[i] = err
+			}
+		})
 	}
-	return errors.Join(append(errs, l.removeOutside(ctx))...)
+	wait.Wait()
+	return errors.Join(append(halted, l.removeOutside(ctx))...)
 }
 
 // removeOutside removes what an instance has outside its data directory.
@@ -324,7 +329,7 @@ func (l *Local) removeOutside(ctx context.Context) error {
 // bridges, packet filter table, control groups, the choice of addresses. Cached
 // base roots stay. A data directory that does not exist is fine.
 func (l *Local) Purge(ctx context.Context) error {
-	if err := l.stopAll(ctx, 0); err != nil {
+	if err := l.stopAll(ctx, 0, deadAfterDelete); err != nil {
 		return err
 	}
 	for _, name := range []string{"machines", "addresses", "locks", "instance.json", "instance.lock"} {

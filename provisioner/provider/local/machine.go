@@ -178,7 +178,7 @@ func (l *Local) start(ctx context.Context, s *state, home tenantNet, settings []
 	err = l.launch(ctx, s, home, settings, process.Pid, configW, reportR, log)
 	if err != nil {
 		_ = process.Kill()
-		err = errors.Join(err, awaitGone(process.Pid, s.StartTime))
+		err = errors.Join(err, awaitGone(process.Pid, s.StartTime, deadAfterDelete))
 	}
 	return err
 }
@@ -254,18 +254,18 @@ func (s *state) running() bool {
 
 // halt ends a machine at once: with its first process the kernel ends all
 // others. It returns when the process is gone, whoever its parent is.
-func (l *Local) halt(s *state) error {
+func (l *Local) halt(s *state, dead time.Duration) error {
 	if s.PID == 0 || s.BootID != bootID() {
 		return nil
 	}
-	if err := killProcess(s.PID, s.StartTime); err != nil {
+	if err := killProcess(s.PID, s.StartTime, dead); err != nil {
 		return fmt.Errorf("stop machine %s: %w", s.ID, err)
 	}
 	return nil
 }
 
 // killProcess kills exactly the process with that number and start, and waits.
-func killProcess(pid int, start uint64) error {
+func killProcess(pid int, start uint64, dead time.Duration) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -281,13 +281,22 @@ func killProcess(pid int, start uint64) error {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	return awaitGone(pid, start)
+	return awaitGone(pid, start, dead)
 }
 
-// awaitGone waits until a killed process has left the process table. A parent
-// that never collects it leaves a dead entry, which holds nothing any more;
-// after a while that is accepted.
-func awaitGone(pid int, start uint64) error {
+// How long a dead entry in the process table may stay uncollected. A first process
+// is dead only when its namespaces are empty, so it holds nothing any more: DELETE
+// would rather not show it to who looks for leftovers, a stop of all machines
+// need not wait.
+const (
+	deadAfterDelete = 5 * time.Second
+	deadAfterStop   = 250 * time.Millisecond
+)
+
+// awaitGone waits until a killed process has left the process table, or has been
+// a dead entry for a while because its parent is slow to collect it, as some
+// hosts' first process is.
+func awaitGone(pid int, start uint64, dead time.Duration) error {
 	begun := time.Now()
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		found, status, err := processStat(pid)
@@ -295,7 +304,7 @@ func awaitGone(pid int, start uint64) error {
 			return nil
 		}
 		switch waited := time.Since(begun); {
-		case status == 'Z' && waited > 5*time.Second:
+		case status == 'Z' && waited > dead:
 			return nil
 		case waited > time.Minute:
 			return fmt.Errorf("process %d does not end (state %c)", pid, status)
