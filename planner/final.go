@@ -6,7 +6,8 @@ import (
 	"loom/app/loom"
 )
 
-// NothingMade is the message of a create that failed before it made anything.
+// NothingMade begins the message of a create that failed before it made
+// anything; what the first failure said follows.
 const NothingMade = "unable to create nodes, check provider settings"
 
 // TaskEnd is how far a task came.
@@ -80,6 +81,9 @@ func Final(in FinalInput) (FinalState, bool) {
 		end.Cluster = loom.ClusterTerminated
 		if !in.Aborted && tried(in.Tasks) {
 			end.Message = NothingMade
+			if in.Message != "" {
+				end.Message += ": " + in.Message
+			}
 		}
 	case in.Undo && count[loom.TaskComplete] > 0 && undoable(in.Action):
 		end.Operation, end.Cluster = loom.OperationRollingBack, loom.ClusterPending

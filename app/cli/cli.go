@@ -42,6 +42,7 @@ func commands() []command {
 		{"tenant", "[list|create NAME]", "tenants", false, runTenant},
 		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d]", "make an API token and print only that", false, runToken},
 		{"config", "[--markdown]", "the options in force and where they come from", false, runConfig},
+		{"bench", "[--tasks N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
 		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
 		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
 		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +30,10 @@ type environment struct {
 	// baseDir shares cached base roots between instances; tests set it.
 	baseDir string
 
-	dsn     string
-	db      *sqlx.DB
-	closers []func()
+	dsn      string
+	db       *sqlx.DB
+	listener net.Listener
+	closers  []func()
 }
 
 func (e *environment) close() {

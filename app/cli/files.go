@@ -76,12 +76,17 @@ func claimInstance(dir string) (release func(), err error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer f.Close()
-		return nil, fmt.Errorf("Loom runs already in %s (process %s); stop it first, or choose another LOOM_DATA_DIR and LOOM_LISTEN_ADDR", dir, readPid(f)) //nolint:staticcheck // a name begins it
+		//lint:ignore ST1005 a name begins it
+		return nil, fmt.Errorf("Loom runs already in %s (process %s); stop it first, or choose another LOOM_DATA_DIR and LOOM_LISTEN_ADDR", dir, readPid(f))
 	}
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	}
-	return func() { f.Close() }, err
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("note the process in %s: %w", f.Name(), err)
+	}
+	return func() { f.Close() }, nil
 }
 
 // endInstance tells a running `loom up` of the data directory to end and waits
@@ -101,7 +106,8 @@ func endInstance(ctx context.Context, dir string) error {
 	}
 	pid, err := strconv.Atoi(readPid(f))
 	if err != nil {
-		return fmt.Errorf("Loom runs in %s but its process is not known", dir) //nolint:staticcheck // a name begins it
+		//lint:ignore ST1005 a name begins it
+		return fmt.Errorf("Loom runs in %s but its process is not known", dir)
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("end process %d: %w", pid, err)

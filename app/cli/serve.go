@@ -52,10 +52,9 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr := e.values.Text("LOOM_LISTEN_ADDR")
-	listener, err := net.Listen("tcp", addr)
+	listener, err := e.takeAddress()
 	if err != nil {
-		return nil, fmt.Errorf("take the address %s (LOOM_LISTEN_ADDR): %w", addr, err)
+		return nil, err
 	}
 	origin := e.values.Text("LOOM_PUBLIC_URL")
 	if origin == "" {
@@ -72,11 +71,9 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	if e.values.Text("LOOM_PUBLIC_URL") != "" {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" {
-			listener.Close()
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL is %q; it takes a URL such as https://loom.example", origin)
 		}
 		if err := protection.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
-			listener.Close()
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
 		}
 	}
@@ -120,6 +117,22 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 			BaseContext: func(net.Listener) context.Context { return ctx },
 		},
 	}, nil
+}
+
+// takeAddress takes the listen address, once: before anything is started that an
+// address in use would leave behind.
+func (e *environment) takeAddress() (net.Listener, error) {
+	if e.listener != nil {
+		return e.listener, nil
+	}
+	addr := e.values.Text("LOOM_LISTEN_ADDR")
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("take the address %s; choose another with LOOM_LISTEN_ADDR: %w", addr, err)
+	}
+	e.listener = listener
+	e.closers = append(e.closers, func() { listener.Close() })
+	return listener, nil
 }
 
 // serve answers until ctx ends, then lets running requests finish.

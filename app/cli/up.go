@@ -30,6 +30,9 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	defer release()
+	if _, err := e.takeAddress(); err != nil {
+		return err
+	}
 	dsn, err := e.database(ctx)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func TestNothingMadeTerminates(t *testing.T) {
 	}
 	w.fail(second, loom.TaskResult{Status: 201, Message: "bad key"})
 	w.end()
-	w.expect("failed unable to create nodes, check provider settings", `SELECT status || ' ' || message FROM operations`)
+	w.expect("true", `SELECT (status = 'failed' AND message LIKE 'unable to create nodes, check provider settings: %bad key')::text FROM operations`)
 	w.expect("terminated", `SELECT status FROM clusters`)
 }
 

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// benchSizes are the sizes of clusters that are measured unless told otherwise.
+var benchSizes = []int{3, 10, 50}
+
+// benchTasks is how many tasks the throughput is measured with.
+const benchTasks = 10_000
+
+// runBench prints figures of this release on this host: how long a cluster of
+// local machines takes and where the time goes, what the processes need, how
+// many tasks a second go through. It runs instances of its own in temporary
+// directories and removes them.
+func runBench(ctx context.Context, e *environment, args []string) error {
+	tasks := benchTasks
+	if text, rest, ok := takeFlag(args, "tasks"); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 10 || n > 100_000 {
+			return usageError("--tasks takes a number from 10 to 100000, not “%s”", text)
+		}
+		tasks, args = n, rest
+	}
+	sizes := benchSizes
+	if len(args) > 0 {
+		sizes = nil
+		for _, text := range args {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 2 || n > 500 {
+				return usageError("loom bench takes sizes of clusters, 2 to 500 machines, not “%s”", text)
+			}
+			sizes = append(sizes, n)
+		}
+		slices.Sort(sizes)
+	}
+	if e.values.Text("LOOM_DATABASE_URL") != "" {
+		fmt.Fprintln(e.out, "LOOM_DATABASE_URL is left alone: figures are taken on a private PostgreSQL.")
+	}
+	if err := e.benchLocal(ctx, sizes); err != nil {
+		return fmt.Errorf("clusters of local machines: %w", err)
+	}
+	if err := e.benchMock(ctx, tasks); err != nil {
+		return fmt.Errorf("throughput: %w", err)
+	}
+	return nil
+}

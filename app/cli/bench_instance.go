@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"loom/app/account"
+	"loom/app/cli/devdb"
+	"loom/app/config"
+	"loom/app/loom"
+	"loom/migrations"
+)
+
+// benchPatience bounds every wait of a measurement.
+const benchPatience = 10 * time.Minute
+
+// benchInstance is an instance of Loom as three processes, in a temporary
+// directory, on a private PostgreSQL that does not wait for the disk.
+type benchInstance struct {
+	*environment
+	*system
+	plugins   *plugins
+	dir       string
+	pg        *devdb.Server
+	url       string
+	token     string
+	actor     loom.Actor // the user of demo
+	processes []*benchProcess
+}
+
+// benchProcess is one of the three.
+type benchProcess struct {
+	name   string
+	cmd    *exec.Cmd
+	done   chan struct{}
+	output bytes.Buffer // whole once done is closed
+}
+
+// startBench starts an instance with options beside the usual ones. The caller
+// ends it, also after an error of its own.
+func (e *environment) startBench(ctx context.Context, options ...string) (*benchInstance, error) {
+	dir, err := os.MkdirTemp("", "loom-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &benchInstance{dir: dir}
+	if err := b.start(ctx, e, options); err != nil {
+		return nil, errors.Join(err, b.end(ctx))
+	}
+	return b, nil
+}
+
+func (b *benchInstance) start(ctx context.Context, e *environment, options []string) error {
+	// The database runs as a user of its own and must get through.
+	if err := os.Chmod(b.dir, 0o711); err != nil {
+		return err
+	}
+	data := filepath.Join(b.dir, "var")
+	var err error
+	if b.pg, err = devdb.New(devdb.Options{Dir: filepath.Join(data, "pg"), BinDir: e.values.Text("LOOM_PG_BIN"), Scratch: true}); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(data, 0o711); err != nil {
+		return err
+	}
+	if err := b.pg.Start(ctx); err != nil {
+		return err
+	}
+	addresses, err := freeAddresses(3)
+	if err != nil {
+		return err
+	}
+	b.url = "http://" + addresses[0]
+	// Base roots are kept: building them is measured nowhere.
+	bases := e.baseDir
+	if bases == "" {
+		own, err := e.dataDir()
+		if err != nil {
+			return err
+		}
+		bases = filepath.Join(own, "local", "base")
+	}
+	environ := slicesWithout(os.Environ(), "LOOM_", "PORT=", "DATABASE_URL=")
+	for _, pair := range os.Environ() {
+		if strings.HasPrefix(pair, "LOOM_TEST_") && !strings.HasPrefix(pair, testBaseDir+"=") {
+			environ = append(environ, pair)
+		}
+	}
+	environ = append(environ, "LOOM_DATA_DIR="+data, "LOOM_DATABASE_URL="+b.pg.DSN("loom"), "LOOM_LISTEN_ADDR="+addresses[0],
+		"LOOM_LOG_LEVEL=warn", "LOOM_DRAIN_TIMEOUT=2s", testBaseDir+"="+bases)
+	environ = append(environ, options...)
+	values, _, err := config.Load("up", nil, environ)
+	if err != nil {
+		return err
+	}
+	b.environment = &environment{values: values, log: e.log, out: e.out, errOut: e.errOut, baseDir: bases}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	for i, name := range []string{"web", "scheduler", "provisioner"} {
+		if err := b.startProcess(ctx, name, append(environ, "LOOM_HEALTH_ADDR="+addresses[i]), "http://"+addresses[i]); err != nil {
+			return err
+		}
+	}
+	return b.waitWorkers(ctx)
+}
+
+// prepare makes database, catalog and token.
+func (b *benchInstance) prepare(ctx context.Context) error {
+	dsn, err := b.database(ctx)
+	if err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, dsn); err != nil {
+		return err
+	}
+	if b.system, err = b.environment.system(ctx); err != nil {
+		return err
+	}
+	if err := b.firstStart(ctx, b.system); err != nil {
+		return err
+	}
+	if b.plugins, err = b.environment.plugins(); err != nil {
+		return err
+	}
+	demo, err := b.accounts.Tenant(ctx, cliActor(), "demo")
+	if err != nil {
+		return err
+	}
+	b.actor = loom.SystemActor(demo.ID, demo.Name)
+	b.actor.User, b.actor.Role = loom.AdminUser, loom.RoleAdmin
+	until := time.Now().Add(24 * time.Hour)
+	_, secret, err := b.accounts.CreateTokenFor(ctx, cliActor(), demo.Name, loom.AdminUser,
+		account.NewToken{Name: "bench", Scopes: []loom.Scope{loom.ScopeClusterWrite}, Expires: &until})
+	b.token = secret.Reveal()
+	return err
+}
+
+func (b *benchInstance) startProcess(ctx context.Context, name string, environ []string, health string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p := &benchProcess{name: name, cmd: exec.Command(program, name), done: make(chan struct{})}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environ, &p.output, &p.output
+	// Ctrl-C is for this process, which then ends the others in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	b.processes = append(b.processes, p)
+	go func() {
+		p.cmd.Wait() //nolint:errcheck // its output says more
+		close(p.done)
+	}()
+	return b.wait(ctx, name+" to answer", func() (bool, error) {
+		answer, err := http.Get(health + "/readyz")
+		if err != nil {
+			return false, nil
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK, nil
+	})
+}
+
+// waitWorkers waits until the tenant has its workers.
+func (b *benchInstance) waitWorkers(ctx context.Context) error {
+	return b.wait(ctx, "workers", func() (bool, error) {
+		short, err := b.fleet.Shortage(ctx, b.actor)
+		return err == nil && short.Dealt > 0 && !short.Short(), err
+	})
+}
+
+// wait polls every few milliseconds until ok says yes or a process has ended.
+func (b *benchInstance) wait(ctx context.Context, what string, ok func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, benchPatience)
+	defer cancel()
+	for {
+		yes, err := ok()
+		if yes || err != nil {
+			return err
+		}
+		for _, p := range b.processes {
+			select {
+			case <-p.done:
+				return fmt.Errorf("wait for %s: loom %s ended:\n%s", what, p.name, p.output.String())
+			default:
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// end ends the processes and removes machines, database and directory. It goes on
+// after Ctrl-C: nothing may stay.
+func (b *benchInstance) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var errs []error
+	for _, p := range b.processes {
+		p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+	}
+	for _, p := range b.processes {
+		select {
+		case <-p.done:
+		case <-time.After(15 * time.Second):
+			p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+			<-p.done
+			errs = append(errs, fmt.Errorf("loom %s did not end in time", p.name))
+		}
+	}
+	if b.plugins != nil {
+		errs = append(errs, b.plugins.local.Purge(ctx))
+	}
+	if b.environment != nil {
+		b.environment.close()
+	}
+	if b.pg != nil {
+		errs = append(errs, b.pg.Remove(ctx))
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}
+
+// request sends one to the REST API and gives the answer.
+func (b *benchInstance) request(ctx context.Context, method, path, body string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, data)
+	}
+	return data, err
+}
+
+// memory gives what each process holds, and held at most, in MB.
+func (b *benchInstance) memory() (now, peak []string) {
+	for _, p := range b.processes {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		if err != nil {
+			status = nil
+		}
+		now, peak = append(now, megabytes(string(status), "VmRSS:")), append(peak, megabytes(string(status), "VmHWM:"))
+	}
+	return now, peak
+}
+
+// megabytes reads a field of /proc/PID/status.
+func megabytes(status, field string) string {
+	_, rest, _ := strings.Cut(status, field)
+	words := strings.Fields(rest)
+	if len(words) == 0 {
+		return "?"
+	}
+	kb, err := strconv.Atoi(words[0])
+	if err != nil {
+		return "?"
+	}
+	return fmt.Sprintf("%.0f", float64(kb)/1024)
+}
+
+// freeAddresses gives addresses that nobody listens on.
+func freeAddresses(n int) ([]string, error) {
+	var addresses []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at the end, so that no two are the same
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}
+
+// slicesWithout gives the texts that have none of the prefixes.
+func slicesWithout(all []string, prefixes ...string) []string {
+	var kept []string
+next:
+	for _, text := range all {
+		for _, p := range prefixes {
+			if strings.HasPrefix(text, p) {
+				continue next
+			}
+		}
+		kept = append(kept, text)
+	}
+	return kept
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"loom/app/loom"
+)
+
+// TestWrongUse: what cannot be meant is answered with exit status 2 and what to
+// do, before anything is opened or made.
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args, env []string
+		says      string
+	}{
+		{[]string{"upp"}, nil, "did you mean “up”"},
+		{[]string{"up", "--listen-address", ":1"}, nil, "takes no arguments"},
+		{[]string{"up"}, []string{"LOOM_DATADIR=/x"}, "LOOM_DATA_DIR"},
+		{[]string{"up"}, []string{"LOOM_PROVISIONER_CAPACITY=many"}, "whole number"},
+		{[]string{"stop", "--listen-addr", ":1"}, nil, "loom stop does not use --listen-addr"},
+		{[]string{"token", "create", "user"}, nil, "--tenant NAME"},
+		{[]string{"token", "create", "user", "--tenant", "demo", "--scope", "root"}, nil, "there is no scope “root”"},
+		{[]string{"token", "create", "user", "--tenant", "demo", "--scope", "read", "--expires", "soon"}, nil, "write 90d or 12h"},
+		{[]string{"scheduler", "fast"}, nil, "takes no arguments"},
+		{[]string{"web", "--log-level", "loud"}, nil, "loud"},
+		{[]string{"bench", "1"}, nil, "2 to 500"},
+		{[]string{"bench", "--tasks", "few"}, nil, "10 to 100000"},
+		{[]string{"db", "restart"}, nil, "start, stop or remove"},
+	} {
+		dir := filepath.Join(t.TempDir(), "var")
+		var out, errOut bytes.Buffer
+		code := run(c.args, append([]string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, c.env...), &out, &errOut)
+		if code != 2 || !strings.Contains(errOut.String(), c.says) {
+			t.Errorf("loom %s: exit status %d, %s; want “%s”", strings.Join(c.args, " "), code, errOut.String(), c.says)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "pg")); err == nil {
+			t.Errorf("loom %s made a database", strings.Join(c.args, " "))
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var out, errOut bytes.Buffer
+	if code := run([]string{"help"}, nil, &out, &errOut); code != 0 {
+		t.Fatalf("exit status %d: %s", code, errOut.String())
+	}
+	for _, c := range commands() {
+		if listed := strings.Contains(out.String(), "\n  "+c.name+" "); listed == c.hidden {
+			t.Errorf("%s: listed %v, hidden %v", c.name, listed, c.hidden)
+		}
+		var help bytes.Buffer
+		if code := run([]string{c.name, "--help"}, nil, &help, &errOut); code != 0 || !strings.Contains(help.String(), c.summary) {
+			t.Errorf("loom %s --help: exit status %d, %s", c.name, code, help.String())
+		}
+	}
+}
+
+// TestInstanceLock: one process holds a data directory, the next is told which.
+func TestInstanceLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	release, err := claimInstance(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimInstance(dir); err == nil || !strings.Contains(err.Error(), "LOOM_DATA_DIR") {
+		t.Errorf("a second claim: %v", err)
+	}
+	release()
+	if err := endInstance(context.Background(), dir); err != nil {
+		t.Errorf("end nobody: %v", err)
+	}
+	again, err := claimInstance(dir)
+	if err != nil {
+		t.Fatalf("claim what was released: %v", err)
+	}
+	again()
+}
+
+func TestWriteNewNeverReplaces(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := writeNew(path, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeNew(path, []byte("two")); !os.IsExist(err) {
+		t.Errorf("second write: %v", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != "one" {
+		t.Errorf("%q, %v", text, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestParseDays(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "12h": 12 * time.Hour, "2s": 2 * time.Second} {
+		if got, err := parseDays(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "0d", "-1h", "99999d", "1w"} {
+		if got, err := parseDays(text); err == nil {
+			t.Errorf("%q gives %v", text, got)
+		}
+	}
+}
+
+func TestParseNetworks(t *testing.T) {
+	t.Parallel()
+	networks, err := parseNetworks("10.1.0.0/16, fd00::/8")
+	if err != nil || len(networks) != 2 {
+		t.Errorf("%v, %v", networks, err)
+	}
+	if _, err := parseNetworks("10.1.0.0"); err == nil || !strings.Contains(err.Error(), "10.1.0.0/16") {
+		t.Errorf("an address: %v", err)
+	}
+}
+
+func TestTakeFlag(t *testing.T) {
+	t.Parallel()
+	value, rest, found := takeFlag([]string{"create", "--tenant", "demo", "user"}, "tenant")
+	if value != "demo" || !found || strings.Join(rest, " ") != "create user" {
+		t.Errorf("%q %v %v", value, rest, found)
+	}
+	if value, rest, found = takeFlag([]string{"--tenant=", "x"}, "tenant"); value != "" || !found || len(rest) != 1 {
+		t.Errorf("%q %v %v", value, rest, found)
+	}
+	if _, rest, found = takeFlag([]string{"--tenant"}, "tenant"); found || len(rest) != 1 {
+		t.Errorf("a flag without value: %v %v", rest, found)
+	}
+}
+
+// TestForPeople: field errors come one per line, with the remedy each has.
+func TestForPeople(t *testing.T) {
+	t.Parallel()
+	text := forPeople(loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "A name is missing."}, {Field: "size", Message: "Too many."}}))
+	if lines := strings.Split(text, "\n"); len(lines) != 3 || lines[1] != "  name: A name is missing." {
+		t.Errorf("%q", text)
+	}
+}
