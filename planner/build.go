@@ -27,8 +27,8 @@ type builder struct {
 	// confirms are the CONFIRM tasks, firsts the service tasks that come first on
 	// their node.
 	confirms, firsts []int32
-	gateOf map[groupKey]int32
-	edges  []edge
+	gateOf           map[groupKey]int32
+	edges            []edge
 }
 
 type planNode struct {

@@ -54,6 +54,9 @@ func FormURL() string { return route.ClusterNew() + "/form" }
 // EditURL is the form for a new cluster, filled in as a preview was.
 func EditURL(id loom.PreviewID) string { return route.Query(route.ClusterNew(), "preview", string(id)) }
 
+// StageTaskID is the id of a task in the list of stages.
+func StageTaskID(number string) string { return "stage-task-" + number }
+
 func rowID(id string) string { return "cluster-" + id }
 
 // TopicTenant signals changes of the tenant's figures.

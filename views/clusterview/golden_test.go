@@ -1,0 +1,108 @@
+package clusterview_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/a-h/templ"
+
+	"loom/views/clusterview"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
+
+func render(t *testing.T, c templ.Component) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Every page and fragment, from literal models. Lines are broken between elements
+// so that a difference can be read.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, component := range map[string]templ.Component{
+		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}),
+		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayMake: true}),
+		"list": clusterview.ListPage(listModel()), "list_empty": clusterview.ListRows(clusterview.ListTable{Empty: listModel().Table.Empty}),
+		"new": clusterview.NewPage(formModel()), "new_none": clusterview.NewPage(clusterview.FormModel{None: true}),
+		"check_cannot": clusterview.CheckPanelPart(cannotPanel()), "check_fits": clusterview.CheckPanelPart(fitsPanel()),
+		"preview": clusterview.PreviewPage(previewModel()), "preview_delete": clusterview.PreviewPage(deletePreview()),
+		"preview_applied": clusterview.PreviewPage(appliedPreview()), "preview_gone": clusterview.PreviewGonePage(),
+		"cluster": clusterview.ShowPage(showModel()), "cluster_failed": clusterview.OperationPart(failedPanel()),
+		"nodes": clusterview.NodesPage(head(), nodesModel()), "services": clusterview.ServicesPage(head(), servicesModel()),
+		"operations": clusterview.OperationsPage(head(), operationsModel()), "config": clusterview.ConfigPage(head(), configModel()),
+		"delete": clusterview.DeletePage(deleteModel()), "delete_dialog": clusterview.DeleteDialog(deleteModel()),
+		"delete_refused":  clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", WhyNot: "Operation 1 (create) is running."}),
+		"operation_graph": clusterview.OperationPage(operationModel()), "operation_stages": clusterview.OperationViewPart(stagesView()),
+		"operation_table": clusterview.OperationViewPart(tableView()), "task": clusterview.TaskPage(taskModel()),
+		"task_waiting": clusterview.TaskPage(clusterview.TaskModel{Panel: clusterview.TaskPanel{Title: "start nginx on web-1"}, Waiting: true}),
+		"node":         clusterview.NodePage(nodeModel()), "reveal": clusterview.Reveal(revealModel()), "reveal_gone": clusterview.RevealGone(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
+			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
+			path := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.MkdirAll("testdata", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v (run with -update to write it)", err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs; run with -update and review the difference", path)
+			}
+		})
+	}
+}
+
+var anchor = regexp.MustCompile(`\bid="([^"]+)"`)
+
+// An id that occurs twice breaks labels, links and updates.
+func TestIDsAreUnique(t *testing.T) {
+	t.Parallel()
+	for name, component := range map[string]templ.Component{
+		"home": clusterview.HomePage(homeModel()), "list": clusterview.ListPage(listModel()), "new": clusterview.NewPage(formModel()),
+		"preview": clusterview.PreviewPage(previewModel()), "cluster": clusterview.ShowPage(showModel()),
+		"graph": clusterview.OperationPage(operationModel()), "task": clusterview.TaskPage(taskModel()), "node": clusterview.NodePage(nodeModel()),
+	} {
+		seen := map[string]bool{}
+		for _, m := range anchor.FindAllStringSubmatch(render(t, component), -1) {
+			if seen[m[1]] {
+				t.Errorf("%s has the id %q twice", name, m[1])
+			}
+			seen[m[1]] = true
+		}
+	}
+}
+
+// What people and machines say is text, never markup.
+func TestTextsAreEscaped(t *testing.T) {
+	t.Parallel()
+	const evil = `"><script>alert(1)</script>`
+	show := showModel()
+	show.Head.Name, show.Description = evil, evil
+	show.Connect.Links = []clusterview.LinkModel{{Label: evil, URL: "javascript:alert(1)"}}
+	show.Connect.Nodes[0].Command = evil
+	html := render(t, clusterview.ShowPage(show))
+	if strings.Contains(html, "<script") || strings.Contains(html, `href="javascript:`) {
+		t.Errorf("markup of others is on the page: %s", html)
+	}
+}

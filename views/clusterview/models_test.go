@@ -1,0 +1,267 @@
+package clusterview_test
+
+import (
+	"time"
+
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/ui"
+)
+
+// The models of the golden files; now is fixed.
+var now = time.Date(2026, 6, 12, 14, 0, 0, 0, time.UTC)
+
+var ref = loom.OperationRef{Cluster: 42, Number: 1}
+
+func homeModel() clusterview.HomeModel {
+	return clusterview.HomeModel{
+		Templates: true,
+		Tiles:     []ui.TileModel{{Number: "5", Label: "live clusters", Href: "/clusters"}, {Number: "1", Label: "need attention", Tone: ui.ToneBad, Href: "/clusters?status=attention"}},
+		Running: clusterview.RunningModel{Items: []clusterview.RunningItem{{
+			Cluster: "shop-front", Href: "/clusters/00000042", Action: "Create", OperationHref: "/clusters/00000042/operations/1",
+			State: ui.OperationState(loom.OperationRunning, false), Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Tasks: "3 tasks running",
+		}}},
+		Attention: clusterview.AttentionModel{Now: now, Items: []clusterview.AttentionItem{
+			{Cluster: "broken", Href: "/clusters/00000007", State: ui.ClusterState(loom.ClusterIncomplete), Cause: "The script ended with status 100.", Action: "View failure", ActionHref: "/clusters/00000007/operations/1"},
+			{Cluster: "friday", Href: "/clusters/00000008", State: ui.ClusterState(loom.ClusterActive), Cause: "Its lease ends ", Ends: now.Add(20 * time.Hour), Action: "Open", ActionHref: "/clusters/00000008"},
+		}},
+	}
+}
+
+func listModel() clusterview.ListModel {
+	return clusterview.ListModel{
+		Tabs: []ui.Tab{{Label: "All live", Href: "/clusters", Current: true}, {Label: "Terminated", Href: "/clusters?status=terminated"}},
+		Q:    "shop", Sort: "name", Filtered: true, ClearHref: "/clusters?sort=name", MayCreate: true, ShowOwner: true,
+		Templates: []ui.Option{{Label: "All templates"}, {Value: "single", Label: "single"}, {Value: "web-cluster", Label: "web-cluster", Selected: true}},
+		Table: clusterview.ListTable{
+			Live: "/clusters/rows?ids=00000042&total=3", ShowOwner: true, Now: now, Fresh: 2, FreshHref: "/clusters",
+			Columns: []ui.Column{{Label: "Name", Sort: "/clusters?sort=-name", Sorted: ui.Ascending}, {Label: "Status"}},
+			Rows: []clusterview.Row{
+				{ID: "00000042", Name: "shop-front", Href: "/clusters/00000042", Description: "the shop", State: ui.ClusterState(loom.ClusterPending), Progress: &ui.ProgressModel{Label: "Progress", Value: 9, Max: 30, Text: "9 of 30"},
+					Template: "web-cluster", Nodes: "5", Owner: "ana", Created: now.Add(-time.Hour), Expires: now.Add(20 * time.Hour), LeaseSoon: true, Last: "create", LastHref: "/clusters/00000042/operations/1", Menu: []ui.MenuItem{{Label: "Open", Href: "/clusters/00000042"}}},
+				{ID: "00000043", Name: "old", Href: "/clusters/00000043", State: ui.ClusterState(loom.ClusterTerminated), Template: "single", Nodes: "0", Owner: "bob", Created: now.Add(-90 * time.Hour)},
+			},
+			Pagination: ui.PaginationModel{Label: "Pages of clusters", Next: "/clusters?after=x", Text: "2 of 5 clusters"},
+			Empty:      ui.EmptyModel{Icon: "cluster", Text: "No clusters yet.", Action: ui.ButtonModel{Label: "New cluster", Href: "/clusters/new"}},
+		},
+	}
+}
+
+func formModel() clusterview.FormModel {
+	return clusterview.FormModel{
+		Errors: ui.FormErrors{Title: "There is no preview yet.", Items: []ui.FormError{{Field: "name", FieldID: "f-name", Label: "Name", Message: "A name is required."}}},
+		Template: ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Choices: []ui.Choice{
+			{Value: "web-cluster", Label: "Web cluster", Description: "A load balancer in front of web servers.", Facts: []string{"2 to 50 nodes"}, Checked: true}}},
+		Rest: clusterview.FormRest{
+			For: "web-cluster", ForProvider: "lab", Suggested: "web-cluster-ana-1", Note: "The number of nodes was set to 2.", Open: true, Differs: "changed: lease",
+			Name:           ui.FieldModel{Name: "name", Label: "Name", Error: "A name is required."},
+			Machines:       ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: "3", Min: "2", Max: "50"},
+			Description:    ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Optional: true, Value: "for the fair"},
+			Provider:       ui.FieldModel{Name: "provider", Label: "Provider", Kind: ui.FieldSelect, Options: []ui.Option{{Value: "lab", Label: "lab", Selected: true}}},
+			ProviderFields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword, Optional: true}},
+			Hardware:       ui.FieldModel{Name: "hardwaretype", Label: "Hardware type", Kind: ui.FieldSelect, Optional: true},
+			Image:          ui.FieldModel{Name: "imagetype", Label: "Image type", Kind: ui.FieldSelect, Optional: true},
+			Services:       ui.ChoiceModel{Name: "services", Legend: "Services", Choices: []ui.Choice{{Value: "nginx", Label: "nginx", Checked: true}}},
+			Lease:          ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Optional: true, Value: "2d"},
+			DNSSuffix:      ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Optional: true},
+			OnFailure:      ui.FieldModel{Name: "onFailure", Label: "If the operation fails", Kind: ui.FieldSelect, Optional: true},
+			Config:         ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: "{}", Optional: true},
+		},
+		Check: fitsPanel(),
+	}
+}
+
+func fitsPanel() clusterview.CheckPanel {
+	return clusterview.CheckPanel{
+		Head:     ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 2 services", Note: "These services work with 2 to 50 nodes."},
+		Layout:   []clusterview.LayoutRow{{Count: "1", Services: "haproxy", Hardware: "small", Image: "debian-12"}, {Count: "2", Services: "nginx", Hardware: "small", Image: "debian-12"}},
+		Facts:    []ui.Def{{Term: "Nodes in use afterwards", Text: "6 of 20"}},
+		Warnings: []string{"The tenant has no workers, so nothing would run."},
+	}
+}
+
+func cannotPanel() clusterview.CheckPanel {
+	return clusterview.CheckPanel{
+		Head:        ui.CheckModel{State: ui.CheckCannot, Headline: "No layout for 1 machine"},
+		Errors:      []ui.FormError{{FieldID: "f-name", Message: "A name is required."}, {Message: "Something else."}},
+		Reasons:     []ui.Reason{{Text: "haproxy and nginx can't share a node.", Origin: "template web-cluster", OriginHref: "/admin/templates/web-cluster"}},
+		Suggestions: []ui.Suggestion{{Label: "Use 2 machines", Name: "numMachines", Value: "2"}, {Label: "Remove haproxy", Name: "form", Value: "remove=haproxy"}},
+	}
+}
+
+func graph() ui.DAGModel {
+	return ui.DAGModel{
+		ID: "dag", Title: "Plan", Description: "2 tasks in 2 stages.", Width: 440, Height: 84,
+		Nodes: []ui.DAGNode{
+			{ID: "t1", X: 16, Y: 16, Width: 176, Height: 52, State: ui.TaskState(loom.TaskComplete), Look: ui.LookComplete, Title: "create", Line: "web-1", Href: "/clusters/00000042/operations/1/tasks/1", Label: "create on web-1, complete, stage 1"},
+			{ID: "t2", X: 248, Y: 16, Width: 176, Height: 52, State: ui.TaskState(loom.TaskRunning), Look: ui.LookRunning, Title: "confirm", Line: "web-1", Href: "/clusters/00000042/operations/1/tasks/2", Label: "confirm on web-1, running, stage 2", Critical: true},
+		},
+		Edges: []ui.DAGEdge{{From: "t1", To: "t2", Path: "M192 42C220 42 220 42 248 42", Critical: true}},
+	}
+}
+
+func stages(planned bool) []clusterview.Stage {
+	href := "/clusters/00000042/operations/1/tasks/1"
+	if planned {
+		href = ""
+	}
+	return []clusterview.Stage{
+		{Number: 1, Tasks: []clusterview.StageTask{{Number: "1", Action: "create", Host: "web-1", State: ui.TaskState(loom.TaskComplete), Planned: planned, Href: href}}},
+		{Number: 2, Tasks: []clusterview.StageTask{{Number: "2", Action: "install", Service: "nginx", Host: "web-1", State: ui.TaskState(loom.TaskRunning), Planned: planned, Href: href, Critical: true}}},
+	}
+}
+
+func previewModel() clusterview.PreviewModel {
+	return clusterview.PreviewModel{
+		ID: "ab-cd", Name: "shop-front", Title: "Preview of shop-front", Summary: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
+		Banner:   ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
+		Facts:    []ui.Def{{Term: "Provider", Text: "lab"}},
+		Nodes:    []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm"}},
+		Changes:  []ui.ChangeModel{{Sign: ui.SignCreate, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}},
+		Warnings: []string{"One node holds everything."}, Graph: graph(), GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
+		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
+		Apply:  "Create cluster shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
+	}
+}
+
+func deletePreview() clusterview.PreviewModel {
+	m := previewModel()
+	m.Title, m.Apply, m.Busy, m.Delete, m.EditHref, m.Config, m.Fields = "Preview: delete shop-front", "Delete cluster shop-front", "Deleting…", true, "", "", nil
+	m.ConfirmError = "Type the name of the cluster exactly: shop-front"
+	return m
+}
+
+func appliedPreview() clusterview.PreviewModel {
+	m := previewModel()
+	m.Applied, m.AppliedHref = "View operation 1", "/clusters/00000042/operations/1"
+	return m
+}
+
+func head() clusterview.HeadModel {
+	return clusterview.HeadModel{
+		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWhyNot: "The cluster is protected.",
+		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
+	}
+}
+
+func showModel() clusterview.ShowModel {
+	h := head()
+	h.Tab, h.Locked, h.DeleteWhyNot = "", false, ""
+	return clusterview.ShowModel{
+		Head: h, Description: "the shop",
+		Operation: clusterview.OperationPanel{
+			ID: 42, Topic: "op:00000042/1", Title: "Create · operation 1", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
+			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, what was made is deleted again.",
+			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
+		},
+		Connect: clusterview.ConnectModel{
+			ID: 42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, SSHConfig: "/clusters/00000042/ssh-config",
+			Nodes: []clusterview.ConnectNode{
+				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Services: "haproxy", State: ui.NodeState(loom.NodeReady), Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
+				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", Services: "nginx", State: ui.NodeState(loom.NodeCreating)},
+			},
+		},
+		Recent: operationsModel(),
+	}
+}
+
+func failedPanel() clusterview.OperationPanel {
+	m := showModel().Operation
+	m.State, m.Running = ui.OperationState(loom.OperationFailed, false), nil
+	m.Progress.Failed = true
+	m.Failure = &clusterview.FailureModel{Task: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/9", Message: "The script ended with status 100.",
+		Lines: []ui.LogLine{{Seq: 7, Clock: "14:00:00.000", Stream: "stderr", Level: "warn", Text: "E: no such package"}}}
+	return m
+}
+
+func nodesModel() clusterview.NodesModel {
+	return clusterview.NodesModel{ID: 42, Rows: []clusterview.NodeRow{{
+		ID: "n1", Hostname: "web-1.lab.example", Href: "/clusters/00000042/nodes/n1", State: ui.NodeState(loom.NodeReady), Addresses: []string{"10.77.1.10"}, Hardware: "small", Image: "debian-12",
+		Services: []clusterview.ServiceOn{{Name: "haproxy", State: ui.ServiceState(loom.ServiceStarted)}}, Command: "ssh loom@10.77.1.10",
+	}}}
+}
+
+func servicesModel() clusterview.ServicesModel {
+	return clusterview.ServicesModel{ID: 42, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Nodes: []clusterview.NodeOf{{
+		Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", State: ui.ServiceState(loom.ServiceStarted), Last: "start, 2 minutes ago", LastHref: "/clusters/00000042/operations/1/tasks/7",
+		Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+	}}}}}
+}
+
+func operationsModel() clusterview.OperationsModel {
+	return clusterview.OperationsModel{ID: 42, Limit: 5, Now: now, Rows: []clusterview.OperationRow{{
+		Number: "1", Action: "create", Href: "/clusters/00000042/operations/1", By: "ana", State: ui.OperationState(loom.OperationRunning, false), Started: now.Add(-42 * time.Second), Duration: "42 s", Tasks: "9 of 30",
+	}}}
+}
+
+func configModel() clusterview.ConfigModel {
+	return clusterview.ConfigModel{Text: "{\n  \"port\": 8080\n}", Template: "web-cluster", Differences: []ui.ChangeModel{{Sign: ui.SignChange, Object: "config", Name: "port", Old: "80", New: "8080"}}}
+}
+
+func deleteModel() clusterview.DeleteModel {
+	return clusterview.DeleteModel{
+		ID: 42, Name: "shop-front", Nodes: []string{"web-1.lab.example", "web-2.lab.example"}, Services: "haproxy, nginx", Value: "shop", ConfirmError: "Type the name of the cluster exactly: shop-front",
+		Errors: ui.FormErrors{Title: "Nothing was deleted.", Items: []ui.FormError{{Field: "confirm", FieldID: "f-confirm", Message: "Type the name of the cluster exactly: shop-front"}}},
+		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
+	}
+}
+
+var views = []ui.Tab{{Label: "Graph", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Stages", Href: "/clusters/00000042/operations/1/stages"}}
+
+func operationModel() clusterview.OperationModel {
+	return clusterview.OperationModel{
+		Head: clusterview.OperationHead{
+			Ref: ref, Title: "Create · operation 1", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Rest: 3},
+			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.",
+			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
+			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
+		},
+		View: clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/graph", Graph: &clusterview.GraphModel{
+			DAG: graph(), Options: []ui.Tab{{Label: "All tasks", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Hide complete", Href: "/clusters/00000042/operations/1/graph?hide=complete"}},
+			SVG: "/clusters/00000042/operations/1/graph.svg", Stages: stages(false),
+		}},
+	}
+}
+
+func stagesView() clusterview.OperationView {
+	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/stages", Stages: stages(false)}
+}
+
+func tableView() clusterview.OperationView {
+	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Table: &clusterview.TaskTable{
+		Action: "/clusters/00000042/operations/1/table", Filtered: true, Total: 2, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
+		Services: []ui.Option{{Label: "All services"}}, Verbs: []ui.Option{{Label: "All actions"}},
+		Rows: []clusterview.TaskRow{{Number: "2", Href: "/clusters/00000042/operations/1/tasks/2", Stage: "2", Node: "web-1", NodeHref: "/clusters/00000042/nodes/n1", Service: "nginx", Action: "install",
+			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: "8 seconds ago", Duration: "8 s"}},
+	}}
+}
+
+func taskModel() clusterview.TaskModel {
+	var after []clusterview.TaskDep
+	for range 8 {
+		after = append(after, clusterview.TaskDep{Text: "start nginx on web-1", Href: "/clusters/00000042/operations/1/tasks/4", State: ui.TaskState(loom.TaskBlocked)})
+	}
+	return clusterview.TaskModel{
+		Panel: clusterview.TaskPanel{
+			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true,
+			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
+			Before: []clusterview.TaskDep{{Text: "create on web-1", Href: "/clusters/00000042/operations/1/tasks/1", State: ui.TaskState(loom.TaskComplete)}},
+			Behind: []string{"start of zookeeper on all its nodes (3 tasks)"}, After: after, Newer: "Attempt 2 has begun.", NewerHref: "/clusters/00000042/operations/1/tasks/2?attempt=2",
+		},
+		Tabs: []ui.Tab{{Label: "Attempt 2, Running", Href: "/a2"}, {Label: "Attempt 1, Failed", Href: "/a1", Current: true}},
+		Log:  ui.LogModel{ID: "log", Label: "Log", Lines: []ui.LogLine{{Seq: 1, Stream: "stdout", Level: "info", Text: "hello"}}, Raw: "/raw", Note: "The log ended."},
+	}
+}
+
+func nodeModel() clusterview.NodeModel {
+	return clusterview.NodeModel{
+		Cluster: 42, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
+		Services: []clusterview.ServiceOn{{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
+		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7", State: ui.TaskState(loom.TaskComplete), Started: "2 minutes ago", Duration: "5 s"}},
+	}
+}
+
+func revealModel() clusterview.RevealModel {
+	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Key: "-----BEGIN KEY-----", File: "loom-00000042.pem", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Again: "/clusters/00000042/nodes/n1/reveal"}
+}
