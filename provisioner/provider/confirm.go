@@ -79,6 +79,7 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 	} else if message != "" {
 		return loom.TaskResult{Status: 1, Message: message}, nil
 	}
+	sink.Log("loom", fmt.Sprintf("SSH answers at %s, signed in as %s, host name %s", target.Address, target.User, hostname))
 	result := loom.TaskResult{Addresses: addresses, Hostname: m.Hostname, Result: map[string]any{"ssh_host_keys": target.HostKeys}}
 	if m.Port != 0 && m.Port != 22 {
 		result.Result["ssh_port"] = m.Port

@@ -105,6 +105,7 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 		running, cancel = context.WithTimeoutCause(ctx, limit, errLimit)
 	}
 	defer cancel()
+	sink.Log("loom", strings.TrimSpace("running "+script+" "+fields["args"]))
 	outcome, err := conn.Exec(running, remote.Command{
 		Text: commandText(spec.Ref.String(), script, fields["args"]), Root: true, Env: environment(spec),
 		Stdin: bytes.NewReader(stream), Line: sink.Log,

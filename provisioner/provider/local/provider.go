@@ -104,7 +104,9 @@ func (l *Local) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 		}
 	}
 	if err == nil && !s.running() {
-		err = l.boot(ctx, s, log)
+		if err = l.boot(ctx, s, log); err == nil {
+			log(fmt.Sprintf("Machine %s is up.", s.ID))
+		}
 	}
 	if err != nil {
 		return l.failed(ctx, facts, err)
