@@ -13,6 +13,9 @@ import (
 	"loom/views/adminview"
 )
 
+// longestPath bounds the paths of a document that is nested without end, in bytes.
+const longestPath = 1000
+
 // places gives the offset of every value of a document, by path. A document with
 // a syntax error gives those before it.
 func places(body []byte) map[string]int {
@@ -24,7 +27,9 @@ func places(body []byte) map[string]int {
 func placesIn(d *json.Decoder, body []byte, path string, at map[string]int) bool {
 	start := int(d.InputOffset())
 	start += len(body[start:]) - len(bytes.TrimLeft(body[start:], " \t\r\n:,"))
-	at[path] = start
+	if _, deep := at[path]; !deep {
+		at[path] = start
+	}
 	token, err := d.Token()
 	if err != nil {
 		return false
@@ -41,6 +46,9 @@ func placesIn(d *json.Decoder, body []byte, path string, at map[string]int) bool
 				return false
 			}
 			inner = member(path, key.(string))
+		}
+		if len(inner) > longestPath {
+			inner = path // what lies deeper counts as here
 		}
 		if !placesIn(d, body, inner, at) {
 			return false

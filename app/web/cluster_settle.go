@@ -30,22 +30,8 @@ type settled struct {
 // the fields were made for, all that depends on it starts anew.
 func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*settled, error) {
 	st := &settled{form: f}
-	offered := false
-	entries, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &offered})
-	if err != nil {
+	if err := s.readChoices(ctx, actor, st); err != nil {
 		return nil, err
-	}
-	for _, item := range entries.Items {
-		if t, ok := item.Entry.(*loom.Template); ok {
-			st.templates = append(st.templates, *t)
-		}
-	}
-	if providers, err := s.Catalog.Entries(ctx, actor, loom.KindProvider, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &offered}); err != nil {
-		return nil, err
-	} else {
-		for _, item := range providers.Items {
-			st.providers = append(st.providers, *item.Entry.Meta())
-		}
 	}
 	moved := st.form.For != st.form.Template
 	if moved {
@@ -71,6 +57,26 @@ func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*s
 	}
 	st.keepChoices()
 	return st, nil
+}
+
+// readChoices reads the templates and providers that are offered.
+func (s *Server) readChoices(ctx context.Context, actor loom.Actor, st *settled) error {
+	deprecated := false
+	in := catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}, Deprecated: &deprecated}
+	templates, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, in)
+	if err != nil {
+		return err
+	}
+	for _, item := range templates.Items {
+		if t, ok := item.Entry.(*loom.Template); ok {
+			st.templates = append(st.templates, *t)
+		}
+	}
+	providers, err := s.Catalog.Entries(ctx, actor, loom.KindProvider, in)
+	for _, item := range providers.Items {
+		st.providers = append(st.providers, *item.Entry.Meta())
+	}
+	return err
 }
 
 // startOver fills the form with what the template says. What was typed stays

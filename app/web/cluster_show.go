@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -81,38 +83,37 @@ func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	switch part := clusterview.Part(r.URL.Query().Get("part")); part {
+	part, err := s.clusterPart(r, actor, v)
+	if err != nil {
+		return err
+	}
+	return s.fragment(w, r, http.StatusOK, part)
+}
+
+// clusterPart makes the part of a cluster's page that the query names.
+func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.ClusterView) (templ.Component, error) {
+	ctx, q := r.Context(), r.URL.Query()
+	switch part := clusterview.Part(q.Get("part")); part {
 	case clusterview.PartHead:
-		return s.fragment(w, r, http.StatusOK, clusterview.Head(s.clusterHead(actor, v, r.URL.Query().Get("tab"))))
+		return clusterview.Head(s.clusterHead(actor, v, q.Get("tab"))), nil
 	case clusterview.PartOperation:
-		m, err := s.operationPart(r.Context(), actor, v)
-		if err != nil {
-			return err
-		}
-		return s.fragment(w, r, http.StatusOK, clusterview.OperationPart(m))
+		m, err := s.operationPart(ctx, actor, v)
+		return clusterview.OperationPart(m), err
 	case clusterview.PartConnect:
-		m, err := s.connectPart(r.Context(), actor, v)
-		if err != nil {
-			return err
-		}
-		return s.fragment(w, r, http.StatusOK, clusterview.ConnectPart(m))
+		m, err := s.connectPart(ctx, actor, v)
+		return clusterview.ConnectPart(m), err
 	case clusterview.PartNodes:
-		m, err := s.nodesPart(r.Context(), actor, v)
-		if err != nil {
-			return err
-		}
-		return s.fragment(w, r, http.StatusOK, clusterview.NodesPart(m))
+		m, err := s.nodesPart(ctx, actor, v)
+		return clusterview.NodesPart(m), err
 	case clusterview.PartServices:
-		return s.fragment(w, r, http.StatusOK, clusterview.ServicesPart(s.servicesPart(v)))
+		return clusterview.ServicesPart(s.servicesPart(v)), nil
 	case clusterview.PartOperations:
-		n, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-		m, err := s.operationRows(r.Context(), actor, v.ID, n)
-		if err != nil {
-			return err
-		}
-		return s.fragment(w, r, http.StatusOK, clusterview.OperationsPart(m))
+		// Anything but a number means all of them.
+		n, _ := strconv.Atoi(q.Get("limit"))
+		m, err := s.operationRows(ctx, actor, v.ID, n)
+		return clusterview.OperationsPart(m), err
 	default:
-		return loom.NewError(loom.NotFound, "A cluster's page has no part “%.40s”.", part)
+		return nil, loom.NewError(loom.NotFound, "A cluster's page has no part “%.40s”.", part)
 	}
 }
 

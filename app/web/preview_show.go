@@ -126,7 +126,9 @@ func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
 	return graphModel(p.Plan, d, graphLabels{
 		title: "Plan: " + p.Summary(),
 		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
-		href:  func([]int) string { return route.Preview(p.ID) + "#stage-list" },
+		href: func(tasks []int) string {
+			return route.Preview(p.ID) + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
+		},
 	})
 }
 

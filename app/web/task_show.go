@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"loom/app/lifecycle"
@@ -33,11 +34,7 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if m.Panel, err = s.taskPanelModel(r.Context(), actor, t, shown); err != nil {
 		return err
 	}
-	for i := len(t.Attempts) - 1; i >= 0; i-- {
-		a := t.Attempts[i]
-		label := fmt.Sprintf("Attempt %d, %s", a.Number, ui.AttemptState(a.Status).Word)
-		m.Tabs = append(m.Tabs, ui.Tab{Label: label, Href: route.TaskAttempt(ref, a.Number), Current: a.Number == shown})
-	}
+	m.Tabs = attemptTabs(t, shown)
 	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
 		return err
 	}
@@ -58,6 +55,16 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 		page.Refresh = 0
 	}
 	return s.render(w, r, actor, http.StatusOK, page, clusterview.TaskPage(m))
+}
+
+// attemptTabs are the tries, newest first.
+func attemptTabs(t lifecycle.TaskView, shown int) []ui.Tab {
+	var tabs []ui.Tab
+	for _, a := range slices.Backward(t.Attempts) {
+		label := fmt.Sprintf("Attempt %d, %s", a.Number, ui.AttemptState(a.Status).Word)
+		tabs = append(tabs, ui.Tab{Label: label, Href: route.TaskAttempt(t.Ref, a.Number), Current: a.Number == shown})
+	}
+	return tabs
 }
 
 // taskPanel is the facts of a task, fetched again while the operation runs.

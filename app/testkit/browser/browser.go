@@ -162,10 +162,23 @@ func (b *Browser) URL() string {
 	return url
 }
 
-// Text gives the visible text of the page.
+// Text gives the visible text of the page, "" while one page gives way to
+// another.
 func (b *Browser) Text() string {
-	b.t.Helper()
-	return Get(b, "read the page", chromedp.Text(chromedp.CSS("body")))
+	return look[string](b, `document.body === null ? "" : document.body.innerText`)
+}
+
+// look evaluates an expression on the page and gives the zero value while there
+// is none: it may be about to change.
+func look[T any](b *Browser, expression string) T {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		var zero T
+		return zero
+	}
+	return value
 }
 
 // WaitText waits until the page shows a text; scripts or not.

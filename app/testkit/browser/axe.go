@@ -1,0 +1,66 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// axe is axe-core; see testdata/README.md.
+//
+//go:embed testdata/axe.min.js
+var axe string
+
+// violation is a rule of axe that the page breaks.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct {
+		HTML           string
+		FailureSummary string
+	}
+}
+
+// Faults scans the page for accessibility faults and describes each with its
+// first elements; none is the goal.
+func (b *Browser) Faults() []string {
+	b.t.Helper()
+	text := Get(b, "scan the page", chromedp.Evaluate[string](
+		`(() => { if (!window.axe) { `+axe+` } })();
+		window.axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
+	var all []violation
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		b.t.Fatalf("answer of axe: %v: %.200s", err, text)
+	}
+	var faults []string
+	for _, v := range all {
+		var places []string
+		for _, n := range v.Nodes[:min(3, len(v.Nodes))] {
+			places = append(places, fmt.Sprintf("%.200s (%s)", n.HTML, strings.Join(strings.Fields(n.FailureSummary), " ")))
+		}
+		faults = append(faults, fmt.Sprintf("%s (%s): %s: %d times, such as %s", v.ID, v.Impact, v.Help, len(v.Nodes), strings.Join(places, "; ")))
+	}
+	return faults
+}
+
+// Dark asks pages for their dark colours, or no more.
+func (b *Browser) Dark(on bool) {
+	b.t.Helper()
+	value := "light"
+	if on {
+		value = "dark"
+	}
+	b.Do("choose colours", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			// Without motion: half way from light to dark nothing can be read.
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		})
+		return err
+	}))
+}

@@ -1,0 +1,140 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Hands are a way to use a page: a journey is written once and made with mouse
+// and keyboard. Elements are named by CSS selectors.
+type Hands interface {
+	// Activate uses a link or button.
+	Activate(what, selector string)
+	// Choose picks a radio button.
+	Choose(what, selector string)
+	// Fill replaces the text of a field.
+	Fill(what, selector, text string)
+}
+
+// Mouse points and clicks.
+func (b *Browser) Mouse() Hands { return mouse{b} }
+
+// Keyboard never points: it reaches everything by Tab and arrows and uses it by
+// Enter and Space, as people without a mouse do.
+func (b *Browser) Keyboard() Hands { return keyboard{b} }
+
+type mouse struct{ b *Browser }
+
+func (m mouse) Activate(what, selector string) {
+	m.b.t.Helper()
+	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (m mouse) Choose(what, selector string) {
+	m.b.t.Helper()
+	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (m mouse) Fill(what, selector, text string) {
+	m.b.t.Helper()
+	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(text))
+}
+
+type keyboard struct{ b *Browser }
+
+// tabs bounds how often Tab may be needed to get somewhere.
+const tabs = 120
+
+// reach moves the focus with Tab until it is on the element.
+func (k keyboard) reach(what, selector string) {
+	k.b.t.Helper()
+	var path []string
+	for range tabs {
+		at := k.focus(what)
+		if k.holds(what, selector) {
+			return
+		}
+		path = append(path, at)
+		k.b.Do(what, chromedp.KeyEvent(kb.Tab))
+	}
+	k.b.t.Fatalf("%s: Tab does not reach %s at %s; it went to %v", what, selector, k.b.URL(), path)
+}
+
+// holds reports whether the focus is on the element.
+func (k keyboard) holds(what, selector string) bool {
+	k.b.t.Helper()
+	return Get(k.b, what, chromedp.Evaluate[bool](fmt.Sprintf("document.activeElement !== null && document.activeElement.matches(%q)", selector)))
+}
+
+// focus describes where the focus is.
+func (k keyboard) focus(what string) string {
+	k.b.t.Helper()
+	return Get(k.b, what, chromedp.Evaluate[string](
+		`(e => e ? e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + " " + (e.getAttribute("href") || e.name || "") : "")(document.activeElement)`))
+}
+
+func (k keyboard) Activate(what, selector string) {
+	k.b.t.Helper()
+	k.reach(what, selector)
+	k.b.Do(what, chromedp.KeyEvent(kb.Enter))
+}
+
+// Choose goes to the group and along it with the arrows, which choose as they go.
+func (k keyboard) Choose(what, selector string) {
+	k.b.t.Helper()
+	k.reach(what, "input[type=radio]")
+	for range tabs {
+		if k.holds(what, selector) {
+			k.b.Do(what, chromedp.KeyEvent(" "))
+			return
+		}
+		k.b.Do(what, chromedp.KeyEvent(kb.ArrowDown))
+	}
+	k.b.t.Fatalf("%s: the arrows do not reach %s; the focus is on %s", what, selector, k.focus(what))
+}
+
+// Fill types over what is in the field: Tab into a field marks its text.
+func (k keyboard) Fill(what, selector, text string) {
+	k.b.t.Helper()
+	k.reach(what, selector)
+	k.b.Do(what, chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(text))
+}
+
+// Has reports whether the page has an element, seen or not; false while one page
+// gives way to another.
+func (b *Browser) Has(selector string) bool {
+	return look[bool](b, fmt.Sprintf("document.querySelector(%q) !== null", selector))
+}
+
+// WaitFor waits until the page has an element.
+func (b *Browser) WaitFor(selector string) {
+	b.t.Helper()
+	b.Wait("the element "+selector, func() bool { return b.Has(selector) })
+}
+
+// WaitGone waits until the page does not have an element any more.
+func (b *Browser) WaitGone(selector string) {
+	b.t.Helper()
+	b.Wait("the end of the element "+selector, func() bool { return !b.Has(selector) })
+}
+
+// ReloadUntil loads the page again and again until it shows a text, as people
+// without scripts do.
+func (b *Browser) ReloadUntil(wanted string) {
+	b.t.Helper()
+	b.Wait(fmt.Sprintf("the text %q after a reload", wanted), func() bool {
+		b.Reload()
+		return strings.Contains(b.Text(), wanted)
+	})
+}
+
+// Open goes to an address.
+func (b *Browser) Open(url string) {
+	b.t.Helper()
+	b.Do("open "+url, chromedp.Navigate(url))
+}
