@@ -141,7 +141,7 @@ func (j *journey) remove(id, name string) {
 	j.b.WaitFor("input[name=confirm]")
 	j.hands.Fill("the name to confirm", "input[name=confirm]", name)
 	j.hands.Activate("Delete the cluster", "form[action='/clusters/"+id+"/delete'] button[data-confirm]")
-	j.at("the cluster", `^/clusters/[0-9]+`)
+	j.at("the cluster", `^/clusters/[0-9]+$`)
 	j.shows("Terminated")
 	j.noMachines()
 }
@@ -228,7 +228,11 @@ func TestBrowserFaults(t *testing.T) {
 			j.b.Dark(dark)
 			for _, path := range paths {
 				j.b.Open(j.url + path)
-				for _, fault := range j.b.Faults() {
+				var rules []string // all of them
+				if dark {
+					rules = []string{"color-contrast"} // nothing else depends on colours
+				}
+				for _, fault := range j.b.Faults(rules...) {
 					t.Errorf("%s (dark %v): %s", path, dark, fault)
 				}
 			}
@@ -246,7 +250,7 @@ func TestBrowserFaults(t *testing.T) {
 	j.user().waitActive(id)
 	scan("/", "/clusters", "/clusters/new", "/clusters/new?template=web-cluster", "/previews/"+made.ID,
 		cluster, cluster+"/nodes", cluster+"/services", cluster+"/operations", cluster+"/config", cluster+"/delete",
-		cluster+"/operations/1", cluster+"/operations/1/stages", cluster+"/operations/1/table", cluster+"/operations/1/tasks/1", cluster+"/operations/1/tasks/1/log",
+		cluster+"/operations/1", cluster+"/operations/1/stages", cluster+"/operations/1/table", cluster+"/operations/1/tasks/1",
 		"/catalog", "/catalog/web-cluster", "/account", "/account/tokens", "/account/sessions", "/admin",
 		"/admin/providers", "/admin/services", "/admin/services/new", "/admin/services/nginx", "/admin/services/nginx/edit",
 		"/admin/templates", "/admin/hardware-types", "/admin/image-types", "/admin/resources", "/admin/users", "/no-such-page")

@@ -10,9 +10,7 @@ package lifecycle
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -90,15 +88,6 @@ func visible(actor loom.Actor, id loom.ClusterID, owner loom.Account, err error)
 }
 
 func isNotFound(err error) bool { return errors.Is(err, loom.NotFound) }
-
-// newUUID makes a random UUID (version 4, RFC 9562).
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
 
 // clusterEvents tell open pages that a cluster changed.
 func clusterEvents(tenant loom.TenantID, id loom.ClusterID) []loom.Event {

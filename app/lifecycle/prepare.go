@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/planner"
@@ -165,7 +167,7 @@ func (d *draft) makeNodes(w *world) {
 		automators := automatorsOf(services, d.Services)
 		for range g.Count {
 			d.Nodes = append(d.Nodes, loom.Node{
-				ID: loom.NodeID(newUUID()), Cluster: d.Cluster, Number: number, Incarnation: 1, State: loom.NodePlanned,
+				ID: loom.NodeID(uuid.NewString()), Cluster: d.Cluster, Number: number, Incarnation: 1, State: loom.NodePlanned,
 				Hostname:     loom.Hostname(d.Input.Name, d.Cluster, number, d.Suffix),
 				HardwareType: g.HardwareType, ImageType: g.ImageType, Flavor: size["flavor"], Image: root["image"], SSHUser: user,
 				Services: services, Automators: automators,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
@@ -122,7 +123,7 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 		return PreviewView{}, err
 	}
 	var body previewBody
-	p := loom.Preview{ID: loom.PreviewID(newUUID()), Kind: in.Kind, Owner: actor.Account()}
+	p := loom.Preview{ID: loom.PreviewID(uuid.NewString()), Kind: in.Kind, Owner: actor.Account()}
 	switch in.Kind {
 	case loom.PreviewCreate:
 		d, _, err := u.draftCreate(ctx, actor, in.Create, true)

@@ -27,13 +27,21 @@ type violation struct {
 	}
 }
 
-// Faults scans the page for accessibility faults and describes each with its
-// first elements; none is the goal.
-func (b *Browser) Faults() []string {
+// Faults scans the page for accessibility faults, by all rules of axe or by some,
+// and describes each with its first elements; none is the goal.
+func (b *Browser) Faults(rules ...string) []string {
 	b.t.Helper()
+	options := map[string]any{"resultTypes": []string{"violations"}}
+	if len(rules) > 0 {
+		options["runOnly"] = rules
+	}
+	wanted, err := json.Marshal(options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	text := Get(b, "scan the page", chromedp.Evaluate[string](
 		`(() => { if (!window.axe) { `+axe+` } })();
-		window.axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
+		window.axe.run(document, `+string(wanted)+`).then(r => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
 	var all []violation
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		b.t.Fatalf("answer of axe: %v: %.200s", err, text)

@@ -29,7 +29,7 @@ import (
 )
 
 // Patience is how long a condition may take; real machines are behind the pages.
-const Patience = 3 * time.Minute
+const Patience = 90 * time.Second
 
 // Options of a browser.
 type Options struct {
