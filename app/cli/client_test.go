@@ -202,23 +202,25 @@ func hostnames(c wire.Cluster, service string) []string {
 var servedBy = regexp.MustCompile(`<code>([^<]+)</code>`)
 
 // servesFromAll fetches the page of a web cluster through its balancer until
-// every web server has answered, and never gets a bad answer.
+// every web server has answered, and never gets a bad answer. A host so busy that
+// a health check took too long gets the time to see the next one.
 func (w *world) servesFromAll(c wire.Cluster) {
 	w.t.Helper()
-	url := "http://" + address(w.t, c, "haproxy") + "/"
-	wanted := hostnames(c, "nginx")
-	seen := map[string]bool{}
-	for range 4 * len(wanted) {
-		status, body, err := fetch(url)
-		m := servedBy.FindStringSubmatch(body)
-		if err != nil || status != http.StatusOK || m == nil {
-			w.t.Fatalf("%s: %d %v %s", url, status, err, body)
+	url, wanted, seen := "http://"+address(w.t, c, "haproxy")+"/", hostnames(c, "nginx"), map[string]bool{}
+	poll(w.t, patience/3, "answers of all web servers", func() error {
+		for range wanted {
+			status, body, err := fetch(url)
+			m := servedBy.FindStringSubmatch(body)
+			if err != nil || status != http.StatusOK || m == nil {
+				w.t.Fatalf("%s: %d %v %s", url, status, err, body)
+			}
+			seen[m[1]] = true
 		}
-		seen[m[1]] = true
-	}
-	for _, name := range wanted {
-		if !seen[name] {
-			w.t.Errorf("%s never answered through the balancer; those that did: %v", name, seen)
+		for _, name := range wanted {
+			if !seen[name] {
+				return fmt.Errorf("%s never answered through the balancer; those that did: %v", name, seen)
+			}
 		}
-	}
+		return nil
+	})
 }

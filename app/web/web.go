@@ -110,6 +110,9 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
 	m.ShowCatalog, m.ShowAdmin = true, actor.IsAdmin()
 	m.Version = s.Version
+	if httpx.IsFragment(r) {
+		return nil // messages and banners stand around the main part: the next whole page shows them
+	}
 	flashes, err := s.Sessions.TakeFlashes(w, r)
 	if err != nil {
 		return err
