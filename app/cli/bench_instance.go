@@ -184,11 +184,13 @@ func (b *benchInstance) waitWorkers(ctx context.Context) error {
 	})
 }
 
-// wait polls every few milliseconds until ok says yes or a process has ended.
+// wait polls until ok says yes or a process has ended: at first every few
+// milliseconds, later at a fiftieth of the time so far, since asking costs time
+// that is being measured.
 func (b *benchInstance) wait(ctx context.Context, what string, ok func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, benchPatience)
 	defer cancel()
-	for {
+	for began := time.Now(); ; {
 		yes, err := ok()
 		if yes || err != nil {
 			return err
@@ -203,7 +205,7 @@ func (b *benchInstance) wait(ctx context.Context, what string, ok func() (bool, 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(min(max(time.Since(began)/50, 5*time.Millisecond), 250*time.Millisecond)):
 		}
 	}
 }

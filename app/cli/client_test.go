@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/api/wire"
 	"loom/app/loom"
@@ -22,12 +23,17 @@ import (
 type client struct {
 	t          *testing.T
 	url, token string
+	// world, if any, takes note of the machines of clusters that become active.
+	world *world
 }
+
+// rest keeps connections, as programs do.
+var rest = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
 // client gives one for a user of a tenant.
 func (w *world) client(tenant, user, scope string) *client {
 	w.t.Helper()
-	return &client{w.t, w.url, w.token(tenant, user, scope)}
+	return &client{w.t, w.url, w.token(tenant, user, scope), w}
 }
 
 // user gives a client for the user of demo who makes clusters.
@@ -51,7 +57,7 @@ func (c *client) try(method, path string, body any) (int, []byte, error) {
 		return 0, nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
-	answer, err := plain.Do(r)
+	answer, err := rest.Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -123,6 +129,9 @@ func (c *client) waitStatus(id string, wanted ...loom.ClusterStatus) {
 func (c *client) waitActive(id string) {
 	c.t.Helper()
 	c.waitStatus(id, loom.ClusterActive)
+	if c.world != nil {
+		c.world.note()
+	}
 }
 
 // remove deletes a cluster and waits for its end.
@@ -143,7 +152,7 @@ func (c *client) tasks(id string, n int) []wire.Task {
 			c.t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		answer, err := plain.Do(r)
+		answer, err := rest.Do(r)
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // machine is what the local provider has on record of one.
@@ -22,7 +24,9 @@ type machine struct {
 	Node    string `json:"node"`
 	Address string `json:"address"`
 	HostKey string `json:"host_key"`
-	PID     int    `json:"pid"`
+	// PID and StartTime tell the first process from any other.
+	PID       int    `json:"pid"`
+	StartTime uint64 `json:"start_time"`
 }
 
 // machines lists what is on record, by idempotency key; two with one key are a
@@ -90,7 +94,7 @@ func (w *world) traces() []string {
 			}
 		}
 	}
-	found = append(found, w.namespaces()...)
+	found = append(found, w.running()...)
 	for _, dir := range []string{"machines", "addresses", "locks"} {
 		entries, err := os.ReadDir(filepath.Join(w.dir, "local", dir))
 		if err != nil && !os.IsNotExist(err) {
@@ -103,23 +107,80 @@ func (w *world) traces() []string {
 	return found
 }
 
-// namespaces lists processes that see a mount below the data directory, the
-// host's own view included: every namespace of a machine lives by such a process.
-func (w *world) namespaces() []string {
+// running lists processes of machines: those in the control groups of the
+// instance, first processes of machines that were seen, and what has a mount below
+// the data directory, the host's own view included. A machine's namespaces live by
+// its first process, with which the kernel ends all others in them. (The numbers of
+// namespaces are of no use here: the kernel gives them out again.)
+func (w *world) running() []string {
 	w.t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var found []string
 	for _, e := range entries {
-		mounts, err := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
-		if err == nil && strings.Contains(string(mounts), w.dir+"/") {
-			line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-			found = append(found, fmt.Sprintf("process %s with a mount of the instance (%q)", e.Name(), line))
+		dir := filepath.Join("/proc", e.Name())
+		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		mounts, _ := os.ReadFile(filepath.Join(dir, "mountinfo"))
+		why := ""
+		switch {
+		case strings.Contains(string(groups), "/loom-"+w.hash()+"/"):
+			why = "in a control group of the instance"
+		case strings.Contains(string(mounts), w.dir+"/"):
+			why = "with a mount of the instance"
+		case w.firsts[e.Name()] != 0 && w.firsts[e.Name()] == startTime(e.Name()):
+			why = "the first of a machine"
+		default:
+			continue
 		}
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		found = append(found, fmt.Sprintf("process %s (%q), %s", e.Name(), line, why))
 	}
 	return found
+}
+
+// startTime gives when a process began, in clock ticks since boot; 0 when there
+// is none.
+func startTime(pid string) uint64 {
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name, in brackets, may hold anything; the 20th word behind it is wanted.
+	words := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(words) < 20 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(words[19], 10, 64)
+	return n
+}
+
+// note remembers the machines that run now and checks that none shares a
+// namespace with the host.
+func (w *world) note() {
+	w.t.Helper()
+	machines := w.machines()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range machines {
+		pid := strconv.Itoa(m.PID)
+		if m.PID == 0 || startTime(pid) != m.StartTime {
+			continue // it is being made, or ended just now
+		}
+		w.firsts[pid] = m.StartTime
+		for _, kind := range []string{"pid", "net", "mnt", "uts", "ipc", "user"} {
+			own, err := os.Readlink("/proc/self/ns/" + kind)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", m.PID, kind)); space == own {
+				w.t.Errorf("machine %s shares the namespace %s with the host", m.ID, space)
+			}
+		}
+	}
 }
 
 // controlGroups finds the groups of a name in all trees.
@@ -148,8 +209,19 @@ func (w *world) noMachines() {
 }
 
 // nothingLeft checks, after `loom clean`, that the host shows no trace of the
-// instance.
+// instance. Processes may still wait for init to reap them.
 func (w *world) nothingLeft() {
+	w.t.Helper()
+	poll(w.t, 15*time.Second, "after loom clean", func() error {
+		if left := w.remains(); len(left) > 0 {
+			return fmt.Errorf("left:\n  %s", strings.Join(left, "\n  "))
+		}
+		return nil
+	})
+}
+
+// remains lists what is left of the instance.
+func (w *world) remains() []string {
 	w.t.Helper()
 	left := w.traces()
 	links, err := net.Interfaces()
@@ -178,7 +250,5 @@ func (w *world) nothingLeft() {
 		}
 		return nil
 	})
-	if len(left) > 0 {
-		w.t.Errorf("loom clean left:\n  %s", strings.Join(left, "\n  "))
-	}
+	return left
 }

@@ -90,9 +90,12 @@ func TestLifeOfAnInstance(t *testing.T) {
 	if code := second.waitEnd(t); code != 0 {
 		t.Errorf("loom stop ended loom up with exit status %d:\n%s", code, second.tail(20))
 	}
-	if left := w.namespaces(); len(left) > 0 {
-		t.Errorf("after loom stop:\n%s", strings.Join(left, "\n"))
-	}
+	w.eventually("the end of all machines", func() error {
+		if left := w.running(); len(left) > 0 { // until init has reaped them
+			return fmt.Errorf("left:\n  %s", strings.Join(left, "\n  "))
+		}
+		return nil
+	})
 	if _, err := os.Stat(filepath.Join(w.dir, "pg", "data", "postmaster.pid")); !os.IsNotExist(err) {
 		t.Errorf("PostgreSQL runs after loom stop: %v", err)
 	}

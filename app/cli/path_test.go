@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestFirstCluster runs the script that users are shown, against `loom up`.
@@ -39,7 +40,8 @@ func TestTenClustersAtOnce(t *testing.T) {
 	w.up()
 	user := w.user()
 	ids := make([]string, 10)
-	each := func(f func(i int)) {
+	began := time.Now()
+	each := func(what string, f func(i int)) {
 		var wg sync.WaitGroup
 		for i := range ids {
 			wg.Go(func() { f(i) })
@@ -48,13 +50,14 @@ func TestTenClustersAtOnce(t *testing.T) {
 		if t.Failed() {
 			t.FailNow()
 		}
+		t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
 	}
-	each(func(i int) { ids[i] = user.create("web-cluster", 2+i%5/4, nil) })
-	each(func(i int) { user.waitActive(ids[i]) })
+	each("requested", func(i int) { ids[i] = user.create("web-cluster", 2+i%5/4, nil) })
+	each("active", func(i int) { user.waitActive(ids[i]) })
 	if n := len(w.machines()); n != 22 {
 		t.Errorf("%d machines, want 22", n)
 	}
-	each(func(i int) { w.servesFromAll(user.cluster(ids[i])) })
-	each(func(i int) { user.remove(ids[i]) })
+	each("served", func(i int) { w.servesFromAll(user.cluster(ids[i])) })
+	each("deleted", func(i int) { user.remove(ids[i]) })
 	w.noMachines()
 }

@@ -67,7 +67,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"nothing", ``, 400, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			one := &client{t, user.url, user.token}
+			one := &client{t: t, url: user.url, token: user.token}
 			p := one.refused(c.status, "POST", "/v2/clusters", c.body)
 			found := c.field == ""
 			for _, e := range p.Errors {
@@ -101,13 +101,13 @@ func TestRefusedRequests(t *testing.T) {
 func (w *world) refusedSignIns(t *testing.T, id string) {
 	t.Helper()
 	for name, token := range map[string]string{"none": "", "wrong": "loom_" + strings.Repeat("x", 40)} {
-		c := &client{t, w.url, token}
+		c := &client{t: t, url: w.url, token: token}
 		if p := c.refused(401, "GET", "/v2/clusters/"+id, nil); strings.Contains(p.raw, "shop") {
 			t.Errorf("token %s: the answer tells of the cluster: %s", name, p.raw)
 		}
 	}
 	brief := strings.TrimSpace(w.loom("token", "create", "user", "--tenant", "demo", "--scope", "read", "--expires", "2s"))
-	expired := &client{t, w.url, brief}
+	expired := &client{t: t, url: w.url, token: brief}
 	w.eventually("the token to expire", func() error {
 		status, data, err := expired.try("GET", "/v2/clusters", nil)
 		if err == nil && status != http.StatusUnauthorized {

@@ -37,6 +37,7 @@ type world struct {
 	mu        sync.Mutex
 	processes []*process
 	tokens    map[string]string
+	firsts    map[string]uint64 // first processes of machines that were seen, with their start time
 }
 
 // newWorld prepares an instance on a fresh test database; nothing runs yet.
@@ -67,7 +68,7 @@ func makeWorld(t *testing.T, options []string) *world {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: filepath.Join(dir, "var"), tokens: map[string]string{}}
+	w := &world{t: t, dir: filepath.Join(dir, "var"), tokens: map[string]string{}, firsts: map[string]uint64{}}
 	address := freeAddress(t)
 	w.url = "http://" + address
 	for _, pair := range os.Environ() {
@@ -328,7 +329,8 @@ func (w *world) eventually(what string, f func() error) {
 func poll(t testing.TB, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
-	for {
+	// Seldom after a while: the machines need the processor more than the test.
+	for wait := 10 * time.Millisecond; ; wait = min(wait*5/4, 200*time.Millisecond) {
 		err := f()
 		if err == nil {
 			return
@@ -336,7 +338,7 @@ func poll(t testing.TB, limit time.Duration, what string, f func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s, after %s: %v", what, limit, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 

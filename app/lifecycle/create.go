@@ -131,12 +131,10 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err := store.PutSecrets(ctx, tx, actor.Tenant, store.ClusterSecrets(cluster.ID), actor.User, secrets); err != nil {
 		return none, err
 	}
-	onFailure := d.Input.OnFailure
-	if onFailure == "" {
-		onFailure = d.Template.Administration.OnFailure
-	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
-		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User, OnFailure: onFailure,
+		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User,
+		// A template may ask for undo already; nothing undoes yet, so nothing claims to.
+		OnFailure: loom.OnFailureKeep,
 	}, plan)
 	if err != nil {
 		return none, err

@@ -103,9 +103,11 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 		errs = append(errs, FieldError{"configPatch", "Give either a config or a patch of the template's, not both."})
 	}
 	switch in.OnFailure {
-	case "", OnFailureKeep, OnFailureUndo:
+	case "", OnFailureKeep:
+	case OnFailureUndo:
+		errs = append(errs, FieldError{"onFailure", "A failed create cannot be undone by itself yet; leave this out, and delete the cluster when it fails."})
 	default:
-		errs = append(errs, FieldError{"onFailure", "On failure is “keep” or “undo”."})
+		errs = append(errs, FieldError{"onFailure", "On failure is “keep”."})
 	}
 	return errs
 }

@@ -1,7 +1,5 @@
 package loom
 
-import "fmt"
-
 // Service is software that can be placed on nodes (entities.md 9).
 type Service struct {
 	Base
@@ -74,11 +72,7 @@ func (s *Service) Validate() []FieldError {
 			errs = append(errs, FieldError{"provisioner.actions." + string(a), "Unknown action; actions are install, remove, configure, initialize, start, stop and drain."})
 		}
 	}
-	for i, l := range s.Links {
-		if l.URL == "" {
-			errs = append(errs, FieldError{fmt.Sprintf("links[%d].url", i), "A link needs a URL."})
-		}
-	}
+	errs = append(errs, validateLinks(s.Links)...)
 	switch s.Dependencies.Install.Scope {
 	case "", "cluster", "node":
 	default:

@@ -3,6 +3,9 @@ package loom
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // Unlimited is how "no maximum" is written on the wire.
@@ -200,9 +203,17 @@ func (a Administration) validate() []FieldError {
 func validateLinks(links []Link) []FieldError {
 	var errs []FieldError
 	for i, l := range links {
-		if l.URL == "" {
-			errs = append(errs, FieldError{fmt.Sprintf("links[%d].url", i), "A link needs a URL."})
+		at := fmt.Sprintf("links[%d].url", i)
+		switch scheme, _, _ := strings.Cut(l.URL, ":"); {
+		case l.URL == "":
+			errs = append(errs, FieldError{at, "A link needs a URL."})
+		case scheme != l.URL && linkScheme.MatchString(scheme) && !slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(scheme)):
+			errs = append(errs, FieldError{at, fmt.Sprintf("A link of the scheme “%s” is not shown by pages; use http, https or mailto.", scheme)})
 		}
 	}
 	return errs
 }
+
+// linkScheme is the form of a URL's scheme (RFC 3986); what holds a macro before
+// the first colon is none.
+var linkScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)

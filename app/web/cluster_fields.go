@@ -77,7 +77,6 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
 	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.DNSSuffix, Optional: true, Mono: true, Help: "What host names end with.",
 		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
-	m.OnFailure = onFailureField(f.OnFailure, facts.Template.Administration.OnFailure, errs)
 	m.Config = configField(f.Config, errs)
 	return m
 }
@@ -106,7 +105,6 @@ func differs(st *settled) string {
 	add("services", f.ServicesShown && !slices.Equal(services, usual))
 	add("lease", f.Lease != "")
 	add("DNS suffix", f.DNSSuffix != "")
-	add("on failure", f.OnFailure != "")
 	add("config", !sameJSON(f.Config, facts.Config))
 	if len(parts) == 0 {
 		return "as the template says"
@@ -210,19 +208,6 @@ func leaseHelp(rule loom.LeaseRule) string {
 		longest = rule.Max
 	}
 	return "Such as 7d or 12h, at most " + loom.Duration(longest) + ". Empty takes the template's: " + loom.Duration(rule.Initial) + "."
-}
-
-func onFailureField(chosen, usual string, errs ui.FormErrors) ui.FieldModel {
-	if usual == "" {
-		usual = loom.OnFailureKeep
-	}
-	words := map[string]string{loom.OnFailureKeep: "Keep what was made", loom.OnFailureUndo: "Undo: delete what was made"}
-	m := ui.FieldModel{Name: "onFailure", Label: "If the operation fails", Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"),
-		Options: []ui.Option{{Value: "", Label: "As the template says (" + strings.ToLower(words[usual]) + ")"}}}
-	for _, value := range []string{loom.OnFailureKeep, loom.OnFailureUndo} {
-		m.Options = append(m.Options, ui.Option{Value: value, Label: words[value], Selected: value == chosen})
-	}
-	return m
 }
 
 func configField(text string, errs ui.FormErrors) ui.FieldModel {

@@ -39,13 +39,21 @@ func graphModel(plan loom.Plan, d draw.Drawing, l graphLabels) ui.DAGModel {
 	for _, j := range d.Joints {
 		m.Nodes = append(m.Nodes, ui.DAGNode{
 			ID: j.ID, X: j.X - draw.JointRadius, Y: j.Y - draw.JointRadius, Width: 2 * draw.JointRadius, Height: 2 * draw.JointRadius,
-			Gate: true, Look: ui.LookWaiting, Label: "all " + string(j.Action) + " of " + j.Service,
+			Gate: true, Look: ui.LookWaiting, Label: jointLabel(j),
 		})
 	}
 	for _, e := range d.Edges {
 		m.Edges = append(m.Edges, ui.DAGEdge{From: e.From, To: e.To, Path: e.Path, Critical: e.Critical})
 	}
 	return m
+}
+
+// jointLabel says what a joint stands for; those of nodes have no service.
+func jointLabel(j draw.Joint) string {
+	if j.Service == "" {
+		return "all " + string(j.Action)
+	}
+	return "all " + string(j.Action) + " of " + j.Service
 }
 
 func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
@@ -69,7 +77,8 @@ func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
 		words = append(words, strings.ToLower(n.State.Word))
 	}
 	n.Look = ui.LookOf(n.State)
-	n.Label = strings.Join(append(words, "stage "+strconv.Itoa(task.Level)), ", ")
+	n.Note = "stage " + strconv.Itoa(task.Level)
+	n.Label = strings.Join(append(words, n.Note), ", ")
 	if l.state == nil {
 		n.State.Word = ""
 	}
@@ -104,6 +113,7 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 	if n.Look == ui.LookWaiting && complete > 0 {
 		n.Look = ui.LookRunning
 	}
+	n.Note = fmt.Sprintf("stage %d", b.Level)
 	n.Label = fmt.Sprintf("%d times %s, %d complete, stage %d", len(b.Tasks), b.Action, complete, b.Level)
 	if l.expand != nil {
 		n.Href = l.expand(b)

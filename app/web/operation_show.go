@@ -53,19 +53,15 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, op loom.Op
 	}
 	p := op.Progress()
 	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed]}
+	if op.Tasks[loom.TaskDropped] > 0 {
+		m.Segments.RestWord = "dropped"
+	}
 	m.Segments.Rest = p.Total - m.Segments.Complete - m.Segments.Running - m.Segments.Failed
 	m.Facts = []ui.Def{
 		{Term: "By", Text: string(op.RequestedBy)},
 		{Term: "Started", Value: ui.Time(op.Started, s.now())},
 		{Term: "Duration", Text: s.elapsed(op.Started, op.Ended)},
 		{Term: "Tasks", Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)},
-	}
-	if op.Action == loom.ClusterCreate {
-		word := "keep what was made"
-		if op.OnFailure == loom.OnFailureUndo {
-			word = "undo"
-		}
-		m.Facts = append(m.Facts, ui.Def{Term: "On failure", Text: word})
 	}
 	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
 	if err != nil {

@@ -128,3 +128,9 @@ func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: "Discarded the preview of " + p.Name + ". Nothing was changed."})
 }
+
+// previewAgain leads from the address of an applied preview, which a reload or a
+// bookmark asks for, back to its page.
+func (s *Server) previewAgain(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	return httpx.SeeOther(w, r, route.Preview(loom.PreviewID(r.PathValue("preview"))))
+}

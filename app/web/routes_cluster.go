@@ -27,6 +27,7 @@ func (s *Server) clusterRoutes(mux *http.ServeMux) {
 	get("/previews/{preview}", s.page(s.previewShow))
 	get("/previews/{preview}/graph.svg", s.page(s.previewGraph))
 	post("/previews/{preview}/apply", s.page(s.previewApply))
+	get("/previews/{preview}/apply", s.page(s.previewAgain))
 	post("/previews/{preview}/discard", s.page(s.previewDiscard))
 
 	get("/clusters/{cluster}", s.page(s.clusterShow))

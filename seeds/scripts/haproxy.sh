@@ -2,12 +2,11 @@
 # HAProxy in front of the web servers. Usage: haproxy.sh ACTION
 . ./loom-starter.sh
 
-port=$(setting haproxy/port 80)
-statistics_port=$(setting haproxy/statistics_port 8404)
+port=80 # links of the catalog name both
+statistics_port=8404
 
 configure() {
     backends=$(setting haproxy/backends "")
-    web_port=$(setting web/port 80)
     {
         cat <<EOF
 global
@@ -43,7 +42,7 @@ EOF
         number=0
         for address in $backends; do
             number=$((number + 1))
-            echo "    server web$number $address:$web_port check"
+            echo "    server web$number $address:80 check"
         done
     } | write /etc/haproxy/haproxy.cfg
     haproxy -c -q -f /etc/haproxy/haproxy.cfg || fail "haproxy refuses its configuration"

@@ -15,6 +15,11 @@ setting() {
     printf '%s\n' "${value:-$2}"
 }
 
+# html: standard input with the characters that mean something in HTML escaped.
+html() {
+    sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g'
+}
+
 # packages NAME...: install what is missing, without letting it start.
 packages() {
     missing=

@@ -2,10 +2,10 @@
 # nginx with a page that names its machine. Usage: nginx.sh ACTION
 . ./loom-starter.sh
 
-port=$(setting web/port 80)
+port=80 # links of the catalog name it
 
 configure() {
-    title=$(setting web/title "Hello from Loom")
+    title=$(setting web/title "Hello from Loom" | html)
     mkdir -p /var/www/loom
     write /var/www/loom/index.html <<EOF
 <!doctype html>

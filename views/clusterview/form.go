@@ -35,7 +35,6 @@ type FormRest struct {
 	Services       ui.ChoiceModel
 	Lease          ui.FieldModel
 	DNSSuffix      ui.FieldModel
-	OnFailure      ui.FieldModel
 	Config         ui.FieldModel
 }
 

@@ -64,7 +64,6 @@ func formModel() clusterview.FormModel {
 			Services:       ui.ChoiceModel{Name: "services", Legend: "Services", Choices: []ui.Choice{{Value: "nginx", Label: "nginx", Checked: true}}},
 			Lease:          ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Optional: true, Value: "2d"},
 			DNSSuffix:      ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Optional: true},
-			OnFailure:      ui.FieldModel{Name: "onFailure", Label: "If the operation fails", Kind: ui.FieldSelect, Optional: true},
 			Config:         ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: "{}", Optional: true},
 		},
 		Check: fitsPanel(),

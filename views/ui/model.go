@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -110,6 +111,8 @@ type SegmentsModel struct {
 	// ID makes the pattern ids of several bars on a page differ.
 	ID                              string
 	Complete, Running, Failed, Rest int
+	// RestWord says what the rest is, "waiting" when empty.
+	RestWord string
 }
 
 // Summary is the bar in words: "70 complete, 2 running, 1 failed, 8 waiting".
@@ -141,7 +144,7 @@ func (m SegmentsModel) segments() []segment {
 		{word: "complete", tone: "ok", count: max(m.Complete, 0)},
 		{word: "running", tone: "run", count: max(m.Running, 0)},
 		{word: "failed", tone: "bad", count: max(m.Failed, 0)},
-		{word: "waiting", tone: "idle", count: max(m.Rest, 0)},
+		{word: cmp.Or(m.RestWord, "waiting"), tone: "idle", count: max(m.Rest, 0)},
 	}
 	total := 0
 	for _, part := range s {
