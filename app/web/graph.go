@@ -77,8 +77,7 @@ func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
 		words = append(words, strings.ToLower(n.State.Word))
 	}
 	n.Look = ui.LookOf(n.State)
-	n.Note = "stage " + strconv.Itoa(task.Level)
-	n.Label = strings.Join(append(words, n.Note), ", ")
+	n.Label = strings.Join(append(words, "stage "+strconv.Itoa(task.Level)), ", ")
 	if l.state == nil {
 		n.State.Word = ""
 	}
@@ -113,7 +112,6 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 	if n.Look == ui.LookWaiting && complete > 0 {
 		n.Look = ui.LookRunning
 	}
-	n.Note = fmt.Sprintf("stage %d", b.Level)
 	n.Label = fmt.Sprintf("%d times %s, %d complete, stage %d", len(b.Tasks), b.Action, complete, b.Level)
 	if l.expand != nil {
 		n.Href = l.expand(b)

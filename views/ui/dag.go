@@ -43,25 +43,14 @@ type DAGNode struct {
 	// Title is the action, Line the service or node (cut in the middle to fit).
 	Title, Line string
 	Href        string
-	// Label is shown when pointing: "install nginx on web-2, failed, stage 5".
-	Label string
-	// Note is read out behind the words in the box: "stage 5".
-	Note     string
+	// Label is the name that is read out and shown when pointing: "install nginx on
+	// web-2, failed, stage 5".
+	Label    string
 	Critical bool
 	// Group draws the doubled outline of a box that stands for several tasks.
 	Group bool
 	// Gate draws a small dot instead of a box.
 	Gate bool
-}
-
-// name is what is read out. It begins with the words as they stand in the box, so
-// that people who speak what they see reach it.
-func (n DAGNode) name() string {
-	words := strings.Join(strings.Fields(n.Title+" "+n.stateWord()+" "+MiddleEllipsis(n.Line, dagLineLimit)), " ")
-	if n.Note != "" {
-		words += ", " + n.Note
-	}
-	return words
 }
 
 // DAGLook is how a box is drawn.

@@ -42,7 +42,9 @@ func chooseRange(hash string) (string, error) {
 // hide any of it.
 func takenNetworks() ([]*net.IPNet, error) {
 	var taken []*net.IPNet
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: 0}, netlink.RT_FILTER_TABLE)
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: 0}, netlink.RT_FILTER_TABLE)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
@@ -53,7 +55,7 @@ func takenNetworks() ([]*net.IPNet, error) {
 			}
 		}
 	}
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
@@ -110,4 +112,15 @@ func addressAt(base net.IP, offset uint32) net.IP {
 	ip := make(net.IP, 4)
 	binary.BigEndian.PutUint32(ip, binary.BigEndian.Uint32(base.To4())+offset)
 	return ip
+}
+
+// whole takes a list from the kernel again when it changed while it was read,
+// which is common on a host where machines come and go.
+func whole[T any](list func() ([]T, error)) ([]T, error) {
+	for tries := 0; ; tries++ {
+		all, err := list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || tries == 50 {
+			return all, err
+		}
+	}
 }

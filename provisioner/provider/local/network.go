@@ -262,7 +262,7 @@ func (l *Local) cableName(address string) string {
 // links lists this instance's interfaces; deleting a bridge's cables first
 // makes no difference, so they come in any order.
 func (l *Local) links() ([]netlink.Link, error) {
-	all, err := netlink.LinkList()
+	all, err := whole(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
@@ -284,7 +284,9 @@ func (l *Local) hardwareAddr(ip net.IP) net.HardwareAddr {
 // uplinkMTU is the packet size of the host's own way out, which machines with
 // internet share.
 func uplinkMTU() int {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: nil}, netlink.RT_FILTER_DST)
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: nil}, netlink.RT_FILTER_DST)
+	})
 	if err == nil {
 		for _, r := range routes {
 			if link, err := netlink.LinkByIndex(r.LinkIndex); err == nil && link.Attrs().MTU > 0 {
