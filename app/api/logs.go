@@ -186,14 +186,11 @@ type follower struct {
 	signals *live.Subscription
 }
 
-// listen follows the signals of the present attempt's lines, and those of the
-// operation, which tell when the task ends or begins anew.
+// listen follows the signals of the operation, which tell when the task ends or
+// begins anew; new lines come through Hub.FollowLog.
 func (f *follower) listen() error {
 	op := f.ref.Operation
-	topics := []string{
-		fmt.Sprintf("op:%s/%d", op.Cluster, op.Number),
-		fmt.Sprintf("log:%s/%d/%d/%d", op.Cluster, op.Number, f.ref.Number, f.attempt),
-	}
+	topics := []string{fmt.Sprintf("op:%s/%d", op.Cluster, op.Number)}
 	signals, err := f.Hub.Subscribe(f.r.Context(), f.actor.Tenant, topics, "")
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func Address(r *http.Request) string {
 }
 
 // Chain is the middleware around everything, outermost first: request id,
-// access log, recovery, security headers. refuse answers what cross-site
+// access log, recovery, security headers. render answers what cross-site
 // protection keeps out.
 func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

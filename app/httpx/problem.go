@@ -53,9 +53,6 @@ var titles = map[loom.Kind]string{
 // PageStatus is the status of a page that shows an error of this kind.
 func PageStatus(k loom.Kind) int { return pageStatus[k] }
 
-// APIStatus is the status of an API answer with an error of this kind.
-func APIStatus(k loom.Kind) int { return apiStatus[k] }
-
 // Title is a heading for an error of this kind.
 func Title(k loom.Kind) string { return titles[k] }
 

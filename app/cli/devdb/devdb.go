@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver "postgres"
@@ -250,20 +249,4 @@ func tail(path string) string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
-}
-
-// WaitReady waits until the server takes connections, for callers that found it
-// running and recovering; it gives up when ctx ends.
-func (s *Server) WaitReady(ctx context.Context) error {
-	for {
-		db, err := sqlx.ConnectContext(ctx, "postgres", s.DSN("loom"))
-		if err == nil {
-			return db.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the private database: %w", err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
