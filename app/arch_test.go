@@ -10,7 +10,7 @@ import (
 )
 
 // useCases may be imported by surfaces and by jobs/work; not by each other.
-var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live"}
+var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook"}
 
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in
@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
+	"app/hook":              {"app/store", "app/secret", "app/loom"},
 	"app/httpx":             {"app/loom", "app/account"},
 	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver"}, useCases...),
 	"app/api":               append([]string{"app/httpx", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
@@ -58,13 +59,13 @@ var testOnly = []string{"app/testkit", "provisioner/remote/sshtest"}
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
 	"github.com/lib/pq":       {"app/store", "migrations", "app/cli/devdb", "app/testkit"},
-	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/cli", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/testkit", "jobs/work"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/cli", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
-	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live"},
+	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
 	"os/exec":                 {"app/cli", "provisioner", "app/testkit", "static/internal"},
 }

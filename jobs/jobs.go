@@ -19,6 +19,8 @@ import (
 const (
 	// ControlQueue is worked by schedulers.
 	ControlQueue = "control"
+	// HookQueue is worked by schedulers too; endpoints may be slow.
+	HookQueue = "hook"
 	// ProbeQueue is worked by every provisioner, for work that belongs to no
 	// tenant's share of workers.
 	ProbeQueue   = "probe"
@@ -75,7 +77,44 @@ func (EndOperation) Kind() string { return "end_operation" }
 // Queue is the schedulers'.
 func (EndOperation) Queue() string { return ControlQueue }
 
-// ExpireClusters deletes clusters whose lease is over.
+// DeliverHook sends one notice to one hook.
+type DeliverHook struct {
+	DeliveryID int64 `json:"delivery_id"`
+}
+
+// Kind is "deliver_hook".
+func (DeliverHook) Kind() string { return KindDeliverHook }
+
+// KindDeliverHook is the kind of DeliverHook, which statements name too.
+const KindDeliverHook = "deliver_hook"
+
+// Queue is that of hooks.
+func (DeliverHook) Queue() string { return HookQueue }
+
+// ProbeProvider asks a provider something outside of any task: whether it works,
+// which machines it has, to remove one. The request says what.
+type ProbeProvider struct {
+	RequestID int64 `json:"request_id"`
+}
+
+// Kind is "probe_provider".
+func (ProbeProvider) Kind() string { return "probe_provider" }
+
+// Queue is that of all provisioners.
+func (ProbeProvider) Queue() string { return ProbeQueue }
+
+// SweepProviders asks for a look at every provider that may have machines which
+// no node claims.
+type SweepProviders struct{}
+
+// Kind is "sweep_providers".
+func (SweepProviders) Kind() string { return "sweep_providers" }
+
+// Queue is the schedulers'.
+func (SweepProviders) Queue() string { return ControlQueue }
+
+// ExpireClusters deletes clusters whose lease is over, and those whose delete
+// waited for the end of an operation.
 type ExpireClusters struct{}
 
 // Kind is "expire_clusters".
@@ -111,6 +150,15 @@ func (TrimLogs) Kind() string { return "trim_logs" }
 // Queue is the schedulers'.
 func (TrimLogs) Queue() string { return ControlQueue }
 
+// KeepAudit notes the newest linked entry of the audit and removes old ones.
+type KeepAudit struct{}
+
+// Kind is "keep_audit".
+func (KeepAudit) Kind() string { return "keep_audit" }
+
+// Queue is the schedulers'.
+func (KeepAudit) Queue() string { return ControlQueue }
+
 // Periodic is work that is due again and again.
 type Periodic struct {
 	Args  Args
@@ -125,5 +173,7 @@ func Periodics() []Periodic {
 		{PurgeSessions{}, time.Hour},
 		{TrimEvents{}, time.Hour},
 		{TrimLogs{}, time.Hour},
+		{KeepAudit{}, time.Hour},
+		{SweepProviders{}, time.Hour},
 	}
 }

@@ -81,7 +81,7 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {
 	p, ok := r.Providers.Get(spec.Provider.Type)
 	if !ok {
-		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("this provisioner has no provider of type %q", spec.Provider.Type)}, nil
+		return missing(spec, r.Providers.Missing(spec.Provider.Type)), nil
 	}
 	env := provider.Env{Files: below(set, "providertypes", spec.Provider.Type)}
 	if r.Pool != nil {
@@ -133,13 +133,24 @@ func (r *Runner) serve(ctx context.Context, spec *loom.TaskSpec, set string, sin
 	return r.automate(ctx, spec, spec.Service.Action.Type, set, sink, automator.Automator.Run)
 }
 
+// missing is the result of a task whose plugin is not there: the next try would
+// not find it either.
+func missing(spec *loom.TaskSpec, message string) loom.TaskResult {
+	never := false
+	result := loom.TaskResult{Status: 1, Message: message, Retryable: &never}
+	if spec.Action == loom.ActionCreate {
+		result.Status = 200 // failed before anything was made (provisioner.md 4.2)
+	}
+	return result
+}
+
 type automatorCall func(automator.Automator, context.Context, *loom.TaskSpec, *remote.Conn, string, loom.Sink) (loom.TaskResult, error)
 
 // automate connects to the machine and calls an automator of the type.
 func (r *Runner) automate(ctx context.Context, spec *loom.TaskSpec, name, set string, sink loom.Sink, call automatorCall) (loom.TaskResult, error) {
 	a, ok := r.Automators.Get(name)
 	if !ok {
-		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("this provisioner has no automator of type %q", name)}, nil
+		return missing(spec, r.Automators.Missing(name)), nil
 	}
 	files := below(set, "automatortypes", name)
 	if offline, ok := a.(automator.Offline); ok && offline.Offline() {

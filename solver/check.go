@@ -42,8 +42,13 @@ func checkHeadline(reasons []loom.Reason) string {
 		return "No hardware type can be used."
 	case CodeImageType:
 		return "No image type can be used."
+	case CodeSize:
+		return "The template does not allow this number of machines."
 	}
 	if len(reasons) == 1 {
+		if reasons[0].Code == CodeUnsat || reasons[0].Code == CodeEmptyNode {
+			return reasons[0].Message
+		}
 		return "These services do not go together: 1 problem."
 	}
 	return fmt.Sprintf("These services do not go together: %d problems.", len(reasons))
@@ -121,11 +126,14 @@ func (t typeCheck) run() ([]string, []loom.Reason) {
 	return nil, []loom.Reason{{Code: t.code, ID: id, Message: text}}
 }
 
+// checkSize compares the number of machines with what template and server allow.
+func (in Input) checkSize() []loom.Reason { return sizeReasons(in.Machines, in.size()) }
+
 // checkServices runs the checks 6 to 9.
 func (in Input) checkServices() []loom.Reason {
 	var reasons []loom.Reason
 	if len(in.Services) == 0 {
-		return []loom.Reason{{Code: CodeIncompatible, ID: "services", Message: "No service is asked for, and the template has none by default."}}
+		return []loom.Reason{{Code: CodeUnsat, ID: "services", Message: "No service is asked for, and the template has none by default; each machine needs one."}}
 	}
 	if allowed := in.Template.Compatibility.Services; len(allowed) > 0 {
 		for _, s := range in.Services {

@@ -85,13 +85,13 @@ func TestChecks(t *testing.T) {
 			in := shop("base")
 			in.Template.Compatibility.ImageTypes = []string{"other"}
 			return in
-		}, CodeImageType, []string{"compat.imagetypes"}, nil},
+		}, CodeImageType, []string{"compat.imagetypes"}, []string{"Change the template: allow image type deb"}},
 		{"unknown and incompatible can go", func() Input {
 			in := shop("base", "gone", "my")
 			in.Template.Compatibility.Services = []string{"base", "gone"}
 			return in
 		}, CodeIncompatible, []string{"compat.services(my)", "service(gone)"}, []string{"Remove gone and my"}},
-		{"no service", func() Input { return shop() }, CodeIncompatible, []string{"services"}, nil},
+		{"no service", func() Input { return shop() }, CodeUnsat, []string{"services"}, []string{"Add base", "Add my", "Add proxy"}},
 		{"layout: wrong type for one", func() Input {
 			in := shop("base", "my")
 			in.Template.Defaults.HardwareType = "small"

@@ -18,6 +18,9 @@ const (
 	imageRule
 	minRule
 	maxRule
+	// Only nodes that exist can break these two.
+	compatHardwareRule
+	compatImageRule
 )
 
 // rule is one constraint that can be dropped: at is its index in Problem.Must,
@@ -46,12 +49,19 @@ func rules(p Problem) []rule {
 			}
 		}
 	}
+	if len(p.Nodes) > 0 && len(p.OnlyHardware) > 0 {
+		out = append(out, rule{compatHardwareRule, 0})
+	}
+	if len(p.Nodes) > 0 && len(p.OnlyImages) > 0 {
+		out = append(out, rule{compatImageRule, 0})
+	}
 	return out
 }
 
 // only is the problem with no other constraints than the given ones.
 func (p Problem) only(keep []rule) Problem {
 	q := p
+	q.OnlyHardware, q.OnlyImages = nil, nil
 	q.Must, q.Cant, q.Services = nil, nil, make([]Service, len(p.Services))
 	for i, s := range p.Services {
 		q.Services[i] = Service{Name: s.Name, Min: min(s.Min, 1), Max: loom.Unlimited}
@@ -72,6 +82,10 @@ func (p Problem) only(keep []rule) Problem {
 			q.Services[r.at].Min = p.Services[r.at].Min
 		case maxRule:
 			q.Services[r.at].Max = p.Services[r.at].Max
+		case compatHardwareRule:
+			q.OnlyHardware = p.OnlyHardware
+		case compatImageRule:
+			q.OnlyImages = p.OnlyImages
 		}
 	}
 	return q
@@ -90,6 +104,10 @@ type conflict struct {
 	p   Problem
 	// machines counts the wanted number among the constraints.
 	machines bool
+	// grows says that machines are to be added to those that exist.
+	grows bool
+	// test, when set, answers for problems with machines: solvable, and the steps.
+	test func(Problem) (bool, int, error)
 	// left bounds the work, counted in steps so that it is the same everywhere.
 	left int
 	err  error
@@ -108,7 +126,11 @@ func (c *conflict) clashes(keep []rule) bool {
 	if c.err != nil || c.left <= 0 {
 		return false
 	}
-	m, err := reduce(c.p.only(keep))
+	p := c.p.only(keep)
+	if len(p.Nodes) > 0 {
+		return c.clashesNodes(p)
+	}
+	m, err := reduce(p)
 	if err != nil {
 		c.err = err
 		return false
@@ -160,9 +182,9 @@ func join(a, b []rule) []rule { return append(a[:len(a):len(a)], b...) }
 // Which kinds of rules an explanation prefers; each order is tried and the
 // shortest result wins.
 var preferences = [][]ruleKind{
-	{cantRule, hardwareRule, imageRule, minRule, maxRule, mustRule},
-	{mustRule, hardwareRule, imageRule, cantRule, minRule, maxRule},
-	{maxRule, minRule, mustRule, cantRule, imageRule, hardwareRule},
+	{cantRule, hardwareRule, imageRule, minRule, maxRule, mustRule, compatHardwareRule, compatImageRule},
+	{mustRule, hardwareRule, imageRule, cantRule, minRule, maxRule, compatHardwareRule, compatImageRule},
+	{compatHardwareRule, compatImageRule, maxRule, minRule, mustRule, cantRule, imageRule, hardwareRule},
 }
 
 // few is up to how many rules an explanation tries all orders.
@@ -210,6 +232,8 @@ func (c *conflict) fewerServices(all []rule) []rule {
 				return slices.Contains(c.p.Must[r.at].Services, s.Name)
 			case cantRule:
 				return slices.Contains(c.p.Cant[r.at].Services, s.Name)
+			case compatHardwareRule, compatImageRule:
+				return false
 			default:
 				return c.p.Services[r.at].Name == s.Name
 			}

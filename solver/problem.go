@@ -22,9 +22,8 @@ import (
 
 // Problem is everything the search needs and nothing else, in a canonical form:
 // two requests that mean the same have the same Problem, up to the order of the
-// template's layout sets, whose numbers appear in reasons. NewProblem makes it.
-// Nodes that exist already (adding services, expanding) will be one more,
-// optional, list of columns with fixed services.
+// template's layout sets, whose numbers appear in reasons. NewProblem makes it for
+// a new cluster, the functions of cluster.go for one that exists.
 type Problem struct {
 	// Machines is the number asked for.
 	Machines int `json:"machines"`
@@ -39,6 +38,23 @@ type Problem struct {
 	// the template.
 	Must []Set `json:"mustcoexist"`
 	Cant []Set `json:"cantcoexist"`
+	// Nodes are the machines that exist already and keep what they have; Machines
+	// counts them too. The rest is only set where there are any.
+	Nodes []Column `json:"nodes,omitempty"`
+	// New are the services to add to Nodes, in the order in which they are placed.
+	New []string `json:"new,omitempty"`
+	// OnlyHardware and OnlyImages are the template's compatibility lists, which
+	// Nodes must meet; empty allows any.
+	OnlyHardware []string `json:"onlyHardware,omitempty"`
+	OnlyImages   []string `json:"onlyImages,omitempty"`
+	// Preferred orders the types of Nodes.
+	Preferred *loom.Preferences `json:"preferred,omitempty"`
+}
+
+// Column is a number of equal machines that exist.
+type Column struct {
+	Count int `json:"count"`
+	loom.NodeLayout
 }
 
 // Service is a requested service with its own limits.
@@ -110,12 +126,8 @@ func (in Input) withDefaults() Input {
 // checks.
 func (in Input) problem(hardware, image []string) Problem {
 	c := in.Template.Constraints
-	low, high := c.Size.Bounds()
-	if in.MaxMachines > 0 {
-		high = min(high, in.MaxMachines)
-	}
 	p := Problem{
-		Machines: in.Machines, Size: loom.SizeRange{Min: low, Max: high},
+		Machines: in.Machines, Size: in.size(),
 		HardwareTypes: hardware, ImageTypes: image,
 		Services: []Service{}, Must: []Set{}, Cant: []Set{},
 	}
@@ -149,6 +161,15 @@ func (in Input) problem(hardware, image []string) Problem {
 		}
 	}
 	return p
+}
+
+// size is the range of machines that the template and the server allow.
+func (in Input) size() loom.SizeRange {
+	low, high := in.Template.Constraints.Size.Bounds()
+	if in.MaxMachines > 0 {
+		high = min(high, in.MaxMachines)
+	}
+	return loom.SizeRange{Min: low, Max: high}
 }
 
 // byPreference orders names as the preference list says, the others after it by name.

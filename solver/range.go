@@ -49,12 +49,33 @@ func (s *search) tick() bool {
 
 func (s *search) check() {
 	if cause := context.Cause(s.ctx); cause != nil {
-		s.err = timeout(cause)
+		s.err = timeout(cause, s.bestBound())
 	}
 }
 
-func timeout(cause error) error {
-	return &loom.Error{Kind: loom.Unavailable, Message: "TIMEOUT: the search for a layout was not finished in time. Whether there is one is not known; try again with more time, or simplify the template's constraints.", Err: fmt.Errorf("search for a layout: %w", cause)}
+// bestBound says what is certain of the number of machines that are needed.
+func (s *search) bestBound() string {
+	if s.m == nil || s.m.impossible {
+		return ""
+	}
+	var support bitset
+	low := int64(1)
+	for g, n := range s.m.demand {
+		if n > 0 {
+			support.add(g)
+			low = max(low, n)
+		}
+	}
+	_, low = s.m.clique(s.m.demand, support, low)
+	text := fmt.Sprintf(" At least %d machines are needed; %d are enough", low, max(low, s.firstFit(s.m.demand, support, low)))
+	if room := s.m.room(s.m.most); room < loom.Unlimited {
+		text += fmt.Sprintf(" and %d the most", room)
+	}
+	return text + "."
+}
+
+func timeout(cause error, bound string) error {
+	return &loom.Error{Kind: loom.Unavailable, Message: "TIMEOUT: the search for a layout was not finished in time. Whether there is one is not known; try again with more time, or simplify the template's constraints." + bound, Err: fmt.Errorf("search for a layout: %w", cause)}
 }
 
 // Sizes is the range of machine counts for which the problem has a layout, within

@@ -147,9 +147,9 @@ func distinct(types []string, services []Service, list func(Service) []string) [
 	return out
 }
 
-// joinServices merges services along must-coexist sets; the map gives the group
-// of each service.
-func joinServices(p Problem) ([]group, map[string]int) {
+// leaders joins services along must-coexist sets and tells the first of those that
+// go with one.
+func leaders(p Problem) func(string) string {
 	parent := map[string]string{}
 	var find func(string) string
 	find = func(s string) string {
@@ -172,6 +172,13 @@ func joinServices(p Problem) ([]group, map[string]int) {
 			parent[b] = a
 		}
 	}
+	return find
+}
+
+// joinServices merges services along must-coexist sets; the map gives the group
+// of each service.
+func joinServices(p Problem) ([]group, map[string]int) {
+	find := leaders(p)
 	var groups []group
 	of := map[string]int{}
 	for _, s := range p.Services {

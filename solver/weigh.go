@@ -41,16 +41,16 @@ func (s *search) weigh(d []int64, part bitset, enough int64) (int64, []share) {
 	for c := part; !c.empty(); {
 		groups = append(groups, c.pop())
 	}
-	var rows []bitset
+	p := newProgram(d, groups)
 	seen := map[bitset]bool{}
 	add := func(set bitset) {
 		if set = s.widen(set, part); !seen[set] {
 			seen[set] = true
-			rows = append(rows, set)
+			p.add(set)
 		}
 	}
-	for _, p := range s.packing {
-		if set := p.set.and(part); p.nodes > 0 && !set.empty() {
+	for _, known := range s.packing {
+		if set := known.set.and(part); known.nodes > 0 && !set.empty() {
 			add(set)
 		}
 	}
@@ -61,9 +61,10 @@ func (s *search) weigh(d []int64, part bitset, enough int64) (int64, []share) {
 	var best int64
 	var packing []share
 	for range 4*len(groups) + 20 {
-		y, x := packLP(d, groups, rows)
+		y, x := p.solve()
+		s.steps += p.cost() // a program costs more than a step of search
 		packing = packing[:0]
-		for i, set := range rows {
+		for i, set := range p.rows {
 			packing = append(packing, share{set, x[i]})
 		}
 		var total int64
@@ -94,13 +95,13 @@ func (s *search) weigh(d []int64, part bitset, enough int64) (int64, []share) {
 			break
 		}
 		add(node)
-		s.steps += len(rows) * len(rows) / 32 // a program costs more than a step of search
 		// More rows that are too heavy save programs.
-		slices.SortStableFunc(groups, func(a, b int) int { return int(weight[b] - weight[a]) })
-		for _, g := range groups[:min(len(groups), 12)] {
+		heaviest := slices.Clone(groups)
+		slices.SortStableFunc(heaviest, func(a, b int) int { return int(weight[b] - weight[a]) })
+		for _, g := range heaviest[:min(len(heaviest), 12)] {
 			c := s.m.put(s.m.blank(), g, 1)
 			sum := weight[g]
-			for _, h := range groups {
+			for _, h := range heaviest {
 				if !c.set.has(h) && s.m.accepts(&c, h) {
 					c = s.m.put(c, h, 1)
 					sum += weight[h]
@@ -128,78 +129,3 @@ func (s *search) widen(set, part bitset) bitset {
 	}
 	return c.set
 }
-
-// packLP maximizes the demand-weighted sum of y, such that no row's groups sum to
-// more than 1, by the simplex method: y = 0 is a start, every group is in a row. It
-// returns y per group and the dual, the use of each row.
-func packLP(d []int64, groups []int, rows []bitset) (y, x []float64) {
-	n, k := len(groups), len(rows)
-	width := n + k + 1
-	table := make([][]float64, k+1)
-	basis := make([]int, k)
-	for i := range table {
-		table[i] = make([]float64, width)
-	}
-	for i, set := range rows {
-		for j, g := range groups {
-			if set.has(g) {
-				table[i][j] = 1
-			}
-		}
-		table[i][n+i], table[i][width-1] = 1, 1
-		basis[i] = n + i
-	}
-	goal := table[k]
-	for j, g := range groups {
-		goal[j] = -float64(d[g])
-	}
-	const tiny = 1e-9
-	for pivots := range 50 * (n + k) {
-		in := -1
-		for j := range n + k {
-			// The steepest column first; the first one later, which never cycles.
-			if goal[j] < -tiny && (in < 0 || pivots < 5*(n+k) && goal[j] < goal[in]) {
-				in = j
-			}
-		}
-		if in < 0 {
-			break
-		}
-		out := -1
-		for i := range k {
-			if table[i][in] > tiny && (out < 0 || ratio(table[i], in) < ratio(table[out], in)-tiny ||
-				ratio(table[i], in) <= ratio(table[out], in)+tiny && basis[i] < basis[out]) {
-				out = i
-			}
-		}
-		if out < 0 {
-			break
-		}
-		by := table[out][in]
-		for j := range table[out] {
-			table[out][j] /= by
-		}
-		for i, row := range table {
-			if f := row[in]; i != out && f != 0 {
-				for j, v := range table[out] {
-					if v != 0 {
-						row[j] -= f * v
-					}
-				}
-			}
-		}
-		basis[out] = in
-	}
-	y, x = make([]float64, n), make([]float64, k)
-	for i, b := range basis {
-		if b < n {
-			y[b] = max(table[i][width-1], 0)
-		}
-	}
-	for i := range x {
-		x[i] = max(goal[n+i], 0)
-	}
-	return y, x
-}
-
-func ratio(row []float64, in int) float64 { return row[len(row)-1] / row[in] }

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"loom/app/loom"
@@ -60,6 +61,12 @@ func (w *words) reason(r rule) loom.Reason {
 		s := w.p.Services[r.at]
 		id = "image(" + s.Name + ")"
 		text = w.onlyOn(s.Name, "image type", s.ImageTypes, w.p.ImageTypes)
+	case compatHardwareRule:
+		id = "compat.hardwaretypes"
+		text = fmt.Sprintf("The template allows no other hardware type than %s, and a node has another.", choice(w.p.OnlyHardware))
+	case compatImageRule:
+		id = "compat.imagetypes"
+		text = fmt.Sprintf("The template allows no other image type than %s, and a node has another.", choice(w.p.OnlyImages))
 	case minRule:
 		s := w.p.Services[r.at]
 		id = "quantity(" + s.Name + ").min"
@@ -76,7 +83,7 @@ func (w *words) reason(r rule) loom.Reason {
 // nothing.
 func (w *words) onlyOn(service, word string, limit, usable []string) string {
 	text := fmt.Sprintf("%s may only run on %s %s (template, service limits)", service, word, choice(limit))
-	if typeBits(usable, limit).empty() {
+	if len(w.p.Nodes) == 0 && !slices.ContainsFunc(limit, func(t string) bool { return slices.Contains(usable, t) }) {
 		text += fmt.Sprintf(", but this cluster can only use %s", choice(usable))
 	}
 	return text + "."
@@ -114,7 +121,7 @@ func (w *words) contradiction() string {
 			quantity = append(quantity, w.p.Services[r.at].Name)
 		case cantRule:
 			cant = w.p.Cant[r.at].Services
-		case mustRule:
+		case mustRule, compatHardwareRule, compatImageRule:
 		}
 	}
 	switch {
@@ -145,11 +152,22 @@ func (w *words) contradiction() string {
 // outOfSize is the answer to a number of machines that the template, or the
 // server, does not allow at all.
 func (p Problem) outOfSize(sizes *loom.SizeRange) *loom.Unsat {
-	r := loom.Reason{Code: CodeSize, ID: "size.min", Message: fmt.Sprintf("The template wants at least %s; %s asked for.", count(p.Size.Min, "machine"), are(p.Machines, "machine"))}
-	if p.Machines > p.Size.Max {
-		r.ID, r.Message = "size.max", fmt.Sprintf("%s allowed (template size and server limit); %s asked for.", capital(atMost(int64(p.Size.Max), "machine"))+isAre(p.Size.Max), are(p.Machines, "machine"))
+	return &loom.Unsat{Code: CodeSize, Headline: fmt.Sprintf("No layout for %s.", count(p.Machines, "machine")),
+		Reasons: sizeReasons(p.Machines, p.Size), Sizes: sizes}
+}
+
+// sizeReasons says what is wrong with a number of machines: nothing inside the size.
+func sizeReasons(machines int, size loom.SizeRange) []loom.Reason {
+	r := loom.Reason{Code: CodeSize, ID: "size.min"}
+	switch {
+	case machines < size.Min:
+		r.Message = fmt.Sprintf("The template wants at least %s; %s asked for.", count(size.Min, "machine"), are(machines, "machine"))
+	case machines > size.Max:
+		r.ID, r.Message = "size.max", fmt.Sprintf("%s allowed (template size and server limit); %s asked for.", capital(atMost(int64(size.Max), "machine"))+isAre(size.Max), are(machines, "machine"))
+	default:
+		return nil
 	}
-	return &loom.Unsat{Code: CodeSize, Headline: fmt.Sprintf("No layout for %s.", count(p.Machines, "machine")), Reasons: []loom.Reason{r}, Sizes: sizes}
+	return []loom.Reason{r}
 }
 
 func count(n int, word string) string {

@@ -43,11 +43,13 @@ func (a *Accounts) EnsureSuperadmin(ctx context.Context) ([]MadeUser, error) {
 		if _, err := store.User(ctx, tx, loom.SuperTenant, loom.AdminUser); err == nil || !isNotFound(err) {
 			return nil, err
 		}
-		if _, err := store.InsertUser(ctx, tx, loom.SuperTenant, loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin}, hash); err != nil {
+		admin := loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin}
+		if _, err := store.InsertUser(ctx, tx, loom.SuperTenant, admin, hash); err != nil {
 			return nil, err
 		}
 		actor := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
-		return []MadeUser{made}, record(ctx, tx, actor, "create", "user", string(loom.AdminUser), nil, nil)
+		return []MadeUser{made}, record(ctx, tx, actor, "create", "user", string(loom.AdminUser), nil,
+			shownUser(loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin}))
 	})
 }
 

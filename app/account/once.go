@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"crypto/sha256"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -25,9 +24,13 @@ func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path st
 	if len(key) < 1 || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: "Idempotency-Key", Message: "An Idempotency-Key has 1 to 255 printable characters."}})
 	}
-	hash := sha256.Sum256(body)
+	// A body may hold a password, so a plain hash of it would let one be guessed.
+	hash, err := a.ring.MAC(a.ring.First(), []byte("body of an Idempotency-Key\x00"), body)
+	if err != nil {
+		return nil, err
+	}
 	kept, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (*store.KeptAnswer, error) {
-		return store.BeginIdempotent(ctx, tx, actor.Tenant, actor.User, key, path, hash[:])
+		return store.BeginIdempotent(ctx, tx, actor.Tenant, actor.User, key, path, hash)
 	})
 	if err != nil || kept == nil {
 		return nil, err

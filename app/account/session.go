@@ -59,14 +59,22 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
-	if !right {
-		return loom.Actor{}, loom.Secret{}, none, wrong
-	}
 	user, err := store.User(ctx, a.db, tenant.ID, loom.UserID(in.User))
 	if err != nil && !isNotFound(err) {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
-	if err != nil || user.Disabled {
+	if err != nil || !right || user.Disabled {
+		why := ""
+		switch {
+		case err != nil: // nobody, so nothing to keep
+		case !right:
+			why = "wrong password"
+		default:
+			why = "the user is disabled"
+		}
+		if err := a.refusedSignIn(ctx, tenant, user.ID, subject, in.Address, why); err != nil {
+			return loom.Actor{}, loom.Secret{}, none, err
+		}
 		return loom.Actor{}, loom.Secret{}, none, wrong
 	}
 	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Via: "session", Address: in.Address}
@@ -188,6 +196,28 @@ func (a *Accounts) SessionsOf(ctx context.Context, actor loom.Actor, user loom.U
 	return store.SessionsOf(ctx, a.db, actor.Tenant, user)
 }
 
+// SessionList is a page of sessions. Next and Prev are cursors, "" where there is
+// no more.
+type SessionList struct {
+	Items      []loom.Session
+	Next, Prev string
+}
+
+// ListSessions lists the live sessions of a user page by page, as SessionsOf may.
+// Words are words to be found in address or agent. Sorts: "id" (default) and
+// "createTime", "-" before it for descending. Errors: NotFound, Invalid.
+func (a *Accounts) ListSessions(ctx context.Context, actor loom.Actor, user loom.UserID, words string, page loom.Page) (SessionList, error) {
+	if err := a.maySeeThingsOf(ctx, actor, user); err != nil {
+		return SessionList{}, err
+	}
+	items, next, prev, err := store.SessionPage(ctx, a.db, actor.Tenant, user, words, page)
+	return SessionList{Items: items, Next: next, Prev: prev}, err
+}
+
+// SessionID gives the id under which the session of a cookie is shown, "" without
+// a cookie.
+func SessionID(cookie loom.Secret) string { return hex.EncodeToString(hashOf(cookie)) }
+
 // EndSession ends a session by its id: one's own, or anyone's of the tenant for an
 // administrator. NotFound.
 func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) error {
@@ -200,7 +230,8 @@ func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) 
 		return missing
 	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		owner, err := store.SessionOwner(ctx, tx, actor.Tenant, hash)
+		session, err := store.LiveSession(ctx, tx, actor.Tenant, hash)
+		owner := session.Account.User
 		if isNotFound(err) || err == nil && owner != actor.User && !actor.IsAdmin() {
 			return missing
 		}
@@ -210,7 +241,9 @@ func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) 
 		if err := store.DeleteSession(ctx, tx, actor.Tenant, hash); err != nil {
 			return err
 		}
-		return record(ctx, tx, actor, "delete", "session", string(owner), nil, nil)
+		return record(ctx, tx, actor, "delete", "session", string(owner), map[string]any{
+			"owner": owner, "address": session.Address, "agent": session.Agent, "createTime": session.Created.UnixMilli(),
+		}, nil)
 	})
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
@@ -56,6 +56,24 @@ func (a *Accounts) Tenants(ctx context.Context, actor loom.Actor) ([]loom.Tenant
 	return store.TenantsAllTenants(ctx, a.db)
 }
 
+// TenantList is a page of tenants. Next and Prev are cursors, "" where there is no
+// more.
+type TenantList struct {
+	Items      []loom.Tenant
+	Next, Prev string
+}
+
+// ListTenants lists tenants page by page. Words are words to be found in name or
+// description. Sorts: "name" (default) and "createTime", "-" before it for
+// descending. Errors: Forbidden, Invalid.
+func (a *Accounts) ListTenants(ctx context.Context, actor loom.Actor, words string, page loom.Page) (TenantList, error) {
+	if err := mayReadTenants(actor); err != nil {
+		return TenantList{}, err
+	}
+	items, next, prev, err := store.TenantPageAllTenants(ctx, a.db, words, page)
+	return TenantList{Items: items, Next: next, Prev: prev}, err
+}
+
 // Tenant gives a tenant by name: the actor's own, or any for a superadmin.
 // NotFound.
 func (a *Accounts) Tenant(ctx context.Context, actor loom.Actor, name string) (loom.Tenant, error) {
@@ -69,10 +87,7 @@ func (a *Accounts) Tenant(ctx context.Context, actor loom.Actor, name string) (l
 }
 
 func mayReadTenants(actor loom.Actor) error {
-	if !actor.IsSuperadmin() {
-		return loom.NewError(loom.Forbidden, "This needs the role of a superadmin.")
-	}
-	return actor.Require(loom.ScopeRead)
+	return actor.RequireSuperadminTo(loom.ScopeRead)
 }
 
 // Quota says what the actor's tenant uses of its quotas.
@@ -93,9 +108,30 @@ func (a *Accounts) CreateTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := loom.InvalidFields(in.check()); err != nil {
 		return loom.Tenant{}, err
 	}
+	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied
+		return loom.Tenant{}, err
+	}
 	return a.makeTenant(ctx, actor, in, nil, func(tx *sqlx.Tx) error {
+		if err := store.LockDealing(ctx, tx); err != nil {
+			return err
+		}
+		if err := nameIsFree(ctx, tx, in.Name); err != nil {
+			return err
+		}
 		return a.checkWorkers(ctx, tx, "", 0, in.Workers)
 	})
+}
+
+// nameIsFree returns Conflict when a tenant of that name exists.
+func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
+	_, err := store.TenantByNameAllTenants(ctx, q, name)
+	if isNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name)
+	}
+	return err
 }
 
 // UpdateTenant changes description, workers and quotas of a tenant. Errors:
@@ -120,9 +156,13 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 		return loom.Tenant{}, named(err, name)
 	}
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Tenant, error) {
+		// Who raises workers at the same moment takes turns, before any row is locked.
+		if err := store.LockDealing(ctx, tx); err != nil {
+			return loom.Tenant{}, err
+		}
 		tenant, err := store.LockTenant(ctx, tx, found.ID)
 		if err != nil {
-			return loom.Tenant{}, err
+			return loom.Tenant{}, named(err, name)
 		}
 		before := shownTenant(tenant)
 		if err := a.checkWorkers(ctx, tx, tenant.ID, tenant.Workers, in.Workers); err != nil {
@@ -155,6 +195,67 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 	})
 }
 
+// DeleteTenant deletes a tenant; its sessions and tokens end at once, its name is
+// free again. A name that is not in use is no error. Errors: Forbidden, also for
+// the built-in tenant; Conflict while it has clusters that are not terminated or
+// workers.
+func (a *Accounts) DeleteTenant(ctx context.Context, actor loom.Actor, name string) error {
+	if err := actor.RequireSuperadmin(); err != nil {
+		return err
+	}
+	if name == string(loom.SuperTenant) {
+		return loom.NewError(loom.Forbidden, "The tenant “%s” is the installation itself and cannot be deleted.", name)
+	}
+	found, err := store.TenantByNameAllTenants(ctx, a.db, name)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		if err := store.LockDealing(ctx, tx); err != nil {
+			return err
+		}
+		tenant, err := store.LockTenant(ctx, tx, found.ID)
+		if isNotFound(err) {
+			return nil // somebody else was quicker
+		}
+		if err != nil {
+			return err
+		}
+		if err := mayDelete(ctx, tx, tenant); err != nil {
+			return err
+		}
+		if err := store.DeleteTenant(ctx, tx, tenant.ID); err != nil {
+			return err
+		}
+		if err := record(ctx, tx, actor, "delete", "tenant", name, shownTenant(tenant), nil); err != nil {
+			return err
+		}
+		return store.InsertEvents(ctx, tx, systemEvent(name))
+	})
+}
+
+func mayDelete(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant) error {
+	use, err := store.QuotaUse(ctx, tx, tenant.ID)
+	if err != nil {
+		return err
+	}
+	if use.Clusters > 0 {
+		return loom.NewError(loom.Conflict, "The tenant “%s” has %d clusters that are not terminated; delete them first.", tenant.Name, use.Clusters)
+	}
+	assigned, err := store.AssignedWorkers(ctx, tx, tenant.ID)
+	switch {
+	case err != nil || assigned == 0:
+		return err
+	case tenant.Workers > 0:
+		return loom.NewError(loom.Conflict, "The tenant “%s” has %d workers; set “workers” to 0 first and wait until they are given back.", tenant.Name, assigned)
+	}
+	return &loom.Error{Kind: loom.Conflict, RetryAfter: time.Second,
+		Message: fmt.Sprintf("The tenant “%s” still has %d workers, which are being given back; try again in a moment.", tenant.Name, assigned)}
+}
+
 // checkWorkers refuses workers in addition that the live provisioners do not
 // have free.
 func (a *Accounts) checkWorkers(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, now, wanted int) error {
@@ -169,116 +270,6 @@ func (a *Accounts) checkWorkers(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 		return loom.NewError(loom.Conflict, "%d workers are wanted, but the running provisioners have %d left for this tenant (capacity %d).", wanted, free, capacity)
 	}
 	return nil
-}
-
-// newUser is a user to be made together with a tenant.
-type newUser struct {
-	user loom.User
-	hash string
-}
-
-// makeTenant makes a tenant with users, and by bootstrap with copies of what the
-// superadmin has. Objects of the bucket are copied before the transaction; those
-// of a tenant that then is not made are swept.
-func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantInput, users []newUser, check func(tx *sqlx.Tx) error) (loom.Tenant, error) {
-	tenant := loom.Tenant{
-		ID: loom.TenantID(uuid.NewString()), Name: in.Name, Description: in.Description,
-		Workers: in.Workers, MaxClusters: orUnlimited(in.MaxClusters), MaxNodes: orUnlimited(in.MaxNodes),
-	}
-	var copies []loom.Resource
-	if in.Bootstrap {
-		var err error
-		if copies, err = a.copyResources(ctx, tenant.ID); err != nil {
-			return loom.Tenant{}, err
-		}
-	}
-	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Tenant, error) {
-		if err := check(tx); err != nil {
-			return loom.Tenant{}, err
-		}
-		made, err := store.InsertTenantAllTenants(ctx, tx, tenant)
-		if err != nil {
-			return loom.Tenant{}, err
-		}
-		for _, u := range users {
-			if _, err := store.InsertUser(ctx, tx, tenant.ID, u.user, u.hash); err != nil {
-				return loom.Tenant{}, err
-			}
-		}
-		if in.Bootstrap {
-			if made.ResourceSet, err = a.bootstrap(ctx, tx, actor, tenant.ID, copies); err != nil {
-				return loom.Tenant{}, err
-			}
-		}
-		if err := record(ctx, tx, actor, "create", "tenant", tenant.Name, nil, shownTenant(made)); err != nil {
-			return loom.Tenant{}, err
-		}
-		return made, store.InsertEvents(ctx, tx, systemEvent(tenant.Name))
-	})
-}
-
-// copyResources copies every version of every plugin resource of the superadmin.
-func (a *Accounts) copyResources(ctx context.Context, to loom.TenantID) ([]loom.Resource, error) {
-	resources, err := store.Resources(ctx, a.db, loom.SuperTenant, loom.ResourceRef{})
-	if err != nil {
-		return nil, err
-	}
-	if len(resources) > 0 && a.Resources == nil {
-		return nil, fmt.Errorf("bootstrap of a tenant: there are plugin resources, but no bucket was set up")
-	}
-	for i := range resources {
-		if resources[i].Object, err = a.Resources.CopyObject(ctx, resources[i], to); err != nil {
-			return nil, fmt.Errorf("copy resource %s version %d: %w", resources[i].Name, resources[i].Version, err)
-		}
-	}
-	return resources, nil
-}
-
-// bootstrap copies the newest catalog entries with their sealed values, sealed
-// anew, and the resources with their flags; then it syncs.
-func (a *Accounts) bootstrap(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, to loom.TenantID, copies []loom.Resource) (set int, err error) {
-	if err := store.CopyCatalogAllTenants(ctx, tx, loom.SuperTenant, to, actor.User, loom.TenantKinds...); err != nil {
-		return 0, err
-	}
-	entities, err := store.SecretEntities(ctx, tx, loom.SuperTenant, store.ProviderSecrets(""))
-	if err != nil {
-		return 0, err
-	}
-	for _, entity := range entities {
-		if err := a.copySecrets(ctx, tx, actor, to, entity); err != nil {
-			return 0, err
-		}
-	}
-	for _, r := range copies {
-		if err := store.RaiseResourceNumber(ctx, tx, to, r.ResourceRef, r.Version); err != nil {
-			return 0, err
-		}
-		if _, err := store.InsertResource(ctx, tx, to, r); err != nil {
-			return 0, err
-		}
-	}
-	if len(copies) == 0 {
-		return 0, nil
-	}
-	return store.NewResourceSet(ctx, tx, to)
-}
-
-func (a *Accounts) copySecrets(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, to loom.TenantID, entity string) error {
-	sealed, err := store.Secrets(ctx, tx, loom.SuperTenant, entity)
-	if err != nil {
-		return err
-	}
-	anew := make(map[string][]byte, len(sealed))
-	for field, value := range sealed {
-		plain, err := a.ring.Open(loom.SuperTenant, entity, field, value)
-		if err != nil {
-			return err
-		}
-		if anew[field], err = a.ring.Seal(to, entity, field, plain); err != nil {
-			return err
-		}
-	}
-	return store.PutSecrets(ctx, tx, to, entity, actor.User, anew)
 }
 
 func systemEvent(tenant string) loom.Event {

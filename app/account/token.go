@@ -20,6 +20,9 @@ const (
 	maxToken    = 100
 )
 
+// RotationOverlap is how long the old secret of a rotated token works on.
+const RotationOverlap = 24 * time.Hour
+
 // NewToken is a token to make. A nil Expires means as long as the tenant's
 // settings allow.
 type NewToken struct {
@@ -93,9 +96,7 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		if err != nil {
 			return loom.Token{}, err
 		}
-		return stored, record(ctx, tx, actor, "create", "token", stored.Name, nil, map[string]any{
-			"id": stored.ID, "owner": owner.User, "scopes": stored.Scopes, "expires": stored.Expires,
-		})
+		return stored, record(ctx, tx, actor, "create", "token", stored.Name, nil, shownToken(stored))
 	})
 	if err != nil {
 		return loom.Token{}, loom.Secret{}, err
@@ -145,125 +146,94 @@ func (a *Accounts) TokensOf(ctx context.Context, actor loom.Actor, user loom.Use
 	return store.TokensOf(ctx, a.db, actor.Tenant, user)
 }
 
+// TokenList is a page of tokens. Next and Prev are cursors, "" where there is no more.
+type TokenList struct {
+	Items      []loom.Token
+	Next, Prev string
+}
+
+// ListTokens lists the valid tokens of a user page by page, as TokensOf may. Words
+// are words to be found in name or prefix. Sorts: "name" (default) and
+// "createTime", "-" before it for descending. Errors: NotFound, Invalid.
+func (a *Accounts) ListTokens(ctx context.Context, actor loom.Actor, user loom.UserID, words string, page loom.Page) (TokenList, error) {
+	if err := a.maySeeThingsOf(ctx, actor, user); err != nil {
+		return TokenList{}, err
+	}
+	items, next, prev, err := store.TokenPage(ctx, a.db, actor.Tenant, user, words, page)
+	return TokenList{Items: items, Next: next, Prev: prev}, err
+}
+
+// maySeeThingsOf is maySeeUser; a user that is not there is NotFound too.
+func (a *Accounts) maySeeThingsOf(ctx context.Context, actor loom.Actor, user loom.UserID) error {
+	if err := a.maySeeUser(actor, user); err != nil || user == actor.User {
+		return err
+	}
+	_, err := store.User(ctx, a.db, actor.Tenant, user)
+	return err
+}
+
+// RotateToken gives a token another secret, shown this once: one's own token, or
+// anyone's of the tenant for an administrator. The old secret works on for
+// RotationOverlap, at most until the token expires; so do those before it, each
+// for its own time. Errors: Forbidden; NotFound; Conflict for an expired token.
+func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) (loom.Token, loom.Secret, error) {
+	if err := actor.Require(loom.ScopeAdmin); err != nil {
+		return loom.Token{}, loom.Secret{}, err
+	}
+	secret := tokenStart + newSecret()
+	token, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Token, error) {
+		token, err := ownedToken(ctx, tx, actor, id)
+		if err != nil {
+			return loom.Token{}, err
+		}
+		if !token.Expires.IsZero() && !token.Expires.After(time.Now()) {
+			return loom.Token{}, loom.NewError(loom.Conflict, "The token “%s” has expired; make a new one.", token.Name)
+		}
+		before := shownToken(token)
+		token.Prefix = secret[:tokenPrefix]
+		if err := store.RotateToken(ctx, tx, actor.Tenant, id, hashOf(loom.NewSecret(secret)), token.Prefix, RotationOverlap); err != nil {
+			return loom.Token{}, err
+		}
+		return token, record(ctx, tx, actor, "update", "token", token.Name, before, shownToken(token))
+	})
+	if err != nil {
+		return loom.Token{}, loom.Secret{}, err
+	}
+	return token, loom.NewSecret(secret), nil
+}
+
+// ownedToken locks a token that the actor may change. NotFound.
+func ownedToken(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id int64) (loom.Token, error) {
+	token, err := store.LockToken(ctx, tx, actor.Tenant, id)
+	if isNotFound(err) || err == nil && token.Account.User != actor.User && !actor.IsAdmin() {
+		return loom.Token{}, loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+	}
+	return token, err
+}
+
+// shownToken is a token as the API shows it, for the audit.
+func shownToken(t loom.Token) map[string]any {
+	shown := map[string]any{"id": t.ID, "name": t.Name, "prefix": t.Prefix, "owner": t.Account.User, "scopes": t.Scopes, "expires": nil}
+	if !t.Expires.IsZero() {
+		shown["expires"] = t.Expires.UnixMilli()
+	}
+	return shown
+}
+
 // RevokeToken makes a token useless at once: one's own, or anyone's of the tenant
 // for an administrator. NotFound.
 func (a *Accounts) RevokeToken(ctx context.Context, actor loom.Actor, id int64) error {
 	if err := actor.Require(loom.ScopeAdmin); err != nil {
 		return err
 	}
-	missing := loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		token, err := store.LockToken(ctx, tx, actor.Tenant, id)
-		if isNotFound(err) || err == nil && token.Account.User != actor.User && !actor.IsAdmin() {
-			return missing
-		}
+		token, err := ownedToken(ctx, tx, actor, id)
 		if err != nil {
 			return err
 		}
 		if err := store.RevokeToken(ctx, tx, actor.Tenant, id); err != nil {
 			return err
 		}
-		return record(ctx, tx, actor, "delete", "token", token.Name, map[string]any{"id": token.ID, "owner": token.Account.User}, nil)
+		return record(ctx, tx, actor, "delete", "token", token.Name, shownToken(token), nil)
 	})
-}
-
-// TokenInput is a token with the identity that the request claims: the name of a
-// tenant and a user, "" where it claims none.
-type TokenInput struct {
-	Secret   loom.Secret
-	AsUser   string
-	AsTenant string
-	Address  string
-}
-
-// ActorByToken gives who a token stands for, or acts as (rest-api.md 1.4): a
-// superadmin as any user of any tenant, an administrator as any user of his.
-// Errors: Unauthenticated for a bad, expired or revoked token; NotFound for an
-// unknown tenant or user to act as; Forbidden where that is not allowed.
-func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor, error) {
-	bad := loom.NewError(loom.Unauthenticated, "This API token is not valid; it may have expired or been revoked.")
-	if !strings.HasPrefix(in.Secret.Reveal(), tokenStart) {
-		return loom.Actor{}, bad
-	}
-	token, who, err := store.TokenByHashAllTenants(ctx, a.db, hashOf(in.Secret))
-	if isNotFound(err) {
-		return loom.Actor{}, bad
-	}
-	if err != nil {
-		return loom.Actor{}, err
-	}
-	in.Address = clean(in.Address)
-	actor := loom.Actor{
-		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
-		Via: "token:" + token.Name, Scopes: token.Scopes, Address: in.Address,
-	}
-	acting, err := a.actAs(ctx, actor, in)
-	if err != nil {
-		return loom.Actor{}, err
-	}
-	if who.Stale {
-		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-			if err := store.TouchToken(ctx, tx, actor.Tenant, token.ID, in.Address); err != nil {
-				return err
-			}
-			if acting.Account() == actor.Account() {
-				return nil
-			}
-			// Once a minute at most; every change names the token anyway.
-			return record(ctx, tx, acting, "act_as", "user", string(acting.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName})
-		})
-		if err != nil {
-			return loom.Actor{}, err
-		}
-	}
-	return acting, nil
-}
-
-// actAs turns an actor into whom the request claims to be, if he may.
-func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (loom.Actor, error) {
-	acting := actor
-	if clean(in.AsTenant) != in.AsTenant || clean(in.AsUser) != in.AsUser {
-		return loom.Actor{}, loom.NewError(loom.NotFound, "There is no such tenant or user to act as.")
-	}
-	if in.AsTenant != "" && in.AsTenant != actor.TenantName {
-		tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.AsTenant)
-		if err != nil {
-			return loom.Actor{}, named(err, in.AsTenant)
-		}
-		if !actor.IsSuperadmin() {
-			return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
-		}
-		acting.Tenant, acting.TenantName = tenant.ID, tenant.Name
-	}
-	if in.AsUser != "" {
-		acting.User = loom.UserID(in.AsUser)
-	}
-	if acting.Account() == actor.Account() {
-		return actor, nil
-	}
-	if !actor.IsAdmin() {
-		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to “%s”; only an administrator acts as another user.", actor.User)
-	}
-	user, err := store.User(ctx, a.db, acting.Tenant, acting.User)
-	if err != nil {
-		return loom.Actor{}, err
-	}
-	if user.Disabled {
-		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” is disabled.", user.ID)
-	}
-	acting.Role = user.Role
-	return acting, nil
-}
-
-// named puts the name into the error of a tenant that is not there.
-func named(err error, tenant string) error {
-	if isNotFound(err) {
-		return loom.NewError(loom.NotFound, "There is no tenant “%s”.", tenant)
-	}
-	return err
-}
-
-// clean makes a text from outside fit to be stored.
-func clean(text string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
 }

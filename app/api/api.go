@@ -18,6 +18,9 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/execution"
+	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/live"
@@ -30,6 +33,10 @@ type Deps struct {
 	Accounts *account.Accounts
 	Catalog  *catalog.Catalog
 	Clusters *lifecycle.Clusters
+	// Operations pauses, resumes and aborts.
+	Operations *execution.Operations
+	Hooks      *hook.Hooks
+	Fleet      *fleet.Fleet
 	// Hub wakes event streams and followers of logs; something must Run it.
 	Hub      *live.Hub
 	Sessions *httpx.Sessions

@@ -18,12 +18,17 @@ import (
 // readBody reads a whole body whatever its content type. Invalid when it is too
 // large or breaks off.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	httpx.LimitBody(w, r)
+	return readLimited(w, r, httpx.MaxBody)
+}
+
+// readLimited is readBody with a limit of its own, in bytes.
+func readLimited(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	body, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, httpx.TooLarge()
+		return nil, loom.NewError(loom.Invalid, "The request is larger than %d MiB.", limit>>20)
 	case err != nil:
 		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
 	}
@@ -67,13 +72,18 @@ func answerTagged(w http.ResponseWriter, r *http.Request, v any, etag string) er
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
+	return answerBytes(w, r, body.Bytes(), mediaJSON, etag)
+}
+
+// answerBytes is answerTagged for a body that is written already.
+func answerBytes(w http.ResponseWriter, r *http.Request, body []byte, media, etag string) error {
 	h := w.Header()
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if etag == "" {
-			sum := sha256.Sum256(body.Bytes())
+			sum := sha256.Sum256(body)
 			etag = `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 		}
 		h.Set("ETag", etag)
@@ -82,9 +92,9 @@ func answerTagged(w http.ResponseWriter, r *http.Request, v any, etag string) er
 			return nil
 		}
 	}
-	h.Set("Content-Type", mediaJSON)
-	h.Set("Content-Length", strconv.Itoa(body.Len()))
-	_, err := w.Write(body.Bytes())
+	h.Set("Content-Type", media)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, err := w.Write(body)
 	return err
 }
 

@@ -77,13 +77,18 @@ func (e entries) mayWrite(actor loom.Actor) error {
 }
 
 func (e entries) create(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	entry, err := e.read(w, r, actor)
+	if err := e.mayWrite(actor); err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
-	if _, _, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, OnlyNew: true}); err != nil {
+	saved, found, err := e.Catalog.Create(r.Context(), actor, e.kind, body)
+	if err != nil {
 		return err
 	}
+	tellFindings(w, e.kind, saved.Meta().Name, found)
 	return done(w)
 }
 
@@ -95,13 +100,15 @@ func (e entries) put(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 	if name := r.PathValue("name"); entry.Meta().Name != name {
 		return loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name in the body is not the one in the path, “" + name + "”."}})
 	}
-	expected, err := ifMatch(r)
+	expected, there, err := ifMatch(r)
 	if err != nil {
 		return err
 	}
-	if _, _, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected}); err != nil {
+	saved, found, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected, OnlyThere: there})
+	if err != nil {
 		return err
 	}
+	tellFindings(w, e.kind, saved.Meta().Name, found)
 	return done(w)
 }
 
@@ -116,17 +123,22 @@ func (e entries) read(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	return catalog.Decode(e.kind, body)
 }
 
-// ifMatch reads the version that an author started from, nil when he names none.
-func ifMatch(r *http.Request) (*int, error) {
-	text := strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-Match")), "W/")
-	if text == "" {
-		return nil, nil
+// ifMatch reads the version that an author started from, nil when he names none;
+// there is set for "*": any version that exists.
+func ifMatch(r *http.Request) (version *int, there bool, err error) {
+	text := strings.TrimSpace(r.Header.Get("If-Match"))
+	switch text {
+	case "":
+		return nil, false, nil
+	case "*":
+		return nil, true, nil
 	}
-	version, err := strconv.Atoi(strings.Trim(text, `"`))
-	if err != nil || version < 0 {
-		return nil, loom.InvalidFields([]loom.FieldError{{Field: "If-Match", Message: "If-Match holds the version that you started from, in quotes, as the ETag of GET gives it."}})
+	number, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(text, "W/"), `"`), 10, 32)
+	if err != nil || number < 0 {
+		return nil, false, loom.InvalidFields([]loom.FieldError{{Field: "If-Match", Message: "If-Match holds the version that you started from, in quotes, as the ETag of GET gives it."}})
 	}
-	return &version, nil
+	started := int(number)
+	return &started, false, nil
 }
 
 func (e entries) remove(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

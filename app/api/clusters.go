@@ -34,6 +34,9 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 			in.Statuses = append(in.Statuses, status)
 		}
 	}
+	if err := clusterFilters(r, &in); err != nil {
+		return err
+	}
 	found, err := a.Clusters.Clusters(r.Context(), actor, in)
 	if err != nil {
 		return err
@@ -90,11 +93,11 @@ func (a *api) deleteCluster(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	fields, err := wire.ReadProviderFields(body)
+	in, err := wire.ReadDelete(body)
 	if err != nil {
 		return err
 	}
-	if _, err := a.Clusters.Delete(r.Context(), actor, id, lifecycle.DeleteInput{ProviderFields: fields}); err != nil {
+	if _, err := a.Clusters.Delete(r.Context(), actor, id, in); err != nil {
 		return err
 	}
 	return done(w)

@@ -223,7 +223,7 @@ func TestReveal(t *testing.T) {
 	w.call(w.user, post, at+"nonsense/reveal", "").want(404)
 	w.call(w.second, post, at+node+"/reveal", "").want(404)
 	var n int
-	w.must(w.db.Get(&n, `SELECT count(*) FROM audit WHERE verb = 'reveal' AND actor = 'ana'`))
+	w.must(w.db.Get(&n, `SELECT count(*) FROM audit WHERE verb = 'reveal' AND actor = 'ana' AND result = 'ok'`))
 	if n != 1 {
 		t.Errorf("%d reveals in the audit", n)
 	}

@@ -17,7 +17,8 @@ const answerMark = "=== answer\n"
 
 // TestConformance replays recorded requests of the predecessor's clients
 // (rest-api.md 7) in the order of their names, each against the same world, and
-// compares the answers. A line "!finish ID" first ends that cluster's operation.
+// compares the answers. A line "!finish ID" first ends that cluster's operation, and
+// "!provisioner ID" lets a provisioner begin.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(d *Deps) { d.TrustedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
@@ -47,6 +48,11 @@ func (w *world) replay(request string) string {
 	lines := strings.Split(strings.TrimSpace(head), "\n")
 	if id, finish := strings.CutPrefix(lines[0], "!finish "); finish {
 		w.finish(id)
+		lines = lines[1:]
+	}
+	if id, provisioner := strings.CutPrefix(lines[0], "!provisioner "); provisioner {
+		w.exec(`INSERT INTO processes (id, kind, host, port, capacity, expires_at) VALUES ($1, 'provisioner', 'host.example', 9100, 10, now() + interval '1 hour')`, id)
+		w.exec(`INSERT INTO worker_assignments (tenant_id, process_id, workers) VALUES ('superadmin', $1, 4)`, id)
 		lines = lines[1:]
 	}
 	method, path, _ := strings.Cut(lines[0], " ")

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -118,8 +117,7 @@ func (a *api) trusts(r *http.Request) bool {
 }
 
 // byHeaders gives who the headers name, in the order of checks of the
-// predecessor. A user seen for the first time gets a row: role user, admin for
-// the id admin, and a password that nobody knows (entities.md 4).
+// predecessor: the user's name, the tenant's, whether there is such a tenant.
 func (a *api) byHeaders(ctx context.Context, user, tenantName, address string) (loom.Actor, error) {
 	switch {
 	case user == "":
@@ -127,31 +125,5 @@ func (a *api) byHeaders(ctx context.Context, user, tenantName, address string) (
 	case tenantName == "":
 		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "Name the tenant in the header %s.", headerTenant)
 	}
-	// Loom itself looks the account up; the request has no rights yet.
-	system := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
-	system.Role, system.Address = loom.RoleSuperadmin, address
-	tenant, err := a.Accounts.Tenant(ctx, system, tenantName)
-	if err != nil {
-		return loom.Actor{}, err
-	}
-	system = loom.SystemActor(tenant.ID, tenant.Name)
-	system.Address = address
-	found, err := a.Accounts.User(ctx, system, loom.UserID(user))
-	if errors.Is(err, loom.NotFound) {
-		role := loom.RoleUser
-		if user == string(loom.AdminUser) {
-			role = loom.RoleAdmin
-		}
-		_, _, err = a.Accounts.CreateUser(ctx, system, account.UserInput{ID: loom.UserID(user), Role: role})
-		if err == nil || errors.Is(err, loom.Conflict) { // another first request was quicker
-			found, err = a.Accounts.User(ctx, system, loom.UserID(user))
-		}
-	}
-	if err != nil {
-		return loom.Actor{}, err
-	}
-	if found.Disabled {
-		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The user “%s” is disabled.", user)
-	}
-	return loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: found.ID, Role: found.Role, Via: "headers", Address: address}, nil
+	return a.Accounts.ActorByHeaders(ctx, account.HeaderInput{User: user, Tenant: tenantName, Address: address})
 }

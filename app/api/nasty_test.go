@@ -55,7 +55,7 @@ func TestNothingNastyIsAnInternalError(t *testing.T) {
 
 func (w *world) survives(token, method, path, body string) {
 	w.t.Helper()
-	if a := w.call(token, method, path, body); a.status >= 500 {
+	if a := w.call(token, method, path, body); a.status >= 500 && a.status != 501 {
 		w.t.Errorf("%s %.200s with %.60q: %d %s", method, path, body, a.status, a.body)
 	}
 }

@@ -59,6 +59,9 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 		}
 		if first != nil {
 			w.Header().Set("Idempotency-Replayed", "true")
+			if len(first.Response) == 0 {
+				return done(w)
+			}
 			w.Header().Set("Content-Type", mediaJSON)
 			w.WriteHeader(first.Status)
 			_, err := w.Write(first.Response)
@@ -89,16 +92,22 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 	}
 }
 
-// withoutSecret leaves out the member that is shown only once.
+// shownOnce are the members of answers that are shown this once.
+var shownOnce = []string{"secret", "password"}
+
+// withoutSecret leaves out the members that are shown only once.
 func withoutSecret(body []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
 		return body
 	}
-	if _, secret := members["secret"]; !secret {
+	n := len(members)
+	for _, name := range shownOnce {
+		delete(members, name)
+	}
+	if len(members) == n {
 		return body
 	}
-	delete(members, "secret")
 	out, err := json.Marshal(members)
 	if err != nil {
 		return nil // never keep what may hold a secret

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	_ "embed" // the document
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"loom/app/api/wire"
@@ -17,6 +19,9 @@ import (
 //
 //go:embed openapi.json
 var document []byte
+
+// Document gives the OpenAPI document, for the page that shows it.
+func Document() []byte { return document }
 
 func (a *api) openapi(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
 	return answer(w, r, json.RawMessage(document))
@@ -39,6 +44,10 @@ func makeDocument(routes []route) ([]byte, error) {
 		}
 		item[strings.ToLower(rt.method)] = rt.operation()
 	}
+	var chapters []any
+	for _, t := range tags {
+		chapters = append(chapters, fields{"name": t.name, "description": t.help})
+	}
 	doc := fields{
 		"openapi": "3.1.0",
 		"info": fields{
@@ -48,6 +57,7 @@ func makeDocument(routes []route) ([]byte, error) {
 			"license":     fields{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"security": []any{fields{"token": []any{}}, fields{"key": []any{}}, fields{"session": []any{}}},
+		"tags":     chapters,
 		"paths":    paths,
 		"components": fields{
 			"schemas": schemas,
@@ -72,7 +82,11 @@ var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 func (rt *route) operation() fields {
 	var params []any
 	for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
-		params = append(params, fields{"name": m[1], "in": "path", "required": true, "schema": fields{"type": "string"}})
+		p := fields{"name": m[1], "in": "path", "required": true, "schema": fields{"type": "string"}}
+		if help := placeHelp(rt.path, m[1]); help != "" {
+			p["description"] = help
+		}
+		params = append(params, p)
 	}
 	for _, p := range rt.params() {
 		params = append(params, fields{"name": p.name, "in": "query", "description": p.help, "schema": fields{"type": p.kind}})
@@ -88,7 +102,8 @@ func (rt *route) operation() fields {
 	op := fields{
 		"operationId": operationID(rt.method, rt.path),
 		"summary":     rt.summary,
-		"responses":   fields{"200": success, "default": fields{"$ref": "#/components/responses/Problem"}},
+		"tags":        []any{tagOf(rt.path)},
+		"responses":   fields{strconv.Itoa(cmp.Or(rt.success, http.StatusOK)): success, "default": fields{"$ref": "#/components/responses/Problem"}},
 	}
 	if rt.open {
 		op["security"] = []any{}

@@ -85,6 +85,29 @@ func TestDocumentHoldsTogether(t *testing.T) {
 	}
 }
 
+// TestEveryRouteHasAChapter keeps the readable page complete.
+func TestEveryRouteHasAChapter(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, rt := range (&api{}).routes() {
+		name := tagOf(rt.path)
+		if name == "" {
+			t.Errorf("%s %s belongs to no chapter; see tags.go", rt.method, rt.path)
+		}
+		used[name] = true
+		for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
+			if placeHelp(rt.path, m[1]) == "" {
+				t.Errorf("%s: nothing says what {%s} stands for; see places in tags.go", rt.path, m[1])
+			}
+		}
+	}
+	for _, c := range tags {
+		if !used[c.name] {
+			t.Errorf("the chapter %s is empty", c.name)
+		}
+	}
+}
+
 func TestServedDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

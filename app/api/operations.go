@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"loom/app/api/wire"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/planner"
 )
@@ -44,30 +43,6 @@ func taskRef(r *http.Request) (loom.TaskRef, error) {
 	return loom.TaskRef{Operation: ref, Number: t}, nil
 }
 
-func (a *api) listOperations(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	all, err := a.Clusters.Operations(r.Context(), actor, id)
-	if err != nil {
-		return err
-	}
-	statuses, err := oneOf(r, "status", loom.OperationStatuses)
-	if err != nil {
-		return err
-	}
-	actions := words(r.URL.Query().Get("action"))
-	var found []loom.Operation
-	for _, op := range all {
-		if holds(statuses, op.Status) && holds(actions, string(op.Action)) {
-			found = append(found, op)
-		}
-	}
-	number := func(o loom.Operation) string { return byNumber(o.Ref.Number) }
-	return answerList(w, r, true, found, wire.NewOperation, order[loom.Operation]{"-number", number}, order[loom.Operation]{"number", number})
-}
-
 func (a *api) showOperation(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ref, err := operationRef(r)
 	if err != nil {
@@ -78,35 +53,6 @@ func (a *api) showOperation(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	return answer(w, r, wire.NewOperation(op))
-}
-
-// listTasks gives tasks with what they wait for. The list is filtered by the use
-// case, the order among tasks comes from the plan.
-func (a *api) listTasks(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := operationRef(r)
-	if err != nil {
-		return err
-	}
-	q := r.URL.Query()
-	filter := lifecycle.TaskFilter{Node: loom.NodeID(q.Get("node")), Service: q.Get("service"), Action: loom.TaskAction(q.Get("action"))}
-	for _, status := range words(q.Get("status")) {
-		filter.Statuses = append(filter.Statuses, loom.TaskStatus(status))
-	}
-	tasks, err := a.Clusters.Tasks(r.Context(), actor, ref, filter)
-	if err != nil {
-		return err
-	}
-	plan, _, err := a.Clusters.PlanOf(r.Context(), actor, ref)
-	if err != nil {
-		return err
-	}
-	waits := dependencies(plan)
-	number := func(t loom.Task) string { return byNumber(t.Ref.Number) }
-	shown := func(t loom.Task) wire.Task {
-		on := waits[t.Ref.Number]
-		return wire.NewTask(t, on.DependsOn, behind(on.Behind))
-	}
-	return answerList(w, r, true, tasks, shown, order[loom.Task]{"number", number}, order[loom.Task]{"-number", number})
 }
 
 // dependencies gives what each task of a plan waits for, by its number.

@@ -65,7 +65,11 @@ func (a *api) applyPreview(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	return answer(w, r, map[string]string{"id": ref.Cluster.String(), "operationId": ref.String()})
+	applied := map[string]string{"id": ref.Cluster.String()}
+	if ref.Number > 0 { // a sync has no operation
+		applied["operationId"] = ref.String()
+	}
+	return answer(w, r, applied)
 }
 
 // previewChanges lists what happens to what; the order is that of the preview.

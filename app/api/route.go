@@ -32,6 +32,8 @@ type route struct {
 	// body and answer name schemas of wire; "[]X" is an array of X, "{}X" an object
 	// of them, "" nothing. An optional body ends in "?".
 	body, answer string
+	// success is the status of success where it is not 200 (rest-api.md 4.5).
+	success int
 	// media are the content types of the answer, JSON when empty.
 	media  []string
 	handle httpx.ActorHandler
@@ -45,6 +47,8 @@ const (
 	mediaText   = "text/plain"
 	mediaStream = "text/event-stream"
 	mediaBytes  = "application/octet-stream"
+	// mediaArchive is a catalog as a packed folder.
+	mediaArchive = "application/gzip"
 )
 
 var pagingParams = []param{
@@ -151,7 +155,11 @@ func (a *api) serve(rt route) http.Handler {
 		if err := rt.checkQuery(r.URL.Query()); err != nil {
 			return err
 		}
-		return handle(w, r, actor)
+		err := handle(w, r, actor)
+		if err != nil {
+			a.noteRefusal(r, &rt, actor, err)
+		}
+		return err
 	})
 }
 

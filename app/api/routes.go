@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"loom/app/loom"
 )
@@ -10,7 +11,7 @@ import (
 // routes is the table of contents of the API. What clients of the predecessor
 // call comes first in each group; rows marked fresh are Loom's own.
 func (a *api) routes() []route {
-	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.operationRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes())
+	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes())
 }
 
 const (
@@ -43,13 +44,15 @@ func (a *api) clusterRoutes() []route {
 			{"template", "string", "Name of the cluster template."},
 			{"provider", "string", "Name of the provider."},
 			{"owner", "string", "User id of the owner; for administrators."},
+			{"label", "string", "Labels as key=value, separated by commas; a cluster has all of them."},
+			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},
 			{"q", "string", "Words in name, description, id, host names or addresses."},
 		}},
 		{method: post, path: "/v2/clusters", summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", handle: a.createCluster},
 		{method: get, path: one, summary: "Read a cluster with its nodes", answer: "Cluster", handle: a.showCluster},
 		{method: post, path: one, summary: "Change the end of the lease", body: "ExpiryChange", handle: a.changeExpiry},
-		{method: patch, path: one, summary: "Change description, labels, protection", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
-		{method: del, path: one, summary: "Delete a cluster", body: "OperationRequest?", handle: a.deleteCluster},
+		{method: patch, path: one, summary: "Change description, labels, protection, owner", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
+		{method: del, path: one, summary: "Delete a cluster", body: "ClusterDelete?", handle: a.deleteCluster},
 		{method: get, path: one + "/status", summary: "Read a cluster's status and progress", answer: "ClusterStatus", handle: a.clusterStatus},
 		{method: get, path: one + "/config", summary: "Read a cluster's config, macros not expanded", answer: "object", handle: a.clusterConfig},
 		{method: get, path: one + "/services", summary: "List a cluster's services", answer: "[]string", handle: a.clusterServices},
@@ -58,6 +61,56 @@ func (a *api) clusterRoutes() []route {
 		{method: get, path: one + "/actions", summary: "Say what can be done now, or why not", fresh: true, answer: "{}string|null", handle: a.clusterActions},
 		{method: post, path: one + "/nodes/{nodeId}/reveal", summary: "Show a machine's own sign-in; audited", fresh: true, answer: "Revealed", handle: a.reveal},
 	}
+}
+
+// clusterActionRoutes change clusters that are there. The last ones say what is
+// missing to carry them out.
+func (a *api) clusterActionRoutes() []route {
+	const one, op = "/v2/clusters/{id}", "/v2/clusters/{id}/operations/{n}"
+	all := []route{
+		{method: put, path: one + "/config", summary: "Replace or patch a cluster's config and configure its services", body: "Configure", handle: a.configureCluster},
+		{method: get, path: one + "/config/versions", summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
+			answer: "[]ConfigRevision", handle: a.listConfigs},
+		{method: get, path: one + "/config/versions/{r}", summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
+		{method: post, path: one + "/services", summary: "Add services to a cluster; not carried out yet", once: true, body: "ServicesAdd", handle: a.addServices},
+		{method: post, path: one + "/clustertemplate/sync", summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
+	}
+	for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
+		word := strings.ToUpper(string(kind[:1])) + string(kind[1:])
+		all = append(all,
+			route{method: post, path: one + "/services/" + string(kind), summary: word + " all services of a cluster", once: true,
+				body: "OperationRequest?", handle: a.runServices(kind)},
+			route{method: post, path: one + "/services/{service}/" + string(kind), summary: word + " a service, and those that this concerns", once: true,
+				body: "OperationRequest?", handle: a.runServices(kind)})
+	}
+	for _, verb := range []loom.ClusterVerb{loom.VerbAbort, loom.VerbPause, loom.VerbResume} {
+		word := strings.ToUpper(string(verb[:1])) + string(verb[1:])
+		all = append(all,
+			route{method: post, path: one + "/" + string(verb), summary: word + " the running operation, if there is one", handle: a.controlCluster(verb)},
+			route{method: post, path: op + "/" + string(verb), summary: word + " an operation, if it is the latest", fresh: true,
+				answer: "Operation", handle: a.controlOperation(verb)})
+	}
+	for _, v := range []struct {
+		path, body, what string
+		verb             loom.ClusterVerb
+	}{
+		{"expand", "Expand", "Add machines to a cluster", loom.VerbExpand},
+		{"shrink", "Shrink", "Take machines from a cluster", loom.VerbShrink},
+		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.VerbRemoveServices},
+		{"upgrade", "Upgrade?", "Bring services to their newest versions", loom.VerbUpgrade},
+		{"resize", "Resize", "Replace machines by ones of another type", loom.VerbResize},
+		{"repair", "Repair", "Make machines anew", loom.VerbRepair},
+	} {
+		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what + "; not carried out yet", fresh: true, once: true,
+			body: v.body, answer: "Started", handle: a.unbuilt(v.verb)})
+	}
+	return append(all,
+		route{method: post, path: op + "/rollback", summary: "Go back to before an operation; not carried out yet", fresh: true, once: true,
+			body: "OperationRequest?", answer: "Started", handle: a.unbuiltOf(loom.VerbRollback)},
+		route{method: post, path: op + "/retry", summary: "Go on with a failed operation; not carried out yet", fresh: true, once: true,
+			body: "Retry?", answer: "Started", handle: a.unbuiltOf(loom.VerbRetry)},
+		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation; not carried out yet", fresh: true,
+			body: "Skip", answer: "Task", handle: a.skipTask})
 }
 
 func (a *api) operationRoutes() []route {
@@ -71,8 +124,8 @@ func (a *api) operationRoutes() []route {
 		{method: get, path: all + "/{n}/tasks", summary: "List the tasks of an operation", fresh: true, paged: true, answer: "[]Task", handle: a.listTasks, query: []param{
 			{"status", "string", "Statuses, separated by commas."},
 			{"node", "string", "Id of a node."},
-			{"service", "string", "Name of a service."},
-			{"action", "string", "An action, such as “install”."},
+			{"service", "string", "Names of services, separated by commas."},
+			{"action", "string", "Actions, separated by commas, such as “install”."},
 		}},
 		{method: get, path: all + "/{n}/tasks/{t}", summary: "Read a task with its tries", fresh: true, answer: "Task", handle: a.showTask},
 		{method: get, path: all + "/{n}/tasks/{t}/log", summary: "Read or follow the log of a task", fresh: true, answer: "[]Line",
@@ -110,10 +163,28 @@ var entryFilters = []param{
 	{"deprecated", "boolean", "Only deprecated entries, or none of them."},
 }
 
+var compared = []param{
+	{"from", "integer", "The older version; the one before “to” when left out."},
+	{"to", "integer", "The younger version; the newest when left out."},
+}
+
 // catalogRoutes has rows of its own for each kind: a pattern with the kind as a
 // wildcard would clash with /v2/clusters/….
 func (a *api) catalogRoutes() []route {
-	var all []route
+	all := []route{
+		{method: post, path: "/v2/resolve", summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", handle: a.resolve},
+		{method: get, path: "/v2/export", summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
+		{method: post, path: "/v2/import", summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
+			answer: "ImportReport", handle: a.importCatalog, query: []param{
+				{"mode", "string", "“replace” (as without it), or “merge”: what differs is stored as new versions, and the rest is left alone."},
+				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
+			}},
+		{method: get, path: "/v2/check", summary: "List what would not work in the tenant's catalog", fresh: true, paged: true, answer: "[]Finding", handle: a.check, query: []param{
+			{"kind", "string", "Kinds as in paths, separated by commas."},
+			{"name", "string", "Names of entries, separated by commas."},
+			{"severity", "string", "“error”, “warning” or both, separated by commas."},
+		}},
+	}
 	for _, kind := range loom.TenantKinds {
 		e := entries{a, kind}
 		base, word, schema := "/v2/"+string(kind), kind.Word(), kindSchemas[kind]
@@ -126,6 +197,8 @@ func (a *api) catalogRoutes() []route {
 			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of a " + word, answer: schema, handle: e.showVersion},
 			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of a " + word, handle: e.removeVersion},
 			route{method: get, path: base + "/{name}/versions", summary: "List the versions of a " + word, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
+			route{method: get, path: base + "/{name}/uses", summary: "List where a " + word + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
+			route{method: get, path: base + "/{name}/compare", summary: "Compare two versions of a " + word, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
 		)
 	}
 	return all
@@ -143,6 +216,7 @@ func (a *api) pluginRoutes() []route {
 		all = append(all,
 			route{method: get, path: base, summary: "List each " + word, paged: true, query: entryFilters, answer: "[]PluginType", handle: e.list},
 			route{method: get, path: base + "/{name}", summary: "Read a " + word, answer: "PluginType", handle: e.show},
+			route{method: get, path: base + "/{name}/uses", summary: "List where a " + word + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
 			route{method: put, path: base + "/{name}", summary: "Store the next version of a " + word, body: "PluginType", handle: e.put},
 			route{method: del, path: base + "/{name}", summary: "Delete all versions of a " + word, handle: e.remove},
 			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of a " + word + " (all digits), or list its resources of a type",
@@ -160,14 +234,37 @@ func (a *api) pluginRoutes() []route {
 }
 
 func (a *api) accountRoutes() []route {
+	const user = "/v2/users/{id}"
+	search := []param{{"q", "string", "Words in the texts that the list shows."}}
 	return []route{
 		{method: get, path: "/v2/whoami", summary: "Say who the request acts as", fresh: true, answer: "Whoami", handle: a.whoami},
-		{method: get, path: "/v2/tokens", summary: "List one's own tokens", fresh: true, paged: true, answer: "[]Token", handle: a.listTokens},
+		{method: get, path: "/v2/tokens", summary: "List one's own tokens", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.listTokens},
 		{method: post, path: "/v2/tokens", summary: "Make a token; its secret is shown this once", fresh: true, once: true, body: "TokenCreate", answer: "Token", handle: a.createToken},
+		{method: post, path: "/v2/tokens/{id}/rotate", summary: "Give a token another secret, shown this once; the old one works 24 more hours", fresh: true, answer: "Token", handle: a.rotateToken},
 		{method: del, path: "/v2/tokens/{id}", summary: "Revoke a token", fresh: true, handle: a.revokeToken},
-		{method: get, path: "/v2/tenants", summary: "List tenants", paged: true, answer: "[]Tenant", handle: a.listTenants},
+		{method: get, path: "/v2/sessions", summary: "List one's own sessions", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.listSessions},
+		{method: del, path: "/v2/sessions", summary: "End all one's sessions but that of the request", fresh: true, handle: a.endSessions},
+		{method: del, path: "/v2/sessions/{id}", summary: "End a session", fresh: true, handle: a.endSession},
+		{method: get, path: "/v2/profile", summary: "Read one's own free-form object", answer: "object", handle: a.showProfile},
+		{method: put, path: "/v2/profile", summary: "Replace one's own free-form object", body: "object", handle: a.putProfile},
+		{method: del, path: "/v2/profile", summary: "Forget one's own free-form object", handle: a.deleteProfile},
+		{method: get, path: "/v2/users", summary: "List the users of the tenant", fresh: true, paged: true, answer: "[]User", handle: a.listUsers, query: []param{
+			{"q", "string", "Words in id, name or e-mail address."},
+			{"role", "string", "Roles, separated by commas: user, admin, superadmin."},
+			{"disabled", "boolean", "Only disabled users, or none of them."},
+		}},
+		{method: post, path: "/v2/users", summary: "Make a user; a password that is made up is shown this once", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},
+		{method: get, path: user, summary: "Read a user", fresh: true, answer: "User", handle: a.showUser},
+		{method: patch, path: user, summary: "Change a user", fresh: true, body: "UserEdit", answer: "User", handle: a.editUser},
+		{method: del, path: user, summary: "Remove a user who owns no live clusters", fresh: true, handle: a.deleteUser},
+		{method: get, path: user + "/tokens", summary: "List the tokens of a user", fresh: true, paged: true, query: search, answer: "[]Token", handle: a.userTokens},
+		{method: get, path: user + "/sessions", summary: "List the sessions of a user", fresh: true, paged: true, query: search, answer: "[]Session", handle: a.userSessions},
+		{method: get, path: "/v2/settings", summary: "Read the settings of the tenant", fresh: true, answer: "Settings", handle: a.showSettings},
+		{method: patch, path: "/v2/settings", summary: "Change settings of the tenant", fresh: true, body: "SettingsEdit", answer: "Settings", handle: a.editSettings},
+		{method: get, path: "/v2/tenants", summary: "List tenants", paged: true, query: search, answer: "[]Tenant", handle: a.listTenants},
 		{method: post, path: "/v2/tenants", summary: "Make a tenant", body: "TenantWrite", handle: a.createTenant},
 		{method: get, path: "/v2/tenants/{name}", summary: "Read a tenant", answer: "Tenant", handle: a.showTenant},
 		{method: put, path: "/v2/tenants/{name}", summary: "Change a tenant, or make it", body: "TenantWrite", handle: a.putTenant},
+		{method: del, path: "/v2/tenants/{name}", summary: "Delete a tenant that has no live clusters and no workers", handle: a.deleteTenant},
 	}
 }

@@ -89,12 +89,12 @@ func TestOwns(t *testing.T) {
 
 // fill makes a path of a route, with ids that exist or do not.
 func fill(path, id string) string {
-	for _, name := range []string{"{n}", "{t}", "{v}"} {
+	for _, name := range []string{"{n}", "{t}", "{v}", "{r}"} {
 		path = strings.ReplaceAll(path, name, "1")
 	}
 	path = strings.ReplaceAll(path, "{planId}", id+"-001")
 	return strings.NewReplacer("{id}", id, "{nodeId}", "0c1d0000-0000-4000-8000-000000000000",
-		"{name}", "web", "{version}", "1", "{resource}", "r").Replace(path)
+		"{name}", "web", "{service}", "web", "{version}", "1", "{resource}", "r").Replace(path)
 }
 
 func TestEveryRouteNeedsIdentity(t *testing.T) {
@@ -124,7 +124,11 @@ func TestForeignTenant(t *testing.T) {
 			continue
 		}
 		walked++
-		body := map[string]string{"/v2/clusters/{id}": `{"expireTime": 1, "description": "x"}`}[rt.path]
+		body := map[string]string{
+			"/v2/clusters/{id}":          `{"expireTime": 1, "description": "x"}`,
+			"/v2/clusters/{id}/config":   `{"config": {}}`,
+			"/v2/clusters/{id}/services": `{"services": ["web"]}`,
+		}[rt.path]
 		if rt.method == del {
 			body = ""
 		}

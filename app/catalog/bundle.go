@@ -19,6 +19,12 @@ type Bundle struct {
 	Entries map[loom.EntityKind][]loom.Entry
 	// Invalid are entries that could not be read; they stop an import.
 	Invalid []InvalidEntry
+	// names are those met so far.
+	names map[EntryName]bool
+}
+
+func newBundle() Bundle {
+	return Bundle{Entries: map[loom.EntityKind][]loom.Entry{}, names: map[EntryName]bool{}}
 }
 
 // InvalidEntry says what is wrong with an entry of a bundle. Name is its place in
@@ -48,7 +54,7 @@ func DecodeBundle(body []byte) (Bundle, error) {
 	if err != nil {
 		return Bundle{}, err
 	}
-	b := Bundle{Entries: map[loom.EntityKind][]loom.Entry{}}
+	b := newBundle()
 	for _, kind := range loom.TenantKinds {
 		for i, element := range o.Array(string(kind)) {
 			at := fmt.Sprintf("%s[%d]", kind, i)
@@ -67,7 +73,7 @@ func DecodeBundle(body []byte) (Bundle, error) {
 // other files are left out. Mistakes, and names that are not those of their
 // files, are in Invalid.
 func DecodeFolder(folder fs.FS) (Bundle, error) {
-	b := Bundle{Entries: map[loom.EntityKind][]loom.Entry{}}
+	b := newBundle()
 	for _, kind := range loom.TenantKinds {
 		files, err := fs.ReadDir(folder, string(kind))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -85,18 +91,29 @@ func DecodeFolder(folder fs.FS) (Bundle, error) {
 			if err != nil {
 				return Bundle{}, fmt.Errorf("read %s: %w", file.Name(), err)
 			}
-			o, err := lenient.Read(body)
-			if err != nil {
-				b.Invalid = append(b.Invalid, InvalidEntry{kind, name, []loom.FieldError{{Message: loom.AsError(err).Message}}})
-				continue
-			}
-			if given := o.Text("name"); given != name {
-				o.Fail("name", "The file is called “%s”, the entry “%s”; they must be the same.", file.Name(), given)
-			}
-			b.add(kind, name, o)
+			b.addFile(kind, name, body)
 		}
 	}
 	return b, nil
+}
+
+// addFile adds the entry in a file of a catalog folder; name is that of the file
+// without its ending.
+func (b *Bundle) addFile(kind loom.EntityKind, name string, body []byte) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		e := loom.AsError(err)
+		fields := e.Fields
+		if len(fields) == 0 {
+			fields = []loom.FieldError{{Message: e.Message}}
+		}
+		b.Invalid = append(b.Invalid, InvalidEntry{kind, name, fields})
+		return
+	}
+	if given := o.Text("name"); given != name {
+		o.Fail("name", "The file is called “%s.json”, the entry “%s”; they must be the same.", name, given)
+	}
+	b.add(kind, name, o)
 }
 
 func (b *Bundle) add(kind loom.EntityKind, at string, o *lenient.Object) {
@@ -112,10 +129,12 @@ func (b *Bundle) add(kind loom.EntityKind, at string, o *lenient.Object) {
 		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, fields})
 		return
 	}
-	if slices.ContainsFunc(b.Entries[kind], func(e loom.Entry) bool { return e.Meta().Name == entry.Meta().Name }) {
+	key := EntryName{kind, entry.Meta().Name}
+	if b.names[key] {
 		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Field: "name", Message: "This name is twice in the bundle."}}})
 		return
 	}
+	b.names[key] = true
 	b.Entries[kind] = append(b.Entries[kind], entry)
 }
 

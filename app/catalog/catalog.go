@@ -12,7 +12,9 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"gocloud.dev/blob"
@@ -110,13 +112,26 @@ func (c *Catalog) Resolve(ctx context.Context, actor loom.Actor, t loom.Template
 	return loom.ResolveTemplate(t, store.TemplateLookup(ctx, c.db, actor.Tenant))
 }
 
+// ResolveDraft is Resolve for a template that somebody is writing, with what a
+// check would say if it were stored. The answer has version 1.
+func (c *Catalog) ResolveDraft(ctx context.Context, actor loom.Actor, t *loom.Template) (loom.Template, []loom.Finding, error) {
+	merged, err := c.Resolve(ctx, actor, *t)
+	if err != nil {
+		return loom.Template{}, nil, err
+	}
+	merged.Version = 1
+	found, err := c.CheckEntry(ctx, actor, loom.KindTemplate, t)
+	return merged, found, err
+}
+
 // SaveInput is an entry to store. Expected is the version that the author
 // started from, 0 for "there was none", nil for whatever is there; OnlyNew
-// refuses a name that exists.
+// refuses a name that exists, OnlyThere one that does not.
 type SaveInput struct {
-	Entry    loom.Entry
-	Expected *int
-	OnlyNew  bool
+	Entry     loom.Entry
+	Expected  *int
+	OnlyNew   bool
+	OnlyThere bool
 }
 
 // VersionConflict is the cause of a Conflict of Save: what is stored by now and
@@ -134,11 +149,11 @@ func (e *VersionConflict) Error() string {
 	return fmt.Sprintf("%s %s is at version %d, not %d", e.Kind, e.Given.Meta().Name, e.StoredInfo.Version, e.Expected)
 }
 
-// Save stores an entry as a new version and gives it back as stored, with
-// warnings about what would not work (dangling names, circles of dependencies,
-// a template that does not resolve). Errors: Forbidden; Invalid with fields;
-// Conflict, with a *VersionConflict in its chain.
-func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKind, in SaveInput) (loom.Entry, []string, error) {
+// Save stores an entry as a new version and gives it back as stored, with the
+// findings of a check: those of the entry itself, then those of templates that
+// are made from it. Errors: Forbidden; Invalid with fields; Conflict, with a
+// *VersionConflict in its chain.
+func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKind, in SaveInput) (loom.Entry, []loom.Finding, error) {
 	tenant, err := writeTenant(actor, kind)
 	if err != nil {
 		return nil, nil, err
@@ -156,8 +171,37 @@ func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings, err := c.warnings(ctx, tenant, kind, saved)
-	return saved, warnings, err
+	found, err := c.findings(ctx, tenant, kind, saved)
+	return saved, found, err
+}
+
+// Create is Save for a body whose name must be new. That it is taken comes before
+// a breach of the rule on leases, as clients of the predecessor know it
+// (rest-api.md 3.1). Errors: those of Decode and Save.
+func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.EntityKind, body []byte) (loom.Entry, []loom.Finding, error) {
+	tenant, err := writeTenant(actor, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	entry, err := Decode(kind, body)
+	if e := loom.AsError(err); err != nil && entry != nil && len(importErrors(slices.Clone(e.Fields), entry)) == 0 {
+		name := entry.Meta().Name
+		highest, failed := store.CatalogVersionNumber(ctx, c.db, tenant, kind, name)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		if highest > 0 {
+			return nil, nil, taken(kind, name)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Save(ctx, actor, kind, SaveInput{Entry: entry, OnlyNew: true})
+}
+
+func taken(kind loom.EntityKind, name string) error {
+	return loom.NewError(loom.Conflict, "There is a %s “%s” already; change it instead, or choose another name.", kind.Word(), name)
 }
 
 // put stores the next version of an entry with all that belongs to it.
@@ -171,10 +215,19 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 		return nil, err
 	}
 	if in.OnlyNew && highest > 0 {
-		return nil, loom.NewError(loom.Conflict, "There is a %s “%s” already; change it instead, or choose another name.", kind.Word(), name)
+		return nil, taken(kind, name)
+	}
+	if in.OnlyThere && highest == 0 {
+		return nil, loom.NewError(loom.Conflict, "There is no %s “%s” that could get another version; leave If-Match out to make it.", kind.Word(), name)
 	}
 	if in.Expected != nil && *in.Expected != highest {
 		return nil, c.conflict(ctx, tx, tenant, kind, entry, *in.Expected, highest)
+	}
+	var before any
+	if highest > 0 {
+		if before, err = c.shown(ctx, tx, tenant, kind, name, 0); err != nil {
+			return nil, err
+		}
 	}
 	entry.Meta().Version = highest + 1
 	after := any(entry)
@@ -190,7 +243,7 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	if highest == 0 {
 		verb = "create"
 	}
-	return entry, record(ctx, tx, actor, tenant, verb, kind, name, after)
+	return entry, record(ctx, tx, actor, tenant, verb, kind, name, before, after)
 }
 
 func (c *Catalog) conflict(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, given loom.Entry, expected, highest int) error {
@@ -210,8 +263,8 @@ func (c *Catalog) conflict(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantI
 }
 
 // record writes the audit row and the event of a change of an entry.
-func record(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.TenantID, verb string, kind loom.EntityKind, name string, after any) error {
-	if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: verb, Kind: kind.Word(), Object: name, After: after}); err != nil {
+func record(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.TenantID, verb string, kind loom.EntityKind, name string, before, after any) error {
+	if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: verb, Kind: kind.Word(), Object: name, Before: before, After: after}); err != nil {
 		return err
 	}
 	return store.InsertEvents(ctx, tx, changed(tenant, string(kind)+"/"+name))
@@ -240,6 +293,13 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 		if err := store.LockCatalogName(ctx, tx, tenant, kind, name); err != nil {
 			return err
 		}
+		before, err := c.shown(ctx, tx, tenant, kind, name, version)
+		if errors.Is(err, loom.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 		gone, err := store.DeleteCatalogVersions(ctx, tx, tenant, kind, name, version)
 		if err != nil || gone == 0 {
 			return err
@@ -257,7 +317,7 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 		if version > 0 {
 			object = fmt.Sprintf("%s version %d", name, version)
 		}
-		if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "delete", Kind: kind.Word(), Object: object}); err != nil {
+		if err := store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "delete", Kind: kind.Word(), Object: object, Before: before}); err != nil {
 			return err
 		}
 		return store.InsertEvents(ctx, tx, changed(tenant, string(kind)+"/"+name))

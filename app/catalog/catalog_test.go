@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 
@@ -70,13 +70,13 @@ func decode(t *testing.T, kind loom.EntityKind, format string, args ...any) loom
 	return entry
 }
 
-func (b bundle) save(t *testing.T, actor loom.Actor, kind loom.EntityKind, format string, args ...any) (loom.Entry, []string) {
+func (b bundle) save(t *testing.T, actor loom.Actor, kind loom.EntityKind, format string, args ...any) (loom.Entry, []loom.Finding) {
 	t.Helper()
-	saved, warnings, err := b.Save(b.ctx, actor, kind, catalog.SaveInput{Entry: decode(t, kind, format, args...)})
+	saved, found, err := b.Save(b.ctx, actor, kind, catalog.SaveInput{Entry: decode(t, kind, format, args...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return saved, warnings
+	return saved, found
 }
 
 func (b bundle) count(t *testing.T, query string, args ...any) int {
@@ -223,30 +223,60 @@ func TestOnlyThoseWhoMayReadAndWrite(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+// Saving and trying out say the same of an entry, and then what its change does to
+// the templates that are made from it.
+func TestSaveTellsFindings(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.save(t, b.admin, loom.KindService, `{"name": "db", "dependencies": {"provides": ["database"], "runtime": {"requires": ["web"]}}}`)
-	_, warnings := b.save(t, b.admin, loom.KindService,
-		`{"name": "web", "dependencies": {"runtime": {"requires": ["db", "database", "gone"]}}, "provisioner": {"actions": {"start": {"type": "shell"}}}}`)
-	all := strings.Join(warnings, "\n")
-	for _, want := range []string{"“gone”", "no automator type “shell”", "circle"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no warning with %q in:\n%s", want, all)
+	cloud := loom.PluginType{Base: loom.Base{Name: "cloud"}, Parameters: map[string]loom.FieldGroup{"admin": {
+		Fields: map[string]loom.FieldSchema{"token": {Label: "Token", Type: "password"}}, Required: [][]string{{"token"}}}}}
+	if err := b.RegisterTypes(b.ctx, []loom.PluginType{cloud}, nil); err != nil {
+		t.Fatal(err)
+	}
+	told := func(found []loom.Finding) []string {
+		texts := []string{}
+		for _, f := range found {
+			texts = append(texts, fmt.Sprintf("%s %s/%s %s", f.Code, f.Kind, f.Name, f.Field))
+		}
+		return texts
+	}
+	for _, c := range []struct {
+		kind loom.EntityKind
+		body string
+		want []string
+	}{
+		{loom.KindProvider, `{"name": "lab", "providertype": "cloud"}`, []string{"incomplete providers/lab /provisioner"}},
+		{loom.KindProvider, `{"name": "lab", "providertype": "cloud", "provisioner": {"token": "t"}}`, []string{}},
+		{loom.KindProvider, `{"name": "lab", "providertype": "cloud", "provisioner": {"token": ""}}`, []string{}}, // sealed already
+		{loom.KindHardwareType, `{"name": "small", "providermap": {"lab": {"flavor": "s"}}}`, []string{}},
+		{loom.KindImageType, `{"name": "deb12", "providermap": {"lab": {"image": "i"}}}`, []string{}},
+		{loom.KindService, `{"name": "db", "dependencies": {"runtime": {"requires": ["web"]}}}`, []string{"dangling services/db /dependencies/runtime/requires/0"}},
+		{loom.KindService, `{"name": "web", "dependencies": {"runtime": {"requires": ["db"]}}}`, []string{"cycle services/web /dependencies/runtime/requires/0"}},
+		{loom.KindService, `{"name": "web"}`, []string{}},
+		{loom.KindPartialTemplate, `{"name": "part"}`, []string{}},
+		{loom.KindTemplate, `{"name": "base", "includes": [{"name": "part"}], "defaults": {"provider": "lab", "services": ["web"]}}`, []string{}},
+		{loom.KindTemplate, `{"name": "child", "extends": {"name": "base"}, "defaults": {"config": {"key": 1}}}`, []string{}},
+		{loom.KindTemplate, `{"name": "grandchild", "extends": {"name": "child"}}`, []string{}},
+		{loom.KindPartialTemplate, `{"name": "part", "immutable": true, "defaults": {"config": {"key": "%no%"}}}`,
+			[]string{"macro partialtemplates/part /defaults/config/key", "immutable clustertemplates/child /defaults/config/key"}},
+		{loom.KindTemplate, `{"name": "base", "defaults": {"provider": "lab", "services": ["gone"]}}`, []string{"dangling clustertemplates/base /defaults/services/0"}},
+		{loom.KindTemplate, `{"name": "base", "defaults": {"services": ["web"]}}`,
+			[]string{"unsolvable clustertemplates/grandchild /defaults/provider"}},
+	} {
+		before := b.count(t, `SELECT count(*) FROM catalog_versions`)
+		tried, err := b.CheckEntry(b.ctx, b.user, c.kind, decode(t, c.kind, "%s", c.body))
+		if err != nil || b.count(t, `SELECT count(*) FROM catalog_versions`) != before {
+			t.Fatalf("trying %s: %v, or it was stored", c.body, err)
+		}
+		_, found := b.save(t, b.admin, c.kind, "%s", c.body)
+		if got := told(found); !slices.Equal(got, c.want) || !slices.Equal(got, told(tried)) {
+			t.Errorf("%s: saved %q, tried %q, want %q", c.body, got, told(tried), c.want)
 		}
 	}
-	if strings.Contains(all, "“database”") {
-		t.Errorf("a provided name counts as there:\n%s", all)
-	}
-	_, warnings = b.save(t, b.admin, loom.KindTemplate, `{"name": "t", "extends": {"name": "parent"}, "defaults": {"services": ["web", "nope"], "provider": "lab"}}`)
-	all = strings.Join(warnings, "\n")
-	for _, want := range []string{"defaults.services: there is no service “nope”", "no provider “lab”", "“parent”"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no warning with %q in:\n%s", want, all)
+	for _, in := range []catalog.CheckInput{{Kinds: []loom.EntityKind{loom.KindProviderType}}, {Severities: []loom.FindingSeverity{"fatal"}}} {
+		if _, err := b.Check(b.ctx, b.user, in); !errors.Is(err, loom.Invalid) {
+			t.Errorf("%+v: %v", in, err)
 		}
-	}
-	if _, warnings = b.save(t, b.admin, loom.KindService, `{"name": "alone"}`); len(warnings) != 0 {
-		t.Errorf("warnings about a sound entry: %v", warnings)
 	}
 }
 

@@ -139,7 +139,7 @@ func decodeTemplate(base loom.Base, o *lenient.Object) *loom.Template {
 		p := o.Object("preferences")
 		t.Preferences = &loom.Preferences{HardwareTypes: p.Texts("hardwaretypes"), ImageTypes: p.Texts("imagetypes")}
 	}
-	if o.Has("extends") {
+	if o.FreeObject("extends") != nil {
 		e := o.Object("extends")
 		t.Extends = &loom.NameRef{Name: e.Text("name")}
 		if t.Extends.Name == "" {

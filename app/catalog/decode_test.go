@@ -163,32 +163,3 @@ func TestDecodeRealCatalog(t *testing.T) {
 		t.Errorf("only %d entries were found", n)
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	for _, kind := range loom.EntityKinds {
-		files, _ := filepath.Glob(filepath.Join("testdata", string(kind), "*.json"))
-		for _, file := range files {
-			body, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(string(kind), body)
-		}
-	}
-	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		entry, err := catalog.Decode(loom.EntityKind(kind), body)
-		if err != nil {
-			if loom.AsError(err).Kind == loom.Internal {
-				t.Fatalf("error is not for people: %v", err)
-			}
-			return
-		}
-		out, err := json.Marshal(entry)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := catalog.Decode(loom.EntityKind(kind), out); err != nil {
-			t.Fatalf("what was written is not read again: %v\n%s", err, out)
-		}
-	})
-}

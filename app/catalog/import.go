@@ -35,6 +35,8 @@ type Report struct {
 	Same    []EntryName `json:"same"`
 	Invalid []EntryName `json:"invalid"`
 	Removed []EntryName `json:"removed"`
+	// Findings are those of a check about what was given, after the import.
+	Findings []loom.Finding `json:"-"`
 }
 
 // Export gives the newest version of every entry of the actor's tenant. It never
@@ -67,9 +69,27 @@ func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode M
 	if err := invalidBundle(invalid); err != nil {
 		return Report{}, err
 	}
-	return store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
+	report, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
 		return c.importBundle(ctx, tx, actor, clean, mode)
 	})
+	if err != nil {
+		return Report{}, err
+	}
+	report.Findings, err = c.importFindings(ctx, c.db, actor.Tenant, report)
+	return report, err
+}
+
+// importFindings checks the entries of an import in the catalog as q sees it.
+func (c *Catalog) importFindings(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, report Report) ([]loom.Finding, error) {
+	given := map[EntryName]bool{}
+	for _, name := range slices.Concat(report.New, report.Changed, report.Same) {
+		given[name] = true
+	}
+	f, err := c.finder(ctx, q, tenant, loom.TenantKinds)
+	if err != nil {
+		return nil, err
+	}
+	return f.find(ctx, func(kind loom.EntityKind, name string) bool { return given[EntryName{kind, name}] })
 }
 
 // errDryRun rolls back what CompareImport tried out.
@@ -89,6 +109,9 @@ func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle,
 	err = store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
 		var err error
 		if report, err = c.importBundle(ctx, tx, actor, clean, mode); err != nil {
+			return err
+		}
+		if report.Findings, err = c.importFindings(ctx, tx, actor.Tenant, report); err != nil {
 			return err
 		}
 		return errDryRun

@@ -135,10 +135,17 @@ func TestImport(t *testing.T) {
 		return list
 	}
 	want := catalog.Report{New: []catalog.EntryName{{Kind: loom.KindTemplate, Name: "t"}}, Changed: service("web"), Same: service("same"), Invalid: service(), Removed: service("old")}
-	if !reflect.DeepEqual(compared, want) {
+	if len(compared.Findings) != 2 || compared.Findings[0].Name != "t" || compared.Findings[0].Field != "/defaults/provider" {
+		t.Errorf("findings %+v", compared.Findings)
+	}
+	if compared.Findings = nil; !reflect.DeepEqual(compared, want) {
 		t.Errorf("comparison %+v, want %+v", compared, want)
 	}
 	merged, err := b.Import(b.ctx, b.admin, in, catalog.Merge)
+	if len(merged.Findings) != 2 {
+		t.Errorf("findings %+v", merged.Findings)
+	}
+	merged.Findings = nil
 	if want.Removed = service(); err != nil || !reflect.DeepEqual(merged, want) {
 		t.Errorf("merge %+v, %v, want %+v", merged, err, want)
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,13 +39,21 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 	if err != nil {
 		return List{}, err
 	}
-	cursor, err := in.Check(2, string(store.CatalogByName), string(store.CatalogByUpdateTime))
+	filter := in.filter()
+	cursor, err := in.Check(3, string(store.CatalogByName), string(store.CatalogByUpdateTime))
 	if err != nil {
 		return List{}, err
 	}
 	var name string
 	var at time.Time
 	if cursor != nil {
+		if cursor.Keys[2] != filter {
+			field := "after"
+			if in.Before != "" {
+				field = "before"
+			}
+			return List{}, loom.InvalidFields([]loom.FieldError{{Field: field, Message: "This cursor belongs to another filter; start from the first page."}})
+		}
 		name = cursor.Keys[1]
 		if at, err = time.Parse(time.RFC3339Nano, cursor.Keys[0]); err != nil || name == "" {
 			return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
@@ -65,15 +74,24 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 	}
 	if len(entries) > 0 {
 		if more && forwards || !forwards {
-			list.Next = cursorAt(in.Sort, list.Items[len(entries)-1])
+			list.Next = cursorAt(in.Sort, filter, list.Items[len(entries)-1])
 		}
 		if more && !forwards || forwards && cursor != nil {
-			list.Prev = cursorAt(in.Sort, list.Items[0])
+			list.Prev = cursorAt(in.Sort, filter, list.Items[0])
 		}
 	}
 	return list, nil
 }
 
-func cursorAt(sort string, item Item) string {
-	return loom.Cursor{Sort: sort, Keys: []string{item.Time.UTC().Format(time.RFC3339Nano), item.Entry.Meta().Name}}.Encode()
+// filter is a text that differs where the filter does; cursors belong to it.
+func (in ListInput) filter() string {
+	text := strings.ToLower(strings.Join(strings.Fields(in.Q), " "))
+	if in.Deprecated != nil {
+		text += "\n" + strconv.FormatBool(*in.Deprecated)
+	}
+	return text
+}
+
+func cursorAt(sort, filter string, item Item) string {
+	return loom.Cursor{Sort: sort, Keys: []string{item.Time.UTC().Format(time.RFC3339Nano), item.Entry.Meta().Name, filter}}.Encode()
 }

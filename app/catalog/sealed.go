@@ -89,14 +89,33 @@ func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Ten
 	if err != nil {
 		return loom.Provider{}, err
 	}
-	shown = *p
-	if !s.known {
-		shown.Fields = map[string]any{}
+	return shownProvider(*p, s.known), c.storeSplit(ctx, tx, tenant, p.Name, s, by)
+}
+
+func shownProvider(p loom.Provider, known bool) loom.Provider {
+	if !known {
+		fields := make(map[string]any, len(p.Fields))
 		for field := range p.Fields {
-			shown.Fields[field] = loom.NewSecret("")
+			fields[field] = loom.NewSecret("")
 		}
+		p.Fields = fields
 	}
-	return shown, c.storeSplit(ctx, tx, tenant, p.Name, s, by)
+	return p
+}
+
+// shown gives a stored version of an entry, 0 for the newest, as the audit may
+// keep it; see sealProvider. NotFound.
+func (c *Catalog) shown(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, name string, version int) (any, error) {
+	stored, err := store.CatalogEntry(ctx, q, tenant, kind, name, version)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := stored.Entry.(*loom.Provider)
+	if !ok {
+		return stored.Entry, nil
+	}
+	_, known, err := c.sensitivity(ctx, q, p.Type)
+	return shownProvider(*p, known), err
 }
 
 func (c *Catalog) storeSplit(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string, s split, by loom.UserID) error {

@@ -26,6 +26,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 		tasks, args = n, rest
 	}
+	only, args, _ := takeFlag(args, "only")
 	sizes := benchSizes
 	if len(args) > 0 {
 		sizes = nil
@@ -41,11 +42,26 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 	if e.values.Text("LOOM_DATABASE_URL") != "" {
 		fmt.Fprintln(e.out, "LOOM_DATABASE_URL is left alone: figures are taken on a private PostgreSQL.")
 	}
-	if err := e.benchLocal(ctx, sizes); err != nil {
-		return fmt.Errorf("clusters of local machines: %w", err)
+	parts := []struct {
+		name, title string
+		run         func() error
+	}{
+		{"local", "clusters of local machines", func() error { return e.benchLocal(ctx, sizes) }},
+		{"tasks", "throughput", func() error { return e.benchMock(ctx, tasks) }},
+		{"http", "REST API", func() error { return e.benchHTTP(ctx) }},
 	}
-	if err := e.benchMock(ctx, tasks); err != nil {
-		return fmt.Errorf("throughput: %w", err)
+	found := false
+	for _, part := range parts {
+		if only != "" && only != part.name {
+			continue
+		}
+		found = true
+		if err := part.run(); err != nil {
+			return fmt.Errorf("%s: %w", part.title, err)
+		}
+	}
+	if !found {
+		return usageError("--only takes local, tasks or http, not “%s”", only)
 	}
 	return nil
 }

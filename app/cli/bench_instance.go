@@ -143,7 +143,7 @@ func (b *benchInstance) prepare(ctx context.Context) error {
 	b.actor.User, b.actor.Role = loom.AdminUser, loom.RoleAdmin
 	until := time.Now().Add(24 * time.Hour)
 	_, secret, err := b.accounts.CreateTokenFor(ctx, cliActor(), demo.Name, loom.AdminUser,
-		account.NewToken{Name: "bench", Scopes: []loom.Scope{loom.ScopeClusterWrite}, Expires: &until})
+		account.NewToken{Name: "bench", Scopes: []loom.Scope{loom.ScopeClusterWrite, loom.ScopeCatalogWrite}, Expires: &until})
 	b.token = secret.Reveal()
 	return err
 }

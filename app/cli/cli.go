@@ -41,7 +41,10 @@ func commands() []command {
 		{"user", "[list|password USER --tenant NAME]", "sign-ins of the seeded users; a new password", false, runUser},
 		{"tenant", "[list|create NAME]", "tenants", false, runTenant},
 		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d]", "make an API token and print only that", false, runToken},
+		{"keys", "list|rotate", "what hangs on each sealing key; put everything under the first, or a new one", false, runKeys},
+		{"audit", "verify [--expect NUMBER:MAC]", "whether the audit is as it was written", false, runAudit},
 		{"config", "[--markdown]", "the options in force and where they come from", false, runConfig},
+		{"solve", "[--batch] [FILE]", "the layout for a template and a request, or why there is none, as JSON", false, runSolve},
 		{"bench", "[--tasks N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
 		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
 		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
@@ -54,7 +57,7 @@ func commands() []command {
 }
 
 // Main runs the subcommand that args name and gives the exit status: 0 done,
-// 1 failed, 2 wrong use.
+// 1 failed, 2 wrong use; an exitStatus has its own.
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == local.StageCommand {
 		return local.Main(args[1:])
@@ -97,6 +100,13 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: baseDir(environ)}
 	defer e.close()
 	if err := c.run(ctx, e, rest); err != nil {
+		var status *exitStatus
+		if errors.As(err, &status) {
+			if status.cause != nil {
+				fmt.Fprintln(errOut, "loom:", forPeople(status.cause))
+			}
+			return status.code
+		}
 		fmt.Fprintln(errOut, "loom:", forPeople(err))
 		if errors.Is(err, errUsage) {
 			return 2

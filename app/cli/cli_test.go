@@ -120,11 +120,11 @@ func TestParseDays(t *testing.T) {
 
 func TestParseNetworks(t *testing.T) {
 	t.Parallel()
-	networks, err := parseNetworks("10.1.0.0/16, fd00::/8")
+	networks, err := parseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0/16, fd00::/8")
 	if err != nil || len(networks) != 2 {
 		t.Errorf("%v, %v", networks, err)
 	}
-	if _, err := parseNetworks("10.1.0.0"); err == nil || !strings.Contains(err.Error(), "10.1.0.0/16") {
+	if _, err := parseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0"); err == nil || !strings.Contains(err.Error(), "10.1.0.0/16") {
 		t.Errorf("an address: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,6 @@ import (
 
 	"loom/app/cli/devdb"
 	"loom/app/config"
-	"loom/app/secret"
 	"loom/app/store"
 	"loom/migrations"
 )
@@ -74,9 +74,12 @@ func (e *environment) database(ctx context.Context) (string, error) {
 	if e.dsn != "" {
 		return e.dsn, nil
 	}
-	if url := e.values.Text("LOOM_DATABASE_URL"); url != "" {
-		e.dsn = url
-		return url, nil
+	if dsn := e.values.Text("LOOM_DATABASE_URL"); dsn != "" {
+		if err := checkDSN(dsn); err != nil {
+			return "", err
+		}
+		e.dsn = dsn
+		return dsn, nil
 	}
 	server, err := e.privateDB(false)
 	if err != nil {
@@ -96,6 +99,18 @@ func (e *environment) database(ctx context.Context) (string, error) {
 	}
 	e.dsn = server.DSN("loom")
 	return e.dsn, nil
+}
+
+// checkDSN refuses what is no URL before a driver does: their errors quote it
+// with its password.
+func checkDSN(dsn string) error {
+	if !strings.Contains(dsn, "://") {
+		return nil
+	}
+	if _, err := url.Parse(dsn); err != nil { // even its cause may hold a part of the password
+		return errors.New("LOOM_DATABASE_URL is no URL such as postgres://user:password@host:5432/loom; in the password, characters like %, /, @ and # are written as %25, %2F, %40 and %23")
+	}
+	return nil
 }
 
 // open gives the pool. The schema must be that of this release: anything else is
@@ -122,39 +137,6 @@ func (e *environment) open(ctx context.Context) (*sqlx.DB, error) {
 	e.db = db
 	e.closers = append(e.closers, func() { db.Close() })
 	return db, nil
-}
-
-// keys gives the sealing keys: those of the configuration, else those of the
-// data directory, made at first use.
-func (e *environment) keys() (*secret.Ring, error) {
-	if text := e.values.Text("LOOM_SECRET_KEY"); text != "" {
-		ring, err := secret.ParseKeys(text)
-		if err != nil {
-			return nil, fmt.Errorf("LOOM_SECRET_KEY: %w", err)
-		}
-		return ring, nil
-	}
-	dir, err := e.dataDir()
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "secret.key")
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		text = []byte(secret.GenerateKey() + "\n")
-		err = writeNew(path, text)
-		if errors.Is(err, os.ErrExist) { // another process was quicker
-			text, err = os.ReadFile(path)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sealing key: %w", err)
-	}
-	ring, err := secret.ParseKeys(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return ring, nil
 }
 
 // bucketURL names where plugin resources are.

@@ -62,7 +62,8 @@ func runProvisioner(ctx context.Context, e *environment, args []string) error {
 func (e *environment) common(s *system, port int) work.Common {
 	return work.Common{
 		DSN: s.dsn, Operations: s.operations, Fleet: s.fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.log,
-		Expire: s.clusters.Expire,
+		LinkAudit: s.accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
+		Expire: s.clusters.Expire, Hooks: s.hooks,
 	}
 }
 
@@ -86,8 +87,10 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 		return nil, nil, err
 	}
 	hurry := secondSignal(ctx)
+	common := e.common(s, port)
+	common.Asker = runner
 	return &work.Provisioner{
-		Common: e.common(s, port), Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
+		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
 		Plugins: p.names(), DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry,
 	}, func() { pool.Close() }, nil
 }

@@ -48,7 +48,7 @@ type site struct {
 // listen takes the address and builds the handlers; nothing is answered until
 // serve.
 func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
-	networks, err := parseNetworks(e.values.Text("LOOM_TRUSTED_HEADER_NETWORKS"))
+	networks, err := parseNetworks("LOOM_TRUSTED_HEADER_NETWORKS", e.values.Text("LOOM_TRUSTED_HEADER_NETWORKS"))
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +79,11 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	}
 	pages := web.New(web.Deps{
 		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
-		Shortage: s.shortage,
+		Shortage: s.shortage, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 	})
 	rest := api.New(api.Deps{
-		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
-		TrustedNetworks: networks, Protection: protection,
+		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		TrustedNetworks: networks, Protection: protection, Hooks: s.hooks,
 		Ready: func(ctx context.Context) error {
 			status, err := migrations.Check(ctx, s.dsn)
 			if err == nil && (status.Current < status.Wanted || status.RiverMissing > 0) {
@@ -172,7 +172,8 @@ func (s *system) shortage(ctx context.Context, actor loom.Actor) (string, error)
 	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Dealt, short.Wanted), nil
 }
 
-func parseNetworks(text string) ([]netip.Prefix, error) {
+// parseNetworks reads the networks of an option.
+func parseNetworks(option, text string) ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -180,7 +181,7 @@ func parseNetworks(text string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(part)
 		if err != nil {
-			return nil, fmt.Errorf("LOOM_TRUSTED_HEADER_NETWORKS holds %q; it takes networks such as 10.1.0.0/16", part)
+			return nil, fmt.Errorf("%s holds %q; it takes networks such as 10.1.0.0/16", option, part)
 		}
 		networks = append(networks, p)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/account"
+	"loom/app/api/wire"
 	"loom/app/catalog"
 	"loom/app/execution"
 	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/secret"
@@ -35,6 +38,7 @@ type system struct {
 	clusters   *lifecycle.Clusters
 	operations *execution.Operations
 	fleet      *fleet.Fleet
+	hooks      *hook.Hooks
 }
 
 // system opens what the options name and wires the use cases.
@@ -56,14 +60,30 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, func() { c.Close() })
+	networks, err := parseNetworks("LOOM_HOOK_NETWORKS", e.values.Text("LOOM_HOOK_NETWORKS"))
+	if err != nil {
+		return nil, err
+	}
 	accounts := account.New(db, ring)
 	accounts.Resources = c
 	return &system{
 		dsn: e.dsn, db: db, ring: ring, catalog: c, accounts: accounts,
 		clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.values.Number("LOOM_MAX_CLUSTER_SIZE")}),
 		operations: execution.New(db, ring, execution.Options{MaxAttempts: e.values.Number("LOOM_MAX_ATTEMPTS"), Logger: e.log}),
-		fleet:      fleet.New(db),
+		fleet:      fleet.NewWithOptions(db, fleet.Options{Ring: ring}),
+		hooks:      hook.New(db, ring, hook.Options{Networks: networks, PublicURL: e.publicURL(), Body: wire.HookBody}),
 	}, nil
+}
+
+// publicURL is where clients reach Loom, as far as this process can know.
+func (e *environment) publicURL() string {
+	switch {
+	case e.values.Text("LOOM_PUBLIC_URL") != "":
+		return e.values.Text("LOOM_PUBLIC_URL")
+	case e.listener != nil:
+		return "http://" + e.listener.Addr().String()
+	}
+	return "http://" + e.values.Text("LOOM_LISTEN_ADDR")
 }
 
 // localProvider gives the machines of this host that belong to this instance.
@@ -97,17 +117,16 @@ func (e *environment) plugins() (*plugins, error) {
 	if p.providers, err = provider.NewRegistry(providers...); err != nil {
 		return nil, err
 	}
-	p.automators, err = automator.NewRegistry(automators...)
-	return p, err
+	if p.automators, err = automator.NewRegistry(automators...); err != nil {
+		return nil, err
+	}
+	return p, errors.Join(p.providers.Declare(shippedProviders()...), p.automators.Declare(shippedAutomators()...))
 }
 
-// names lists the plugin types, for the list of processes.
+// names lists the plugin types that this process can run, for the list of
+// processes.
 func (p *plugins) names() []string {
-	var names []string
-	for _, t := range append(p.providers.Types(), p.automators.Types()...) {
-		names = append(names, t.Name)
-	}
-	return names
+	return append(p.providers.Carried(), p.automators.Carried()...)
 }
 
 // runner carries out tasks with the plugins; close it with the pool.

@@ -34,7 +34,7 @@ func (o Option) Flag() string {
 }
 
 var (
-	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "config", "stop", "clean"}
+	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "config", "stop", "clean"}
 	servers    = []string{"up", "web", "scheduler", "provisioner"}
 )
 
@@ -42,19 +42,21 @@ var (
 var Options = []Option{
 	{"LOOM_DATA_DIR", "text", "./var", false, everywhere, "Directory of all local files of this instance: private database, keys, base roots, machines, plugin files."},
 	{"LOOM_LISTEN_ADDR", "text", "127.0.0.1:8080", false, []string{"up", "web"}, "Address of the pages and the REST API."},
-	{"LOOM_PUBLIC_URL", "text", "", false, []string{"up", "web"}, "Address at which browsers reach Loom, when it differs from the listen address (behind a proxy)."},
+	{"LOOM_PUBLIC_URL", "text", "", false, []string{"up", "web", "scheduler"}, "Address at which browsers reach Loom, when it differs from the listen address (behind a proxy)."},
 	{"LOOM_DATABASE_URL", "text", "", true, everywhere, "PostgreSQL to use (14 or newer); empty: a private one in the data directory."},
-	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
+	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
 	{"LOOM_DATABASE_CONNS", "number", "16", false, servers, "Connections of each process to the database, River's own not counted."},
 	{"LOOM_SECRET_KEY", "text", "", true, everywhere, "Keys that seal secrets at rest: base64 of 32 bytes each, separated by commas; the first seals, all open. Empty: kept in the data directory."},
-	{"LOOM_RESOURCES_URL", "text", "", false, servers, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
+	{"LOOM_RESOURCES_URL", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "keys"}, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
 	{"LOOM_PROVISIONER_CAPACITY", "number", "100", false, []string{"up", "provisioner"}, "How many tasks a provisioner runs at once, over all tenants."},
 	{"LOOM_DRAIN_TIMEOUT", "duration", "30m", false, []string{"up", "scheduler", "provisioner"}, "How long running tasks may go on after a request to stop; a second signal ends them at once."},
 	{"LOOM_MAX_ATTEMPTS", "number", "3", false, []string{"up", "scheduler", "provisioner"}, "Tries of a task before its operation fails; interrupted ones do not count."},
 	{"LOOM_MAX_CLUSTER_SIZE", "number", "10000", false, []string{"up", "web"}, "Most machines of one cluster."},
 	{"LOOM_HEALTH_ADDR", "text", "127.0.0.1:55056", false, []string{"provisioner", "scheduler"}, "Address of /healthz and /readyz of a process without pages; empty: none."},
 	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
+	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
 	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
+	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},
 	{"LOOM_LOG_LEVEL", "text", "info", false, everywhere, "Least level of log lines: debug, info, warn or error."},
 	{"LOOM_LOG_FORMAT", "text", "auto", false, everywhere, "Form of log lines: text, json, or auto for text on a terminal."},
 }

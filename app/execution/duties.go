@@ -100,11 +100,14 @@ func (o *Operations) TrimEvents(ctx context.Context) error {
 	})
 }
 
-// TrimLogs deletes task logs that are older than they are kept.
+// TrimLogs deletes task logs, and with them deliveries of hooks, that are older
+// than they are kept.
 func (o *Operations) TrimLogs(ctx context.Context) error {
 	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
-		_, err := store.TrimLogsAllTenants(ctx, tx, o.opts.LogAge)
-		return err
+		if _, err := store.TrimLogsAllTenants(ctx, tx, o.opts.LogAge); err != nil {
+			return err
+		}
+		return store.TrimDeliveriesAllTenants(ctx, tx, o.opts.LogAge)
 	})
 }
 

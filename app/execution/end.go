@@ -45,6 +45,15 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 			return nil
 		}
 		wipe := op.Action == loom.ClusterDelete && end.Operation == loom.OperationComplete
+		if op.Started.IsZero() {
+			// Refused or aborted before it began: the cluster is what it was before.
+			if end.Cluster = e.Before; e.Before == "" {
+				end.Cluster, wipe = loom.ClusterTerminated, true
+			}
+			if err := store.TakeBackConfig(ctx, tx, op); err != nil {
+				return err
+			}
+		}
 		return store.EndOperation(ctx, tx, op, end.Operation, end.Cluster, end.Message, wipe)
 	})
 }

@@ -117,11 +117,22 @@ type Finished struct {
 // result was accepted. A refused one is late: somebody else has the task.
 func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
 	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
+	facts := make(map[loom.TaskID]learned, len(finished))
 	for i, f := range finished {
-		keys[i], results[i] = f.Key, f.Result
+		l := learn(f.Key.Task, f.Result.Result)
+		keys[i], results[i], facts[f.Key.Task] = f.Key, f.Result, l
+		results[i].Result = l.open
 	}
 	done, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]loom.TaskID, error) {
-		return store.CompleteTasksAllTenants(ctx, tx, keys, results)
+		done, err := store.CompleteTasksAllTenants(ctx, tx, keys, results)
+		if err != nil {
+			return nil, err
+		}
+		kept := make([]learned, len(done))
+		for i, id := range done {
+			kept[i] = facts[id]
+		}
+		return done, o.keepHidden(ctx, tx, kept...)
 	})
 	accepted := make(map[loom.TaskID]bool, len(done))
 	for _, id := range done {
@@ -133,8 +144,13 @@ func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (ma
 // StoreFact makes results of a running attempt durable on its node at once.
 // Conflict says that the attempt does not hold its task any more.
 func (o *Operations) StoreFact(ctx context.Context, key AttemptKey, facts map[string]any) error {
+	l := learn(key.Task, facts)
 	held, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (bool, error) {
-		return store.MergeFactsAllTenants(ctx, tx, key, facts)
+		held, err := store.MergeFactsAllTenants(ctx, tx, key, l.open)
+		if err != nil || !held {
+			return held, err
+		}
+		return true, o.keepHidden(ctx, tx, l)
 	})
 	if err != nil {
 		return err

@@ -30,7 +30,12 @@ func (o *Operations) FailTask(ctx context.Context, key AttemptKey, result loom.T
 		if h.Status != loom.TaskRunning || h.Key.Attempt != key.Attempt {
 			return false, keepMachine(ctx, tx, &h, result)
 		}
+		l := learn(key.Task, result.Result)
+		result.Result = l.open
 		if err := store.CloseAttempt(ctx, tx, &h, outcome(result), result); err != nil {
+			return false, err
+		}
+		if err := o.keepHidden(ctx, tx, l); err != nil {
 			return false, err
 		}
 		if err := o.follow(ctx, tx, &h, result); err != nil {

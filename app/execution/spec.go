@@ -2,13 +2,10 @@ package execution
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // version 5 UUIDs are defined over SHA-1
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -86,7 +83,7 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 		Ref: f.Ref, Row: f.Row, Tenant: f.Tenant, Action: f.Action, Attempt: f.Attempt,
 		// What is left of the limit by the database clock, counted on ours.
 		Deadline:       time.Now().Add(o.Limit(f.Action) - f.Now.Sub(f.Started)),
-		IdempotencyKey: IdempotencyKey(f.Node.ID, f.Node.Incarnation),
+		IdempotencyKey: loom.IdempotencyKey(f.Node.ID, f.Node.Incarnation),
 		Node:           f.Node.ID, NodeNumber: f.Node.Number, Hostname: f.Node.Hostname, Addresses: f.Node.Addresses,
 		SSHUser: f.Node.SSHUser, HardwareType: f.Node.HardwareType, ImageType: f.Node.ImageType,
 		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
@@ -107,11 +104,12 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 }
 
 // reveal opens the sealed values: admin fields of the provider, over them the
-// fields given for the cluster, and the cluster's own key pair.
+// fields given for the cluster, the cluster's own key pair, and what earlier tasks
+// of the node learned in secret.
 func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 	fields := make(map[string]any, len(f.Provider.Fields)+len(f.Sealed))
 	maps.Copy(fields, f.Provider.Fields)
-	cluster := store.ClusterSecrets(f.Ref.Operation.Cluster)
+	cluster, node := store.ClusterSecrets(f.Ref.Operation.Cluster), store.NodeSecrets(f.Node.ID)
 	sensitive := map[string]bool{}
 	for _, ofCluster := range []bool{false, true} {
 		for _, v := range f.Sealed {
@@ -121,6 +119,12 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 			plain, err := o.ring.Open(f.Tenant, v.Entity, v.Field, v.Sealed)
 			if err != nil {
 				return unbuildable("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
+			}
+			if v.Entity == node {
+				if err := revealFact(s, sensitive, v.Field, plain); err != nil {
+					return err
+				}
+				continue
 			}
 			switch {
 			case ofCluster && v.Field == clusterKeyField:
@@ -135,13 +139,8 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 		}
 	}
 	s.Provider.Fields = fields
-	if auth, ok := s.Results["ssh-auth"].(map[string]any); ok {
-		for _, name := range []string{"password", "key", "private_key"} {
-			if text, ok := auth[name].(string); ok {
-				collect(sensitive, text)
-			}
-		}
-	}
+	_, hidden := loom.SplitFacts(s.Results) // also what was not sealed when it was stored
+	collectAll(sensitive, hidden)
 	collectConfig(sensitive, s.Config)
 	s.Sensitive = slices.Sorted(maps.Keys(sensitive))
 	return nil
@@ -210,20 +209,4 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 	}
 	s.Config = expanded
 	return nil
-}
-
-// keySpace is the name space of idempotency keys, chosen once and for ever.
-var keySpace = [16]byte{0x6c, 0x6f, 0x6f, 0x6d, 0x2d, 0x6e, 0x4f, 0x64, 0xa5, 0x2d, 0x6b, 0x65, 0x79, 0x2d, 0x76, 0x31}
-
-// IdempotencyKey is the same for all attempts to make one machine of a node, and
-// another for the next machine: a version 5 UUID of node id and incarnation.
-func IdempotencyKey(node loom.NodeID, incarnation int) string {
-	h := sha1.New() //nolint:gosec // see the import
-	h.Write(keySpace[:])
-	h.Write([]byte(string(node) + "/" + strconv.Itoa(incarnation)))
-	id := h.Sum(nil)[:16]
-	id[6] = id[6]&0x0f | 0x50
-	id[8] = id[8]&0x3f | 0x80
-	x := hex.EncodeToString(id)
-	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
 }

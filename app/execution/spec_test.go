@@ -109,17 +109,6 @@ func TestUnbuildableSpecs(t *testing.T) {
 	refused(execution.New(w.db.DB, other, execution.Options{}), "cannot be opened")
 }
 
-func TestIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	a, b, c := execution.IdempotencyKey("n", 1), execution.IdempotencyKey("n", 2), execution.IdempotencyKey("m", 1)
-	if a == b || a == c || a != execution.IdempotencyKey("n", 1) {
-		t.Error("a key belongs to one machine")
-	}
-	if len(a) != 36 || a[14] != '5' {
-		t.Errorf("%q is no version 5 UUID", a)
-	}
-}
-
 func TestLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

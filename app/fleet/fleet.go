@@ -1,6 +1,7 @@
 // Package fleet holds the use cases about running processes: their leases, what
-// happens to the work of a lost one, and how the workers that tenants want are
-// dealt over the provisioners.
+// happens to the work of a lost one, how the workers that tenants want are dealt
+// over the provisioners, and what provisioners are asked outside of tasks: probes
+// of providers, machines that no node claims.
 //
 // It knows nothing of tasks beyond giving them back, and must not run any. What
 // a newcomer gets wrong: whether a process lives is judged by the database clock
@@ -20,6 +21,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
+	"loom/app/secret"
 	"loom/app/store"
 )
 
@@ -36,7 +38,8 @@ type LiveProcess = store.LiveProcess
 // Lost is a process whose lease was over, with the tasks that went back.
 type Lost = store.Lost
 
-// Options are the times of process leases; a zero value means its default.
+// Options are the times of process leases and what asking providers needs; a zero
+// value means its default.
 type Options struct {
 	// Lease is how long a lease runs from each renewal, 10 s.
 	Lease time.Duration
@@ -45,6 +48,11 @@ type Options struct {
 	// GiveUpAfter is how long a process works on without a renewal, 8 s; it must
 	// be shorter than Lease.
 	GiveUpAfter time.Duration
+	// Ring opens the sealed fields of providers that are asked something; only
+	// provisioners need it.
+	Ring *secret.Ring
+	// AskTimeout is how long answers of providers are waited for, 60 s.
+	AskTimeout time.Duration
 }
 
 // Fleet knows the processes of an installation.
@@ -66,6 +74,9 @@ func NewWithOptions(db *sqlx.DB, opts Options) *Fleet {
 	}
 	if opts.GiveUpAfter <= 0 {
 		opts.GiveUpAfter = opts.Lease * 4 / 5
+	}
+	if opts.AskTimeout <= 0 {
+		opts.AskTimeout = time.Minute
 	}
 	return &Fleet{db: db, opts: opts}
 }
@@ -152,7 +163,7 @@ func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
 
 // Processes lists the live processes; superadmins only.
 func (f *Fleet) Processes(ctx context.Context, actor loom.Actor) ([]LiveProcess, error) {
-	if err := actor.RequireSuperadmin(); err != nil {
+	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
 		return nil, err
 	}
 	return store.LiveProcessesAllTenants(ctx, f.db, "")

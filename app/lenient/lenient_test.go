@@ -1,6 +1,7 @@
 package lenient_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -104,25 +105,77 @@ func TestSyntaxErrorsHaveLineAndColumn(t *testing.T) {
 	}
 }
 
+// FuzzRead reads anything in every way. What was refused is Invalid with a message
+// and names its fields; what was read is written and read as the same.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"a": [1, {"b": "2"}]}`))
 	f.Add([]byte(`{"a": `))
+	f.Add([]byte(`{"a": {"b": [null, true, "x", 1.50, -0, 1e300]}, "c": "3e2", "": null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		o, err := lenient.Read(body)
 		if err != nil {
-			if !errors.Is(err, loom.Invalid) {
-				t.Fatalf("error is not Invalid: %v", err)
+			if e := loom.AsError(err); !errors.Is(err, loom.Invalid) || e.Message == "" {
+				t.Fatalf("error is not Invalid, or says nothing: %v", err)
 			}
 			return
 		}
+		free := map[string]any{}
 		for _, name := range o.Names() {
 			o.Text(name)
 			o.Int(name)
+			o.Int64Ptr(name)
+			o.FloatPtr(name)
+			o.BoolPtr(name)
 			o.Texts(name)
+			o.TextSets(name)
 			o.TextMap(name)
+			o.Each(name, func(_ string, member *lenient.Object) { member.Names() })
+			o.EachOf(name, func(_ int, element *lenient.Object) { element.Names() })
+			free[name] = o.Free(name)
 		}
-		if _, err := json.Marshal(o.FreeObject("a")); err != nil {
+		for _, e := range o.Errors() {
+			if e.Message == "" {
+				t.Errorf("no message about %q", e.Field)
+			}
+		}
+		first, err := json.Marshal(free)
+		if err != nil {
 			t.Fatal(err)
 		}
+		again, err := lenient.Read(first)
+		if err != nil {
+			t.Fatalf("what was written is not read: %v\n%s", err, first)
+		}
+		back := map[string]any{}
+		for _, name := range again.Names() {
+			back[name] = again.Free(name)
+		}
+		if second, err := json.Marshal(back); err != nil || !bytes.Equal(first, second) {
+			t.Fatalf("%s became %s, %v", first, second, err)
+		}
 	})
+}
+
+func TestOnlyAndInts(t *testing.T) {
+	t.Parallel()
+	o := read(t, `{"known": 1, "extra": null, "other": {}, "numbers": [1, "2", 3.0], "bad": [1, "x", 2.5, {}]}`)
+	if got := o.Ints("numbers"); !reflect.DeepEqual(got, []int{1, 2, 3}) {
+		t.Errorf("numbers %v", got)
+	}
+	if got := o.Ints("none"); got == nil || len(got) != 0 {
+		t.Errorf("absent numbers %v", got)
+	}
+	if err := o.Err(); err != nil {
+		t.Fatal(err)
+	}
+	o.Only("known", "numbers", "bad")
+	o.Ints("bad")
+	o.Ints("known")
+	var fields []string
+	for _, f := range loom.AsError(o.Err()).Fields {
+		fields = append(fields, f.Field)
+	}
+	if want := []string{"extra", "other", "bad[1]", "bad[2]", "bad[3]", "known"}; !reflect.DeepEqual(fields, want) {
+		t.Errorf("fields %v, want %v", fields, want)
+	}
 }

@@ -53,6 +53,15 @@ func (o *Object) Names() []string {
 	return names
 }
 
+// Only records an error for each field, null or not, that is none of the known ones.
+func (o *Object) Only(known ...string) {
+	for _, name := range sortedKeys(o.fields) {
+		if !slices.Contains(known, name) {
+			o.Fail(name, "There is no member “%.60s” here; there are %s.", name, strings.Join(known, ", "))
+		}
+	}
+}
+
 // Text gives a text; numbers and booleans are turned into one. "" when absent.
 func (o *Object) Text(name string) string {
 	return o.text(o.Path(name), o.fields[name])
@@ -129,6 +138,16 @@ func (o *Object) Int(name string) int {
 		return 0
 	}
 	return int(n)
+}
+
+// Ints gives the whole numbers of an array, also from texts; [] when absent.
+func (o *Object) Ints(name string) []int {
+	numbers := []int{}
+	for i, element := range o.Array(name) {
+		at := fmt.Sprintf("%s[%d]", name, i)
+		numbers = append(numbers, (&Object{at: o.at, fields: map[string]any{at: element}, errs: o.errs}).Int(at))
+	}
+	return numbers
 }
 
 // IntPtr gives the number of the field, or nil when it is absent.

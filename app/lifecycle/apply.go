@@ -27,7 +27,8 @@ type stale struct{ differs []string }
 
 func (s *stale) Error() string { return "stale preview: " + strings.Join(s.differs, " ") }
 
-// Apply executes exactly what a preview showed, at most once. Errors: Invalid
+// Apply executes exactly what a preview showed, at most once. A sync has no
+// operation: its reference has the number 0. Errors: Invalid
 // (another hash, provider fields missing), NotFound (expired, not the actor's),
 // Exhausted, and Conflict: for a second apply, naming the operation of the
 // first; for a world that moved, with what differs and the id of a fresh
@@ -47,7 +48,7 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 	if err != nil {
 		return none, err
 	}
-	if p.Applied.Number > 0 {
+	if !p.AppliedAt.IsZero() {
 		return none, alreadyApplied(p)
 	}
 	if in.Hash != p.Hash {
@@ -62,6 +63,9 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 }
 
 func alreadyApplied(p loom.Preview) error {
+	if p.Applied.Number == 0 {
+		return loom.NewError(loom.Conflict, "This preview was applied already.")
+	}
 	return loom.NewError(loom.Conflict, "This preview was applied already: it became operation %s.", p.Applied)
 }
 
@@ -81,10 +85,14 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		return none, &stale{[]string{"Loom itself was updated and plans differently now."}}
 	}
 	var secrets map[string][]byte
-	if d := body.Create; d != nil {
-		if secrets, err = u.lateFields(ctx, actor, d, given); err != nil {
-			return none, err
-		}
+	switch {
+	case body.Create != nil:
+		secrets, err = u.lateFields(ctx, actor, body.Create, given)
+	case body.Live != nil:
+		given, err = u.lateLive(ctx, body.Live, given)
+	}
+	if err != nil {
+		return none, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 		if body.Create != nil {
@@ -97,14 +105,21 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		if err != nil {
 			return none, noPreview(err)
 		}
-		if locked.Applied.Number > 0 {
+		if !locked.AppliedAt.IsZero() {
 			return none, alreadyApplied(locked)
 		}
-		var ref loom.OperationRef
-		if d := body.Create; d != nil {
-			ref, err = u.applyCreate(ctx, tx, actor, d, plan, secrets)
-		} else {
-			ref, err = u.applyDelete(ctx, tx, actor, p, plan, given)
+		ref := loom.OperationRef{Cluster: p.Cluster}
+		seen := loom.Cluster{ID: p.Cluster, Revision: p.Revision}
+		switch {
+		case body.Create != nil:
+			ref, err = u.applyCreate(ctx, tx, actor, body.Create, plan, secrets)
+		case body.Live != nil:
+			ref, err = u.begin(ctx, tx, actor, seen, body.Live, plan, given, "apply")
+		case body.Sync != nil:
+			err = u.sync(ctx, tx, actor, seen, body.Sync, "sync")
+		}
+		if errors.Is(err, errMoved) {
+			err = &stale{[]string{"The cluster changed after the preview was made."}}
 		}
 		if err != nil {
 			return none, err
@@ -130,15 +145,6 @@ func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 		return none, err
 	}
 	return u.insert(ctx, tx, actor, d, plan, secrets, "apply")
-}
-
-func (u *Clusters) applyDelete(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, p loom.Preview, plan loom.Plan, given map[string]any) (loom.OperationRef, error) {
-	seen := loom.Cluster{ID: p.Cluster, Revision: p.Revision}
-	ref, err := u.beginDelete(ctx, tx, actor, seen, plan, given, "apply")
-	if errors.Is(err, errMoved) {
-		return ref, &stale{[]string{"The cluster changed after the preview was made."}}
-	}
-	return ref, err
 }
 
 // lateFields takes the provider fields that come with Apply and seals the
@@ -200,6 +206,12 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 			in.Create.ProviderFields = map[string]any{}
 		}
 		maps.Copy(in.Create.ProviderFields, d.Input.ProviderFields)
+	}
+	if d := body.Live; d != nil {
+		in.Service, in.Configure = d.Service, d.Configure
+		in.ProviderFields = map[string]any{}
+		maps.Copy(in.ProviderFields, d.Fields)
+		maps.Copy(in.ProviderFields, given)
 	}
 	message := strings.Join(slices.Concat([]string{"Things changed after this preview was made."}, old.differs), " ")
 	conflict := &loom.Error{Kind: loom.Conflict, Message: message, Err: old}

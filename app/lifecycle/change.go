@@ -15,9 +15,16 @@ import (
 // works at once and without an operation. Invalid, about the field expireTime,
 // where the rules or the state of the cluster forbid it (lifecycle.md 3).
 func (u *Clusters) ChangeExpiry(ctx context.Context, actor loom.Actor, id loom.ClusterID, expires time.Time) (loom.Cluster, error) {
-	return u.change(ctx, actor, id, func(c *loom.Cluster) error {
+	return u.change(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
 		rule := c.Template.Administration.Lease
 		if err := rule.CheckChange(c.Status, c.Created, c.Expires, expires); err != nil {
+			return err
+		}
+		settings, err := store.Settings(ctx, tx, actor.Tenant)
+		if err != nil {
+			return err
+		}
+		if err := loom.InvalidFields(settings.CheckLease("expireTime", expires.IsZero())); err != nil {
 			return err
 		}
 		c.Expires = expires
@@ -31,10 +38,13 @@ type EditInput struct {
 	Description *string
 	Labels      map[string]string
 	Protected   *bool
+	// Owner hands the cluster to another user of the tenant, for administrators.
+	Owner *loom.UserID
 }
 
-// Edit changes description, labels and protection, in every state but
-// terminated (Conflict).
+// Edit changes description, labels, protection and owner, in every state but
+// terminated (Conflict). Errors: NotFound, Invalid, and Forbidden where somebody
+// else than an administrator names an owner.
 func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
 	errs := checkLabels(in.Labels)
 	if in.Description != nil {
@@ -44,7 +54,22 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 				Message: fmt.Sprintf("A description has at most %d characters.", loom.MaxDescription)})
 		}
 	}
-	return u.change(ctx, actor, id, func(c *loom.Cluster) error {
+	if in.Owner != nil {
+		if err := u.see(ctx, actor, id); err != nil {
+			return loom.Cluster{}, err
+		}
+		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+			return loom.Cluster{}, err
+		}
+	}
+	return u.change(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
+		if in.Owner != nil {
+			wrong, err := u.checkOwner(ctx, tx, actor, *in.Owner)
+			if err != nil {
+				return err
+			}
+			errs = append(errs, wrong...)
+		}
 		if err := loom.InvalidFields(errs); err != nil {
 			return err
 		}
@@ -60,12 +85,36 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		if in.Protected != nil {
 			c.Protected = *in.Protected
 		}
+		if in.Owner != nil {
+			c.Owner.User = *in.Owner
+		}
 		return nil
 	})
 }
 
+// checkOwner finds why a user cannot be given a cluster, and keeps him from being
+// changed or removed meanwhile.
+func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id loom.UserID) ([]loom.FieldError, error) {
+	refuse := func(format string, args ...any) []loom.FieldError {
+		return []loom.FieldError{{Field: "ownerId", Message: fmt.Sprintf(format, args...)}}
+	}
+	if errs := checkStorable("ownerId", string(id)); len(errs) > 0 {
+		return errs, nil
+	}
+	user, err := store.LockUser(ctx, tx, actor.Tenant, id)
+	switch {
+	case isNotFound(err):
+		return refuse("There is no user “%.255s” in this tenant.", id), nil
+	case err != nil:
+		return nil, err
+	case user.Disabled:
+		return refuse("The user “%s” is disabled; enable him, or choose another.", id), nil
+	}
+	return nil, nil
+}
+
 // change does what needs no plan, under the lock of the cluster.
-func (u *Clusters) change(ctx context.Context, actor loom.Actor, id loom.ClusterID, apply func(c *loom.Cluster) error) (loom.Cluster, error) {
+func (u *Clusters) change(ctx context.Context, actor loom.Actor, id loom.ClusterID, apply func(tx *sqlx.Tx, c *loom.Cluster) error) (loom.Cluster, error) {
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.Cluster{}, err
 	}
@@ -75,7 +124,7 @@ func (u *Clusters) change(ctx context.Context, actor loom.Actor, id loom.Cluster
 			return loom.Cluster{}, err
 		}
 		before := editable(c)
-		if err := apply(&c); err != nil {
+		if err := apply(tx, &c); err != nil {
 			return loom.Cluster{}, err
 		}
 		if c.Revision, err = store.UpdateCluster(ctx, tx, actor.Tenant, c); err != nil {
@@ -97,5 +146,5 @@ func editable(c loom.Cluster) map[string]any {
 	if !c.Expires.IsZero() {
 		expires = c.Expires.UnixMilli()
 	}
-	return map[string]any{"description": c.Description, "labels": c.Labels, "protected": c.Protected, "expireTime": expires}
+	return map[string]any{"ownerId": c.Owner.User, "description": c.Description, "labels": c.Labels, "protected": c.Protected, "expireTime": expires}
 }

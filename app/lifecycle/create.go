@@ -68,6 +68,9 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if tenant.Workers == 0 {
 		d.Warnings = append(d.Warnings, noWorkers)
 	}
+	if err := u.warnOfPlugins(ctx, actor.Tenant, d); err != nil {
+		return nil, p, err
+	}
 	return d, p, nil
 }
 
@@ -115,6 +118,14 @@ func lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, nodes int
 // insert stores a drafted cluster with its nodes, secrets and running plan.
 func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d *draft, plan loom.Plan, secrets map[string][]byte, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
+	// A preview may be older than the setting.
+	settings, err := store.Settings(ctx, tx, actor.Tenant)
+	if err != nil {
+		return none, err
+	}
+	if err := loom.InvalidFields(settings.CheckLease("initialLeaseDuration", d.Lease == 0)); err != nil {
+		return none, err
+	}
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
 		Cluster: loom.Cluster{
 			ID: d.Cluster, Name: d.Input.Name, Description: d.Input.Description, Owner: actor.Account(), Status: loom.ClusterPending,
@@ -137,6 +148,9 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 		OnFailure: loom.OnFailureKeep,
 	}, plan)
 	if err != nil {
+		return none, err
+	}
+	if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
 		return none, err
 	}
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{

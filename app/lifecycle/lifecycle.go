@@ -1,5 +1,5 @@
-// Package lifecycle is what people do to clusters: check, preview, apply, create
-// and delete them, and read everything about them.
+// Package lifecycle is what people do to clusters: check, preview, apply, create,
+// configure and delete them, run their services, and read everything about them.
 //
 // It authorizes, decides and owns the transactions; reads are authorized as
 // well: what an actor may not see answers NotFound. It must not run tasks (that

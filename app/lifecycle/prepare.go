@@ -37,10 +37,14 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	if in.Template == "" || len(checkTexts(in)) > 0 {
 		return p, loom.InvalidFields(p.errs)
 	}
+	settings, err := store.Settings(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return p, err
+	}
 	w, err := u.readWorld(ctx, actor.Tenant, in.Template, in.Provider)
 	if w != nil {
 		p.world = w
-		p.weighLease()
+		p.weighLease(settings)
 		p.config = w.config(in)
 		p.checkConfig()
 		if in.DNSSuffix == "" {
@@ -58,11 +62,14 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	return p, nil
 }
 
-func (p *prepared) weighLease() {
+func (p *prepared) weighLease(settings loom.Settings) {
 	if p.in.LeaseMillis < loom.TemplateLease {
 		return // Validate has said so
 	}
 	lease, errs := p.world.template.Administration.Lease.Grant(p.in.LeaseMillis)
+	if len(errs) == 0 {
+		errs = settings.CheckLease("initialLeaseDuration", lease == 0)
+	}
 	p.lease = lease
 	p.errs = append(p.errs, errs...)
 }

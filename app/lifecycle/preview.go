@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -24,6 +26,13 @@ type PreviewInput struct {
 	Kind    loom.PreviewKind
 	Cluster loom.ClusterID
 	Create  loom.CreateInput
+	// Service is the one that a start, stop or restart names, "" for all.
+	Service string
+	// Configure is read for the kind configure.
+	Configure *ConfigureInput
+	// Abort, of a delete, would end a running operation first. That cannot be
+	// previewed: what is there to delete is known only afterwards.
+	Abort bool
 	// ProviderFields of a kind other than create.
 	ProviderFields map[string]any
 }
@@ -38,6 +47,8 @@ type PreviewView struct {
 	Layout   loom.Layout
 	Nodes    []loom.Node
 	Services []string
+	// Affected are the services that tasks of the plan are about, sorted.
+	Affected []string
 	Template loom.Base
 	Provider loom.Base
 	// Config has values of keys that look secret masked.
@@ -56,20 +67,25 @@ type PreviewView struct {
 	// Missing are the provider fields that Apply must be given, by required set.
 	Missing []map[string]loom.FieldSchema
 	Price   *float64
-}
-
-// Change is one line of a preview: Change is "create" or "remove", Object
-// "node" or "service", Node the number of the node concerned.
-type Change struct {
-	Change, Object, Name string
-	Node                 int
+	// Expected is how long the plan takes if it goes as such tasks did before; it
+	// is known only where there were some.
+	Expected time.Duration
+	Known    bool
 }
 
 // Summary says in a sentence what applying does.
 func (v *PreviewView) Summary() string {
 	tasks := fmt.Sprintf("runs %s in %s", count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
-	if v.Kind == loom.PreviewDelete {
+	switch v.Kind {
+	case loom.PreviewDelete:
 		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
+	case loom.PreviewConfigure:
+		return fmt.Sprintf("Changes the config and configures the services of %s, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
+	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+		word := map[loom.PreviewKind]string{loom.PreviewStart: "Starts", loom.PreviewStop: "Stops", loom.PreviewRestart: "Restarts"}[v.Kind]
+		return fmt.Sprintf("%s %s, %s. Changes nothing else.", word, count(len(v.Affected), "service"), tasks)
+	case loom.PreviewSync:
+		return "Replaces the cluster’s copy of its template. Changes nothing on its machines."
 	}
 	return fmt.Sprintf("Creates %s, installs %s, %s. Changes nothing else.",
 		count(len(v.Nodes), "node"), count(len(v.Services), "service"), tasks)
@@ -82,20 +98,21 @@ func count(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// previewBody is what is stored: one of the two, by the kind of the preview.
+// previewBody is what is stored: one of the three, by the kind of the preview.
 type previewBody struct {
-	Create *draft       `json:"create,omitempty"`
-	Delete *deleteDraft `json:"delete,omitempty"`
+	Create *draft     `json:"create,omitempty"`
+	Live   *liveDraft `json:"live,omitempty"`
+	Sync   *syncDraft `json:"sync,omitempty"`
 }
 
 func (b *previewBody) plan() (loom.Plan, error) {
 	switch {
 	case b.Create != nil:
 		return b.Create.plan()
-	case b.Delete != nil:
-		return b.Delete.plan()
+	case b.Live != nil:
+		return b.Live.plan()
 	}
-	return loom.Plan{}, fmt.Errorf("the body of a preview is empty")
+	return loom.Plan{}, nil // a sync has none
 }
 
 // digest covers everything that applying executes: the body as the database
@@ -131,15 +148,29 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 			return PreviewView{}, err
 		}
 		body.Create, p.Cluster = d, d.Cluster
-	case loom.PreviewDelete:
-		d, cluster, err := u.draftDelete(ctx, actor, in.Cluster)
+	case loom.PreviewConfigure, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete:
+		d, cluster, err := u.draftLive(ctx, actor, in)
+		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
+			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)
+		}
 		if err != nil {
 			return PreviewView{}, err
 		}
-		body.Delete, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
+		body.Live, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
+	case loom.PreviewSync:
+		d, cluster, err := u.draftSync(ctx, actor, in.Cluster)
+		if err != nil {
+			return PreviewView{}, err
+		}
+		body.Sync, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
 	default:
-		return PreviewView{}, loom.InvalidFields([]loom.FieldError{{Field: "kind",
-			Message: fmt.Sprintf("There are previews of the kinds “%s” and “%s”.", loom.PreviewCreate, loom.PreviewDelete)}})
+		if in.Kind.Verb().Unbuilt() != "" {
+			if err := u.see(ctx, actor, in.Cluster); err != nil {
+				return PreviewView{}, err
+			}
+			return PreviewView{}, NotBuilt(in.Kind.Verb())
+		}
+		return PreviewView{}, loom.InvalidFields([]loom.FieldError{{Field: "kind", Message: noKind()}})
 	}
 	plan, err := body.plan()
 	if err != nil {
@@ -179,6 +210,15 @@ func (u *Clusters) PreviewByID(ctx context.Context, actor loom.Actor, id loom.Pr
 	return u.view(ctx, actor, p, body, plan)
 }
 
+// noKind says which kinds of previews there are.
+func noKind() string {
+	words := make([]string, len(loom.PreviewKinds))
+	for i, k := range loom.PreviewKinds {
+		words[i] = string(k)
+	}
+	return "There are previews of the kinds " + strings.Join(words, ", ") + "."
+}
+
 // loadPreview gives a preview with its body, as stored and decoded.
 func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *previewBody, error) {
 	if err := actor.Require(loom.ScopeRead); err != nil {
@@ -193,6 +233,10 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	d.UseNumber()
 	if err := d.Decode(&body); err != nil {
 		return loom.Preview{}, nil, nil, fmt.Errorf("decode preview %s: %w", p.ID, err)
+	}
+	if body.Create == nil && body.Live == nil && body.Sync == nil {
+		// Made by a release that wrote it otherwise.
+		return loom.Preview{}, nil, nil, noPreview(loom.NewError(loom.NotFound, "the body of preview %s is unknown", p.ID))
 	}
 	return p, data, &body, nil
 }
@@ -217,65 +261,46 @@ func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.Previe
 
 func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, plan loom.Plan) (PreviewView, error) {
 	v := PreviewView{Preview: p, Plan: plan, ByAction: map[loom.TaskAction]int{}}
+	affected := map[string]bool{}
 	for _, t := range plan.Tasks {
 		v.ByAction[t.Action]++
+		if t.Service != "" {
+			affected[t.Service] = true
+		}
 	}
+	v.Affected = sortedNames(affected)
 	var err error
 	if v.Before, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {
 		return v, err
 	}
 	v.After = v.Before
-	word := "create"
-	if d := body.Create; d != nil {
+	var list changeList
+	switch {
+	case body.Create != nil:
+		d := body.Create
 		v.Name, v.Description, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input.Description, d.Input, d.Layout, d.Nodes
 		v.Services, v.Template, v.Provider = sortedNames(d.Services), d.Template.Base, d.Provider.Base
 		v.Config, _ = loom.MaskSecrets(d.Config).(map[string]any)
 		v.LeaseMillis, v.Warnings, v.Price = d.Lease, d.Warnings, d.Price
 		v.After.Clusters++
 		v.After.Nodes += len(d.Nodes)
-		if v.Missing, err = u.stillMissing(ctx, d); err != nil {
-			return v, err
+		list.wholeNodes("create", v.Nodes)
+		v.Missing, err = u.stillMissing(ctx, d)
+	case body.Live != nil:
+		err = u.viewLive(ctx, actor, &v, body.Live, &list)
+	case body.Sync != nil:
+		d := body.Sync
+		v.Name, v.Description, v.Nodes, v.Services, v.Layout = d.Name, d.Description, d.Nodes, d.Services, layoutOf(d.Nodes)
+		v.Template, v.Provider, v.Warnings = d.After.Base, d.Provider.Base, d.Warnings
+		for _, c := range templateDifferences(d.Before, d.After) {
+			list.add(c)
 		}
 	}
-	if d := body.Delete; d != nil {
-		word = "remove"
-		v.Name, v.Description, v.Nodes, v.Services = d.Name, d.Description, d.Nodes, sortedNames(d.Services)
-		v.Template, v.Provider, v.Warnings = d.Template, d.Provider.Base, d.Warnings
-		v.After.Clusters--
-		v.After.Nodes -= len(d.Nodes)
-		stored, err := store.Secrets(ctx, u.db, actor.Tenant, store.ClusterSecrets(p.Cluster))
-		if err != nil {
-			return v, err
-		}
-		providerType, err := store.ProviderType(ctx, u.db, d.Provider.Type)
-		if err != nil && !isNotFound(err) {
-			return v, err
-		}
-		v.Missing = takeFields(providerType, d.Provider, sortedNames(stored), nil).missing
+	if err != nil {
+		return v, err
 	}
-	v.Changes, v.ChangeCount = changes(word, v.Nodes)
-	return v, nil
-}
-
-// maxChanges is how much of a long list of changes a preview holds.
-const maxChanges = 1000
-
-func changes(word string, nodes []loom.Node) ([]Change, int) {
-	list, all := []Change{}, 0
-	add := func(c Change) {
-		if all++; len(list) < maxChanges {
-			list = append(list, c)
-		}
-	}
-	for _, n := range nodes {
-		add(Change{word, "node", n.Hostname, n.Number})
-	}
-	for _, n := range nodes {
-		for _, s := range n.Services {
-			add(Change{word, "service", s, n.Number})
-		}
-	}
-	return list, all
+	v.Changes, v.ChangeCount = list.kept, list.all
+	return v, u.expect(ctx, actor, &v, body)
 }
 
 // stillMissing lists what Apply must be given: sensitive fields that the request

@@ -14,11 +14,6 @@ import (
 // maxNodeActions is how much of a node's history is shown (entities.md 20).
 const maxNodeActions = 200
 
-// offered are the verbs this version carries out; the pages show no others.
-var offered = []loom.ClusterVerb{
-	loom.VerbDelete, loom.VerbLease, loom.VerbEdit,
-}
-
 // ClusterView is a cluster as its page and its API object show it.
 type ClusterView struct {
 	loom.Cluster
@@ -30,7 +25,7 @@ type ClusterView struct {
 	NodeLinks map[loom.NodeID][]loom.Link
 	// Latest is the newest operation, nil before the first.
 	Latest *loom.Operation
-	// Allowed says of each offered verb why it cannot begin now, "" when it can.
+	// Allowed says of each verb why it cannot begin now, "" when it can.
 	Allowed map[loom.ClusterVerb]string
 	// NewerTemplate is the newest version of the template, 0 unless it is newer
 	// than the cluster's copy.
@@ -83,19 +78,27 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 
 func allowed(c loom.Cluster, latest *loom.Operation) map[loom.ClusterVerb]string {
 	out := map[loom.ClusterVerb]string{}
-	for _, verb := range offered {
-		out[verb] = c.WhyNot(verb, latest)
+	for _, verb := range loom.ClusterVerbs {
+		if out[verb] = verb.Unbuilt(); out[verb] == "" {
+			out[verb] = c.WhyNot(verb, latest)
+		}
 	}
 	return out
 }
 
-// Actions says of each offered verb why it cannot begin now, "" when it can.
+// Actions says of each verb why it cannot begin now, "" when it can.
 func (u *Clusters) Actions(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[loom.ClusterVerb]string, error) {
 	cluster, latest, err := u.load(ctx, actor, id)
 	if err != nil {
 		return nil, err
 	}
 	return allowed(cluster, latest), nil
+}
+
+// Latest reads a cluster that the actor may see and its newest operation, nil
+// before the first. NotFound.
+func (u *Clusters) Latest(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Cluster, *loom.Operation, error) {
+	return u.load(ctx, actor, id)
 }
 
 // maskFacts hides credentials among the facts of a node; Reveal gives them.

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
@@ -45,8 +46,9 @@ func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 			if user, _ := auth["user"].(string); user != "" {
 				r.User = user
 			}
-			password, _ := auth["password"].(string)
-			r.Password = loom.NewSecret(password)
+		}
+		if r.Password, err = u.machinePassword(ctx, tx, actor.Tenant, n); err != nil {
+			return Revealed{}, err
 		}
 		sealed, err := store.Secrets(ctx, tx, actor.Tenant, store.ClusterSecrets(id))
 		if err != nil {
@@ -68,4 +70,26 @@ func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 			After: map[string]any{"password": !r.Password.IsZero(), "privateKey": !r.PrivateKey.IsZero()},
 		})
 	})
+}
+
+// machinePassword gives the password that the provider made up for a machine,
+// zero where there is none.
+func (u *Clusters) machinePassword(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n loom.Node) (loom.Secret, error) {
+	entity := store.NodeSecrets(n.ID)
+	sealed, err := store.Secrets(ctx, tx, tenant, entity)
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	auth, _ := n.Results["ssh-auth"].(map[string]any)
+	if sealed["ssh-auth"] != nil {
+		plain, err := u.ring.Open(tenant, entity, "ssh-auth", sealed["ssh-auth"])
+		if err != nil {
+			return loom.Secret{}, fmt.Errorf("open the sign-in of node %s: %w", n.ID, err)
+		}
+		if json.Unmarshal([]byte(plain.Reveal()), &auth) != nil {
+			return loom.Secret{}, fmt.Errorf("the sign-in of node %s is of an unknown form", n.ID)
+		}
+	}
+	password, _ := auth["password"].(string)
+	return loom.NewSecret(password), nil
 }

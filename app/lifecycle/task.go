@@ -30,6 +30,24 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 	return op, err
 }
 
+// seeOperation checks that the actor may read an operation, without counting its
+// tasks as Operation does.
+func (u *Clusters) seeOperation(ctx context.Context, actor loom.Actor, ref loom.OperationRef) error {
+	if err := u.see(ctx, actor, ref.Cluster); err != nil {
+		return err
+	}
+	_, err := u.operationStatus(ctx, actor, ref)
+	return err
+}
+
+func (u *Clusters) operationStatus(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.OperationStatus, error) {
+	status, err := store.OperationStatus(ctx, u.db, actor.Tenant, ref)
+	if isNotFound(err) {
+		return "", loom.NewError(loom.NotFound, "Cluster %s has no operation %d.", ref.Cluster, ref.Number)
+	}
+	return status, err
+}
+
 // TaskFilter narrows a list of tasks; empty fields do not filter.
 type TaskFilter struct {
 	Statuses []loom.TaskStatus
@@ -41,7 +59,7 @@ type TaskFilter struct {
 // Tasks lists the tasks of an operation by number. Invalid for a status or
 // action that does not exist.
 func (u *Clusters) Tasks(ctx context.Context, actor loom.Actor, ref loom.OperationRef, f TaskFilter) ([]loom.Task, error) {
-	if _, err := u.Operation(ctx, actor, ref); err != nil {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
 	var errs []loom.FieldError
@@ -79,7 +97,7 @@ type TaskView struct {
 // Task reads one task.
 func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef) (TaskView, error) {
 	var v TaskView
-	if _, err := u.Operation(ctx, actor, ref.Operation); err != nil {
+	if err := u.seeOperation(ctx, actor, ref.Operation); err != nil {
 		return v, err
 	}
 	var err error

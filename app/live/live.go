@@ -202,6 +202,10 @@ func (h *Hub) Subscribe(ctx context.Context, tenant loom.TenantID, topics []stri
 		s.Close()
 		return nil, err
 	}
+	if len(missed) == batch { // perhaps not all of them
+		s.Reset = true
+		return s, nil
+	}
 	for _, e := range missed {
 		s.offer(e)
 	}
@@ -285,6 +289,10 @@ func (h *Hub) FollowLog(task loom.TaskID) (<-chan struct{}, func()) {
 	return f.wake, h.addLog(task, f)
 }
 
+// FollowLogs is FollowLog for the logs of all tasks: readers of many tasks' lines
+// look for what is theirs.
+func (h *Hub) FollowLogs() (<-chan struct{}, func()) { return h.FollowLog(0) }
+
 // AddLog makes the subscription signal topic when lines of a task were stored,
 // until it is closed.
 func (s *Subscription) AddLog(topic string, task loom.TaskID) {
@@ -316,7 +324,7 @@ func (h *Hub) wakeLogs(task loom.TaskID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, followers := range h.logs {
-		if task != 0 && id != task {
+		if task != 0 && id != task && id != 0 {
 			continue
 		}
 		for f := range followers {

@@ -69,6 +69,12 @@ const (
 	Rollback                    ClusterAction = "rollback"
 )
 
+// ClusterActions lists every cluster action.
+var ClusterActions = []ClusterAction{
+	ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices, RestartServices, AddServices,
+	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback,
+}
+
 // Steps gives the task actions of a cluster action in their order per service
 // and node; nil for actions whose plan is made from a difference (changes.md).
 func (a ClusterAction) Steps() []TaskAction {

@@ -92,11 +92,15 @@ func (a Actor) RequireAdmin(scope Scope) error {
 
 // RequireSuperadmin returns Forbidden unless the actor is a superadmin whose
 // token, if any, has the scope admin.
-func (a Actor) RequireSuperadmin() error {
+func (a Actor) RequireSuperadmin() error { return a.RequireSuperadminTo(ScopeAdmin) }
+
+// RequireSuperadminTo is RequireSuperadmin with another scope: reading needs no
+// more than ScopeRead, whatever the role.
+func (a Actor) RequireSuperadminTo(scope Scope) error {
 	if !a.IsSuperadmin() {
 		return NewError(Forbidden, "This needs the role of a superadmin.")
 	}
-	return a.Require(ScopeAdmin)
+	return a.Require(scope)
 }
 
 // MaySee reports whether the actor may know of what the account owns: its own

@@ -32,6 +32,9 @@ const (
 	VerbAbort  ClusterVerb = "abort"
 	VerbPause  ClusterVerb = "pause"
 	VerbResume ClusterVerb = "resume"
+
+	// VerbSkip leaves out a task of an operation; it is no verb of menus.
+	VerbSkip ClusterVerb = "skip"
 )
 
 // ClusterVerbs lists every verb, in the order in which menus show them.
@@ -65,6 +68,24 @@ var allowedIn = map[ClusterVerb][]ClusterStatus{
 	VerbResume:         {ClusterPending},
 }
 
+// unbuilt says what is missing for the verbs that this version does not carry out.
+var unbuilt = map[ClusterVerb]string{
+	VerbAddServices:    "Loom cannot add services to a cluster yet; make a new cluster with them.",
+	VerbRemoveServices: "Loom cannot remove services from a cluster yet; make a new cluster without them.",
+	VerbExpand:         "Loom cannot add machines to a cluster yet; make a larger cluster.",
+	VerbShrink:         "Loom cannot take machines from a cluster yet; make a smaller cluster.",
+	VerbUpgrade:        "Loom cannot bring newer versions of services to a cluster yet; make a new cluster.",
+	VerbResize:         "Loom cannot change the hardware of a cluster yet; make a new cluster.",
+	VerbRepair:         "Loom cannot replace single machines yet; delete the cluster and make it anew.",
+	VerbRollback:       "Loom cannot go back to before an operation yet; configure with an older revision, or make a new cluster.",
+	VerbRetry:          "Loom cannot go on with a failed operation yet; configure the cluster again, or delete it and make it anew.",
+	VerbSkip:           "Loom cannot leave out single tasks yet; abort the operation instead.",
+}
+
+// Unbuilt gives the sentence what this version lacks to carry out the verb, ""
+// for verbs that work.
+func (v ClusterVerb) Unbuilt() string { return unbuilt[v] }
+
 // WhyNot gives the sentence why verb cannot begin now, or "" when it can.
 // Latest is the cluster's latest operation, nil before the first.
 func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
@@ -77,6 +98,9 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 	}
 	if c.Protected && (verb == VerbDelete || verb == VerbShrink) {
 		return "The cluster is protected; take the protection off first."
+	}
+	if c.DeleteWanted != "" && slices.Contains(statuses, ClusterActive) && verb != VerbDelete && verb != VerbEdit && verb != VerbLease {
+		return fmt.Sprintf("%s wants the cluster deleted; that begins at any moment.", c.DeleteWanted)
 	}
 	if latest == nil {
 		return ""

@@ -25,6 +25,19 @@ type Cluster struct {
 	Revision int
 	// LatestOperation is the number of the newest operation, 0 before the first.
 	LatestOperation int
+	// DeleteWanted is who asked to delete the cluster while an operation ran; it
+	// is deleted when that has ended. "" for nobody.
+	DeleteWanted UserID
+}
+
+// ConfigRevision is a config that a cluster has or had. Revisions count from 1
+// per cluster.
+type ConfigRevision struct {
+	Revision int
+	Author   UserID
+	// Operation is the number of the operation that brought it.
+	Operation int
+	Time      time.Time
 }
 
 // Progress counts the tasks of an operation; Done holds complete and skipped ones.

@@ -63,4 +63,7 @@ type Suggestion struct {
 	RemoveServices []string `json:"removeServices,omitempty"`
 	HardwareType   string   `json:"hardwaretype,omitempty"`
 	ImageType      string   `json:"imagetype,omitempty"`
+	// Template is a change of the template instead, as a JSON merge patch: offered
+	// where no change of the request helps.
+	Template map[string]any `json:"template,omitempty"`
 }

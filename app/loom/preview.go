@@ -7,9 +7,23 @@ type PreviewKind string
 
 // The preview kinds of this version.
 const (
-	PreviewCreate PreviewKind = "create"
-	PreviewDelete PreviewKind = "delete"
+	PreviewCreate    PreviewKind = "create"
+	PreviewConfigure PreviewKind = "configure"
+	PreviewStart     PreviewKind = "start"
+	PreviewStop      PreviewKind = "stop"
+	PreviewRestart   PreviewKind = "restart"
+	PreviewSync      PreviewKind = "sync"
+	PreviewDelete    PreviewKind = "delete"
 )
+
+// PreviewKinds lists the preview kinds of this version.
+var PreviewKinds = []PreviewKind{
+	PreviewCreate, PreviewConfigure, PreviewStart, PreviewStop, PreviewRestart, PreviewSync, PreviewDelete,
+}
+
+// Verb is what a preview of this kind does to a cluster that is there; the two
+// share their words.
+func (k PreviewKind) Verb() ClusterVerb { return ClusterVerb(k) }
 
 // Preview is a stored plan that was not applied yet. Applying it executes
 // exactly what Hash covers, or nothing.
@@ -23,6 +37,9 @@ type Preview struct {
 	Hash     string
 	Created  time.Time
 	Expires  time.Time
-	// Applied is the operation that came of it, zero until then.
+	// Applied is the operation that came of it, zero until then and for a sync,
+	// which has none.
 	Applied OperationRef
+	// AppliedAt is the zero time until it is applied.
+	AppliedAt time.Time
 }

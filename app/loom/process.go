@@ -43,6 +43,8 @@ type Event struct {
 
 // AuditEntry is the kept record of an act (entities.md 21.5).
 type AuditEntry struct {
+	// ID is given when the entry is stored.
+	ID     int64
 	Actor  Actor
 	Verb   string
 	Kind   string

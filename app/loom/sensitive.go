@@ -6,8 +6,8 @@ var secretKey = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_ke
 
 // LooksSecret reports whether a key looks like the name of a secret
 // (provisioner.md 7). It decides where no schema does, and what is masked in
-// logs, audit, previews and events.
-func LooksSecret(key string) bool { return secretKey.MatchString(key) }
+// logs, audit, previews and events. The setting maxTokenDays only sounds like one.
+func LooksSecret(key string) bool { return secretKey.MatchString(key) && key != "maxTokenDays" }
 
 // MaskSecrets copies a JSON value (maps, slices, scalars) with the values of
 // keys that look secret replaced by "[redacted]", at any depth. Empty texts and

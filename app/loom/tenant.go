@@ -49,6 +49,12 @@ type User struct {
 	LastSeen time.Time
 }
 
+// UserSummary is a user with the numbers of his live clusters and valid tokens.
+type UserSummary struct {
+	User
+	Clusters, Tokens int
+}
+
 // Token is an API token; its secret is shown once and stored hashed.
 type Token struct {
 	ID          int64

@@ -8,9 +8,9 @@
 package secret
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"loom/app/loom"
 )
@@ -38,21 +39,45 @@ const (
 // says anything about its content.
 var (
 	// ErrUnknownKey says that the key that sealed the value is not in the ring.
-	ErrUnknownKey = errors.New("sealed with a key that is not in LOOM_SECRET_KEY")
+	ErrUnknownKey = errors.New("sealed with a key that is not among the sealing keys (LOOM_SECRET_KEY, or secret.key in the data directory)")
 	// ErrBroken says that the value was cut, changed, or belongs elsewhere.
 	ErrBroken = errors.New("sealed value is damaged or belongs to something else")
 )
 
-// Ring is a set of sealing keys. It is safe for concurrent use.
+// Ring is a set of sealing keys. It is safe for concurrent use. One made by
+// OpenFile follows its file.
 type Ring struct {
-	first [idSize]byte
-	keys  map[[idSize]byte]cipher.AEAD
+	keys atomic.Pointer[keySet]
+	file *keyFile // nil for keys that never change
+}
+
+// keySet are the keys at one moment; it never changes.
+type keySet struct {
+	first KeyID
+	order []KeyID
+	keys  map[KeyID]sealingKey
+}
+
+// sealingKey is a key with what is derived from it.
+type sealingKey struct {
+	aead cipher.AEAD
+	mac  []byte
 }
 
 // ParseKeys reads LOOM_SECRET_KEY: base64 keys of 32 bytes separated by commas.
 // The first one seals, all open. Errors are Invalid and never repeat the text.
 func ParseKeys(text string) (*Ring, error) {
-	ring := &Ring{keys: map[[idSize]byte]cipher.AEAD{}}
+	set, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	ring := &Ring{}
+	ring.keys.Store(set)
+	return ring, nil
+}
+
+func parse(text string) (*keySet, error) {
+	ring := &keySet{keys: map[KeyID]sealingKey{}}
 	for i, part := range strings.Split(text, ",") {
 		part = strings.TrimSpace(part)
 		if part == "" {
@@ -69,11 +94,18 @@ func ParseKeys(text string) (*Ring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("set up key %d: %w", i+1, err)
 		}
+		mac, err := hkdf.Key(sha256.New, key, nil, "loom authentication code", KeySize)
+		if err != nil {
+			return nil, fmt.Errorf("derive from key %d: %w", i+1, err)
+		}
 		id := keyID(key)
 		if len(ring.keys) == 0 {
 			ring.first = id
 		}
-		ring.keys[id] = aead
+		if _, twice := ring.keys[id]; !twice {
+			ring.order = append(ring.order, id)
+		}
+		ring.keys[id] = sealingKey{aead, mac}
 	}
 	if len(ring.keys) == 0 {
 		return nil, loom.NewError(loom.Invalid, "LOOM_SECRET_KEY names no key.")
@@ -119,33 +151,28 @@ func (r *Ring) OpenBytes(context string, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Current reports whether the value is sealed with the key that seals now; if
-// not, a rotation has it still to do.
-func (r *Ring) Current(sealed []byte) bool {
-	return len(sealed) >= headSize+tagSize && sealed[0] == format && bytes.Equal(sealed[1:1+idSize], r.first[:])
-}
-
 func (r *Ring) seal(ad, plain []byte) ([]byte, error) {
+	set := r.fresh()
 	out := make([]byte, headSize, headSize+len(plain)+tagSize)
 	out[0] = format
-	copy(out[1:], r.first[:])
+	copy(out[1:], set.first[:])
 	nonce := out[1+idSize : headSize]
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, fmt.Errorf("make a nonce: %w", err)
 	}
 	// The head is covered too, so that the id of the key cannot be exchanged.
-	return r.keys[r.first].Seal(out, nonce, plain, append(ad, out[:1+idSize]...)), nil
+	return set.keys[set.first].aead.Seal(out, nonce, plain, append(ad, out[:1+idSize]...)), nil
 }
 
 func (r *Ring) open(ad, sealed []byte) ([]byte, error) {
 	if len(sealed) < headSize+tagSize || sealed[0] != format {
 		return nil, ErrBroken
 	}
-	aead, ok := r.keys[[idSize]byte(sealed[1:1+idSize])]
+	key, ok := r.find(KeyID(sealed[1 : 1+idSize]))
 	if !ok {
 		return nil, ErrUnknownKey
 	}
-	plain, err := aead.Open(nil, sealed[1+idSize:headSize], sealed[headSize:], append(ad, sealed[:1+idSize]...))
+	plain, err := key.aead.Open(nil, sealed[1+idSize:headSize], sealed[headSize:], append(ad, sealed[:1+idSize]...))
 	if err != nil {
 		return nil, ErrBroken
 	}
@@ -172,9 +199,9 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 }
 
 // keyID is made by hashing, so that it gives nothing of the key away.
-func keyID(key []byte) [idSize]byte {
+func keyID(key []byte) KeyID {
 	sum := sha256.Sum256(append([]byte("loom sealing key id\x00"), key...))
-	return [idSize]byte(sum[:idSize])
+	return KeyID(sum[:idSize])
 }
 
 func decodeKey(text string) ([]byte, error) {

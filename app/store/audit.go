@@ -3,21 +3,48 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"loom/app/loom"
 )
 
+// The number of the transaction is taken before the id of the entry: that is what
+// the order of the chain rests on (audit_chain.go).
 const insertAudit = `
+WITH me AS MATERIALIZED (SELECT pg_current_xact_id() AS xid)
 INSERT INTO audit (tenant_id, actor, via, address, request_id, verb, kind, object, result, before, after)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::jsonb, $11::jsonb
+FROM me WHERE me.xid IS NOT NULL`
 
 // InsertAudit records an act in the transaction of the change. Values of keys
 // that look secret are masked in before and after. An empty Result counts as "ok".
 func InsertAudit(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry) error {
+	return writeAudit(ctx, tx, insertAudit, e)
+}
+
+const insertRefusal = insertAudit + `
+  AND NOT EXISTS (SELECT FROM audit a WHERE a.tenant_id = $1 AND a.actor = $2 AND a.verb = $6 AND a.kind = $7 AND a.result = $9
+                  AND a.created_at > now() - make_interval(secs => $12))`
+
+// InsertRefusal records an act that was not done, unless one of the same verb and
+// kind by the same user is on record since less than every: who tries again and
+// again must not fill the audit.
+func InsertRefusal(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry, every time.Duration) error {
+	return writeAudit(ctx, tx, insertRefusal, e, every.Seconds())
+}
+
+func writeAudit(ctx context.Context, tx *sqlx.Tx, query string, e loom.AuditEntry, more ...any) error {
 	before, err := auditBody(e.Before)
 	if err != nil {
 		return err
@@ -29,8 +56,10 @@ func InsertAudit(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry) error {
 	if e.Result == "" {
 		e.Result = "ok"
 	}
-	_, err = tx.ExecContext(ctx, insertAudit, e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID,
-		e.Verb, e.Kind, e.Object, e.Result, before, after)
+	args := append([]any{
+		e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID, e.Verb, e.Kind, e.Object, e.Result, before, after,
+	}, more...)
+	_, err = tx.ExecContext(ctx, query, args...)
 	return wrap(err, "record %s of %s %s", e.Verb, e.Kind, e.Object)
 }
 
@@ -53,41 +82,172 @@ func auditBody(value any) (any, error) {
 	return string(raw), err
 }
 
-const auditOf = `
-SELECT actor, via, address, request_id, verb, kind, object, result, before, after, created_at FROM audit
-WHERE tenant_id = $1 AND ($2 = '' OR actor = $2) ORDER BY id DESC LIMIT $3`
+const auditColumns = `id, tenant_id, actor, via, address, request_id, verb, kind, object, result, before, after, created_at, link, mac, key_id`
 
-// Audit lists the newest entries of a tenant, of one user only when actor is not
-// empty.
-func Audit(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, actor loom.UserID, limit int) ([]loom.AuditEntry, error) {
+type auditRow struct {
+	ID        int64          `db:"id"`
+	TenantID  string         `db:"tenant_id"`
+	Actor     string         `db:"actor"`
+	Via       string         `db:"via"`
+	Address   string         `db:"address"`
+	RequestID string         `db:"request_id"`
+	Verb      string         `db:"verb"`
+	Kind      string         `db:"kind"`
+	Object    string         `db:"object"`
+	Result    string         `db:"result"`
+	Before    []byte         `db:"before"` // nil for NULL, which json.RawMessage cannot take
+	After     []byte         `db:"after"`
+	CreatedAt time.Time      `db:"created_at"`
+	Link      sql.NullInt64  `db:"link"`
+	Mac       []byte         `db:"mac"`
+	KeyID     sql.NullString `db:"key_id"`
+}
+
+func (r *auditRow) entry() loom.AuditEntry {
+	e := loom.AuditEntry{
+		ID: r.ID,
+		Actor: loom.Actor{
+			Tenant: loom.TenantID(r.TenantID), User: loom.UserID(r.Actor), Via: r.Via, Address: r.Address, RequestID: r.RequestID,
+		},
+		Verb: r.Verb, Kind: r.Kind, Object: r.Object, Result: r.Result, Time: r.CreatedAt,
+	}
+	if r.Before != nil {
+		e.Before = json.RawMessage(r.Before)
+	}
+	if r.After != nil {
+		e.After = json.RawMessage(r.After)
+	}
+	return e
+}
+
+func (r *auditRow) chained() ChainedEntry {
+	return ChainedEntry{AuditEntry: r.entry(), Link: r.Link.Int64, Mac: r.Mac, KeyID: r.KeyID.String}
+}
+
+// AuditFilter limits a list of the audit; empty parts mean any. Since is
+// inclusive, Until is not.
+type AuditFilter struct {
+	Actors, Verbs, Kinds, Results []string
+	Object                        string
+	Since, Until                  time.Time
+}
+
+func (f *AuditFilter) where(b *binder) []string {
+	var conditions []string
+	for _, list := range []struct {
+		column string
+		values []string
+	}{{"actor", f.Actors}, {"verb", f.Verbs}, {"kind", f.Kinds}, {"result", f.Results}} {
+		switch len(list.values) {
+		case 0:
+		case 1: // an equality keeps the order of the index
+			conditions = append(conditions, "a."+list.column+" = "+b.add(list.values[0]))
+		default:
+			conditions = append(conditions, "a."+list.column+" = ANY ("+b.add(pq.Array(list.values))+")")
+		}
+	}
+	if f.Object != "" {
+		conditions = append(conditions, "a.object = "+b.add(f.Object))
+	}
+	if !f.Since.IsZero() {
+		conditions = append(conditions, "a.created_at >= "+b.add(f.Since))
+	}
+	if !f.Until.IsZero() {
+		conditions = append(conditions, "a.created_at < "+b.add(f.Until))
+	}
+	return conditions
+}
+
+// fingerprint ties cursors to the list and filter they were made with.
+func (f *AuditFilter) fingerprint(list string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", list, fmt.Sprint(*f)))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// AuditList is a page of the audit with the cursors of its neighbours.
+type AuditList struct {
+	Items      []loom.AuditEntry
+	Next, Prev string
+}
+
+// Audit reads a page of the entries of a tenant, the newest first. Invalid for a
+// cursor of another list.
+func Audit(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f AuditFilter, p loom.Page) (AuditList, error) {
+	var b binder
+	return auditPage(ctx, q, &b, "of "+string(tenant), []string{"a.tenant_id = " + b.add(tenant)}, f, p)
+}
+
+// AuditAllTenants is Audit over all tenants.
+func AuditAllTenants(ctx context.Context, q sqlx.ExtContext, f AuditFilter, p loom.Page) (AuditList, error) {
+	var b binder
+	return auditPage(ctx, q, &b, "of all", nil, f, p)
+}
+
+const auditPageOf = `
+SELECT a.*, coalesce(t.name, '') AS tenant_name FROM (
+    SELECT ` + auditColumns + ` FROM audit a
+    WHERE %s
+    ORDER BY a.id %s LIMIT %s) AS a
+LEFT JOIN tenants t ON t.id = a.tenant_id
+ORDER BY a.id %s`
+
+func auditPage(ctx context.Context, q sqlx.ExtContext, b *binder, list string, conditions []string, f AuditFilter, p loom.Page) (AuditList, error) {
+	cursor, err := p.Check(2, "-id")
+	if err != nil {
+		return AuditList{}, err
+	}
+	back := p.Before != ""
+	direction, comparison := "DESC", "<"
+	if back {
+		direction, comparison = "ASC", ">"
+	}
+	conditions = append(append(conditions, f.where(b)...), "true")
+	if cursor != nil {
+		id, err := strconv.ParseInt(cursor.Keys[0], 10, 64)
+		if err != nil || cursor.Keys[1] != f.fingerprint(list) {
+			field := "after"
+			if back {
+				field = "before"
+			}
+			return AuditList{}, loom.InvalidFields([]loom.FieldError{{Field: field,
+				Message: "This cursor belongs to another list or filter; start from the first page."}})
+		}
+		conditions = append(conditions, "a.id "+comparison+" "+b.add(id))
+	}
+	limit := loom.MaxPageLimit
+	if p.Limit > 0 {
+		limit = p.Limit
+	}
+	query := fmt.Sprintf(auditPageOf, strings.Join(conditions, "\n      AND "), direction, b.add(limit+1), direction)
 	var rows []struct {
-		Actor     string    `db:"actor"`
-		Via       string    `db:"via"`
-		Address   string    `db:"address"`
-		RequestID string    `db:"request_id"`
-		Verb      string    `db:"verb"`
-		Kind      string    `db:"kind"`
-		Object    string    `db:"object"`
-		Result    string    `db:"result"`
-		Before    []byte    `db:"before"` // nil for NULL, which json.RawMessage cannot take
-		After     []byte    `db:"after"`
-		CreatedAt time.Time `db:"created_at"`
+		auditRow
+		TenantName string `db:"tenant_name"`
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, auditOf, tenant, actor, limit); err != nil {
-		return nil, wrap(err, "read the audit")
+	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
+		return AuditList{}, wrap(err, "list the audit")
 	}
-	entries := make([]loom.AuditEntry, len(rows))
-	for i, r := range rows {
-		entries[i] = loom.AuditEntry{
-			Actor: loom.Actor{Tenant: tenant, User: loom.UserID(r.Actor), Via: r.Via, Address: r.Address, RequestID: r.RequestID},
-			Verb:  r.Verb, Kind: r.Kind, Object: r.Object, Result: r.Result, Time: r.CreatedAt,
+	more := len(rows) > limit
+	if more {
+		rows = rows[:limit]
+	}
+	if back {
+		slices.Reverse(rows)
+	}
+	page := AuditList{Items: make([]loom.AuditEntry, len(rows))}
+	for i := range rows {
+		page.Items[i] = rows[i].entry()
+		page.Items[i].Actor.TenantName = rows[i].TenantName
+	}
+	at := func(e loom.AuditEntry) string {
+		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.FormatInt(e.ID, 10), f.fingerprint(list)}}.Encode()
+	}
+	if n := len(page.Items); n > 0 {
+		if back || more {
+			page.Next = at(page.Items[n-1])
 		}
-		if r.Before != nil {
-			entries[i].Before = json.RawMessage(r.Before)
-		}
-		if r.After != nil {
-			entries[i].After = json.RawMessage(r.After)
+		if back && more || p.After != "" {
+			page.Prev = at(page.Items[0])
 		}
 	}
-	return entries, nil
+	return page, nil
 }

@@ -46,6 +46,7 @@ type clusterRow struct {
 	Protected       bool         `db:"protected"`
 	Revision        int          `db:"revision"`
 	LatestOperation int          `db:"latest_operation"`
+	DeleteWanted    string       `db:"delete_wanted_by"`
 	CreatedAt       time.Time    `db:"created_at"`
 	ExpiresAt       sql.NullTime `db:"expires_at"`
 }
@@ -56,6 +57,7 @@ func (r *clusterRow) cluster() (loom.Cluster, error) {
 		Owner:  loom.Account{User: loom.UserID(r.OwnerID), Tenant: loom.TenantID(r.TenantID)},
 		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time,
 		DNSSuffix: r.DNSSuffix, Protected: r.Protected, Revision: r.Revision, LatestOperation: r.LatestOperation,
+		DeleteWanted: loom.UserID(r.DeleteWanted),
 	}
 	for _, part := range []struct {
 		name string
@@ -125,7 +127,7 @@ func orEmpty[V any](m map[string]V) map[string]V {
 }
 
 const clusterColumns = `id, tenant_id, owner_id, name, description, status, template, provider, services, config, labels,
-       dns_suffix, protected, revision, latest_operation, created_at, expires_at`
+       dns_suffix, protected, revision, latest_operation, delete_wanted_by, created_at, expires_at`
 
 const clusterByID = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = $2`
 
@@ -181,11 +183,13 @@ func SetClusterProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, 
 }
 
 const updateCluster = `
-UPDATE clusters SET description = $3, labels = $4, protected = $5, expires_at = $6, revision = revision + 1
+UPDATE clusters SET description = $3, labels = $4, protected = $5, expires_at = $6, owner_id = $7, revision = revision + 1,
+       delete_wanted_by = CASE WHEN $5 THEN '' ELSE delete_wanted_by END
 WHERE tenant_id = $1 AND id = $2 RETURNING revision`
 
 // UpdateCluster stores what changes without an operation: description, labels,
-// protection and the end of the lease. It gives the new revision.
+// owner, the end of the lease, and protection, which takes back a wish to delete.
+// It gives the new revision.
 func UpdateCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, c loom.Cluster) (int, error) {
 	labels, err := json.Marshal(orEmpty(c.Labels))
 	if err != nil {
@@ -193,7 +197,7 @@ func UpdateCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, c loo
 	}
 	var revision int
 	err = sqlx.GetContext(ctx, tx, &revision, updateCluster, tenant, int64(c.ID), c.Description, labels, c.Protected,
-		sql.NullTime{Time: c.Expires, Valid: !c.Expires.IsZero()})
+		sql.NullTime{Time: c.Expires, Valid: !c.Expires.IsZero()}, c.Owner.User)
 	return revision, wrap(err, "update cluster %s", c.ID)
 }
 

@@ -161,20 +161,8 @@ func NodeActions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, c
 	}
 	history := map[loom.NodeID][]loom.NodeAction{}
 	for _, r := range rows {
-		status := "failed"
-		switch loom.AttemptStatus(r.Status) {
-		case loom.AttemptRunning:
-			status = "in_progress"
-		case loom.AttemptComplete:
-			status = "complete"
-		case loom.AttemptFailed, loom.AttemptInterrupted, loom.AttemptAborted:
-		}
 		id := loom.NodeID(r.NodeID)
-		history[id] = append(history[id], loom.NodeAction{
-			Task:    loom.TaskRef{Operation: loom.OperationRef{Cluster: cluster, Number: r.Operation}, Number: r.Task},
-			Service: r.Service, Action: loom.TaskAction(r.Action), Status: status,
-			Started: r.StartedAt, Ended: r.EndedAt.Time, Stdout: r.Stdout, Stderr: r.Stderr,
-		})
+		history[id] = append(history[id], r.action(cluster))
 	}
 	return history, nil
 }

@@ -29,7 +29,7 @@ RETURNING latest_operation`
 
 const insertOperation = `
 INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at)
-VALUES ($1, $2, $3, $4, 'running', $5, $6, $7, $8, now())
+VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END)
 RETURNING ` + operationColumns
 
 // analyzeFrom is the number of tasks from which fresh statistics pay at once.
@@ -37,7 +37,8 @@ const analyzeFrom = 10_000
 
 // InsertPlan stores an operation with its whole plan and lets it run: tasks,
 // gates, edges and one pending River job per task, then the first task of each
-// node is promoted. The caller holds the cluster row, which becomes pending and
+// node is promoted. Hooks hear of its start; where one of them has to agree first,
+// the operation is not submitted yet (BeginIfAgreed). The caller holds the cluster row, which becomes pending and
 // takes the next operation number; nodes are there already. A plan without tasks
 // ends at once.
 //
@@ -55,13 +56,22 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	if err := tx.GetContext(ctx, &number, takeOperationNumber, in.Tenant, in.Cluster); err != nil {
 		return loom.Operation{}, wrap(err, "take the next operation number of cluster %s", in.Cluster)
 	}
+	told, err := hooksFor(ctx, tx, in.Tenant, in.Cluster, in.Action, 0, loom.HookStart)
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	status := loom.OperationRunning
+	told, waits := blockingOnly(told)
+	if waits {
+		status = loom.OperationNotSubmitted
+	}
 	rows, err := reserveIDs(ctx, tx, "tasks_id_seq", len(plan.Tasks)+len(plan.Gates))
 	if err != nil {
 		return loom.Operation{}, err
 	}
 	var row operationRow
 	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
-		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1])
+		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status))
 	if err != nil {
 		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
 	}
@@ -91,7 +101,10 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	for i := range plan.Tasks {
 		op.Tasks[taskStart(remaining[i])]++
 	}
-	if len(plan.Tasks) == 0 {
+	if err := insertNotices(ctx, tx, &op, loom.HookStart, told); err != nil {
+		return loom.Operation{}, err
+	}
+	if len(plan.Tasks) == 0 && !waits {
 		if err := Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(row.ID)}); err != nil {
 			return loom.Operation{}, err
 		}

@@ -111,6 +111,8 @@ type Ending struct {
 	Ends []TaskEnd
 	// MachinesExist says that some node of the cluster has a provider id.
 	MachinesExist bool
+	// Before is what the cluster was before the operation, "" for a new one.
+	Before loom.ClusterStatus
 }
 
 // TaskEnd is how far some task came, and the code of one failed try of it.
@@ -138,17 +140,19 @@ func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID)
 		return e, err
 	}
 	var gate struct {
-		Done    bool `db:"done"`
-		Running bool `db:"running"`
+		Done    bool   `db:"done"`
+		Running bool   `db:"running"`
+		Before  string `db:"before"`
 	}
 	err = tx.GetContext(ctx, &gate, `
 SELECT coalesce((SELECT g.status = 'complete' FROM tasks g WHERE g.id = o.end_gate), false) AS done,
-	EXISTS (SELECT FROM tasks t WHERE t.operation_id = o.id AND t.status = 'running') AS running
+	EXISTS (SELECT FROM tasks t WHERE t.operation_id = o.id AND t.status = 'running') AS running,
+	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before
 FROM operations o WHERE o.id = $1`, id)
 	if err != nil {
 		return e, wrap(err, "read the end gate of operation %s", e.Operation.Ref)
 	}
-	e.Done, e.Running = gate.Done, gate.Running
+	e.Done, e.Running, e.Before = gate.Done, gate.Running, loom.ClusterStatus(gate.Before)
 	if e.Operation.Status != loom.OperationFailing || e.Running {
 		return e, nil
 	}
@@ -184,6 +188,15 @@ func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status l
 		if err := DeleteSecrets(ctx, tx, op.Tenant, ClusterSecrets(op.Ref.Cluster)); err != nil {
 			return err
 		}
+		if err := DeleteNodeSecrets(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
+			return err
+		}
+	}
+	if err := wakeDelete(ctx, tx, op); err != nil {
+		return err
+	}
+	if err := noticeEnd(ctx, tx, op); err != nil {
+		return err
 	}
 	events := append(operationEvents(op), loom.Event{Tenant: op.Tenant, Topic: "tenant"})
 	return InsertEvents(ctx, tx, events...)

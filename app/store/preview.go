@@ -12,17 +12,18 @@ import (
 )
 
 type previewRow struct {
-	ID        string    `db:"id"`
-	TenantID  string    `db:"tenant_id"`
-	UserID    string    `db:"user_id"`
-	Kind      string    `db:"kind"`
-	ClusterID int64     `db:"cluster_id"`
-	Revision  int       `db:"revision"`
-	Hash      string    `db:"hash"`
-	Body      []byte    `db:"body"`
-	Operation int       `db:"operation"`
-	CreatedAt time.Time `db:"created_at"`
-	ExpiresAt time.Time `db:"expires_at"`
+	ID        string       `db:"id"`
+	TenantID  string       `db:"tenant_id"`
+	UserID    string       `db:"user_id"`
+	Kind      string       `db:"kind"`
+	ClusterID int64        `db:"cluster_id"`
+	Revision  int          `db:"revision"`
+	Hash      string       `db:"hash"`
+	Body      []byte       `db:"body"`
+	Operation int          `db:"operation"`
+	CreatedAt time.Time    `db:"created_at"`
+	ExpiresAt time.Time    `db:"expires_at"`
+	AppliedAt sql.NullTime `db:"applied_at"`
 }
 
 func (r *previewRow) preview() loom.Preview {
@@ -30,6 +31,7 @@ func (r *previewRow) preview() loom.Preview {
 		ID: loom.PreviewID(r.ID), Kind: loom.PreviewKind(r.Kind),
 		Owner:   loom.Account{User: loom.UserID(r.UserID), Tenant: loom.TenantID(r.TenantID)},
 		Cluster: loom.ClusterID(r.ClusterID), Revision: r.Revision, Hash: r.Hash, Created: r.CreatedAt, Expires: r.ExpiresAt,
+		AppliedAt: r.AppliedAt.Time,
 	}
 	if r.Operation > 0 {
 		p.Applied = loom.OperationRef{Cluster: p.Cluster, Number: r.Operation}
@@ -60,7 +62,7 @@ func InsertPreview(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loo
 
 // An applied preview is still found after its hour, to name what came of it.
 const previewByID = `
-SELECT id, tenant_id, user_id, kind, cluster_id, revision, hash, body::text AS body, operation, created_at, expires_at FROM previews
+SELECT id, tenant_id, user_id, kind, cluster_id, revision, hash, body::text AS body, operation, created_at, expires_at, applied_at FROM previews
 WHERE tenant_id = $1 AND user_id = $2 AND id = $3 AND (expires_at > now() OR applied_at IS NOT NULL)`
 
 // PreviewByID reads a preview of its maker and its body as CanonicalJSON writes
@@ -94,7 +96,7 @@ func isUUID(s string) bool { return uuidForm.MatchString(s) }
 const markPreviewApplied = `
 UPDATE previews SET applied_at = now(), operation = $3 WHERE tenant_id = $1 AND id = $2 AND applied_at IS NULL`
 
-// MarkPreviewApplied notes the operation that came of a preview. NotFound when
+// MarkPreviewApplied notes the operation that came of a preview, 0 for none. NotFound when
 // it was applied before, which a caller that holds its lock has seen.
 func MarkPreviewApplied(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.PreviewID, operation int) error {
 	result, err := tx.ExecContext(ctx, markPreviewApplied, tenant, id, operation)

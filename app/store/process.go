@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"time"
 
@@ -111,6 +113,7 @@ type processRow struct {
 	OnlyTenant string         `db:"only_tenant"`
 	Plugins    pq.StringArray `db:"plugins"`
 	Draining   bool           `db:"draining"`
+	Ending     bool           `db:"ending"`
 	StartedAt  time.Time      `db:"started_at"`
 	ExpiresAt  time.Time      `db:"expires_at"`
 	Workers    []byte         `db:"workers"`
@@ -121,15 +124,17 @@ type processRow struct {
 type LiveProcess struct {
 	loom.Process
 	OnlyTenant loom.TenantID
-	// Draining says that it takes no new work.
+	// Draining says that it takes no new work: it is about to end, or was asked to.
 	Draining bool
+	// Ending says that it drains of its own accord and will not go on.
+	Ending bool
 	// Workers dealt and tasks running, by tenant.
 	Workers, Busy map[loom.TenantID]int
 }
 
 const liveProcesses = `
-SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins, p.draining,
-	p.started_at, p.expires_at,
+SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins,
+	p.draining OR p.drain_asked AS draining, p.draining AS ending, p.started_at, p.expires_at,
 	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = p.id), '{}') AS workers,
 	coalesce((SELECT jsonb_object_agg(b.tenant_id, b.n) FROM (
 		SELECT t.tenant_id, count(*) AS n FROM tasks t WHERE t.process_id = p.id AND t.status = 'running' GROUP BY t.tenant_id) AS b), '{}') AS busy
@@ -149,7 +154,7 @@ func LiveProcessesAllTenants(ctx context.Context, q sqlx.ExtContext, kind string
 		live[i] = LiveProcess{
 			Process: loom.Process{ID: loom.ProcessID(r.ID), Kind: r.Kind, Host: r.Host, Port: r.Port, Version: r.Version,
 				Capacity: r.Capacity, Plugins: r.Plugins, Started: r.StartedAt, Expires: r.ExpiresAt},
-			OnlyTenant: loom.TenantID(r.OnlyTenant), Draining: r.Draining,
+			OnlyTenant: loom.TenantID(r.OnlyTenant), Draining: r.Draining, Ending: r.Ending,
 		}
 		if err := json.Unmarshal(r.Workers, &live[i].Workers); err != nil {
 			return nil, wrap(err, "read the assignments of process %s", r.ID)
@@ -159,6 +164,23 @@ func LiveProcessesAllTenants(ctx context.Context, q sqlx.ExtContext, kind string
 		}
 	}
 	return live, nil
+}
+
+const askToDrain = `
+UPDATE processes SET drain_asked = $2 WHERE id = $1 AND expires_at > now()`
+
+// AskToDrain tells a process to take no new work, or to go on, until it is told
+// otherwise, and wakes provisioners to look. NotFound when it does not live.
+func AskToDrain(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, drain bool) error {
+	result, err := tx.ExecContext(ctx, askToDrain, id, drain)
+	if err != nil {
+		return wrap(err, "ask process %s to drain", id)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return wrap(cmp.Or(err, sql.ErrNoRows), "ask process %s to drain", id)
+	}
+	_, err = tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, StopChannel)
+	return wrap(err, "wake provisioners")
 }
 
 // WantedWorkersAllTenants gives the workers each tenant wants, by tenant.

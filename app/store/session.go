@@ -130,11 +130,38 @@ func SessionsOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, us
 	return sessions, nil
 }
 
-// SessionOwner says whose a live session is. NotFound.
-func SessionOwner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, hash []byte) (loom.UserID, error) {
-	var user string
-	err := sqlx.GetContext(ctx, q, &user, `SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2 AND expires_at > now()`, tenant, hash)
-	return loom.UserID(user), wrap(err, "read a session")
+// SessionSorts lists what sessions can be sorted by, the default first.
+var SessionSorts = []string{"id", "-id", "-createTime", "createTime"}
+
+var sessionKeyset = keyset{
+	columns: `s.id, s.tenant_id, s.user_id, s.address, s.agent, s.created_at, s.last_seen_at, s.expires_at`, from: "sessions s",
+	id: `encode(s.id, 'hex') COLLATE "C"`, idKind: "text",
+	sorts: map[string]sortColumn{"id": {`encode(s.id, 'hex') COLLATE "C"`, "encode(s.id, 'hex')", "text"}, "createTime": byCreation("s")},
+}
+
+// SessionPage reads a page of the live sessions of a user; words are words to be
+// found in address or agent. Invalid for an unknown sort and for a cursor of
+// another list.
+func SessionPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, words string, p loom.Page) (sessions []loom.Session, next, prev string, err error) {
+	var b binder
+	conditions := []string{"s.tenant_id = " + b.add(tenant), "s.user_id = " + b.add(user), "s.expires_at > now()"}
+	conditions = append(conditions, allWords(&b, words, "s.address", "s.agent")...)
+	type row struct {
+		sessionRow
+		pageKeys
+	}
+	rows, next, prev, err := readKeyset[row](ctx, q, sessionKeyset, conditions, &b, []string{string(user), words}, p, SessionSorts...)
+	for _, r := range rows {
+		sessions = append(sessions, r.session())
+	}
+	return sessions, next, prev, err
+}
+
+// LiveSession reads a live session by the hash of its cookie. NotFound.
+func LiveSession(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, hash []byte) (loom.Session, error) {
+	var row sessionRow
+	err := sqlx.GetContext(ctx, q, &row, `SELECT `+sessionKeyset.columns+` FROM sessions s WHERE s.tenant_id = $1 AND s.id = $2 AND s.expires_at > now()`, tenant, hash)
+	return row.session(), wrap(err, "read a session")
 }
 
 // DeleteSession ends one session; ending it twice is no error.
@@ -151,11 +178,14 @@ func DeleteSessionsOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, us
 }
 
 // PurgeSignInsAllTenants deletes counts of failed sign-ins and answers kept for
-// repeated requests that are a day old. PurgeSessionsAllTenants, which ends the
+// repeated requests that are a day old, and replaced secrets whose time is over. PurgeSessionsAllTenants, which ends the
 // sessions themselves, is beside the other duties.
 func PurgeSignInsAllTenants(ctx context.Context, tx *sqlx.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE last_at < now() - interval '1 day'`); err != nil {
 		return wrap(err, "purge failed sign-ins")
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM token_old_secrets WHERE ends_at < now()`); err != nil {
+		return wrap(err, "purge replaced secrets")
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - interval '1 day'`)
 	return wrap(err, "purge kept answers")

@@ -38,7 +38,7 @@ type SpecFacts struct {
 	// NodesVersion changes when host names or addresses of the cluster's nodes do:
 	// what NodeProperties gives later is at least as new.
 	NodesVersion int64
-	// Sealed are the sealed values of the provider and of the cluster.
+	// Sealed are the sealed values of the provider, of the cluster and of the node.
 	Sealed []SealedValue
 }
 
@@ -114,7 +114,7 @@ SELECT t.id AS task_id, t.tenant_id, t.number AS task_number, t.action, t.servic
 	n.services, n.automators, n.ipaddresses, n.results, n.service_states,
 	coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
 	(SELECT jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))
-	 FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))) AS sealed
+	 FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id), 'node:' || n.id::text)) AS sealed
 FROM tasks t
 JOIN operations o ON o.id = t.operation_id
 JOIN clusters c ON c.id = t.cluster_id

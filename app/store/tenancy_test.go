@@ -55,6 +55,17 @@ var trespassers = map[string]trespasser{
 	"NewestCatalogEntries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.NewestCatalogEntries(ctx, tx, t, loom.EntityKinds...)
 	},
+	"ClustersMadeFrom": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		var all []loom.ClusterID
+		for _, kind := range loom.EntityKinds {
+			ids, err := store.ClustersMadeFrom(ctx, tx, t, "", kind, mark)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, ids...)
+		}
+		return leak(len(all) > 0), nil
+	},
 	"CatalogEntriesByName": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.CatalogEntriesByName(ctx, tx, t, loom.KindService, []string{mark})
 	},
@@ -109,6 +120,17 @@ var trespassers = map[string]trespasser{
 		return store.UpdateTenant(ctx, tx, t, loom.Tenant{ID: own, Description: "changed"})
 	}),
 	"MaxTokenDays": reads(store.MaxTokenDays),
+	"Settings":     reads(store.Settings),
+	"SetSettings": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetSettings(ctx, tx, t, loom.Settings{RequireLease: true})
+	}),
+	"AssignedWorkers": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		n, err := store.AssignedWorkers(ctx, tx, t)
+		return leak(n > 0), err
+	},
+	"DeleteTenant": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.DeleteTenant(ctx, tx, t)
+	}),
 	"User": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.User(ctx, tx, t, ownUser)
 	},
@@ -145,9 +167,37 @@ var trespassers = map[string]trespasser{
 	"SessionsOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.SessionsOf(ctx, tx, t, ownUser)
 	},
-	"SessionOwner": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		return store.SessionOwner(ctx, tx, t, ownHash)
+	"LiveSession": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.LiveSession(ctx, tx, t, ownHash)
 	},
+	"SessionPage": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		items, next, prev, err := store.SessionPage(ctx, tx, t, ownUser, "", loom.Page{})
+		return []any{items, next, prev}, err
+	},
+	"UserPage": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		items, next, prev, err := store.UserPage(ctx, tx, t, store.UserFilter{}, loom.Page{})
+		return []any{items, next, prev}, err
+	},
+	"UserSummary": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.UserSummary(ctx, tx, t, ownUser)
+	},
+	"TouchUser": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.TouchUser(ctx, tx, t, ownUser)
+	}),
+	"LiveClustersOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		n, err := store.LiveClustersOf(ctx, tx, t, ownUser)
+		return leak(n > 0), err
+	},
+	"DeleteUser": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.DeleteUser(ctx, tx, t, ownUser)
+	}),
+	"Profile": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		profile, err := store.Profile(ctx, tx, t, ownUser)
+		return leak(profile != nil), err
+	},
+	"SetProfile": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetProfile(ctx, tx, t, ownUser, []byte("{}"))
+	}),
 	"DeleteSession": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.DeleteSession(ctx, tx, t, ownHash)
 	}),
@@ -164,6 +214,13 @@ var trespassers = map[string]trespasser{
 	"TokensOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.TokensOf(ctx, tx, t, ownUser)
 	},
+	"TokenPage": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		items, next, prev, err := store.TokenPage(ctx, tx, t, ownUser, "", loom.Page{})
+		return []any{items, next, prev}, err
+	},
+	"RotateToken": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.RotateToken(ctx, tx, t, 1, []byte("other"), "x", time.Hour)
+	}),
 	"LockToken": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.LockToken(ctx, tx, t, 1)
 	},
@@ -186,8 +243,17 @@ var trespassers = map[string]trespasser{
 	"SecretEntities": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.SecretEntities(ctx, tx, t, "provider:")
 	},
+	"DeleteNodeSecrets": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.DeleteNodeSecrets(ctx, tx, t, 1)
+	}),
+	"LockNodeFacts": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.LockNodeFacts(ctx, tx, t, "00000000-0000-4000-8000-000000000001")
+	},
+	"ReplaceNodeFacts": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.ReplaceNodeFacts(ctx, tx, t, "00000000-0000-4000-8000-000000000001", map[string]any{"changed": true})
+	}),
 	"Audit": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		return store.Audit(ctx, tx, t, "", 100)
+		return store.Audit(ctx, tx, t, store.AuditFilter{}, loom.Page{})
 	},
 	"BeginIdempotent": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		kept, err := store.BeginIdempotent(ctx, tx, t, ownUser, mark, "/", []byte("x"))
@@ -233,12 +299,58 @@ var trespassers = map[string]trespasser{
 	"NewResourceSet": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.NewResourceSet(ctx, tx, t)
 	},
+	"Hooks": reads(store.Hooks),
+	"HookByID": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.HookByID(ctx, tx, t, 1)
+	},
+	"LockHook": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.LockHook(ctx, tx, t, 1)
+	},
+	"InsertHook": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.InsertHook(ctx, tx, t, loom.Hook{ID: 1, Tenant: own, OnTimeout: loom.OnTimeoutGo})
+	},
+	"UpdateHook": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.UpdateHook(ctx, tx, t, loom.Hook{ID: 1, Tenant: own, OnTimeout: loom.OnTimeoutGo})
+	}),
+	"DeleteHook": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.DeleteHook(ctx, tx, t, 1)
+	}),
+	"Deliveries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.Deliveries(ctx, tx, t, 1, store.DeliveryFilter{}, loom.Page{})
+	},
+	"ReplayDelivery": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ReplayDelivery(ctx, tx, t, 1, 999)
+	},
+	"InsertConfigRevision": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.InsertConfigRevision(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1}, "x")
+	}),
+	"ConfigRevisions": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		all, err := store.ConfigRevisions(ctx, tx, t, 1)
+		return leak(len(all) > 0), err
+	},
+	"ConfigOfRevision": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ConfigOfRevision(ctx, tx, t, 1, 1)
+	},
+	"SetClusterConfig": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetClusterConfig(ctx, tx, t, 1, map[string]any{"changed": true})
+	}),
+	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}})
+	}),
+	"SetDeleteWanted": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetDeleteWanted(ctx, tx, t, 1, "changed")
+	}),
+	"TypicalDurations": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		byKind, byAction, err := store.TypicalDurations(ctx, tx, t, mark)
+		return leak(len(byKind)+len(byAction) > 0), err
+	},
 }
 
 // walked are the files whose functions must all be in trespassers.
 var walked = []string{
-	"tenant.go", "user.go", "session.go", "signin.go", "token.go", "secret.go", "catalog.go", "catalog_list.go",
-	"template.go", "resource.go", "audit.go", "idempotency.go",
+	"tenant.go", "user.go", "user_list.go", "session.go", "signin.go", "token.go", "secret.go", "node_secret.go", "catalog.go", "catalog_list.go", "catalog_uses.go",
+	"template.go", "resource.go", "audit.go", "idempotency.go", "hook.go", "hook_delivery.go",
+	"cluster_change.go",
 }
 
 func TestNoTenantReadsOrChangesRowsOfAnother(t *testing.T) {
@@ -330,14 +442,30 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 	t.Helper()
 	for _, statement := range []string{
 		`INSERT INTO tenants (id, name, description, resource_set) VALUES ('t-own', 'MARKED', 'MARKED', 7), ('t-other', 'other', '', 0)`,
-		`INSERT INTO users (tenant_id, id, display_name, password_hash, ssh_keys) VALUES ('t-own', 'MARKED-user', 'MARKED', 'MARKED', '{MARKED}')`,
+		`INSERT INTO users (tenant_id, id, display_name, password_hash, ssh_keys, profile) VALUES ('t-own', 'MARKED-user', 'MARKED', 'MARKED', '{MARKED}', '{"x": "MARKED"}')`,
 		`INSERT INTO sessions (id, tenant_id, user_id, address, expires_at) VALUES ('MARKED-hash', 't-own', 'MARKED-user', 'MARKED', now() + interval '1 h')`,
 		`INSERT INTO tokens (id, tenant_id, user_id, name, prefix, hash, scopes) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 'MARKED-user', 'MARKED', 'MARKED', 'MARKED', '{read}')`,
+		`INSERT INTO token_old_secrets (hash, tenant_id, token_id, ends_at) VALUES ('MARKED-old', 't-own', 1, now() + interval '1 h')`,
 		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'provider:MARKED', 'pin', 'MARKED')`,
 		`INSERT INTO idempotency_keys (tenant_id, user_id, key, path, body_hash, status, response) VALUES ('t-own', 'MARKED-user', 'MARKED', '/', 'x', 200, 'MARKED')`,
 		`INSERT INTO resources (tenant_id, kind, plugin, type, name, version, live, size_bytes, sha256, format, object) VALUES ('t-own', 'automatortypes', 'shell', 'scripts', 'MARKED.sh', 1, true, 1, '', 'file', 'MARKED')`,
 		`INSERT INTO resource_numbers (tenant_id, kind, plugin, type, name, highest) VALUES ('t-own', 'automatortypes', 'shell', 'scripts', 'MARKED.sh', 3)`,
 		`INSERT INTO audit (tenant_id, actor, via, verb, kind, object, result, after) VALUES ('t-own', 'MARKED-user', 'session', 'create', 'service', 'MARKED', 'ok', '{"x": "MARKED"}')`,
+		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services) VALUES (1, 't-own', 'MARKED-user', 'MARKED', 'active', 'x', 1, '{}', 'x', '{}', '{}')`,
+		`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation) VALUES ('t-own', 1, 1, '{"x": "MARKED"}', 'MARKED-user', 1)`,
+		`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 1, 1, 'cluster_create', 'complete', 'MARKED-user')`,
+		`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators) VALUES ('00000000-0000-4000-8000-000000000001', 1, 't-own', 1000, 'MARKED', 'MARKED', 'x', 'x', 'x', 'x', '{MARKED}', '{}')`,
+		`INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, service, action, status, message) OVERRIDING SYSTEM VALUE VALUES (1, 1, 't-own', 1, 1, '00000000-0000-4000-8000-000000000001', 'MARKED', 'start', 'ready', 'MARKED')`,
+		`INSERT INTO attempts (task_id, number, process_id, status, message, stdout) VALUES (1, 1, 'p', 'failed', 'MARKED', 'MARKED')`,
+		`INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, text) VALUES (1, 1, 1, 1, '00000000-0000-4000-8000-000000000001', now(), 'stdout', 'MARKED')`,
+		`INSERT INTO hooks (id, tenant_id, name, url, events) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 'MARKED', 'https://MARKED/', '{start}')`,
+		`INSERT INTO hook_deliveries (id, hook_id, tenant_id, operation_id, event, notice, error) OVERRIDING SYSTEM VALUE VALUES (999, 1, 't-own', 1, 'start', '{"x": "MARKED"}', 'MARKED')`,
+		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'hook:1', 'secret', 'MARKED')`,
+		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'node:00000000-0000-4000-8000-000000000001', 'ssh-auth', 'MARKED')`,
+		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, probe) OVERRIDING SYSTEM VALUE VALUES (997, 't-own', 'MARKED', 'probe', 'MARKED', now(), '{"Images": [{"id": "MARKED"}]}')`,
+		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by) OVERRIDING SYSTEM VALUE VALUES (998, 't-own', 'MARKED', 'sweep', 'MARKED')`,
+		`INSERT INTO orphans (id, tenant_id, provider_name, machine_id, name, cluster_id, node_id) OVERRIDING SYSTEM VALUE VALUES (999, 't-own', 'MARKED', 'MARKED', 'MARKED', 1, '00000000-0000-4000-8000-000000000001')`,
+		`INSERT INTO processes (id, kind, host, only_tenant, plugins, expires_at) VALUES ('p-own', 'provisioner', 'h', 't-own', '{MARKED}', now() + interval '1 h')`,
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -365,7 +493,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 func rowsOf(t *testing.T, ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"users", "sessions", "tokens", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit"} {
+	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "tasks", "provider_requests", "orphans"} {
 		query := fmt.Sprintf(`SELECT coalesce(string_agg(r::text, E'\n' ORDER BY r::text), '') FROM %s r WHERE tenant_id = $1`, table)
 		var rows string
 		if err := sqlx.GetContext(context.Background(), q, &rows, query, tenant); err != nil {

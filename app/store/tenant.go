@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -73,6 +75,32 @@ func TenantsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Tenant, e
 	return tenants, nil
 }
 
+// TenantSorts lists what tenants can be sorted by, the default first.
+var TenantSorts = []string{"name", "-name", "-createTime", "createTime"}
+
+var tenantKeyset = keyset{
+	columns: `t.id, t.name, t.description, t.workers, t.max_clusters, t.max_nodes, t.resource_set, t.created_at`, from: "tenants t",
+	id: `t.name COLLATE "C"`, idKind: "text", // names of tenants that are not deleted are unique
+	sorts: map[string]sortColumn{"name": {`t.name COLLATE "C"`, "t.name", "text"}, "createTime": byCreation("t")},
+}
+
+// TenantPageAllTenants reads a page of the tenants that are not deleted; words are
+// words to be found in name or description. Invalid for an unknown sort and for a
+// cursor of another list.
+func TenantPageAllTenants(ctx context.Context, q sqlx.ExtContext, words string, p loom.Page) (tenants []loom.Tenant, next, prev string, err error) {
+	var b binder
+	conditions := append([]string{"t.deleted_at IS NULL"}, allWords(&b, words, "t.name", "t.description")...)
+	type row struct {
+		tenantRow
+		pageKeys
+	}
+	rows, next, prev, err := readKeyset[row](ctx, q, tenantKeyset, conditions, &b, words, p, TenantSorts...)
+	for _, r := range rows {
+		tenants = append(tenants, r.tenant())
+	}
+	return tenants, next, prev, err
+}
+
 // TenantEverExistedAllTenants reports whether a tenant of that name exists or was
 // deleted.
 func TenantEverExistedAllTenants(ctx context.Context, q sqlx.ExtContext, name string) (bool, error) {
@@ -106,6 +134,34 @@ func UpdateTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom
 	return wrap(err, "update tenant %s", tenant)
 }
 
+// AssignedWorkers counts the workers of a tenant in live provisioners.
+func AssignedWorkers(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `
+SELECT coalesce(sum(w.workers), 0) FROM worker_assignments w JOIN processes p ON p.id = w.process_id
+WHERE w.tenant_id = $1 AND p.expires_at > now()`, tenant)
+	return n, wrap(err, "count the workers of tenant %s", tenant)
+}
+
+// DeleteTenant marks a locked tenant as deleted, which frees its name, and takes
+// away everything that acts for it: sessions, tokens, previews, kept answers.
+// The rest stays, for the record.
+func DeleteTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	for _, statement := range []string{
+		`UPDATE tenants SET deleted_at = now(), workers = 0 WHERE id = $1`,
+		`DELETE FROM worker_assignments WHERE tenant_id = $1`,
+		`DELETE FROM sessions WHERE tenant_id = $1`,
+		`UPDATE tokens SET revoked_at = now() WHERE tenant_id = $1 AND revoked_at IS NULL`,
+		`DELETE FROM previews WHERE tenant_id = $1`,
+		`DELETE FROM idempotency_keys WHERE tenant_id = $1`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement, tenant); err != nil {
+			return wrap(err, "delete tenant %s", tenant)
+		}
+	}
+	return nil
+}
+
 const quotaUse = `
 SELECT t.max_clusters AS max_clusters, t.max_nodes AS max_nodes,
 	(SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status <> 'terminated') AS clusters,
@@ -127,7 +183,7 @@ func QuotaUse(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loo
 }
 
 const workerCapacity = `
-SELECT (SELECT coalesce(sum(capacity), 0) FROM processes WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND expires_at > now()) AS capacity,
+SELECT (SELECT coalesce(sum(capacity), 0) FROM processes WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND NOT drain_asked AND expires_at > now()) AS capacity,
 	(SELECT coalesce(sum(workers), 0) FROM tenants WHERE deleted_at IS NULL AND id <> $1) AS others`
 
 // WorkerCapacityAllTenants gives the capacity of the live provisioners and the
@@ -141,16 +197,36 @@ func WorkerCapacityAllTenants(ctx context.Context, q sqlx.ExtContext, except loo
 	return row.Capacity, row.Others, wrap(err, "read the capacity for workers")
 }
 
-// DefaultTokenDays is the longest life of a token where a tenant's settings say
-// nothing (entities.md 21.4).
-const DefaultTokenDays = 365
-
 // MaxTokenDays gives the longest life of a token by the tenant's settings, in
-// days; 0 means for ever.
+// days; 0 means for ever. NotFound.
 func MaxTokenDays(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (int, error) {
-	var days int
-	err := sqlx.GetContext(ctx, q, &days, `
-SELECT CASE WHEN settings ? 'maxTokenDays' THEN coalesce((settings->>'maxTokenDays')::int, 0) ELSE $2 END
-FROM tenants WHERE id = $1`, tenant, DefaultTokenDays)
-	return days, wrap(err, "read the settings of tenant %s", tenant)
+	s, err := Settings(ctx, q, tenant)
+	if err != nil || s.MaxTokenDays == nil {
+		return 0, err
+	}
+	return *s.MaxTokenDays, nil
+}
+
+// Settings reads the settings of a tenant; what was never set has its default.
+// NotFound.
+func Settings(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loom.Settings, error) {
+	var raw []byte
+	s := loom.DefaultSettings()
+	if err := sqlx.GetContext(ctx, q, &raw, `SELECT settings FROM tenants WHERE id = $1`, tenant); err != nil {
+		return s, wrap(err, "read the settings of tenant %s", tenant)
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, fmt.Errorf("read the settings of tenant %s: %w", tenant, err)
+	}
+	return s, nil
+}
+
+// SetSettings stores the settings of a locked tenant.
+func SetSettings(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, s loom.Settings) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE tenants SET settings = $2 WHERE id = $1`, tenant, string(raw))
+	return wrap(err, "store the settings of tenant %s", tenant)
 }

@@ -55,7 +55,11 @@ func InsertToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.
 
 const tokenColumns = `t.id, t.tenant_id, t.user_id, t.name, t.prefix, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address`
 
-// tokenByHash finds by the hash of a secret, so it needs no tenant.
+// tokenIsValid is the condition on tokens t that neither ran out nor were revoked.
+const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())`
+
+// tokenByHash finds by the hash of a secret, so it needs no tenant. A secret that
+// was replaced works on for a while.
 const tokenByHash = `
 SELECT ` + tokenColumns + `,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
@@ -64,7 +68,9 @@ SELECT ` + tokenColumns + `,
 FROM tokens t
 JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id
 JOIN tenants n ON n.id = t.tenant_id
-WHERE t.hash = $1 AND (t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())
+WHERE t.id = (SELECT id FROM tokens WHERE hash = $1
+		UNION ALL SELECT token_id FROM token_old_secrets WHERE hash = $1 AND ends_at > now() LIMIT 1)
+	AND ` + tokenIsValid + `
 	AND NOT u.disabled AND n.deleted_at IS NULL`
 
 // TokenByHashAllTenants finds a valid token of a user who may act. NotFound for
@@ -96,7 +102,7 @@ func TouchToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64
 
 const tokensOf = `
 SELECT ` + tokenColumns + ` FROM tokens t
-WHERE t.tenant_id = $1 AND t.user_id = $2 AND (t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())
+WHERE t.tenant_id = $1 AND t.user_id = $2 AND ` + tokenIsValid + `
 ORDER BY t.name, t.id`
 
 // TokensOf lists the valid tokens of a user by name.
@@ -112,12 +118,53 @@ func TokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user
 	return tokens, nil
 }
 
+// TokenSorts lists what tokens can be sorted by, the default first.
+var TokenSorts = []string{"name", "-name", "-createTime", "createTime"}
+
+var tokenKeyset = keyset{
+	columns: tokenColumns, from: "tokens t", id: "t.id", idKind: "bigint",
+	sorts: map[string]sortColumn{"name": {`t.name COLLATE "C"`, "t.name", "text"}, "createTime": byCreation("t")},
+}
+
+// TokenPage reads a page of the valid tokens of a user; words are words to be found
+// in name or prefix. Invalid for an unknown sort and for a cursor of another list.
+func TokenPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, words string, p loom.Page) (tokens []loom.Token, next, prev string, err error) {
+	var b binder
+	conditions := []string{"t.tenant_id = " + b.add(tenant), "t.user_id = " + b.add(user), tokenIsValid}
+	conditions = append(conditions, allWords(&b, words, "t.name", "t.prefix")...)
+	type row struct {
+		tokenRow
+		pageKeys
+	}
+	rows, next, prev, err := readKeyset[row](ctx, q, tokenKeyset, conditions, &b, []string{string(user), words}, p, TokenSorts...)
+	for _, r := range rows {
+		tokens = append(tokens, r.token())
+	}
+	return tokens, next, prev, err
+}
+
 // LockToken reads a token that is not revoked and keeps others from changing it.
 // NotFound.
 func LockToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) (loom.Token, error) {
 	var row tokenRow
 	err := tx.GetContext(ctx, &row, `SELECT `+tokenColumns+` FROM tokens t WHERE t.tenant_id = $1 AND t.id = $2 AND t.revoked_at IS NULL FOR UPDATE`, tenant, id)
 	return row.token(), wrap(err, "read token %d", id)
+}
+
+// replaceSecret keeps the secret of a token for as long as $5 says, at most until
+// the token itself ends.
+const replaceSecret = `
+WITH old AS (
+	INSERT INTO token_old_secrets (hash, tenant_id, token_id, ends_at)
+	SELECT t.hash, t.tenant_id, t.id, least(now() + make_interval(secs => $5), t.expires_at) FROM tokens t WHERE t.tenant_id = $1 AND t.id = $2
+)
+UPDATE tokens SET hash = $3, prefix = $4 WHERE tenant_id = $1 AND id = $2`
+
+// RotateToken gives a locked token another secret, by its hash, with the prefix of
+// it; the one before works on for overlap, at most as long as the token.
+func RotateToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, hash []byte, prefix string, overlap time.Duration) error {
+	_, err := tx.ExecContext(ctx, replaceSecret, tenant, id, hash, prefix, overlap.Seconds())
+	return wrap(err, "rotate token %d", id)
 }
 
 // RevokeToken makes a token useless at once.

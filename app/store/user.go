@@ -58,9 +58,13 @@ func oneUser(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.T
 	var row userRow
 	err := sqlx.GetContext(ctx, q, &row, query, tenant, id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return loom.User{}, &loom.Error{Kind: loom.NotFound, Message: "There is no user “" + string(id) + "” in this tenant.", Err: err}
+		return loom.User{}, noUser(id, err)
 	}
 	return row.user(), wrap(err, "read user %s", id)
+}
+
+func noUser(id loom.UserID, err error) error {
+	return &loom.Error{Kind: loom.NotFound, Message: "There is no user “" + string(id) + "” in this tenant.", Err: err}
 }
 
 // Users lists the users of a tenant by id.

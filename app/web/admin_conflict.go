@@ -51,6 +51,6 @@ func (s *Server) compareVersions(r *http.Request, actor loom.Actor, c *catalog.V
 	if err != nil {
 		return err
 	}
-	m.Changes = differences(parseTree([]byte(m.Theirs)), parseTree([]byte(given)))
+	m.Changes = changesOf(catalog.Differences(parseTree([]byte(m.Theirs)), parseTree([]byte(given))))
 	return nil
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -19,21 +18,16 @@ func (s *Server) adminDeleteAsk(kind loom.EntityKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
-		k, err := s.knowledge(r.Context(), actor)
+		uses, err := s.usesOf(r, actor, kind, name)
 		if err != nil {
 			return err
 		}
 		page := entryFrame(kind, name, "Delete")
 		page.Title = "Delete " + kind.Word() + " " + name
 		return s.accountConfirm(w, r, actor, page, adminview.DeleteForm(adminview.DeleteModel{
-			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: usersOf(k.uses(kind, name)), Back: route.AdminEntry(kind, name),
+			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: usersOf(uses), Back: route.AdminEntry(kind, name),
 		}, route.AdminEntryDelete(kind, name)))
 	}
-}
-
-// usersOf names each entry once, at however many fields it names another.
-func usersOf(uses []adminview.Use) []adminview.Use {
-	return slices.CompactFunc(uses, func(a, b adminview.Use) bool { return a.Href == b.Href })
 }
 
 func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {

@@ -99,18 +99,18 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		}
 		in.Expected = &expected
 	}
-	saved, warnings, err := s.saveBody(r, actor, kind, name, body, in)
+	saved, found, err := s.saveBody(r, actor, kind, name, body, in)
 	var conflict *catalog.VersionConflict
 	switch {
 	case err == nil:
-		return s.say(w, r, route.AdminEntry(kind, saved.Meta().Name), savedFlash(kind, saved, warnings))
+		return s.say(w, r, route.AdminEntry(kind, saved.Meta().Name), savedFlash(kind, saved, found))
 	case errors.As(err, &conflict):
 		return s.conflictPage(w, r, actor, kind, name, body, loom.AsError(err), conflict)
 	}
 	return s.refused(w, r, actor, kind, name, f.Get(adminview.FieldExpected), body, err)
 }
 
-func (s *Server) saveBody(r *http.Request, actor loom.Actor, kind loom.EntityKind, name, body string, in catalog.SaveInput) (loom.Entry, []string, error) {
+func (s *Server) saveBody(r *http.Request, actor loom.Actor, kind loom.EntityKind, name, body string, in catalog.SaveInput) (loom.Entry, []loom.Finding, error) {
 	entry, err := readDraft(kind, body)
 	if err != nil {
 		return nil, nil, err
@@ -130,13 +130,17 @@ func readDraft(kind loom.EntityKind, body string) (loom.Entry, error) {
 	return catalog.Decode(kind, []byte(body))
 }
 
-func savedFlash(kind loom.EntityKind, saved loom.Entry, warnings []string) httpx.Flash {
+// maxToldFindings is how many findings the message after a save tells; all are on
+// the overview.
+const maxToldFindings = 5
+
+func savedFlash(kind loom.EntityKind, saved loom.Entry, found []loom.Finding) httpx.Flash {
 	meta := saved.Meta()
 	text := "Saved the " + kind.Word() + " " + meta.Name + " as version " + strconv.Itoa(meta.Version) + "."
-	if len(warnings) == 0 {
+	if len(found) == 0 {
 		return httpx.Flash{Tone: "ok", Text: text}
 	}
-	return httpx.Flash{Tone: "warn", Text: text + " Not all will work yet: " + strings.Join(warnings, " "), URL: route.Admin(), Link: "All findings"}
+	return httpx.Flash{Tone: "warn", Text: text + " Not all will work yet: " + strings.Join(sentences(found[:min(len(found), maxToldFindings)]), " "), URL: route.Admin(), Link: "All findings"}
 }
 
 // refused shows the editor again with what is wrong. Other errors are returned.

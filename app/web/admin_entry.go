@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"loom/app/catalog"
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/views/adminview"
@@ -98,11 +99,11 @@ func (s *Server) adminUses(kind loom.EntityKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
-		k, err := s.knowledge(r.Context(), actor)
+		uses, err := s.usesOf(r, actor, kind, entry.Meta().Name)
 		if err != nil {
 			return err
 		}
-		m := adminview.UsesModel{HeadModel: entryHead(kind, entry, tabUses), Uses: k.uses(kind, entry.Meta().Name)}
+		m := adminview.UsesModel{HeadModel: entryHead(kind, entry, tabUses), Uses: uses}
 		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, tabUses), adminview.UsesPage(m))
 	}
 }
@@ -165,17 +166,13 @@ func (s *Server) adminVersion(kind loom.EntityKind) httpx.ActorHandler {
 
 // addChanges compares a version with the stored one before it, if any is left.
 func (s *Server) addChanges(r *http.Request, actor loom.Actor, kind loom.EntityKind, entry loom.Entry, infos []loom.VersionInfo, m *adminview.EntryModel) error {
-	for _, v := range infos { // newest first
-		if v.Version >= entry.Meta().Version {
-			continue
-		}
-		before, _, err := s.Catalog.Entry(r.Context(), actor, kind, entry.Meta().Name, v.Version)
-		if err != nil {
-			return err
-		}
-		before.Meta().Version = entry.Meta().Version
-		m.ShowChanges, m.Changes = true, differences(treeOf(before), treeOf(entry))
-		return nil
+	if entry.Meta().Version == infos[len(infos)-1].Version {
+		return nil // the oldest
 	}
+	found, err := s.Catalog.Compare(r.Context(), actor, catalog.CompareInput{Kind: kind, Name: entry.Meta().Name, To: entry.Meta().Version})
+	if err != nil {
+		return err
+	}
+	m.ShowChanges, m.Changes = true, changesOf(found)
 	return nil
 }

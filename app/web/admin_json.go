@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -64,40 +65,35 @@ func parseTree(body []byte) any {
 	return tree
 }
 
-// differences lists what changes from one document to another, by path.
-func differences(from, to any) []ui.ChangeModel {
-	return differ(nil, "", from, to)
+// changesOf shows a comparison: paths as people write them, long values cut.
+func changesOf(found []catalog.Difference) []ui.ChangeModel {
+	signs := map[catalog.Sign]ui.ChangeSign{catalog.SignAdded: ui.SignCreate, catalog.SignChanged: ui.SignChange, catalog.SignRemoved: ui.SignRemove}
+	var changes []ui.ChangeModel
+	for _, d := range found {
+		c := ui.ChangeModel{Sign: signs[d.Sign], Name: plainPath(d.Path)}
+		if d.Sign != catalog.SignAdded {
+			c.Old = short(d.Old)
+		}
+		if d.Sign != catalog.SignRemoved {
+			c.New = short(d.New)
+		}
+		changes = append(changes, c)
+	}
+	return changes
 }
 
-func differ(found []ui.ChangeModel, path string, from, to any) []ui.ChangeModel {
-	a, aOK := from.(map[string]any)
-	b, bOK := to.(map[string]any)
-	if aOK && bOK {
-		keys := maps.Clone(a)
-		maps.Copy(keys, b)
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			found = differ(found, member(path, key), a[key], b[key])
+// plainPath writes a JSON pointer as field errors do: "links[0].url".
+func plainPath(pointer string) string {
+	path := ""
+	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		if path != "" && part != "" && strings.Trim(part, "0123456789") == "" {
+			path += "[" + part + "]"
+			continue
 		}
-		return found
+		path = member(path, part)
 	}
-	x, xOK := from.([]any)
-	y, yOK := to.([]any)
-	if xOK && yOK && len(x) == len(y) {
-		for i := range x {
-			found = differ(found, fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
-		}
-		return found
-	}
-	before, after := short(from), short(to)
-	switch {
-	case compact(from) == compact(to):
-		return found
-	case from == nil:
-		return append(found, ui.ChangeModel{Sign: ui.SignCreate, Name: path, New: after})
-	case to == nil:
-		return append(found, ui.ChangeModel{Sign: ui.SignRemove, Name: path, Old: before})
-	}
-	return append(found, ui.ChangeModel{Sign: ui.SignChange, Name: path, Old: before, New: after})
+	return path
 }
 
 func member(path, key string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/catalog"
 	"loom/app/loom"
 )
 
@@ -64,14 +65,14 @@ func TestDifferences(t *testing.T) {
 	from := parseTree([]byte(`{"same": [1, {"x": 2}], "gone": true, "old": "a", "list": [1, 2], "big": "` + strings.Repeat("x", 200) + `1"}`))
 	to := parseTree([]byte(`{"same": [1, {"x": 2}], "new": {}, "old": "b", "list": [1], "big": "` + strings.Repeat("x", 200) + `2"}`))
 	var got []string
-	for _, c := range differences(from, to) {
+	for _, c := range changesOf(catalog.Differences(from, to)) {
 		got = append(got, string(c.Sign)+" "+c.Name)
 	}
-	want := []string{"change big", "remove gone", "change list", "create new", "change old"}
+	want := []string{"change big", "remove gone", "remove list[1]", "create new", "change old"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if d := differences(from, from); len(d) > 0 {
+	if d := changesOf(catalog.Differences(from, from)); len(d) > 0 {
 		t.Errorf("a document differs from itself: %v", d)
 	}
 }

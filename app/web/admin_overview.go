@@ -35,7 +35,11 @@ func railItem(label, icon, href, here string) layout.RailItem {
 
 // adminOverview counts the catalog and lists what in it would not work.
 func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	k, err := s.knowledge(r.Context(), actor)
+	bundle, err := s.Catalog.Export(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	found, err := s.Catalog.Check(r.Context(), actor, catalog.CheckInput{})
 	if err != nil {
 		return err
 	}
@@ -45,18 +49,20 @@ func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	m := adminview.OverviewModel{Empty: true}
 	for _, kind := range []loom.EntityKind{loom.KindTemplate, loom.KindService, loom.KindProvider, loom.KindHardwareType, loom.KindImageType, loom.KindPartialTemplate} {
-		n, bad := len(k.entries[kind]), 0
-		for _, entry := range k.entries[kind] {
-			lacks := k.lacks(entry)
-			if len(lacks) > 0 {
-				bad++
+		n, bad := len(bundle.Entries[kind]), map[string]bool{}
+		for _, f := range found {
+			if f.Kind != kind {
+				continue
 			}
-			m.Findings = append(m.Findings, findingsOf(kind, entry, lacks)...)
+			bad[f.Name] = true
+			m.Findings = append(m.Findings, adminview.Finding{
+				Kind: kind.Word(), Name: f.Name, Text: sentence(f), Href: route.AdminEntry(kind, f.Name), FixHref: route.AdminEntryEdit(kind, f.Name),
+			})
 		}
 		m.Empty = m.Empty && n == 0
 		tile := ui.TileModel{Number: strconv.Itoa(n), Label: adminview.Plural(kind), Href: route.AdminKind(kind)}
-		if bad > 0 {
-			tile.Note, tile.Tone = ui.Count(bad, "needs attention", "need attention"), ui.ToneWarn
+		if len(bad) > 0 {
+			tile.Note, tile.Tone = ui.Count(len(bad), "needs attention", "need attention"), ui.ToneWarn
 		}
 		m.Tiles = append(m.Tiles, tile)
 	}
@@ -67,15 +73,4 @@ func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	m.Tiles = append(m.Tiles, tile)
 	return s.render(w, r, actor, http.StatusOK, adminFrame("Overview", route.Admin()), adminview.OverviewPage(m))
-}
-
-func findingsOf(kind loom.EntityKind, entry loom.Entry, lacks []string) []adminview.Finding {
-	var found []adminview.Finding
-	name := entry.Meta().Name
-	for _, text := range lacks {
-		found = append(found, adminview.Finding{
-			Kind: kind.Word(), Name: name, Text: text, Href: route.AdminEntry(kind, name), FixHref: route.AdminEntryEdit(kind, name),
-		})
-	}
-	return found
 }

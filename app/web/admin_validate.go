@@ -30,12 +30,11 @@ func (s *Server) adminValidate(kind loom.EntityKind) httpx.ActorHandler {
 			m.Problems = problems(body, e)
 			return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
 		}
-		k, err := s.knowledge(r.Context(), actor)
+		found, err := s.Catalog.CheckEntry(r.Context(), actor, kind, entry)
 		if err != nil {
 			return err
 		}
-		k.add(kind, entry)
-		m.Warnings = k.lacks(entry)
+		m.Warnings = sentences(found)
 		m.Unknown = unknownMembers(parseTree([]byte(body)), treeOf(entry))
 		return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
 	}

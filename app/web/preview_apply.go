@@ -38,8 +38,14 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 		return s.applyRefused(w, r, actor, p, v, err)
 	}
 	text := "Creating " + p.Name + "."
-	if p.Kind == loom.PreviewDelete {
+	switch p.Kind {
+	case loom.PreviewCreate:
+	case loom.PreviewDelete:
 		text = "Deleting " + p.Name + "."
+	case loom.PreviewSync:
+		return s.say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: p.Name + " has the newest version of its template."})
+	default:
+		text = "Changing " + p.Name + "."
 	}
 	return s.say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: text, URL: route.Operation(ref), Link: "View the plan"})
 }
@@ -82,7 +88,7 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 		p = again
 	}
 	m := s.previewModel(p)
-	if p.Applied.Number == 0 || e.Kind != loom.Conflict {
+	if p.AppliedAt.IsZero() || e.Kind != loom.Conflict {
 		m.Banner = ui.BannerModel{Tone: ui.ToneBad, Text: e.Message}
 	}
 	if len(e.Fields) > 0 {
@@ -115,7 +121,7 @@ func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	if p.Applied.Number > 0 {
+	if !p.AppliedAt.IsZero() {
 		m := s.previewModel(p)
 		return s.showPreview(w, r, actor, http.StatusConflict, m)
 	}
@@ -123,7 +129,7 @@ func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	back := route.Clusters()
-	if p.Kind == loom.PreviewDelete {
+	if p.Kind != loom.PreviewCreate {
 		back = route.Cluster(p.Cluster)
 	}
 	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: "Discarded the preview of " + p.Name + ". Nothing was changed."})

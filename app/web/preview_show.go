@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,14 +58,24 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 		Apply: "Create cluster " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
 		Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
 	}
-	if p.Kind == loom.PreviewDelete {
+	switch p.Kind {
+	case loom.PreviewCreate:
+		m.Config = configText(p.Config)
+	case loom.PreviewDelete:
 		m.Delete, m.Title, m.EditHref = true, "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
-	} else {
-		m.Config = configText(p.Config)
+	default: // made over the API; there is no form to go back to
+		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", p.Kind, p.Name), ""
+		m.Apply, m.Busy = "Apply to cluster "+p.Name, "Applying…"
+		if p.Config != nil {
+			m.Config = configText(p.Config)
+		}
 	}
-	if p.Applied.Number > 0 {
+	switch {
+	case p.Applied.Number > 0:
 		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)
+	case !p.AppliedAt.IsZero():
+		m.Applied, m.AppliedHref = "View the cluster", route.Cluster(p.Cluster)
 	}
 	m.Facts = previewFacts(p)
 	for _, n := range p.Nodes {
@@ -100,8 +111,16 @@ func previewFacts(p lifecycle.PreviewView) []ui.Def {
 	return facts
 }
 
-// previewChanges are the nodes, each with its services in one line.
+// previewChanges are the nodes, each with its services in one line; where nodes
+// stay, everything that changes.
 func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
+	if p.Kind != loom.PreviewCreate && p.Kind != loom.PreviewDelete {
+		lines := make([]ui.ChangeModel, len(p.Changes))
+		for i, c := range p.Changes {
+			lines[i] = ui.ChangeModel{Sign: ui.ChangeSign(c.Change), Object: c.Object, Name: c.Name, Detail: changeDetail(c)}
+		}
+		return lines
+	}
 	services := map[int][]string{}
 	for _, c := range p.Changes {
 		if c.Object == "service" {
@@ -115,6 +134,33 @@ func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
 		}
 	}
 	return lines
+}
+
+// changeDetail says where a change happens and what it leads from and to.
+func changeDetail(c lifecycle.Change) string {
+	var parts []string
+	if c.Node > 0 && c.Object == "service" {
+		parts = append(parts, fmt.Sprintf("node %d", c.Node))
+	}
+	shown := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		return string(text)
+	}
+	switch {
+	case c.Old != nil && c.New != nil:
+		parts = append(parts, shown(c.Old)+" → "+shown(c.New))
+	case c.New != nil:
+		parts = append(parts, shown(c.New))
+	case c.Old != nil:
+		parts = append(parts, shown(c.Old))
+	}
+	if c.Because != "" {
+		parts = append(parts, c.Because)
+	}
+	return strings.Join(parts, " · ")
 }
 
 func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {

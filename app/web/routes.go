@@ -13,6 +13,8 @@ func (s *Server) routes(mux *http.ServeMux) {
 	mux.Handle("POST "+route.AccountPreferences(), s.open(s.preferencesSave))
 	mux.Handle("POST "+route.CSPReports(), s.open(s.cspReport))
 	mux.Handle("GET "+route.Gallery(), s.admin(s.gallery))
+	mux.Handle("GET "+route.API(), s.open(s.apiIndex))
+	mux.Handle("GET "+route.API()+"/{chapter}", s.open(s.apiChapter))
 	mux.Handle("GET /favicon.ico", s.open(s.favicon))
 	mux.Handle("/", s.open(s.noSuchPage))
 

@@ -8,6 +8,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -34,6 +35,11 @@ type Deps struct {
 	Sessions *httpx.Sessions
 	Log      *slog.Logger
 	Version  string
+	// APIDocument is the OpenAPI document that /docs/api shows.
+	APIDocument []byte
+	// PublicURL is the address at which browsers reach Loom, without a slash at
+	// its end; examples of calls use it.
+	PublicURL string
 	// Shortage says, for banners, that a tenant has fewer workers than it wants
 	// because capacity is short; empty when there is none.
 	Shortage func(ctx context.Context, actor loom.Actor) (string, error)
@@ -72,7 +78,14 @@ func (s *Server) page(h httpx.ActorHandler) http.Handler {
 		if err != nil {
 			return err
 		}
-		return h(w, r, actor)
+		err = h(w, r, actor)
+		if r.Method != http.MethodGet && errors.Is(err, loom.Forbidden) {
+			// That it cannot be kept changes no answer.
+			if failed := s.Accounts.RecordRefused(r.Context(), actor, "update", "page", r.URL.Path, loom.AsError(err).Message); failed != nil {
+				s.Log.Error("a refusal could not be recorded", "request_id", httpx.RequestID(r), "error", failed.Error())
+			}
+		}
+		return err
 	})
 }
 

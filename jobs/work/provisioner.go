@@ -134,7 +134,10 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	l.committer = newCommitter(p.Operations, id, l.limiter.load)
 	worker := &runTask{ops: p.Operations, runner: p.Runner, limiter: l.limiter, committer: l.committer, attempts: l.attempts,
 		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx}
-	l.client, err = newRiver(ctx, &p.Common, id, map[string]river.QueueConfig{jobs.ProbeQueue: {MaxWorkers: 4}}, worker)
+	// What is asked of providers does not: another provisioner asks again.
+	asking, endAsking := context.WithCancel(ctx)
+	defer endAsking()
+	l.client, err = newRiver(asking, &p.Common, id, map[string]river.QueueConfig{jobs.ProbeQueue: {MaxWorkers: probeWorkers}}, worker)
 	if err != nil {
 		return errors.Join(err, p.Fleet.Deregister(base, id))
 	}
@@ -174,6 +177,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	case <-ctx.Done():
 	case lost = <-l.lost:
 	}
+	endAsking()
 	endDispatch()
 	dispatching.Wait()
 	lost = l.drain(base, lost, endLife)

@@ -31,6 +31,19 @@ type Scheduler struct {
 // controlWorkers is how many pieces of control work run at once.
 const controlWorkers = 20
 
+// hookWorkers is how many endpoints are called at once.
+const hookWorkers = 20
+
+// queues are those that a scheduler works. Notices are sent only where there is
+// what sends them.
+func (s *Scheduler) queues() map[string]river.QueueConfig {
+	queues := map[string]river.QueueConfig{jobs.ControlQueue: {MaxWorkers: controlWorkers}}
+	if s.Hooks != nil {
+		queues[jobs.HookQueue] = river.QueueConfig{MaxWorkers: hookWorkers}
+	}
+	return queues
+}
+
 // Run works until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.ReapEvery <= 0 {
@@ -52,7 +65,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	}
 	base := context.WithoutCancel(ctx)
 	log := s.logger().With("process_id", id)
-	client, err := newRiver(ctx, &s.Common, id, map[string]river.QueueConfig{jobs.ControlQueue: {MaxWorkers: controlWorkers}}, elsewhere{})
+	client, err := newRiver(ctx, &s.Common, id, s.queues(), elsewhere{})
 	if err != nil {
 		return errors.Join(err, s.Fleet.Deregister(base, id))
 	}
@@ -65,6 +78,10 @@ func (s *Scheduler) live(ctx context.Context) error {
 	dutyCtx, endDuties := context.WithCancel(ctx)
 	defer endDuties()
 	background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.reap(dutyCtx, log) }) })
+	background.Go(func() { s.sealNodes(dutyCtx, log) })
+	if s.LinkAudit != nil {
+		background.Go(func() { every(dutyCtx, s.ReapEvery, func() { s.linkAudit(dutyCtx, log) }) })
+	}
 	background.Go(func() { every(dutyCtx, s.ReconcileEvery, func() { s.reconcile(dutyCtx, log) }) })
 	lost := make(chan error, 1)
 	leaseCtx, endLease := context.WithCancel(base)
@@ -128,11 +145,34 @@ func (s *Scheduler) reconcile(ctx context.Context, log *slog.Logger) {
 	if touched > 0 {
 		log.Warn("the reconciler put things right", "count", touched)
 	}
+	revived, hookErr := s.Operations.ReconcileHooks(ctx)
+	if revived > 0 {
+		log.Warn("the reconciler put deliveries of hooks right", "count", revived)
+	}
+	err = errors.Join(err, hookErr)
 	overdue, overdueErr := s.Operations.FailOverdue(ctx)
 	if overdue > 0 {
 		log.Warn("attempts were past their limit", "count", overdue)
 	}
 	if err = errors.Join(err, overdueErr); err != nil && ctx.Err() == nil {
 		log.Error("reconciling went wrong", "error", err)
+	}
+}
+
+// linkAudit goes on with the chain of the audit.
+func (s *Scheduler) linkAudit(ctx context.Context, log *slog.Logger) {
+	if err := s.LinkAudit(ctx); err != nil && ctx.Err() == nil {
+		log.Error("linking the audit went wrong", "error", err)
+	}
+}
+
+// sealNodes seals what an earlier release left in clear.
+func (s *Scheduler) sealNodes(ctx context.Context, log *slog.Logger) {
+	n, err := s.Operations.SealNodes(ctx)
+	if n > 0 {
+		log.Warn("passwords of machines that were stored in clear are sealed now", "count", n)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.Error("sealing passwords of machines went wrong", "error", err)
 	}
 }

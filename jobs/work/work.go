@@ -22,6 +22,7 @@ import (
 
 	"loom/app/execution"
 	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/loom"
 	"loom/jobs"
 )
@@ -39,9 +40,18 @@ type Common struct {
 	// Operations and Fleet are the use cases.
 	Operations *execution.Operations
 	Fleet      *fleet.Fleet
+	// Hooks sends notices. It is called in schedulers only; nil elsewhere.
+	Hooks *hook.Hooks
+	// Asker asks providers what no task is about. It is called in provisioners
+	// only; nil elsewhere.
+	Asker fleet.Asker
 	// Expire deletes clusters whose lease is over; nil does nothing. It is called
 	// in schedulers only.
 	Expire func(ctx context.Context) error
+	// LinkAudit links new entries of the audit, once a second; KeepAudit notes the
+	// newest one and removes old ones, once an hour. Nil does nothing. They are
+	// called in schedulers only.
+	LinkAudit, KeepAudit func(ctx context.Context) error
 	// Version of the program, for the list of processes.
 	Version string
 	// Port of the process's health address, 0 for none.
@@ -74,9 +84,9 @@ type riverClient struct {
 	pool *pgxpool.Pool
 }
 
-// newRiver makes a client that works queues under the id of its process. Every
-// client knows every kind and the same periodic list, since any of them may
-// become River's leader; its queues alone say what it works.
+// newRiver makes a client that works queues under the id of its process; ctx ends
+// when that shall stop. Every client knows every kind and the same periodic list,
+// since any of them may become River's leader; its queues alone say what it works.
 func newRiver(ctx context.Context, c *Common, id loom.ProcessID, queues map[string]river.QueueConfig, runTask river.Worker[jobs.RunTask]) (*riverClient, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if err != nil {
@@ -92,7 +102,7 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, queues map[stri
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		ID:                          string(id),
 		Queues:                      queues,
-		Workers:                     workers(c, runTask),
+		Workers:                     workers(ctx, c, id, runTask),
 		PeriodicJobs:                periodics(),
 		FetchCooldown:               fetchCooldown,
 		FetchPollInterval:           fetchPoll,
@@ -143,14 +153,18 @@ func reindexed() []string {
 	return names
 }
 
-func workers(c *Common, runTask river.Worker[jobs.RunTask]) *river.Workers {
+func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Worker[jobs.RunTask]) *river.Workers {
 	w := river.NewWorkers()
 	river.AddWorker(w, runTask)
 	river.AddWorker(w, &endOperation{ops: c.Operations})
+	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations})
+	river.AddWorker(w, &probeProvider{fleet: c.Fleet, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
+	river.AddWorker(w, duty[jobs.SweepProviders]("ask for sweeps of providers", c.Fleet.RequestSweeps))
 	river.AddWorker(w, duty[jobs.ExpireClusters]("expire clusters", c.Expire))
 	river.AddWorker(w, duty[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))
 	river.AddWorker(w, duty[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))
 	river.AddWorker(w, duty[jobs.TrimLogs]("trim task logs", c.Operations.TrimLogs))
+	river.AddWorker(w, duty[jobs.KeepAudit]("keep the audit", c.KeepAudit))
 	return w
 }
 

@@ -8,15 +8,18 @@ import (
 	"loom/app/loom"
 )
 
-// Registry finds the automator of a type. It does not change once made.
+// Registry finds the automator of a type. It does not change once the process is
+// set up.
 type Registry struct {
 	automators map[string]Automator
+	// declared are types that are known without a plugin to carry them out.
+	declared map[string]loom.PluginType
 }
 
 // NewRegistry takes the automators of this process. Two of one type, or a type
 // description that is not valid, are an error of kind loom.Invalid.
 func NewRegistry(automators ...Automator) (*Registry, error) {
-	r := &Registry{automators: map[string]Automator{}}
+	r := &Registry{automators: map[string]Automator{}, declared: map[string]loom.PluginType{}}
 	for _, p := range automators {
 		t := p.Type()
 		if errs := t.Validate(); len(errs) > 0 {
@@ -39,11 +42,46 @@ func (r *Registry) Get(name string) (Automator, bool) {
 	return p, ok
 }
 
-// Types describes every type, sorted by name, for registration in the catalog.
+// Declare adds types that the catalog shall know though this build carries no
+// plugin for them; one that is carried stays as its plugin describes it. A type
+// description that is not valid is an error of kind loom.Invalid.
+func (r *Registry) Declare(types ...loom.PluginType) error {
+	for _, t := range types {
+		if errs := t.Validate(); len(errs) > 0 {
+			return fmt.Errorf("automator type %q: %w", t.Name, loom.InvalidFields(errs))
+		}
+		if _, carried := r.automators[t.Name]; !carried {
+			r.declared[t.Name] = t
+		}
+	}
+	return nil
+}
+
+// Missing says, for a type that Get does not find, why nothing can be done.
+func (r *Registry) Missing(name string) string {
+	if r != nil {
+		if _, ok := r.declared[name]; ok {
+			return fmt.Sprintf("The automator plugin “%s” is missing: this build of Loom declares the type but does not carry its plugin; use another automator, or a build that has it.", name)
+		}
+	}
+	return fmt.Sprintf("This provisioner has no automator of type %q; start one that carries its plugin.", name)
+}
+
+// Carried lists the types whose plugins this process can run, sorted.
+func (r *Registry) Carried() []string {
+	return slices.Sorted(maps.Keys(r.automators))
+}
+
+// Types describes every type, carried or only declared, sorted by name, for
+// registration in the catalog.
 func (r *Registry) Types() []loom.PluginType {
-	types := make([]loom.PluginType, 0, len(r.automators))
-	for _, name := range slices.Sorted(maps.Keys(r.automators)) {
-		types = append(types, r.automators[name].Type())
+	all := maps.Clone(r.declared)
+	for name, p := range r.automators {
+		all[name] = p.Type()
+	}
+	types := make([]loom.PluginType, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		types = append(types, all[name])
 	}
 	return types
 }

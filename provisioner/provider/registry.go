@@ -8,15 +8,18 @@ import (
 	"loom/app/loom"
 )
 
-// Registry finds the provider of a type. It does not change once made.
+// Registry finds the provider of a type. It does not change once the process is
+// set up.
 type Registry struct {
 	providers map[string]Provider
+	// declared are types that are known without a plugin to carry them out.
+	declared map[string]loom.PluginType
 }
 
 // NewRegistry takes the providers of this process. Two of one type, or a type
 // description that is not valid, are an error of kind loom.Invalid.
 func NewRegistry(providers ...Provider) (*Registry, error) {
-	r := &Registry{providers: map[string]Provider{}}
+	r := &Registry{providers: map[string]Provider{}, declared: map[string]loom.PluginType{}}
 	for _, p := range providers {
 		t := p.Type()
 		if errs := t.Validate(); len(errs) > 0 {
@@ -39,11 +42,46 @@ func (r *Registry) Get(name string) (Provider, bool) {
 	return p, ok
 }
 
-// Types describes every type, sorted by name, for registration in the catalog.
+// Declare adds types that the catalog shall know though this build carries no
+// plugin for them; one that is carried stays as its plugin describes it. A type
+// description that is not valid is an error of kind loom.Invalid.
+func (r *Registry) Declare(types ...loom.PluginType) error {
+	for _, t := range types {
+		if errs := t.Validate(); len(errs) > 0 {
+			return fmt.Errorf("provider type %q: %w", t.Name, loom.InvalidFields(errs))
+		}
+		if _, carried := r.providers[t.Name]; !carried {
+			r.declared[t.Name] = t
+		}
+	}
+	return nil
+}
+
+// Missing says, for a type that Get does not find, why nothing can be done.
+func (r *Registry) Missing(name string) string {
+	if r != nil {
+		if _, ok := r.declared[name]; ok {
+			return fmt.Sprintf("The provider plugin “%s” is missing: this build of Loom declares the type but does not carry its plugin; use another provider, or a build that has it.", name)
+		}
+	}
+	return fmt.Sprintf("This provisioner has no provider of type %q; start one that carries its plugin.", name)
+}
+
+// Carried lists the types whose plugins this process can run, sorted.
+func (r *Registry) Carried() []string {
+	return slices.Sorted(maps.Keys(r.providers))
+}
+
+// Types describes every type, carried or only declared, sorted by name, for
+// registration in the catalog.
 func (r *Registry) Types() []loom.PluginType {
-	types := make([]loom.PluginType, 0, len(r.providers))
-	for _, name := range slices.Sorted(maps.Keys(r.providers)) {
-		types = append(types, r.providers[name].Type())
+	all := maps.Clone(r.declared)
+	for name, p := range r.providers {
+		all[name] = p.Type()
+	}
+	types := make([]loom.PluginType, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		types = append(types, all[name])
 	}
 	return types
 }

@@ -67,6 +67,9 @@ type Model struct {
 	Path string
 
 	User, Tenant, RoleWord string
+	// Anonymous pages may be read by people who are not signed in: no areas, and a
+	// link to sign in instead of the user menu.
+	Anonymous bool
 	// ShowCatalog, ShowAdmin and ShowSystem say which areas the switch offers.
 	ShowCatalog, ShowAdmin, ShowSystem bool
 

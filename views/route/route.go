@@ -74,6 +74,12 @@ func Local(next, fallback string) string {
 // Home is the start page.
 func Home() string { return "/" }
 
+// API is the readable page of the REST API.
+func API() string { return "/docs/api" }
+
+// APIChapter is the page of a chapter of the REST API.
+func APIChapter(name string) string { return join("docs", "api", name) }
+
 // Login is the sign-in page; next, a local path, is where to go afterwards.
 func Login(next string) string { return Query("/login", "next", next) }
 

@@ -7,7 +7,8 @@ import (
 	"loom/app/loom"
 )
 
-// User is a person or program of a tenant (entities.md 21.1).
+// User is a person or program of a tenant (entities.md 21.1). Password is set in
+// the answer that made the user only, and there only when it was made up.
 type User struct {
 	ID          loom.UserID `json:"id"`
 	Role        loom.Role   `json:"role"`
@@ -19,14 +20,14 @@ type User struct {
 	LastSeen    *int64      `json:"lastSeen,omitempty"`
 	Clusters    int         `json:"clusters"`
 	Tokens      int         `json:"tokens"`
+	Password    string      `json:"password,omitempty"`
 }
 
-// NewUser gives the wire form; clusters and tokens are the numbers of live
-// clusters and of valid tokens.
-func NewUser(u loom.User, clusters, tokens int) User {
+// NewUser gives the wire form, without a password.
+func NewUser(u loom.UserSummary) User {
 	return User{
 		ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email, Disabled: u.Disabled, SSHKeys: list(u.SSHKeys),
-		Created: Millis(u.Created), LastSeen: MillisOrNil(u.LastSeen), Clusters: clusters, Tokens: tokens,
+		Created: Millis(u.Created), LastSeen: MillisOrNil(u.LastSeen), Clusters: u.Clusters, Tokens: u.Tokens,
 	}
 }
 
@@ -68,6 +69,23 @@ func NewToken(t loom.Token) Token {
 	return Token{
 		ID: strconv.FormatInt(t.ID, 10), Name: t.Name, Prefix: t.Prefix, Scopes: list(t.Scopes), Created: Millis(t.Created),
 		Expires: MillisOrNil(t.Expires), LastUsed: MillisOrNil(t.LastUsed), LastAddress: t.LastAddress,
+	}
+}
+
+// Session is a browser's sign-in. Current marks that of the request.
+type Session struct {
+	ID       string `json:"id"`
+	Created  int64  `json:"createTime"`
+	LastUsed int64  `json:"lastUsed"`
+	Address  string `json:"address"`
+	Agent    string `json:"agent"`
+	Current  bool   `json:"current"`
+}
+
+// NewSession gives the wire form; current is the id of the request's own session.
+func NewSession(s loom.Session, current string) Session {
+	return Session{
+		ID: s.ID, Created: Millis(s.Created), LastUsed: Millis(s.LastUsed), Address: s.Address, Agent: s.Agent, Current: s.ID == current,
 	}
 }
 

@@ -1,6 +1,9 @@
 package wire
 
-import "loom/app/loom"
+import (
+	"loom/app/catalog"
+	"loom/app/loom"
+)
 
 // Resource is the metadata of a version of a plugin resource (entities.md 12).
 type Resource struct {
@@ -26,6 +29,71 @@ func NewVersions(infos []loom.VersionInfo) []VersionInfo {
 	out := make([]VersionInfo, len(infos))
 	for i, v := range infos {
 		out[i] = VersionInfo{v.Version, v.Author, Millis(v.Time)}
+	}
+	return out
+}
+
+// Finding is something in a catalog that would not work (rest-api.md 6.3).
+type Finding struct {
+	Severity loom.FindingSeverity `json:"severity"`
+	Code     loom.FindingCode     `json:"code"`
+	Kind     loom.EntityKind      `json:"kind"`
+	Name     string               `json:"name"`
+	Version  int                  `json:"version"`
+	Field    string               `json:"field"`
+	Value    string               `json:"value"`
+	Message  string               `json:"message"`
+	Remedy   string               `json:"remedy"`
+}
+
+// NewFinding gives the wire form.
+func NewFinding(f loom.Finding) Finding { return Finding(f) }
+
+// Use is a place where a catalog entry is used; clusters have no field.
+type Use struct {
+	Kind  loom.EntityKind `json:"kind"`
+	Name  string          `json:"name"`
+	Field string          `json:"field,omitempty"`
+}
+
+// NewUse gives the wire form.
+func NewUse(u catalog.Use) Use { return Use(u) }
+
+// Difference is a value in which two versions differ. What is not there is left
+// out, which a null would not be.
+type Difference struct {
+	Path string       `json:"path"`
+	Sign catalog.Sign `json:"sign"`
+	Old  *any         `json:"old,omitempty"`
+	New  *any         `json:"new,omitempty"`
+}
+
+// NewDifferences gives the wire form of a comparison.
+func NewDifferences(found []catalog.Difference) []Difference {
+	out := make([]Difference, len(found))
+	for i, d := range found {
+		out[i] = Difference{Path: d.Path, Sign: d.Sign}
+		if d.Sign != catalog.SignAdded {
+			out[i].Old = &d.Old
+		}
+		if d.Sign != catalog.SignRemoved {
+			out[i].New = &d.New
+		}
+	}
+	return out
+}
+
+// ImportReport says what an import would do.
+type ImportReport struct {
+	catalog.Report
+	Findings []Finding `json:"findings"`
+}
+
+// NewImportReport gives the wire form.
+func NewImportReport(r catalog.Report) ImportReport {
+	out := ImportReport{Report: r, Findings: make([]Finding, len(r.Findings))}
+	for i, f := range r.Findings {
+		out.Findings[i] = NewFinding(f)
 	}
 	return out
 }

@@ -100,6 +100,14 @@ func NewClusterStatus(c loom.Cluster, latest loom.Operation) ClusterStatus {
 	}
 }
 
+// NewStatusOf gives the short answer about a row of the list of clusters.
+func NewStatusOf(c loom.ClusterSummary) ClusterStatus {
+	p := NewProgress(c.Progress)
+	return ClusterStatus{
+		ID: c.ID.String(), Total: p.Total, Completed: p.Completed, Status: c.Status, ActionStatus: p.ActionStatus, Action: p.Action,
+	}
+}
+
 // Node is a machine of a cluster (entities.md 14).
 type Node struct {
 	ID            loom.NodeID                  `json:"id"`
@@ -182,4 +190,17 @@ type Revealed struct {
 	User       string `json:"user"`
 	Password   string `json:"password,omitempty"`
 	PrivateKey string `json:"privateKey,omitempty"`
+}
+
+// ConfigRevision says who gave a cluster a config (rest-api.md 6.2).
+type ConfigRevision struct {
+	Revision  int         `json:"revision"`
+	Author    loom.UserID `json:"author"`
+	Operation string      `json:"operationId"`
+	Time      int64       `json:"time"`
+}
+
+// NewConfigRevision gives the wire form of a revision of a cluster's config.
+func NewConfigRevision(id loom.ClusterID, c loom.ConfigRevision) ConfigRevision {
+	return ConfigRevision{c.Revision, c.Author, loom.OperationRef{Cluster: id, Number: c.Operation}.String(), Millis(c.Time)}
 }

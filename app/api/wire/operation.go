@@ -115,19 +115,27 @@ func NewAttempts(attempts []loom.Attempt) []Attempt {
 }
 
 // Line is a line of a task's log. Attempt is set where lines of several tries
-// follow each other.
+// follow each other, Task where those of several tasks do.
 type Line struct {
 	Seq     int    `json:"seq"`
 	Time    int64  `json:"time"`
 	Stream  string `json:"stream"`
 	Level   string `json:"level"`
 	Text    string `json:"text"`
+	Task    string `json:"task,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 }
 
 // NewLine gives the wire form of a line.
 func NewLine(l loom.LogLine) Line {
 	return Line{Seq: l.Seq, Time: Millis(l.Time), Stream: l.Stream, Level: l.Level, Text: l.Text}
+}
+
+// NewLineOfTask is NewLine with the task and the try that it is of.
+func NewLineOfTask(l loom.LogLine) Line {
+	w := NewLine(l)
+	w.Task, w.Attempt = l.Task.String(), l.Attempt
+	return w
 }
 
 // Plan is the plan of an operation as old clients read it (entities.md 16): its

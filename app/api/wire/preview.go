@@ -33,6 +33,8 @@ type PreviewPlan struct {
 	Tasks    int                     `json:"tasks"`
 	Stages   int                     `json:"stages"`
 	ByAction map[loom.TaskAction]int `json:"byAction"`
+	// Expected is in milliseconds, nil where nothing is known of the past.
+	Expected *int64 `json:"expectedMs,omitempty"`
 }
 
 // PreviewQuota is what the tenant uses now and once the preview is applied.
@@ -54,6 +56,10 @@ type Change struct {
 	Object string `json:"object"`
 	Name   string `json:"name"`
 	Node   int    `json:"node,omitempty"`
+	// Old and New are states, or values of a config or template, secrets masked.
+	Old     any    `json:"old,omitempty"`
+	New     any    `json:"new,omitempty"`
+	Because string `json:"because,omitempty"`
 }
 
 // NewPreview gives the wire form; missing are the missing provider fields in
@@ -68,6 +74,10 @@ func NewPreview(v lifecycle.PreviewView, missing any) Preview {
 			Nodes:    QuotaChange{v.Before.Nodes, v.After.Nodes, v.Before.MaxNodes},
 		},
 	}
+	if v.Known {
+		millis := v.Expected.Milliseconds()
+		p.Plan.Expected = &millis
+	}
 	if v.Applied.Number > 0 {
 		p.Operation = v.Applied.String()
 	}
@@ -78,7 +88,7 @@ func NewPreview(v lifecycle.PreviewView, missing any) Preview {
 func NewChanges(changes []lifecycle.Change) []Change {
 	out := make([]Change, len(changes))
 	for i, c := range changes {
-		out[i] = Change{c.Change, c.Object, c.Name, c.Node}
+		out[i] = Change{c.Change, c.Object, c.Name, c.Node, c.Old, c.New, c.Because}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"loom/app/account"
 	"loom/app/lenient"
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -89,23 +88,19 @@ func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
 	}
 	in := lifecycle.PreviewInput{Kind: loom.PreviewKind(o.Text("kind"))}
 	request := o.Object("request")
-	switch in.Kind {
-	case loom.PreviewCreate:
+	if in.Kind == loom.PreviewCreate {
 		if !o.Has("request") && o.Err() == nil {
 			o.Fail("request", "Say what to create; the body of POST /v2/clusters goes here.")
 			return in, o.Err()
 		}
 		in.Create = readCreate(request)
 		return in, createErrors(in.Create, request)
-	case loom.PreviewDelete:
-		id, ok := loom.ParseClusterID(o.Text("clusterId"))
-		if !ok {
-			o.Fail("clusterId", "Name the cluster to delete, such as “00000042”.")
-		}
-		in.Cluster, in.ProviderFields = id, providerFields(request)
-	default:
-		o.Fail("kind", "The kind of a preview is “create” or “delete”.")
 	}
+	if !slices.Contains(loom.PreviewKinds, in.Kind) && in.Kind.Verb().Unbuilt() == "" {
+		o.Fail("kind", "The kind of a preview is create, configure, start, stop, restart, sync or delete.")
+		return in, o.Err()
+	}
+	readLive(o, request, &in)
 	return in, o.Err()
 }
 
@@ -144,40 +139,9 @@ func ReadEdit(body []byte) (lifecycle.EditInput, error) {
 	if o.Has("labels") {
 		in.Labels = o.TextMap("labels")
 	}
-	return in, o.Err()
-}
-
-// ReadToken reads a request for a token. Invalid.
-func ReadToken(body []byte) (account.NewToken, error) {
-	o, err := lenient.Read(body)
-	if err != nil {
-		return account.NewToken{}, err
-	}
-	in := account.NewToken{Name: o.Text("name")}
-	for _, scope := range o.Texts("scopes") {
-		in.Scopes = append(in.Scopes, loom.Scope(scope))
-	}
-	if millis := o.Int64Ptr("expires"); millis != nil {
-		expires := time.UnixMilli(*millis)
-		in.Expires = &expires
+	if o.Has("ownerId") {
+		owner := loom.UserID(o.Text("ownerId"))
+		in.Owner = &owner
 	}
 	return in, o.Err()
-}
-
-// ReadTenant reads a request that makes or changes a tenant: {"tenant": {...},
-// "bootstrap": bool}. Invalid.
-func ReadTenant(body []byte) (account.TenantInput, error) {
-	o, err := lenient.Read(body)
-	if err != nil {
-		return account.TenantInput{}, err
-	}
-	if !o.Has("tenant") {
-		o.Fail("tenant", "The body is an object with the member “tenant” and, if wanted, “bootstrap”.")
-		return account.TenantInput{}, o.Err()
-	}
-	t := o.Object("tenant")
-	return account.TenantInput{
-		Name: t.Text("name"), Description: t.Text("description"), Workers: t.Int("workers"),
-		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
-	}, o.Err()
 }

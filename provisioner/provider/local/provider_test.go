@@ -160,6 +160,11 @@ func tryWithoutRoot(t *testing.T, dir string) {
 		t.Errorf("create: %+v, %v", result, err)
 	}
 	check("create", result.Message)
+	probe, err := l.Probe(b.ctx, &loom.ProviderCall{Tenant: "acme"})
+	if err != nil || probe.OK || len(probe.Checks) == 0 || probe.Checks[0].OK {
+		t.Fatalf("probe: %+v, %v", probe, err)
+	}
+	check("probe", probe.Checks[0].Message)
 	if err := errors.Join(l.Adopt(b.ctx), l.StopAll(b.ctx), l.Purge(b.ctx)); err != nil {
 		t.Errorf("with no machines there is nothing to do: %v", err)
 	}

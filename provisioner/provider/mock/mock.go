@@ -22,11 +22,15 @@ import (
 // defaultAddresses is a range set aside for documentation.
 const defaultAddresses = "198.51.100.0/24"
 
-// Provider is the mock; the zero value is ready to use.
-type Provider struct{}
+// Provider is the mock; the zero value is ready to use and does not remember
+// which machines it invented.
+type Provider struct {
+	invented *inventory
+}
 
-// New gives the mock provider.
-func New() Provider { return Provider{} }
+// New gives a mock provider that can list what it invented. It remembers that in
+// memory only: with several provisioners each knows its own.
+func New() Provider { return Provider{invented: &inventory{}} }
 
 // Type describes the provider type.
 func (Provider) Type() loom.PluginType {
@@ -47,11 +51,13 @@ func (Provider) Type() loom.PluginType {
 }
 
 // Create invents a machine.
-func (Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+func (p Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	id := "mock-" + string(spec.Node)
 	if err := sink.Fact(map[string]any{"providerid": id}); err != nil {
 		return loom.TaskResult{}, err
 	}
+	p.invented.add(loom.TaggedMachine{ID: id, Name: spec.Hostname, Node: spec.Node, Key: spec.IdempotencyKey,
+		Cluster: spec.Ref.Operation.Cluster.String(), Tenant: spec.Tenant})
 	result := act(ctx, spec, sink)
 	user := spec.SSHUser
 	if user == "" {
@@ -79,9 +85,10 @@ func (Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 }
 
 // Delete forgets the invented machine.
-func (Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	result := act(ctx, spec, sink)
 	if result.Status == 0 {
+		p.invented.remove("mock-" + string(spec.Node))
 		result.Result = map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil}
 	}
 	return result, nil

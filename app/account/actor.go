@@ -1,0 +1,173 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// TokenInput is a token with the identity that the request claims: the name of a
+// tenant and a user, "" where it claims none.
+type TokenInput struct {
+	Secret   loom.Secret
+	AsUser   string
+	AsTenant string
+	Address  string
+}
+
+// ActorByToken gives who a token stands for, or acts as (rest-api.md 1.4): a
+// superadmin as any user of any tenant, an administrator as any user of his.
+// Errors: Unauthenticated for a bad, expired or revoked token; NotFound for an
+// unknown tenant or user to act as; Forbidden where that is not allowed.
+func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor, error) {
+	bad := loom.NewError(loom.Unauthenticated, "This API token is not valid; it may have expired or been revoked.")
+	if !strings.HasPrefix(in.Secret.Reveal(), tokenStart) {
+		return loom.Actor{}, bad
+	}
+	token, who, err := store.TokenByHashAllTenants(ctx, a.db, hashOf(in.Secret))
+	if isNotFound(err) {
+		return loom.Actor{}, bad
+	}
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	in.Address = clean(in.Address)
+	actor := loom.Actor{
+		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
+		Via: "token:" + token.Name, Scopes: token.Scopes, Address: in.Address,
+	}
+	acting, err := a.actAs(ctx, actor, in)
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	if who.Stale {
+		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+			if err := store.TouchToken(ctx, tx, actor.Tenant, token.ID, in.Address); err != nil {
+				return err
+			}
+			if acting.Account() == actor.Account() {
+				return nil
+			}
+			// Once a minute at most; every change names the token anyway.
+			return record(ctx, tx, acting, "act_as", "user", string(acting.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName})
+		})
+		if err != nil {
+			return loom.Actor{}, err
+		}
+	}
+	return acting, nil
+}
+
+// actAs turns an actor into whom the request claims to be, if he may.
+func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (loom.Actor, error) {
+	acting := actor
+	if clean(in.AsTenant) != in.AsTenant || clean(in.AsUser) != in.AsUser {
+		return loom.Actor{}, loom.NewError(loom.NotFound, "There is no such tenant or user to act as.")
+	}
+	if in.AsTenant != "" && in.AsTenant != actor.TenantName {
+		tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.AsTenant)
+		if err != nil {
+			return loom.Actor{}, named(err, in.AsTenant)
+		}
+		if !actor.IsSuperadmin() {
+			return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
+		}
+		acting.Tenant, acting.TenantName = tenant.ID, tenant.Name
+	}
+	if in.AsUser != "" {
+		acting.User = loom.UserID(in.AsUser)
+	}
+	if acting.Account() == actor.Account() {
+		return actor, nil
+	}
+	if !actor.IsAdmin() {
+		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to “%s”; only an administrator acts as another user.", actor.User)
+	}
+	user, err := store.User(ctx, a.db, acting.Tenant, acting.User)
+	if isNotFound(err) && acting.User == loom.AdminUser && actor.IsSuperadmin() {
+		// Every tenant has its administrator, also one that nobody gave a user yet.
+		user, err = a.firstUse(ctx, acting)
+	}
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	if user.Disabled {
+		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” is disabled.", user.ID)
+	}
+	acting.Role = user.Role
+	return acting, nil
+}
+
+// named puts the name into the error of a tenant that is not there.
+func named(err error, tenant string) error {
+	if isNotFound(err) {
+		return loom.NewError(loom.NotFound, "There is no tenant “%s”.", tenant)
+	}
+	return err
+}
+
+// clean makes a text from outside fit to be stored.
+func clean(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
+}
+
+// HeaderInput is the identity that a request from a trusted network claims.
+type HeaderInput struct {
+	User    string
+	Tenant  string // a name
+	Address string
+}
+
+// ActorByHeaders gives who a request names that is believed (rest-api.md 1.3); the
+// caller decides whom to believe. A user seen for the first time gets a row: role
+// user, admin for the id admin, and no password (entities.md 4). Errors:
+// Unauthenticated for a disabled user, NotFound for an unknown tenant, Invalid
+// for an id that no user can have.
+func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Actor, error) {
+	in.Address = clean(in.Address)
+	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
+	if err != nil {
+		return loom.Actor{}, named(err, in.Tenant)
+	}
+	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: loom.UserID(in.User), Via: "headers", Address: in.Address}
+	user, err := store.User(ctx, a.db, tenant.ID, actor.User)
+	if isNotFound(err) {
+		user, err = a.firstUse(ctx, actor)
+	}
+	if err != nil {
+		return loom.Actor{}, err
+	}
+	if user.Disabled {
+		return loom.Actor{}, loom.NewError(loom.Unauthenticated, "The user “%s” is disabled.", user.ID)
+	}
+	if time.Since(user.LastSeen) > time.Minute {
+		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error { return store.TouchUser(ctx, tx, tenant.ID, user.ID) })
+		if err != nil {
+			return loom.Actor{}, err
+		}
+	}
+	actor.Role = user.Role
+	return actor, nil
+}
+
+// firstUse makes the row of a user who is acted as for the first time, without a
+// password. Several at once all get it.
+func (a *Accounts) firstUse(ctx context.Context, actor loom.Actor) (loom.User, error) {
+	user := loom.User{ID: actor.User, Role: usualRole(actor.User)}
+	if err := loom.InvalidFields(checkUser(&user)); err != nil {
+		return loom.User{}, err
+	}
+	system := loom.SystemActor(actor.Tenant, actor.TenantName)
+	system.Address = actor.Address
+	made, err := a.insertUser(ctx, system, user, "")
+	if errors.Is(err, loom.Conflict) { // another first request was quicker
+		return store.User(ctx, a.db, actor.Tenant, actor.User)
+	}
+	return made, err
+}

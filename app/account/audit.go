@@ -1,0 +1,89 @@
+package account
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// AuditInput asks for a part of the audit; empty parts mean any. Tenant is "" for
+// the actor's own, a name, or "*" for all.
+type AuditInput struct {
+	Page   loom.Page
+	Tenant string
+	AuditFilter
+}
+
+// AuditFilter limits a list of the audit.
+type AuditFilter = store.AuditFilter
+
+// AuditList is a page of the audit, the newest entry first.
+type AuditList = store.AuditList
+
+// Audit lists entries: users see what they did themselves, administrators their
+// tenant's, a superadmin those of any tenant. Errors: Forbidden, NotFound for a
+// tenant that is not there, Invalid for a cursor of another list.
+func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (AuditList, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return AuditList{}, err
+	}
+	tenant := actor.Tenant
+	if in.Tenant != "" && in.Tenant != actor.TenantName {
+		if err := mayReadTenants(actor); err != nil {
+			return AuditList{}, err
+		}
+		if in.Tenant == "*" {
+			return store.AuditAllTenants(ctx, a.db, in.AuditFilter, in.Page)
+		}
+		found, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
+		if err != nil {
+			return AuditList{}, named(err, in.Tenant)
+		}
+		tenant = found.ID
+	}
+	if !actor.IsAdmin() {
+		own := []string{string(actor.User)}
+		if len(in.Actors) > 0 && !slices.Contains(in.Actors, own[0]) {
+			return AuditList{}, nil // what others did is none of a user's business
+		}
+		in.Actors = own
+	}
+	return store.Audit(ctx, a.db, tenant, in.AuditFilter, in.Page)
+}
+
+// refusedEvery is how long after a refused act the next of its kind by the same
+// user is not recorded again.
+const refusedEvery = 10 * time.Minute
+
+// RecordRefused keeps an act that a known actor asked for and that was refused to
+// him, at most one of a verb and kind in ten minutes.
+func (a *Accounts) RecordRefused(ctx context.Context, actor loom.Actor, verb, kind, object, why string) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		return store.InsertRefusal(ctx, tx, loom.AuditEntry{
+			Actor: actor, Verb: verb, Kind: kind, Object: object, Result: "refused", After: map[string]any{"reason": why},
+		}, refusedEvery)
+	})
+}
+
+// refusedSignIn notes a sign-in with a wrong password, or of a disabled user. For
+// a user that is not there it writes too, though nothing that stays: the answer
+// shall take as long.
+func (a *Accounts) refusedSignIn(ctx context.Context, tenant loom.Tenant, user loom.UserID, subject, address, why string) error {
+	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		if err := store.TouchSignIn(ctx, tx, subject); err != nil {
+			return err
+		}
+		if why == "" {
+			return nil
+		}
+		return store.InsertRefusal(ctx, tx, loom.AuditEntry{
+			Actor: loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user, Via: "session", Address: address},
+			Verb:  "sign_in", Kind: "session", Object: string(user), Result: "refused", After: map[string]any{"reason": why},
+		}, refusedEvery)
+	})
+}

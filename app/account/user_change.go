@@ -1,0 +1,201 @@
+package account
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// SelfInput is what a user changes of himself; nil stays as it is.
+type SelfInput struct {
+	DisplayName *string
+	Email       *string
+	SSHKeys     []string
+}
+
+func (in SelfInput) apply(u *loom.User) {
+	if in.DisplayName != nil {
+		u.DisplayName = *in.DisplayName
+	}
+	if in.Email != nil {
+		u.Email = *in.Email
+	}
+	if in.SSHKeys != nil {
+		u.SSHKeys = in.SSHKeys
+	}
+}
+
+// UpdateSelf changes the actor's own record. Errors: Forbidden, Invalid.
+func (a *Accounts) UpdateSelf(ctx context.Context, actor loom.Actor, in SelfInput) (loom.User, error) {
+	return a.UpdateUser(ctx, actor, actor.User, UserChange{SelfInput: in})
+}
+
+// UserChange is what may be changed of a user; nil stays as it is. Who changes his
+// own password gives OldPassword too, and Keep, the cookie of the session that
+// goes on; all other sessions end.
+type UserChange struct {
+	SelfInput
+	Role        *loom.Role
+	Disabled    *bool
+	Password    *loom.Secret
+	OldPassword *loom.Secret
+	Keep        loom.Secret
+}
+
+// check finds what is wrong whoever the user is.
+func (in *UserChange) check() []loom.FieldError {
+	user := loom.User{ID: "any"}
+	in.apply(&user)
+	errs := checkUser(&user)
+	if in.Role != nil {
+		errs = append(errs, checkRole(*in.Role)...)
+	}
+	if in.Password != nil {
+		errs = append(errs, checkPassword("password", *in.Password)...)
+	}
+	if in.OldPassword != nil && in.Password == nil {
+		errs = append(errs, loom.FieldError{Field: "password", Message: "The present password is there, the new one is missing."})
+	}
+	return errs
+}
+
+// UpdateUser changes a user of the actor's tenant: himself, but not his role and
+// whether he is disabled; or anyone for an administrator. Disabling a user, and
+// giving a new password, ends his sessions; disabling also revokes his tokens. The
+// built-in administrator is neither disabled nor demoted. Errors: Forbidden,
+// NotFound, Invalid, Conflict, Throttled after too many wrong old passwords.
+func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.UserID, in UserChange) (loom.User, error) {
+	if err := mayChangeUser(actor, id, in); err != nil {
+		return loom.User{}, err
+	}
+	if err := loom.InvalidFields(in.check()); err != nil {
+		return loom.User{}, err
+	}
+	self := id == actor.User
+	hash, err := a.newHash(ctx, actor, self, in)
+	if err != nil {
+		return loom.User{}, err
+	}
+	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.User, error) {
+		user, err := store.LockUser(ctx, tx, actor.Tenant, id)
+		if err != nil {
+			return loom.User{}, err
+		}
+		before := shownUser(user)
+		in.apply(&user)
+		if in.Disabled != nil {
+			user.Disabled = *in.Disabled
+		}
+		if in.Role != nil {
+			user.Role = *in.Role
+		}
+		if err := loom.InvalidFields(checkUser(&user)); err != nil {
+			return loom.User{}, err
+		}
+		if err := store.UpdateUser(ctx, tx, actor.Tenant, user); err != nil {
+			return loom.User{}, err
+		}
+		if err := a.endAccess(ctx, tx, actor, user, hash, self, in); err != nil {
+			return loom.User{}, err
+		}
+		user.Role = store.RoleIn(actor.Tenant, string(user.Role))
+		after := shownUser(user)
+		if hash != "" {
+			after["changed"] = "password"
+		}
+		if err := record(ctx, tx, actor, "update", "user", string(id), before, after); err != nil {
+			return loom.User{}, err
+		}
+		return user, store.InsertEvents(ctx, tx, userEvent(actor.Tenant))
+	})
+}
+
+// mayChangeUser says who may change what of whom.
+func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
+	if err := actor.Require(loom.ScopeAdmin); err != nil {
+		return err
+	}
+	if id != actor.User {
+		if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
+			return err
+		}
+	}
+	if id == loom.AdminUser && (in.Disabled != nil && *in.Disabled || in.Role != nil && *in.Role == loom.RoleUser) {
+		return loom.NewError(loom.Conflict, "The built-in administrator cannot be disabled or demoted.")
+	}
+	if id != actor.User {
+		return nil
+	}
+	var fields []loom.FieldError
+	if in.Role != nil {
+		fields = append(fields, loom.FieldError{Field: "role", Message: "Nobody changes his own role."})
+	}
+	if in.Disabled != nil {
+		fields = append(fields, loom.FieldError{Field: "disabled", Message: "Nobody disables himself, or takes that back."})
+	}
+	if len(fields) > 0 {
+		return &loom.Error{Kind: loom.Forbidden, Message: "Role and “disabled” of a user are changed by another administrator.", Fields: fields}
+	}
+	return nil
+}
+
+// newHash gives the hash of the new password, "" without one. Who changes his own
+// must know the present one.
+func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, self bool, in UserChange) (string, error) {
+	if in.Password == nil {
+		return "", nil
+	}
+	if self {
+		if in.OldPassword == nil || in.OldPassword.IsZero() {
+			return "", loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
+		}
+		// Guesses through this door are counted as those at sign-in are.
+		if err := a.beginSignIn(ctx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
+			return "", err
+		}
+		right, err := a.passwordIs(ctx, actor.Tenant, actor.User, *in.OldPassword)
+		if err != nil {
+			return "", err
+		}
+		if !right {
+			return "", loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "This is not your present password."}})
+		}
+	}
+	return a.passwords.hash(ctx, *in.Password)
+}
+
+// endAccess stores a new password and ends what a changed user must not go on with.
+func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, user loom.User, hash string, self bool, in UserChange) error {
+	keep := loom.Secret{}
+	if hash != "" {
+		if self {
+			keep = in.Keep
+			if err := store.SignInSucceeded(ctx, tx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
+				return err
+			}
+		}
+		if err := store.SetPasswordHash(ctx, tx, actor.Tenant, user.ID, hash); err != nil {
+			return err
+		}
+	}
+	if user.Disabled {
+		if err := store.RevokeTokensOf(ctx, tx, actor.Tenant, user.ID); err != nil {
+			return err
+		}
+	}
+	if user.Disabled || hash != "" {
+		return store.DeleteSessionsOf(ctx, tx, actor.Tenant, user.ID, hashOf(keep))
+	}
+	return nil
+}
+
+// ChangePassword gives the actor a new password and ends his other sessions: all
+// but the one of keep. Errors: Invalid, at field oldPassword when that is wrong;
+// Throttled.
+func (a *Accounts) ChangePassword(ctx context.Context, actor loom.Actor, old, new, keep loom.Secret) error {
+	_, err := a.UpdateUser(ctx, actor, actor.User, UserChange{Password: &new, OldPassword: &old, Keep: keep})
+	return err
+}

@@ -1,0 +1,92 @@
+package account
+
+import (
+	"net/mail"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
+)
+
+// Limits of a user's texts, in characters.
+const maxUserText = 200
+
+// checkUser checks shape and puts the SSH keys into their plain form.
+func checkUser(u *loom.User) []loom.FieldError {
+	var errs []loom.FieldError
+	id := string(u.ID)
+	switch {
+	case strings.TrimSpace(id) == "" || strings.TrimSpace(id) != id:
+		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id is a text without blanks at its ends."})
+	case utf8.RuneCountInString(id) > loom.MaxNameLength:
+		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id has at most 255 characters."})
+	case strings.ContainsAny(id, `/\`) || strings.ContainsFunc(id, unicode.IsControl):
+		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id holds no slashes and no control characters."})
+	case id == "." || id == "..":
+		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id of dots alone cannot be part of a path."})
+	case id == "system":
+		errs = append(errs, loom.FieldError{Field: "id", Message: "This id stands for Loom itself; choose another one."})
+	}
+	if len([]rune(u.DisplayName)) > maxUserText || strings.ContainsRune(u.DisplayName, 0) {
+		errs = append(errs, loom.FieldError{Field: "displayName", Message: "A name has at most 200 characters."})
+	}
+	if u.Email != "" {
+		if address, err := mail.ParseAddress(u.Email); err != nil || address.Address != u.Email || len(u.Email) > maxUserText {
+			errs = append(errs, loom.FieldError{Field: "email", Message: "This is no e-mail address."})
+		}
+	}
+	keys, keyErrs := cleanSSHKeys(u.SSHKeys)
+	u.SSHKeys = keys
+	return append(errs, keyErrs...)
+}
+
+func checkRole(role loom.Role) []loom.FieldError {
+	if role == loom.RoleUser || role == loom.RoleAdmin {
+		return nil
+	}
+	return []loom.FieldError{{Field: "role", Message: "The role is “user” or “admin”."}}
+}
+
+// checkNewRole is checkRole of a user to be made: the reserved id is that of an
+// administrator.
+func checkNewRole(id loom.UserID, role loom.Role) []loom.FieldError {
+	if id == loom.AdminUser && role == loom.RoleUser {
+		return []loom.FieldError{{Field: "role", Message: "The id “admin” is that of the built-in administrator; its role is “admin”."}}
+	}
+	return checkRole(role)
+}
+
+// cleanSSHKeys keeps type, key and comment of each public key. Options are
+// refused: on a machine they would decide what its other users may do.
+func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
+	clean := []string{}
+	var errs []loom.FieldError
+	for i, text := range keys {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		at := "sshKeys[" + itoa(i) + "]"
+		key, comment, options, rest, err := ssh.ParseAuthorizedKey([]byte(text))
+		switch {
+		case err != nil && strings.Contains(text, "PRIVATE KEY"):
+			errs = append(errs, loom.FieldError{Field: at, Message: "This is a private key. Never give it away; paste the public one, from the file ending in .pub."})
+		case err != nil:
+			errs = append(errs, loom.FieldError{Field: at, Message: "This is no SSH public key; paste one line such as “ssh-ed25519 AAAA… you@host”."})
+		case len(strings.TrimSpace(string(rest))) > 0:
+			errs = append(errs, loom.FieldError{Field: at, Message: "Give one public key per entry."})
+		case len(options) > 0:
+			errs = append(errs, loom.FieldError{Field: at, Message: "Options before the key are not taken; leave them out."})
+		default:
+			line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+			if comment = strings.TrimSpace(comment); comment != "" {
+				line += " " + comment
+			}
+			clean = append(clean, line)
+		}
+	}
+	return clean, errs
+}

@@ -1,0 +1,309 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/account"
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// signIn gives a user a password and the header of a session that it began.
+func (w *world) signIn(tenant, user string) string {
+	w.t.Helper()
+	password, err := w.deps.Accounts.SetPassword(w.t.Context(), tenant, loom.UserID(user), loom.Secret{})
+	w.must(err)
+	return w.signInWith(tenant, user, password.Reveal())
+}
+
+func (w *world) signInWith(tenant, user, password string) string {
+	w.t.Helper()
+	_, cookie, _, err := w.deps.Accounts.SignIn(w.t.Context(), account.SignInInput{
+		Tenant: tenant, User: user, Password: loom.NewSecret(password), Address: "192.0.2.1", Agent: "Firefox/1",
+	})
+	w.must(err)
+	return (&http.Cookie{Name: "loom-dev", Value: cookie.Reveal()}).String()
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.call(w.admin, post, "/v2/users", `{"id":"carl","displayName":"Carl","role":"admin"}`).want(200).object()
+	password, _ := made["password"].(string)
+	if made["role"] != "admin" || made["disabled"] != false || len(password) < 20 || made["clusters"] != 0.0 || made["lastSeen"] != nil {
+		t.Errorf("made %v", made)
+	}
+	given := w.call(w.admin, post, "/v2/users", `{"id":"dora","password":"a good password","sshKeys":[]}`).want(200).object()
+	if given["password"] != nil || given["role"] != "user" {
+		t.Errorf("with a password of its own: %v", given)
+	}
+	w.call(w.user, post, "/v2/users", `nonsense`).fails(403, "", "administrator")
+	w.call(w.user, get, "/v2/users", "").want(403)
+	w.call(w.user, get, "/v2/users/carl", "").want(404)
+	w.call(w.user, get, "/v2/users/ana", "").want(200)
+	w.call(w.user, patch, "/v2/users/ana", `{"displayName":"Ana","email":"ana@example.org"}`).want(200)
+	shown := w.call(w.user, patch, "/v2/users/ana", `{"email":null}`).want(200).object()
+	if shown["displayName"] != "Ana" || shown["email"] != nil {
+		t.Errorf("after clearing the address: %v", shown)
+	}
+	w.call(w.user, patch, "/v2/users/ana", `{"role":"admin"}`).fails(403, "role", "own role")
+	w.call(w.user, patch, "/v2/users/ben", `{}`).want(403)
+	w.call(w.user, del, "/v2/users/ana", "").want(403)
+	w.call(w.foreign, patch, "/v2/users/carl", `{"disabled":true}`).want(404)
+
+	// The numbers are those of live clusters and valid tokens.
+	id := w.cluster(w.user, "mine")
+	shown = w.call(w.admin, get, "/v2/users/ana", "").want(200).object()
+	if shown["clusters"] != 1.0 || shown["tokens"] != 1.0 || shown["lastSeen"] == nil {
+		t.Errorf("ana is %v", shown)
+	}
+	if who := w.call(w.user, get, "/v2/whoami", "").want(200).object()["user"].(map[string]any); who["clusters"] != 1.0 || who["tokens"] != 1.0 {
+		t.Errorf("whoami says %v", who)
+	}
+	w.call(w.admin, del, "/v2/users/ana", "").fails(409, "", "owns 1 clusters")
+	n, _ := loom.ParseClusterID(id)
+	w.exec(`UPDATE clusters SET status = 'terminated' WHERE id = $1`, int64(n))
+	w.call(w.admin, del, "/v2/users/ana", "").want(200)
+	w.call(w.user, get, "/v2/whoami", "").want(401)
+	w.call(w.admin, del, "/v2/users/ana", "").want(404)
+	if c := w.call(w.admin, get, "/v2/clusters/"+id, "").want(200).object(); c["account"].(map[string]any)["userId"] != "ana" {
+		t.Errorf("the cluster of a removed user is of %v", c["account"])
+	}
+
+	// Disabling ends everything at once.
+	w.call(w.admin, patch, "/v2/users/ben", `{"disabled":true}`).want(200)
+	w.call(w.second, get, "/v2/whoami", "").want(401)
+	w.call(w.admin, patch, "/v2/users/ben", `{"disabled":false}`).want(200)
+	w.call(w.second, get, "/v2/whoami", "").want(401)
+	// An acting administrator is the user, whole: his own password needs the old one.
+	a := w.send(patch, "/v2/users/ben", `{"password":"a good password"}`, "Authorization", "Bearer "+w.admin, headerUser, "ben")
+	a.fails(400, "oldPassword", "present password")
+}
+
+func TestUserLists(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var got []string
+	path := "/v2/users?limit=2&sort=-id"
+	for path != "" {
+		a := w.call(w.admin, get, path, "").want(200)
+		for _, u := range a.array() {
+			got = append(got, u["id"].(string))
+		}
+		path = nextLink(t, a)
+	}
+	if strings.Join(got, " ") != "ben ana admin" {
+		t.Errorf("paged %v", got)
+	}
+	for want, filter := range map[string]string{"admin": "?role=admin", "ana ben": "?role=user,superadmin", "ana": "?q=AN&disabled=false", "": "?disabled=true"} {
+		got = nil
+		for _, u := range w.call(w.admin, get, "/v2/users"+filter, "").want(200).array() {
+			got = append(got, u["id"].(string))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s gives %v", filter, got)
+		}
+	}
+	for i := range 5 {
+		w.call(w.user, post, "/v2/tokens", fmt.Sprintf(`{"name":"t%d","scopes":["read"]}`, 5-i)).want(200)
+	}
+	names := func(path string) (all []string) {
+		for path != "" {
+			a := w.call(w.user, get, path, "").want(200)
+			for _, token := range a.array() {
+				all = append(all, token["name"].(string))
+			}
+			path = nextLink(t, a)
+		}
+		return all
+	}
+	if got := names("/v2/tokens?limit=2"); strings.Join(got, " ") != "t1 t2 t3 t4 t5 test" {
+		t.Errorf("by name %v", got)
+	}
+	if got := names("/v2/tokens?limit=4&sort=-createTime&q=t"); strings.Join(got, " ") != "t1 t2 t3 t4 t5 test" {
+		t.Errorf("newest first %v", got)
+	}
+	if got := names("/v2/tokens?q=T3"); strings.Join(got, " ") != "t3" {
+		t.Errorf("t3 is %v", got)
+	}
+	if got := w.call(w.admin, get, "/v2/users/ana/tokens?limit=500", "").want(200).array(); len(got) != 6 {
+		t.Errorf("an administrator sees %v", got)
+	}
+	w.call(w.second, get, "/v2/users/ana/tokens", "").want(404)
+	w.call(w.second, get, "/v2/users/ana/sessions", "").want(404)
+	if got := len(w.call(w.super, get, "/v2/tenants", "").want(200).array()); got != 3 {
+		t.Errorf("%d tenants", got)
+	}
+	if got := w.call(w.super, get, "/v2/tenants?q=ACM&unknown=x", "").want(200).array(); len(got) != 1 || got[0]["name"] != "acme" {
+		t.Errorf("found %v", got)
+	}
+	first := w.call(w.super, get, "/v2/tenants?limit=1&sort=-name", "").want(200)
+	if second := w.call(w.super, get, nextLink(t, first), "").want(200).array(); second[0]["name"] != "other" {
+		t.Errorf("behind %s comes %v", first.body, second)
+	}
+}
+
+// nextLink gives the path of the next page, "" on the last.
+func nextLink(t *testing.T, a reply) string {
+	t.Helper()
+	for _, link := range strings.Split(a.header.Get("Link"), ", ") {
+		if target, ok := strings.CutSuffix(link, `>; rel="next"`); ok {
+			u, err := url.Parse(strings.TrimPrefix(target, "<"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.RequestURI()
+		}
+	}
+	return ""
+}
+
+func TestSessionRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	here := w.signIn("acme", "ana")
+	password := "a password of my own"
+	_, err := w.deps.Accounts.SetPassword(t.Context(), "acme", "ana", loom.NewSecret(password))
+	w.must(err) // which ended that session
+	w.send(get, "/v2/sessions", "", "Cookie", here).want(401)
+	here = w.signInWith("acme", "ana", password)
+	there := w.signInWith("acme", "ana", password)
+	byCookie := func(cookie, method, path, body string) reply {
+		t.Helper()
+		return w.send(method, path, body, "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
+	}
+	list := byCookie(here, get, "/v2/sessions?sort=-createTime", "").want(200)
+	sessions := list.array()
+	if len(sessions) != 2 || sessions[0]["current"] != false || sessions[1]["current"] != true || sessions[1]["agent"] != "Firefox/1" {
+		t.Errorf("sessions %s", list.body)
+	}
+	for _, cookie := range []string{here, there} {
+		if _, value, _ := strings.Cut(cookie, "="); strings.Contains(list.body, value) {
+			t.Error("the list holds a cookie")
+		}
+	}
+	for _, s := range w.call(w.user, get, "/v2/sessions", "").want(200).array() {
+		if s["current"] == true {
+			t.Errorf("a token has the session %v", s)
+		}
+	}
+	w.call(w.second, del, "/v2/sessions/"+sessions[0]["id"].(string), "").want(404)
+	w.call(w.foreign, del, "/v2/sessions/"+sessions[0]["id"].(string), "").want(404)
+	w.call(w.admin, del, "/v2/sessions/"+sessions[0]["id"].(string), "").want(200)
+	byCookie(there, get, "/v2/whoami", "").want(401)
+	there = w.signInWith("acme", "ana", password)
+	byCookie(here, del, "/v2/sessions", "").want(200)
+	byCookie(there, get, "/v2/whoami", "").want(401)
+	byCookie(here, get, "/v2/whoami", "").want(200)
+
+	// A session may do everything of the role, tokens included, and goes on after it
+	// changed its password, when all others end.
+	byCookie(here, post, "/v2/tokens", `{"name":"mine","scopes":["admin"]}`).want(200)
+	there = w.signInWith("acme", "ana", password)
+	byCookie(here, patch, "/v2/users/ana", `{"password":"another password","oldPassword":"`+password+`"}`).want(200)
+	byCookie(here, get, "/v2/whoami", "").want(200)
+	byCookie(there, get, "/v2/whoami", "").want(401)
+	if n := len(w.call(w.admin, get, "/v2/users/ana/sessions", "").want(200).array()); n != 1 {
+		t.Errorf("ana has %d sessions", n)
+	}
+	w.call(w.user, del, "/v2/sessions", "").want(200) // by token: all of them
+	byCookie(here, get, "/v2/whoami", "").want(401)
+}
+
+func TestTokenRotationRoute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.call(w.user, post, "/v2/tokens", `{"name":"ci","scopes":["clusters:write","read"]}`).want(200).object()
+	path := "/v2/tokens/" + made["id"].(string)
+	old := made["secret"].(string)
+	w.call(old, post, path+"/rotate", "").fails(403, "", "admin")
+	w.call(w.second, post, path+"/rotate", "").want(404)
+	rotated := w.call(w.user, post, path+"/rotate", "").want(200).object()
+	fresh := rotated["secret"].(string)
+	if rotated["id"] != made["id"] || rotated["expires"] != made["expires"] || rotated["prefix"] != fresh[:9] || fresh == old {
+		t.Errorf("rotated %v", rotated)
+	}
+	w.call(old, get, "/v2/whoami", "").want(200)
+	if scopes := w.call(fresh, get, "/v2/whoami", "").want(200).object()["scopes"].([]any); len(scopes) != 2 {
+		t.Errorf("scopes %v", scopes)
+	}
+	w.call(w.admin, del, path, "").want(200)
+	w.call(old, get, "/v2/whoami", "").want(401)
+	w.call(fresh, get, "/v2/whoami", "").want(401)
+}
+
+// TestKeptAnswersHoldNoSecret repeats requests whose answers show a secret once.
+func TestKeptAnswersHoldNoSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, c := range map[string]struct{ body, member string }{
+		"/v2/users":  {`{"id":"carl"}`, "password"},
+		"/v2/tokens": {`{"name":"ci","scopes":["read"]}`, "secret"},
+	} {
+		first := w.call(w.admin, post, path, c.body, "Idempotency-Key", "k"+path).want(200)
+		secret := first.object()[c.member].(string)
+		again := w.call(w.admin, post, path, c.body, "Idempotency-Key", "k"+path).want(200)
+		if again.object()["id"] != first.object()["id"] || again.object()[c.member] != nil || again.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s again: %s", path, again.body)
+		}
+		w.call(w.admin, post, path, `{}`, "Idempotency-Key", "k"+path).want(409)
+		var n int
+		w.must(w.db.GetContext(t.Context(), &n, `SELECT count(*) FROM idempotency_keys WHERE position(convert_to($1, 'UTF8') IN response) > 0`, secret))
+		if n != 0 {
+			t.Errorf("%s: the kept answer holds the secret", path)
+		}
+	}
+	if n := len(w.call(w.admin, get, "/v2/users?q=carl", "").want(200).array()); n != 1 {
+		t.Errorf("%d users of the name carl", n)
+	}
+}
+
+// TestHeaderChecksInOrder breaks everything at once and then mends one thing after
+// the other (rest-api.md 1.3).
+func TestHeaderChecksInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(d *Deps) { d.TrustedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	const path, body = "/v2/tenants", "nonsense"
+	var headers []string
+	for _, step := range []struct {
+		name, value, text string
+		status            int
+	}{
+		{headerTenant, "nowhere", headerUser, 401}, // the user comes before the tenant
+		{headerUser, "newcomer", "nowhere", 404},   // the tenant before the role, also on this route
+		{headerTenant, "acme", "superadmin", 403},  // the role before the body
+	} {
+		headers = append(headers, step.name, step.value)
+		w.send(post, path, body, headers...).fails(step.status, "", step.text)
+	}
+	w.send(post, path, body, headerUser, "admin", headerTenant, "superadmin", headerKey, dummyKey).fails(400, "", "not JSON")
+	// The first use made a row, without a password.
+	got := w.call(w.admin, get, "/v2/users/newcomer", "").want(200).object()
+	if got["role"] != "user" || got["lastSeen"] == nil {
+		t.Errorf("the newcomer is %v", got)
+	}
+	w.tx(func(tx *sqlx.Tx) error {
+		tenant, err := store.TenantByNameAllTenants(t.Context(), tx, "acme")
+		if err != nil {
+			return err
+		}
+		if hash, err := store.PasswordHash(t.Context(), tx, tenant.ID, "newcomer"); err != nil || hash != "" {
+			t.Errorf("the newcomer has the password %q, %v", hash, err)
+		}
+		return nil
+	})
+	// Header names are case-insensitive.
+	w.send(get, "/v2/whoami", "", "coopr-userid", "ana", "COOPR-TENANTID", "acme").want(200)
+	all := w.call(w.admin, get, "/v2/users", "").want(200).array()
+	if !slices.ContainsFunc(all, func(u map[string]any) bool { return u["id"] == "newcomer" }) {
+		t.Errorf("users %v", all)
+	}
+}

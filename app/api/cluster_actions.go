@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"loom/app/api/wire"
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	in, fields, err := wire.ReadConfigure(body)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Clusters.Configure(r.Context(), actor, id, in, fields); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+// runServices starts, stops or restarts all services of a cluster, or the one in
+// the path with what belongs to it.
+func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		id, err := clusterID(r)
+		if err != nil {
+			return err
+		}
+		body, err := readBody(w, r)
+		if err != nil {
+			return err
+		}
+		fields, err := wire.ReadProviderFields(body)
+		if err != nil {
+			return err
+		}
+		in := lifecycle.ServicesInput{Kind: kind, Service: r.PathValue("service"), ProviderFields: fields}
+		if _, err := a.Clusters.RunServices(r.Context(), actor, id, in); err != nil {
+			return err
+		}
+		return done(w)
+	}
+}
+
+func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	services, fields, err := wire.ReadServices(body)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Clusters.AddServices(r.Context(), actor, id, services, fields); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (a *api) syncTemplate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Clusters.Sync(r.Context(), actor, id); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+// control is abort, pause or resume of an operation.
+type control func(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.Operation, error)
+
+func (a *api) controls(verb loom.ClusterVerb) control {
+	switch verb {
+	case loom.VerbPause:
+		return a.Operations.Pause
+	case loom.VerbResume:
+		return a.Operations.Resume
+	}
+	return a.Operations.Abort
+}
+
+// controlCluster acts on the running operation of a cluster; without one there is
+// nothing to do (rest-api.md 4.4).
+func (a *api) controlCluster(verb loom.ClusterVerb) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		id, err := clusterID(r)
+		if err != nil {
+			return err
+		}
+		if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+			return err
+		}
+		cluster, latest, err := a.Clusters.Latest(r.Context(), actor, id)
+		if err != nil {
+			return err
+		}
+		if cluster.Status == loom.ClusterPending && latest != nil {
+			if _, err := a.controls(verb)(r.Context(), actor, latest.Ref); err != nil {
+				return err
+			}
+		}
+		return done(w)
+	}
+}
+
+// controlOperation acts on the operation in the path and answers it as it is then.
+func (a *api) controlOperation(verb loom.ClusterVerb) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := operationRef(r)
+		if err != nil {
+			return err
+		}
+		if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+			return err
+		}
+		if _, err := a.Clusters.Operation(r.Context(), actor, ref); err != nil {
+			return err
+		}
+		cluster, _, err := a.Clusters.Latest(r.Context(), actor, ref.Cluster)
+		if err != nil {
+			return err
+		}
+		if cluster.LatestOperation != ref.Number {
+			return loom.NewError(loom.Conflict, "Operation %s has ended; the latest one is %d.", ref, cluster.LatestOperation)
+		}
+		if _, err := a.controls(verb)(r.Context(), actor, ref); err != nil {
+			return err
+		}
+		op, err := a.Clusters.Operation(r.Context(), actor, ref)
+		if err != nil {
+			return err
+		}
+		return answer(w, r, wire.NewOperation(op))
+	}
+}
+
+// unbuilt answers a verb about a cluster that this version does not carry out.
+func (a *api) unbuilt(verb loom.ClusterVerb) httpx.ActorHandler {
+	return func(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		id, err := clusterID(r)
+		if err != nil {
+			return err
+		}
+		return a.Clusters.Unbuilt(r.Context(), actor, id, verb)
+	}
+}
+
+// unbuiltOf is unbuilt for a verb about an operation.
+func (a *api) unbuiltOf(verb loom.ClusterVerb) httpx.ActorHandler {
+	return func(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := operationRef(r)
+		if err != nil {
+			return err
+		}
+		return a.Clusters.UnbuiltOf(r.Context(), actor, ref, verb)
+	}
+}
+
+func (a *api) skipTask(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := taskRef(r)
+	if err != nil {
+		return err
+	}
+	return a.Clusters.UnbuiltSkip(r.Context(), actor, ref)
+}
+
+func (a *api) listConfigs(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	all, err := a.Clusters.ConfigVersions(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	shown := func(c loom.ConfigRevision) wire.ConfigRevision { return wire.NewConfigRevision(id, c) }
+	number := func(c loom.ConfigRevision) string { return byNumber(c.Revision) }
+	return answerList(w, r, true, all, shown, order[loom.ConfigRevision]{"-revision", number}, order[loom.ConfigRevision]{"revision", number})
+}
+
+func (a *api) showConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	n, ok := numberIn(r, "r")
+	if !ok {
+		// Whether the cluster is there is not given away by a bad number either.
+		if _, _, err := a.Clusters.Latest(r.Context(), actor, id); err != nil {
+			return err
+		}
+		return loom.NewError(loom.NotFound, "Cluster %s has had no config “%.40s”.", id, r.PathValue("r"))
+	}
+	config, err := a.Clusters.ConfigVersion(r.Context(), actor, id, n)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, config)
+}
+
+// clusterFilters reads the filters of the list that the predecessor did not have.
+// Its clients cannot send them, so that what is wrong with them is said.
+func clusterFilters(r *http.Request, in *lifecycle.ListInput) error {
+	q := r.URL.Query()
+	var errs []loom.FieldError
+	for _, pair := range strings.Split(q.Get("label"), ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok || key == "" {
+			errs = append(errs, loom.FieldError{Field: "label", Message: "A label is written as “key=value”, several with commas between them."})
+			break
+		}
+		if in.Labels == nil {
+			in.Labels = map[string]string{}
+		}
+		if other, twice := in.Labels[key]; twice && other != value {
+			errs = append(errs, loom.FieldError{Field: "label", Message: "No cluster has two values of one label; name each key once."})
+			break
+		}
+		in.Labels[key] = value
+	}
+	if text := q.Get("expiresBefore"); text != "" {
+		millis, ok := wire.ReadMillis(text)
+		if !ok {
+			errs = append(errs, loom.FieldError{Field: "expiresBefore", Message: "This is a time in milliseconds since 1970."})
+		}
+		in.ExpiresBefore = time.UnixMilli(millis)
+	}
+	return loom.InvalidFields(errs)
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"loom/app/api/wire"
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/live"
+	"loom/app/loom"
+)
+
+const (
+	// severalPace is the shortest time between two looks for new lines of a log that
+	// is followed, settlePace that between two while some lines are not settled.
+	severalPace = 250 * time.Millisecond
+	settlePace  = 100 * time.Millisecond
+)
+
+// operationLog gives the lines of all tasks of an operation in the order in which
+// they were stored, as taskLog gives those of one.
+func (a *api) operationLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := operationRef(r)
+	if err != nil {
+		return err
+	}
+	return a.severalLog(w, r, actor, lifecycle.LogSource{Operation: ref})
+}
+
+// nodeLog gives the lines of all tasks of a node, through all operations.
+func (a *api) nodeLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	return a.severalLog(w, r, actor, lifecycle.LogSource{Operation: loom.OperationRef{Cluster: id}, Node: loom.NodeID(r.PathValue("nodeId"))})
+}
+
+func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource) error {
+	var in lifecycle.InterleavedInput
+	var err error
+	if in.Attempt, err = queryInt(r, "attempt"); err != nil {
+		return err
+	}
+	if in.Levels, err = oneOf(r, "level", logLevels); err != nil {
+		return err
+	}
+	page, err := readPage(r, true)
+	if err != nil {
+		return err
+	}
+	in.After = page.After
+	w.Header().Add("Vary", "Accept")
+	switch accepted(r, mediaJSON, mediaText, mediaStream) {
+	case mediaStream:
+		in.After = httpx.Cursor(r)
+		return a.followSeveral(w, r, actor, of, in)
+	case mediaText:
+		return a.rawSeveral(w, r, actor, of, in)
+	}
+	if in.Limit = page.Limit; in.Limit == 0 {
+		in.Limit = loom.DefaultPageLimit
+	}
+	log, err := a.Clusters.Interleaved(r.Context(), actor, of, in)
+	if err != nil {
+		return err
+	}
+	lines := make([]wire.Line, len(log.Lines))
+	for i, l := range log.Lines {
+		lines[i] = wire.NewLineOfTask(l.LogLine)
+	}
+	// There is a next page also where it is still empty, as long as lines may come.
+	if n := len(log.Lines); n > 0 && (log.More || log.Waiting || !log.Over) {
+		linkPages(w, r, log.Lines[n-1].Cursor, "")
+	}
+	return answer(w, r, lines)
+}
+
+// rawSeveral sends the text of all lines that are stored by now, each behind its
+// task and attempt.
+func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput) error {
+	in.Limit = logChunk
+	for first := true; ; first = false {
+		log, err := a.Clusters.Interleaved(r.Context(), actor, of, in)
+		if err != nil {
+			if !first {
+				a.Log.Warn("a log was cut off while it was sent", "request_id", httpx.RequestID(r), "error", err.Error())
+				panic(http.ErrAbortHandler) // the reader must see that it is not whole
+			}
+			return err
+		}
+		if first {
+			httpx.NoDeadlines(w)
+			w.Header().Set("Content-Type", mediaText+"; charset=utf-8")
+			w.Header().Set("Cache-Control", "no-store")
+		}
+		for _, l := range log.Lines {
+			in.After = l.Cursor
+			if _, err := fmt.Fprintf(w, "%s/%d %s\n", l.Task, l.Attempt, l.Text); err != nil {
+				return nil
+			}
+		}
+		if log.More {
+			continue
+		}
+		if in.Whole || !log.Waiting {
+			return nil
+		}
+		in.Whole = true // what is left: nobody goes on from here
+	}
+}
+
+// followSeveral streams the lines that are stored and those that come, to the end
+// of the operation or, for a node, of what happens to its cluster. The id of an
+// event is the cursor of its line.
+func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput) error {
+	probe := in
+	probe.Limit = 1
+	if _, err := a.Clusters.Interleaved(r.Context(), actor, of, probe); err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", mediaStream)
+		return nil
+	}
+	topic := fmt.Sprintf("op:%s/%d", of.Operation.Cluster, of.Operation.Number)
+	if of.Node != "" {
+		topic = "cluster:" + of.Operation.Cluster.String()
+	}
+	wake, stop := a.Hub.FollowLogs()
+	defer stop()
+	signals, err := a.Hub.Subscribe(r.Context(), actor.Tenant, []string{topic}, "")
+	if err != nil {
+		return err
+	}
+	defer signals.Close()
+	f := severalFollower{follower: follower{api: a, r: r, actor: actor}, of: of, in: in}
+	f.in.Limit = logChunk
+	if f.stream, err = httpx.NewStream(w); err != nil {
+		return err
+	}
+	f.run(wake, signals)
+	return nil
+}
+
+// severalFollower sends the lines of several tasks to one client.
+type severalFollower struct {
+	follower
+	of lifecycle.LogSource
+	in lifecycle.InterleavedInput
+}
+
+// run ends with the log, the client or the process.
+func (f *severalFollower) run(wake <-chan struct{}, signals *live.Subscription) {
+	keepAlive, recheck := time.NewTicker(f.keepAlive), time.NewTicker(f.recheck)
+	defer keepAlive.Stop()
+	defer recheck.Stop()
+	// Lines of the whole installation wake it: it looks at most once per pace.
+	look, due := time.NewTimer(0), true
+	defer look.Stop()
+	lookSoon := func() {
+		if !due {
+			due = true
+			look.Reset(severalPace)
+		}
+	}
+	for {
+		select {
+		case <-f.r.Context().Done(): // the client is gone, or the server stops
+			f.stream.End("shutdown") //nolint:errcheck // over either way
+			return
+		case <-f.Stopping:
+			f.stream.End("shutdown") //nolint:errcheck // over either way
+			return
+		case <-keepAlive.C:
+			if f.stream.Comment() != nil {
+				return
+			}
+		case <-recheck.C:
+			err := f.stillMay(f.r, f.actor, func(now loom.Actor) error {
+				return f.Clusters.MaySeeTopic(f.r.Context(), now, "cluster:"+f.of.Operation.Cluster.String())
+			})
+			if err != nil {
+				f.stream.End("forbidden") //nolint:errcheck // over either way
+				return
+			}
+		case <-signals.Ready():
+			signals.Take()
+			lookSoon()
+		case <-wake:
+			lookSoon()
+		case <-look.C:
+			waiting, ended := f.sendNew()
+			if ended {
+				return
+			}
+			if due = waiting; waiting {
+				look.Reset(settlePace)
+			}
+		}
+	}
+}
+
+// sendNew sends all lines that can be read and says whether some could not be yet,
+// and whether the stream has ended.
+func (f *severalFollower) sendNew() (waiting, ended bool) {
+	for {
+		log, err := f.Clusters.Interleaved(f.r.Context(), f.actor, f.of, f.in)
+		if err != nil {
+			f.fail(err) //nolint:errcheck // it said what there is to say
+			return false, true
+		}
+		for _, l := range log.Lines {
+			if err := f.stream.Send(l.Cursor, "line", wire.NewLineOfTask(l.LogLine)); err != nil {
+				f.fail(errors.Join(err, errStreamEnded)) //nolint:errcheck // the client is gone
+				return false, true
+			}
+			f.in.After = l.Cursor
+		}
+		switch {
+		case log.More:
+		case log.Waiting:
+			return true, false
+		case log.Over:
+			f.stream.End("done") //nolint:errcheck // over either way
+			return false, true
+		default:
+			return false, false
+		}
+	}
+}

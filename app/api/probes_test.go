@@ -1,0 +1,151 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/app/secret"
+	"loom/app/store"
+)
+
+// answering works requests to providers as a provisioner would, with answers of
+// the test.
+type answering struct {
+	probe    loom.Probe
+	machines []loom.TaggedMachine
+	refuse   atomic.Pointer[loom.Error]
+}
+
+func (a *answering) Probe(context.Context, *loom.ProviderCall) (loom.Probe, error) {
+	return a.probe, nil
+}
+
+func (a *answering) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, bool, error) {
+	return a.machines, true, nil
+}
+
+func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine) error {
+	if e := a.refuse.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// provisioner starts one that ends with the test.
+func (w *world) provisioner(asker fleet.Asker) {
+	w.t.Helper()
+	ring, err := secret.ParseKeys(secret.GenerateKey())
+	w.must(err)
+	f := fleet.NewWithOptions(w.db.DB, fleet.Options{Ring: ring})
+	process, err := f.Register(w.t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	w.t.Cleanup(func() { cancel(); <-over })
+	notices, err := store.Listen(ctx, w.db.DSN, "public.river_insert")
+	w.must(err)
+	go func() {
+		defer close(over)
+		for range notices {
+			for {
+				var id int64
+				if err := w.db.GetContext(ctx, &id, `DELETE FROM river_job WHERE id = (SELECT min(id) FROM river_job WHERE kind = 'probe_provider')
+					RETURNING (args->>'request_id')::bigint`); err != nil {
+					break
+				}
+				if err := f.WorkRequest(ctx, process, id, asker); err != nil && ctx.Err() == nil {
+					w.t.Errorf("request %d: %v", id, err)
+				}
+			}
+		}
+	}()
+}
+
+func TestProviderProbe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.provisioner(&answering{probe: loom.Probe{OK: false, Checks: []loom.ProbeCheck{{Name: "root", Message: "Start it as root."}},
+		Flavors: []loom.ProbeFlavor{{ID: "mem=1g", Name: "1 GB", RAM: 1024}}, Images: []loom.ProbeImage{{ID: "bookworm", Name: "Debian"}}}})
+	const path = "/v2/providers/lab/probe"
+	w.call(w.admin, get, path, "").fails(404, "", "never probed")
+	w.call(w.admin, get, "/v2/providers/moon/probe", "").fails(404, "", "moon")
+	w.call(w.admin, post, "/v2/providers/moon/probe", "").fails(404, "", "moon")
+	w.call(w.user, post, path, "").want(403)
+	w.call(w.user, get, path, "").want(403)
+	w.call(w.token("acme", "admin", loom.ScopeClusterWrite), post, path, "").fails(403, "", "catalog:write")
+	w.call(w.foreign, post, path, "").want(404)
+	made := w.call(w.token("acme", "admin", loom.ScopeCatalogWrite), post, path, "").want(200)
+	o := made.object()
+	if o["ok"] != false || o["time"].(float64) < float64(time.Now().Add(-time.Hour).UnixMilli()) {
+		t.Errorf("probe: %s", made.body)
+	}
+	if !strings.Contains(made.body, `"checks":[{"name":"root","ok":false,"message":"Start it as root."}],"flavors":[{"id":"mem=1g","name":"1 GB","ram":1024}],"images":[{"id":"bookworm","name":"Debian"}]`) {
+		t.Errorf("probe: %s", made.body)
+	}
+	if read := w.call(w.token("acme", "admin", loom.ScopeRead), get, path, "").want(200); read.body != made.body {
+		t.Errorf("read %s after %s", read.body, made.body)
+	}
+	w.call(w.admin, get, path+query("x", "y"), "").fails(400, "x", "")
+}
+
+func TestProbeThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(d *Deps) { d.Fleet = nil })
+	w.api.Fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{AskTimeout: 20 * time.Millisecond})
+	a := w.call(w.admin, post, "/v2/providers/lab/probe", "")
+	a.fails(503, "", "loom provisioner")
+}
+
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.cluster(w.user, "left")
+	w.finish(id)
+	number, _ := loom.ParseClusterID(id)
+	w.exec(`UPDATE clusters SET status = 'terminated' WHERE id = $1`, int64(number))
+	w.exec(`UPDATE operations SET ended_at = now() - interval '1 h' WHERE cluster_id = $1`, int64(number))
+	var nodes []struct {
+		ID     string `db:"id"`
+		Name   string `db:"hostname"`
+		Tenant string `db:"tenant_id"`
+	}
+	w.must(w.db.Select(&nodes, `UPDATE nodes SET state = 'deleted' WHERE cluster_id = $1 RETURNING id, hostname, tenant_id`, int64(number)))
+	asker := &answering{}
+	for i, n := range nodes {
+		asker.machines = append(asker.machines, loom.TaggedMachine{ID: "m-" + string(rune('a'+i)), Name: n.Name, Node: loom.NodeID(n.ID),
+			Key: loom.IdempotencyKey(loom.NodeID(n.ID), 1), Cluster: id, Tenant: loom.TenantID(n.Tenant)})
+	}
+	w.provisioner(asker)
+	w.must(w.deps.Fleet.RequestSweeps(t.Context()))
+	until := time.Now().Add(30 * time.Second)
+	var all []map[string]any
+	for len(all) < 3 && time.Now().Before(until) {
+		all = w.call(w.super, get, "/v2/orphans", "").want(200).array()
+	}
+	if len(all) != 3 || all[0]["tenant"] != "acme" || all[0]["provider"] != "lab" || all[0]["clusterId"] != id || all[0]["name"] == "" || all[0]["firstSeen"].(float64) <= 0 {
+		t.Fatalf("orphans: %v", all)
+	}
+	page := w.call(w.super, get, "/v2/orphans?limit=2&sort=id", "").want(200)
+	if len(page.array()) != 2 || !strings.Contains(page.header.Get("Link"), `rel="next"`) {
+		t.Errorf("a page: %s, %v", page.body, page.header)
+	}
+	w.call(w.super, get, "/v2/orphans?sort=color", "").fails(400, "sort", "firstSeen")
+	w.call(w.admin, get, "/v2/orphans", "").want(403)
+	one := "/v2/orphans/" + all[0]["id"].(string)
+	w.call(w.admin, del, one, "").want(403)
+	w.call(w.super, del, "/v2/orphans/x", "").want(404)
+	w.call(w.super, del, "/v2/orphans/424242", "").want(404)
+	asker.refuse.Store(loom.NewError(loom.Unavailable, "The cloud is closed."))
+	w.call(w.super, del, one, "").fails(503, "", "The cloud is closed.")
+	asker.refuse.Store(nil)
+	w.call(w.super, del, one, "").want(200)
+	w.call(w.super, del, one, "").want(404)
+	if left := w.call(w.super, get, "/v2/orphans", "").want(200).array(); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,50 @@
+package api
+
+import "net/http"
+
+// readingRoutes read what runs: nodes, logs of several tasks, metrics, processes.
+func (a *api) readingRoutes() []route {
+	const node, process = "/v2/nodes/{id}", "/v2/processes/{id}"
+	logMedia := []string{mediaJSON, mediaText, mediaStream}
+	logQuery := []param{
+		{"attempt", "integer", "Only lines of tries of this number."},
+		{"after", "string", "Cursor to go on behind: from the header Link, or the id of an event."},
+		{"limit", "integer", "Lines of a JSON answer, 1 to 500."},
+		{"level", "string", "Levels, separated by commas: info, warn, error."},
+	}
+	return []route{
+		{method: get, path: "/v2/nodes", summary: "List the nodes of all clusters that one may see", paged: true, answer: "[]Node", handle: a.listNodes},
+		{method: post, path: "/v2/nodes", summary: "Write a node: host name, addresses and user of one that is there, or a record without a machine",
+			body: "NodeWrite", success: http.StatusCreated, handle: a.postNode},
+		{method: get, path: node, summary: "Read a node", answer: "Node", handle: a.showNode},
+		{method: put, path: node, summary: "Write a node, as POST does", body: "NodeWrite", success: http.StatusNoContent, handle: a.putNode},
+		{method: del, path: node, summary: "Remove the record of a node that never had a machine", success: http.StatusNoContent, handle: a.deleteNode},
+		{method: post, path: "/v2/getNodeProperties", summary: "Read facts of nodes by their services", body: "NodeQuery", answer: "{}object", handle: a.nodeProperties},
+		{method: post, path: "/v2/getClusterStatuses", summary: "Read status and progress of all clusters that one may see", answer: "[]ClusterStatus", handle: a.clusterStatuses},
+
+		{method: get, path: "/v2/clusters/{id}/operations/{n}/log", summary: "Read or follow the log of an operation, as lines were stored", fresh: true,
+			answer: "[]Line", media: logMedia, query: logQuery, handle: a.operationLog},
+		{method: get, path: "/v2/clusters/{id}/nodes/{nodeId}/log", summary: "Read or follow the log of a node, as lines were stored", fresh: true,
+			answer: "[]Line", media: logMedia, query: logQuery, handle: a.nodeLog},
+
+		{method: get, path: "/v2/provisioners", summary: "List the provisioners; for superadmins", paged: true, answer: "[]Provisioner", handle: a.listProvisioners},
+		{method: get, path: "/v2/provisioners/{id}", summary: "Read a provisioner; for superadmins", answer: "Provisioner", handle: a.showProvisioner},
+		{method: get, path: "/v2/processes", summary: "List the processes of the installation; for superadmins", fresh: true, paged: true,
+			answer: "[]Process", handle: a.listProcesses, query: []param{{"kind", "string", "Kinds, separated by commas: web, scheduler, provisioner."}}},
+		{method: post, path: process + "/drain", summary: "Let a provisioner take no new tasks", fresh: true, answer: "Process", handle: a.drainProcess},
+		{method: post, path: process + "/resume", summary: "Let a drained provisioner take tasks again", fresh: true, answer: "Process", handle: a.resumeProcess},
+
+		{method: get, path: "/v2/metrics/queues", summary: "Count tasks that wait and that run; for administrators", answer: "{}Queue", handle: a.queueMetrics},
+		{method: get, path: "/v2/metrics/nodes/usage", summary: "Sum up for how long nodes were used", answer: "Usage", handle: a.usageMetrics, query: []param{
+			{"tenant", "string", "Id or name of a tenant; others than one's own are for superadmins."},
+			{"user", "string", "Id of the owner of clusters; others than oneself are for administrators."},
+			{"cluster", "string", "Id of a cluster."},
+			{"clustertemplate", "string", "Name of a cluster template."},
+			{"start", "integer", "Second since 1970; the first use when left out."},
+			{"end", "integer", "Second since 1970; now when left out."},
+			{"groupby", "string", "hour, day, week, month (30 days) or year (360 days); one interval when left out."},
+			{"timeunit", "string", "nanoseconds, microseconds, milliseconds, seconds, minutes, hours or days."},
+			{"split", "string", "user, clustertemplate, cluster, hardwaretype or provider."},
+		}},
+	}
+}

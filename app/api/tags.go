@@ -1,0 +1,98 @@
+package api
+
+import "strings"
+
+// tag is a chapter of the OpenAPI document: what routes have in common, and the
+// first segments behind /v2 that belong to it.
+type tag struct {
+	name, help string
+	segments   []string
+}
+
+// tags are the chapters in reading order. A test holds every route against them.
+var tags = []tag{
+	{"clusters", "Create clusters, read them, change and delete them. What takes time becomes an operation; the call answers at once.",
+		[]string{"clusters", "getClusterStatuses"}},
+	{"operations", "Changes in progress and in the past, with their tasks, plans and logs.", []string{"operations", "plans"}},
+	{"previews", "Work out what a request would do, look at it, and do exactly that.", []string{"previews"}},
+	{"nodes", "Machines of clusters, their facts and their logs.", []string{"nodes", "getNodeProperties"}},
+	{"catalog", "What the kinds of the catalog have in common: merging templates, checks, import and export.",
+		[]string{"resolve", "check", "import", "export"}},
+	{"clustertemplates", "Cluster templates: what users choose from.", []string{"clustertemplates"}},
+	{"partialtemplates", "Parts that templates include.", []string{"partialtemplates"}},
+	{"services", "Software on nodes: actions, dependencies, links.", []string{"services"}},
+	{"hardwaretypes", "Sizes of machines, with each provider's own name for them.", []string{"hardwaretypes"}},
+	{"imagetypes", "Images that machines start from, with each provider's own name for them.", []string{"imagetypes"}},
+	{"providers", "Where machines come from. Sensitive fields are sealed and never answered.", []string{"providers"}},
+	{"plugins", "Types of providers and automators, and the resources (scripts, keys, cookbooks) that they use.", []string{"plugins"}},
+	{"account", "Who the request acts as; tokens, sessions and profile.", []string{"whoami", "tokens", "sessions", "profile"}},
+	{"tenants", "Tenants with quotas, their users and settings.", []string{"tenants", "users", "settings"}},
+	{"hooks", "Notices over HTTP when operations start and end.", []string{"hooks"}},
+	{"audit", "Who changed what, when and from where.", []string{"audit"}},
+	{"metrics", "Queues and node hours.", []string{"metrics"}},
+	{"system", "Processes of the installation, health, and the stream of events.",
+		[]string{"provisioners", "processes", "orphans", "events", "openapi.json", "status", "healthz", "readyz", "metrics.txt"}},
+}
+
+// tagOf gives the chapter of a path, "" for none.
+func tagOf(path string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/v2"), "/"), "/")
+	segment := parts[0]
+	if len(parts) > 2 && segment == "clusters" {
+		switch parts[2] {
+		case "operations", "plans", "nodes":
+			segment = parts[2]
+		}
+	}
+	for _, t := range tags {
+		for _, s := range t.segments {
+			if s == segment {
+				return t.name
+			}
+		}
+	}
+	return ""
+}
+
+// places say what the variable segments of paths stand for. A name that means
+// different things is looked up behind the segment before it, as "clusters/id".
+var places = map[string]string{
+	"clusters/id":         "Id of a cluster, such as 00000042; the zeros may be left out.",
+	"nodes/id":            "Id of a node.",
+	"nodeId":              "Id of a node.",
+	"n":                   "Number of an operation within its cluster.",
+	"t":                   "Number of a task within its operation.",
+	"r":                   "Revision of the config.",
+	"planId":              "Id of an operation, such as 00000042-001.",
+	"previews/id":         "Id of a preview.",
+	"tokens/id":           "Id of a token, not its secret.",
+	"sessions/id":         "Id of a session.",
+	"users/id":            "User id.",
+	"hooks/id":            "Id of a hook.",
+	"d":                   "Id of a delivery.",
+	"orphans/id":          "Id of an orphaned machine.",
+	"processes/id":        "Id of a process.",
+	"provisioners/id":     "Id of a provisioner.",
+	"name":                "Name of the entry.",
+	"tenants/name":        "Name of a tenant.",
+	"services/service":    "Name of a service of the cluster.",
+	"version":             "Version, a whole number above 0.",
+	"v":                   "Version of the resource.",
+	"resource":            "Name of the resource.",
+	"{name}/version":      "Version, a whole number above 0; among plugins also the type of a resource.",
+	"automatortypes/name": "Name of the automator type.",
+	"providertypes/name":  "Name of the provider type.",
+	"action":              "What to do.",
+}
+
+// placeHelp says what a variable segment of a path stands for, "" when unknown.
+func placeHelp(path, name string) string {
+	before := ""
+	if i := strings.Index(path, "/{"+name+"}"); i >= 0 {
+		before = path[strings.LastIndexByte(path[:i], '/')+1 : i]
+	}
+	if help := places[before+"/"+name]; help != "" {
+		return help
+	}
+	return places[name]
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestTenantRoutes makes a tenant by bootstrap, changes it and deletes it.
+func TestTenantRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.loadCatalog("superadmin")
+	w.call(w.super, put, "/v2/partialtemplates/part", `{"name":"part","description":"A part"}`).want(200)
+	w.call(w.super, put, "/v2/partialtemplates/part", `{"name":"part","description":"The newer part"}`).want(200)
+	const scripts = "/v2/plugins/automatortypes/shell/scripts/web.sh"
+	for _, body := range []string{"one", "two", "three"} {
+		w.call(w.super, post, scripts, body).want(200)
+	}
+	w.call(w.super, post, scripts+"/versions/1/stage", "").want(200)
+	w.call(w.super, post, "/v2/plugins/sync", "").want(200)
+	w.call(w.super, post, scripts+"/versions/3/stage", "").want(200)
+	w.exec(`INSERT INTO processes (id, kind, host, capacity, expires_at) VALUES ('p', 'provisioner', 'h', 10, now() + interval '1 hour')`)
+	w.exec(`UPDATE tenants SET workers = 0`)
+
+	w.call(w.admin, post, "/v2/tenants", `nonsense`).want(403)
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"11"},"bootstrap":true}`).fails(409, "", "10 left")
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"10","description":"Lab"},"bootstrap":true}`).want(200)
+	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "", "0 left")
+	lab := w.call(w.super, get, "/v2/tenants/lab", "").want(200).object()
+	if lab["workers"] != 10.0 || lab["maxClusters"] != 2147483647.0 || lab["description"] != "Lab" {
+		t.Errorf("lab %v", lab)
+	}
+	// The superadmin acts in it at once.
+	in := func(method, path string) reply {
+		t.Helper()
+		return w.send(method, path, "", "Authorization", "Bearer "+w.super, headerTenant, "lab").want(200)
+	}
+	for kind, n := range map[string]int{"providers": 2, "hardwaretypes": 1, "imagetypes": 1, "services": 2, "clustertemplates": 1, "partialtemplates": 1} {
+		if got := in(get, "/v2/"+kind).array(); len(got) != n || got[0]["version"] != 1.0 {
+			t.Errorf("%s of lab: %v", kind, got)
+		}
+	}
+	if part := in(get, "/v2/partialtemplates/part").object(); part["description"] != "The newer part" {
+		t.Errorf("part %v", part)
+	}
+	var status []string
+	for _, r := range in(get, scripts).array() {
+		status = append(status, r["status"].(string))
+	}
+	if strings.Join(status, " ") != "inactive inactive active" { // the sync made the staged one live
+		t.Errorf("resources of lab: %v", status)
+	}
+	status = nil
+	for _, r := range w.call(w.super, get, scripts, "").want(200).array() {
+		status = append(status, r["status"].(string))
+	}
+	if strings.Join(status, " ") != "recalled inactive staged" {
+		t.Errorf("resources of the superadmin: %v", status)
+	}
+
+	w.exec(`INSERT INTO worker_assignments (tenant_id, process_id, workers) SELECT id, 'p', 10 FROM tenants WHERE name = 'lab'`)
+	w.call(w.super, del, "/v2/tenants/lab", "").fails(409, "", "set “workers” to 0")
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab"}}`).want(200)
+	w.call(w.super, del, "/v2/tenants/lab", "").fails(409, "", "given back")
+	w.exec(`DELETE FROM worker_assignments`)
+	w.call(w.admin, del, "/v2/tenants/lab", "").want(403)
+	w.call(w.super, del, "/v2/tenants/lab", "").want(200)
+	w.call(w.super, del, "/v2/tenants/lab", "").want(200)
+	w.call(w.super, get, "/v2/tenants/lab", "").want(404)
+	w.send(get, "/v2/whoami", "", "Authorization", "Bearer "+w.super, headerTenant, "lab").want(404)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab"},"bootstrap":true}`).want(200) // made anew, without bootstrap
+	if got := in(get, "/v2/providers").array(); len(got) != 0 {
+		t.Errorf("PUT bootstraps: %v", got)
+	}
+	w.call(w.super, del, "/v2/tenants/other", "").want(200)
+	w.call(w.foreign, get, "/v2/whoami", "").want(401)
+}
+
+func TestSettingsRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const usual = `{"leaseReminderHours":[24,1],"leaseGraceHours":0,"maxTokenDays":365,"requireLease":false}`
+	if got := w.call(w.user, get, "/v2/settings", "").want(200).body; strings.TrimSpace(got) != usual {
+		t.Errorf("settings %s", got)
+	}
+	w.call(w.user, patch, "/v2/settings", `nonsense`).want(403)
+	got := w.call(w.admin, patch, "/v2/settings", `{"requireLease":true,"maxTokenDays":null,"leaseReminderHours":["2",48]}`).want(200).body
+	if want := `{"leaseReminderHours":[48,2],"leaseGraceHours":0,"maxTokenDays":null,"requireLease":true}`; strings.TrimSpace(got) != want {
+		t.Errorf("changed %s", got)
+	}
+	if made := w.call(w.user, post, "/v2/tokens", `{"name":"x","scopes":["read"]}`).want(200).object(); made["expires"] != nil {
+		t.Errorf("a token for ever: %v", made)
+	}
+	if got := w.call(w.foreign, get, "/v2/settings", "").want(200).body; strings.TrimSpace(got) != usual {
+		t.Errorf("settings of another tenant %s", got)
+	}
+
+	// Every cluster has an end now, at create and when its lease changes.
+	w.call(w.admin, put, "/v2/clustertemplates/free", `{"name":"free","description":"No lease","defaults":{"services":["web"],"provider":"lab","hardwaretype":"small","imagetype":"deb12"}}`).want(200)
+	body := func(lease string) string {
+		return `{"name":"x","clusterTemplate":"free","numMachines":1` + lease + `}`
+	}
+	w.call(w.user, post, "/v2/clusters", body("")).fails(400, "initialLeaseDuration", "has an end")
+	w.call(w.user, post, "/v2/clusters", body(`,"initialLeaseDuration":0`)).fails(400, "initialLeaseDuration", "has an end")
+	w.call(w.user, post, "/v2/previews", `{"kind":"create","request":`+body("")+`}`).fails(400, "request.initialLeaseDuration", "has an end")
+	id := w.call(w.user, post, "/v2/clusters", body(`,"initialLeaseDuration":3600000`)).want(200).object()["id"].(string)
+	w.finish(id)
+	w.call(w.user, post, "/v2/clusters/"+id, `{"expireTime":null}`).fails(400, "expireTime", "has an end")
+	w.call(w.admin, patch, "/v2/settings", `{"requireLease":false}`).want(200)
+	preview := w.call(w.user, post, "/v2/previews", `{"kind":"create","request":`+body("")+`}`).want(200).object()
+	w.call(w.admin, patch, "/v2/settings", `{"requireLease":true}`).want(200)
+	w.call(w.user, post, "/v2/previews/"+preview["id"].(string)+"/apply", `{"hash":"`+preview["hash"].(string)+`"}`).fails(400, "initialLeaseDuration", "has an end")
+	w.call(w.admin, patch, "/v2/settings", `{"requireLease":false}`).want(200)
+	w.call(w.user, post, "/v2/clusters/"+id, `{"expireTime":null}`).want(200)
+}
+
+func TestProfileRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.user, get, "/v2/profile", "").want(404)
+	w.call(w.user, del, "/v2/profile", "").want(200)
+	const written = `{"a":5.0,"b":[1e2,-0,123456789012345678901234567890],"ä":"<&>"}`
+	w.call(w.user, put, "/v2/profile", written, "Content-Type", "text/plain").want(200)
+	a := w.call(w.user, get, "/v2/profile", "").want(200)
+	if strings.TrimSpace(a.body) != written {
+		t.Errorf("came back as %s", a.body)
+	}
+	w.call(w.user, get, "/v2/profile", "", "If-None-Match", a.header.Get("ETag")).want(304)
+	w.call(w.admin, get, "/v2/profile", "").want(404)
+	// As deep as the decoder lets it be.
+	deep := `{"a":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`
+	w.call(w.user, put, "/v2/profile", deep).want(200)
+	if got := w.call(w.user, get, "/v2/profile", "").want(200).body; !json.Valid([]byte(got)) || strings.TrimSpace(got) != deep {
+		t.Errorf("%d bytes came back", len(got))
+	}
+	w.call(w.user, del, "/v2/profile", "").want(200)
+	w.call(w.user, get, "/v2/profile", "").want(404)
+}

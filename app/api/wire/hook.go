@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"loom/app/hook"
+	"loom/app/lenient"
+	"loom/app/loom"
+)
+
+// Hook is an HTTP notice about operations (entities.md 21.3). Secret is set only
+// in the answer that made one up.
+type Hook struct {
+	ID         string               `json:"id"`
+	Name       string               `json:"name"`
+	URL        string               `json:"url"`
+	Events     []loom.HookEvent     `json:"events"`
+	Actions    []loom.ClusterAction `json:"actions"`
+	Templates  []string             `json:"templates"`
+	Blocking   bool                 `json:"blocking"`
+	OnTimeout  string               `json:"onTimeout"`
+	Global     bool                 `json:"global"`
+	LegacyBody bool                 `json:"legacyBody"`
+	Enabled    bool                 `json:"enabled"`
+	Created    int64                `json:"createTime"`
+	Secret     string               `json:"secret,omitempty"`
+}
+
+// NewHook gives the wire form, without the secret.
+func NewHook(h loom.Hook) Hook {
+	return Hook{
+		ID: strconv.FormatInt(int64(h.ID), 10), Name: h.Name, URL: h.URL, Events: list(h.Events), Actions: list(h.Actions), Templates: list(h.Templates),
+		Blocking: h.Blocking, OnTimeout: h.OnTimeout, Global: h.Global, LegacyBody: h.LegacyBody, Enabled: h.Enabled, Created: Millis(h.Created),
+	}
+}
+
+// ReadHook reads a hook; what is left out takes its default. Invalid.
+func ReadHook(body []byte) (hook.Input, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return hook.Input{}, err
+	}
+	in := hook.Input{
+		Name: o.Text("name"), URL: o.Text("url"), Templates: o.Texts("templates"), Secret: o.TextPtr("secret"), Blocking: o.Bool("blocking"),
+		OnTimeout: o.Text("onTimeout"), Global: o.Bool("global"), LegacyBody: o.Bool("legacyBody"), Enabled: true,
+	}
+	if on := o.BoolPtr("enabled"); on != nil {
+		in.Enabled = *on
+	}
+	for _, e := range o.Texts("events") {
+		in.Events = append(in.Events, loom.HookEvent(strings.ToLower(e)))
+	}
+	for _, a := range o.Texts("actions") {
+		in.Actions = append(in.Actions, loom.ClusterAction(strings.ToLower(a)))
+	}
+	return in, o.Err()
+}
+
+// Delivery is one notice to one hook (entities.md 21.3). Code is absent when there
+// was no answer, Next when it is not tried again.
+type Delivery struct {
+	ID        string              `json:"id"`
+	Hook      string              `json:"hook"`
+	Event     loom.HookEvent      `json:"event"`
+	Operation string              `json:"operationId"`
+	Time      int64               `json:"time"`
+	Tries     int                 `json:"tries"`
+	Status    loom.DeliveryStatus `json:"status"`
+	Code      int                 `json:"code,omitempty"`
+	Duration  *int64              `json:"durationMs,omitempty"`
+	Error     string              `json:"error,omitempty"`
+	Next      *int64              `json:"nextTime,omitempty"`
+}
+
+// NewDelivery gives the wire form.
+func NewDelivery(d loom.Delivery) Delivery {
+	w := Delivery{
+		ID: strconv.FormatInt(int64(d.ID), 10), Hook: strconv.FormatInt(int64(d.Hook), 10), Event: d.Event, Operation: d.Operation.String(),
+		Time: Millis(d.Time), Tries: d.Tries, Status: d.Status, Code: d.Code, Error: d.Error, Next: MillisOrNil(d.Next),
+	}
+	if d.Tries > 0 {
+		ms := d.Took.Milliseconds()
+		w.Duration = &ms
+	}
+	return w
+}
+
+// Notice is the body of a delivery. Schema goes up when a member changes its
+// meaning or goes away.
+type Notice struct {
+	ID        string            `json:"id"`
+	Schema    int               `json:"schema"`
+	Event     loom.HookEvent    `json:"event"`
+	Time      int64             `json:"time"`
+	Tenant    string            `json:"tenant"`
+	Cluster   ClusterSummary    `json:"cluster"`
+	Operation Operation         `json:"operation"`
+	Links     map[string]string `json:"links"`
+}
+
+// HookBody makes the body of a delivery: that of entities.md 21.3, or for facts
+// taken for it the predecessor's (entities.md 19).
+func HookBody(n loom.Notice, d loom.Delivery, publicURL string) ([]byte, error) {
+	if n.Legacy != nil {
+		return legacyBody(n)
+	}
+	return marshal(Notice{
+		ID: strconv.FormatInt(int64(d.ID), 10), Schema: 1, Event: d.Event, Time: Millis(d.Time), Tenant: n.TenantName,
+		Cluster: NewClusterSummary(n.Cluster), Operation: NewOperation(n.Operation),
+		Links: map[string]string{"cluster": publicURL + "/v2/clusters/" + n.Cluster.ID.String()},
+	})
+}
+
+// legacyCluster is a cluster as the predecessor's callbacks had it: with the ids
+// of its nodes, and enumerations in upper case.
+type legacyCluster struct {
+	ID          string         `json:"id"`
+	Name        string         `json:"name"`
+	Description string         `json:"description"`
+	Account     loom.Account   `json:"account"`
+	Created     int64          `json:"createTime"`
+	Expires     int64          `json:"expireTime"`
+	Provider    loom.Provider  `json:"provider"`
+	Template    loom.Template  `json:"clusterTemplate"`
+	Nodes       []loom.NodeID  `json:"nodes"`
+	Services    []string       `json:"services"`
+	LatestJob   string         `json:"latestJobId"`
+	Status      string         `json:"status"`
+	Config      map[string]any `json:"config"`
+}
+
+type legacyJob struct {
+	ID      string `json:"jobId"`
+	Cluster string `json:"clusterId"`
+	Action  string `json:"clusterAction"`
+	Status  string `json:"jobStatus"`
+	Message string `json:"statusMessage,omitempty"`
+}
+
+// maxLegacyBody is where no more nodes are put into a body, in bytes.
+const maxLegacyBody = 4 << 20
+
+// legacyBody leaves out nodes beyond what anyone can take in one request, and
+// then says how many in "nodesOmitted".
+func legacyBody(n loom.Notice) ([]byte, error) {
+	c, op := n.Legacy.Cluster, n.Operation
+	cluster := legacyCluster{
+		ID: c.ID.String(), Name: c.Name, Description: c.Description, Account: c.Owner, Created: Millis(c.Created), Expires: Millis(c.Expires),
+		Provider: c.Provider, Template: c.Template, Nodes: []loom.NodeID{}, Services: ServiceNames(c), LatestJob: op.Ref.String(),
+		Status: strings.ToUpper(string(c.Status)), Config: object(c.Config),
+	}
+	nodes, omitted, size := []json.RawMessage{}, n.Legacy.Omitted, 0
+	for i, node := range n.Legacy.Nodes {
+		body, err := marshal(NewNode(node, c.Services, nil))
+		if err != nil {
+			return nil, err
+		}
+		if size += len(body); size > maxLegacyBody {
+			omitted += len(n.Legacy.Nodes) - i
+			break
+		}
+		nodes, cluster.Nodes = append(nodes, body), append(cluster.Nodes, node.ID)
+	}
+	return marshal(struct {
+		Cluster legacyCluster     `json:"cluster"`
+		Job     legacyJob         `json:"job"`
+		Nodes   []json.RawMessage `json:"nodes"`
+		Omitted int               `json:"nodesOmitted,omitempty"`
+	}{cluster, legacyJob{
+		ID: op.Ref.String(), Cluster: c.ID.String(), Action: strings.ToUpper(string(op.Action)), Status: strings.ToUpper(op.Status.Wire()), Message: op.Message,
+	}, nodes, omitted})
+}
+
+func marshal(v any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
+}

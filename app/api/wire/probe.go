@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"strconv"
+
+	"loom/app/loom"
+)
+
+// Probe is what asking a provider gave (rest-api.md 6.2).
+type Probe struct {
+	Time    int64              `json:"time"`
+	OK      bool               `json:"ok"`
+	Checks  []loom.ProbeCheck  `json:"checks"`
+	Flavors []loom.ProbeFlavor `json:"flavors"`
+	Images  []loom.ProbeImage  `json:"images"`
+}
+
+// NewProbe gives the wire form.
+func NewProbe(p loom.Probe) Probe {
+	return Probe{Time: Millis(p.Time), OK: p.OK, Checks: list(p.Checks), Flavors: list(p.Flavors), Images: list(p.Images)}
+}
+
+// Orphan is a machine that no live node claims. Tenant is the tenant's name.
+type Orphan struct {
+	ID        string      `json:"id"`
+	Tenant    string      `json:"tenant"`
+	Provider  string      `json:"provider"`
+	Machine   string      `json:"machineId"`
+	Name      string      `json:"name"`
+	Cluster   string      `json:"clusterId,omitempty"`
+	Node      loom.NodeID `json:"nodeId,omitempty"`
+	FirstSeen int64       `json:"firstSeen"`
+}
+
+// NewOrphan gives the wire form.
+func NewOrphan(o loom.Orphan) Orphan {
+	w := Orphan{
+		ID: strconv.FormatInt(o.ID, 10), Tenant: o.TenantName, Provider: o.Provider, Machine: o.Machine, Name: o.Name, Node: o.Node, FirstSeen: Millis(o.FirstSeen),
+	}
+	if o.Cluster != 0 {
+		w.Cluster = o.Cluster.String()
+	}
+	return w
+}

@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"loom/app/loom"
+)
+
+func TestReadConfigure(t *testing.T) {
+	t.Parallel()
+	in, fields, err := ReadConfigure([]byte(`{"config":{"n":1.50,"nil":null},"providerFields":{"zone":5},"configPatch":null,"unknown":1}`))
+	if err != nil || in.Config["n"] != json.Number("1.50") || in.ConfigPatch != nil || in.Revision != nil || !in.Restart || fields["zone"] != "5" {
+		t.Errorf("read %+v, %v, %v", in, fields, err)
+	}
+	if _, there := in.Config["nil"]; !there {
+		t.Error("a null inside a config was lost")
+	}
+	in, _, err = ReadConfigure([]byte(`{"configPatch":{"gone":null},"restart":"false"}`))
+	if _, there := in.ConfigPatch["gone"]; err != nil || in.Restart || !there {
+		t.Errorf("read %+v, %v", in, err)
+	}
+	if in, _, err = ReadConfigure([]byte(`{"revision":"3"}`)); err != nil || in.Revision == nil || *in.Revision != 3 {
+		t.Errorf("read %+v, %v", in, err)
+	}
+}
+
+func TestReadDelete(t *testing.T) {
+	t.Parallel()
+	for body, abort := range map[string]bool{"": false, " null ": false, "{}": false, `{"abort":true}`: true, `{"abort":"true"}`: true, `{"abort":null}`: false} {
+		if in, err := ReadDelete([]byte(body)); err != nil || in.Abort != abort || in.ProviderFields != nil {
+			t.Errorf("%q: %+v, %v", body, in, err)
+		}
+	}
+}
+
+func TestReadMillis(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{"0": true, "253402300799999": true, "253402300800000": false, "-1": false, "": false, "1.5": false, "x": false} {
+		if _, got := ReadMillis(text); got != ok {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestReadPreviewOfEveryKind(t *testing.T) {
+	t.Parallel()
+	for _, kind := range loom.PreviewKinds {
+		in, err := ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":7,"service":"web","request":{"name":"x","clusterTemplate":"t","numMachines":1,"config":{},"abort":true,"providerFields":{"a":1}}}`))
+		if err != nil || in.Kind != kind {
+			t.Errorf("%s: %+v, %v", kind, in, err)
+		}
+		if kind == loom.PreviewCreate {
+			continue
+		}
+		runs := kind == loom.PreviewStart || kind == loom.PreviewStop || kind == loom.PreviewRestart
+		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.PreviewDelete) || (in.Configure != nil) != (kind == loom.PreviewConfigure) {
+			t.Errorf("%s: %+v", kind, in)
+		}
+	}
+}
+
+// FuzzCreate reads anything as a request for a cluster: an error is Invalid and
+// names no field twice, and what was read is fit for the checks behind it.
+func FuzzCreate(f *testing.F) {
+	for _, seed := range []string{``, `{}`, `{"name":"x","clusterTemplate":"t","numMachines":3}`, `{"name":5,"numMachines":"3","services":["a",null],"config":{"n":1.0}}`,
+		`{"labels":{"a":true},"initialLeaseDuration":-1,"configPatch":{"a":null},"onFailure":"undo"}`, `{"numMachines":1e99,"name":"\u0000"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, err := ReadCreate(body)
+		if err == nil {
+			if errs := in.Validate(1 << 30); len(errs) > 0 {
+				t.Errorf("%q was read in spite of %v", body, errs)
+			}
+			return
+		}
+		var e *loom.Error
+		if !errors.As(err, &e) || e.Kind != loom.Invalid || e.Message == "" {
+			t.Fatalf("%q: %v", body, err)
+		}
+		seen := map[loom.FieldError]bool{}
+		for _, field := range e.Fields {
+			if seen[field] || field.Field == "" || field.Message == "" {
+				t.Errorf("%q: field %+v", body, field)
+			}
+			seen[field] = true
+		}
+	})
+}
+
+// FuzzClusterBodies reads anything as each other body about clusters: an error is
+// Invalid, and nothing panics.
+func FuzzClusterBodies(f *testing.F) {
+	for _, seed := range []string{``, `null`, `{"config":{"a":[1,{"b":null}]},"restart":"false"}`, `{"configPatch":{"a":null}}`, `{"revision":"2"}`, `{"services":["a","a"]}`,
+		`{"abort":"true","providerFields":{"a":1}}`, `{"expireTime":null}`, `{"labels":{"a":1},"ownerId":"b","protected":true}`, `{"hash":"x"}`,
+		`{"kind":"configure","clusterId":"1","request":{"revision":1}}`, `{"kind":"stop","clusterId":1,"service":"web"}`, `{"kind":"expand","clusterId":"1"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		in, _, configure := ReadConfigure(body)
+		if configure == nil && in.Config == nil && in.ConfigPatch == nil && in.Revision == nil && len(body) > 0 && json.Valid(body) {
+			var m map[string]json.RawMessage
+			if json.Unmarshal(body, &m) == nil && string(m["config"]) == "{}" {
+				t.Errorf("%q: an empty config was lost", body)
+			}
+		}
+		_, _, services := ReadServices(body)
+		_, remove := ReadDelete(body)
+		_, expiry := ReadExpiry(body)
+		_, edit := ReadEdit(body)
+		_, preview := ReadPreview(body)
+		_, apply := ReadApply(body, "id")
+		for _, err := range []error{configure, services, remove, expiry, edit, preview, apply} {
+			if err != nil && !errors.Is(err, loom.Invalid) {
+				t.Errorf("%q: %v", body, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package catalog
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Limits of an archive, so that a small body cannot unpack into a large one.
+const (
+	// maxArchive is how much an archive may hold unpacked, in bytes.
+	maxArchive = 64 << 20
+	// maxArchiveFile is the largest file in it, in bytes.
+	maxArchiveFile = 4 << 20
+	// maxArchiveFiles is how many files and folders it may name.
+	maxArchiveFiles = 100_000
+)
+
+// IsArchive reports whether a body is compressed, by its first bytes: content
+// types of clients say nothing.
+func IsArchive(body []byte) bool { return bytes.HasPrefix(body, []byte{0x1f, 0x8b}) }
+
+// ReadBundle reads an export in either of its forms: the JSON document, or the
+// compressed folder. Errors: as DecodeBundle and DecodeArchive.
+func ReadBundle(body []byte) (Bundle, error) {
+	if IsArchive(body) {
+		return DecodeArchive(body)
+	}
+	return DecodeBundle(body)
+}
+
+// DecodeArchive reads a catalog folder (entities.md 21.6) from a gzip-compressed
+// tar; other files are left out. Errors are Invalid: what is no such archive, or a
+// broken one, or too large, or names a path twice or one outside of itself, or
+// holds nothing of a catalog. Mistakes in entries are in Bundle.Invalid.
+func DecodeArchive(body []byte) (Bundle, error) {
+	unpacked, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return Bundle{}, badArchive(err, "The archive is not compressed with gzip.")
+	}
+	limited := &io.LimitedReader{R: unpacked, N: maxArchive + 1}
+	files := tar.NewReader(limited)
+	b := newBundle()
+	seen := map[string]bool{}
+	holds := false
+	for {
+		header, err := files.Next()
+		switch {
+		case limited.N <= 0:
+			return Bundle{}, tooLarge()
+		case errors.Is(err, io.EOF):
+			if !holds {
+				return Bundle{}, loom.NewError(loom.Invalid, "The archive holds no folder of a catalog, such as %s; pack the folder's content, not the folder itself.", loom.KindService)
+			}
+			return b, drained(limited)
+		case err != nil:
+			return Bundle{}, badArchive(err, "The archive is broken, or no tar.")
+		}
+		kind, err := archivePath(header.Name, seen)
+		if err != nil {
+			return Bundle{}, err
+		}
+		holds = holds || kind != ""
+		name, isEntry := strings.CutSuffix(path.Base(header.Name), ".json")
+		if kind == "" || !isEntry || header.Typeflag == tar.TypeDir {
+			continue
+		}
+		if header.Typeflag != tar.TypeReg {
+			return Bundle{}, loom.NewError(loom.Invalid, "The archive holds “%s”, which is no plain file.", shownPath(header.Name))
+		}
+		if header.Size > maxArchiveFile {
+			return Bundle{}, loom.NewError(loom.Invalid, "The file “%s” of the archive is larger than %d MiB.", shownPath(header.Name), maxArchiveFile>>20)
+		}
+		content, err := io.ReadAll(files)
+		switch {
+		case limited.N <= 0:
+			return Bundle{}, tooLarge()
+		case err != nil:
+			return Bundle{}, badArchive(err, "The archive breaks off, or is broken.")
+		}
+		b.addFile(kind, name, content)
+	}
+}
+
+// drained reads on to the end of the compressed data, where its checksum is: an
+// archive that was cut off after the tar's own end is refused, too.
+func drained(limited *io.LimitedReader) error {
+	if _, err := io.Copy(io.Discard, limited); err != nil {
+		return badArchive(err, "The archive breaks off, or is broken.")
+	}
+	if limited.N <= 0 {
+		return tooLarge()
+	}
+	return nil
+}
+
+// archivePath gives the kind whose folder a path lies in, "" for other files. It
+// refuses what could mean another place than it says.
+func archivePath(name string, seen map[string]bool) (loom.EntityKind, error) {
+	clean := path.Clean(name)
+	if strings.HasPrefix(name, "/") || strings.ContainsAny(name, "\x00\\") || slices.Contains(strings.Split(name, "/"), "..") {
+		return "", loom.NewError(loom.Invalid, "The archive names “%s”, which leads out of it.", shownPath(name))
+	}
+	if clean != "." && seen[clean] {
+		return "", loom.NewError(loom.Invalid, "The archive holds “%s” twice.", shownPath(name))
+	}
+	seen[clean] = true
+	if len(seen) > maxArchiveFiles {
+		return "", loom.NewError(loom.Invalid, "The archive holds more than %d files.", maxArchiveFiles)
+	}
+	folder, rest, _ := strings.Cut(clean, "/")
+	kind := loom.EntityKind(folder)
+	if !slices.Contains(loom.TenantKinds, kind) || strings.Contains(rest, "/") {
+		return "", nil
+	}
+	return kind, nil
+}
+
+func shownPath(name string) string {
+	runes := []rune(strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", "?"), "?"))
+	return string(runes[:min(len(runes), 100)])
+}
+
+func tooLarge() error {
+	return loom.NewError(loom.Invalid, "The archive holds more than %d MiB when it is unpacked.", maxArchive>>20)
+}
+
+func badArchive(err error, message string) error {
+	return &loom.Error{Kind: loom.Invalid, Message: message, Err: err}
+}
+
+// Document is the export document as it is written for people and version
+// control: sorted keys, two blanks of indentation.
+func (b Bundle) Document() ([]byte, error) { return sorted(b) }
+
+// Archive is the catalog as a folder (entities.md 21.6), packed: the same catalog
+// always gives the same bytes. Files lack what is given on saving (the version)
+// and what is only shown (names of sealed fields).
+func (b Bundle) Archive() ([]byte, error) {
+	var out bytes.Buffer
+	packed := gzip.NewWriter(&out)
+	files := tar.NewWriter(packed)
+	for _, kind := range loom.TenantKinds {
+		if err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: string(kind) + "/", Mode: 0o755}); err != nil {
+			return nil, fmt.Errorf("pack the folder %s: %w", kind, err)
+		}
+		for _, entry := range b.Entries[kind] {
+			content, err := file(entry)
+			if err != nil {
+				return nil, err
+			}
+			name := string(kind) + "/" + entry.Meta().Name + ".json"
+			if err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
+				return nil, fmt.Errorf("pack %s: %w", name, err)
+			}
+			if _, err := files.Write(content); err != nil {
+				return nil, fmt.Errorf("pack %s: %w", name, err)
+			}
+		}
+	}
+	if err := files.Close(); err != nil {
+		return nil, fmt.Errorf("pack the catalog: %w", err)
+	}
+	if err := packed.Close(); err != nil {
+		return nil, fmt.Errorf("pack the catalog: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// file is an entry as a file of the folder.
+func file(entry loom.Entry) ([]byte, error) {
+	document, err := tree(entry)
+	if err != nil {
+		return nil, err
+	}
+	if object, ok := document.(map[string]any); ok {
+		delete(object, "version")
+		delete(object, "sealed")
+	}
+	return sorted(document)
+}
+
+// sorted writes a value with sorted keys, numbers as they were.
+func sorted(v any) ([]byte, error) {
+	document, err := tree(v)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err = e.Encode(document)
+	return out.Bytes(), err
+}

@@ -1,0 +1,177 @@
+package catalog_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"loom/app/catalog"
+	"loom/app/loom"
+)
+
+// packed is a compressed tar of plain files, given as pairs of path and content.
+func packed(t testing.TB, pairs ...string) []byte {
+	t.Helper()
+	var headers []tar.Header
+	var contents []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		headers = append(headers, tar.Header{Typeflag: tar.TypeReg, Name: pairs[i], Size: int64(len(pairs[i+1]))})
+		contents = append(contents, pairs[i+1])
+	}
+	return packedAs(t, headers, contents)
+}
+
+func packedAs(t testing.TB, headers []tar.Header, contents []string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for i := range headers {
+		if err := w.WriteHeader(&headers[i]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, contents[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestArchiveRoundTrip(t *testing.T) {
+	t.Parallel()
+	in, err := catalog.DecodeBundle([]byte(`{"services":[{"name":"web","links":[{"url":"http://x/?a=1&b=<2>"}],"defaultConfig":{"n":5.10}}],"providers":[{"name":"lab","providertype":"local"}]}`))
+	if err != nil || len(in.Invalid) > 0 {
+		t.Fatal(err, in.Invalid)
+	}
+	first, err := in.Archive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := in.Archive(); err != nil || !bytes.Equal(first, again) {
+		t.Error("the same catalog gives other bytes")
+	}
+	back, err := catalog.ReadBundle(first)
+	if err != nil || len(back.Invalid) > 0 {
+		t.Fatal(err, back.Invalid)
+	}
+	want, err := in.Document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := back.Document()
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("read back: %s, %v; want %s", got, err, want)
+	}
+	if !strings.Contains(string(want), "\n  \"services\": [\n    {\n      \"defaultConfig\": {\n        \"n\": 5.10") || !strings.Contains(string(want), "a=1&b=<2>") {
+		t.Errorf("the document is written as\n%s", want)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := ""
+	for files := tar.NewReader(z); ; {
+		header, err := files.Next()
+		if err != nil {
+			break
+		}
+		names += header.Name + " "
+		if body, _ := io.ReadAll(files); strings.Contains(string(body), "version") {
+			t.Errorf("%s holds a version: %s", header.Name, body)
+		}
+	}
+	if names != "providers/ providers/lab.json hardwaretypes/ imagetypes/ services/ services/web.json clustertemplates/ partialtemplates/ " {
+		t.Errorf("the archive holds %s", names)
+	}
+	empty, err := catalog.Bundle{}.Archive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := catalog.ReadBundle(empty); err != nil || len(b.Entries) != 0 {
+		t.Errorf("an empty catalog is read as %v, %v", b, err)
+	}
+}
+
+func TestArchiveOfAFolder(t *testing.T) {
+	t.Parallel()
+	body := packed(t, "./services/web.json", `{"name":"web"}`, "README.md", "hello", "services/notes.txt", "x", "services/deep/x.json", "{", "tools/x.json", "{",
+		"services/bad.json", "{", "services/other.json", `{"name":"another"}`, "hardwaretypes/h.json", `{"name":"h","providermap":[]}`, "services/nul.json", "{\"name\":\"nul\",\"label\":\"\\u0000\"}")
+	b, err := catalog.DecodeArchive(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Entries[loom.KindService]) != 1 || b.Entries[loom.KindService][0].Meta().Name != "web" {
+		t.Errorf("services %v", b.Entries)
+	}
+	got := map[string]bool{}
+	for _, i := range b.Invalid {
+		for _, f := range i.Fields {
+			if f.Message == "" {
+				t.Errorf("no message about %+v", i)
+			}
+			got[string(i.Kind)+"/"+i.Name+" "+f.Field] = true
+		}
+	}
+	for _, want := range []string{"services/bad ", "services/another name", "hardwaretypes/h providermap", "services/nul label"} {
+		if !got[want] {
+			t.Errorf("%q is not named in %v", want, got)
+		}
+	}
+}
+
+func TestArchivesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	good := packed(t, "services/web.json", `{"name":"web"}`)
+	zeros := strings.Repeat("\x00", 1<<20)
+	var bomb, many []string
+	for i := range 70 {
+		bomb = append(bomb, fmt.Sprintf("junk%d", i), zeros)
+	}
+	for i := range 100_001 {
+		many = append(many, fmt.Sprint(i), "")
+	}
+	var notTar bytes.Buffer
+	z := gzip.NewWriter(&notTar)
+	io.WriteString(z, strings.Repeat("this is no tar", 100))
+	z.Close()
+	link := func(kind byte, name string) []byte {
+		return packedAs(t, []tar.Header{{Typeflag: kind, Name: name, Linkname: "/etc/passwd"}}, []string{""})
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		want string
+	}{
+		"no gzip":            {[]byte("\x1f\x8bnonsense"), "gzip"},
+		"no tar":             {notTar.Bytes(), "no tar"},
+		"cut off":            {good[:len(good)-12], "br"},
+		"damaged":            {append(bytes.Clone(good[:len(good)-8]), 1, 2, 3, 4, 5, 6, 7, 8), "br"},
+		"traversal":          {packed(t, "../services/web.json", `{"name":"web"}`), "leads out"},
+		"hidden traversal":   {packed(t, "services/../../services/web.json", `{"name":"web"}`), "leads out"},
+		"absolute":           {packed(t, "/services/web.json", `{"name":"web"}`), "leads out"},
+		"backslash":          {packed(t, `services\..\web.json`, `{"name":"web"}`), "leads out"},
+		"twice":              {packed(t, "services/web.json", `{"name":"web"}`, "services/web.json", `{"name":"web"}`), "twice"},
+		"twice, in disguise": {packed(t, "services/web.json", `{"name":"web"}`, "./services//web.json", `{"name":"web"}`), "twice"},
+		"symbolic link":      {link(tar.TypeSymlink, "services/web.json"), "no plain file"},
+		"hard link":          {link(tar.TypeLink, "services/web.json"), "no plain file"},
+		"device":             {link(tar.TypeChar, "services/web.json"), "no plain file"},
+		"one large file":     {packed(t, "services/web.json", strings.Repeat(" ", 4<<20+1)), "larger than 4 MiB"},
+		"bomb":               {packed(t, bomb...), "64 MiB"},
+		"bomb in a file":     {packed(t, "services/a.txt", "", "junk", strings.Repeat(zeros, 70)), "64 MiB"},
+		"too many files":     {packed(t, many...), "100000 files"},
+		"folder around it":   {packed(t, "catalog/services/web.json", `{"name":"web"}`), "holds no folder"},
+		"nothing":            {packed(t), "holds no folder"},
+	} {
+		_, err := catalog.ReadBundle(c.body)
+		if !errors.Is(err, loom.Invalid) || !strings.Contains(loom.AsError(err).Message, c.want) {
+			t.Errorf("%s: %v, want something about %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+	"loom/planner"
+	"loom/planner/macro"
+)
+
+// finder finds what in a catalog would not work. It is pure: it looks at the
+// entries it is given only. Make it with newFinder.
+type finder struct {
+	// entries are the newest versions by kind and name, plugin types included.
+	entries map[loom.EntityKind]map[string]loom.Entry
+	// provided maps a name to a service that provides it under that name.
+	provided map[string]bool
+	services map[string]loom.Service
+	// cycles maps a service to the circle that it is part of, once looked for.
+	cycles map[string][]string
+	// merged holds merged templates by name.
+	merged map[string]mergeResult
+	// extended holds the templates that others build on.
+	extended map[string]bool
+	// hardware and images are, for a provider, the types that can be used with it.
+	hardware, images map[string][]string
+	budget           budget
+
+	found []loom.Finding
+	about loom.Finding // kind, name and version of the entry looked at
+}
+
+type mergeResult struct {
+	template loom.Template
+	err      error
+}
+
+func newFinder() *finder {
+	f := &finder{entries: map[loom.EntityKind]map[string]loom.Entry{}, provided: map[string]bool{}, services: map[string]loom.Service{},
+		merged: map[string]mergeResult{}, extended: map[string]bool{}, hardware: map[string][]string{}, images: map[string][]string{}}
+	for _, kind := range loom.EntityKinds {
+		f.entries[kind] = map[string]loom.Entry{}
+	}
+	return f
+}
+
+// add puts an entry into the catalog, in place of one of its name.
+func (f *finder) add(kind loom.EntityKind, entry loom.Entry) {
+	f.entries[kind][entry.Meta().Name] = entry
+}
+
+// find gives the findings of the wanted entries, by kind, name and place. The
+// error is set when ctx ends first.
+func (f *finder) find(ctx context.Context, wanted func(kind loom.EntityKind, name string) bool) ([]loom.Finding, error) {
+	f.index()
+	f.budget = newBudget(ctx)
+	defer f.budget.stop()
+	for _, kind := range loom.TenantKinds {
+		for _, name := range slices.Sorted(maps.Keys(f.entries[kind])) {
+			if !wanted(kind, name) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			f.entry(kind, f.entries[kind][name])
+		}
+	}
+	return f.found, nil
+}
+
+// index prepares what several entries are held against.
+func (f *finder) index() {
+	for name, entry := range f.entries[loom.KindService] {
+		s := entry.(*loom.Service)
+		f.services[name] = *s
+		for _, provided := range s.Dependencies.Provides {
+			f.provided[provided] = true
+		}
+	}
+	for _, entry := range f.entries[loom.KindTemplate] {
+		if t := entry.(*loom.Template); t.Extends != nil {
+			f.extended[t.Extends.Name] = true
+		}
+	}
+	for _, kind := range []struct {
+		kind   loom.EntityKind
+		key    string
+		usable map[string][]string
+	}{{loom.KindHardwareType, hardwareKey, f.hardware}, {loom.KindImageType, imageKey, f.images}} {
+		for _, name := range slices.Sorted(maps.Keys(f.entries[kind.kind])) {
+			for provider, terms := range providerMap(f.entries[kind.kind][name]) {
+				if terms[kind.key] != "" {
+					kind.usable[provider] = append(kind.usable[provider], name)
+				}
+			}
+		}
+	}
+}
+
+// Keys of a provider map without which a type cannot be used.
+const (
+	hardwareKey = "flavor"
+	imageKey    = "image"
+)
+
+func providerMap(entry loom.Entry) map[string]map[string]string {
+	switch e := entry.(type) {
+	case *loom.HardwareType:
+		return e.ProviderMap
+	case *loom.ImageType:
+		return e.ProviderMap
+	}
+	return nil
+}
+
+// entry looks at one entry. Each finding comes once.
+func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
+	meta := entry.Meta()
+	f.about = loom.Finding{Kind: kind, Name: meta.Name, Version: meta.Version}
+	first := len(f.found)
+	for _, r := range references(entry) {
+		f.reference(r)
+	}
+	switch e := entry.(type) {
+	case *loom.Provider:
+		f.incomplete(e)
+	case *loom.HardwareType:
+		f.unmapped(e.ProviderMap, hardwareKey)
+	case *loom.ImageType:
+		f.unmapped(e.ProviderMap, imageKey)
+	case *loom.Service:
+		f.cycle(e)
+		f.macros(e.DefaultConfig, "defaultConfig")
+		f.links(e.Links)
+	case *loom.PartialTemplate:
+		f.layout(e.Constraints.Layout)
+		f.macros(e.Defaults.Config, "defaults", "config")
+		f.links(e.Links)
+	case *loom.Template:
+		f.template(e)
+	}
+	own := f.found[first:]
+	slices.SortStableFunc(own, func(a, b loom.Finding) int {
+		return cmp.Or(slices.Index(loom.FindingSeverities, a.Severity)-slices.Index(loom.FindingSeverities, b.Severity), cmp.Compare(a.Code, b.Code))
+	})
+}
+
+func (f *finder) say(severity loom.FindingSeverity, code loom.FindingCode, field, value, message, remedy string) {
+	found := f.about
+	found.Severity, found.Code, found.Field, found.Value, found.Message, found.Remedy = severity, code, field, value, message, remedy
+	f.found = append(f.found, found)
+}
+
+// reference looks whether what is named is there.
+func (f *finder) reference(r reference) {
+	if _, there := f.entries[r.kind][r.name]; there || r.provided && f.provided[r.name] {
+		return
+	}
+	severity := loom.FindingWarning
+	if r.stops {
+		severity = loom.FindingError
+	}
+	message := fmt.Sprintf("There is no %s “%s”.", r.kind.Word(), r.name)
+	if r.provided {
+		message = fmt.Sprintf("There is no service “%s”, nor one that provides it.", r.name)
+	}
+	remedy := fmt.Sprintf("Store a %s of this name, or take the name out.", r.kind.Word())
+	if r.kind.Global() {
+		remedy = "Name a type that is registered, or run the plugin that brings this one."
+	}
+	f.say(severity, loom.FindingDangling, r.field, r.name, message, remedy)
+}
+
+// incomplete looks whether one required set of the provider's type is given;
+// sealed settings count as given.
+func (f *finder) incomplete(p *loom.Provider) {
+	plugin, ok := f.entries[loom.KindProviderType][p.Type].(*loom.PluginType)
+	if !ok {
+		return // dangling
+	}
+	present := maps.Clone(p.Fields)
+	if present == nil {
+		present = map[string]any{}
+	}
+	for _, field := range p.Sealed {
+		present[field] = true
+	}
+	sets := plugin.Parameters["admin"].Missing(present)
+	if len(sets) == 0 {
+		return
+	}
+	var ways []string
+	for _, set := range sets {
+		ways = append(ways, enumerate(slices.Sorted(maps.Keys(set)), "and"))
+	}
+	missing := enumerate(slices.Compact(ways), "or")
+	f.say(loom.FindingError, loom.FindingIncomplete, pointer("provisioner"), "", "It is incomplete: set "+missing+".",
+		"Give these settings in “provisioner”; secrets are sealed and never shown again.")
+}
+
+// unmapped looks whether any provider can use a type.
+func (f *finder) unmapped(providers map[string]map[string]string, key string) {
+	for name, terms := range providers {
+		if _, there := f.entries[loom.KindProvider][name]; there && terms[key] != "" {
+			return
+		}
+	}
+	f.say(loom.FindingWarning, loom.FindingNoMapping, pointer("providermap"), "", "No provider can use it.",
+		"Give “"+key+"” for at least one provider of the catalog in “providermap”.")
+}
+
+// cycle looks whether a service waits for itself. The finding names the way round
+// from the service, at the dependency that leads on.
+func (f *finder) cycle(s *loom.Service) {
+	if f.cycles == nil {
+		f.cycles = map[string][]string{}
+		for _, path := range planner.CheckCycles(f.services) {
+			for _, name := range path {
+				if f.cycles[name] == nil {
+					f.cycles[name] = path
+				}
+			}
+		}
+	}
+	path := f.cycles[s.Name]
+	if path == nil {
+		return
+	}
+	round := path[:len(path)-1] // ends where it began
+	at := slices.Index(round, s.Name)
+	round = append(slices.Clone(round[at:]), round[:at]...)
+	next := round[1%len(round)]
+	way := strings.Join(append(round, s.Name), " → ")
+	f.say(loom.FindingError, loom.FindingCycle, f.leads(s, next), next, "These services depend on each other in a circle: "+way+".",
+		"Take one of these dependencies out; a cluster with all of them cannot be planned.")
+}
+
+// leads gives the place of the dependency that leads from a service to another.
+func (f *finder) leads(s *loom.Service, next string) string {
+	for _, r := range references(s) {
+		conflict := strings.HasPrefix(r.field, "/dependencies/conflicts/")
+		if r.kind == loom.KindService && r.provided && !conflict && (r.name == next || slices.Contains(f.services[next].Dependencies.Provides, r.name)) {
+			return r.field
+		}
+	}
+	return pointer("dependencies")
+}
+
+// macros looks for wrong macros in a config that stands at a place.
+func (f *finder) macros(config map[string]any, at ...any) {
+	for _, p := range macro.Validate(config) {
+		f.macro(pointer(at...)+p.Pointer, p)
+	}
+}
+
+func (f *finder) links(links []loom.Link) {
+	for i, link := range links {
+		for _, p := range macro.ValidateText(link.URL) {
+			f.macro(pointer("links", i, "url"), p)
+		}
+	}
+}
+
+func (f *finder) macro(field string, p macro.Problem) {
+	p.Pointer = ""
+	value := p.Macro
+	p.Macro = ""
+	message := "A macro is wrong: " + p.String()
+	if value != "" {
+		message = fmt.Sprintf("The macro “%s” is wrong: %s", value, p.String())
+	}
+	f.say(loom.FindingError, loom.FindingMacro, field, value, strings.TrimSuffix(message, ".")+".",
+		"Write it as %host.service.NAME% and the like; a plain percent sign is written twice.")
+}
+
+// layout looks for sets of services that mean nothing sensible.
+func (f *finder) layout(l loom.LayoutConstraints) {
+	for i, set := range l.CantCoexist {
+		if len(set) == 1 {
+			f.say(loom.FindingWarning, loom.FindingPointless, pointer("constraints", "layout", "cantcoexist", i), set[0],
+				fmt.Sprintf("This set names one service only, so “%s” may be on no machine.", set[0]),
+				"Name at least two services that may not share a machine, or remove the set.")
+		}
+	}
+}
+
+// enumerate joins names for people: "a, b and c".
+func enumerate(names []string, word string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " " + word + " " + names[len(names)-1]
+}

@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// KindCluster is the kind of a Use by a cluster.
+const KindCluster loom.EntityKind = "cluster"
+
+// Use is one place where an entry is used: the place in another entry, as a JSON
+// pointer, or a cluster, whose Name is its id and whose Field is "".
+type Use struct {
+	Kind  loom.EntityKind
+	Name  string
+	Field string
+}
+
+// Uses lists where an entry is used: in the newest versions of the tenant's other
+// entries, a service also under the names that it provides, and by live clusters
+// made from it that the actor may see. NotFound.
+func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string) ([]Use, error) {
+	entry, _, err := c.Entry(ctx, actor, kind, name, 0)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := store.NewestCatalogEntries(ctx, c.db, actor.Tenant, loom.TenantKinds...)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{name}
+	if s, ok := entry.(*loom.Service); ok {
+		names = append(names, s.Dependencies.Provides...)
+	}
+	byKind := map[loom.EntityKind][]Use{}
+	for _, s := range stored {
+		user := s.Entry.Meta().Name
+		if s.Kind == kind && user == name {
+			continue // an entry that names itself
+		}
+		for _, r := range references(s.Entry) {
+			if r.kind == kind && (r.name == name || r.provided && slices.Contains(names, r.name)) {
+				byKind[s.Kind] = append(byKind[s.Kind], Use{Kind: s.Kind, Name: user, Field: r.field})
+			}
+		}
+	}
+	uses := []Use{}
+	for _, k := range loom.TenantKinds {
+		uses = append(uses, byKind[k]...)
+	}
+	var owner loom.UserID
+	if !actor.IsAdmin() {
+		owner = actor.User
+	}
+	clusters, err := store.ClustersMadeFrom(ctx, c.db, actor.Tenant, owner, kind, name)
+	for _, id := range clusters {
+		uses = append(uses, Use{Kind: KindCluster, Name: id.String()})
+	}
+	return uses, err
+}

@@ -1,0 +1,294 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/jobs"
+)
+
+const (
+	// sweptFor is how long after its last operation a provider without live
+	// clusters is still swept.
+	sweptFor = 7 * 24 * time.Hour
+	// requestAge is how long requests are kept that nobody waits for.
+	requestAge = 24 * time.Hour
+)
+
+// RequestSweeps asks provisioners to look for orphaned machines at every provider
+// that may have some. Providers of which a sweep is under way are left out.
+func (f *Fleet) RequestSweeps(ctx context.Context) error {
+	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		if err := store.TrimRequestsAllTenants(ctx, tx, requestAge); err != nil {
+			return err
+		}
+		targets, err := store.SweepTargetsAllTenants(ctx, tx, sweptFor)
+		if err != nil {
+			return err
+		}
+		for _, t := range targets {
+			id, err := store.InsertRequest(ctx, tx, t.Tenant, store.ProviderRequest{Provider: t.Provider, Purpose: store.PurposeSweep, By: "system"})
+			if err != nil {
+				return err
+			}
+			if err := store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Orphans lists the machines that no live node claims; superadmins only.
+func (f *Fleet) Orphans(ctx context.Context, actor loom.Actor) ([]loom.Orphan, error) {
+	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	return store.OrphansAllTenants(ctx, f.db)
+}
+
+// RemoveOrphan removes an orphaned machine at its provider, through a provisioner,
+// and waits until it is gone; superadmins only. Errors: NotFound, Conflict when a
+// live node has the machine after all, Unavailable when the provider refuses or
+// nobody answers in time.
+func (f *Fleet) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64) error {
+	if err := actor.RequireSuperadmin(); err != nil {
+		return err
+	}
+	o, err := store.OrphanAllTenants(ctx, f.db, id)
+	if errors.Is(err, loom.NotFound) {
+		return &loom.Error{Kind: loom.NotFound, Message: "There is no such orphaned machine; it may be gone already.", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	request, err := f.ask(ctx, o.Tenant, store.ProviderRequest{Provider: o.Provider, Purpose: store.PurposeRemove, Orphan: o.ID, By: actor.User},
+		loom.AuditEntry{Actor: actor, Verb: "delete", Kind: "orphan", Object: auditName(o), Before: map[string]any{
+			"tenant": o.TenantName, "name": o.Name, "clusterId": o.Cluster.String(), "nodeId": o.Node, "firstSeen": o.FirstSeen}})
+	if err != nil {
+		return err
+	}
+	r, done, err := f.await(ctx, o.Tenant, request, "removing the machine")
+	switch {
+	case err != nil || !done:
+		return err
+	case r.Refused:
+		return loom.NewError(loom.Conflict, "%s", r.Failure)
+	case r.Failure != "":
+		return loom.NewError(loom.Unavailable, "The machine %s could not be removed: %s", o.Machine, r.Failure)
+	}
+	return nil
+}
+
+func auditName(o loom.Orphan) string { return o.Provider + "/" + o.Machine }
+
+// verdict says what a listed machine is.
+type verdict int
+
+const (
+	// foreign machines are not of this installation, tenant and provider.
+	foreign verdict = iota
+	// claimed ones are the machine of a live node.
+	claimed
+	// unsure: an operation of the cluster may be making or removing it just now.
+	unsure
+	// orphaned ones are ours and nobody's.
+	orphaned
+)
+
+// judge weighs a machine that the provider of a tenant lists against the node
+// that its label names, nil when this installation has no such node in the
+// tenant. The id of a node is random and never used again, so it tells our
+// machines from those of another installation with the same account.
+func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store.NodeClaim) verdict {
+	cluster, ok := loom.ParseClusterID(m.Cluster)
+	switch {
+	case n == nil, m.ID == "", m.Tenant != tenant, !ok, n.Cluster != cluster, n.Provider != provider:
+		return foreign
+	case n.Busy:
+		return unsure
+	case n.Gone:
+		return orphaned
+	case n.Machine == m.ID, m.Key == "", m.Key == loom.IdempotencyKey(n.Node, n.Incarnation):
+		return claimed
+	}
+	return orphaned
+}
+
+// sortOut judges all machines of a list. kept are orphaned ones and those of which
+// nothing can be said now, by id.
+func sortOut(tenant loom.TenantID, provider string, machines []loom.TaggedMachine, claims map[loom.NodeID]store.NodeClaim) (orphans []loom.Orphan, kept []string) {
+	for _, m := range machines {
+		var claim *store.NodeClaim
+		if n, ok := claims[nodeOf(m)]; ok {
+			claim = &n
+		}
+		switch judge(tenant, provider, m, claim) {
+		case orphaned:
+			orphans = append(orphans, loom.Orphan{Tenant: tenant, Provider: provider, Machine: m.ID, Name: m.Name, Key: m.Key, Cluster: claim.Cluster, Node: claim.Node})
+			kept = append(kept, m.ID)
+		case unsure:
+			kept = append(kept, m.ID)
+		}
+	}
+	return orphans, kept
+}
+
+// nodeOf reads the label of the node; "" for what is no id.
+func nodeOf(m loom.TaggedMachine) loom.NodeID {
+	id, err := uuid.Parse(string(m.Node))
+	if err != nil {
+		return ""
+	}
+	return loom.NodeID(id.String())
+}
+
+func nodesOf(machines []loom.TaggedMachine) []loom.NodeID {
+	var nodes []loom.NodeID
+	for _, m := range machines {
+		if id := nodeOf(m); id != "" {
+			nodes = append(nodes, id)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// sweep compares the machines that a provider lists with the nodes that are to
+// have one. What it finds out is stored; what it cannot find out changes nothing.
+func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
+	call, err := f.call(ctx, r.Tenant, r.Provider)
+	var known *loom.Error
+	var machines []loom.TaggedMachine
+	listed := false
+	if err == nil {
+		machines, listed, err = asker.Machines(ctx, call)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	failure := ""
+	switch {
+	case errors.As(err, &known):
+		failure = known.Message
+	case err != nil:
+		failure = err.Error()
+	}
+	ended := store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, failure, false)
+		if err != nil || !held || !listed {
+			return err
+		}
+		claims, err := store.NodeClaims(ctx, tx, r.Tenant, nodesOf(machines), r.Started)
+		if err != nil {
+			return err
+		}
+		orphans, kept := sortOut(r.Tenant, r.Provider, machines, claims)
+		gone, err := store.DeleteOrphansBut(ctx, tx, r.Tenant, r.Provider, kept)
+		if err != nil {
+			return err
+		}
+		found, err := store.PutOrphans(ctx, tx, r.Tenant, r.Provider, orphans)
+		if err != nil || gone+found == 0 {
+			return err
+		}
+		return store.InsertEvents(ctx, tx, orphansChanged)
+	})
+	if ended == nil && failure != "" {
+		return fmt.Errorf("%w: list the machines of tenant %s, provider %s: %s", ErrRecorded, r.Tenant, r.Provider, failure)
+	}
+	return ended
+}
+
+var orphansChanged = loom.Event{Tenant: loom.SuperTenant, Topic: "system", IDs: []string{"orphans"}}
+
+// remove carries out a removal. The machine is looked up again at the provider,
+// and weighed again, right before it is removed.
+func (f *Fleet) remove(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
+	o, err := store.OrphanAllTenants(ctx, f.db, r.Orphan)
+	if errors.Is(err, loom.NotFound) {
+		return f.endRemoval(ctx, process, r, nil, nil) // somebody else removed it
+	}
+	if err != nil {
+		return err
+	}
+	err = f.removeMachine(ctx, r, o, asker)
+	if ctx.Err() != nil {
+		return err
+	}
+	return f.endRemoval(ctx, process, r, &o, err)
+}
+
+func (f *Fleet) removeMachine(ctx context.Context, r store.ProviderRequest, o loom.Orphan, asker Asker) error {
+	call, err := f.call(ctx, r.Tenant, r.Provider)
+	if err != nil {
+		return err
+	}
+	machines, listed, err := asker.Machines(ctx, call)
+	if err != nil {
+		return err
+	}
+	if !listed {
+		return loom.NewError(loom.Unavailable, "No provisioner that answers carries a plugin “%s” that lists machines; start one and try again.", call.Provider.Type)
+	}
+	i := slices.IndexFunc(machines, func(m loom.TaggedMachine) bool { return m.ID == o.Machine && m.Key == o.Key && nodeOf(m) == o.Node })
+	if i < 0 {
+		return nil // it is gone
+	}
+	claims, err := store.NodeClaims(ctx, f.db, r.Tenant, []loom.NodeID{o.Node}, r.Started)
+	if err != nil {
+		return err
+	}
+	var claim *store.NodeClaim
+	if n, ok := claims[o.Node]; ok {
+		claim = &n
+	}
+	switch judge(r.Tenant, r.Provider, machines[i], claim) {
+	case orphaned:
+		return asker.Remove(ctx, call, machines[i])
+	case unsure:
+		return loom.NewError(loom.Conflict, "An operation of cluster %s is at work and may need the machine; try again when it has ended.", o.Cluster)
+	}
+	return loom.NewError(loom.Conflict, "The machine %s belongs to a live node of cluster %s now, so it stays.", o.Machine, o.Cluster)
+}
+
+// endRemoval records what came of a removal; o is nil when there was nothing to
+// remove.
+func (f *Fleet) endRemoval(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, o *loom.Orphan, failure error) error {
+	message, refused := "", false
+	if failure != nil {
+		e := loom.AsError(failure)
+		message, refused = e.Message, e.Kind == loom.Conflict
+	}
+	ended := store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, message, refused)
+		if err != nil || !held || o == nil {
+			return err
+		}
+		audit := loom.AuditEntry{Actor: loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant)), Verb: "remove", Kind: "orphan", Object: auditName(*o),
+			After: map[string]any{"tenant": o.TenantName, "requestedBy": r.By}}
+		if failure != nil {
+			audit.Result, audit.After = "failed", map[string]any{"tenant": o.TenantName, "requestedBy": r.By, "message": message}
+			return store.InsertAudit(ctx, tx, audit)
+		}
+		if err := store.InsertAudit(ctx, tx, audit); err != nil {
+			return err
+		}
+		if err := store.DeleteOrphan(ctx, tx, o.Tenant, o.ID); err != nil {
+			return err
+		}
+		return store.InsertEvents(ctx, tx, orphansChanged)
+	})
+	if ended == nil && failure != nil && loom.AsError(failure).Kind == loom.Internal {
+		return fmt.Errorf("%w: remove machine %s of tenant %s: %w", ErrRecorded, o.Machine, r.Tenant, failure)
+	}
+	return ended
+}

@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/jobs"
+)
+
+// Asker asks providers what no task is about. Package provisioner has the real
+// one; no secret is in what it gives.
+type Asker interface {
+	// Probe says whether the provider works as it is set up.
+	Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
+	// Machines lists the machines with Loom's labels; listed is false where that
+	// cannot be had.
+	Machines(ctx context.Context, call *loom.ProviderCall) (machines []loom.TaggedMachine, listed bool, err error)
+	// Remove deletes a machine; loom.Unavailable says why it could not.
+	Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine) error
+}
+
+// ErrNotForUs says that a request waits for another provisioner: this process
+// works for one tenant only, or lost its lease.
+var ErrNotForUs = errors.New("this request is for another provisioner")
+
+// ErrRecorded says that a request failed and that this is on record: nothing is
+// to be tried again, only the log may want to know.
+var ErrRecorded = errors.New("a request to a provider failed")
+
+// WorkRequest carries out a request for a provisioner. When ctx ends before it is
+// done, the request goes back and the error is the cause; ErrNotForUs leaves it
+// where it is, ErrRecorded is for the log. A request that is gone or done is no error.
+func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int64, asker Asker) error {
+	var taken, open bool
+	r, err := store.InTx(ctx, f.db, func(tx *sqlx.Tx) (r store.ProviderRequest, err error) {
+		r, taken, open, err = store.TakeRequestAllTenants(ctx, tx, id, process)
+		return r, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !open:
+		return nil
+	case !taken:
+		return ErrNotForUs
+	}
+	switch r.Purpose {
+	case store.PurposeProbe:
+		err = f.probe(ctx, process, r, asker)
+	case store.PurposeSweep:
+		err = f.sweep(ctx, process, r, asker)
+	case store.PurposeRemove:
+		err = f.remove(ctx, process, r, asker)
+	default:
+		err = fmt.Errorf("request %d asks for %q, which nobody knows", id, r.Purpose)
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	given := store.Exec(back, f.db, func(tx *sqlx.Tx) error { return store.GiveBackRequestAllTenants(back, tx, id, process) })
+	return errors.Join(context.Cause(ctx), given)
+}
+
+// call builds what is needed to ask a provider: its newest version with the
+// sealed fields opened. A *loom.Error is for people.
+func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, error) {
+	provider, err := store.Provider(ctx, f.db, tenant, name)
+	if errors.Is(err, loom.NotFound) {
+		return nil, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	owner, err := store.Tenant(ctx, f.db, tenant)
+	if err != nil {
+		return nil, err
+	}
+	entity := store.ProviderSecrets(name)
+	sealed, err := store.Secrets(ctx, f.db, tenant, entity)
+	if err != nil {
+		return nil, err
+	}
+	c := &loom.ProviderCall{Tenant: tenant, Provider: provider, ResourceSet: owner.ResourceSet}
+	fields := make(map[string]any, len(provider.Fields)+len(sealed))
+	for field, value := range provider.Fields {
+		fields[field] = value
+	}
+	for field, value := range sealed {
+		if f.opts.Ring == nil {
+			return nil, fmt.Errorf("open %s of %s: this process has no keys", field, entity)
+		}
+		plain, err := f.opts.Ring.Open(tenant, entity, field, value)
+		if err != nil {
+			e := loom.NewError(loom.Unavailable, "The sealed field %s of the provider “%s” cannot be opened; was the key of this installation changed? Give the field again.", field, name)
+			e.Err = err
+			return nil, e
+		}
+		fields[field] = plain.Reveal()
+		c.Sensitive = append(c.Sensitive, plain.Reveal())
+	}
+	c.Provider.Fields = fields
+	return c, nil
+}
+
+// ask stores a request with its River job, or finds the one that waits already,
+// and records the act. It gives the id of the request.
+func (f *Fleet) ask(ctx context.Context, tenant loom.TenantID, r store.ProviderRequest, audit loom.AuditEntry) (int64, error) {
+	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int64, error) {
+		if err := store.InsertAudit(ctx, tx, audit); err != nil {
+			return 0, err
+		}
+		id, err := store.WaitingRequest(ctx, tx, tenant, r.Provider, r.Purpose, r.Orphan)
+		if err != nil || id != 0 {
+			return id, err
+		}
+		if id, err = store.InsertRequest(ctx, tx, tenant, r); err != nil {
+			return 0, err
+		}
+		return id, store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id})
+	})
+}
+
+// await waits until a request has ended. done is false when it was trimmed since.
+// Unavailable when nobody took it, or who did is not done in time.
+func (f *Fleet) await(ctx context.Context, tenant loom.TenantID, id int64, what string) (r store.ProviderRequest, done bool, err error) {
+	limit := time.NewTimer(f.opts.AskTimeout)
+	defer limit.Stop()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		r, err = store.RequestByID(ctx, f.db, tenant, id)
+		switch {
+		case errors.Is(err, loom.NotFound):
+			return r, false, nil
+		case err != nil:
+			return r, false, err
+		case !r.Ended.IsZero():
+			return r, true, nil
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-limit.C:
+			pause.Stop()
+			return r, false, f.tooLate(ctx, tenant, id, what)
+		case <-ctx.Done():
+			pause.Stop()
+			return r, false, context.Cause(ctx)
+		}
+	}
+}
+
+// tooLate says why there is no answer and takes back a request that nobody took:
+// whoever waited is gone then.
+func (f *Fleet) tooLate(ctx context.Context, tenant loom.TenantID, id int64, what string) error {
+	dropped, err := store.InTx(ctx, f.db, func(tx *sqlx.Tx) (bool, error) { return store.DropRequest(ctx, tx, tenant, id) })
+	if err != nil {
+		return err
+	}
+	seconds := f.opts.AskTimeout.Seconds()
+	e := loom.NewError(loom.Unavailable, "The provider did not answer within %g s; %s goes on, look again in a while.", seconds, what)
+	if dropped {
+		e = loom.NewError(loom.Unavailable, "No provisioner answered within %g s, so nothing was done. Start one with “loom provisioner”, or look at the processes why none takes work, and try again.", seconds)
+	}
+	e.RetryAfter = 30 * time.Second
+	return e
+}

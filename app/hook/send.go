@@ -1,0 +1,213 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// How long deliveries are tried, and how long is waited between two tries: it
+// doubles from the first to the last of these.
+const (
+	giveUp      = 24 * time.Hour
+	firstPause  = 10 * time.Second
+	longestWait = time.Hour
+	// An operation waits for a blocking hook no longer than this.
+	patience     = time.Minute
+	firstAsked   = 2 * time.Second
+	longestAsked = 10 * time.Second
+)
+
+const (
+	maxAnswer = 64 << 10 // bytes that are read of an answer
+	maxReason = 500      // characters of a refusal that are kept
+)
+
+// signatureHeader holds "t=<seconds>,v1=<hex of the HMAC-SHA256 of "t.body">".
+const signatureHeader = "X-Loom-Signature"
+
+// Send tries a delivery and says what came of it, which the caller records. ok is
+// false when nothing is to be recorded: the hook is gone, the delivery has ended,
+// or its time has not come; then it is to be tried again after the outcome's
+// After, if that is not 0.
+func (u *Hooks) Send(ctx context.Context, id loom.DeliveryID) (outcome loom.DeliveryOutcome, ok bool, err error) {
+	d, err := store.DueDeliveryAllTenants(ctx, u.db, id)
+	if errors.Is(err, loom.NotFound) {
+		return outcome, false, nil
+	}
+	if err != nil {
+		return outcome, false, err
+	}
+	switch {
+	case d.Status != loom.DeliveryWaiting:
+		return outcome, false, nil
+	case d.Due > 0:
+		return loom.DeliveryOutcome{After: d.Due}, false, nil
+	case !d.To.Enabled:
+		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The hook was switched off before it could be told."}, true, nil
+	case d.Blocking && !d.Waits:
+		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The operation ended before the hook could be asked."}, true, nil
+	}
+	key, err := u.ring.Open(d.To.Tenant, store.HookSecrets(d.Hook), store.HookSecretField, d.Sealed)
+	if err != nil {
+		return outcome, false, fmt.Errorf("the secret of hook %d: %w", d.Hook, err)
+	}
+	body, err := u.opts.Body(d.Notice, d.Delivery, u.opts.PublicURL)
+	if err != nil {
+		return outcome, false, fmt.Errorf("make the body of delivery %d: %w", id, err)
+	}
+	began := time.Now()
+	code, answer, err := u.post(ctx, d, body, key)
+	if ctx.Err() != nil {
+		return outcome, false, ctx.Err() // the process stops; that is no try
+	}
+	outcome = judge(d, code, answer, err)
+	outcome.Sent, outcome.Code, outcome.Took = true, code, time.Since(began)
+	return outcome, true, nil
+}
+
+// judge says what an answer, or none, means.
+func judge(d store.DueDelivery, code int, answer string, err error) loom.DeliveryOutcome {
+	switch {
+	case err == nil && code >= 200 && code <= 299:
+		return loom.DeliveryOutcome{Status: loom.DeliveryDelivered}
+	case err == nil && code == http.StatusConflict && d.Blocking:
+		why := reason(answer)
+		return loom.DeliveryOutcome{Status: loom.DeliveryRefused, Error: why, Refusal: fmt.Sprintf("The hook “%s” refused: %s", d.To.Name, why)}
+	}
+	o := loom.DeliveryOutcome{Status: loom.DeliveryWaiting, Error: trouble(code, err)}
+	first, longest, last := firstPause, longestWait, giveUp
+	if d.Blocking {
+		first, longest, last = firstAsked, longestAsked, patience
+	}
+	o.After = min(first<<min(d.Tries, 20), longest)
+	if d.Age < last {
+		return o
+	}
+	o.Status, o.After = loom.DeliveryFailed, 0
+	if d.Blocking && d.To.OnTimeout != loom.OnTimeoutGo {
+		o.Refusal = fmt.Sprintf("The hook “%s” gave no answer that counts within %s: %s", d.To.Name, patience, o.Error)
+	}
+	return o
+}
+
+// post sends the body, signed, and gives the status and the beginning of the answer.
+func (u *Hooks) post(ctx context.Context, d store.DueDelivery, body []byte, key loom.Secret) (int, string, error) {
+	ctx, stop := context.WithTimeout(ctx, u.opts.Timeout)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.To.URL, bytes.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "Loom")
+	r.Header.Set("X-Loom-Event", string(d.Event))
+	r.Header.Set("X-Loom-Delivery", itoa(int64(d.ID)))
+	r.Header.Set(signatureHeader, sign(key, time.Now(), body))
+	response, err := u.client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	// The status has been given; an answer that breaks off changes nothing.
+	answer, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, string(answer), nil
+}
+
+// sign makes the value of the header with the signature.
+func sign(key loom.Secret, now time.Time, body []byte) string {
+	t := strconv.FormatInt(now.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(key.Reveal()))
+	mac.Write([]byte(t + "."))
+	mac.Write(body)
+	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// refusedAddress says that a name resolved to an address that must not be called.
+type refusedAddress struct{ addr string }
+
+func (e *refusedAddress) Error() string { return private(e.addr) }
+
+// newClient makes a client that looks at the address of each connection, follows
+// no redirect and uses no proxy, which would connect in its place.
+func newClient(networks []netip.Prefix, timeout time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: timeout, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !loom.MayCall(to.Addr(), networks) {
+			return &refusedAddress{strings.TrimSuffix(to.Addr().String(), "invalid IP")}
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: timeout,
+			MaxResponseHeaderBytes: maxAnswer, ForceAttemptHTTP2: true, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// trouble says in a sentence why a try did not succeed, without the URL, which
+// may hold what its owner keeps to himself.
+func trouble(code int, err error) string {
+	var refused *refusedAddress
+	var wrapped *url.Error
+	var dns *net.DNSError
+	switch {
+	case err == nil && code >= 300 && code <= 399:
+		return fmt.Sprintf("The endpoint answered %d, a redirect, which is not followed; save the address it leads to.", code)
+	case err == nil:
+		return strings.TrimSpace(fmt.Sprintf("The endpoint answered %d %s", code, http.StatusText(code))) + "."
+	case errors.As(err, &refused):
+		return refused.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "The endpoint did not answer in time."
+	case errors.As(err, &dns):
+		return "The host name could not be resolved."
+	case errors.As(err, &wrapped):
+		err = wrapped.Err
+	}
+	return short("The endpoint could not be called: " + err.Error() + ".")
+}
+
+// reason finds the sentence in the answer of a hook that refuses.
+func reason(answer string) string {
+	var members map[string]any
+	if json.Unmarshal([]byte(answer), &members) == nil {
+		answer = ""
+		for _, name := range []string{"reason", "message", "detail"} {
+			if text, ok := members[name].(string); ok && answer == "" {
+				answer = text
+			}
+		}
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(answer, "\x00", ""), "")), " ")
+	if text == "" {
+		return "it gave no reason."
+	}
+	return short(text)
+}
+
+func short(text string) string {
+	if runes := []rune(text); len(runes) > maxReason {
+		return string(runes[:maxReason]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,265 @@
+package lifecycle
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Change is one line of a preview. Change is "create", "change" (in place),
+// "restart" or "remove"; Object is "node", "service", "config" or "template",
+// Node the number of the node concerned. Name is a host name, a service, or the
+// JSON pointer of a value. Old and New hold values with secrets masked.
+type Change struct {
+	Change, Object, Name string
+	Node                 int
+	Old, New             any
+	// Because is a sentence where the reason is not the request itself.
+	Because string
+}
+
+// maxChanges is how much of a long list of changes a preview holds.
+const maxChanges = 1000
+
+// changeList keeps the first changes and counts all.
+type changeList struct {
+	kept []Change
+	all  int
+}
+
+func (l *changeList) add(c Change) {
+	if l.all++; len(l.kept) < maxChanges {
+		l.kept = append(l.kept, c)
+	}
+}
+
+// wholeNodes lists nodes that come or go, with the services on them.
+func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
+	for _, n := range nodes {
+		l.add(Change{Change: word, Object: "node", Name: n.Hostname, Node: n.Number})
+	}
+	for _, n := range nodes {
+		for _, s := range n.Services {
+			l.add(Change{Change: word, Object: "service", Name: s, Node: n.Number})
+		}
+	}
+}
+
+// live lists what an operation does to machines that stay: first the config, then
+// each node with what happens on it.
+func (l *changeList) live(d *liveDraft, plan loom.Plan) {
+	if d.Configure != nil {
+		for _, c := range differences(d.Before, d.After) {
+			c.Object = "config"
+			l.add(c)
+		}
+	}
+	type place struct {
+		node    loom.NodeID
+		service string
+	}
+	touched := map[place]map[loom.TaskAction]bool{}
+	for _, t := range plan.Tasks {
+		at := place{t.Node, t.Service}
+		if touched[at] == nil {
+			touched[at] = map[loom.TaskAction]bool{}
+		}
+		touched[at][t.Action] = true
+	}
+	for _, n := range d.Nodes {
+		if touched[place{n.ID, ""}] != nil {
+			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "It is made ready again for its services."})
+		}
+		for _, name := range n.Services {
+			if actions := touched[place{n.ID, name}]; actions != nil {
+				l.add(d.onService(n, name, actions))
+			}
+		}
+	}
+}
+
+// onService says what a set of actions does to one service on one node.
+func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) Change {
+	c := Change{Change: "change", Object: "service", Name: name, Node: n.Number}
+	state := func(to loom.ServiceState) {
+		if from := n.ServiceStates[name]; from != "" {
+			c.Old = string(from)
+		}
+		c.New = string(to)
+	}
+	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
+	switch {
+	case start && stop, start && actions[loom.ActionConfigure]:
+		c.Change = "restart"
+	case start:
+		state(loom.ServiceStarted)
+	case stop:
+		state(loom.ServiceStopped)
+	}
+	switch {
+	case d.Service == "" || d.Service == name:
+	case d.Kind == loom.PreviewStart, !stop && d.Kind == loom.PreviewRestart && !dependsOn(d.Services, name, d.Service):
+		c.Because = fmt.Sprintf("“%s” needs it to run.", d.Service)
+	default:
+		c.Because = fmt.Sprintf("It needs “%s” to run.", d.Service)
+	}
+	return c
+}
+
+// dependsOn reports whether a service depends on another at runtime, directly or not.
+func dependsOn(services map[string]loom.Service, name, on string) bool {
+	seen := map[string]bool{}
+	var walk func(name string) bool
+	walk = func(name string) bool {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+		runtime := services[name].Dependencies.Runtime
+		for _, wanted := range slices.Concat(runtime.Requires, runtime.Uses) {
+			for _, other := range sortedNames(services) {
+				if other != wanted && !slices.Contains(services[other].Dependencies.Provides, wanted) {
+					continue
+				}
+				if other == on || walk(other) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return walk(name)
+}
+
+// differences lists what leads from one JSON document to another, by JSON pointer
+// (RFC 6901) in the order of keys. Values of keys that look secret are masked,
+// but that they differ is said.
+func differences(before, after map[string]any) []Change {
+	var out []Change
+	compare(&out, "", false, before, after, true, true)
+	return out
+}
+
+func compare(out *[]Change, at string, secret bool, old, new any, had, has bool) {
+	if had && has {
+		a, both := old.(map[string]any)
+		b, too := new.(map[string]any)
+		if both && too {
+			keys := map[string]bool{}
+			for key := range a {
+				keys[key] = true
+			}
+			for key := range b {
+				keys[key] = true
+			}
+			for _, key := range slices.Sorted(maps.Keys(keys)) {
+				oldItem, inOld := a[key]
+				newItem, inNew := b[key]
+				compare(out, at+"/"+pointerEscape.Replace(key), secret || loom.LooksSecret(key), oldItem, newItem, inOld, inNew)
+			}
+			return
+		}
+		if sameJSON(old, new) {
+			return
+		}
+	}
+	c := Change{Name: at}
+	switch {
+	case !had:
+		c.Change, c.New = "create", masked(secret, new)
+	case !has:
+		c.Change, c.Old = "remove", masked(secret, old)
+	default:
+		c.Change, c.Old, c.New = "change", masked(secret, old), masked(secret, new)
+	}
+	*out = append(*out, c)
+}
+
+var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func masked(secret bool, value any) any {
+	if !secret {
+		return loom.MaskSecrets(value)
+	}
+	shown, _ := loom.MaskSecrets(map[string]any{"secret": value}).(map[string]any)
+	return shown["secret"]
+}
+
+// sameJSON compares values as JSON means them: 1, 1.0 and a Go 1 are one number.
+func sameJSON(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, sameJSON)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameJSON)
+	}
+	x, isNumber := number(a)
+	y, too := number(b)
+	return isNumber && too && x == y
+}
+
+// number gives the value of a number, however it is held. What float64 cannot
+// tell apart is told apart by its text before.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		if !strings.ContainsAny(v.String(), ".eE") && len(v) > 15 {
+			return 0, false
+		}
+		f, err := strconv.ParseFloat(v.String(), 64)
+		return f, err == nil
+	case float64:
+		return v, true
+	case int:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+// templateDifferences lists what another version of a template says otherwise.
+func templateDifferences(before, after loom.Template) []Change {
+	changes := differences(document(before), document(after))
+	for i := range changes {
+		changes[i].Object = "template"
+	}
+	return changes
+}
+
+// document is a value as the JSON object it is sent as.
+func document(v any) map[string]any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil // catalog entries were JSON before
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	out := map[string]any{}
+	if err := d.Decode(&out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// paths names what differs, for the audit, where values would be too much.
+func paths(changes []Change) []string {
+	names := make([]string, 0, min(len(changes), maxChanges))
+	for _, c := range changes {
+		if len(names) == maxChanges {
+			break
+		}
+		names = append(names, c.Name)
+	}
+	return names
+}

@@ -1,0 +1,187 @@
+package lifecycle
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/solver"
+)
+
+// ServicesInput starts, stops or restarts services of a cluster.
+type ServicesInput struct {
+	// Kind is loom.PreviewStart, PreviewStop or PreviewRestart.
+	Kind loom.PreviewKind
+	// Service is the one asked for, "" for all. Others that it needs, or that need
+	// it, are covered as well (planner.md 5).
+	Service        string
+	ProviderFields map[string]any
+}
+
+// RunServices starts, stops or restarts services of a cluster at once. Errors:
+// NotFound, also for a service that is not on the cluster, Conflict, Invalid.
+func (u *Clusters) RunServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, in ServicesInput) (loom.OperationRef, error) {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return loom.OperationRef{}, err
+	}
+	switch in.Kind {
+	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+	default:
+		return loom.OperationRef{}, loom.NewError(loom.Invalid, "Services can be started, stopped and restarted, not “%.40s”.", in.Kind)
+	}
+	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: in.Kind, Cluster: id, Service: in.Service, ProviderFields: in.ProviderFields}, nil)
+	return ref, err
+}
+
+// AddServices checks a request to add services to a cluster as far as that goes
+// without a layout, and then answers NotImplemented. Errors before that: NotFound,
+// Conflict, Invalid, Unsolvable.
+func (u *Clusters) AddServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, names []string, fields map[string]any) (loom.OperationRef, error) {
+	var none loom.OperationRef
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return none, err
+	}
+	cluster, _, err := u.load(ctx, actor, id)
+	if err != nil {
+		return none, err
+	}
+	if err := u.mayBegin(ctx, u.db, cluster, loom.VerbAddServices); err != nil {
+		return none, err
+	}
+	refuse := func(message string) error {
+		return loom.InvalidFields([]loom.FieldError{{Field: "services", Message: message}})
+	}
+	if errs := append(checkStorable("services", strings.Join(names, " ")), checkStorable("providerFields", fields)...); len(errs) > 0 {
+		return none, loom.InvalidFields(errs)
+	}
+	if len(names) == 0 {
+		return none, refuse("Name the services to add.")
+	}
+	all := maps.Clone(cluster.Services)
+	if slices.IndexFunc(names, func(name string) bool { _, there := all[name]; return !there }) < 0 {
+		return none, refuse("All of these services are on the cluster already.")
+	}
+	catalog, err := store.Services(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return none, err
+	}
+	wanted := sortedNames(all)
+	for _, name := range names {
+		if s, known := catalog[name]; known && all[name].Name == "" {
+			all[name] = s
+		}
+		wanted = append(wanted, name)
+	}
+	nodes, err := u.liveNodes(ctx, actor, id)
+	if err != nil {
+		return none, err
+	}
+	if _, unsat := solver.NewProblem(present(cluster, cluster.Template, nodes, wanted, all)); unsat != nil {
+		return none, &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
+	}
+	if err := u.fieldsSuffice(ctx, cluster, fields); err != nil {
+		return none, err
+	}
+	return none, NotBuilt(loom.VerbAddServices)
+}
+
+// fieldsSuffice is takeProviderFields without storing anything.
+func (u *Clusters) fieldsSuffice(ctx context.Context, cluster loom.Cluster, given map[string]any) error {
+	t, err := store.ProviderType(ctx, u.db, cluster.Provider.Type)
+	if err != nil {
+		return err
+	}
+	stored, err := store.Secrets(ctx, u.db, cluster.Owner.Tenant, store.ClusterSecrets(cluster.ID))
+	if err != nil {
+		return err
+	}
+	fields := takeFields(t, cluster.Provider, sortedNames(stored), given)
+	if err := loom.InvalidFields(fields.errs); err != nil {
+		return err
+	}
+	return missingError(fields.missing)
+}
+
+// present asks the solver's question about machines that are there: a template,
+// the services that are or shall be on them, and their own types, whatever the
+// catalog says of those today. The template's default types do not matter to
+// machines that exist.
+func present(c loom.Cluster, t loom.Template, nodes []loom.Node, services []string, catalog map[string]loom.Service) solver.Input {
+	t.Defaults.HardwareType, t.Defaults.ImageType = "", ""
+	in := solver.Input{Template: t, Provider: c.Provider.Name, Services: services, Machines: len(nodes), Catalog: catalog}
+	hardware, images := map[string]bool{}, map[string]bool{}
+	for _, n := range nodes {
+		hardware[n.HardwareType], images[n.ImageType] = true, true
+	}
+	for _, name := range sortedNames(hardware) {
+		in.HardwareTypes = append(in.HardwareTypes, loom.HardwareType{
+			Base: loom.Base{Name: name}, ProviderMap: map[string]map[string]string{c.Provider.Name: {"flavor": name}},
+		})
+	}
+	for _, name := range sortedNames(images) {
+		in.ImageTypes = append(in.ImageTypes, loom.ImageType{
+			Base: loom.Base{Name: name}, ProviderMap: map[string]map[string]string{c.Provider.Name: {"image": name}},
+		})
+	}
+	return in
+}
+
+// layoutOf is the layout of machines that are there, in the order of their numbers.
+func layoutOf(nodes []loom.Node) loom.Layout {
+	var layout loom.Layout
+	for _, n := range nodes {
+		services := slices.Sorted(slices.Values(n.Services))
+		at := slices.IndexFunc(layout, func(g loom.LayoutGroup) bool {
+			return g.HardwareType == n.HardwareType && g.ImageType == n.ImageType && slices.Equal(g.Services, services)
+		})
+		if at < 0 {
+			at = len(layout)
+			layout = append(layout, loom.LayoutGroup{NodeLayout: loom.NodeLayout{HardwareType: n.HardwareType, ImageType: n.ImageType, Services: services}})
+		}
+		layout[at].Count++
+	}
+	return layout
+}
+
+// NotBuilt is the answer to a verb that this version does not carry out.
+func NotBuilt(verb loom.ClusterVerb) error {
+	return loom.NewError(loom.NotImplemented, "%s", verb.Unbuilt())
+}
+
+// Unbuilt answers requests of verbs that this version does not carry out: NotFound
+// for clusters that the actor may not see, else NotImplemented, saying what is
+// missing.
+func (u *Clusters) Unbuilt(ctx context.Context, actor loom.Actor, id loom.ClusterID, verb loom.ClusterVerb) error {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return err
+	}
+	if err := u.see(ctx, actor, id); err != nil {
+		return err
+	}
+	return NotBuilt(verb)
+}
+
+// UnbuiltOf is Unbuilt for a verb about an operation.
+func (u *Clusters) UnbuiltOf(ctx context.Context, actor loom.Actor, ref loom.OperationRef, verb loom.ClusterVerb) error {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return err
+	}
+	if _, err := u.Operation(ctx, actor, ref); err != nil {
+		return err
+	}
+	return NotBuilt(verb)
+}
+
+// UnbuiltSkip is Unbuilt for leaving out a task, which only administrators may.
+func (u *Clusters) UnbuiltSkip(ctx context.Context, actor loom.Actor, ref loom.TaskRef) error {
+	if _, err := u.Task(ctx, actor, ref); err != nil {
+		return err
+	}
+	if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		return err
+	}
+	return NotBuilt(loom.VerbSkip)
+}

@@ -1,0 +1,164 @@
+package loom
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// HookID identifies a hook for ever.
+type HookID int64
+
+// DeliveryID identifies one notice to one hook.
+type DeliveryID int64
+
+// HookEvent is what a hook is told of.
+type HookEvent string
+
+// The events. An operation has HookStart before its first task, then one of the
+// others when it has ended.
+const (
+	HookStart   HookEvent = "start"
+	HookSuccess HookEvent = "success"
+	HookFailure HookEvent = "failure"
+)
+
+// HookEvents lists every event.
+var HookEvents = []HookEvent{HookStart, HookSuccess, HookFailure}
+
+// What an operation does when a blocking hook gives no answer in time.
+const (
+	OnTimeoutGo     = "go"
+	OnTimeoutRefuse = "refuse"
+)
+
+// HookActions lists the cluster actions that a hook can be limited to. The first
+// is the predecessor's, which no operation has.
+var HookActions = []ClusterAction{
+	"solve_layout", ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices,
+	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback,
+}
+
+// Hook is an HTTP notice about operations of its tenant, or of all tenants when
+// it is global (entities.md 21.3).
+type Hook struct {
+	ID     HookID
+	Tenant TenantID
+	Name   string
+	URL    string
+	Events []HookEvent
+	// Actions and Templates limit the operations; empty means all.
+	Actions   []ClusterAction
+	Templates []string
+	// Blocking hooks are asked before an operation starts; OnTimeout is what
+	// happens when they do not answer.
+	Blocking   bool
+	OnTimeout  string
+	Global     bool
+	LegacyBody bool
+	Enabled    bool
+	Created    time.Time
+}
+
+// DeliveryStatus is how far a delivery is.
+type DeliveryStatus string
+
+// The statuses of deliveries.
+const (
+	DeliveryWaiting   DeliveryStatus = "waiting"
+	DeliveryDelivered DeliveryStatus = "delivered"
+	DeliveryRefused   DeliveryStatus = "refused"
+	DeliveryFailed    DeliveryStatus = "failed"
+)
+
+// DeliveryStatuses lists every status of a delivery.
+var DeliveryStatuses = []DeliveryStatus{DeliveryWaiting, DeliveryDelivered, DeliveryRefused, DeliveryFailed}
+
+// Delivery is one notice to one hook, with what became of it.
+type Delivery struct {
+	ID   DeliveryID
+	Hook HookID
+	// Event happened at Time; Created is later where it was sent again by hand.
+	Event     HookEvent
+	Time      time.Time
+	Created   time.Time
+	Operation OperationRef
+	Status    DeliveryStatus
+	// Tries counts what was sent; Code, Took and Error are of the last one, Code 0
+	// when there was no answer.
+	Tries int
+	Code  int
+	Took  time.Duration
+	Error string
+	// Next is the time of the next try, the zero time when there is none.
+	Next time.Time
+}
+
+// Notice holds the facts of an event at its moment; bodies are made from it. Its
+// stored form is its JSON, so its fields keep their names.
+type Notice struct {
+	TenantName string
+	Cluster    ClusterSummary
+	Operation  Operation
+	// Legacy is set for hooks that want the predecessor's body.
+	Legacy *LegacyNotice `json:",omitempty"`
+}
+
+// LegacyNotice is what only the predecessor's body has. The cluster's services
+// have names only; secrets are masked.
+type LegacyNotice struct {
+	Cluster Cluster
+	Nodes   []Node
+	// Omitted counts the nodes that were left out because there are too many.
+	Omitted int
+}
+
+// special are networks that no public service is in (IANA's registries of special
+// addresses), beyond what package netip knows.
+var special = prefixes("0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
+	"::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 fec0::/10")
+
+func prefixes(text string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, p := range strings.Fields(text) {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return all
+}
+
+// MayCall reports whether Loom may call an address that a tenant names: a public
+// one, or one of the networks that the installation allows. Addresses that carry
+// an IPv4 address inside count as special.
+func MayCall(addr netip.Addr, allowed []netip.Prefix) bool {
+	addr = addr.Unmap().WithZone("")
+	for _, network := range allowed {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
+		return false
+	}
+	for _, network := range special {
+		if network.Contains(addr) {
+			return false
+		}
+	}
+	return true
+}
+
+// DeliveryOutcome is what came of a try of a delivery.
+type DeliveryOutcome struct {
+	// Status is DeliveryWaiting when it is to be tried again, after After.
+	Status DeliveryStatus
+	After  time.Duration
+	// Sent says that something was tried; a delivery that became pointless ends
+	// without.
+	Sent  bool
+	Code  int
+	Took  time.Duration
+	Error string
+	// Refusal says, in a sentence, why an operation that waits for this delivery
+	// must not start; "" when it may.
+	Refusal string
+}

@@ -1,0 +1,62 @@
+package loom
+
+import (
+	"crypto/sha1" //nolint:gosec // version 5 UUIDs are defined over SHA-1
+	"encoding/hex"
+	"strconv"
+	"time"
+)
+
+// Labels that every machine of Loom carries at its provider (plugins.md 2);
+// providers whose rules for names are narrower write them as their clouds allow.
+const (
+	LabelNode    = "loom-node"
+	LabelKey     = "loom-key"
+	LabelCluster = "loom-cluster"
+	LabelTenant  = "loom-tenant"
+)
+
+// TaggedMachine is a machine that a provider lists because it carries Loom's
+// labels. Whatever stands in them was read from the provider and proves nothing:
+// another installation of Loom may work with the same account.
+type TaggedMachine struct {
+	// ID is what the provider calls it: the provider id of a node's results.
+	ID   string
+	Name string
+	// Node, Key, Cluster and Tenant are the values of the labels, "" for none.
+	Node    NodeID
+	Key     string
+	Cluster string
+	Tenant  TenantID
+}
+
+// Orphan is a machine of this installation that no live node claims.
+type Orphan struct {
+	ID         int64
+	Tenant     TenantID
+	TenantName string
+	// Provider is the name in the tenant's catalog.
+	Provider  string
+	Machine   string
+	Name      string
+	Key       string
+	Cluster   ClusterID
+	Node      NodeID
+	FirstSeen time.Time
+}
+
+// keySpace is the name space of idempotency keys, chosen once and for ever.
+var keySpace = [16]byte{0x6c, 0x6f, 0x6f, 0x6d, 0x2d, 0x6e, 0x4f, 0x64, 0xa5, 0x2d, 0x6b, 0x65, 0x79, 0x2d, 0x76, 0x31}
+
+// IdempotencyKey is the same for all attempts to make one machine of a node, and
+// another for the next machine: a version 5 UUID of node id and incarnation.
+func IdempotencyKey(node NodeID, incarnation int) string {
+	h := sha1.New() //nolint:gosec // see the import
+	h.Write(keySpace[:])
+	h.Write([]byte(string(node) + "/" + strconv.Itoa(incarnation)))
+	id := h.Sum(nil)[:16]
+	id[6] = id[6]&0x0f | 0x50
+	id[8] = id[8]&0x3f | 0x80
+	x := hex.EncodeToString(id)
+	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
+}

@@ -1,0 +1,70 @@
+package loom
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Bounds of settings.
+const (
+	maxReminders  = 10
+	maxLeaseHours = 8760 // a year
+	maxTokenDays  = 36500
+)
+
+// Settings are what a tenant's administrators decide for all of it (entities.md
+// 21.4). The JSON is what is stored and shown.
+type Settings struct {
+	// LeaseReminderHours says how long before the end of a lease its owner is
+	// reminded; the longest first.
+	LeaseReminderHours []int `json:"leaseReminderHours"`
+	// LeaseGraceHours is how long machines stay, stopped, after the lease.
+	LeaseGraceHours int `json:"leaseGraceHours"`
+	// MaxTokenDays is the longest life of a token; nil lets tokens live for ever.
+	MaxTokenDays *int `json:"maxTokenDays"`
+	// RequireLease refuses clusters that would live for ever.
+	RequireLease bool `json:"requireLease"`
+}
+
+// DefaultSettings are those of a tenant that never set any.
+func DefaultSettings() Settings {
+	days := 365
+	return Settings{LeaseReminderHours: []int{24, 1}, MaxTokenDays: &days}
+}
+
+// Normalize puts the reminders in order, the longest first, each once, and gives
+// the errors of fields that are out of bounds.
+func (s *Settings) Normalize() []FieldError {
+	var errs []FieldError
+	for i, hours := range s.LeaseReminderHours {
+		if hours < 1 || hours > maxLeaseHours {
+			errs = append(errs, FieldError{fmt.Sprintf("leaseReminderHours[%d]", i), fmt.Sprintf("%d is no number of hours from 1 to %d.", hours, maxLeaseHours)})
+		}
+	}
+	s.LeaseReminderHours = slices.Clone(s.LeaseReminderHours)
+	slices.Sort(s.LeaseReminderHours)
+	s.LeaseReminderHours = slices.Compact(s.LeaseReminderHours)
+	slices.Reverse(s.LeaseReminderHours)
+	if s.LeaseReminderHours == nil {
+		s.LeaseReminderHours = []int{}
+	}
+	if len(s.LeaseReminderHours) > maxReminders {
+		errs = append(errs, FieldError{"leaseReminderHours", fmt.Sprintf("At most %d reminders are sent.", maxReminders)})
+	}
+	if s.LeaseGraceHours < 0 || s.LeaseGraceHours > maxLeaseHours {
+		errs = append(errs, FieldError{"leaseGraceHours", fmt.Sprintf("%d is no number of hours from 0 to %d.", s.LeaseGraceHours, maxLeaseHours)})
+	}
+	if d := s.MaxTokenDays; d != nil && (*d < 1 || *d > maxTokenDays) {
+		errs = append(errs, FieldError{"maxTokenDays", fmt.Sprintf("%d is no number of days from 1 to %d; null lets tokens live for ever.", *d, maxTokenDays)})
+	}
+	return errs
+}
+
+// CheckLease gives the error of a field that would leave a cluster without an end
+// where the settings require one.
+func (s Settings) CheckLease(field string, forEver bool) []FieldError {
+	if !s.RequireLease || !forEver {
+		return nil
+	}
+	return []FieldError{{field, "In this tenant every cluster has an end; give one."}}
+}

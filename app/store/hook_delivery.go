@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/jobs"
+)
+
+const deliveryColumns = `d.id, d.hook_id, d.event, d.event_at, d.created_at, o.cluster_id, o.number, d.status, d.tries, d.code, d.duration_ms, d.error,
+	CASE WHEN d.status = 'waiting' THEN d.next_at END AS next_at`
+
+type deliveryRow struct {
+	ID         int64        `db:"id"`
+	HookID     int64        `db:"hook_id"`
+	Event      string       `db:"event"`
+	EventAt    time.Time    `db:"event_at"`
+	CreatedAt  time.Time    `db:"created_at"`
+	ClusterID  int64        `db:"cluster_id"`
+	Number     int          `db:"number"`
+	Status     string       `db:"status"`
+	Tries      int          `db:"tries"`
+	Code       int          `db:"code"`
+	DurationMS int64        `db:"duration_ms"`
+	Error      string       `db:"error"`
+	NextAt     sql.NullTime `db:"next_at"`
+}
+
+func (r *deliveryRow) delivery() loom.Delivery {
+	return loom.Delivery{
+		ID: loom.DeliveryID(r.ID), Hook: loom.HookID(r.HookID), Event: loom.HookEvent(r.Event), Time: r.EventAt, Created: r.CreatedAt,
+		Operation: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number}, Status: loom.DeliveryStatus(r.Status),
+		Tries: r.Tries, Code: r.Code, Took: time.Duration(r.DurationMS) * time.Millisecond, Error: r.Error, Next: r.NextAt.Time,
+	}
+}
+
+// DeliveryFilter narrows the log of a hook; empty fields do not filter.
+type DeliveryFilter struct {
+	Statuses []loom.DeliveryStatus
+	// Since keeps deliveries of events from that time on.
+	Since time.Time
+}
+
+// DeliveryList is a page of the log of a hook, newest first. Next and Prev are
+// cursors, empty at the ends.
+type DeliveryList struct {
+	Items      []loom.Delivery
+	Next, Prev string
+}
+
+const deliveriesOf = `
+SELECT ` + deliveryColumns + ` FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id
+WHERE d.tenant_id = $1 AND d.hook_id = $2 AND ($3::text[] = '{}' OR d.status = ANY ($3::text[])) AND ($4::timestamptz IS NULL OR d.event_at >= $4)
+  AND ($5 = 0 OR CASE WHEN $6 THEN d.id > $5 ELSE d.id < $5 END)
+ORDER BY CASE WHEN $6 THEN d.id ELSE -d.id END LIMIT $7`
+
+// Deliveries reads a page of the log of a hook. Invalid for a cursor of another
+// list or filter.
+func Deliveries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, hook loom.HookID, f DeliveryFilter, p loom.Page) (DeliveryList, error) {
+	cursor, err := p.Check(2, "-time")
+	if err != nil {
+		return DeliveryList{}, err
+	}
+	fingerprint := fmt.Sprintf("%d %v %d", hook, f.Statuses, f.Since.UnixMilli())
+	back := p.Before != ""
+	var at int64
+	if cursor != nil {
+		if at, err = strconv.ParseInt(cursor.Keys[0], 10, 64); err != nil || at <= 0 || cursor.Keys[1] != fingerprint {
+			field := "after"
+			if back {
+				field = "before"
+			}
+			return DeliveryList{}, loom.InvalidFields([]loom.FieldError{{Field: field,
+				Message: "This cursor belongs to another list or filter; start from the first page."}})
+		}
+	}
+	since := sql.NullTime{Time: f.Since, Valid: !f.Since.IsZero()}
+	var rows []deliveryRow
+	err = sqlx.SelectContext(ctx, q, &rows, deliveriesOf, tenant, int64(hook), texts(f.Statuses), since, at, back, p.Limit+1)
+	if err != nil {
+		return DeliveryList{}, wrap(err, "list deliveries of hook %d", hook)
+	}
+	more := len(rows) > p.Limit
+	if more {
+		rows = rows[:p.Limit]
+	}
+	if back {
+		slices.Reverse(rows)
+	}
+	list := DeliveryList{Items: make([]loom.Delivery, len(rows))}
+	for i := range rows {
+		list.Items[i] = rows[i].delivery()
+	}
+	place := func(r deliveryRow) string {
+		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.FormatInt(r.ID, 10), fingerprint}}.Encode()
+	}
+	if len(rows) > 0 {
+		if back || more {
+			list.Next = place(rows[len(rows)-1])
+		}
+		if back && more || p.After != "" {
+			list.Prev = place(rows[0])
+		}
+	}
+	return list, nil
+}
+
+const replayDelivery = `
+INSERT INTO hook_deliveries (hook_id, tenant_id, operation_id, event, notice, event_at)
+SELECT d.hook_id, d.tenant_id, d.operation_id, d.event, d.notice, d.event_at FROM hook_deliveries d
+WHERE d.tenant_id = $1 AND d.hook_id = $2 AND d.id = $3
+RETURNING id`
+
+// ReplayDelivery sends the notice of a delivery once more, as a new delivery that
+// no operation waits for. NotFound.
+func ReplayDelivery(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hook loom.HookID, id loom.DeliveryID) (loom.Delivery, error) {
+	var again int64
+	if err := tx.GetContext(ctx, &again, replayDelivery, tenant, int64(hook), int64(id)); err != nil {
+		return loom.Delivery{}, wrap(err, "replay delivery %d", id)
+	}
+	if err := Enqueue(ctx, tx, jobs.DeliverHook{DeliveryID: again}); err != nil {
+		return loom.Delivery{}, err
+	}
+	var row deliveryRow
+	err := tx.GetContext(ctx, &row, `SELECT `+deliveryColumns+` FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id WHERE d.tenant_id = $1 AND d.id = $2`, tenant, again)
+	return row.delivery(), wrap(err, "read delivery %d", again)
+}
+
+// DueDelivery is all that sending a delivery needs.
+type DueDelivery struct {
+	loom.Delivery
+	// To is the hook, Sealed its secret.
+	To     loom.Hook
+	Sealed []byte
+	Notice loom.Notice
+	// Blocking says that the operation waits for the answer, Waits that it still does.
+	Blocking, Waits bool
+	// Age is how long the delivery has existed, Due how long it is until its next
+	// try, both by the clock of the database.
+	Age, Due time.Duration
+}
+
+const dueDelivery = `
+SELECT ` + deliveryColumns + `, d.notice, d.blocking AS asks, o.status = 'not_submitted' AS waits, s.sealed,
+	extract(epoch FROM now() - d.created_at)::float8 AS age, extract(epoch FROM d.next_at - now())::float8 AS due,
+	h.id AS "h.id", h.tenant_id AS "h.tenant_id", h.name AS "h.name", h.url AS "h.url", h.events AS "h.events", h.actions AS "h.actions",
+	h.templates AS "h.templates", h.blocking AS "h.blocking", h.on_timeout AS "h.on_timeout", h.global AS "h.global",
+	h.legacy_body AS "h.legacy_body", h.enabled AS "h.enabled", h.created_at AS "h.created_at"
+FROM hook_deliveries d
+JOIN hooks h ON h.id = d.hook_id
+JOIN operations o ON o.id = d.operation_id
+LEFT JOIN secrets s ON s.tenant_id = h.tenant_id AND s.entity = 'hook:' || h.id AND s.field = '` + HookSecretField + `'
+WHERE d.id = $1`
+
+// DueDeliveryAllTenants reads a delivery for sending. NotFound when its hook was
+// deleted.
+func DueDeliveryAllTenants(ctx context.Context, q sqlx.ExtContext, id loom.DeliveryID) (DueDelivery, error) {
+	var row struct {
+		deliveryRow
+		Notice []byte  `db:"notice"`
+		Asks   bool    `db:"asks"`
+		Waits  bool    `db:"waits"`
+		Sealed []byte  `db:"sealed"`
+		Age    float64 `db:"age"`
+		Due    float64 `db:"due"`
+		Hook   hookRow `db:"h"`
+	}
+	if err := sqlx.GetContext(ctx, q, &row, dueDelivery, int64(id)); err != nil {
+		return DueDelivery{}, wrap(err, "read delivery %d", id)
+	}
+	d := DueDelivery{
+		Delivery: row.delivery(), To: row.Hook.hook(), Sealed: row.Sealed, Blocking: row.Asks, Waits: row.Waits,
+		Age: time.Duration(row.Age * float64(time.Second)), Due: time.Duration(row.Due * float64(time.Second)),
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(row.Notice)))
+	decoder.UseNumber()
+	return d, wrap(decoder.Decode(&d.Notice), "read the notice of delivery %d", id)
+}
+
+// HeldDelivery is a delivery that its transaction holds. Where an operation waits
+// for it, that is held too.
+type HeldDelivery struct {
+	ID       loom.DeliveryID
+	Blocking bool
+	Status   loom.DeliveryStatus
+	// Operation is set for blocking deliveries only.
+	Operation loom.Operation
+}
+
+// LockDeliveryAllTenants locks a delivery, after the operation that waits for it.
+// NotFound when its hook was deleted.
+func LockDeliveryAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.DeliveryID) (HeldDelivery, error) {
+	var row struct {
+		OperationID int64 `db:"operation_id"`
+		Blocking    bool  `db:"blocking"`
+	}
+	if err := tx.GetContext(ctx, &row, `SELECT operation_id, blocking FROM hook_deliveries WHERE id = $1`, int64(id)); err != nil {
+		return HeldDelivery{}, wrap(err, "find delivery %d", id)
+	}
+	h := HeldDelivery{ID: id, Blocking: row.Blocking}
+	var err error
+	if row.Blocking {
+		if h.Operation, err = LockOperationAllTenants(ctx, tx, loom.OperationID(row.OperationID)); err != nil {
+			return h, err
+		}
+	}
+	err = tx.GetContext(ctx, &h.Status, `SELECT status FROM hook_deliveries WHERE id = $1 FOR UPDATE`, int64(id))
+	return h, wrap(err, "lock delivery %d", id)
+}
+
+const recordDelivery = `
+UPDATE hook_deliveries SET status = $2, tries = tries + $3, code = $4, duration_ms = $5, error = $6, next_at = now() + make_interval(secs => $7),
+	ended_at = CASE WHEN $2 <> 'waiting' THEN now() END
+WHERE id = $1`
+
+// RecordDelivery stores what came of a try of a held delivery.
+func RecordDelivery(ctx context.Context, tx *sqlx.Tx, h *HeldDelivery, o loom.DeliveryOutcome) error {
+	sent := 0
+	if o.Sent {
+		sent = 1
+	}
+	_, err := tx.ExecContext(ctx, recordDelivery, int64(h.ID), string(o.Status), sent, o.Code, o.Took.Milliseconds(), cleanText(o.Error), o.After.Seconds())
+	h.Status = o.Status
+	return wrap(err, "record a try of delivery %d", h.ID)
+}
+
+// A live River job of a waiting delivery is scheduled, waits or runs.
+const reviveDeliveries = `
+WITH lost AS (
+	SELECT d.id FROM hook_deliveries d
+	WHERE d.status = 'waiting' AND d.next_at < now() - interval '1 minute' AND NOT EXISTS (
+		SELECT FROM river_job r WHERE r.queue = $1 AND r.kind = $2 AND (r.args->>'delivery_id')::bigint = d.id
+		AND r.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
+	ORDER BY d.id LIMIT 1000
+)
+INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at)
+SELECT 'available', $1, $2, jsonb_build_object('delivery_id', id), $3, now() FROM lost`
+
+// ReviveDeliveriesAllTenants enqueues deliveries anew that are due and that no
+// River job sends, and says how many there were.
+func ReviveDeliveriesAllTenants(ctx context.Context, tx *sqlx.Tx) (int, error) {
+	result, err := tx.ExecContext(ctx, reviveDeliveries, jobs.HookQueue, jobs.KindDeliverHook, jobs.ControlTries)
+	if err != nil {
+		return 0, wrap(err, "revive deliveries")
+	}
+	n, err := result.RowsAffected()
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	return int(n), WakeQueues(ctx, tx, jobs.HookQueue)
+}
+
+// TrimDeliveriesAllTenants deletes deliveries that ended longer ago than age.
+func TrimDeliveriesAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM hook_deliveries WHERE ended_at < now() - make_interval(secs => $1)`, age.Seconds())
+	return wrap(err, "trim deliveries")
+}

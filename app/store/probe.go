@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+)
+
+// RequestPurpose is what a provider is asked for.
+type RequestPurpose string
+
+// The purposes.
+const (
+	PurposeProbe  RequestPurpose = "probe"
+	PurposeSweep  RequestPurpose = "sweep"
+	PurposeRemove RequestPurpose = "remove"
+)
+
+// ProviderRequest is something that a provisioner shall ask of a provider.
+type ProviderRequest struct {
+	ID       int64
+	Tenant   loom.TenantID
+	Provider string
+	Purpose  RequestPurpose
+	// Orphan is the machine of a removal, else 0.
+	Orphan int64
+	By     loom.UserID
+	// Started is when a provisioner took it, Ended when it was done with it; zero
+	// until then.
+	Started, Ended time.Time
+	// Failure says why a removal failed; Refused that a live node has the machine.
+	Failure string
+	Refused bool
+}
+
+type requestRow struct {
+	ID       int64         `db:"id"`
+	Tenant   string        `db:"tenant_id"`
+	Provider string        `db:"provider_name"`
+	Purpose  string        `db:"purpose"`
+	Orphan   sql.NullInt64 `db:"orphan_id"`
+	By       string        `db:"requested_by"`
+	Started  sql.NullTime  `db:"started_at"`
+	Ended    sql.NullTime  `db:"ended_at"`
+	Failure  string        `db:"failure"`
+	Refused  bool          `db:"refused"`
+}
+
+func (r requestRow) request() ProviderRequest {
+	return ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64,
+		By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused}
+}
+
+const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, requested_by, started_at, ended_at, failure, refused`
+
+// One that nobody took for an hour may have lost its River job.
+const waitingRequest = `
+SELECT id FROM provider_requests
+WHERE tenant_id = $1 AND provider_name = $2 AND purpose = $3 AND coalesce(orphan_id, 0) = $4
+  AND started_at IS NULL AND ended_at IS NULL AND created_at > now() - interval '1 hour'
+ORDER BY id DESC LIMIT 1`
+
+// WaitingRequest finds a request of the same kind that no provisioner took yet,
+// 0 when there is none.
+func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string, purpose RequestPurpose, orphan int64) (int64, error) {
+	var ids []int64
+	err := sqlx.SelectContext(ctx, q, &ids, waitingRequest, tenant, provider, purpose, orphan)
+	if err != nil || len(ids) == 0 {
+		return 0, wrap(err, "look for waiting requests")
+	}
+	return ids[0], nil
+}
+
+const insertRequest = `
+INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by)
+VALUES ($1, $2, $3, nullif($4, 0::bigint), $5) RETURNING id`
+
+// InsertRequest stores a request and gives its id. Enqueueing its River job is
+// the caller's.
+func InsertRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, r ProviderRequest) (int64, error) {
+	var id int64
+	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By)
+	return id, wrap(err, "store a request to provider %s", r.Provider)
+}
+
+// RequestByID reads a request. NotFound once it is trimmed.
+func RequestByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (ProviderRequest, error) {
+	var row requestRow
+	err := sqlx.GetContext(ctx, q, &row, `SELECT `+requestColumns+` FROM provider_requests WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	return row.request(), wrap(err, "read request %d", id)
+}
+
+// DropRequest deletes a request that no provisioner took; false when one did.
+func DropRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) (bool, error) {
+	result, err := tx.ExecContext(ctx, `DELETE FROM provider_requests WHERE tenant_id = $1 AND id = $2 AND started_at IS NULL`, tenant, id)
+	if err != nil {
+		return false, wrap(err, "drop request %d", id)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// A process may be limited to one tenant; requests of others are not for it.
+const takeRequest = `
+UPDATE provider_requests r SET process_id = $2, started_at = now()
+FROM processes p
+WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
+RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.requested_by, r.started_at, r.ended_at, r.failure, r.refused`
+
+// TakeRequestAllTenants gives a request to a process. taken is false when the
+// process may not have it; open whether it still waits for somebody.
+func TakeRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, process loom.ProcessID) (r ProviderRequest, taken, open bool, err error) {
+	var rows []requestRow
+	if err := tx.SelectContext(ctx, &rows, takeRequest, id, process); err != nil {
+		return r, false, false, wrap(err, "take request %d", id)
+	}
+	if len(rows) > 0 {
+		return rows[0].request(), true, true, nil
+	}
+	err = tx.GetContext(ctx, &open, `SELECT EXISTS (SELECT FROM provider_requests WHERE id = $1 AND ended_at IS NULL)`, id)
+	return r, false, open, wrap(err, "look for request %d", id)
+}
+
+// GiveBackRequestAllTenants undoes TakeRequestAllTenants, for a process that ends.
+func GiveBackRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, process loom.ProcessID) error {
+	_, err := tx.ExecContext(ctx, `UPDATE provider_requests SET process_id = '', started_at = NULL WHERE id = $1 AND process_id = $2 AND ended_at IS NULL`, id, process)
+	return wrap(err, "give request %d back", id)
+}
+
+const endRequest = `
+UPDATE provider_requests SET ended_at = clock_timestamp(), probe = $4, failure = $5, refused = $6
+WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`
+
+// EndRequest records what came of a request; false when the process does not
+// hold it any more. probe is nil but for a probe.
+func EndRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe *loom.Probe, failure string, refused bool) (bool, error) {
+	var body any
+	if probe != nil {
+		data, err := json.Marshal(probe)
+		if err != nil {
+			return false, fmt.Errorf("encode a probe: %w", err)
+		}
+		body = string(data)
+	}
+	result, err := tx.ExecContext(ctx, endRequest, tenant, id, process, body, failure, refused)
+	if err != nil {
+		return false, wrap(err, "end request %d", id)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+const newestProbe = `
+SELECT probe, ended_at FROM provider_requests
+WHERE tenant_id = $1 AND provider_name = $2 AND purpose = 'probe' AND ended_at IS NOT NULL
+ORDER BY id DESC LIMIT 1`
+
+// NewestProbe reads the newest answer of a provider. NotFound when it was never
+// probed.
+func NewestProbe(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (loom.Probe, error) {
+	var row struct {
+		Probe []byte    `db:"probe"`
+		Ended time.Time `db:"ended_at"`
+	}
+	var p loom.Probe
+	if err := sqlx.GetContext(ctx, q, &row, newestProbe, tenant, provider); err != nil {
+		return p, wrap(err, "read the newest probe of provider %s", provider)
+	}
+	if err := json.Unmarshal(row.Probe, &p); err != nil {
+		return p, fmt.Errorf("read the newest probe of provider %s: %w", provider, err)
+	}
+	p.Time = row.Ended
+	return p, nil
+}
+
+const trimProbes = `
+DELETE FROM provider_requests r
+WHERE r.tenant_id = $1 AND r.provider_name = $2 AND r.purpose = 'probe' AND r.ended_at IS NOT NULL
+  AND r.id < (SELECT max(n.id) FROM provider_requests n
+              WHERE n.tenant_id = $1 AND n.provider_name = $2 AND n.purpose = 'probe' AND n.ended_at IS NOT NULL)`
+
+// TrimProbes keeps only the newest answer of a provider.
+func TrimProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string) error {
+	_, err := tx.ExecContext(ctx, trimProbes, tenant, provider)
+	return wrap(err, "trim probes of provider %s", provider)
+}
+
+const trimRequests = `
+DELETE FROM provider_requests
+WHERE created_at < now() - make_interval(secs => $1) AND (ended_at IS NULL OR purpose <> 'probe')`
+
+// TrimRequestsAllTenants deletes requests older than age, answers of probes
+// aside: done ones, and those that nobody can be waiting for any more.
+func TrimRequestsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
+	_, err := tx.ExecContext(ctx, trimRequests, age.Seconds())
+	return wrap(err, "trim requests to providers")
+}

@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// What asks providers and keeps what they say is held against the test of tenants
+// as well.
+func init() {
+	walked = append(walked, "probe.go", "orphan.go", "plugins.go")
+	maps.Copy(trespassers, map[string]trespasser{
+		"WaitingRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			id, err := store.WaitingRequest(ctx, tx, t, mark, store.PurposeSweep, 0)
+			return leak(id != 0), err
+		},
+		"InsertRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.InsertRequest(ctx, tx, t, store.ProviderRequest{Tenant: own, Provider: mark, Purpose: store.PurposeSweep})
+		},
+		"RequestByID": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.RequestByID(ctx, tx, t, 998)
+		},
+		"DropRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			dropped, err := store.DropRequest(ctx, tx, t, 998)
+			return leak(dropped), err
+		},
+		"EndRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			held, err := store.EndRequest(ctx, tx, t, 998, "", nil, "changed", false)
+			return leak(held), err
+		},
+		"NewestProbe": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.NewestProbe(ctx, tx, t, mark)
+		},
+		"TrimProbes": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.TrimProbes(ctx, tx, t, mark)
+		}),
+		"PutOrphans": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.PutOrphans(ctx, tx, t, mark, []loom.Orphan{{Tenant: own, Machine: mark, Name: "changed", Node: ownNode}})
+		},
+		"DeleteOrphansBut": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			n, err := store.DeleteOrphansBut(ctx, tx, t, mark, nil)
+			return leak(n > 0), err
+		},
+		"DeleteOrphan": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.DeleteOrphan(ctx, tx, t, 999)
+		}),
+		"NodeClaims": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			claims, err := store.NodeClaims(ctx, tx, t, []loom.NodeID{ownNode}, time.Now())
+			return leak(len(claims) > 0), err
+		},
+		"CarriedPlugins": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, names, err := store.CarriedPlugins(ctx, tx, t)
+			return names, err
+		},
+	})
+}

@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"context"
+	"maps"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// The node and the operation of the tenant whose rows are to stay its own.
+var (
+	ownNode      = loom.NodeID("00000000-0000-4000-8000-000000000001")
+	ownOperation = loom.OperationRef{Cluster: 1, Number: 1}
+)
+
+// What reads nodes, operations and logs is held against the test of tenants as well.
+func init() {
+	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "usage.go")
+	maps.Copy(trespassers, map[string]trespasser{
+		"NodesByTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.NodesByTenant(ctx, tx, t, "", loom.Page{})
+		},
+		"OwnerOfNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, owner, err := store.OwnerOfNode(ctx, tx, t, ownNode)
+			return owner, err
+		},
+		"AddNodeHistory": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			nodes := []loom.Node{{ID: ownNode, Cluster: 1}}
+			err := store.AddNodeHistory(ctx, tx, t, nodes, 10)
+			return nodes[0].Actions, err
+		},
+		"ServicesOfClusters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			all, err := store.ServicesOfClusters(ctx, tx, t, []loom.ClusterID{1})
+			return leak(len(all) > 0), err
+		},
+		"LockNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.LockNode(ctx, tx, t, 1, ownNode)
+		},
+		"InsertNodeRecord": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return nil, store.InsertNodeRecord(ctx, tx, t, loom.Node{ID: "00000000-0000-4000-8000-000000000002", Cluster: 1, Number: 1001})
+		},
+		"UpdateNodeFacts": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.UpdateNodeFacts(ctx, tx, t, loom.Node{ID: ownNode, Cluster: 1, Hostname: "changed"})
+		}),
+		"DeleteNodeRecord": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.DeleteNodeRecord(ctx, tx, t, 1, ownNode)
+		}),
+		"NextNodeNumber": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			n, err := store.NextNodeNumber(ctx, tx, t, 1)
+			return leak(n > loom.FirstNodeNumber), err
+		},
+		"NodesWritten": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.NodesWritten(ctx, tx, t, 1)
+		}),
+		"OperationsInRange": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.OperationsInRange(ctx, tx, t, 1, store.OperationFilter{}, store.NumberRange{})
+		},
+		"TasksInRange": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.TasksInRange(ctx, tx, t, ownOperation, store.TaskListFilter{}, store.NumberRange{})
+		},
+		"OperationStatus": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			status, err := store.OperationStatus(ctx, tx, t, ownOperation)
+			return leak(status != ""), err
+		},
+		"StatusAroundNode": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			status, err := store.StatusAroundNode(ctx, tx, t, 1, ownNode)
+			return leak(status != ""), err
+		},
+		"OperationLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.OperationLog(ctx, tx, t, ownOperation, store.OrderedRange{Limit: 10, Unsettled: true})
+		},
+		"NodeLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.NodeLog(ctx, tx, t, 1, ownNode, store.OrderedRange{Limit: 10, Unsettled: true})
+		},
+		"QueueCounts": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.QueueCounts(ctx, tx, t)
+		},
+	})
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// UsageFilter narrows the usage of nodes; empty fields do not filter.
+type UsageFilter struct {
+	Tenant   loom.TenantID
+	User     loom.UserID
+	Cluster  loom.ClusterID
+	Template string
+}
+
+// usageSplits are what usage can be split by, with the expression of each.
+var usageSplits = map[string]string{
+	"":                `''`,
+	"user":            `c.owner_id`,
+	"clustertemplate": `c.template_name`,
+	"cluster":         `loom_pad(c.id)`,
+	"hardwaretype":    `coalesce((SELECT n.hardwaretype FROM nodes n WHERE n.id = t.node_id), '')`,
+	"provider":        `c.provider_name`,
+}
+
+// A node lives from the completion of CREATE to that of the next DELETE, or until
+// now. A second CREATE without a DELETE between found the same machine: the life
+// goes on. Leans on tasks_lives.
+const nodeLives = `
+WITH turns AS (
+    SELECT %s AS split, t.action, t.ended_at, lag(t.action) OVER turn AS before,
+           min(t.ended_at) FILTER (WHERE t.action = 'delete') OVER (turn ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS gone
+    FROM tasks t JOIN clusters c ON c.id = t.cluster_id
+    WHERE t.action IN ('create', 'delete') AND t.status IN ('complete', 'skipped') AND (t.status = 'complete' OR t.action = 'delete')
+      AND t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
+      AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
+    WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
+), lives AS (
+    SELECT split, extract(epoch FROM ended_at) AS began, extract(epoch FROM coalesce(gone, now())) AS ended
+    FROM turns WHERE action = 'create' AND before IS DISTINCT FROM 'create'
+)`
+
+// FirstUseAllTenants gives the second in which the first node that matches came to
+// be, ok false when there never was one, and the present one by the database clock.
+func FirstUseAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter) (first int64, ok bool, now int64, err error) {
+	var row struct {
+		First sql.NullInt64 `db:"first"`
+		Now   int64         `db:"now"`
+	}
+	query := fmt.Sprintf(nodeLives, usageSplits[""]) + `
+SELECT floor(min(began))::bigint AS first, floor(extract(epoch FROM now()))::bigint AS now FROM lives`
+	err = sqlx.GetContext(ctx, q, &row, query, f.Tenant, f.User, int64(f.Cluster), f.Template)
+	return row.First.Int64, row.First.Valid, row.Now, wrap(err, "find the first use of a node")
+}
+
+// UsedTime is the time that nodes were used in an interval: Value is a whole number
+// in decimal, rounded down.
+type UsedTime struct {
+	// Interval counts from 0.
+	Interval int    `db:"interval"`
+	Split    string `db:"split"`
+	Value    string `db:"value"`
+}
+
+// What was used up to a mark b is the sum of b - began over the lives that began
+// before it, less the sum of b - ended over those that ended: counts and sums of
+// times up to each mark are enough, however many lives and intervals there are.
+const usedTime = `, used AS (
+    SELECT split, greatest(began, ($5::numeric[])[1]) AS began, ended
+    FROM lives WHERE began < $6::numeric AND ended > ($5::numeric[])[1] AND ended > began
+), turning AS (
+    SELECT split, began AS at, 1 AS sign FROM used
+    UNION ALL
+    SELECT split, ended, -1 FROM used WHERE ended < $6::numeric
+), steps AS (
+    SELECT split, width_bucket(at, $5::numeric[]) AS place, sum(sign) AS alive, sum(sign * at) AS at FROM turning GROUP BY 1, 2
+), marks AS (
+    SELECT mark, place FROM unnest($5::numeric[]) WITH ORDINALITY AS m (mark, place)
+), upto AS (
+    SELECT v.split, m.place,
+           m.mark * coalesce(sum(s.alive) OVER before, 0) - coalesce(sum(s.at) OVER before, 0) AS total
+    FROM (SELECT DISTINCT split FROM used) v CROSS JOIN marks m
+    LEFT JOIN steps s ON s.split = v.split AND s.place = m.place
+    WINDOW before AS (PARTITION BY v.split ORDER BY m.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), differences AS (
+    SELECT split, place, lead(total) OVER (PARTITION BY split ORDER BY place) - total AS value FROM upto
+)
+SELECT place - 1 AS interval, split, floor(value * $7::numeric / $8::numeric)::text AS value
+FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $9`
+
+// UsedTimeAllTenants sums up the time for which nodes were used between each two
+// neighbouring marks, which are seconds since 1970 and ascend. Values are seconds
+// times/per: 1 and 60 give minutes. Split is "" or one of user, clustertemplate,
+// cluster, hardwaretype and provider; what was not used at all is left
+// out, and so is what comes behind the first limit values.
+func UsedTimeAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter, split string, marks []int64, times, per int64, limit int) ([]UsedTime, error) {
+	expression, ok := usageSplits[split]
+	if !ok || len(marks) < 2 {
+		return nil, fmt.Errorf("usage cannot be split by %q into %d intervals", split, len(marks)-1)
+	}
+	var used []UsedTime
+	err := sqlx.SelectContext(ctx, q, &used, fmt.Sprintf(nodeLives, expression)+usedTime,
+		f.Tenant, f.User, int64(f.Cluster), f.Template, pq.Array(marks), marks[len(marks)-1], times, per, limit)
+	return used, wrap(err, "sum up the use of nodes")
+}
+
+// QueueCount is how many tasks of a tenant wait for a worker and are worked on.
+type QueueCount struct {
+	Tenant  string `db:"name"`
+	Waiting int    `db:"waiting"`
+	Running int    `db:"running"`
+}
+
+// Two partial indexes hold just the rows that count: tasks_node_ready and
+// tasks_running.
+const queueCounts = `
+SELECT n.name, coalesce(w.n, 0) AS waiting, coalesce(r.n, 0) AS running
+FROM tenants n
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM tasks WHERE status = 'ready' GROUP BY tenant_id) w ON w.tenant_id = n.id
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM tasks WHERE status = 'running' GROUP BY tenant_id) r ON r.tenant_id = n.id
+WHERE n.deleted_at IS NULL AND ($2 OR n.id = $1) ORDER BY n.name`
+
+// QueueCounts counts the tasks of a tenant.
+func QueueCounts(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]QueueCount, error) {
+	return queueCountsOf(ctx, q, tenant, false)
+}
+
+// QueueCountsAllTenants counts the tasks of every tenant, by name.
+func QueueCountsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]QueueCount, error) {
+	return queueCountsOf(ctx, q, "", true)
+}
+
+func queueCountsOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, all bool) ([]QueueCount, error) {
+	var counts []QueueCount
+	err := sqlx.SelectContext(ctx, q, &counts, queueCounts, tenant, all)
+	return counts, wrap(err, "count waiting tasks")
+}

@@ -1,0 +1,46 @@
+package web_test
+
+import (
+	"net/url"
+	"testing"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+// Previews that were made over the API have a page as well, on which they can be
+// applied or discarded.
+func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 3)
+	w.finish(ref, loom.ClusterActive)
+	// No button is offered for what has no page of its own.
+	w.get("ana", route.Cluster(ref.Cluster)).is(200, "Delete").lacks("Expand", "Shrink", "Roll back")
+	for _, c := range []struct {
+		in    lifecycle.PreviewInput
+		texts []string
+		done  string
+	}{
+		{lifecycle.PreviewInput{Kind: loom.PreviewConfigure, Configure: &lifecycle.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
+			[]string{"Preview: configure shop-front", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
+	} {
+		c.in.Cluster = ref.Cluster
+		v, err := w.clusters.Preview(w.ctx, w.actor("ana"), c.in)
+		w.must(err)
+		at := route.Preview(v.ID)
+		page := w.get("ana", at).is(200, append(c.texts, "Apply to cluster shop-front")...).lacks("Create cluster", "Back to edit", "hush")
+		w.get("ana", at+"/graph.svg").is(200, "<svg")
+		to := w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}}).goesTo(route.Cluster(ref.Cluster))
+		w.get("ana", to).is(200, c.done)
+		w.get("ana", at).is(200, "This preview was applied.")
+		w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}}).is(409, "This preview was applied.")
+		w.finish(ref, loom.ClusterActive)
+	}
+	v, err := w.clusters.Preview(w.ctx, w.actor("ana"), lifecycle.PreviewInput{Kind: loom.PreviewStop, Cluster: ref.Cluster})
+	w.must(err)
+	w.post("ana", route.Preview(v.ID)+"/discard", nil).goesTo(route.Cluster(ref.Cluster))
+}

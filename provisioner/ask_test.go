@@ -1,0 +1,170 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/provider/aws"
+	mockprovider "loom/provisioner/provider/mock"
+)
+
+// mute is a provider that can be asked nothing.
+type mute struct{ provider.Provider }
+
+// talker answers with functions of the test.
+type talker struct {
+	mockprovider.Provider
+	probe func(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
+	list  func(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error)
+}
+
+// Type wants a field.
+func (t talker) Type() loom.PluginType {
+	p := t.Provider.Type()
+	p.Parameters["admin"].Fields["token"] = loom.FieldSchema{Label: "Token", Type: "password"}
+	p.Parameters["admin"] = loom.FieldGroup{Fields: p.Parameters["admin"].Fields, Required: [][]string{{"token"}}}
+	return p
+}
+
+// Probe does what the test wants.
+func (t talker) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	return t.probe(ctx, call)
+}
+
+// List does what the test wants.
+func (t talker) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	return t.list(ctx, call)
+}
+
+func asker(t *testing.T, p provider.Provider) *Runner {
+	t.Helper()
+	providers, err := provider.NewRegistry(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := providers.Declare(aws.Type()); err != nil {
+		t.Fatal(err)
+	}
+	return &Runner{Providers: providers, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+}
+
+func call(kind string) *loom.ProviderCall {
+	return &loom.ProviderCall{Tenant: "t1", Provider: loom.Provider{Base: loom.Base{Name: "p"}, Type: kind,
+		Fields: map[string]any{"token": "hunter2!"}}, Sensitive: []string{"hunter2!"}}
+}
+
+func TestProbeOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		made   provider.Provider
+		call   func(*loom.ProviderCall)
+		ok     bool
+		check  string
+		phrase string
+	}{
+		{"a plugin that is only declared", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "aws" }, false, "plugin", "declares the type but does not carry"},
+		{"a plugin that nobody knows", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "moon" }, false, "plugin", "moon"},
+		{"a plugin that cannot be probed", mute{mockprovider.New()}, nil, false, "probe", "cannot say"},
+		{"fields that are absent", talker{}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
+		{"one that works", mockprovider.New(), nil, true, "connection", "works"},
+		{"one that fails", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Fields["fail_tasks"] = "probe" }, false, "connection", "fail_tasks"},
+		{"trouble of the provisioner", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) {
+			return loom.Probe{}, errors.New("disk full, said hunter2!")
+		}}, nil, false, "probe", "disk full, said [redacted]"},
+		{"a panic", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) { panic("hunter2! is no number") }}, nil, false, "probe", "crashed: [redacted] is no number"},
+		{"secrets in what it says", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) {
+			p := loom.Probe{OK: true, Flavors: []loom.ProbeFlavor{{ID: "hunter2!", Name: "hunter2!"}}, Images: []loom.ProbeImage{{ID: "hunter2!", Name: "hunter2!"}}}
+			p.Check("hunter2!", true, "aHVudGVyMiE= is in")
+			return p, nil
+		}}, nil, true, "[redacted]", "[redacted] is in"},
+	} {
+		in := call("mock")
+		if c.call != nil {
+			c.call(in)
+		}
+		got, err := asker(t, c.made).Probe(t.Context(), in)
+		if err != nil || got.OK != c.ok || len(got.Checks) == 0 || got.Checks[0].Name != c.check || !strings.Contains(got.Checks[0].Message, c.phrase) {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+		for _, f := range got.Flavors {
+			if strings.Contains(f.ID+f.Name, "hunter2!") {
+				t.Errorf("%s: %+v", c.name, f)
+			}
+		}
+		for _, im := range got.Images {
+			if strings.Contains(im.ID+im.Name, "hunter2!") {
+				t.Errorf("%s: %+v", c.name, im)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ends := errors.New("the process ends")
+	wait := talker{probe: func(ctx context.Context, _ *loom.ProviderCall) (loom.Probe, error) {
+		cancel(ends)
+		<-ctx.Done()
+		return loom.Probe{}, ctx.Err()
+	}}
+	if _, err := asker(t, wait).Probe(ctx, call("mock")); !errors.Is(err, ends) {
+		t.Errorf("a process that ends: %v", err)
+	}
+}
+
+func TestMachinesAndTheirRemoval(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]provider.Provider{"mute": mute{mockprovider.New()}, "declared": mockprovider.New()} {
+		in := call("mock")
+		if name == "declared" {
+			in.Provider.Type = "aws"
+		}
+		if _, listed, err := asker(t, p).Machines(t.Context(), in); listed || err != nil {
+			t.Errorf("%s: %v, %v", name, listed, err)
+		}
+	}
+	for name, list := range map[string]func(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error){
+		"error": func(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+			return nil, errors.New("hunter2! refused")
+		},
+		"domain error": func(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+			return nil, loom.NewError(loom.Unavailable, "hunter2! refused")
+		},
+		"panic": func(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error) { panic("hunter2! refused") },
+	} {
+		_, listed, err := asker(t, talker{list: list}).Machines(t.Context(), call("mock"))
+		if listed || err == nil || !strings.Contains(err.Error(), "[redacted] refused") || strings.Contains(err.Error(), "hunter2!") {
+			t.Errorf("%s: %v, %v", name, listed, err)
+		}
+	}
+	r := asker(t, mockprovider.New())
+	spec := createSpec()
+	spec.IdempotencyKey, spec.Hostname, spec.Tenant = "k", "web.lab", "t1"
+	spec.Ref.Operation.Cluster = 7
+	if got := r.Run(t.Context(), spec, silent{}); got.Status != 0 {
+		t.Fatal(got)
+	}
+	want := loom.TaggedMachine{ID: "mock-n1", Name: "web.lab", Node: "n1", Key: "k", Cluster: "00000007", Tenant: "t1"}
+	machines, listed, err := r.Machines(t.Context(), call("mock"))
+	if err != nil || !listed || len(machines) != 1 || machines[0] != want {
+		t.Fatalf("machines: %+v, %v, %v", machines, listed, err)
+	}
+	refuses := call("mock")
+	refuses.Provider.Fields["fail_tasks"] = "delete"
+	if err := r.Remove(t.Context(), refuses, want); !errors.Is(err, loom.Unavailable) || !strings.HasSuffix(loom.AsError(err).Message, "fail_tasks asks for.") {
+		t.Errorf("a removal that fails: %v", err)
+	}
+	if err := r.Remove(t.Context(), call("mock"), want); err != nil {
+		t.Error(err)
+	}
+	if machines, _, err := r.Machines(t.Context(), call("mock")); err != nil || len(machines) != 0 {
+		t.Errorf("left: %+v, %v", machines, err)
+	}
+	if err := r.Remove(t.Context(), call("aws"), want); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "does not carry") {
+		t.Errorf("without the plugin: %v", err)
+	}
+}

@@ -1,0 +1,40 @@
+// Package puppet is the automator type that applies Puppet manifests over SSH,
+// without a server (plugins.md 3.4).
+//
+// It declares the type: fields, required sets and resources.
+package puppet
+
+import "loom/app/loom"
+
+// TypeName is the name of the automator type.
+const TypeName = "puppet"
+
+// Type describes the automator type for the catalog. A start or stop may name
+// nothing but the service of the machine's operating system.
+func Type() loom.PluginType {
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "Puppet", Description: "Applies Puppet manifests or classes on the machine, without a server."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"manifest":       {Label: "Manifest", Type: "text", Tip: "Name of a manifest resource, such as site.pp."},
+					"classes":        {Label: "Classes", Type: "text", Tip: "Classes separated by commas, instead of a manifest."},
+					"args":           {Label: "Options", Type: "text", Tip: "Further options of puppet apply, such as --tags web."},
+					"parameters":     {Label: "Parameters", Type: "textarea", Tip: "A JSON object: Hiera data of this action. It wins over the cluster's config."},
+					"hiera_resource": {Label: "Hiera resource", Type: "text", Tip: "Name of a resource of type hiera."},
+					"environment":    {Label: "Environment", Type: "text", Default: "production"},
+					"service_name": {Label: "System service", Type: "text",
+						Tip: "For start and stop without manifest and classes: the service of the operating system."},
+				},
+				Required: [][]string{{"manifest"}, {"classes"}, {"service_name"}},
+			},
+			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
+		},
+		ResourceTypes: map[string]loom.ResourceType{
+			"modules":    {Format: "archive"},
+			"manifests":  {Format: "file", Permissions: "0644"},
+			"hiera":      {Format: "archive"},
+			"eyaml_keys": {Format: "archive"},
+		},
+	}
+}

@@ -1,0 +1,23 @@
+package provider
+
+import (
+	"context"
+
+	"loom/app/loom"
+)
+
+// Prober is a Provider that can say whether it works as it is set up, and which
+// sizes and images it offers. It makes and changes nothing.
+//
+// What is wrong is said in the checks, with the remedy; an error is only for
+// trouble of the provisioner itself, and for a ctx that ended.
+type Prober interface {
+	Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
+}
+
+// Lister is a Provider that can list the machines with Loom's labels, of all
+// clusters and tenants that it finds, without judging whose they are. An
+// incomplete list must be an error: what is missing from it counts as gone.
+type Lister interface {
+	List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error)
+}

@@ -1,0 +1,69 @@
+// Package aws is the provider type of Amazon EC2 (plugins.md 2.4).
+//
+// It declares the type: fields, required sets and resources. It must not keep
+// anything about machines itself, nor read a field that it does not declare but
+// for those that old providers carry (aws_ebs_size, aws_ebs_delete_on_term, tags).
+package aws
+
+import (
+	"loom/app/loom"
+	"loom/provisioner/provider"
+)
+
+// TypeName is the name of the provider type.
+const TypeName = "aws"
+
+var regions = []string{
+	"ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1",
+	"eu-west-1", "eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
+}
+
+// Type describes the provider type for the catalog. The region is a text with
+// suggestions: there are more than anybody lists.
+func Type() loom.PluginType {
+	usual := []string{"api_user", "api_password", "ssh_keypair", "ssh_key_resource", "aws_region"}
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "Amazon Web Services", Description: "Makes machines in Amazon EC2."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"api_user":          {Label: "Access key id", Type: "text"},
+					"api_password":      {Label: "Secret access key", Type: "password", Sensitive: true},
+					"aws_session_token": {Label: "Session token", Type: "password", Sensitive: true, Tip: "For temporary credentials only."},
+					"use_instance_role": {Label: "Use the role of this host", Type: "checkbox",
+						Tip: "Loom runs on EC2 and takes the credentials of its instance's role."},
+					"ssh_keypair":      {Label: "Key pair", Type: "text", Override: true, Tip: "Name of the key pair in EC2."},
+					"ssh_key_resource": override(provider.KeyResource()),
+					"aws_region":       {Label: "Region", Type: "text", Default: "us-east-1", Options: regions},
+					"aws_root_ebs_size": {Label: "Root volume in GB", Type: "text", Default: "10", Override: true,
+						Tip: "Never smaller than the image's own."},
+					"aws_root_ebs_delete_on_term": {Label: "Delete the root volume with the machine", Type: "checkbox", Default: true, Override: true},
+					"aws_root_ebs_volume_type": {Label: "Kind of root volume", Type: "select", Default: "gp3", Override: true,
+						Options: []string{"standard", "gp2", "gp3", "io2"}},
+					"security_groups": {Label: "Security groups", Type: "text", Default: "default", Override: true,
+						Tip: "Names, separated by commas; outside a VPC or in the default one."},
+					"security_group_ids":   {Label: "Security group ids", Type: "text", Override: true, Tip: "Ids, separated by commas; in a VPC."},
+					"subnet_id":            {Label: "Subnet id", Type: "text", Override: true, Tip: "When set, machines are made in the VPC of this subnet."},
+					"dedicated_instance":   {Label: "Dedicated hardware", Type: "checkbox", Override: true, Tip: "In a VPC only."},
+					"associate_public_ip":  {Label: "Public address", Type: "checkbox", Default: true, Override: true, Tip: "In a VPC only."},
+					"provider_hostname":    {Label: "Take the public DNS name as host name", Type: "checkbox", Override: true},
+					"availability_zone":    {Label: "Availability zone", Type: "text", Override: true},
+					"iam_instance_profile": {Label: "IAM instance profile", Type: "text", Override: true},
+					"placement_group":      {Label: "Placement group", Type: "text", Override: true},
+					provider.EndpointField: provider.EndpointURL(),
+				},
+				Required: [][]string{
+					append(usual[:len(usual):len(usual)], "security_groups"),
+					append(usual[:len(usual):len(usual)], "security_group_ids", "subnet_id"),
+				},
+			},
+			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
+		},
+		ResourceTypes: map[string]loom.ResourceType{"ssh_keys": provider.KeyFiles()},
+	}
+}
+
+func override(f loom.FieldSchema) loom.FieldSchema {
+	f.Override = true
+	return f
+}

@@ -1,0 +1,235 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/provider/aws"
+	"loom/provisioner/provider/digitalocean"
+	"loom/provisioner/provider/google"
+	"loom/provisioner/provider/joyent"
+	"loom/provisioner/provider/openstack"
+	"loom/provisioner/provider/rackspace"
+	"loom/provisioner/provider/static"
+)
+
+// declared is what plugins.md says of each type, one thing a line: a field as
+// "block name type", with "o" where the cluster's creator may replace it, "s"
+// where it is sensitive, "=" and its default, "|" and the number of its options;
+// "need" and a required set; "file" or "archive" and a resource type.
+var declared = map[string]struct {
+	made loom.PluginType
+	want string
+}{
+	"aws": {aws.Type(), `
+		admin api_password password s
+		admin api_user text
+		admin associate_public_ip checkbox o =true
+		admin availability_zone text o
+		admin aws_region text =us-east-1 |14
+		admin aws_root_ebs_delete_on_term checkbox o =true
+		admin aws_root_ebs_size text o =10
+		admin aws_root_ebs_volume_type select o =gp3 |4
+		admin aws_session_token password s
+		admin dedicated_instance checkbox o
+		admin endpoint_url text
+		admin iam_instance_profile text o
+		admin placement_group text o
+		admin provider_hostname checkbox o
+		admin security_group_ids text o
+		admin security_groups text o =default
+		admin ssh_key_resource text o
+		admin ssh_keypair text o
+		admin subnet_id text o
+		admin use_instance_role checkbox
+		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_groups
+		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_group_ids subnet_id
+		file ssh_keys 0400`},
+	"openstack": {openstack.Type(), `
+		admin api_password password s
+		admin api_user text
+		admin application_credential_id text
+		admin application_credential_secret password s
+		admin availability_zone text o
+		admin endpoint_url text
+		admin floating_ip checkbox o
+		admin floating_network text o
+		admin network_ids text o
+		admin openstack_auth_url text =https://keystone.example:5000/v2.0/tokens
+		admin openstack_domain text =Default
+		admin openstack_region text o
+		admin openstack_ssl_verify_peer checkbox
+		admin openstack_tenant text
+		admin security_groups text o =default
+		admin ssh_key_resource text
+		admin ssh_keypair text
+		need admin api_user api_password openstack_tenant openstack_auth_url ssh_keypair ssh_key_resource
+		need admin application_credential_id application_credential_secret openstack_auth_url ssh_keypair ssh_key_resource
+		user user_data_resource text
+		file ssh_keys 0400
+		file user_data 0755`},
+	"rackspace": {rackspace.Type(), `
+		admin api_password password s
+		admin api_user text
+		admin endpoint_url text
+		admin rackspace_bind_private checkbox
+		admin rackspace_region select o =dfw |6
+		need admin api_user api_password rackspace_region
+		user rackconnect_wait checkbox
+		user ssh_key_resource text
+		user ssh_keypair text
+		file ssh_keys 0400`},
+	"google": {google.Type(), `
+		admin api_key_resource text
+		admin auto_restart checkbox o
+		admin bootstrap_interface select o =access_v4 |2
+		admin endpoint_url text
+		admin external_ip checkbox o =true
+		admin google_client_email text
+		admin google_data_disk_size_gb text o =200
+		admin google_data_disk_type select o =standard |3
+		admin google_project text
+		admin google_root_disk_size_gb text o =10
+		admin google_root_disk_type select o =standard |2
+		admin network text o =default
+		admin provider_hostname checkbox o
+		admin ssh_key_resource text
+		admin ssh_user text
+		admin subnetwork text o
+		admin zone_name text o =us-central1-a |18
+		need admin google_project api_key_resource ssh_key_resource zone_name
+		file api_keys 0400
+		file ssh_keys 0400`},
+	"joyent": {joyent.Type(), `
+		admin api_password password s
+		admin api_user text
+		admin endpoint_url text
+		admin joyent_api_url text o =https://us-east-1.api.joyentcloud.com |6
+		admin joyent_version text =~7.0
+		admin ssh_key_resource text
+		admin ssh_keypair text
+		need admin api_user api_password
+		need admin api_user ssh_keypair ssh_key_resource
+		file ssh_keys 0400`},
+	"digitalocean": {digitalocean.Type(), `
+		admin api_password password s
+		admin api_user text
+		admin digitalocean_region text o =nyc3 |7
+		admin endpoint_url text
+		admin monitoring checkbox o
+		admin ssh_key_resource text
+		admin ssh_keypair text
+		admin vpc_uuid text o
+		need admin api_password digitalocean_region ssh_keypair ssh_key_resource
+		file ssh_keys 0400`},
+	"static": {static.Type(), `
+		admin cleanup_script resource
+		admin hosts textarea
+		admin ssh_key_resource text
+		admin ssh_password password s
+		admin ssh_user text =root
+		need admin hosts ssh_key_resource
+		need admin hosts ssh_password
+		file scripts 0755
+		file ssh_keys 0400`},
+}
+
+func TestDeclarations(t *testing.T) {
+	t.Parallel()
+	for name, c := range declared {
+		if c.made.Name != name || c.made.Label == "" || c.made.Description == "" {
+			t.Errorf("%s: %+v", name, c.made.Base)
+		}
+		if errs := c.made.Validate(); len(errs) > 0 {
+			t.Errorf("%s: %v", name, errs)
+		}
+		var want []string
+		for line := range strings.Lines(strings.TrimSpace(c.want)) {
+			want = append(want, strings.TrimSpace(line))
+		}
+		got := facts(c.made)
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("%s lacks %q", name, line)
+			}
+		}
+		for _, line := range got {
+			if !slices.Contains(want, line) {
+				t.Errorf("%s has %q, which nobody asked for", name, line)
+			}
+		}
+		for _, group := range c.made.Parameters {
+			for field, f := range group.Fields {
+				if f.Type == "select" && f.Default != nil && !slices.Contains(f.Options, fmt.Sprint(f.Default)) {
+					t.Errorf("%s: the default of %s is none of its options", name, field)
+				}
+				if f.ResourceType != "" && c.made.ResourceTypes[f.ResourceType].Format == "" {
+					t.Errorf("%s: %s chooses among %s, of which there are none", name, field, f.ResourceType)
+				}
+			}
+		}
+	}
+}
+
+// facts tells a type in the lines of declared.
+func facts(p loom.PluginType) []string {
+	var lines []string
+	for block, group := range p.Parameters {
+		for name, f := range group.Fields {
+			line := fmt.Sprint(block, " ", name, " ", f.Type)
+			if f.Override {
+				line += " o"
+			}
+			if f.IsSensitive() {
+				line += " s"
+			}
+			if f.Default != nil {
+				line += fmt.Sprint(" =", f.Default)
+			}
+			if len(f.Options) > 0 {
+				line += fmt.Sprint(" |", len(f.Options))
+			}
+			lines = append(lines, line)
+		}
+		for _, set := range group.Required {
+			lines = append(lines, fmt.Sprint("need ", block, " ", strings.Join(set, " ")))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.ResourceTypes)) {
+		r := p.ResourceTypes[name]
+		lines = append(lines, strings.TrimSpace(r.Format+" "+name+" "+r.Permissions))
+	}
+	return lines
+}
+
+func TestRegistryKnowsWhatItDoesNotCarry(t *testing.T) {
+	t.Parallel()
+	r, err := provider.NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Declare(aws.Type(), static.Type()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Get("aws"); ok || len(r.Carried()) != 0 {
+		t.Error("a declared type counts as carried")
+	}
+	if types := r.Types(); len(types) != 2 || types[0].Name != "aws" || types[1].Name != "static" {
+		t.Errorf("types: %v", types)
+	}
+	missing := r.Missing("aws")
+	if !strings.Contains(missing, "“aws”") || !strings.Contains(missing, "declares") || !strings.Contains(missing, "does not carry") {
+		t.Errorf("message: %q", missing)
+	}
+	if m := r.Missing("moon"); strings.Contains(m, "declares") || !strings.Contains(m, "moon") {
+		t.Errorf("message of an unknown type: %q", m)
+	}
+	if err := r.Declare(loom.PluginType{Base: loom.Base{Name: "x y"}}); err == nil {
+		t.Error("a type that is not valid was declared")
+	}
+}

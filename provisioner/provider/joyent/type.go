@@ -1,0 +1,46 @@
+// Package joyent is the provider type of Triton CloudAPI, once Joyent's public
+// cloud (plugins.md 2.6).
+//
+// It declares the type: fields, required sets and resources. It must not keep
+// anything about machines itself.
+package joyent
+
+import (
+	"loom/app/loom"
+	"loom/provisioner/provider"
+)
+
+// TypeName is the name of the provider type.
+const TypeName = "joyent"
+
+// address is the API of a region of the former public cloud.
+func address(region string) string { return "https://" + region + ".api.joyentcloud.com" }
+
+// Type describes the provider type for the catalog. The address is a text with
+// suggestions: Triton lives on in installations of one's own.
+func Type() loom.PluginType {
+	var addresses []string
+	for _, region := range []string{"us-east-1", "us-east-2", "us-east-3", "us-sw-1", "us-west-1", "eu-ams-1"} {
+		addresses = append(addresses, address(region))
+	}
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "Joyent Triton", Description: "Makes machines in an installation of Triton."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"api_user":     {Label: "Account", Type: "text"},
+					"api_password": {Label: "Password", Type: "password", Sensitive: true, Tip: "Current installations sign in by key and refuse passwords."},
+					"ssh_keypair":  {Label: "Key", Type: "text", Tip: "Name or fingerprint of the key in the account."},
+					"ssh_key_resource": {Label: "SSH key resource", Type: "text",
+						Tip: "Name of a resource of type ssh_keys: the private key, for the API and for the machines."},
+					"joyent_version":       {Label: "Version of the API", Type: "text", Default: "~7.0"},
+					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Override: true, Options: addresses},
+					provider.EndpointField: provider.EndpointURL(),
+				},
+				Required: [][]string{{"api_user", "api_password"}, {"api_user", "ssh_keypair", "ssh_key_resource"}},
+			},
+			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
+		},
+		ResourceTypes: map[string]loom.ResourceType{"ssh_keys": provider.KeyFiles()},
+	}
+}

@@ -1,0 +1,64 @@
+// Package openstack is the provider type of OpenStack clouds with Keystone,
+// Nova and Neutron (plugins.md 2.2).
+//
+// It declares the type: fields, required sets and resources. It must not keep
+// anything about machines itself.
+package openstack
+
+import (
+	"loom/app/loom"
+	"loom/provisioner/provider"
+)
+
+// TypeName is the name of the provider type.
+const TypeName = "openstack"
+
+// Type describes the provider type for the catalog.
+func Type() loom.PluginType {
+	key := []string{"openstack_auth_url", "ssh_keypair", "ssh_key_resource"}
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "OpenStack", Description: "Makes machines in an OpenStack cloud."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"api_user":         {Label: "User name", Type: "text"},
+					"api_password":     {Label: "Password", Type: "password", Sensitive: true},
+					"openstack_tenant": {Label: "Project", Type: "text", Tip: "Name or id of the project."},
+					"openstack_auth_url": {Label: "Keystone address", Type: "text", Default: "https://keystone.example:5000/v2.0/tokens",
+						Tip: "Addresses of the old form, ending in /v2.0/tokens, are taken as those of version 3."},
+					"openstack_domain": {Label: "Domain", Type: "text", Default: "Default"},
+					"openstack_region": {Label: "Region", Type: "text", Override: true},
+					"application_credential_id": {Label: "Application credential id", Type: "text",
+						Tip: "Instead of user name and password."},
+					"application_credential_secret": {Label: "Application credential secret", Type: "password", Sensitive: true},
+					"ssh_keypair":                   {Label: "Key pair", Type: "text", Tip: "Name of the key pair in Nova."},
+					"ssh_key_resource":              provider.KeyResource(),
+					"availability_zone":             {Label: "Availability zone", Type: "text", Override: true},
+					"floating_ip":                   {Label: "Floating address", Type: "checkbox", Override: true, Tip: "One for each machine."},
+					"floating_network": {Label: "Network of floating addresses", Type: "text", Override: true,
+						Tip: "Where new ones come from when no free one is there."},
+					"network_ids": {Label: "Networks", Type: "text", Override: true,
+						Tip: "Ids, separated by commas. The first that has an address decides."},
+					"openstack_ssl_verify_peer": {Label: "Check certificates", Type: "checkbox",
+						Tip: "Certificates are checked unless this is turned off."},
+					"security_groups":      {Label: "Security groups", Type: "text", Default: "default", Override: true, Tip: "Names, separated by commas."},
+					provider.EndpointField: provider.EndpointURL(),
+				},
+				Required: [][]string{
+					append([]string{"api_user", "api_password", "openstack_tenant"}, key...),
+					append([]string{"application_credential_id", "application_credential_secret"}, key...),
+				},
+			},
+			"user": {
+				Fields: map[string]loom.FieldSchema{
+					"user_data_resource": {Label: "User data resource", Type: "text", Tip: "Name of a resource of type user_data, which machines run at their first boot."},
+				},
+				Required: [][]string{},
+			},
+		},
+		ResourceTypes: map[string]loom.ResourceType{
+			"ssh_keys":  provider.KeyFiles(),
+			"user_data": {Format: "file", Permissions: "0755"},
+		},
+	}
+}

@@ -1,0 +1,46 @@
+// Package rackspace is the provider type of the Rackspace public cloud with its
+// own sign-in by API key (plugins.md 2.3); the newer one with Keystone is the
+// type openstack.
+//
+// It declares the type: fields, required sets and resources. It must not keep
+// anything about machines itself.
+package rackspace
+
+import (
+	"loom/app/loom"
+	"loom/provisioner/provider"
+)
+
+// TypeName is the name of the provider type.
+const TypeName = "rackspace"
+
+// Type describes the provider type for the catalog.
+func Type() loom.PluginType {
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "Rackspace", Description: "Makes machines in the Rackspace public cloud."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"api_user":     {Label: "User name", Type: "text"},
+					"api_password": {Label: "API key", Type: "password", Sensitive: true},
+					"rackspace_region": {Label: "Region", Type: "select", Default: "dfw", Override: true,
+						Options: []string{"dfw", "ord", "iad", "lon", "syd", "hkg"}},
+					"rackspace_bind_private": {Label: "Machines talk over ServiceNet", Type: "checkbox",
+						Tip: "The internal address is that of the private network."},
+					provider.EndpointField: provider.EndpointURL(),
+				},
+				Required: [][]string{{"api_user", "api_password", "rackspace_region"}},
+			},
+			"user": {
+				Fields: map[string]loom.FieldSchema{
+					"rackconnect_wait": {Label: "Wait for RackConnect", Type: "checkbox", Tip: "A machine is ready once RackConnect has deployed it."},
+					"ssh_keypair":      {Label: "Key pair", Type: "text"},
+					"ssh_key_resource": {Label: "SSH key resource", Type: "text",
+						Tip: "Name of a resource of type ssh_keys. Without one Loom signs in with the password that the cloud makes."},
+				},
+				Required: [][]string{},
+			},
+		},
+		ResourceTypes: map[string]loom.ResourceType{"ssh_keys": provider.KeyFiles()},
+	}
+}

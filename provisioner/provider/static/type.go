@@ -1,0 +1,40 @@
+// Package static is the provider type of machines that exist already and are
+// reached over SSH (plugins.md 2.9).
+//
+// It declares the type: fields, required sets and resources. It must not keep
+// anything about machines itself: who uses a machine is on record on the machine.
+package static
+
+import (
+	"loom/app/loom"
+	"loom/provisioner/provider"
+)
+
+// TypeName is the name of the provider type.
+const TypeName = "static"
+
+// Type describes the provider type for the catalog.
+func Type() loom.PluginType {
+	return loom.PluginType{
+		Base: loom.Base{Name: TypeName, Label: "Static hosts", Description: "Uses machines that you have already, over SSH; each serves one node at a time."},
+		Parameters: map[string]loom.FieldGroup{
+			"admin": {
+				Fields: map[string]loom.FieldSchema{
+					"hosts": {Label: "Hosts", Type: "textarea",
+						Tip: "One machine per line: address[:port] [flavor=…] [image=…] [bind=…] [user=…]. One without flavor or image fits all."},
+					"ssh_user":         {Label: "User on the machines", Type: "text", Default: loom.DefaultSSHUser},
+					"ssh_key_resource": provider.KeyResource(),
+					"ssh_password":     {Label: "SSH password", Type: "password", Sensitive: true, Tip: "Instead of a key."},
+					"cleanup_script": {Label: "Clean-up script", Type: "resource", ResourceType: "scripts",
+						Tip: "Run as root when a node gives its machine back."},
+				},
+				Required: [][]string{{"hosts", "ssh_key_resource"}, {"hosts", "ssh_password"}},
+			},
+			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
+		},
+		ResourceTypes: map[string]loom.ResourceType{
+			"ssh_keys": provider.KeyFiles(),
+			"scripts":  {Format: "file", Permissions: "0755"},
+		},
+	}
+}

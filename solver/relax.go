@@ -1,0 +1,302 @@
+package solver
+
+import (
+	"fmt"
+	"slices"
+
+	"loom/app/loom"
+)
+
+// relaxations offers changes of the template, on top of the given changes of the
+// request: of one rule that the reasons name, else the fewest found of all that can
+// be changed.
+func (g *suggester) relaxations(base []part) {
+	fixed := append(slices.Clone(base), g.opened(g.with(base))...)
+	named := map[string]bool{}
+	for _, r := range g.unsat.Reasons {
+		named[r.ID] = true
+	}
+	var first, rest [][]part
+	for _, rule := range g.with(fixed).loosened() {
+		if named[rule.id] {
+			first = append(first, rule.parts...)
+		} else {
+			rest = append(rest, rule.parts...)
+		}
+	}
+	if len(fixed) > 0 {
+		g.try(fixed)
+	}
+	for _, way := range first {
+		if len(g.found) < 3 {
+			g.tryExactly(append(way, fixed...))
+		}
+	}
+	if len(g.found) > 0 {
+		return
+	}
+	// All of them at once; what is not needed falls away, the reasons' rules last.
+	var all []part
+	for _, way := range slices.Concat(rest, first) {
+		all = append(all, way...)
+	}
+	if !g.tryExactly(append(all, fixed...)) {
+		g.try(append(all, fixed...))
+	}
+}
+
+// tryExactly is try with the number of machines that was asked for.
+func (g *suggester) tryExactly(parts []part) bool {
+	return !g.full() && len(parts) > 0 && g.helps(parts) && g.try(parts)
+}
+
+// undone is the request without all that can be wrong with it: what is missing is
+// there and what cannot be used is not. On a cluster, nothing is changed at all.
+func (g *suggester) undone() []part {
+	var parts []part
+	if g.ask.exists() {
+		for _, s := range g.ask.add {
+			parts = append(parts, removing(g.ask, s))
+		}
+		for _, s := range g.ask.remove {
+			parts = append(parts, keeping(s))
+		}
+		return parts
+	}
+	parts = g.unusable()
+	want := g.with(parts).wanted()
+	was := want.Services
+	for range 20 {
+		missing := want.missing()
+		i := slices.IndexFunc(missing, func(n need) bool { return len(want.providers(n.name)) > 0 })
+		if i < 0 {
+			break
+		}
+		want.Services = sortedSet(append(slices.Clone(want.Services), want.providers(missing[i].name)[0]))
+	}
+	for _, s := range want.Services {
+		if !slices.Contains(was, s) {
+			parts = append(parts, adding(s, ""))
+		}
+	}
+	return parts
+}
+
+// fewest offers to leave out as little as possible, starting from one service that
+// works by itself.
+func (g *suggester) fewest() {
+	base := g.undone()
+	want := g.with(base).wanted()
+	for _, first := range want.Services[:min(len(want.Services), 20)] {
+		alone := want
+		alone.Services = nil
+		keep, err := alone.closure(first)
+		if err != nil {
+			continue
+		}
+		var parts []part
+		for _, s := range want.Services {
+			if slices.Contains(keep, s) {
+				continue
+			}
+			if slices.Contains(g.ask.wanted().Services, s) {
+				parts = append(parts, removing(g.ask, s))
+			}
+		}
+		if g.try(append(parts, base...)) {
+			return
+		}
+	}
+}
+
+// opened are changes of the template without which it allows nothing like this.
+func (g *suggester) opened(a *ask) []part {
+	var out []part
+	in := a.wanted()
+	if a.exists() {
+		in.Machines = len(a.nodes)
+	}
+	if n := in.Machines; len(in.checkSize()) > 0 && n > 0 {
+		out = append(out, part{kind: templatePart, words: "allow " + count(n, "machine"), change: func(t *loom.Template) {
+			low, high := t.Constraints.Size.Bounds()
+			t.Constraints.Size = loom.SizeConstraint{Min: max(min(low, n), 1), Max: max(high, n)}
+		}})
+	}
+	out = append(out, a.allowTypes(true)...)
+	out = append(out, a.allowTypes(false)...)
+	allowed := in.Template.Compatibility.Services
+	for _, s := range in.Services {
+		if _, known := in.Catalog[s]; known && len(allowed) > 0 && !slices.Contains(allowed, s) {
+			out = append(out, part{kind: templatePart, words: "allow service " + s, change: func(t *loom.Template) {
+				t.Compatibility.Services = append(t.Compatibility.Services, s)
+			}})
+		}
+	}
+	return out
+}
+
+// allowTypes adds to a compatibility list what nodes have, or, where it leaves
+// nothing, the first type that could be used.
+func (a *ask) allowTypes(hardware bool) []part {
+	in := a.in
+	was, word := in.Template.Compatibility.ImageTypes, "image type "
+	if hardware {
+		was, word = in.Template.Compatibility.HardwareTypes, "hardware type "
+	}
+	if len(was) == 0 {
+		return nil
+	}
+	usable := func(in Input) []string {
+		names, _ := in.checkImages()
+		if hardware {
+			names, _ = in.checkHardware()
+		}
+		return names
+	}
+	var names []string
+	for _, n := range a.nodes {
+		if hardware {
+			names = append(names, n.HardwareType)
+		} else {
+			names = append(names, n.ImageType)
+		}
+	}
+	if !a.exists() && len(usable(in)) == 0 {
+		in.Template.Compatibility = loom.Compatibility{}
+		names = usable(in)
+		names = names[:min(len(names), 1)]
+	}
+	var out []part
+	for _, name := range sortedSet(names) {
+		if slices.Contains(was, name) {
+			continue
+		}
+		out = append(out, part{kind: templatePart, words: "allow " + word + name, change: func(t *loom.Template) {
+			if hardware {
+				t.Compatibility.HardwareTypes = append(t.Compatibility.HardwareTypes, name)
+			} else {
+				t.Compatibility.ImageTypes = append(t.Compatibility.ImageTypes, name)
+			}
+		}})
+	}
+	return out
+}
+
+// loosening is a rule and the ways to make it harmless, the gentlest first.
+type loosening struct {
+	id    string
+	parts [][]part
+}
+
+// loosened lists what of the template can be changed.
+func (a *ask) loosened() []loosening {
+	in := a.wanted()
+	var out []loosening
+	add := func(id string, ways ...part) { out = append(out, loosening{id, single(ways)}) }
+	layout := in.Template.Constraints.Layout
+	for _, kind := range []struct {
+		id, word string
+		sets     [][]string
+		of       func(*loom.Template) *[][]string
+	}{
+		{"must#%d", "must-coexist", layout.MustCoexist, func(t *loom.Template) *[][]string { return &t.Constraints.Layout.MustCoexist }},
+		{"cant#%d", "can't-coexist", layout.CantCoexist, func(t *loom.Template) *[][]string { return &t.Constraints.Layout.CantCoexist }},
+	} {
+		for i, set := range kind.sets {
+			add(fmt.Sprintf(kind.id, i), part{kind: templatePart,
+				words: fmt.Sprintf("drop %s set %d (%s)", kind.word, i+1, list(sortedSet(set))),
+				change: func(t *loom.Template) {
+					sets := kind.of(t)
+					if at := slices.IndexFunc(*sets, func(s []string) bool { return slices.Equal(s, set) }); at >= 0 {
+						*sets = slices.Delete(*sets, at, at+1)
+					}
+				}})
+		}
+	}
+	total := in.Machines
+	if a.exists() {
+		total = len(a.nodes)
+	}
+	for _, name := range in.Services {
+		sc, ok := in.Template.Constraints.Services[name]
+		if !ok {
+			continue
+		}
+		if len(sc.HardwareTypes) > 0 {
+			add("hardware("+name+")", anyType(name, "hardware", func(c *loom.ServiceConstraint) { c.HardwareTypes = nil }))
+		}
+		if len(sc.ImageTypes) > 0 {
+			add("image("+name+")", anyType(name, "image", func(c *loom.ServiceConstraint) { c.ImageTypes = nil }))
+		}
+		if q := sc.Quantities; q != nil && q.Min != nil && *q.Min > 1 {
+			add("quantity("+name+").min", lowered(name, 1, *q.Min-1))
+		}
+		if q := sc.Quantities; q != nil && q.Max != nil && *q.Max < total {
+			add("quantity("+name+").max", raised(name, total, *q.Max+1))
+		}
+	}
+	return out
+}
+
+func onService(name string, change func(*loom.ServiceConstraint)) func(*loom.Template) {
+	return func(t *loom.Template) {
+		sc := t.Constraints.Services[name]
+		if sc.Quantities != nil {
+			q := *sc.Quantities
+			sc.Quantities = &q
+		}
+		change(&sc)
+		t.Constraints.Services[name] = sc
+	}
+}
+
+func anyType(name, word string, change func(*loom.ServiceConstraint)) part {
+	return part{kind: templatePart, words: fmt.Sprintf("allow %s on every %s type", name, word), change: onService(name, change)}
+}
+
+// lowered sets a minimum; tuned, it goes up towards limit.
+func lowered(name string, n, limit int) part {
+	return part{kind: templatePart, n: n, from: limit, words: fmt.Sprintf("lower the minimum of %s to %d", name, n),
+		change: onService(name, func(c *loom.ServiceConstraint) { c.Quantities.Min = &n }),
+		tune:   func(n int) part { return lowered(name, n, limit) }}
+}
+
+// raised sets a maximum, and a minimum above it no higher; tuned, it goes down
+// towards limit.
+func raised(name string, n, limit int) part {
+	return part{kind: templatePart, n: n, from: limit, words: fmt.Sprintf("raise the maximum of %s to %d", name, n),
+		change: onService(name, func(c *loom.ServiceConstraint) { c.Quantities.Max = &n }),
+		tune:   func(n int) part { return raised(name, n, limit) }}
+}
+
+// tuned changes numbers by as little as helps.
+func (g *suggester) tuned(parts []part) []part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if p.tune == nil {
+			continue
+		}
+		// n helps; the one next to from may not.
+		for near, far := p.from, p.n; near != far; {
+			mid := near + (far-near)/2
+			try := slices.Clone(parts)
+			try[i] = p.tune(mid)
+			if g.helps(try) {
+				far = mid
+				parts = try
+			} else if near < far {
+				near = mid + 1
+			} else {
+				near = mid - 1
+			}
+			if near == far {
+				try := slices.Clone(parts)
+				try[i] = p.tune(far)
+				if g.helps(try) {
+					parts = try
+				}
+			}
+		}
+	}
+	return parts
+}
