@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// problem is example A of solver.md 9; edit changes its JSON.
-func problem(t *testing.T, edit func(p map[string]any)) string {
+// exampleProblem is example A of solver.md 9; edit changes its JSON.
+func exampleProblem(t *testing.T, edit func(p map[string]any)) string {
 	t.Helper()
 	p := map[string]any{}
 	if err := json.Unmarshal([]byte(`{
@@ -77,7 +77,7 @@ func solveText(t *testing.T, input string, args ...string) (string, int, string)
 
 func TestSolveYes(t *testing.T) {
 	t.Parallel()
-	got, code, _ := solveText(t, problem(t, nil))
+	got, code, _ := solveText(t, exampleProblem(t, nil))
 	want := `{"solvable":true,"layouts":[{"count":1,"hardwaretype":"large","imagetype":"deb","services":["db","lb"]},{"count":3,"hardwaretype":"large","imagetype":"deb","services":["web"]}],` +
 		`"nodes":[{"id":"1000","hardwaretype":"large","imagetype":"deb","services":["db","lb"]},{"id":"1001","hardwaretype":"large","imagetype":"deb","services":["web"]},` +
 		`{"id":"1002","hardwaretype":"large","imagetype":"deb","services":["web"]},{"id":"1003","hardwaretype":"large","imagetype":"deb","services":["web"]}],"range":{"min":2,"max":null}}` + "\n"
@@ -85,14 +85,14 @@ func TestSolveYes(t *testing.T) {
 		t.Errorf("exit status %d\ngot  %s\nwant %s", code, got, want)
 	}
 	file := filepath.Join(t.TempDir(), "problem.json")
-	if err := os.WriteFile(file, []byte(problem(t, nil)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(exampleProblem(t, nil)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if again, code, _ := solveText(t, "", file); code != 0 || again != want {
 		t.Errorf("from a file: exit status %d, %s", code, again)
 	}
 	// Nodes keep the order of the question; cache goes to the lowest free number.
-	got, code, _ = solveText(t, problem(t, func(p map[string]any) {
+	got, code, _ = solveText(t, exampleProblem(t, func(p map[string]any) {
 		clusterOfA(p)
 		p["add"] = []string{"cache"}
 		at(p, "template", "constraints", "services")["cache"] = map[string]any{"quantities": map[string]any{"max": 2}}
@@ -157,7 +157,7 @@ func TestSolveNo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, code, _ := solveText(t, problem(t, c.edit))
+			got, code, _ := solveText(t, exampleProblem(t, c.edit))
 			var no solveNo
 			if err := json.Unmarshal([]byte(got), &no); err != nil || code != exitNo {
 				t.Fatalf("exit status %d: %s %v", code, got, err)
@@ -214,7 +214,7 @@ func TestSolveUnreadable(t *testing.T) {
 
 func TestSolveBatch(t *testing.T) {
 	t.Parallel()
-	lines := []string{problem(t, nil), "", "{", problem(t, func(p map[string]any) { at(p, "request")["numMachines"] = 1 }), problem(t, clusterOfA)}
+	lines := []string{exampleProblem(t, nil), "", "{", exampleProblem(t, func(p map[string]any) { at(p, "request")["numMachines"] = 1 }), exampleProblem(t, clusterOfA)}
 	for _, end := range []string{"", "\n"} {
 		got, code, _ := solveText(t, strings.Join(lines, "\n")+end, "--batch")
 		var codes []string
