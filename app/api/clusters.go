@@ -28,7 +28,7 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	q := r.URL.Query()
-	in := lifecycle.ListInput{Page: page, Template: q.Get("template"), Provider: q.Get("provider"), Owner: q.Get("owner"), Q: q.Get("q")}
+	in := lifecycle.ListInput{Page: page, Template: q.Get("template"), Provider: q.Get("provider"), Owner: q.Get("owner"), Q: q.Get("q"), Uncounted: true}
 	for _, word := range words(q.Get("status")) {
 		if status := loom.ClusterStatus(strings.ToLower(word)); slices.Contains(loom.ClusterStatuses, status) {
 			in.Statuses = append(in.Statuses, status)

@@ -108,12 +108,10 @@ func (u *Hooks) Create(ctx context.Context, actor loom.Actor, in Input) (loom.Ho
 	if err != nil {
 		return loom.Hook{}, loom.Secret{}, err
 	}
-	key, shown := loom.Secret{}, loom.Secret{}
+	key := newSecret()
+	shown := key
 	if in.Secret != nil {
-		key = loom.NewSecret(*in.Secret)
-	} else {
-		key = newSecret()
-		shown = key
+		key, shown = loom.NewSecret(*in.Secret), loom.Secret{}
 	}
 	h, err = store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Hook, error) {
 		// Creates of a tenant queue, so that its limit holds.

@@ -139,10 +139,12 @@ type ListInput struct {
 	// Q holds words that must all occur in name, description, id, a host name or
 	// an address.
 	Q string
+	// Uncounted leaves out the total, which costs more the more clusters match.
+	Uncounted bool
 }
 
 // List is a page of clusters; Next and Prev are cursors, Total counts all
-// matches.
+// matches and is 0 where it was left out.
 type List struct {
 	Items      []loom.ClusterSummary
 	Next, Prev string
@@ -166,7 +168,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	}
 	f := store.ClusterFilter{
 		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Template: in.Template, Provider: in.Provider,
-		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, Words: strings.Fields(in.Q),
+		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, Words: strings.Fields(in.Q), Uncounted: in.Uncounted,
 	}
 	if len(f.Words) > maxWords {
 		errs = append(errs, loom.FieldError{Field: "q", Message: "Search for at most 10 words."})
