@@ -86,8 +86,9 @@ func (a *asked) count(query string, args ...any) int {
 func (a *asked) requests() []int64 {
 	a.t.Helper()
 	var args []string
-	a.must(a.db.Select(&args, `SELECT args::text FROM river_job WHERE kind = 'probe_provider' AND queue = 'probe' AND state = 'available' ORDER BY id`))
-	a.exec(`DELETE FROM river_job WHERE kind = 'probe_provider'`)
+	// One statement: a job that comes in between must not go unseen.
+	a.must(a.db.Select(&args, `WITH gone AS (DELETE FROM river_job WHERE kind = 'probe_provider' AND queue = 'probe' AND state = 'available' RETURNING id, args)
+		SELECT args::text FROM gone ORDER BY id`))
 	var ids []int64
 	for _, text := range args {
 		var body map[string]int64
