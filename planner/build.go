@@ -6,11 +6,21 @@ import (
 	"loom/app/loom"
 )
 
-// builder collects the vertices and edges of a plan under provisional numbers.
-// Tasks come first, gates after all of them.
+// draft is a plan before it is numbered: tasks are its vertices from 0, gates
+// those after all tasks.
+type draft struct {
+	nodes []planNode
+	// names of the services, by their numbers.
+	names []string
+	tasks []draftTask
+	gates []groupKey
+	edges []edge
+}
+
+// builder makes the draft of an action with fixed steps.
 type builder struct {
+	draft
 	steps     []loom.TaskAction
-	nodes     []planNode
 	catalog   *catalog
 	relations [phases]*relation
 	// instances are the nodes of each service, ascending.
@@ -19,16 +29,13 @@ type builder struct {
 	plannedNode    []bool
 	plannedService []bool
 
-	tasks []draftTask
 	// groups hold, for each service and action with a task, the task of each
 	// instance of the service, or none.
 	groups map[groupKey][]int32
-	gates  []groupKey
 	// confirms are the CONFIRM tasks, firsts the service tasks that come first on
 	// their node.
 	confirms, firsts []int32
 	gateOf           map[groupKey]int32
-	edges            []edge
 }
 
 type planNode struct {
@@ -57,12 +64,12 @@ const (
 	none     = -1
 )
 
-func (b *builder) addTask(node, service int, action loom.TaskAction) int32 {
-	b.tasks = append(b.tasks, draftTask{int32(node), int32(service), int8(action.Order())})
-	return int32(len(b.tasks) - 1)
+func (d *draft) addTask(node, service int, action loom.TaskAction) int32 {
+	d.tasks = append(d.tasks, draftTask{int32(node), int32(service), int8(action.Order())})
+	return int32(len(d.tasks) - 1)
 }
 
-func (b *builder) addEdge(from, to int32) { b.edges = append(b.edges, edge{from, to}) }
+func (d *draft) addEdge(from, to int32) { d.edges = append(d.edges, edge{from, to}) }
 
 // setInGroup notes the task of a service's action on a node.
 func (b *builder) setInGroup(node, service int, action loom.TaskAction, task int32) {
@@ -207,8 +214,7 @@ func (b *builder) addCrossEdges() {
 
 // addConfirmGate lets the services of every node wait for the CONFIRM of all
 // nodes. A service task is given the addresses of the whole cluster, in macros
-// and in its payload, and these are known from CONFIRM on
-// (docs/decisions/0002-addresses-before-services.md).
+// and in its payload, and these are known from CONFIRM on (macros.md 1).
 func (b *builder) addConfirmGate() {
 	if len(b.confirms) < 2 {
 		return // on a single node its own chain says it

@@ -22,9 +22,22 @@ func CheckCycles(services map[string]loom.Service) [][]string {
 	return slices.CompactFunc(cycles, slices.Equal[[]string])
 }
 
+// CycleError is the cause of the error for services that depend on each other in
+// a circle.
+type CycleError struct {
+	// Phase is "install" or "runtime".
+	Phase string
+	// Path ends where it began.
+	Path []string
+}
+
+// Error gives the path.
+func (e *CycleError) Error() string { return e.Phase + ": " + strings.Join(e.Path, " → ") }
+
 func cycleError(p phase, cycles [][]string) error {
 	e := loom.NewError(loom.Invalid, "The services cannot be ordered: they depend on each other in a circle at %s, %s. Remove one of these dependencies.",
 		p, strings.Join(cycles[0], " → "))
+	e.Err = &CycleError{p.String(), cycles[0]}
 	for _, cycle := range cycles {
 		e.Fields = append(e.Fields, loom.FieldError{
 			Field:   "services." + cycle[0] + ".dependencies." + p.String(),

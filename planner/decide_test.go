@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -74,6 +75,15 @@ func TestDecide(t *testing.T) {
 		{"CREATE with a machine known before", DecideInput{Action: loom.ActionCreate, Result: failed, HasMachine: true}, recreate(loom.ActionDelete)},
 		{"CREATE with a machine for the third time", DecideInput{Action: loom.ActionCreate, Result: failed, HasMachine: true, History: history("failed failed")}, fails("failed 3 times: no route")},
 		{"DELETE is retried as any other", DecideInput{Action: loom.ActionDelete, Result: failed, HasMachine: true}, retry(5*s, 6*s)},
+		{"timed out is a failed try", DecideInput{Action: loom.ActionStart, Result: loom.TaskResult{Status: -1, Message: "timed out after 1800 s"}, History: history("failed failed")},
+			fails("failed 3 times: timed out after 1800 s")},
+		{"a CREATE that timed out without a machine looks for it again", DecideInput{Action: loom.ActionCreate, Result: loom.TaskResult{Status: -1, Message: "timed out after 600 s"}}, retry(5*s, 6*s)},
+		{"macros that cannot be filled", DecideInput{Action: loom.ActionStart, Result: loom.TaskResult{Status: -1, Retryable: &no, Message: "Exception while expanding macros: x"}},
+			fails("failed, and trying again would not help: Exception while expanding macros: x")},
+		{"DELETE for the third time", DecideInput{Action: loom.ActionDelete, Result: failed, HasMachine: true, History: history("failed failed")}, fails("failed 3 times: no route")},
+		{"CREATE not retryable keeps its machine", DecideInput{Action: loom.ActionCreate, Result: with(func(r *loom.TaskResult) { r.Retryable = &no }), HasMachine: true},
+			fails("failed, and trying again would not help: no route")},
+		{"aborted and interrupted is aborted", DecideInput{Action: loom.ActionStart, Result: loom.TaskResult{Status: -1, Aborted: true, Interrupted: true, Message: "by ana"}}, fails("aborted: by ana")},
 		{"aborted", DecideInput{Action: loom.ActionStart, Result: loom.TaskResult{Status: -1, Aborted: true, Message: "aborted by ana"}}, fails("aborted: aborted by ana")},
 		{"no message", DecideInput{Action: loom.ActionStart, Result: loom.TaskResult{Status: 1}, MaxAttempts: 1}, fails("failed once")},
 	}
@@ -85,6 +95,52 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEveryTaskEnds: whatever happens, a task completes or is given up after a
+// bounded number of attempts, tries are counted right, and no delay is too long.
+func TestEveryTaskEnds(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		limit := r.IntN(6)
+		most := limit
+		if limit == 0 {
+			most = DefaultMaxAttempts
+		}
+		action := loom.TaskActions[r.IntN(len(loom.TaskActions))]
+		var history []loom.AttemptStatus
+		tries := 0
+		for {
+			result := loom.TaskResult{Status: 1, RetryAfter: r.IntN(10_000) - 100}
+			if r.IntN(3) > 0 {
+				result.Interrupted = true
+			} else {
+				tries++
+			}
+			d := Decide(DecideInput{Action: action, Row: loom.TaskID(seed), History: history, Result: result, HasMachine: r.IntN(2) == 0, MaxAttempts: limit})
+			if d.Verdict == Fail {
+				if tries < most && !result.Interrupted || d.Message == "" {
+					t.Fatalf("seed %d: given up after %d of %d tries: %q", seed, tries, most, d.Message)
+				}
+				break
+			}
+			if d.Delay < 0 || d.Delay > MaxRetryDelay || d.Verdict == Complete || result.Interrupted && d.Verdict != Retry {
+				t.Fatalf("seed %d: %+v follows", seed, d)
+			}
+			history = append(history, outcomeOf(result))
+			if len(history) > most*MaxInterruptions {
+				t.Fatalf("seed %d: no end after %d attempts", seed, len(history))
+			}
+		}
+	}
+}
+
+func outcomeOf(r loom.TaskResult) loom.AttemptStatus {
+	if r.Interrupted {
+		return loom.AttemptInterrupted
+	}
+	return loom.AttemptFailed
 }
 
 func TestRetryDelaysSpread(t *testing.T) {

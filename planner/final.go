@@ -85,7 +85,7 @@ func Final(in FinalInput) (FinalState, bool) {
 				end.Message += ": " + in.Message
 			}
 		}
-	case in.Undo && count[loom.TaskComplete] > 0 && undoable(in.Action):
+	case in.Undo && count[loom.TaskComplete] > 0 && Undoable(in.Action):
 		end.Operation, end.Cluster = loom.OperationRollingBack, loom.ClusterPending
 	}
 	return end, true
@@ -116,8 +116,10 @@ func tried(tasks []TaskEnd) bool {
 	return slices.ContainsFunc(tasks, func(t TaskEnd) bool { return len(t.Codes) > 0 })
 }
 
-func undoable(a loom.ClusterAction) bool {
-	return a == loom.ClusterCreate || a == loom.AddServices
+// Undoable reports whether a failed operation can be taken back task by task:
+// Undo plans that. Others are rolled back by a change to the layout before them.
+func Undoable(a loom.ClusterAction) bool {
+	return a == loom.ClusterCreate || a == loom.AddServices || a == loom.ClusterExpand
 }
 
 func rolledBackStatus(a loom.ClusterAction) loom.ClusterStatus {

@@ -9,11 +9,11 @@ import (
 
 // finish numbers tasks and gates, adds the end gate and computes levels, ranks
 // and the critical path.
-func (b *builder) finish(action loom.ClusterAction) (loom.Plan, error) {
-	n := len(b.tasks)
-	total := n + len(b.gates)
-	after := adjacency(total, b.edges)
-	sequence, levels, ok := b.levels(after)
+func (d *draft) finish(action loom.ClusterAction) (loom.Plan, error) {
+	n := len(d.tasks)
+	total := n + len(d.gates)
+	after := adjacency(total, d.edges)
+	sequence, levels, ok := d.levels(after)
 	if !ok {
 		// Chains and acyclic relations cannot make a circle; should a new rule ever
 		// do so, a refused plan is better than an operation that never ends.
@@ -30,35 +30,35 @@ func (b *builder) finish(action loom.ClusterAction) (loom.Plan, error) {
 		}
 	}
 
-	vertex := b.number(levels)
+	vertex := d.number(levels)
 	plan := loom.Plan{
 		Action: action,
 		Tasks:  make([]loom.PlanTask, n),
-		Gates:  make([]loom.Gate, len(b.gates)+1),
+		Gates:  make([]loom.Gate, len(d.gates)+1),
 	}
-	for v, t := range b.tasks {
+	for v, t := range d.tasks {
 		task := loom.PlanTask{
-			Number: int(vertex[v]), Node: b.nodes[t.node].id, NodeNumber: b.nodes[t.node].number,
+			Number: int(vertex[v]), Node: d.nodes[t.node].id, NodeNumber: d.nodes[t.node].number,
 			Action: loom.TaskActions[t.order], Level: int(levels[v]), Rank: int(ranks[v]),
 		}
 		if t.service != nodeTask {
-			task.Service = b.catalog.names[t.service]
+			task.Service = d.names[t.service]
 		}
 		plan.Tasks[task.Number-1] = task
 	}
-	for g, key := range b.gates {
+	for g, key := range d.gates {
 		gate := loom.Gate{Action: key.action}
 		if key.service != nodeTask {
-			gate.Service = b.catalog.names[key.service]
+			gate.Service = d.names[key.service]
 		}
 		plan.Gates[int(vertex[n+g])-n-1] = gate
 	}
 	end := int32(plan.EndVertex())
-	edges := make([]edge, 0, len(b.edges)+n)
-	for _, e := range b.edges {
+	edges := make([]edge, 0, len(d.edges)+n)
+	for _, e := range d.edges {
 		edges = append(edges, edge{vertex[e.from], vertex[e.to]})
 	}
-	for v := range b.tasks {
+	for v := range d.tasks {
 		if len(after.of(int32(v))) == 0 {
 			edges = append(edges, edge{vertex[v], end})
 		}
@@ -75,10 +75,10 @@ func (b *builder) finish(action loom.ClusterAction) (loom.Plan, error) {
 
 // levels gives the vertices in an order that respects the edges, and the level
 // of each; gates do not count as a level. ok is false when there is a circle.
-func (b *builder) levels(after neighbours) (sequence, levels []int32, ok bool) {
-	total := len(b.tasks) + len(b.gates)
+func (d *draft) levels(after neighbours) (sequence, levels []int32, ok bool) {
+	total := len(d.tasks) + len(d.gates)
 	open := make([]int32, total)
-	for _, e := range b.edges {
+	for _, e := range d.edges {
 		open[e.to]++
 	}
 	levels = make([]int32, total)
@@ -90,7 +90,7 @@ func (b *builder) levels(after neighbours) (sequence, levels []int32, ok bool) {
 	}
 	for i := 0; i < len(sequence); i++ {
 		v := sequence[i]
-		if int(v) < len(b.tasks) {
+		if int(v) < len(d.tasks) {
 			levels[v]++
 		}
 		for _, w := range after.of(v) {
@@ -105,24 +105,24 @@ func (b *builder) levels(after neighbours) (sequence, levels []int32, ok bool) {
 
 // number gives each vertex its final number: tasks by level, node, action and
 // service, then gates by level, action and service.
-func (b *builder) number(levels []int32) []int32 {
-	sorted := make([]int32, len(b.tasks))
+func (d *draft) number(levels []int32) []int32 {
+	sorted := make([]int32, len(d.tasks))
 	for v := range sorted {
 		sorted[v] = int32(v)
 	}
 	slices.SortFunc(sorted, func(v, w int32) int {
-		x, y := b.tasks[v], b.tasks[w]
+		x, y := d.tasks[v], d.tasks[w]
 		return cmp.Or(cmp.Compare(levels[v], levels[w]), cmp.Compare(x.node, y.node),
 			cmp.Compare(x.order, y.order), cmp.Compare(x.service, y.service))
 	})
-	gates := make([]int32, len(b.gates))
+	gates := make([]int32, len(d.gates))
 	for g := range gates {
-		gates[g] = int32(len(b.tasks) + g)
+		gates[g] = int32(len(d.tasks) + g)
 	}
 	slices.SortFunc(gates, func(v, w int32) int {
-		x, y := b.gates[int(v)-len(b.tasks)], b.gates[int(w)-len(b.tasks)]
+		x, y := d.gates[int(v)-len(d.tasks)], d.gates[int(w)-len(d.tasks)]
 		return cmp.Or(cmp.Compare(levels[v], levels[w]), cmp.Compare(x.action.Order(), y.action.Order()),
-			cmp.Compare(x.service, y.service))
+			cmp.Compare(x.service, y.service), cmp.Compare(v, w))
 	})
 	vertex := make([]int32, len(levels))
 	for i, v := range append(sorted, gates...) {

@@ -24,6 +24,10 @@ type Scope struct {
 	Services []string
 	// Nodes are the planned nodes; nil means all.
 	Nodes []loom.NodeID
+	// Early lets the services of a new node begin before the other new nodes are
+	// confirmed. Operations that run do not set it: their services are given the
+	// addresses of the whole cluster, which are known from CONFIRM on (macros.md 1).
+	Early bool
 }
 
 // Make plans a cluster action. Nodes are all nodes of the cluster, planned or
@@ -50,8 +54,15 @@ func Make(action loom.ClusterAction, nodes []loom.Node, services map[string]loom
 	}
 	b.addChains()
 	b.joinStarts()
+	var rounds []round
+	if action == loom.AddServices {
+		rounds = b.addFollowers()
+	}
 	b.addCrossEdges()
-	b.addConfirmGate()
+	if !scope.Early {
+		b.addConfirmGate()
+	}
+	b.orderFollowers(rounds)
 	return b.finish(action)
 }
 
@@ -69,34 +80,23 @@ var rules = []rule{
 	{runtimePhase, loom.ActionStart, loom.ActionInitialize, false},
 	{runtimePhase, loom.ActionStart, loom.ActionStart, false},
 	{runtimePhase, loom.ActionStop, loom.ActionStop, true},
+	// Only changes and undoing remove (planner.md 2).
+	{installPhase, loom.ActionRemove, loom.ActionRemove, true},
 }
 
 // newBuilder indexes nodes by number and services by name.
 func newBuilder(steps []loom.TaskAction, nodes []loom.Node, services map[string]loom.Service) (*builder, error) {
-	b := &builder{steps: steps, nodes: make([]planNode, 0, len(nodes)), groups: map[groupKey][]int32{}}
-	present := map[string]bool{}
-	seen := make(map[loom.NodeID]bool, len(nodes))
-	for i := range nodes {
-		n := &nodes[i]
-		if seen[n.ID] {
-			return nil, loom.NewError(loom.Invalid, "Node %d is listed twice.", n.Number)
-		}
-		seen[n.ID] = true
-		for _, name := range n.Services {
-			if !present[name] {
-				if _, ok := services[name]; !ok {
-					return nil, loom.NewError(loom.Invalid,
-						"Node %d has the service “%s”, which the cluster does not define; sync or repair its list of services.", n.Number, name)
-				}
-				present[name] = true
-			}
-		}
-		b.nodes = append(b.nodes, planNode{id: n.ID, number: n.Number, names: n.Services})
+	present, err := servicesOn(nodes, services)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(b.nodes, func(x, y planNode) int {
-		return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.id, y.id))
-	})
-	b.catalog = newCatalog(services, present)
+	b := &builder{steps: steps, groups: map[groupKey][]int32{}, catalog: newCatalog(services, present)}
+	b.names = b.catalog.names
+	b.nodes = make([]planNode, len(nodes))
+	for i := range nodes {
+		b.nodes[i] = planNode{id: nodes[i].ID, number: nodes[i].Number, names: nodes[i].Services}
+	}
+	sortNodes(b.nodes)
 	b.instances = make([][]int32, len(b.catalog.names))
 	for i := range b.nodes {
 		n := &b.nodes[i]
@@ -110,6 +110,37 @@ func newBuilder(steps []loom.TaskAction, nodes []loom.Node, services map[string]
 		}
 	}
 	return b, nil
+}
+
+// servicesOn gives the names of all services on nodes. Invalid for a node that is
+// there twice and for a service that is not defined.
+func servicesOn(nodes []loom.Node, services map[string]loom.Service) (map[string]bool, error) {
+	present := map[string]bool{}
+	seen := make(map[loom.NodeID]bool, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		if seen[n.ID] {
+			return nil, loom.NewError(loom.Invalid, "Node %d is listed twice.", n.Number)
+		}
+		seen[n.ID] = true
+		for _, name := range n.Services {
+			if present[name] {
+				continue
+			}
+			if _, ok := services[name]; !ok {
+				return nil, loom.NewError(loom.Invalid,
+					"Node %d has the service “%s”, which the cluster does not define; sync or repair its list of services.", n.Number, name)
+			}
+			present[name] = true
+		}
+	}
+	return present, nil
+}
+
+func sortNodes(nodes []planNode) {
+	slices.SortFunc(nodes, func(x, y planNode) int {
+		return cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.id, y.id))
+	})
 }
 
 // relate resolves the dependencies of the phases the steps need. A phase that

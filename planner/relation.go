@@ -54,6 +54,27 @@ func newCatalog(services map[string]loom.Service, present map[string]bool) *cata
 	return c
 }
 
+// union takes the services of a cluster before or after a change under numbers
+// that both share: names are those of both. One that is absent here does nothing,
+// depends on nothing and provides nothing.
+func union(names []string, services map[string]loom.Service, present map[string]bool) *catalog {
+	c := &catalog{names: names, index: make(map[string]int, len(names)), services: make([]loom.Service, len(names)), providers: map[string][]int{}}
+	for i, name := range names {
+		c.index[name] = i
+		if !present[name] {
+			continue
+		}
+		c.services[i] = services[name]
+		c.providers[name] = append(c.providers[name], i)
+		for _, provided := range services[name].Dependencies.Provides {
+			if provided != name {
+				c.providers[provided] = append(c.providers[provided], i)
+			}
+		}
+	}
+	return c
+}
+
 // dependencies resolves, for each service, the names it depends on to
 // services. Names without any service vanish, and so does a service's
 // dependency on itself, which is met wherever the service is.

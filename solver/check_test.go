@@ -63,7 +63,8 @@ func TestChecks(t *testing.T) {
 			in.HardwareType, in.ImageType = "huge", "rpm"
 			in.Template.Compatibility.Services = []string{"web", "gone", "my", "base"}
 			return in
-		}, CodeHardwareType, []string{"known.hardwaretypes", "known.imagetypes", "compat.services(proxy)", "service(gone)", "requires(web,base)", "conflicts(proxy,web)"}, nil},
+		}, CodeHardwareType, []string{"known.hardwaretypes", "known.imagetypes", "compat.services(proxy)", "service(gone)", "requires(web,base)", "conflicts(proxy,web)"},
+			[]string{"Add base and remove gone and proxy and choose large and deb instead of huge and rpm"}},
 		{"type not compatible", func() Input {
 			in := shop("base")
 			in.HardwareType = "large"
@@ -80,7 +81,7 @@ func TestChecks(t *testing.T) {
 			in := shop("base")
 			in.ImageTypes[0].ProviderMap["local"] = map[string]string{"sshuser": "root"}
 			return in
-		}, CodeImageType, []string{"provider.imagetypes"}, nil},
+		}, CodeImageType, []string{"provider.imagetypes"}, []string{"Give image type deb an image for provider local"}},
 		{"nothing compatible", func() Input {
 			in := shop("base")
 			in.Template.Compatibility.ImageTypes = []string{"other"}

@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -123,6 +122,41 @@ func TestAddEqualsTheRulesWordByWord(t *testing.T) {
 	}
 }
 
+// A new cluster by an oracle that shares not even Problem: the template is read
+// anew.
+func TestCreateEqualsTheTemplateReadAnew(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(27, 1))
+	n, yes := rounds(t, 2000), 0
+	for range n {
+		in := randomInput(r, 4, 4)
+		if r.IntN(4) == 0 {
+			in.Template.Constraints.Size = loom.SizeConstraint{Min: 1 + r.IntN(2), Max: 2 + r.IntN(3)}
+		}
+		if r.IntN(4) == 0 {
+			in.Template.Compatibility.HardwareTypes = []string{"h1", "h2"}
+		}
+		want, ok := createOracle(in)
+		_, l, unsat, err := Create(context.Background(), in)
+		var got []loom.NodeLayout
+		for _, g := range l {
+			for range g.Count {
+				got = append(got, g.NodeLayout)
+			}
+		}
+		if err != nil || ok != (unsat == nil) || ok && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s\ngot  %s %+v %v\nwant %v %s", toJSON(t, in), toJSON(t, got), unsat, err, ok, toJSON(t, want))
+		}
+		if ok {
+			yes++
+		}
+	}
+	t.Logf("%d requests, %d solvable", n, yes)
+	if yes < n/5 || yes > n*19/20 {
+		t.Errorf("%d of %d are solvable: the generator says little", yes, n)
+	}
+}
+
 func TestExpandEqualsExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(22, 1))
@@ -201,22 +235,6 @@ func TestShrinkEqualsExhaustiveSearch(t *testing.T) {
 	t.Logf("%d clusters, %d solvable", tried, yes)
 	if yes < tried/10 {
 		t.Errorf("%d of %d are solvable: the generator says little", yes, tried)
-	}
-}
-
-// What a must-coexist set will bring later does not count yet when nodes are
-// compared for an earlier service.
-func TestAddComparesNodesAsTheyAre(t *testing.T) {
-	t.Parallel()
-	one := 1
-	in := testInput(2, []string{"b", "c", "d", "e"}, []string{"h1", "h2"}, []string{"i"}, loom.Constraints{
-		Layout:   loom.LayoutConstraints{MustCoexist: [][]string{{"b", "c"}}},
-		Services: map[string]loom.ServiceConstraint{"d": {Quantities: &loom.Quantities{Max: &one}}},
-	})
-	c := Cluster{Input: in, Nodes: []Node{{"x", loom.NodeLayout{HardwareType: "h2", ImageType: "i", Services: []string{"b"}}}, {"y", loom.NodeLayout{HardwareType: "h1", ImageType: "i", Services: []string{"e"}}}}}
-	got, unsat, err := Add(context.Background(), c, []string{"c", "d"})
-	if err != nil || unsat != nil || fmt.Sprint(got.Nodes) != "[{x {h2 i [b c]}} {y {h1 i [d e]}}]" {
-		t.Errorf("%v %+v %v", got.Nodes, unsat, err)
 	}
 }
 
@@ -343,14 +361,4 @@ func ruled(in Input, p Problem) Input {
 	}
 	in.Template = t
 	return in
-}
-
-func TestAlterIsStoppedInTime(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	c, add := randomCluster(rand.New(rand.NewPCG(3, 3)), 4)
-	if _, _, err := Add(ctx, c, add); !errors.Is(err, loom.Unavailable) {
-		t.Errorf("got %v", err)
-	}
 }

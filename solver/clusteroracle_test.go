@@ -265,3 +265,84 @@ func shrunkBreaks(in Input, nodes []loom.NodeLayout, gone []int) bool {
 	}
 	return breaks(in, left)
 }
+
+// createOracle tries all service sets on all types, then all counts of them in
+// descending order.
+func createOracle(in Input) ([]loom.NodeLayout, bool) {
+	services := slices.Sorted(slices.Values(in.Services))
+	var columns []loom.NodeLayout
+	rules := in
+	// Only what a node by itself can break; sets count the services asked for.
+	rules.Template.Constraints.Size, rules.Template.Constraints.Services = loom.SizeConstraint{}, map[string]loom.ServiceConstraint{}
+	for name, sc := range in.Template.Constraints.Services {
+		sc.Quantities = nil
+		rules.Template.Constraints.Services[name] = sc
+	}
+	for mask := 1; mask < 1<<len(services); mask++ {
+		var here []string
+		for i, s := range services {
+			if mask&(1<<i) != 0 {
+				here = append(here, s)
+			}
+		}
+		var fits []loom.NodeLayout
+		for _, h := range in.HardwareTypes {
+			for _, i := range in.ImageTypes {
+				n := loom.NodeLayout{HardwareType: h.Name, ImageType: i.Name, Services: here}
+				if !breaks(rules, []loom.NodeLayout{n}) && !splits(in, services, here) {
+					fits = append(fits, n)
+				}
+			}
+		}
+		if len(fits) > 0 {
+			columns = append(columns, slices.MinFunc(fits, func(a, b loom.NodeLayout) int { return better(in, a, b) }))
+		}
+	}
+	slices.SortFunc(columns, func(a, b loom.NodeLayout) int { return better(in, a, b) })
+	var walk func(i, left int, now []loom.NodeLayout) ([]loom.NodeLayout, bool)
+	walk = func(i, left int, now []loom.NodeLayout) ([]loom.NodeLayout, bool) {
+		if left == 0 {
+			return now, !breaks(in, now) && !absent(in, services, now)
+		}
+		if i == len(columns) {
+			return nil, false
+		}
+		for n := left; n >= 0; n-- {
+			next := slices.Clone(now)
+			for range n {
+				next = append(next, columns[i])
+			}
+			if found, ok := walk(i+1, left-n, next); ok {
+				return found, true
+			}
+		}
+		return nil, false
+	}
+	return walk(0, in.Machines, nil)
+}
+
+// splits reports that services of a must-coexist set, as far as asked for, are
+// parted.
+func splits(in Input, asked, here []string) bool {
+	for _, set := range in.Template.Constraints.Layout.MustCoexist {
+		some, all := false, true
+		for _, s := range set {
+			if slices.Contains(asked, s) {
+				some, all = some || slices.Contains(here, s), all && slices.Contains(here, s)
+			}
+		}
+		if some && !all {
+			return true
+		}
+	}
+	return false
+}
+
+// absent reports that a service asked for is nowhere, without an explicit 0.
+func absent(in Input, services []string, nodes []loom.NodeLayout) bool {
+	return slices.ContainsFunc(services, func(s string) bool {
+		q := in.Template.Constraints.Services[s].Quantities
+		return (q == nil || q.Min == nil || *q.Min > 0) &&
+			!slices.ContainsFunc(nodes, func(n loom.NodeLayout) bool { return slices.Contains(n.Services, s) })
+	})
+}

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"loom/app/loom"
@@ -115,9 +116,9 @@ type conflict struct {
 
 // An explanation may take this many steps in all, and per question: far more than
 // templates need. A question beyond that counts as "no clash", which keeps a rule
-// that might not be needed; the clash stays one.
+// that might not be needed; the clash stays one. So does the end of ctx.
 const (
-	explainSteps  = 200_000
+	explainSteps  = 2_000_000
 	questionSteps = 20_000
 )
 
@@ -145,14 +146,23 @@ func (c *conflict) clashes(keep []rule) bool {
 		ok = low <= high
 	}
 	c.left -= s.steps + 20
-	if s.err == errLimit {
-		return false
+	return c.heard(ok, s.err)
+}
+
+// heard turns the end of a search into an answer. That time is up ends the
+// explanation, not the answer: what clashes is certain, that all of it is needed
+// is not.
+func (c *conflict) heard(ok bool, err error) bool {
+	switch {
+	case err == nil:
+		return !ok
+	case errors.Is(err, errLimit):
+	case errors.Is(err, loom.Unavailable):
+		c.left = 0
+	default:
+		c.err = err
 	}
-	if s.err != nil {
-		c.err = s.err
-		return false
-	}
-	return !ok
+	return false
 }
 
 // minimal finds a minimal clash among the given rules, which clash, keeping the

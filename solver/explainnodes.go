@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,14 +34,7 @@ func (c *conflict) clashesNodes(p Problem) bool {
 		}
 	}
 	c.left -= steps + 20
-	if errors.Is(err, errLimit) {
-		return false
-	}
-	if err != nil {
-		c.err = err
-		return false
-	}
-	return !ok
+	return c.heard(ok, err)
 }
 
 // explainNodes says why nothing valid comes of a problem with machines that exist.

@@ -19,6 +19,8 @@ type part struct {
 	n       int
 	words   string // of a change of the template
 	change  func(t *loom.Template)
+	entry   func(in *Input) // of a change of a catalog entry
+	merge   map[string]any  // that change, by kind and name
 	// tune gives the same change with less of an effect, if there is one.
 	tune func(n int) part
 	from int // the least effect that tune takes; n is the greatest
@@ -34,6 +36,7 @@ const (
 	hardwarePart
 	imagePart
 	templatePart
+	entryPart // a change of a catalog entry
 	machinesPart
 )
 
@@ -69,6 +72,8 @@ func (p part) apply(a *ask) {
 		a.in.ImageType = p.name
 	case machinesPart:
 		a.in.Machines = p.n
+	case entryPart:
+		p.entry(&a.in)
 	case templatePart:
 		a.in.Template = copyRules(a.in.Template)
 		p.change(&a.in.Template)
@@ -97,7 +102,7 @@ func copyRules(t loom.Template) loom.Template {
 func suggestion(was ask, parts []part) loom.Suggestion {
 	var s loom.Suggestion
 	names := map[partKind][]string{}
-	var types, before, changes, size []string
+	var types, before, changes, entries, size []string
 	by := ""
 	after := was.in.Template
 	for _, p := range parts {
@@ -116,6 +121,12 @@ func suggestion(was ask, parts []part) loom.Suggestion {
 		case machinesPart:
 			s.Machines = p.n
 			size = []string{"use " + count(p.n, "machine")}
+		case entryPart:
+			entries = append(entries, p.words)
+			if s.Catalog == nil {
+				s.Catalog = map[string]any{}
+			}
+			mergeInto(s.Catalog, p.merge)
 		case templatePart:
 			changes = append(changes, p.words)
 			after = copyRules(after)
@@ -142,6 +153,7 @@ func suggestion(was ask, parts []part) loom.Suggestion {
 		steps = append(steps, "change the template: "+strings.Join(changes, ", "))
 		s.Template = patch(was.in.Template, after)
 	}
+	steps = append(steps, entries...)
 	s.Label = capital(strings.Join(append(steps, size...), " and "))
 	s.AddServices = sortedSet(slices.Concat(names[addPart], names[keepPart]))
 	s.RemoveServices = sortedSet(slices.Concat(names[removePart], names[leaveOutPart]))
@@ -204,6 +216,23 @@ func patch(was, is loom.Template) map[string]any {
 	put(out, "constraints", constraints)
 	put(out, "compatibility", compatibility)
 	return out
+}
+
+// mergeInto adds a change to another; they share no value.
+func mergeInto(to, change map[string]any) {
+	for key, v := range change {
+		inner, nested := v.(map[string]any)
+		if was, ok := to[key].(map[string]any); ok && nested {
+			mergeInto(was, inner)
+			continue
+		}
+		if nested {
+			fresh := map[string]any{}
+			mergeInto(fresh, inner)
+			v = fresh
+		}
+		to[key] = v
+	}
 }
 
 func put(to map[string]any, key string, value map[string]any) {

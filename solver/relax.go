@@ -64,8 +64,21 @@ func (g *suggester) undone() []part {
 		return parts
 	}
 	parts = g.unusable()
+	if _, reasons := g.ask.in.checkHardware(); len(reasons) > 0 {
+		parts = append(parts, firstPart(g.otherHardware())...)
+	}
+	if _, reasons := g.ask.in.checkImages(); len(reasons) > 0 {
+		parts = append(parts, firstPart(g.otherImages())...)
+	}
 	want := g.with(parts).wanted()
 	was := want.Services
+	if len(was) == 0 {
+		// Nothing known was asked for: what the template has, or anything.
+		names := slices.Concat(want.Template.Defaults.Services, sortedKeys(want.Catalog))
+		if i := slices.IndexFunc(names, func(s string) bool { _, known := want.Catalog[s]; return known }); i >= 0 {
+			want.Services = names[i : i+1]
+		}
+	}
 	for range 20 {
 		missing := want.missing()
 		i := slices.IndexFunc(missing, func(n need) bool { return len(want.providers(n.name)) > 0 })
@@ -81,6 +94,8 @@ func (g *suggester) undone() []part {
 	}
 	return parts
 }
+
+func firstPart(parts []part) []part { return parts[:min(len(parts), 1)] }
 
 // fewest offers to leave out as little as possible, starting from one service that
 // works by itself.
@@ -103,10 +118,20 @@ func (g *suggester) fewest() {
 				parts = append(parts, removing(g.ask, s))
 			}
 		}
-		if g.try(append(parts, base...)) {
+		parts = append(parts, base...)
+		if g.try(parts) || len(parts) > 0 && g.firstOf(withTypes(parts, g.otherTypes())) {
 			return
 		}
 	}
+}
+
+// withTypes adds to the parts each of some choices of a type.
+func withTypes(parts, types []part) [][]part {
+	var out [][]part
+	for _, t := range types {
+		out = append(out, append(parts[:len(parts):len(parts)], t))
+	}
+	return out
 }
 
 // opened are changes of the template without which it allows nothing like this.
@@ -213,7 +238,8 @@ func (a *ask) loosened() []loosening {
 				}})
 		}
 	}
-	total := in.Machines
+	low, _ := in.Template.Constraints.Size.Bounds()
+	total := max(in.Machines, low, 1)
 	if a.exists() {
 		total = len(a.nodes)
 	}

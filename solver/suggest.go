@@ -2,8 +2,6 @@ package solver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"loom/app/loom"
@@ -23,8 +21,8 @@ const (
 // Suggest finds changes of the request that help. Each was applied to the input,
 // solved and checked before it is offered, and none holds more than is needed:
 // without any one of its parts it would not help. Where the change needs another
-// number of machines, it says so and includes it. Changes of the template are
-// offered only where no change of the request helps. When ctx ends, what was found
+// number of machines, it says so and includes it. Changes of the template, and
+// at last of catalog entries, are offered only where no change of the request helps. When ctx ends, what was found
 // until then is returned.
 func Suggest(ctx context.Context, in Input, unsat *loom.Unsat) []loom.Suggestion {
 	if unsat == nil {
@@ -35,7 +33,8 @@ func Suggest(ctx context.Context, in Input, unsat *loom.Unsat) []loom.Suggestion
 	g.additions()
 	g.types()
 	g.removals()
-	for _, last := range []func(){g.companions, g.fewest, func() { g.relaxations(nil) }, func() { g.relaxations(g.undone()) }} {
+	for _, last := range []func(){g.companions, g.fewest, func() { g.relaxations(nil) }, func() { g.relaxations(g.undone()) },
+		func() { g.relaxations(append(g.undone(), g.entries()...)) }} {
 		if len(g.found) == 0 {
 			last()
 		}
@@ -59,6 +58,9 @@ func SuggestChange(ctx context.Context, c Cluster, add, remove []string, unsat *
 	}
 	if len(g.found) == 0 {
 		g.relaxations(g.undone())
+	}
+	if len(g.found) == 0 {
+		g.relaxations(append(g.undone(), g.entries()...))
 	}
 	return g.found
 }
@@ -259,289 +261,4 @@ func (g *suggester) needed(parts []part) []part {
 		}
 	}
 	return parts
-}
-
-// errNone ends a search for suggestions early.
-var errNone = errors.New("none")
-
-// size offers the nearest number of machines that works, which the search for the
-// reasons has found.
-func (g *suggester) size() {
-	if g.unsat.Sizes == nil {
-		return
-	}
-	n := min(max(g.ask.in.Machines, g.unsat.Sizes.Min), g.unsat.Sizes.Max)
-	g.found = append(g.found, suggestion(g.ask, []part{machines(n)}))
-}
-
-// additions offers the services that others require, with what these require.
-func (g *suggester) additions() {
-	want := g.ask.wanted()
-	missing := want.missing()
-	if len(missing) == 0 {
-		return
-	}
-	// A choice is offered only for the first name; the rest takes the first that fits.
-	for _, first := range want.providers(missing[0].name) {
-		added, err := want.closure(first)
-		if err != nil {
-			continue
-		}
-		var parts []part
-		for _, name := range added {
-			parts = append(parts, adding(name, missing[0].service))
-		}
-		g.try(append(parts, g.unusable()...))
-	}
-}
-
-// closure gives the service and those to add so that nothing required is missing.
-func (in Input) closure(first string) ([]string, error) {
-	in.Services = sortedSet(append(slices.Clone(in.Services), first))
-	added := []string{first}
-	for {
-		missing := in.missing()
-		i := slices.IndexFunc(missing, func(n need) bool { return len(in.providers(n.name)) > 0 })
-		if i < 0 {
-			return sortedSet(added), nil
-		}
-		next := in.providers(missing[i].name)[0]
-		if slices.Contains(added, next) || len(added) > 20 {
-			return nil, errNone
-		}
-		in.Services = sortedSet(append(slices.Clone(in.Services), next))
-		added = append(added, next)
-	}
-}
-
-// providers lists the services that may be added for a required name: the one of
-// that name first.
-func (in Input) providers(name string) []string {
-	allowed := in.Template.Compatibility.Services
-	var out []string
-	for s, service := range in.Catalog {
-		if (s == name || slices.Contains(service.Dependencies.Provides, name)) && (len(allowed) == 0 || slices.Contains(allowed, s)) {
-			out = append(out, s)
-		}
-	}
-	return byPreference(out, []string{name})
-}
-
-// unusable are parts that take out what is unknown or not allowed.
-func (g *suggester) unusable() []part {
-	want := g.ask.wanted()
-	allowed := want.Template.Compatibility.Services
-	var out []part
-	for _, s := range want.Services {
-		if _, known := want.Catalog[s]; !known || len(allowed) > 0 && !slices.Contains(allowed, s) {
-			out = append(out, removing(g.ask, s))
-		}
-	}
-	return out
-}
-
-// types offers other types for the whole cluster where one was chosen; both at once
-// only if neither alone helps.
-func (g *suggester) types() {
-	var hardware, image []part
-	if was := g.ask.in.HardwareType; was != "" {
-		in := g.ask.in
-		in.HardwareType = ""
-		names, _ := in.checkHardware()
-		for _, name := range names {
-			if name != was {
-				hardware = append(hardware, choosing(name, was, true))
-			}
-		}
-	}
-	if was := g.ask.in.ImageType; was != "" {
-		in := g.ask.in
-		in.ImageType = ""
-		names, _ := in.checkImages()
-		for _, name := range names {
-			if name != was {
-				image = append(image, choosing(name, was, false))
-			}
-		}
-	}
-	if g.firstOf(single(hardware)) || g.firstOf(single(image)) {
-		return
-	}
-	var both [][]part
-	for _, h := range hardware {
-		for _, i := range image {
-			both = append(both, []part{h, i})
-		}
-	}
-	g.firstOf(both)
-}
-
-func single(parts []part) [][]part {
-	var out [][]part
-	for _, p := range parts {
-		out = append(out, []part{p})
-	}
-	return out
-}
-
-// firstOf keeps the first that helps among a bounded number.
-func (g *suggester) firstOf(all [][]part) bool {
-	for _, parts := range all[:min(len(all), 20)] {
-		if g.try(parts) {
-			return true
-		}
-	}
-	return false
-}
-
-// removals offers to leave out what the reasons name: all that cannot be used at
-// once, else one service at a time, each with what requires it.
-func (g *suggester) removals() {
-	unusable := g.unusable()
-	if len(unusable) > 0 {
-		g.remove(unusable, "")
-	}
-	want := g.ask.wanted()
-	var named []string
-	for _, m := range want.missing() {
-		named = append(named, m.service)
-	}
-	for _, c := range want.clashes() {
-		named = append(named, c.service, c.other)
-	}
-	for _, r := range g.unsat.Reasons {
-		named = append(named, want.namedBy(r.ID)...)
-	}
-	if g.ask.exists() {
-		// What was to be added goes first; the rest is there already.
-		slices.SortStableFunc(named, func(a, b string) int {
-			return boolInt(slices.Contains(g.ask.add, b)) - boolInt(slices.Contains(g.ask.add, a))
-		})
-	}
-	done := map[string]bool{}
-	for _, s := range named {
-		if !done[s] && len(done) < 20 {
-			done[s] = true
-			g.remove(unusable, s)
-		}
-	}
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// remove tries to leave out a service and all that cannot be without it.
-func (g *suggester) remove(parts []part, service string) {
-	want := g.ask.wanted()
-	was := want.missing()
-	var gone []string
-	for _, p := range parts {
-		gone = append(gone, p.service)
-	}
-	if service != "" {
-		gone = append(gone, service)
-	}
-	in := want
-	for again := true; again; {
-		in.Services = slices.DeleteFunc(slices.Clone(want.Services), func(s string) bool { return slices.Contains(gone, s) })
-		again = false
-		for _, m := range in.missing() {
-			if !slices.Contains(was, m) {
-				gone = append(gone, m.service)
-				again = true
-			}
-		}
-	}
-	parts = nil
-	for _, s := range sortedSet(gone) {
-		parts = append(parts, removing(g.ask, s))
-	}
-	g.try(parts)
-}
-
-// companions offers services to go with those asked for: what the template has by
-// default or knows, one after the other, and all of its defaults.
-func (g *suggester) companions() {
-	in := g.ask.in
-	names := slices.Concat(in.Template.Defaults.Services, in.Template.Compatibility.Services, sortedKeys(in.Template.Constraints.Services))
-	if len(in.Template.Compatibility.Services) == 0 {
-		names = slices.Concat(names, sortedKeys(in.Catalog))
-	}
-	unusable := g.unusable()
-	done, tries := map[string]bool{}, 0
-	for _, name := range names {
-		_, known := in.Catalog[name]
-		if done[name] || !known || slices.Contains(in.Services, name) || tries >= 40 || len(g.found) >= 3 {
-			continue
-		}
-		done[name] = true
-		tries++
-		if added, err := in.closure(name); err == nil {
-			g.accompany(added, unusable)
-		}
-	}
-	if len(g.found) == 0 {
-		g.accompany(slices.DeleteFunc(slices.Clone(in.Template.Defaults.Services), func(s string) bool { return slices.Contains(in.Services, s) }), unusable)
-	}
-}
-
-func (g *suggester) accompany(names []string, more []part) {
-	var parts []part
-	for _, name := range names {
-		parts = append(parts, adding(name, ""))
-	}
-	g.try(append(parts, more...))
-}
-
-// corrections undoes what makes no sense for the cluster: adding what is there,
-// removing what is not, emptying nodes.
-func (g *suggester) corrections() {
-	c := g.ask.cluster()
-	present := c.services()
-	var parts, keep []part
-	for _, s := range g.ask.add {
-		if slices.Contains(present, s) {
-			parts = append(parts, removing(g.ask, s))
-		}
-	}
-	for _, s := range g.ask.remove {
-		if !slices.Contains(present, s) {
-			parts = append(parts, keeping(s))
-		} else {
-			keep = append(keep, keeping(s))
-		}
-	}
-	if len(parts) > 0 {
-		g.try(parts)
-	}
-	if len(keep) > 0 {
-		g.try(append(parts, keep...))
-	}
-}
-
-// namedBy gives the services that a reason's id speaks of.
-func (in Input) namedBy(id string) []string {
-	out := ServicesOf(in.Template, id)
-	return slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(in.Services, s) })
-}
-
-// ServicesOf gives the services that the rule of a reason's id speaks of, sorted.
-func ServicesOf(t loom.Template, id string) []string {
-	var out []string
-	layout := t.Constraints.Layout
-	for i, set := range layout.MustCoexist {
-		if id == fmt.Sprintf("must#%d", i) {
-			out = append(out, set...)
-		}
-	}
-	for i, set := range layout.CantCoexist {
-		if id == fmt.Sprintf("cant#%d", i) {
-			out = append(out, set...)
-		}
-	}
-	return sortedSet(append(out, bracketed(id)...))
 }

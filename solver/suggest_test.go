@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,6 +24,20 @@ func applied(t testing.TB, in Input, s loom.Suggestion) Input {
 	}
 	in.HardwareType = firstSet(s.HardwareType, in.HardwareType)
 	in.ImageType = firstSet(s.ImageType, in.ImageType)
+	if patches, ok := s.Catalog["services"].(map[string]any); ok {
+		in.Catalog = maps.Clone(in.Catalog)
+		for name, change := range patches {
+			var was map[string]any
+			if err := json.Unmarshal([]byte(toJSON(t, in.Catalog[name])), &was); err != nil {
+				t.Fatal(err)
+			}
+			var is loom.Service
+			if err := json.Unmarshal([]byte(toJSON(t, mergePatch(was, change.(map[string]any)))), &is); err != nil {
+				t.Fatal(err)
+			}
+			in.Catalog[name] = is
+		}
+	}
 	if s.Template != nil {
 		var was, change map[string]any
 		if err := json.Unmarshal([]byte(toJSON(t, in.Template)), &was); err != nil {
@@ -75,6 +90,7 @@ func drops(s loom.Suggestion) []loom.Suggestion {
 		func(d *loom.Suggestion) bool { was := d.Machines; d.Machines = 0; return was > 0 },
 		func(d *loom.Suggestion) bool { was := d.HardwareType; d.HardwareType = ""; return was != "" },
 		func(d *loom.Suggestion) bool { was := d.ImageType; d.ImageType = ""; return was != "" },
+		func(d *loom.Suggestion) bool { was := d.Catalog; d.Catalog = nil; return was != nil },
 		func(d *loom.Suggestion) bool { was := d.Template; d.Template = nil; return was != nil },
 	} {
 		d := s
@@ -208,16 +224,24 @@ func TestSuggestionsForClusters(t *testing.T) {
 			without++
 			t.Logf("no suggestion to add %v, remove %v of %s: %+v", add, remove, toJSON(t, c), unsat.Reasons)
 		}
-		for _, s := range all {
-			offered++
+		helps := func(s loom.Suggestion) bool {
 			in := applied(t, c.Input, loom.Suggestion{Template: s.Template})
 			newAdd, newRemove := Adjust(add, remove, s)
 			nodes := bare(c.Nodes)
 			for i := range nodes {
 				nodes[i].Services = slices.DeleteFunc(nodes[i].Services, func(s string) bool { return slices.Contains(newRemove, s) })
 			}
-			if !alterOracle(in, nodes, newAdd) {
+			return alterOracle(in, nodes, newAdd)
+		}
+		for _, s := range all {
+			offered++
+			if !helps(s) {
 				t.Fatalf("%+v does not help to add %v, remove %v of %s", s, add, remove, toJSON(t, c))
+			}
+			for _, d := range drops(s) {
+				if helps(d) {
+					t.Fatalf("%+v holds more than is needed, %+v would do to add %v, remove %v of %s", s, d, add, remove, toJSON(t, c))
+				}
 			}
 		}
 	}

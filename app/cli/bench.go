@@ -49,6 +49,8 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		{"local", "clusters of local machines", func() error { return e.benchLocal(ctx, sizes) }},
 		{"tasks", "throughput", func() error { return e.benchMock(ctx, tasks) }},
 		{"http", "REST API", func() error { return e.benchHTTP(ctx) }},
+		{"solver", "solver", func() error { return e.benchSolver(ctx) }},
+		{"planner", "planner", func() error { return e.benchPlanner(ctx) }},
 	}
 	found := false
 	for _, part := range parts {
@@ -61,7 +63,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	if !found {
-		return usageError("--only takes local, tasks or http, not “%s”", only)
+		return usageError("--only takes local, tasks, http, solver or planner, not “%s”", only)
 	}
 	return nil
 }

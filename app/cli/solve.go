@@ -142,7 +142,7 @@ func (q *question) answer(ctx context.Context) (any, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case e.Kind == loom.Unavailable:
-		return q.no(codeTimeout, []loom.Reason{{Code: codeTimeout, ID: "limit_ms", Message: strings.TrimPrefix(e.Message, codeTimeout+": ")}}, nil, nil), nil
+		return q.no(codeTimeout, []loom.Reason{{Code: codeTimeout, ID: "limit_ms", Message: "The search was stopped after " + q.limit.String() + ": " + strings.TrimPrefix(e.Message, codeTimeout+": ")}}, nil, nil), nil
 	case e.Kind == loom.Invalid:
 		return q.no(codeBadRequest, []loom.Reason{{Code: codeBadRequest, ID: "request", Message: e.Message}}, nil, nil), nil
 	}
@@ -162,7 +162,11 @@ func (q *question) solve(ctx context.Context) (any, error) {
 	}
 	_, checks := solver.NewProblem(q.input)
 	if q.input.Machines <= 0 {
-		reasons := []loom.Reason{{Code: codeBadRequest, ID: "M", Message: fmt.Sprintf("request.numMachines is %d; a cluster has at least 1 machine.", q.input.Machines)}}
+		text := "request.numMachines is missing; say how many machines."
+		if q.machines != nil {
+			text = fmt.Sprintf("request.numMachines is %d; a cluster has at least 1 machine.", q.input.Machines)
+		}
+		reasons := []loom.Reason{{Code: codeBadRequest, ID: "M", Message: text}}
 		unsat := &loom.Unsat{Code: codeBadRequest, Reasons: reasons}
 		sizes, err := q.sizes(ctx)
 		if err != nil {

@@ -11,10 +11,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // exampleProblem is example A of solver.md 9; edit changes its JSON.
-func exampleProblem(t *testing.T, edit func(p map[string]any)) string {
+func exampleProblem(t testing.TB, edit func(p map[string]any)) string {
 	t.Helper()
 	p := map[string]any{}
 	if err := json.Unmarshal([]byte(`{
@@ -186,6 +187,37 @@ func TestSolveNo(t *testing.T) {
 	}
 }
 
+// Too little time is no wrong no: the answer says that it is not known, and what is.
+func TestSolveTimeIsUp(t *testing.T) {
+	t.Parallel()
+	var sets [][]string
+	var services []map[string]any
+	var names []string
+	for i := range 60 {
+		names = append(names, fmt.Sprintf("s%02d", i))
+		services = append(services, map[string]any{"name": names[i]})
+		for j := range i {
+			if (i*j+i+j)%3 == 0 {
+				sets = append(sets, []string{names[j], names[i]})
+			}
+		}
+	}
+	q, err := readQuestion([]byte(exampleProblem(t, func(p map[string]any) {
+		p["services"], at(p, "template", "defaults")["services"] = services, names
+		at(p, "template")["constraints"] = map[string]any{"layout": map[string]any{"cantcoexist": sets}}
+		at(p, "request")["numMachines"] = 1
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.limit = -1 // over before it begins
+	answer, err := q.answer(context.Background())
+	no, ok := answer.(*solveNo)
+	if err != nil || !ok || no.Error != codeTimeout || !strings.Contains(no.Reasons[0].Message, "machines are needed") {
+		t.Errorf("%+v %v", answer, err)
+	}
+}
+
 func TestSolveUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ input, says string }{
@@ -200,6 +232,7 @@ func TestSolveUnreadable(t *testing.T) {
 		{`{"template": {}, "nodes": [{"id": "a"}, {"id": "a"}]}`, "given twice"},
 		{`{"template": {}, "add": ["a"]}`, "There are no nodes"},
 		{`{"template": {}, "limit_ms": -1}`, "limit_ms"},
+		{`{"template": {}, "request": {"numMachines": 2000000000}}`, "request.numMachines: line 1, column 45: 2000000000 machines are too many"},
 		{`{"template": [1]}`, "template: line 1, column 14"},
 	} {
 		out, code, says := solveText(t, c.input)
@@ -241,4 +274,29 @@ func TestNaturalOrderOfIDs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzSolve: whatever is read, there is an answer or an error that names a place.
+func FuzzSolve(f *testing.F) {
+	f.Add([]byte(exampleProblem(f, nil)))
+	f.Add([]byte(exampleProblem(f, clusterOfA)))
+	f.Add([]byte(`{"template":{"constraints":{"layout":{"mustcoexist":[["a",""],[]]}}},"nodes":[{"id":1,"services":[]}],"add":["a"],"remove":["b"]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q, err := readQuestion(body)
+		if err != nil {
+			if text := forPeople(err); !strings.Contains(text, "line ") {
+				t.Fatalf("%q: %s", body, text)
+			}
+			return
+		}
+		q.limit = min(q.limit, time.Second)
+		q.input.Machines = min(q.input.Machines, 1000)
+		answer, err := q.answer(context.Background())
+		if err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if no, ok := answer.(*solveNo); ok && (no.Error == "" || len(no.Reasons) == 0) {
+			t.Fatalf("%q: a no without reasons: %+v", body, no)
+		}
+	})
 }

@@ -28,6 +28,10 @@ type question struct {
 	limit       time.Duration
 }
 
+// mostListed bounds the nodes of an answer, which has to fit into memory. The limit
+// of a server is another one and does not apply.
+const mostListed = 1_000_000
+
 // readQuestion reads a problem. Errors are loom.Invalid and name line and column.
 func readQuestion(body []byte) (*question, error) {
 	o, err := lenient.Read(body)
@@ -107,6 +111,9 @@ func (r *questionReader) read() *question {
 	}
 	if q.machines = request.IntPtr("numMachines"); q.machines != nil {
 		in.Machines = *q.machines
+		if in.Machines > mostListed {
+			request.Fail("numMachines", "%d machines are too many to list; ask for %d at most.", in.Machines, mostListed)
+		}
 	}
 	if ms := r.o.Int64("limit_ms"); ms < 0 || ms > 24*time.Hour.Milliseconds() {
 		r.fail("limit_ms", "The limit is %d; it takes milliseconds from 1 to a day.", ms)

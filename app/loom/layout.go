@@ -66,4 +66,7 @@ type Suggestion struct {
 	// Template is a change of the template instead, as a JSON merge patch: offered
 	// where no change of the request helps.
 	Template map[string]any `json:"template,omitempty"`
+	// Catalog is a change of catalog entries, a merge patch by kind and name: only
+	// where the template cannot help either. "?" stands for what must be filled in.
+	Catalog map[string]any `json:"catalog,omitempty"`
 }

@@ -32,7 +32,9 @@ type PlanTask struct {
 }
 
 // Gate is a virtual task; it has no number, no River job and no place in counts.
-// Service and Action say what it joins ("all START of web"), empty for the end.
+// Service and Action say what it joins ("all START of web"), empty for the end. A
+// gate between the stages of a change joins the last tasks of several services:
+// Service is empty then, and Action the one that comes last.
 type Gate struct {
 	Service string
 	Action  TaskAction

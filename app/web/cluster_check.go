@@ -83,6 +83,10 @@ func cannot(actor loom.Actor, st *settled, u *loom.Unsat) clusterview.CheckPanel
 		m.Reasons = append(m.Reasons, clashReason(actor, st, r))
 	}
 	for _, su := range u.Suggestions {
+		if len(su.Template)+len(su.Catalog) > 0 { // nothing that this form could set
+			m.Elsewhere = append(m.Elsewhere, su.Label)
+			continue
+		}
 		name, value := suggestionValue(su)
 		m.Suggestions = append(m.Suggestions, ui.Suggestion{Label: su.Label, Name: name, Value: value})
 	}

@@ -120,6 +120,10 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, t lifecyc
 	}
 	m.Before, m.After = deps(t.DependsOn), deps(t.Next)
 	for _, b := range t.Behind {
+		if b.Service == "" {
+			m.Behind = append(m.Behind, fmt.Sprintf("%s of %s", b.Action, ui.Count(b.Count, "node", "nodes")))
+			continue
+		}
 		m.Behind = append(m.Behind, fmt.Sprintf("%s of %s on all its nodes (%s)", b.Action, b.Service, ui.Count(b.Count, "task", "tasks")))
 	}
 	return m, nil

@@ -170,7 +170,7 @@ func (f *Facts) elements(r ref, self loom.NodeID, addresses bool) ([]string, res
 func (f *Facts) list(r ref, addresses bool) ([]string, result) {
 	members := f.services[r.service]
 	if len(members) == 0 {
-		return nil, failed(Absent, "the cluster has no service “%s”, so the text stays as it is", r.service)
+		return nil, failed(Absent, "the cluster has no service “%s”, so the text stays as it is%s", r.service, f.near(r.service))
 	}
 	if r.index != noIndex {
 		if r.index >= len(members) {

@@ -52,6 +52,8 @@ type Problem struct {
 	Macro string
 	// Reason is a sentence for people.
 	Reason string
+	// Unknown says of a Syntax problem that there is no macro of that name.
+	Unknown bool
 }
 
 // Warning reports whether the problem stops nothing.

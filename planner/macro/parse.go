@@ -17,9 +17,10 @@ type Template struct {
 
 // segment is plain text, or a macro when expr is set.
 type segment struct {
-	text   string
-	column int
-	expr   *expr
+	text string
+	// at and column say where a macro begins, in bytes from 0, in characters from 1.
+	at, column int
+	expr       *expr
 }
 
 // expr is the content of a macro.
@@ -62,6 +63,7 @@ func parse(text string) (Template, []Problem) {
 	}
 	var problems []Problem
 	var plain strings.Builder
+	last := lastLone(text)
 	for i := 0; i < len(text); {
 		percent := strings.IndexByte(text[i:], '%')
 		if percent < 0 {
@@ -84,12 +86,20 @@ func parse(text string) (Template, []Problem) {
 		s := scanner{text: text, at: i + 1}
 		e, err := s.expr()
 		end := s.at
+		if err != nil && last <= i {
+			// Whatever follows is doubled, so this is a last single sign.
+			plain.WriteByte('%')
+			i++
+			continue
+		}
 		if err != nil {
 			end = closing(text, i)
-			problems = append(problems, Problem{Severity: Syntax, Column: column(text, i), Macro: shorten(text[i:end]), Reason: err.Error()})
+			var name *unknownName
+			problems = append(problems, Problem{Severity: Syntax, Column: column(text, i), Macro: shorten(text[i:end]), Reason: err.Error(),
+				Unknown: errors.As(err, &name)})
 		}
 		t.flush(&plain)
-		t.segments = append(t.segments, segment{text: text[i:end], column: column(text, i), expr: e})
+		t.segments = append(t.segments, segment{text: text[i:end], at: i, column: column(text, i), expr: e})
 		t.macros++
 		i = end
 	}
@@ -106,6 +116,25 @@ func (t *Template) flush(plain *strings.Builder) {
 		t.segments = append(t.segments, segment{text: plain.String()})
 		plain.Reset()
 	}
+}
+
+// lastLone gives where the last run of an odd number of percent signs begins: behind
+// it there are only doubled ones.
+func lastLone(text string) int {
+	last := -1
+	for i := 0; i < len(text); {
+		start := i
+		for i < len(text) && text[i] == '%' {
+			i++
+		}
+		if (i-start)%2 == 1 {
+			last = start
+		}
+		if i == start {
+			i++
+		}
+	}
+	return last
 }
 
 func column(text string, at int) int { return utf8.RuneCountInString(text[:at]) + 1 }
@@ -146,6 +175,9 @@ func shorten(macro string) string {
 
 // scanner reads one macro, from behind its opening sign to behind its closing one.
 type scanner struct {
+	// strict reads as the predecessor did: no blanks, any index.
+	strict bool
+
 	text string
 	at   int
 }
@@ -199,7 +231,7 @@ func (s *scanner) basic(e *expr, name string) error {
 		if r.index, err = s.index(); err != nil {
 			return err
 		}
-		if r.what != hostsOf && r.what != addressesOf {
+		if r.what != hostsOf && r.what != addressesOf && !s.strict {
 			return fmt.Errorf("“%s” has one value, so it takes no index", name)
 		}
 	}
@@ -281,7 +313,7 @@ func nameByte(c byte) bool {
 }
 
 func (s *scanner) blanks() {
-	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\t') {
+	for !s.strict && s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\t') {
 		s.at++
 	}
 }

@@ -109,6 +109,15 @@ func (r ref) named(name string) (ref, error) {
 	return r, nil
 }
 
-func unknown(name string) error {
-	return fmt.Errorf("“%s” is not a valid macro name; there are cluster.owner, host.self, ip.self, host.service.S, ip.service.S, num.service.S, instance.self.service.S and ip.T… for an address type T", name)
+// unknownName is a name that no macro has.
+type unknownName struct{ name string }
+
+func unknown(name string) error { return &unknownName{name} }
+
+func (e *unknownName) Error() string {
+	text := fmt.Sprintf("“%s” is not a valid macro name", e.name)
+	if near := nearestMacro(e.name); near != "" {
+		return text + fmt.Sprintf("; did you mean “%s”?", near)
+	}
+	return text + "; there are cluster.owner, host.self, ip.self, host.service.S, ip.service.S, num.service.S, instance.self.service.S and ip.T… for an address type T"
 }

@@ -45,9 +45,12 @@ type CheckPanel struct {
 	Errors      []ui.FormError
 	Reasons     []ui.Reason
 	Suggestions []ui.Suggestion
-	Layout      []LayoutRow
-	Facts       []ui.Def
-	Warnings    []string
+	// Elsewhere are changes of the catalog that would help where no change of the
+	// request does, in words.
+	Elsewhere []string
+	Layout    []LayoutRow
+	Facts     []ui.Def
+	Warnings  []string
 }
 
 // LayoutRow is so many nodes of one kind.

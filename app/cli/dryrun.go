@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"loom/app/lenient"
+	"loom/app/loom"
+)
+
+// readDocument reads the one FILE that args name, or standard input, and gives
+// its name for messages. The error ends the command.
+func readDocument(in io.Reader, command string, args []string) (body []byte, name string, err error) {
+	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "--") {
+		return nil, "", usageError("loom %s takes one FILE, or nothing to read standard input, not “%s”", command, strings.Join(args, " "))
+	}
+	name = "standard input"
+	if len(args) == 1 && args[0] != "-" {
+		name = args[0]
+		body, err = os.ReadFile(name)
+	} else {
+		body, err = io.ReadAll(in)
+	}
+	if err != nil {
+		return nil, name, &exitStatus{exitUnreadable, fmt.Errorf("read %s: %w", name, err)}
+	}
+	return body, name, nil
+}
+
+// readAs reads a document with what read makes of its object. Errors end the
+// command and name line and column of every mistake.
+func readAs[T any](body []byte, name string, read func(r *questionReader) T) (T, error) {
+	var answer T
+	o, err := lenient.Read(body)
+	if err != nil {
+		return answer, &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name, placed(body, err))}
+	}
+	r := questionReader{o: o}
+	answer = read(&r)
+	errs := append(slices.Clone(o.Errors()), r.errs...)
+	if len(errs) == 0 {
+		return answer, nil
+	}
+	for i, f := range errs {
+		line, column := lenient.Position(body, locate(body, f.Field))
+		errs[i].Message = fmt.Sprintf("line %d, column %d: %s", line, column, f.Message)
+	}
+	return answer, &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name,
+		&loom.Error{Kind: loom.Invalid, Message: "The input cannot be read.", Fields: errs})}
+}
+
+// readNodes reads the nodes of a cluster, in the order of their numbers. Those without
+// a number get the next free ones in the order of their ids, numbers in them
+// counted; known holds the numbers of ids that were read before.
+func readNodes(o *lenient.Object, known map[string]int) []loom.Node {
+	var nodes []loom.Node
+	ids, taken := map[string]bool{}, map[int]string{}
+	for id, n := range known {
+		taken[n] = id
+	}
+	given := map[string]bool{}
+	o.EachOf("nodes", func(_ int, n *lenient.Object) {
+		node := loom.Node{ID: loom.NodeID(n.Text("id")), Number: n.Int("nodenum"), Hostname: n.Text("hostname"), Incarnation: n.Int("incarnation"),
+			HardwareType: n.Text("hardwaretype"), ImageType: n.Text("imagetype"), Services: distinctSorted(n.Texts("services")), Addresses: n.TextMap("ipaddresses")}
+		id := string(node.ID)
+		switch {
+		case id == "":
+			n.Fail("id", "Give the node an id of its own.")
+		case ids[id]:
+			n.Fail("id", "The id %s is given twice.", id)
+		}
+		ids[id] = true
+		if n.Has("nodenum") {
+			if other, is := taken[node.Number]; is && other != id {
+				n.Fail("nodenum", "Node %s has the number %d already.", other, node.Number)
+			}
+			taken[node.Number], given[id] = id, true
+		} else if number, is := known[id]; is {
+			node.Number, given[id] = number, true
+		}
+		nodes = append(nodes, node)
+	})
+	slices.SortStableFunc(nodes, func(a, b loom.Node) int { return compareNatural(string(a.ID), string(b.ID)) })
+	next := loom.FirstNodeNumber
+	for i := range nodes {
+		id := string(nodes[i].ID)
+		for ; !given[id] && taken[next] != ""; next++ {
+		}
+		if !given[id] {
+			nodes[i].Number, taken[next] = next, id
+		}
+		if known != nil {
+			known[id] = nodes[i].Number
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b loom.Node) int { return cmp.Compare(a.Number, b.Number) })
+	return nodes
+}

@@ -1,0 +1,194 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Effect says how a change meets what is there.
+type Effect string
+
+// The effects.
+const (
+	InPlace  Effect = "in place"
+	Restarts Effect = "restart"
+	Replaces Effect = "replace"
+)
+
+// Difference is what a plan makes of a cluster, for people to agree to.
+type Difference struct {
+	// Made, Replaced and Removed are machines, by node number.
+	Made, Replaced, Removed []MachineChange
+	// Services are changes on machines that stay, and of what is on replaced ones,
+	// by node number and name.
+	Services []ServiceChange
+	// Config are the JSON pointers of the values that differ, in order.
+	Config []string
+}
+
+// MachineChange is a machine that comes, goes or gives way to another.
+type MachineChange struct {
+	Node     loom.NodeID
+	Number   int
+	Hostname string
+	// Because is a sentence; "" where the request itself is the reason.
+	Because string
+}
+
+// ServiceChange is what happens to a service on a node. Change is "add",
+// "remove", "upgrade", "configure", "start", "stop", "restart" or "reinstall".
+type ServiceChange struct {
+	Node    loom.NodeID
+	Number  int
+	Service string
+	Change  string
+	Effect  Effect
+	Because string
+}
+
+// Compare says what a plan that leads from before to after changes; it is pure.
+// Errors: those of MakeChange about states that contradict themselves.
+func Compare(before, after State, plan loom.Plan) (Difference, error) {
+	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after})
+	if err != nil {
+		return Difference{}, err
+	}
+	out := Difference{Config: differences(nil, "", before.Config, after.Config)}
+	actions := map[nodeService]map[loom.TaskAction]bool{}
+	var places []nodeService
+	for _, t := range plan.Tasks {
+		at := nodeService{t.NodeNumber, t.Node, t.Service}
+		if actions[at] == nil {
+			actions[at] = map[loom.TaskAction]bool{}
+			places = append(places, at)
+		}
+		actions[at][t.Action] = true
+	}
+	old, next := byID(before.Nodes), byID(after.Nodes)
+	fates := make(map[loom.NodeID]*nodeDelta, len(d.changed))
+	for i := range d.changed {
+		n := &d.changed[i]
+		id := d.nodes[n.at].id
+		fates[id] = n
+		m := MachineChange{Node: id, Number: d.nodes[n.at].number}
+		switch {
+		case n.comes:
+			m.Hostname = next[id].Hostname
+			out.Made = append(out.Made, m)
+		case n.leaves:
+			m.Hostname = old[id].Hostname
+			out.Removed = append(out.Removed, m)
+		case n.repaired || n.roll == replaces:
+			m.Hostname, m.Because = next[id].Hostname, whyReplaced(old[id], next[id])
+			out.Replaced = append(out.Replaced, m)
+		}
+	}
+	slices.SortFunc(places, nodeService.compare)
+	for _, at := range places {
+		n := fates[at.node]
+		if at.service == "" || n != nil && (n.comes || n.leaves) {
+			continue
+		}
+		c := ServiceChange{Node: at.node, Number: at.number, Service: at.service}
+		d.describe(&c, n, actions[at], len(out.Config) > 0)
+		out.Services = append(out.Services, c)
+	}
+	return out, nil
+}
+
+type nodeService struct {
+	number  int
+	node    loom.NodeID
+	service string
+}
+
+func (a nodeService) compare(b nodeService) int {
+	if a.number != b.number {
+		return a.number - b.number
+	}
+	return strings.Compare(a.service, b.service)
+}
+
+func whyReplaced(before, after *loom.Node) string {
+	switch {
+	case before.HardwareType != after.HardwareType:
+		return fmt.Sprintf("Its hardware type changes from “%s” to “%s”.", before.HardwareType, after.HardwareType)
+	case before.ImageType != after.ImageType:
+		return fmt.Sprintf("Its image type changes from “%s” to “%s”.", before.ImageType, after.ImageType)
+	}
+	return "It is repaired: a new machine takes its number and host name."
+}
+
+// describe words what the actions do to a service; n is nil for a node that is
+// not changed itself.
+func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAction]bool, config bool) {
+	s := d.new.index[c.Service]
+	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
+	c.Effect = InPlace
+	switch {
+	case n != nil && (n.repaired || n.roll == replaces):
+		c.Change, c.Effect, c.Because = "reinstall", Replaces, "Its machine is replaced."
+	case n != nil && slices.Contains(n.removed, s):
+		c.Change = "remove"
+		if !actions[loom.ActionRemove] {
+			c.Because = fmt.Sprintf("“%s” has no remove action: its files stay on the machine.", c.Service)
+		}
+	case n != nil && slices.Contains(n.added, s):
+		c.Change = "add"
+	case n != nil && slices.Contains(n.upgraded, s):
+		c.Change = "upgrade"
+		if start || stop {
+			c.Effect = Restarts
+		}
+		if a, b := d.old.services[s].Version, d.new.services[s].Version; a != b {
+			c.Because = fmt.Sprintf("Version %d takes the place of version %d.", b, a)
+		}
+	case actions[loom.ActionConfigure]:
+		c.Change = "configure"
+		if start && stop {
+			c.Effect = Restarts
+		}
+		if !config && len(d.new.services[s].Follows) > 0 {
+			c.Because = fmt.Sprintf("It follows %s, whose nodes change.", strings.Join(d.new.services[s].Follows, ", "))
+		}
+	case start && stop:
+		c.Change, c.Effect = "restart", Restarts
+	case start:
+		c.Change = "start"
+	default:
+		c.Change = "stop"
+	}
+}
+
+// differences lists where two JSON objects differ, as JSON pointers (RFC 6901).
+func differences(found []string, at string, before, after map[string]any) []string {
+	keys := slices.Sorted(maps.Keys(before))
+	for key := range after {
+		if _, both := before[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		path := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+		a, isObject := before[key].(map[string]any)
+		b, too := after[key].(map[string]any)
+		switch {
+		case isObject && too:
+			found = differences(found, path, a, b)
+		case !reflect.DeepEqual(before[key], after[key]):
+			found = append(found, path)
+		default:
+			_, had := before[key]
+			if _, has := after[key]; had != has {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,79 @@
+package macro
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// nearestMacro gives the macro that a wrong name was likely meant to be, "" when
+// none is near.
+func nearestMacro(name string) string {
+	if len(name) > 200 {
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(name, "ip.service."); ok && strings.Contains(rest, ".") {
+		// A service with dots in its name needs the type of address before it.
+		return "ip.bind_v4.service." + rest
+	}
+	candidates := []string{"cluster.owner", "host.self", "ip.self"}
+	parts := strings.Split(name, ".")
+	if last := parts[len(parts)-1]; last != "" && len(parts) > 1 {
+		candidates = append(candidates, "host.service."+last, "ip.service."+last, "num.service."+last, "instance.self.service."+last)
+		if kind := parts[1]; kind != "" && kind != "service" && kind != "self" {
+			candidates = append(candidates, "ip."+kind+".self", "ip."+kind+".service."+last)
+		}
+	}
+	return nearest(name, candidates)
+}
+
+// near proposes a service of the cluster for a name that it does not have.
+func (f *Facts) near(service string) string {
+	if len(service) > 200 {
+		return ""
+	}
+	if near := nearest(service, slices.Sorted(maps.Keys(f.services))); near != "" {
+		return fmt.Sprintf("; the nearest name there is “%s”", near)
+	}
+	return ""
+}
+
+// nearest gives the candidate that the fewest changes of characters lead to, the
+// first of several, "" when it takes more than 2 or a third of the name.
+func nearest(name string, candidates []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, c := range candidates {
+		if d := distance(name, c, least); d < least && c != name {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// distance counts the characters to put in, take out, exchange or swap with their
+// neighbour; from limit on it may give any larger number.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
