@@ -79,8 +79,10 @@ func (d apiDocument) describe(server, method, path string, op apiOperation, used
 	for _, p := range op.Parameters {
 		out.Params = append(out.Params, apiview.Row{Name: p.Name, Place: p.In, Type: d.words(p.Schema, used), Required: p.Required, Help: p.Description})
 	}
+	var body *apiSchema
 	if op.RequestBody != nil {
 		for media, content := range op.RequestBody.Content {
+			body = content.Schema
 			t := d.words(content.Schema, used)
 			if media != "application/json" && t.Ref == "" {
 				t.Words = "bytes"
@@ -96,29 +98,8 @@ func (d apiDocument) describe(server, method, path string, op apiOperation, used
 	if _, only := content["application/json"]; len(content) > 1 || len(content) == 1 && !only {
 		out.Media = slices.Sorted(maps.Keys(content))
 	}
-	out.Curl = curlOf(server, method, path, out)
+	out.Curl = d.curlOf(server, method, path, out, body)
 	return out
-}
-
-func curlOf(server, method, path string, op apiview.Operation) string {
-	var b strings.Builder
-	b.WriteString("curl")
-	if method != "GET" {
-		b.WriteString(" -X " + method)
-	}
-	if !op.Open {
-		b.WriteString(` -H "Authorization: Bearer $LOOM_TOKEN"`)
-	}
-	switch {
-	case op.Body != nil && op.Body.Words == "bytes":
-		b.WriteString(" --data-binary @FILE")
-	case op.Body != nil && !op.BodyOptional:
-		b.WriteString(" -d @body.json")
-	}
-	if strings.ContainsAny(path, "{}") {
-		return b.String() + " '" + server + path + "'"
-	}
-	return b.String() + " " + server + path
 }
 
 // words says a type in words, and which shape it ends in.

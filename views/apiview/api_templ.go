@@ -938,7 +938,7 @@ func matching() templ.Component {
 			templ_7745c5c3_Var43 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "Send the <code>ETag</code> of what you read as <code>If-Match</code>: when somebody was quicker, the answer is 409 and nothing is overwritten.")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "Store entries of the catalog with the <code>ETag</code> of what you read as <code>If-Match</code>: when somebody was quicker, the answer is 409 and nothing is overwritten.")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
