@@ -32,7 +32,7 @@ var may = map[string][]string{
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom"},
-	"app/httpx":             {"app/loom", "app/account"},
+	"app/httpx":             {"app/loom", "app/account", "app/live"},
 	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver"}, useCases...),
 	"app/api":               append([]string{"app/httpx", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),

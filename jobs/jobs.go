@@ -159,6 +159,15 @@ func (KeepAudit) Kind() string { return "keep_audit" }
 // Queue is the schedulers'.
 func (KeepAudit) Queue() string { return ControlQueue }
 
+// SweepBucket deletes files of plugin resources that nothing knows any more.
+type SweepBucket struct{}
+
+// Kind is "sweep_bucket".
+func (SweepBucket) Kind() string { return "sweep_bucket" }
+
+// Queue is the schedulers'.
+func (SweepBucket) Queue() string { return ControlQueue }
+
 // Periodic is work that is due again and again.
 type Periodic struct {
 	Args  Args
@@ -175,5 +184,6 @@ func Periodics() []Periodic {
 		{TrimLogs{}, time.Hour},
 		{KeepAudit{}, time.Hour},
 		{SweepProviders{}, time.Hour},
+		{SweepBucket{}, time.Hour},
 	}
 }

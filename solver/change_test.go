@@ -157,3 +157,17 @@ func TestAlterIsStoppedInTime(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Where hardware types are equally preferred, the preferred image type counts
+// before their names (solver.md 6).
+func TestImagePreferenceComesBeforeHardwareName(t *testing.T) {
+	t.Parallel()
+	in := testInput(4, []string{"a", "b"}, []string{"h1", "h2"}, []string{"i1", "i2"}, loom.Constraints{
+		Services: map[string]loom.ServiceConstraint{"a": {HardwareTypes: []string{"h2"}}, "b": {HardwareTypes: []string{"h1"}, ImageTypes: []string{"i2"}}},
+	})
+	in.Template.Preferences = &loom.Preferences{ImageTypes: []string{"i1"}}
+	_, got, unsat, err := Create(context.Background(), in)
+	if err != nil || unsat != nil || fmt.Sprint(layoutText(got)) != "[3 h2/i1 a 1 h1/i2 b]" {
+		t.Errorf("%v %+v %v", layoutText(got), unsat, err)
+	}
+}

@@ -117,15 +117,16 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 	if s.err != nil {
 		return Outcome{}, nil, s.err
 	}
+	more := max(low, int64(len(nodes)+1)) // the present total is no expansion
 	if unsat != nil {
 		unsat.Headline = fmt.Sprintf("No layout for %s.", count(total, "machine"))
-		unsat.Sizes = sizesWithin(p, low, high)
+		unsat.Sizes = sizesWithin(p, more, high)
 		return Outcome{}, unsat, nil
 	}
 	if int64(total) < low || int64(total) > high {
 		unsat, err := explainNodes(ctx, p, nodes)
 		if unsat != nil {
-			unsat.Sizes = sizesWithin(p, low, high)
+			unsat.Sizes = sizesWithin(p, more, high)
 		}
 		return Outcome{}, unsat, err
 	}
@@ -143,10 +144,19 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 // Resize gives the nodes with any of the services, or all nodes where none is
 // named, another hardware type and checks what comes of it.
 func Resize(ctx context.Context, c Cluster, hardware string, services []string) (Outcome, *loom.Unsat, error) {
+	c, unsat := c.resized(hardware, services)
+	if unsat != nil {
+		return Outcome{}, unsat, nil
+	}
+	return Check(ctx, c)
+}
+
+// resized is the cluster after a resize, not checked as a whole.
+func (c Cluster) resized(hardware string, services []string) (Cluster, *loom.Unsat) {
 	in := c.Input
 	in.Template.Defaults, in.HardwareType, in.Provider = loom.Defaults{}, hardware, firstSet(in.Provider, in.Template.Defaults.Provider)
 	if _, reasons := in.checkHardware(); len(reasons) > 0 {
-		return Outcome{}, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: reasons}, nil
+		return c, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: reasons}
 	}
 	c.Nodes = slices.Clone(c.Nodes)
 	found := false
@@ -156,9 +166,9 @@ func Resize(ctx context.Context, c Cluster, hardware string, services []string) 
 		}
 	}
 	if !found {
-		return Outcome{}, refusal(CodeNotPresent, "present("+services[0]+")", fmt.Sprintf("No node has %s.", series(sortedSet(services), "or"))), nil
+		return c, refusal(CodeNotPresent, "present("+services[0]+")", fmt.Sprintf("No node has %s.", series(sortedSet(services), "or")))
 	}
-	return Check(ctx, c)
+	return c, nil
 }
 
 func refusal(code, id, message string) *loom.Unsat {
@@ -247,7 +257,6 @@ func (c Cluster) sized(in Input, total int) Problem {
 	images, _ := in.checkImages()
 	p := in.problem(hardware, images)
 	p.OnlyHardware, p.OnlyImages = sortedSet(in.Template.Compatibility.HardwareTypes), sortedSet(in.Template.Compatibility.ImageTypes)
-	p.Preferred = in.Template.Preferences
 	p.Machines = total
 	return p
 }

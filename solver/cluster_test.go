@@ -185,13 +185,15 @@ func TestExpandEqualsExhaustiveSearch(t *testing.T) {
 func TestShrinkEqualsExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(23, 1))
-	n, yes, tried := rounds(t, 3000), 0, 0
+	n, yes, tried, mended := rounds(t, 3000), 0, 0, 0
 	for range n {
 		c, _ := randomCluster(r, 7)
-		if len(c.Nodes) < 2 || breaks(c.Input, bare(c.Nodes)) {
+		if len(c.Nodes) < 2 {
 			continue
 		}
 		tried++
+		optional(r, &c)
+		valid := !shrunkBreaks(c.Input, bare(c.Nodes), nil)
 		if s := c.services(); r.IntN(4) == 0 {
 			service := c.Input.Catalog[s[0]]
 			service.Shrink = "refuse"
@@ -212,6 +214,9 @@ func TestShrinkEqualsExhaustiveSearch(t *testing.T) {
 		got, unsat, err := Shrink(context.Background(), c, len(c.Nodes)-less)
 		if same(t, fmt.Sprint("shrink by ", less), c, got, unsat, err, want, ok) {
 			yes++
+			if !valid {
+				mended++
+			}
 			if !reflect.DeepEqual(got.Leaving, ids) || len(got.Why) == 0 {
 				t.Fatalf("leaving %v, want %v (%v)", got.Leaving, ids, got.Why)
 			}
@@ -232,9 +237,9 @@ func TestShrinkEqualsExhaustiveSearch(t *testing.T) {
 			t.Fatalf("take %v of %s: %+v %v", named, toJSON(t, c), unsat, err)
 		}
 	}
-	t.Logf("%d clusters, %d solvable", tried, yes)
-	if yes < tried/10 {
-		t.Errorf("%d of %d are solvable: the generator says little", yes, tried)
+	t.Logf("%d clusters, %d solvable, %d of these invalid before", tried, yes, mended)
+	if yes < tried/10 || mended < tried/40 {
+		t.Errorf("%d of %d are solvable, %d invalid before: the generator says little", yes, tried, mended)
 	}
 }
 

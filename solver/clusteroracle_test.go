@@ -263,7 +263,38 @@ func shrunkBreaks(in Input, nodes []loom.NodeLayout, gone []int) bool {
 			return true
 		}
 	}
-	return breaks(in, left)
+	return breaks(in, left) || unmet(in, is)
+}
+
+// unmet reports that services on the nodes that are left lack what they require,
+// or conflict (solver.md 4).
+func unmet(in Input, on map[string]int) bool {
+	for s, n := range on {
+		d := in.Catalog[s].Dependencies
+		if _, known := in.Catalog[s]; !known && n > 0 {
+			return true
+		}
+		for _, name := range slices.Concat(d.Install.Requires, d.Runtime.Requires) {
+			found := false
+			for other, m := range on {
+				found = found || n > 0 && m > 0 && (other == name || slices.Contains(in.Catalog[other].Dependencies.Provides, name))
+			}
+			if n > 0 && !found {
+				return true
+			}
+		}
+		for _, name := range d.Conflicts {
+			for other, m := range on {
+				if n > 0 && m > 0 && other != s && (other == name || slices.Contains(in.Catalog[other].Dependencies.Provides, name)) {
+					return true
+				}
+			}
+		}
+		if allowed := in.Template.Compatibility.Services; n > 0 && len(allowed) > 0 && !slices.Contains(allowed, s) {
+			return true
+		}
+	}
+	return false
 }
 
 // createOracle tries all service sets on all types, then all counts of them in

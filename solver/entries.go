@@ -23,9 +23,15 @@ func (g *suggester) entries() []part {
 	for _, c := range in.clashes() {
 		out = append(out, withoutDependency(in, c.service, c.name, "conflicts with"))
 	}
-	if g.ask.exists() {
+	asked := g.with(g.undone())
+	if g.ask.move.kind == resizeMove {
+		asked = &g.ask // the type asked for may be the only one that changes anything
+	}
+	made, makes := asked.making()
+	if !makes {
 		return out
 	}
+	in.HardwareType = made.HardwareType
 	if _, reasons := in.checkHardware(); len(reasons) > 0 && len(in.HardwareTypes) > 0 {
 		name := in.HardwareTypes[0].Name
 		if slices.ContainsFunc(in.HardwareTypes, func(h loom.HardwareType) bool { return h.Name == in.HardwareType }) {
@@ -42,7 +48,7 @@ func (g *suggester) entries() []part {
 				}
 			}})
 	}
-	if _, reasons := in.checkImages(); len(reasons) > 0 && len(in.ImageTypes) > 0 {
+	if _, reasons := in.checkImages(); len(reasons) > 0 && len(in.ImageTypes) > 0 && g.ask.move.kind != resizeMove {
 		name := in.ImageTypes[0].Name
 		if slices.ContainsFunc(in.ImageTypes, func(t loom.ImageType) bool { return t.Name == in.ImageType }) {
 			name = in.ImageType
@@ -104,4 +110,13 @@ func withoutDependency(in Input, service, name, verb string) part {
 			}
 			in.Catalog[service] = s
 		}}
+}
+
+// changed is the catalog with one service changed.
+func changed(catalog map[string]loom.Service, name string, change func(*loom.Service)) map[string]loom.Service {
+	catalog = maps.Clone(catalog)
+	s := catalog[name]
+	change(&s)
+	catalog[name] = s
+	return catalog
 }

@@ -17,11 +17,26 @@ func oracle(p Problem) (loom.Layout, bool) {
 			columns = append(columns, c)
 		}
 	}
-	rank := func(list []string, name string) int { return slices.Index(list, name) }
+	rank := func(list []string, name string) int {
+		if i := slices.Index(list, name); i >= 0 {
+			return i
+		}
+		return len(list)
+	}
+	var first loom.Preferences
+	if p.Preferred != nil {
+		first = *p.Preferred
+	}
 	sort.Slice(columns, func(i, j int) bool {
 		a, b := columns[i], columns[j]
 		if len(a.Services) != len(b.Services) {
 			return len(a.Services) > len(b.Services)
+		}
+		if x, y := rank(first.HardwareTypes, a.HardwareType), rank(first.HardwareTypes, b.HardwareType); x != y {
+			return x < y
+		}
+		if x, y := rank(first.ImageTypes, a.ImageType), rank(first.ImageTypes, b.ImageType); x != y {
+			return x < y
 		}
 		if a.HardwareType != b.HardwareType {
 			return rank(p.HardwareTypes, a.HardwareType) < rank(p.HardwareTypes, b.HardwareType)

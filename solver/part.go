@@ -12,9 +12,10 @@ import (
 // part is one change of a request; several make a suggestion.
 type part struct {
 	kind    partKind
-	service string // added, removed or kept
-	by      string // who requires it
-	name    string // of the type chosen
+	service string   // added, removed or kept
+	by      string   // who requires it
+	name    string   // of the type chosen
+	names   []string // nodes or services to name
 	was     string
 	n       int
 	words   string // of a change of the template
@@ -38,6 +39,8 @@ const (
 	templatePart
 	entryPart // a change of a catalog entry
 	machinesPart
+	nodesPart  // other nodes to take away
+	resizePart // other services whose nodes are resized
 )
 
 func adding(service, by string) part { return part{kind: addPart, service: service, by: by} }
@@ -53,6 +56,10 @@ func keeping(service string) part { return part{kind: keepPart, service: service
 
 func machines(n int) part { return part{kind: machinesPart, n: n} }
 
+func taking(ids []string) part { return part{kind: nodesPart, names: ids} }
+
+func resizing(services []string) part { return part{kind: resizePart, names: services} }
+
 func choosing(name, was string, hardware bool) part {
 	if hardware {
 		return part{kind: hardwarePart, name: name, was: was}
@@ -67,11 +74,19 @@ func (p part) apply(a *ask) {
 	case removePart, leaveOutPart:
 		a.without(p.service)
 	case hardwarePart:
-		a.in.HardwareType = p.name
+		if a.move.kind == resizeMove {
+			a.move.hardware, a.move.other = p.name, true
+		} else {
+			a.in.HardwareType = p.name
+		}
 	case imagePart:
 		a.in.ImageType = p.name
 	case machinesPart:
-		a.in.Machines = p.n
+		a.in.Machines, a.move.total = p.n, p.n
+	case nodesPart:
+		a.move.ids = p.names
+	case resizePart:
+		a.move.services, a.move.other = p.names, true
 	case entryPart:
 		p.entry(&a.in)
 	case templatePart:
@@ -98,9 +113,9 @@ func copyRules(t loom.Template) loom.Template {
 	return t
 }
 
-// suggestion words the parts and lists what they set.
-func suggestion(was ask, parts []part) loom.Suggestion {
-	var s loom.Suggestion
+// way words the parts and lists what they set.
+func way(was ask, parts []part) Way {
+	var s Way
 	names := map[partKind][]string{}
 	var types, before, changes, entries, size []string
 	by := ""
@@ -120,7 +135,13 @@ func suggestion(was ask, parts []part) loom.Suggestion {
 			types, before = append(types, p.name), append(before, p.was)
 		case machinesPart:
 			s.Machines = p.n
-			size = []string{"use " + count(p.n, "machine")}
+			size = []string{was.move.verb() + " " + count(p.n, "machine")}
+		case nodesPart:
+			s.Nodes = p.names
+			size = []string{"take away " + list2(p.names) + " instead"}
+		case resizePart:
+			s.Services = p.names
+			size = []string{"resize the nodes with " + series(p.names, "or") + " only"}
 		case entryPart:
 			entries = append(entries, p.words)
 			if s.Catalog == nil {

@@ -47,7 +47,7 @@ type Problem struct {
 	// Nodes must meet; empty allows any.
 	OnlyHardware []string `json:"onlyHardware,omitempty"`
 	OnlyImages   []string `json:"onlyImages,omitempty"`
-	// Preferred orders the types of Nodes.
+	// Preferred orders pairs of types, also where there are no Nodes.
 	Preferred *loom.Preferences `json:"preferred,omitempty"`
 }
 
@@ -129,7 +129,7 @@ func (in Input) problem(hardware, image []string) Problem {
 	p := Problem{
 		Machines: in.Machines, Size: in.size(),
 		HardwareTypes: hardware, ImageTypes: image,
-		Services: []Service{}, Must: []Set{}, Cant: []Set{},
+		Services: []Service{}, Must: []Set{}, Cant: []Set{}, Preferred: in.Template.Preferences,
 	}
 	for _, name := range in.Services {
 		s := Service{Name: name, Min: 1, Max: loom.Unlimited}

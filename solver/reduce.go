@@ -116,6 +116,12 @@ func reduce(p Problem) (*model, error) {
 	slices.Sort(m.free)
 	m.connect(cants, at)
 	m.shapes(len(p.HardwareTypes), len(p.ImageTypes))
+	// A preferred image counts before the name of the hardware type.
+	order := byTypes(p.Preferred)
+	types := func(d domain) loom.NodeLayout {
+		return loom.NodeLayout{HardwareType: m.hwNames[d.hw], ImageType: m.imNames[d.im]}
+	}
+	slices.SortStableFunc(m.domains, func(a, b domain) int { return order(types(a), types(b)) })
 	for _, g := range m.groups {
 		m.demand = append(m.demand, g.min)
 		m.most = append(m.most, g.max)

@@ -61,15 +61,9 @@ func (g *suggester) undone() []part {
 		for _, s := range g.ask.remove {
 			parts = append(parts, keeping(s))
 		}
-		return parts
+		return append(parts, g.corrected()...)
 	}
-	parts = g.unusable()
-	if _, reasons := g.ask.in.checkHardware(); len(reasons) > 0 {
-		parts = append(parts, firstPart(g.otherHardware())...)
-	}
-	if _, reasons := g.ask.in.checkImages(); len(reasons) > 0 {
-		parts = append(parts, firstPart(g.otherImages())...)
-	}
+	parts = append(g.unusable(), g.usableTypes()...)
 	want := g.with(parts).wanted()
 	was := want.Services
 	if len(was) == 0 {
@@ -91,6 +85,18 @@ func (g *suggester) undone() []part {
 		if !slices.Contains(was, s) {
 			parts = append(parts, adding(s, ""))
 		}
+	}
+	return parts
+}
+
+// usableTypes are other types where those chosen cannot be used.
+func (g *suggester) usableTypes() []part {
+	var parts []part
+	if _, reasons := g.ask.in.checkHardware(); len(reasons) > 0 {
+		parts = append(parts, firstPart(g.otherHardware())...)
+	}
+	if _, reasons := g.ask.in.checkImages(); len(reasons) > 0 {
+		parts = append(parts, firstPart(g.otherImages())...)
 	}
 	return parts
 }
@@ -139,7 +145,7 @@ func (g *suggester) opened(a *ask) []part {
 	var out []part
 	in := a.wanted()
 	if a.exists() {
-		in.Machines = len(a.nodes)
+		in.Machines = a.machines()
 	}
 	if n := in.Machines; len(in.checkSize()) > 0 && n > 0 {
 		out = append(out, part{kind: templatePart, words: "allow " + count(n, "machine"), change: func(t *loom.Template) {
@@ -163,7 +169,8 @@ func (g *suggester) opened(a *ask) []part {
 // allowTypes adds to a compatibility list what nodes have, or, where it leaves
 // nothing, the first type that could be used.
 func (a *ask) allowTypes(hardware bool) []part {
-	in := a.in
+	in, makes := a.making()
+	makes = makes && (hardware || a.move.kind != resizeMove)
 	was, word := in.Template.Compatibility.ImageTypes, "image type "
 	if hardware {
 		was, word = in.Template.Compatibility.HardwareTypes, "hardware type "
@@ -186,10 +193,10 @@ func (a *ask) allowTypes(hardware bool) []part {
 			names = append(names, n.ImageType)
 		}
 	}
-	if !a.exists() && len(usable(in)) == 0 {
+	if makes && len(usable(in)) == 0 {
 		in.Template.Compatibility = loom.Compatibility{}
-		names = usable(in)
-		names = names[:min(len(names), 1)]
+		more := usable(in)
+		names = append(names, more[:min(len(more), 1)]...)
 	}
 	var out []part
 	for _, name := range sortedSet(names) {
@@ -241,10 +248,16 @@ func (a *ask) loosened() []loosening {
 	low, _ := in.Template.Constraints.Size.Bounds()
 	total := max(in.Machines, low, 1)
 	if a.exists() {
-		total = len(a.nodes)
+		total = a.machines()
 	}
+	shrinks := a.move.kind == shrinkMove || a.move.kind == nodesMove
 	for _, name := range in.Services {
 		sc, ok := in.Template.Constraints.Services[name]
+		if shrinks && (sc.Quantities == nil || sc.Quantities.Min == nil || *sc.Quantities.Min == 1) {
+			add("quantity("+name+").min", lowered(name, 0, 0))
+		} else if shrinks && *sc.Quantities.Min > 1 {
+			add("quantity("+name+").min", lowered(name, 0, *sc.Quantities.Min-1))
+		}
 		if !ok {
 			continue
 		}
@@ -254,7 +267,7 @@ func (a *ask) loosened() []loosening {
 		if len(sc.ImageTypes) > 0 {
 			add("image("+name+")", anyType(name, "image", func(c *loom.ServiceConstraint) { c.ImageTypes = nil }))
 		}
-		if q := sc.Quantities; q != nil && q.Min != nil && *q.Min > 1 {
+		if q := sc.Quantities; q != nil && q.Min != nil && *q.Min > 1 && !shrinks {
 			add("quantity("+name+").min", lowered(name, 1, *q.Min-1))
 		}
 		if q := sc.Quantities; q != nil && q.Max != nil && *q.Max < total {
@@ -272,6 +285,9 @@ func onService(name string, change func(*loom.ServiceConstraint)) func(*loom.Tem
 			sc.Quantities = &q
 		}
 		change(&sc)
+		if t.Constraints.Services == nil {
+			t.Constraints.Services = map[string]loom.ServiceConstraint{}
+		}
 		t.Constraints.Services[name] = sc
 	}
 }
@@ -283,8 +299,13 @@ func anyType(name, word string, change func(*loom.ServiceConstraint)) part {
 // lowered sets a minimum; tuned, it goes up towards limit.
 func lowered(name string, n, limit int) part {
 	return part{kind: templatePart, n: n, from: limit, words: fmt.Sprintf("lower the minimum of %s to %d", name, n),
-		change: onService(name, func(c *loom.ServiceConstraint) { c.Quantities.Min = &n }),
-		tune:   func(n int) part { return lowered(name, n, limit) }}
+		change: onService(name, func(c *loom.ServiceConstraint) {
+			if c.Quantities == nil {
+				c.Quantities = &loom.Quantities{}
+			}
+			c.Quantities.Min = &n
+		}),
+		tune: func(n int) part { return lowered(name, n, limit) }}
 }
 
 // raised sets a maximum, and a minimum above it no higher; tuned, it goes down

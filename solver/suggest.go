@@ -39,7 +39,7 @@ func Suggest(ctx context.Context, in Input, unsat *loom.Unsat) []loom.Suggestion
 			last()
 		}
 	}
-	return g.found
+	return plain(g.found)
 }
 
 // SuggestChange is Suggest for Alter. A suggestion speaks of the services that the
@@ -62,7 +62,16 @@ func SuggestChange(ctx context.Context, c Cluster, add, remove []string, unsat *
 	if len(g.found) == 0 {
 		g.relaxations(append(g.undone(), g.entries()...))
 	}
-	return g.found
+	return plain(g.found)
+}
+
+// plain are the suggestions that name neither nodes nor services.
+func plain(ways []Way) []loom.Suggestion {
+	var out []loom.Suggestion
+	for _, w := range ways {
+		out = append(out, w.Suggestion)
+	}
+	return out
 }
 
 // Adjust applies a suggestion to the lists of Alter.
@@ -103,6 +112,8 @@ type ask struct {
 	in          Input // with its defaults
 	nodes       []Node
 	add, remove []string
+	// move, where it is one, is asked for in place of these lists.
+	move move
 }
 
 func (a *ask) exists() bool { return len(a.nodes) > 0 }
@@ -154,6 +165,9 @@ func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
 	if *left <= 0 || !a.exists() && len(a.in.Services) == 0 {
 		return false, nil
 	}
+	if a.move.kind != noMove {
+		return a.solvesMove(ctx, left), nil
+	}
 	if a.exists() {
 		return a.solvesNodes(ctx, left), nil
 	}
@@ -200,7 +214,7 @@ type suggester struct {
 	ctx   context.Context
 	ask   ask
 	unsat *loom.Unsat
-	found []loom.Suggestion
+	found []Way
 	left  int // steps
 }
 
@@ -221,8 +235,8 @@ func (g *suggester) try(parts []part) bool {
 	if !ok || len(parts) == 0 {
 		return false
 	}
-	s := suggestion(g.ask, g.tuned(g.needed(parts)))
-	if !slices.ContainsFunc(g.found, func(f loom.Suggestion) bool { return f.Label == s.Label }) {
+	s := way(g.ask, g.tuned(g.needed(parts)))
+	if !slices.ContainsFunc(g.found, func(f Way) bool { return f.Label == s.Label }) {
 		g.found = append(g.found, s)
 	}
 	return true

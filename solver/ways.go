@@ -18,7 +18,7 @@ func (g *suggester) size() {
 		return
 	}
 	n := min(max(g.ask.in.Machines, g.unsat.Sizes.Min), g.unsat.Sizes.Max)
-	g.found = append(g.found, suggestion(g.ask, []part{machines(n)}))
+	g.found = append(g.found, way(g.ask, []part{machines(n)}))
 }
 
 // additions offers the services that others require, with what these require.

@@ -3,6 +3,8 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +42,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	in.Address = clean(in.Address)
 	actor := loom.Actor{
 		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
-		Via: "token:" + token.Name, Scopes: token.Scopes, Address: in.Address,
+		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address,
 	}
 	acting, err := a.actAs(ctx, actor, in)
 	if err != nil {
@@ -62,6 +64,31 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 		}
 	}
 	return acting, nil
+}
+
+// viaToken is what the audit says of a token. “ by ” stands between a token and
+// who acts with it as another: a name must not look like that.
+func viaToken(name string) string {
+	words := strings.Fields(name)
+	if !slices.ContainsFunc(words, isBy) {
+		return "token:" + name
+	}
+	for i, word := range words {
+		if isBy(word) {
+			words[i] = "“" + word + "”"
+		}
+	}
+	return "token:" + strings.Join(words, " ")
+}
+
+func isBy(word string) bool { return strings.EqualFold(word, "by") }
+
+// viaOf says what an actor acts through as another: the token and its owner.
+func viaOf(owner, acting loom.Actor) string {
+	if owner.Tenant == acting.Tenant {
+		return owner.Via + " by " + string(owner.User)
+	}
+	return owner.Via + " by " + owner.TenantName + "/" + string(owner.User)
 }
 
 // actAs turns an actor into whom the request claims to be, if he may.
@@ -90,9 +117,9 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to “%s”; only an administrator acts as another user.", actor.User)
 	}
 	user, err := store.User(ctx, a.db, acting.Tenant, acting.User)
-	if isNotFound(err) && acting.User == loom.AdminUser && actor.IsSuperadmin() {
-		// Every tenant has its administrator, also one that nobody gave a user yet.
-		user, err = a.firstUse(ctx, acting)
+	if isNotFound(err) && acting.User == loom.AdminUser && acting.Tenant != actor.Tenant {
+		err = &loom.Error{Kind: loom.NotFound, Err: err, Message: fmt.Sprintf(
+			"The tenant “%s” has no user “%s” yet; “PUT /v2/tenants/%[1]s” or “loom user create %[2]s --tenant %[1]s” makes it.", acting.TenantName, acting.User)}
 	}
 	if err != nil {
 		return loom.Actor{}, err
@@ -100,7 +127,8 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 	if user.Disabled {
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” is disabled.", user.ID)
 	}
-	acting.Role = user.Role
+	acting.Role, acting.Via = user.Role, viaOf(actor, acting)
+	acting.By, acting.ByRole = actor.Account(), actor.Role
 	return acting, nil
 }
 
@@ -156,8 +184,8 @@ func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Act
 	return actor, nil
 }
 
-// firstUse makes the row of a user who is acted as for the first time, without a
-// password. Several at once all get it.
+// firstUse makes the row of a user whom a believed header names for the first
+// time, without a password. Several at once all get it.
 func (a *Accounts) firstUse(ctx context.Context, actor loom.Actor) (loom.User, error) {
 	user := loom.User{ID: actor.User, Role: usualRole(actor.User)}
 	if err := loom.InvalidFields(checkUser(&user)); err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // AuditInput asks for a part of the audit; empty parts mean any. Tenant is "" for
-// the actor's own, a name, or "*" for all.
+// the actor's own, a name, or "*" for all. A name that no tenant has now stands for
+// the deleted ones that had it.
 type AuditInput struct {
 	Page   loom.Page
 	Tenant string
@@ -27,7 +28,7 @@ type AuditList = store.AuditList
 
 // Audit lists entries: users see what they did themselves, administrators their
 // tenant's, a superadmin those of any tenant. Errors: Forbidden, NotFound for a
-// tenant that is not there, Invalid for a cursor of another list.
+// tenant that never was, Invalid for a cursor of another list.
 func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (AuditList, error) {
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return AuditList{}, err
@@ -41,6 +42,9 @@ func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (
 			return store.AuditAllTenants(ctx, a.db, in.AuditFilter, in.Page)
 		}
 		found, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
+		if isNotFound(err) {
+			return a.auditOfDeleted(ctx, in)
+		}
 		if err != nil {
 			return AuditList{}, named(err, in.Tenant)
 		}
@@ -54,6 +58,18 @@ func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (
 		in.Actors = own
 	}
 	return store.Audit(ctx, a.db, tenant, in.AuditFilter, in.Page)
+}
+
+// auditOfDeleted lists the entries of tenants that are no more. NotFound.
+func (a *Accounts) auditOfDeleted(ctx context.Context, in AuditInput) (AuditList, error) {
+	was, err := store.TenantEverExistedAllTenants(ctx, a.db, in.Tenant)
+	if err != nil {
+		return AuditList{}, err
+	}
+	if !was {
+		return AuditList{}, loom.NewError(loom.NotFound, "There is no tenant “%s”, and there never was one.", in.Tenant)
+	}
+	return store.AuditDeletedAllTenants(ctx, a.db, in.Tenant, in.AuditFilter, in.Page)
 }
 
 // refusedEvery is how long after a refused act the next of its kind by the same

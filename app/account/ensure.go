@@ -2,6 +2,8 @@ package account
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
@@ -74,8 +76,9 @@ func (a *Accounts) EnsureDemo(ctx context.Context, workers int) ([]MadeUser, err
 	}
 	existed := false
 	actor := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
+	description := "A place to try Loom"
 	_, err := a.makeTenant(ctx, actor, TenantInput{
-		Name: DemoTenant, Description: "A place to try Loom", Workers: workers, Bootstrap: true,
+		Name: DemoTenant, Description: &description, Workers: &workers, Bootstrap: true,
 	}, users, func(tx *sqlx.Tx) error {
 		if _, err := store.LockTenant(ctx, tx, loom.SuperTenant); err != nil {
 			return err
@@ -108,11 +111,37 @@ func (a *Accounts) SetPassword(ctx context.Context, tenant string, user loom.Use
 	}
 	actor := loom.SystemActor(t.ID, t.Name)
 	actor.Via = "cli"
-	_, err = a.UpdateUser(ctx, actor, user, UserChange{Password: &password})
-	if err != nil {
-		return loom.Secret{}, err
+	if _, err := a.UpdateUser(ctx, actor, user, UserChange{Password: &password}); err != nil {
+		return loom.Secret{}, noUserOf(err, user, t.Name)
 	}
 	return password, nil
+}
+
+// CreateUserIn makes a user of a tenant by name, with a password that is made up;
+// for the command line. Errors: NotFound, Invalid, Conflict.
+func (a *Accounts) CreateUserIn(ctx context.Context, tenant string, user loom.UserID, role loom.Role) (loom.Secret, error) {
+	t, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
+	if err != nil {
+		return loom.Secret{}, named(err, tenant)
+	}
+	actor := loom.SystemActor(t.ID, t.Name)
+	actor.Via = "cli"
+	_, password, err := a.CreateUser(ctx, actor, UserInput{ID: user, Role: role})
+	if errors.Is(err, loom.Conflict) {
+		err = &loom.Error{Kind: loom.Conflict, Err: err,
+			Message: fmt.Sprintf("The tenant “%s” has a user “%s” already; “loom user password %[2]s --tenant %[1]s” makes a new password.", t.Name, user)}
+	}
+	return password, err
+}
+
+// noUserOf names the remedy where a user of another tenant is not there; for the
+// command line.
+func noUserOf(err error, user loom.UserID, tenant string) error {
+	if !isNotFound(err) {
+		return err
+	}
+	return &loom.Error{Kind: loom.NotFound, Err: err,
+		Message: fmt.Sprintf("There is no user “%s” in the tenant “%s”; “loom user create %[1]s --tenant %[2]s” makes one.", user, tenant)}
 }
 
 // PasswordIs reports whether a password is still that of a user; for the command

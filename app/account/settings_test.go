@@ -176,7 +176,7 @@ func TestTenantWorkersAtOnce(t *testing.T) {
 	ended := make(chan error, len(names))
 	for _, name := range names {
 		go func() {
-			_, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: name, Workers: 4})
+			_, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: name, Workers: ptr(4)})
 			ended <- err
 		}()
 	}

@@ -334,20 +334,21 @@ func TestActingAs(t *testing.T) {
 		token, tenant, user string
 		want                loom.Kind
 		role                loom.Role
+		via                 string
 	}{
-		{"user", "", "", "", loom.RoleUser},
-		{"user", "demo", "user", "", loom.RoleUser},
-		{"user", "", "admin", loom.Forbidden, ""},
-		{"user", "superadmin", "admin", loom.Forbidden, ""},
-		{"user", "nowhere", "", loom.NotFound, ""},
-		{"admin", "demo", "user", "", loom.RoleUser},
-		{"admin", "", "nobody", loom.NotFound, ""},
-		{"admin", "", "off", loom.Forbidden, ""},
-		{"admin", "superadmin", "", loom.Forbidden, ""},
-		{"super", "demo", "user", "", loom.RoleUser},
-		{"super", "demo", "", "", loom.RoleAdmin},
-		{"super", "nowhere", "admin", loom.NotFound, ""},
-		{"super", "demo\x00", "\xff", loom.NotFound, ""},
+		{"user", "", "", "", loom.RoleUser, "token:user"},
+		{"user", "demo", "user", "", loom.RoleUser, "token:user"},
+		{"user", "", "admin", loom.Forbidden, "", ""},
+		{"user", "superadmin", "admin", loom.Forbidden, "", ""},
+		{"user", "nowhere", "", loom.NotFound, "", ""},
+		{"admin", "demo", "user", "", loom.RoleUser, "token:admin by admin"},
+		{"admin", "", "nobody", loom.NotFound, "", ""},
+		{"admin", "", "off", loom.Forbidden, "", ""},
+		{"admin", "superadmin", "", loom.Forbidden, "", ""},
+		{"super", "demo", "user", "", loom.RoleUser, "token:super by superadmin/admin"},
+		{"super", "demo", "", "", loom.RoleAdmin, "token:super by superadmin/admin"},
+		{"super", "nowhere", "admin", loom.NotFound, "", ""},
+		{"super", "demo\x00", "\xff", loom.NotFound, "", ""},
 	} {
 		actor, err := b.ActorByToken(b.ctx, account.TokenInput{Secret: tokens[c.token], AsTenant: c.tenant, AsUser: c.user})
 		if c.want != "" {
@@ -356,7 +357,7 @@ func TestActingAs(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || actor.Role != c.role || actor.Via != "token:"+c.token || c.user != "" && string(actor.User) != c.user || c.tenant != "" && actor.TenantName != c.tenant {
+		if err != nil || actor.Role != c.role || actor.Via != c.via || c.user != "" && string(actor.User) != c.user || c.tenant != "" && actor.TenantName != c.tenant {
 			t.Errorf("%s as %s/%s: %+v, %v", c.token, c.tenant, c.user, actor, err)
 		}
 	}

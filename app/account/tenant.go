@@ -12,13 +12,13 @@ import (
 	"loom/app/store"
 )
 
-// TenantInput is a tenant to make or to change. A zero quota counts as written;
-// nil means unlimited when made and unchanged when changed. Bootstrap copies
-// catalog and plugin resources of the superadmin, when made.
+// TenantInput is a tenant to make or to change. What is nil stays as it is; when
+// made, it is no description, no workers and no limits. A zero counts as written.
+// Bootstrap copies catalog and plugin resources of the superadmin, when made.
 type TenantInput struct {
 	Name        string
-	Description string
-	Workers     int
+	Description *string
+	Workers     *int
 	MaxClusters *int
 	MaxNodes    *int
 	Bootstrap   bool
@@ -26,7 +26,7 @@ type TenantInput struct {
 
 func (in *TenantInput) check() []loom.FieldError {
 	errs := loom.CheckName("name", in.Name)
-	if in.Workers < 0 {
+	if in.Workers != nil && *in.Workers < 0 {
 		errs = append(errs, loom.FieldError{Field: "workers", Message: "The number of workers cannot be negative."})
 	}
 	if in.MaxClusters != nil && (*in.MaxClusters < 0 || *in.MaxClusters > loom.Unlimited) {
@@ -35,17 +35,21 @@ func (in *TenantInput) check() []loom.FieldError {
 	if in.MaxNodes != nil && (*in.MaxNodes < 0 || *in.MaxNodes > loom.Unlimited) {
 		errs = append(errs, loom.FieldError{Field: "maxNodes", Message: "A quota is a number from 0 up; leave it out for no limit."})
 	}
-	if len([]rune(in.Description)) > loom.MaxDescription || strings.ContainsRune(in.Description, 0) {
+	if d := orZero(in.Description); len([]rune(d)) > loom.MaxDescription || strings.ContainsRune(d, 0) {
 		errs = append(errs, loom.FieldError{Field: "description", Message: fmt.Sprintf("A description has at most %d characters.", loom.MaxDescription)})
 	}
 	return errs
 }
 
-func orUnlimited(n *int) int {
-	if n == nil {
-		return loom.Unlimited
+func orUnlimited(n *int) int { return or(n, loom.Unlimited) }
+
+func orZero[T any](value *T) T { return or(value, *new(T)) }
+
+func or[T any](value *T, absent T) T {
+	if value == nil {
+		return absent
 	}
-	return *n
+	return *value
 }
 
 // Tenants lists the tenants by name.
@@ -98,10 +102,34 @@ func (a *Accounts) Quota(ctx context.Context, actor loom.Actor) (loom.QuotaUse, 
 	return store.QuotaUse(ctx, a.db, actor.Tenant)
 }
 
-// CreateTenant makes a tenant, by bootstrap with all that it needs. Errors:
-// Forbidden, Invalid, Conflict for a name in use and for more workers than the
-// live provisioners have free.
+// CreateTenant makes a tenant, by bootstrap with all that it needs, and its
+// built-in administrator, who has no password yet. Errors: Forbidden, Invalid,
+// Conflict for a name in use and for more workers than the live provisioners have
+// free.
 func (a *Accounts) CreateTenant(ctx context.Context, actor loom.Actor, in TenantInput) (loom.Tenant, error) {
+	return a.createTenant(ctx, actor, in, "")
+}
+
+// CreateTenantWithSignIn is CreateTenant, and makes up the administrator's
+// password, which is known only here.
+func (a *Accounts) CreateTenantWithSignIn(ctx context.Context, actor loom.Actor, in TenantInput) (loom.Tenant, loom.Secret, error) {
+	password := makePassword()
+	hash, err := a.passwords.hash(ctx, password)
+	if err != nil {
+		return loom.Tenant{}, loom.Secret{}, err
+	}
+	tenant, err := a.createTenant(ctx, actor, in, hash)
+	if err != nil {
+		return loom.Tenant{}, loom.Secret{}, err
+	}
+	return tenant, password, nil
+}
+
+// builtInAdmin is the administrator that every tenant has.
+func builtInAdmin() loom.User { return loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin} }
+
+// createTenant gives the administrator the password of a hash, none if it is empty.
+func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in TenantInput, hash string) (loom.Tenant, error) {
 	if err := actor.RequireSuperadmin(); err != nil {
 		return loom.Tenant{}, err
 	}
@@ -111,14 +139,14 @@ func (a *Accounts) CreateTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied
 		return loom.Tenant{}, err
 	}
-	return a.makeTenant(ctx, actor, in, nil, func(tx *sqlx.Tx) error {
+	return a.makeTenant(ctx, actor, in, []newUser{{builtInAdmin(), hash}}, func(tx *sqlx.Tx) error {
 		if err := store.LockDealing(ctx, tx); err != nil {
 			return err
 		}
 		if err := nameIsFree(ctx, tx, in.Name); err != nil {
 			return err
 		}
-		return a.checkWorkers(ctx, tx, "", 0, in.Workers)
+		return a.checkWorkers(ctx, tx, "", 0, orZero(in.Workers))
 	})
 }
 
@@ -134,7 +162,8 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 	return err
 }
 
-// UpdateTenant changes description, workers and quotas of a tenant. Errors:
+// UpdateTenant changes description, workers and quotas of a tenant, and makes the
+// built-in administrator if an older release left the tenant without. Errors:
 // Forbidden, NotFound, Invalid, Conflict for quotas below what is in use and for
 // more workers than are free.
 func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name string, in TenantInput) (loom.Tenant, error) {
@@ -165,7 +194,10 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 			return loom.Tenant{}, named(err, name)
 		}
 		before := shownTenant(tenant)
-		if err := a.checkWorkers(ctx, tx, tenant.ID, tenant.Workers, in.Workers); err != nil {
+		if err := a.checkWorkers(ctx, tx, tenant.ID, tenant.Workers, or(in.Workers, tenant.Workers)); err != nil {
+			return loom.Tenant{}, err
+		}
+		if err := ensureAdmin(ctx, tx, actor, tenant); err != nil {
 			return loom.Tenant{}, err
 		}
 		use, err := store.QuotaUse(ctx, tx, tenant.ID)
@@ -178,13 +210,8 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 		if in.MaxNodes != nil && *in.MaxNodes < use.Nodes {
 			return loom.Tenant{}, loom.NewError(loom.Conflict, "The tenant has %d nodes; the quota cannot be below that.", use.Nodes)
 		}
-		tenant.Description, tenant.Workers = in.Description, in.Workers
-		if in.MaxClusters != nil {
-			tenant.MaxClusters = *in.MaxClusters
-		}
-		if in.MaxNodes != nil {
-			tenant.MaxNodes = *in.MaxNodes
-		}
+		tenant.Description, tenant.Workers = or(in.Description, tenant.Description), or(in.Workers, tenant.Workers)
+		tenant.MaxClusters, tenant.MaxNodes = or(in.MaxClusters, tenant.MaxClusters), or(in.MaxNodes, tenant.MaxNodes)
 		if err := store.UpdateTenant(ctx, tx, tenant.ID, tenant); err != nil {
 			return loom.Tenant{}, err
 		}
@@ -254,22 +281,6 @@ func mayDelete(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenant) error {
 	}
 	return &loom.Error{Kind: loom.Conflict, RetryAfter: time.Second,
 		Message: fmt.Sprintf("The tenant “%s” still has %d workers, which are being given back; try again in a moment.", tenant.Name, assigned)}
-}
-
-// checkWorkers refuses workers in addition that the live provisioners do not
-// have free.
-func (a *Accounts) checkWorkers(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, now, wanted int) error {
-	if wanted <= now {
-		return nil
-	}
-	capacity, others, err := store.WorkerCapacityAllTenants(ctx, tx, tenant)
-	if err != nil {
-		return err
-	}
-	if free := max(capacity-others, 0); wanted > free {
-		return loom.NewError(loom.Conflict, "%d workers are wanted, but the running provisioners have %d left for this tenant (capacity %d).", wanted, free, capacity)
-	}
-	return nil
 }
 
 func systemEvent(tenant string) loom.Event {

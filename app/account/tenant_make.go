@@ -23,8 +23,8 @@ type newUser struct {
 // of a tenant that then is not made are swept.
 func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantInput, users []newUser, check func(tx *sqlx.Tx) error) (loom.Tenant, error) {
 	tenant := loom.Tenant{
-		ID: loom.TenantID(uuid.NewString()), Name: in.Name, Description: in.Description,
-		Workers: in.Workers, MaxClusters: orUnlimited(in.MaxClusters), MaxNodes: orUnlimited(in.MaxNodes),
+		ID: loom.TenantID(uuid.NewString()), Name: in.Name, Description: orZero(in.Description),
+		Workers: orZero(in.Workers), MaxClusters: orUnlimited(in.MaxClusters), MaxNodes: orUnlimited(in.MaxNodes),
 	}
 	objects := map[string]string{}
 	for {
@@ -55,12 +55,7 @@ func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in Tenant
 			return loom.Tenant{}, err
 		}
 		for _, u := range users {
-			if _, err := store.InsertUser(ctx, tx, tenant.ID, u.user, u.hash); err != nil {
-				return loom.Tenant{}, err
-			}
-			within := actor // what is done to a tenant is in the audit of that tenant
-			within.Tenant, within.TenantName = tenant.ID, tenant.Name
-			if err := record(ctx, tx, within, "create", "user", string(u.user.ID), nil, shownUser(u.user)); err != nil {
+			if err := insertFirstUser(ctx, tx, actor, tenant, u); err != nil {
 				return loom.Tenant{}, err
 			}
 		}
@@ -74,6 +69,25 @@ func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in Tenant
 		}
 		return made, store.InsertEvents(ctx, tx, systemEvent(tenant.Name))
 	})
+}
+
+// insertFirstUser makes a user of a tenant that the actor is not in.
+func insertFirstUser(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.Tenant, u newUser) error {
+	if _, err := store.InsertUser(ctx, tx, tenant.ID, u.user, u.hash); err != nil {
+		return err
+	}
+	// What is done to a tenant is in the audit of that tenant.
+	actor.Tenant, actor.TenantName = tenant.ID, tenant.Name
+	return record(ctx, tx, actor, "create", "user", string(u.user.ID), nil, shownUser(u.user))
+}
+
+// ensureAdmin makes the built-in administrator of a locked tenant, without a
+// password, unless there is one.
+func ensureAdmin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant loom.Tenant) error {
+	if _, err := store.User(ctx, tx, tenant.ID, loom.AdminUser); !isNotFound(err) {
+		return err
+	}
+	return insertFirstUser(ctx, tx, actor, tenant, newUser{user: builtInAdmin()})
 }
 
 // copyResources copies the objects of every version of every plugin resource of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestTenants(t *testing.T) {
 	}
 	for want, in := range map[string]account.TenantInput{
 		"name":        {Name: "a b"},
-		"workers":     {Name: "x", Workers: -1},
+		"workers":     {Name: "x", Workers: ptr(-1)},
 		"maxClusters": {Name: "x", MaxClusters: ptr(-1)},
 		"maxNodes":    {Name: "x", MaxNodes: ptr(-1)},
 	} {
@@ -47,25 +48,34 @@ func TestTenants(t *testing.T) {
 	}
 
 	// demo wants 100 and superadmin 1; a provisioner of 105 leaves 4.
-	if _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: 1}); !errors.Is(err, loom.Conflict) {
+	if _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: ptr(1)}); !errors.Is(err, loom.Conflict) {
 		t.Errorf("workers without any provisioner: %v", err)
 	}
 	b.exec(t, `INSERT INTO processes (id, kind, host, capacity, expires_at) VALUES ('p', 'provisioner', 'h', 105, now() + interval '1 hour'), ('dead', 'provisioner', 'h', 500, now() - interval '1 s')`)
-	if _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: 5}); !errors.Is(err, loom.Conflict) {
+	if _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: ptr(5)}); !errors.Is(err, loom.Conflict) {
 		t.Errorf("one worker too many: %v", err)
 	}
-	lab, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: 4, MaxClusters: ptr(0)})
+	lab, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab", Workers: ptr(4), MaxClusters: ptr(0)})
 	if err != nil || lab.MaxClusters != 0 || lab.MaxNodes != loom.Unlimited {
 		t.Fatalf("lab: %+v, %v", lab, err)
 	}
 	if _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab"}); !errors.Is(err, loom.Conflict) {
 		t.Errorf("a second lab: %v", err)
 	}
-	if _, err := b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: 5}); !errors.Is(err, loom.Conflict) {
+	_, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(5)})
+	if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "(demo: 100, superadmin: 1); lowering") {
 		t.Errorf("one more worker than there is: %v", err)
 	}
-	if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: 2, Description: "d", MaxNodes: ptr(7)}); err != nil || lab.Workers != 2 || lab.MaxClusters != 0 || lab.MaxNodes != 7 {
+	if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(2), Description: ptr("d"), MaxNodes: ptr(7)}); err != nil || lab.Workers != 2 || lab.MaxClusters != 0 || lab.MaxNodes != 7 {
 		t.Errorf("updated lab: %+v, %v", lab, err)
+	}
+	for range 2 { // what is left out stays, a zero counts
+		if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{MaxClusters: ptr(3)}); err != nil || lab.Workers != 2 || lab.Description != "d" || lab.MaxClusters != 3 || lab.MaxNodes != 7 {
+			t.Errorf("lab after a change of one quota: %+v, %v", lab, err)
+		}
+	}
+	if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(0), Description: ptr("")}); err != nil || lab.Workers != 0 || lab.Description != "" {
+		t.Errorf("emptied lab: %+v, %v", lab, err)
 	}
 	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
 		VALUES (1, $1, 'user', 'c', 'active', 't', 1, '{}', 'p', '{}', '{}'), (2, $1, 'user', 'old', 'terminated', 't', 1, '{}', 'p', '{}', '{}')`, b.user.Tenant)
@@ -76,7 +86,7 @@ func TestTenants(t *testing.T) {
 	if use, err := b.Quota(b.ctx, b.user); err != nil || use.Clusters != 1 || use.Nodes != 2 || use.MaxNodes != loom.Unlimited {
 		t.Errorf("quota %+v, %v", use, err)
 	}
-	for _, in := range []account.TenantInput{{Workers: 1, MaxClusters: ptr(0)}, {Workers: 1, MaxNodes: ptr(1)}} {
+	for _, in := range []account.TenantInput{{Workers: ptr(1), MaxClusters: ptr(0)}, {Workers: ptr(1), MaxNodes: ptr(1)}} {
 		if _, err := b.UpdateTenant(b.ctx, b.super, "demo", in); !errors.Is(err, loom.Conflict) {
 			t.Errorf("a quota below what is used: %v", err)
 		}

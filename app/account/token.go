@@ -56,7 +56,7 @@ func (a *Accounts) CreateTokenFor(ctx context.Context, actor loom.Actor, tenant 
 	}
 	owner, err := store.User(ctx, a.db, t.ID, user)
 	if err != nil {
-		return loom.Token{}, loom.Secret{}, err
+		return loom.Token{}, loom.Secret{}, noUserOf(err, user, t.Name)
 	}
 	if owner.Disabled {
 		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Conflict, "The user “%s” is disabled; a token would be of no use.", user)

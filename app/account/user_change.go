@@ -34,7 +34,7 @@ func (a *Accounts) UpdateSelf(ctx context.Context, actor loom.Actor, in SelfInpu
 }
 
 // UserChange is what may be changed of a user; nil stays as it is. Who changes his
-// own password gives OldPassword too, and Keep, the cookie of the session that
+// own password gives OldPassword too if he has one, and Keep, the cookie of the session that
 // goes on; all other sessions end.
 type UserChange struct {
 	SelfInput
@@ -75,7 +75,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		return loom.User{}, err
 	}
 	self := id == actor.User
-	hash, err := a.newHash(ctx, actor, self, in)
+	hash, checked, err := a.newHash(ctx, actor, self, in)
 	if err != nil {
 		return loom.User{}, err
 	}
@@ -98,7 +98,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		if err := store.UpdateUser(ctx, tx, actor.Tenant, user); err != nil {
 			return loom.User{}, err
 		}
-		if err := a.endAccess(ctx, tx, actor, user, hash, self, in); err != nil {
+		if err := a.endAccess(ctx, tx, actor, user, hash, checked, in); err != nil {
 			return loom.User{}, err
 		}
 		user.Role = store.RoleIn(actor.Tenant, string(user.Role))
@@ -142,37 +142,55 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 	return nil
 }
 
-// newHash gives the hash of the new password, "" without one. Who changes his own
-// must know the present one.
-func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, self bool, in UserChange) (string, error) {
+// newHash gives the hash of the new password, "" without one, and whether the
+// present one was asked for. Who changes his own must know it, unless he has none
+// yet or is a superadmin from another tenant who acts as him.
+func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, self bool, in UserChange) (hash string, checked bool, err error) {
 	if in.Password == nil {
-		return "", nil
+		return "", false, nil
 	}
-	if self {
-		if in.OldPassword == nil || in.OldPassword.IsZero() {
-			return "", loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
-		}
-		// Guesses through this door are counted as those at sign-in are.
-		if err := a.beginSignIn(ctx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
-			return "", err
-		}
-		right, err := a.passwordIs(ctx, actor.Tenant, actor.User, *in.OldPassword)
+	if self && !actor.ActsAbroad() {
+		present, err := store.PasswordHash(ctx, a.db, actor.Tenant, actor.User)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
-		if !right {
-			return "", loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "This is not your present password."}})
+		if checked = present != ""; checked {
+			if err := a.checkOld(ctx, actor, in.OldPassword); err != nil {
+				return "", false, err
+			}
 		}
 	}
-	return a.passwords.hash(ctx, *in.Password)
+	hash, err = a.passwords.hash(ctx, *in.Password)
+	return hash, checked, err
+}
+
+// checkOld returns Invalid unless a password is the actor's own.
+func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, old *loom.Secret) error {
+	if old == nil || old.IsZero() {
+		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
+	}
+	// Guesses through this door are counted as those at sign-in are.
+	if err := a.beginSignIn(ctx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
+		return err
+	}
+	right, err := a.passwordIs(ctx, actor.Tenant, actor.User, *old)
+	if err != nil {
+		return err
+	}
+	if !right {
+		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "This is not your present password."}})
+	}
+	return nil
 }
 
 // endAccess stores a new password and ends what a changed user must not go on with.
-func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, user loom.User, hash string, self bool, in UserChange) error {
+func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, user loom.User, hash string, checked bool, in UserChange) error {
 	keep := loom.Secret{}
 	if hash != "" {
-		if self {
+		if user.ID == actor.User {
 			keep = in.Keep
+		}
+		if checked {
 			if err := store.SignInSucceeded(ctx, tx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
 				return err
 			}

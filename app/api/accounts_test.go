@@ -83,7 +83,9 @@ func TestUsers(t *testing.T) {
 	w.call(w.second, get, "/v2/whoami", "").want(401)
 	w.call(w.admin, patch, "/v2/users/ben", `{"disabled":false}`).want(200)
 	w.call(w.second, get, "/v2/whoami", "").want(401)
-	// An acting administrator is the user, whole: his own password needs the old one.
+	// An acting administrator is the user, whole: his own password needs the old one,
+	// once there is one.
+	w.call(w.admin, patch, "/v2/users/ben", `{"password":"a first password"}`).want(200)
 	a := w.send(patch, "/v2/users/ben", `{"password":"a good password"}`, "Authorization", "Bearer "+w.admin, headerUser, "ben")
 	a.fails(400, "oldPassword", "present password")
 }
@@ -113,7 +115,7 @@ func TestUserLists(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		w.call(w.user, post, "/v2/tokens", fmt.Sprintf(`{"name":"t%d","scopes":["read"]}`, 5-i)).want(200)
+		w.call(w.user, post, "/v2/tokens", fmt.Sprintf(`{"name":"item-%d","scopes":["read"]}`, 5-i)).want(200)
 	}
 	names := func(path string) (all []string) {
 		for path != "" {
@@ -125,14 +127,14 @@ func TestUserLists(t *testing.T) {
 		}
 		return all
 	}
-	if got := names("/v2/tokens?limit=2"); strings.Join(got, " ") != "t1 t2 t3 t4 t5 test" {
+	if got := names("/v2/tokens?limit=2"); strings.Join(got, " ") != "item-1 item-2 item-3 item-4 item-5 test" {
 		t.Errorf("by name %v", got)
 	}
-	if got := names("/v2/tokens?limit=4&sort=-createTime&q=t"); strings.Join(got, " ") != "t1 t2 t3 t4 t5 test" {
+	if got := names("/v2/tokens?limit=4&sort=-createTime&q=t"); strings.Join(got, " ") != "item-1 item-2 item-3 item-4 item-5 test" {
 		t.Errorf("newest first %v", got)
 	}
-	if got := names("/v2/tokens?q=T3"); strings.Join(got, " ") != "t3" {
-		t.Errorf("t3 is %v", got)
+	if got := names("/v2/tokens?q=ITEM-3"); strings.Join(got, " ") != "item-3" {
+		t.Errorf("item-3 is %v", got)
 	}
 	if got := w.call(w.admin, get, "/v2/users/ana/tokens?limit=500", "").want(200).array(); len(got) != 6 {
 		t.Errorf("an administrator sees %v", got)

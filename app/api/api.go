@@ -64,6 +64,9 @@ type api struct {
 	// How often streams check rights again, how they are kept open, and how long
 	// signals are collected; tests shorten them.
 	recheck, keepAlive, pace time.Duration
+	// patience is how long the follower of a log may take for what came since it was
+	// last at the end, before lines are passed over.
+	patience time.Duration
 }
 
 // New makes the handler of every path that Owns names. It expects httpx.Chain
@@ -74,7 +77,7 @@ func newAPI(deps Deps) *api {
 	if deps.Protection == nil {
 		deps.Protection = http.NewCrossOriginProtection()
 	}
-	return &api{Deps: deps, recheck: time.Minute, keepAlive: httpx.KeepAlive, pace: time.Second}
+	return &api{Deps: deps, recheck: time.Minute, keepAlive: httpx.KeepAlive, pace: time.Second, patience: 10 * time.Second}
 }
 
 // Owns reports whether a path belongs to the API rather than to the pages. The

@@ -20,7 +20,7 @@ func (a *api) auditRoutes() []route {
 	return []route{
 		{method: get, path: "/v2/audit", summary: "List who did what: one's own acts, for administrators the tenant's", fresh: true, paged: true,
 			answer: "[]AuditEntry", handle: a.listAudit, query: []param{
-				{"tenant", "string", "For superadmins: a tenant by name, or “*” for all."},
+				{"tenant", "string", "For superadmins: a tenant by name, a deleted one too, or “*” for all."},
 				{"actor", "string", "User ids, separated by commas."},
 				{"verb", "string", "Verbs, separated by commas, such as update."},
 				{"kind", "string", "Kinds of objects, separated by commas, such as cluster."},

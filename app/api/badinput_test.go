@@ -27,6 +27,8 @@ func runBadInputs(t *testing.T, cases []badInput) {
 	w := newWorld(t)
 	w.finish(w.cluster(w.admin, "calm"))
 	w.cluster(w.admin, "busy")
+	// The administrator has a password: the superadmin's, which nobody knows here.
+	w.exec(`UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE tenant_id = 'superadmin' AND id = 'admin') WHERE id = 'admin'`)
 	before := w.rows()
 	for _, c := range cases {
 		token := w.admin

@@ -98,7 +98,7 @@ func (e entries) put(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 		return err
 	}
 	if name := r.PathValue("name"); entry.Meta().Name != name {
-		return loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name in the body is not the one in the path, “" + name + "”."}})
+		return loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name in the body, “" + entry.Meta().Name + "”, is not the one in the path, “" + name + "”."}})
 	}
 	expected, there, err := ifMatch(r)
 	if err != nil {
@@ -142,10 +142,7 @@ func ifMatch(r *http.Request) (version *int, there bool, err error) {
 }
 
 func (e entries) remove(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := e.Catalog.Delete(r.Context(), actor, e.kind, r.PathValue("name"), 0); err != nil {
-		return err
-	}
-	return done(w)
+	return e.removeVersions(w, r, actor, 0)
 }
 
 func (e entries) removeVersion(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -156,9 +153,16 @@ func (e entries) removeVersion(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	if err := e.Catalog.Delete(r.Context(), actor, e.kind, r.PathValue("name"), version); err != nil {
+	return e.removeVersions(w, r, actor, version)
+}
+
+// removeVersions says in the header how many other entries name what is gone now.
+func (e entries) removeVersions(w http.ResponseWriter, r *http.Request, actor loom.Actor, version int) error {
+	dangling, err := e.Catalog.DeleteTelling(r.Context(), actor, e.kind, r.PathValue("name"), version)
+	if err != nil {
 		return err
 	}
+	linkFindings(w, dangling, "")
 	return done(w)
 }
 

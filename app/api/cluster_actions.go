@@ -12,6 +12,16 @@ import (
 	"loom/app/loom"
 )
 
+// headerOperation names the operation that a request began, where the answer is
+// the predecessor's and has no room for it.
+const headerOperation = "Loom-Operation"
+
+func tellOperation(w http.ResponseWriter, ref loom.OperationRef) {
+	if ref.Number > 0 {
+		w.Header().Set(headerOperation, ref.String())
+	}
+}
+
 func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	id, err := clusterID(r)
 	if err != nil {
@@ -25,9 +35,11 @@ func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	if _, err := a.Clusters.Configure(r.Context(), actor, id, in, fields); err != nil {
+	ref, err := a.Clusters.Configure(r.Context(), actor, id, in, fields)
+	if err != nil {
 		return err
 	}
+	tellOperation(w, ref)
 	return done(w)
 }
 
@@ -48,9 +60,11 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 			return err
 		}
 		in := lifecycle.ServicesInput{Kind: kind, Service: r.PathValue("service"), ProviderFields: fields}
-		if _, err := a.Clusters.RunServices(r.Context(), actor, id, in); err != nil {
+		ref, err := a.Clusters.RunServices(r.Context(), actor, id, in)
+		if err != nil {
 			return err
 		}
+		tellOperation(w, ref)
 		return done(w)
 	}
 }
@@ -68,9 +82,11 @@ func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	if _, err := a.Clusters.AddServices(r.Context(), actor, id, services, fields); err != nil {
+	ref, err := a.Clusters.AddServices(r.Context(), actor, id, services, fields)
+	if err != nil {
 		return err
 	}
+	tellOperation(w, ref)
 	return done(w)
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"loom/app/loom"
 )
 
 func TestConfigureOverREST(t *testing.T) {
@@ -80,9 +82,20 @@ func TestServicesOverREST(t *testing.T) {
 	}
 	w.finish(id)
 	w.call(w.admin, put, "/v2/services/extra", service("extra", "")).want(200)
-	w.call(w.user, post, at+"/services", `{"services":["extra"]}`).fails(501, "", "cannot add services")
 	w.call(w.user, post, at+"/services", `{"services":["web"]}`).fails(400, "services", "already")
 	w.call(w.user, post, at+"/services", `{"services":["ghost"]}`).fails(400, "", "ghost")
+	w.call(w.second, post, at+"/services", `{"services":["extra"]}`).want(404)
+	w.call(w.token("acme", "ana", "read"), post, at+"/services", `{"services":["extra"]}`).want(403)
+	added := w.call(w.user, post, at+"/services", `{"services":["extra","web"],"providerFields":{}}`, "Idempotency-Key", "s-2").want(200)
+	if again := w.call(w.user, post, at+"/services", `{"services":["extra","web"],"providerFields":{}}`, "Idempotency-Key", "s-2").want(200); added.body != "" || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("added %q, replayed %v", added.body, again.header)
+	}
+	w.call(w.user, post, at+"/services", `{"services":["extra"]}`).fails(409, "", "add services")
+	if c := w.call(w.user, get, at, "").want(200).object(); c["latestOperation"].(map[string]any)["action"] != "add_services" || !strings.Contains(fmt.Sprint(c["services"]), "extra") ||
+		!strings.Contains(fmt.Sprint(c["nodes"].([]any)[0].(map[string]any)["properties"].(map[string]any)["services"]), "extra") {
+		t.Errorf("cluster %v", c)
+	}
+	w.finish(id)
 	w.exec(`UPDATE clusters SET status = 'incomplete'`)
 	w.call(w.user, post, at+"/services", `{"services":["extra"]}`).fails(409, "", "incomplete")
 	w.call(w.second, post, at+"/services", `{"services":["extra"]}`).want(404)
@@ -202,17 +215,17 @@ func TestVerbsThatAreNotBuilt(t *testing.T) {
 	w.call(w.user, post, at+"/operations/1/tasks/1/skip", `{"reason":"x"}`).want(403)
 	w.call(w.admin, post, at+"/operations/1/tasks/1/skip", `{"reason":"x"}`).want(501)
 	w.call(w.admin, post, at+"/operations/1/tasks/999/skip", `{"reason":"x"}`).want(404)
-	for _, kind := range []string{"add_services", "remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
+	for _, kind := range []string{"remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
 		w.call(w.user, post, "/v2/previews", `{"kind":"`+kind+`","clusterId":"`+id+`","request":{}}`).want(501)
 		w.call(w.second, post, "/v2/previews", `{"kind":"`+kind+`","clusterId":"`+id+`","request":{}}`).want(404)
 	}
 	actions := w.call(w.user, get, at+"/actions", "").want(200).object()
-	for _, kind := range []string{"add_services", "remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
+	for _, kind := range []string{"remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
 		if why, _ := actions[kind].(string); !strings.HasPrefix(why, "Loom cannot") {
 			t.Errorf("%s: %v", kind, actions[kind])
 		}
 	}
-	for _, kind := range []string{"configure", "start", "stop", "restart", "sync", "delete"} {
+	for _, kind := range []string{"configure", "add_services", "start", "stop", "restart", "sync", "delete"} {
 		if why, there := actions[kind]; why != nil || !there {
 			t.Errorf("%s: %v", kind, why)
 		}
@@ -234,6 +247,17 @@ func TestPreviewsOfOperationsOverREST(t *testing.T) {
 		t.Errorf("preview %v", stop)
 	}
 	w.call(w.user, post, "/v2/previews", `{"kind":"start","clusterId":"`+id+`","service":"ghost"}`).want(404)
+	w.call(w.admin, put, "/v2/services/extra", service("extra", "")).want(200)
+	add := w.call(w.user, post, "/v2/previews", `{"kind":"add_services","clusterId":"`+id+`","request":{"services":["extra"]}}`).want(200)
+	if !strings.Contains(add.body, `{"change":"create","object":"service","name":"extra","node":1000,"because":"The template allows it on every node."}`) {
+		t.Errorf("preview %s", add.body)
+	}
+	w.call(w.user, post, "/v2/previews", `{"kind":"add_services","clusterId":"`+id+`","request":{}}`).fails(400, "request.services", "Name the services")
+	w.call(w.user, post, "/v2/previews", `{"kind":"add_services","clusterId":"`+id+`","request":{"services":["web"]}}`).fails(400, "request.services", "already")
+	w.call(w.user, post, "/v2/previews", `{"kind":"add_services","clusterId":"`+id+`","request":{"services":"extra"}}`).fails(400, "request.services", "")
+	if p := w.call(w.user, post, "/v2/previews", `{"kind":"add_services","clusterId":"`+id+`","request":{"services":["ghost"]}}`).want(400).problem(); len(p.Reasons) == 0 {
+		t.Errorf("refused without reasons: %+v", p)
+	}
 	one := p.object()
 	apply := func(v map[string]any) reply {
 		return w.call(w.user, post, "/v2/previews/"+v["id"].(string)+"/apply", `{"hash":"`+v["hash"].(string)+`"}`)
@@ -302,4 +326,30 @@ func TestEditAndFilterOverREST(t *testing.T) {
 	} {
 		w.call(w.admin, get, "/v2/clusters?"+query, "").fails(400, field, "")
 	}
+}
+
+// What begins an operation names it in a header where the body has no room for it.
+func TestAnswersNameTheOperationTheyBegan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	created := w.call(w.user, post, "/v2/clusters", `{"name":"told","clusterTemplate":"site","numMachines":3}`).want(200)
+	id := created.object()["id"].(string)
+	at := "/v2/clusters/" + id
+	answers := []reply{created}
+	for _, c := range []struct{ method, path, body string }{
+		{put, at + "/config", `{"config":{}}`},
+		{post, at + "/services/restart", ""},
+		{post, at + "/services/web/stop", ""},
+		{del, at, ""},
+	} {
+		w.finish(id)
+		answers = append(answers, w.call(w.user, c.method, c.path, c.body).want(200))
+	}
+	for i, a := range answers {
+		ref, ok := loom.ParseOperationRef(a.header.Get(headerOperation))
+		if !ok || ref.Number != i+1 || ref.Cluster.String() != id {
+			t.Errorf("answer %d names %q", i+1, a.header.Get(headerOperation))
+		}
+	}
+	w.call(w.user, post, at+"/services/web/stop", "").want(409)
 }

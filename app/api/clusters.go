@@ -65,6 +65,7 @@ func (a *api) createCluster(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
+	tellOperation(w, ref)
 	return answer(w, r, map[string]string{"id": ref.Cluster.String()})
 }
 
@@ -97,9 +98,11 @@ func (a *api) deleteCluster(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	if _, err := a.Clusters.Delete(r.Context(), actor, id, in); err != nil {
+	ref, err := a.Clusters.Delete(r.Context(), actor, id, in)
+	if err != nil {
 		return err
 	}
+	tellOperation(w, ref)
 	return done(w)
 }
 
@@ -123,6 +126,9 @@ func (a *api) changeExpiry(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (a *api) editCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil { // said before what is wrong with the body
+		return err
+	}
 	id, err := clusterID(r)
 	if err != nil {
 		return err

@@ -2,9 +2,10 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"time"
 
 	"loom/app/httpx"
 	"loom/app/live"
@@ -14,7 +15,7 @@ import (
 // events is the stream of signals (rest-api.md 6.5): one per topic and second at
 // most. Rights are checked at connect and every minute.
 func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	topics, err := live.ParseTopics(r.URL.Query().Get("topics"))
+	topics, err := readTopics(r)
 	if err != nil {
 		return err
 	}
@@ -34,40 +35,31 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 	if err != nil {
 		return err
 	}
-	if sub.Reset && stream.Send("", "reset", struct{}{}) != nil {
-		return nil
+	stream.Signals(r.Context(), sub, httpx.SignalOptions{
+		KeepAlive: a.keepAlive, Recheck: a.recheck, Pace: a.pace, Stopping: a.Stopping,
+		May: func() error {
+			return a.stillMay(r, actor, func(now loom.Actor) error { return a.maySee(r, now, topics) })
+		},
+	})
+	return nil // the client is gone, or was told to go
+}
+
+// readTopics reads the topics of a stream; whether they may be followed is asked
+// later. Invalid.
+func readTopics(r *http.Request) ([]string, error) {
+	const all = "Topics are clusters, cluster:{id}, op:{id}/{n}, tenant, user:me and system, separated by commas."
+	topics, err := live.ParseTopics(r.URL.Query().Get("topics"))
+	if err != nil {
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: "topics", Message: loom.AsError(err).Message + " " + all}})
 	}
-	keepAlive, recheck := time.NewTicker(a.keepAlive), time.NewTicker(a.recheck)
-	defer keepAlive.Stop()
-	defer recheck.Stop()
-	// While the pause lasts, ready is nil and signals collect.
-	ready, pause := sub.Ready(), time.NewTimer(0)
-	defer pause.Stop()
-	for err == nil {
-		select {
-		case <-r.Context().Done():
-			// The client is gone, which makes this a write into nothing, or the server
-			// stops and cancels all requests.
-			err = errors.Join(stream.End("shutdown"), errStreamEnded)
-		case <-a.Stopping:
-			err = errors.Join(stream.End("shutdown"), errStreamEnded)
-		case <-keepAlive.C:
-			err = stream.Comment()
-		case <-recheck.C:
-			if a.stillMay(r, actor, func(now loom.Actor) error { return a.maySee(r, now, topics) }) != nil {
-				err = errors.Join(stream.End("forbidden"), errStreamEnded)
-			}
-		case <-pause.C:
-			ready = sub.Ready()
-		case <-ready:
-			for _, s := range sub.Take() {
-				err = errors.Join(err, stream.Send(s.Cursor, s.Topic, map[string][]string{"ids": s.IDs}))
-			}
-			ready = nil
-			pause.Reset(a.pace)
+	for _, topic := range topics {
+		kind, _, _ := strings.Cut(topic, ":")
+		known := []string{"clusters", "tenant", "user:me", "system"}
+		if !slices.Contains(known, topic) && !slices.Contains([]string{"cluster", "op", "log"}, kind) {
+			return nil, loom.InvalidFields([]loom.FieldError{{Field: "topics", Message: fmt.Sprintf("There is no topic “%.60s”. %s", topic, all)}})
 		}
 	}
-	return nil // the client is gone, or was told to go
+	return topics, nil
 }
 
 // errStreamEnded leaves a stream's loop; nobody sees it.

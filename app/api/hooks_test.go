@@ -8,6 +8,18 @@ import (
 	"loom/app/loom"
 )
 
+// TestHookMembers: a slip in a member is refused; what a GET gave can be put back.
+func TestHookMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.call(w.admin, post, "/v2/hooks", `{"name":"ci","url":"https://ci.example/","blocking":true}`).want(200).object()["id"].(string)
+	one := "/v2/hooks/" + id
+	w.call(w.admin, put, one, w.call(w.admin, get, one, "").want(200).body).want(200)
+	for _, c := range []struct{ method, path string }{{post, "/v2/hooks"}, {put, one}} {
+		w.call(w.admin, c.method, c.path, `{"name":"x","url":"https://x.example/","onTimeOut":"go"}`).fails(400, "onTimeOut", "there are name, url, events")
+	}
+}
+
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

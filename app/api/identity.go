@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -40,6 +41,8 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	hasCookie := a.Sessions.HasCookie(r)
 	var actor loom.Actor
 	switch {
+	case token == dummyKey && !hasCookie:
+		err = loom.NewError(loom.Unauthenticated, "“%s” is the placeholder of scripts, not a token. %s", dummyKey, howToBeKnown(r, trusted))
 	case hasCookie && token != "":
 		return loom.Actor{}, loom.NewError(loom.Invalid, "The request carries both a session cookie and an API token; send one of them.")
 	case token != "":
@@ -56,10 +59,20 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	case trusted:
 		actor, err = a.byHeaders(r.Context(), r.Header.Get(headerUser), r.Header.Get(headerTenant), httpx.Address(r))
 	default:
-		err = loom.NewError(loom.Unauthenticated, "Send an API token: “Authorization: Bearer loom_…”. Tokens are made on the account page, or by “loom token create”.")
+		err = &loom.Error{Kind: loom.Unauthenticated, Message: howToBeKnown(r, trusted)}
 	}
 	actor.RequestID = httpx.RequestID(r)
 	return actor, err
+}
+
+// howToBeKnown says how a request names who it acts as, to one that did not.
+func howToBeKnown(r *http.Request, trusted bool) string {
+	const token = "Send an API token: “Authorization: Bearer loom_…”, or the same in the header Coopr-ApiKey. Tokens are made on the account page, or by “loom token create”."
+	if trusted || r.Header.Get(headerUser) == "" && r.Header.Get(headerTenant) == "" {
+		return token
+	}
+	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and %s is in none of them. %s",
+		headerUser, headerTenant, httpx.Address(r), token)
 }
 
 // tokenOf finds the token of a request, "" for none. Authorization and

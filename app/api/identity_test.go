@@ -38,7 +38,9 @@ func TestTokens(t *testing.T) {
 		headers []string
 	}{
 		{401, "Send an API token", nil},
-		{401, "not valid", []string{"Coopr-ApiKey", dummyKey}},
+		{401, "placeholder of scripts, not a token", []string{"Coopr-ApiKey", dummyKey}},
+		{401, "placeholder of scripts, not a token", []string{"Authorization", "Bearer " + dummyKey}},
+		{401, "LOOM_TRUSTED_HEADER_NETWORKS", []string{"Coopr-ApiKey", dummyKey, "Coopr-UserID", "ana", "Coopr-TenantID", "acme"}},
 		{401, "not valid", []string{"Authorization", "Bearer loom_nonsense"}},
 		{401, "Only bearer tokens", []string{"Authorization", "Basic YWRtaW46YWRtaW4="}},
 		{401, "Only bearer tokens", []string{"Authorization", "Bearer"}},
@@ -48,7 +50,8 @@ func TestTokens(t *testing.T) {
 		{403, "only a superadmin", []string{"Coopr-ApiKey", w.admin, "Coopr-TenantID", "other"}},
 		{404, "no tenant “nowhere”", []string{"Coopr-ApiKey", w.admin, "Coopr-TenantID", "nowhere"}},
 		// Identity headers alone are nothing worth outside of trusted networks.
-		{401, "Send an API token", []string{"Coopr-UserID", "admin", "Coopr-TenantID", "superadmin"}},
+		{401, "LOOM_TRUSTED_HEADER_NETWORKS", []string{"Coopr-UserID", "admin", "Coopr-TenantID", "superadmin"}},
+		{401, "Send an API token", []string{"Coopr-UserID", "admin"}},
 		{401, "not signed in", []string{"Cookie", "loom-dev=x"}},
 	} {
 		w.send(get, "/v2/whoami", "", c.headers...).fails(c.status, "", c.text)

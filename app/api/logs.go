@@ -27,6 +27,8 @@ type logRequest struct {
 	ref            loom.TaskRef
 	attempt, after int
 	levels         []string
+	// byEvent says that after came as the id of an event.
+	byEvent bool
 }
 
 // taskLog gives lines of a task: as JSON by default, raw as text/plain, and
@@ -70,7 +72,7 @@ func (a *api) logLines(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	if err != nil {
 		return err
 	}
-	if q.after, err = queryInt(r, "after"); err != nil {
+	if err := q.readAfter(r); err != nil {
 		return err
 	}
 	if page.Limit == 0 {
@@ -98,19 +100,18 @@ func (a *api) logLines(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 		}
 	}
 	if more && len(lines) > 0 {
-		linkPages(w, r, strconv.Itoa(q.after), "")
+		linkPages(w, r, q.next(), "")
 	}
 	return answer(w, r, lines)
 }
 
 // rawLog sends the text of all lines that are stored by now.
 func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q logRequest) error {
-	after, err := queryInt(r, "after")
-	if err != nil {
+	if err := q.readAfter(r); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		lines, more, err := a.Clusters.Log(r.Context(), actor, q.ref, lifecycle.LogInput{Attempt: q.attempt, After: after, Limit: logChunk})
+		lines, more, err := a.Clusters.Log(r.Context(), actor, q.ref, lifecycle.LogInput{Attempt: q.attempt, After: q.after, Limit: logChunk})
 		if err != nil {
 			if !first {
 				a.Log.Warn("a log was cut off while it was sent", "request_id", httpx.RequestID(r), "error", err.Error())
@@ -124,7 +125,7 @@ func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q
 			w.Header().Set("Cache-Control", "no-store")
 		}
 		for _, line := range lines {
-			after = line.Seq
+			q.after = line.Seq
 			if q.attempt == 0 {
 				q.attempt = line.Attempt // a retry must not change the log half way
 			}
@@ -149,7 +150,7 @@ func (a *api) followLog(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil {
 		return err
 	}
-	f := follower{api: a, r: r, actor: actor, logRequest: q, only: q.attempt > 0,
+	f := follower{api: a, r: r, actor: actor, logRequest: q, only: q.attempt > 0, pacer: newPacer(),
 		same: lifecycle.TaskFilter{Node: task.Node, Service: task.Service, Action: task.Action}}
 	if f.attempt == 0 {
 		f.attempt = max(1, task.Attempt)
@@ -170,6 +171,9 @@ func (a *api) followLog(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if f.stream, err = httpx.NewStream(w); err != nil {
 		return err
 	}
+	if err := f.checkKept(task.Task); err != nil {
+		return nil // the client comes back
+	}
 	f.run(wake)
 	return nil
 }
@@ -184,6 +188,7 @@ type follower struct {
 	only    bool // the attempt that was asked for
 	same    lifecycle.TaskFilter
 	signals *live.Subscription
+	pacer
 }
 
 // listen follows the signals of the operation, which tell when the task ends or
@@ -227,7 +232,7 @@ func (f *follower) resume(cursor string) error {
 	n, err := strconv.ParseInt(attempt, 10, 32)
 	s, seqErr := strconv.ParseInt(seq, 10, 32)
 	if err != nil || seqErr != nil || n < 1 || s < 0 || f.only && int(n) != f.attempt {
-		return loom.InvalidFields([]loom.FieldError{{Field: "after", Message: "This is not the id of an event of this log, nor the number of a line."}})
+		return notOfThisLog()
 	}
 	f.attempt, f.after = int(n), int(s)
 	return nil
@@ -311,7 +316,13 @@ func (f *follower) over(task loom.Task) bool {
 }
 
 func (f *follower) sendLines() error {
+	f.begin()
 	for more := true; more; {
+		if f.tooSlow(f.patience) {
+			if err := f.skip(); err != nil {
+				return err
+			}
+		}
 		var lines []loom.LogLine
 		var err error
 		lines, more, err = f.Clusters.Log(f.r.Context(), f.actor, f.ref, lifecycle.LogInput{Attempt: f.attempt, After: f.after, Limit: logChunk})
@@ -320,16 +331,18 @@ func (f *follower) sendLines() error {
 		}
 		for _, line := range lines {
 			f.after = line.Seq
+			f.sent(line.Time)
 			if !holds(f.levels, line.Level) {
 				continue
 			}
 			out := wire.NewLine(line)
 			out.Attempt = line.Attempt
-			if err := f.stream.Send(fmt.Sprintf("%d.%d", line.Attempt, line.Seq), "line", out); err != nil {
+			if err := f.stream.Send(lineID(line.Attempt, line.Seq), "line", out); err != nil {
 				return errors.Join(err, errStreamEnded)
 			}
 		}
 	}
+	f.atEnd()
 	return nil
 }
 

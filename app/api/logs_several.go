@@ -137,10 +137,20 @@ func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	defer signals.Close()
-	f := severalFollower{follower: follower{api: a, r: r, actor: actor}, of: of, in: in}
+	f := severalFollower{follower: follower{api: a, r: r, actor: actor, pacer: newPacer()}, of: of, in: in}
 	f.in.Limit = logChunk
+	kept, err := a.Clusters.KeepsCursor(r.Context(), actor, of, in.After)
+	if err != nil {
+		return err
+	}
 	if f.stream, err = httpx.NewStream(w); err != nil {
 		return err
+	}
+	if !kept {
+		f.in.After = ""
+		if f.stream.Send("", "reset", struct{}{}) != nil {
+			return nil
+		}
 	}
 	f.run(wake, signals)
 	return nil
@@ -207,7 +217,14 @@ func (f *severalFollower) run(wake <-chan struct{}, signals *live.Subscription) 
 // sendNew sends all lines that can be read and says whether some could not be yet,
 // and whether the stream has ended.
 func (f *severalFollower) sendNew() (waiting, ended bool) {
+	f.begin()
 	for {
+		if f.tooSlow(f.patience) {
+			if err := f.skip(); err != nil {
+				f.fail(err) //nolint:errcheck // it said what there is to say
+				return false, true
+			}
+		}
 		log, err := f.Clusters.Interleaved(f.r.Context(), f.actor, f.of, f.in)
 		if err != nil {
 			f.fail(err) //nolint:errcheck // it said what there is to say
@@ -219,6 +236,10 @@ func (f *severalFollower) sendNew() (waiting, ended bool) {
 				return false, true
 			}
 			f.in.After = l.Cursor
+			f.sent(l.Time)
+		}
+		if !log.More {
+			f.atEnd()
 		}
 		switch {
 		case log.More:

@@ -95,9 +95,22 @@ func (rt *route) operation() fields {
 		params = append(params, fields{"name": "Idempotency-Key", "in": "header", "schema": fields{"type": "string", "minLength": 1, "maxLength": 255},
 			"description": "The same request with the same key gives the first answer again, for 24 hours."})
 	}
+	if rt.matches {
+		params = append(params, fields{"name": "If-Match", "in": "header", "schema": fields{"type": "string"},
+			"description": "The version that you started from in quotes, as the ETag of GET gives it; a newer one answers 409."})
+	}
 	success := fields{"description": "Done"}
 	if content := rt.content(); len(content) > 0 {
 		success["content"] = content
+	}
+	if rt.begins {
+		success["headers"] = fields{headerOperation: fields{"schema": fields{"type": "string"}, "description": "Id of the operation that this began, such as 00000042-003."}}
+	}
+	if rt.findings {
+		success["headers"] = fields{
+			"Loom-Findings": fields{"schema": fields{"type": "integer", "minimum": 0}, "description": rt.findingsHelp()},
+			"Link":          fields{"schema": fields{"type": "string"}, "description": "Where the findings are listed, with rel=\"describedby\"; not sent when there are none."},
+		}
 	}
 	op := fields{
 		"operationId": operationID(rt.method, rt.path),
@@ -120,6 +133,13 @@ func (rt *route) operation() fields {
 		op["requestBody"] = fields{"required": !optional, "content": fields{media: fields{"schema": schema}}}
 	}
 	return op
+}
+
+func (rt *route) findingsHelp() string {
+	if rt.method == http.MethodDelete {
+		return "How many other entries of the catalog name what is gone now."
+	}
+	return "How much of what was sent would not work; it is stored all the same."
 }
 
 func (rt *route) content() fields {

@@ -23,10 +23,18 @@ type route struct {
 	open bool
 	// fresh routes are Loom's own: an unknown parameter is refused, and 503 exists.
 	fresh bool
+	// strict routes are old ones that refuse an unknown parameter all the same.
+	strict bool
+	// findings routes say in the header Loom-Findings how much would not work.
+	findings bool
 	// paged lists take limit, sort, after and before.
 	paged bool
 	// once routes honour an Idempotency-Key; its answer is kept without secrets.
 	once bool
+	// begins routes name the operation that they began in the header Loom-Operation.
+	begins bool
+	// matches routes honour If-Match with the version that the author started from.
+	matches bool
 	// parameters of the query besides paging.
 	query []param
 	// body and answer name schemas of wire; "[]X" is an array of X, "{}X" an object
@@ -168,8 +176,8 @@ func storable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
 }
 
-// checkQuery refuses values that no text can be, and parameters that a new route
-// does not have. Old routes ignore those, as their clients rely on.
+// checkQuery refuses values that no text can be, and parameters that a new or
+// strict route does not have. Old routes ignore those, as their clients rely on.
 func (rt *route) checkQuery(query url.Values) error {
 	var known []string
 	for _, p := range rt.params() {
@@ -180,9 +188,11 @@ func (rt *route) checkQuery(query url.Values) error {
 		switch {
 		case !storable(strings.Join(query[name], "")):
 			errs = append(errs, loom.FieldError{Field: strings.ToValidUTF8(name, "?"), Message: "This is not UTF-8, or holds the character NUL."})
-		case !rt.fresh || slices.Contains(known, name):
+		case !rt.fresh && !rt.strict || slices.Contains(known, name):
 		case len(known) == 0:
 			errs = append(errs, loom.FieldError{Field: name, Message: "There is no such parameter; this path takes none."})
+		case loom.Nearest(name, known) != "":
+			errs = append(errs, loom.FieldError{Field: name, Message: "There is no such parameter; did you mean “" + loom.Nearest(name, known) + "”? This path takes " + strings.Join(known, ", ") + "."})
 		default:
 			errs = append(errs, loom.FieldError{Field: name, Message: "There is no such parameter; this path takes " + strings.Join(known, ", ") + "."})
 		}

@@ -48,11 +48,11 @@ func (a *api) clusterRoutes() []route {
 			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},
 			{"q", "string", "Words in name, description, id, host names or addresses."},
 		}},
-		{method: post, path: "/v2/clusters", summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", handle: a.createCluster},
+		{method: post, path: "/v2/clusters", summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", begins: true, handle: a.createCluster},
 		{method: get, path: one, summary: "Read a cluster with its nodes", answer: "Cluster", handle: a.showCluster},
 		{method: post, path: one, summary: "Change the end of the lease", body: "ExpiryChange", handle: a.changeExpiry},
 		{method: patch, path: one, summary: "Change description, labels, protection, owner", fresh: true, body: "ClusterEdit", answer: "Cluster", handle: a.editCluster},
-		{method: del, path: one, summary: "Delete a cluster", body: "ClusterDelete?", handle: a.deleteCluster},
+		{method: del, path: one, summary: "Delete a cluster", body: "ClusterDelete?", begins: true, handle: a.deleteCluster},
 		{method: get, path: one + "/status", summary: "Read a cluster's status and progress", answer: "ClusterStatus", handle: a.clusterStatus},
 		{method: get, path: one + "/config", summary: "Read a cluster's config, macros not expanded", answer: "object", handle: a.clusterConfig},
 		{method: get, path: one + "/services", summary: "List a cluster's services", answer: "[]string", handle: a.clusterServices},
@@ -68,20 +68,20 @@ func (a *api) clusterRoutes() []route {
 func (a *api) clusterActionRoutes() []route {
 	const one, op = "/v2/clusters/{id}", "/v2/clusters/{id}/operations/{n}"
 	all := []route{
-		{method: put, path: one + "/config", summary: "Replace or patch a cluster's config and configure its services", body: "Configure", handle: a.configureCluster},
+		{method: put, path: one + "/config", summary: "Replace or patch a cluster's config and configure its services", body: "Configure", begins: true, handle: a.configureCluster},
 		{method: get, path: one + "/config/versions", summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
 			answer: "[]ConfigRevision", handle: a.listConfigs},
 		{method: get, path: one + "/config/versions/{r}", summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
-		{method: post, path: one + "/services", summary: "Add services to a cluster; not carried out yet", once: true, body: "ServicesAdd", handle: a.addServices},
+		{method: post, path: one + "/services", summary: "Add services to a cluster, on the machines it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
 		{method: post, path: one + "/clustertemplate/sync", summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
 	}
 	for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
 		word := strings.ToUpper(string(kind[:1])) + string(kind[1:])
 		all = append(all,
 			route{method: post, path: one + "/services/" + string(kind), summary: word + " all services of a cluster", once: true,
-				body: "OperationRequest?", handle: a.runServices(kind)},
+				body: "OperationRequest?", begins: true, handle: a.runServices(kind)},
 			route{method: post, path: one + "/services/{service}/" + string(kind), summary: word + " a service, and those that this concerns", once: true,
-				body: "OperationRequest?", handle: a.runServices(kind)})
+				body: "OperationRequest?", begins: true, handle: a.runServices(kind)})
 	}
 	for _, verb := range []loom.ClusterVerb{loom.VerbAbort, loom.VerbPause, loom.VerbResume} {
 		word := strings.ToUpper(string(verb[:1])) + string(verb[1:])
@@ -172,10 +172,10 @@ var compared = []param{
 // wildcard would clash with /v2/clusters/….
 func (a *api) catalogRoutes() []route {
 	all := []route{
-		{method: post, path: "/v2/resolve", summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", handle: a.resolve},
+		{method: post, path: "/v2/resolve", summary: "Merge a template, which need not be stored, with all it extends and includes", body: "Template", answer: "Template", findings: true, handle: a.resolve},
 		{method: get, path: "/v2/export", summary: "Read the whole catalog of the tenant, without secrets", answer: "CatalogDocument", media: []string{mediaJSON, mediaArchive}, handle: a.export},
 		{method: post, path: "/v2/import", summary: "Replace the whole catalog of the tenant, or merge into it; the body is an export in either form", body: "CatalogDocument",
-			answer: "ImportReport", handle: a.importCatalog, query: []param{
+			answer: "ImportReport", strict: true, findings: true, handle: a.importCatalog, query: []param{
 				{"mode", "string", "“replace” (as without it), or “merge”: what differs is stored as new versions, and the rest is left alone."},
 				{"dryRun", "boolean", "Say what would happen, and change nothing. Otherwise the answer is empty."},
 			}},
@@ -187,18 +187,18 @@ func (a *api) catalogRoutes() []route {
 	}
 	for _, kind := range loom.TenantKinds {
 		e := entries{a, kind}
-		base, word, schema := "/v2/"+string(kind), kind.Word(), kindSchemas[kind]
+		base, word, one, schema := "/v2/"+string(kind), kind.Word(), kind.OneWord(), kindSchemas[kind]
 		all = append(all,
 			route{method: get, path: base, summary: "List each " + word + " in its newest version", paged: true, query: entryFilters, answer: "[]" + schema, handle: e.list},
-			route{method: post, path: base, summary: "Store a new " + word, body: schema, handle: e.create},
-			route{method: get, path: base + "/{name}", summary: "Read a " + word, answer: schema, handle: e.show},
-			route{method: put, path: base + "/{name}", summary: "Store the next version of a " + word, body: schema, handle: e.put},
-			route{method: del, path: base + "/{name}", summary: "Delete all versions of a " + word, handle: e.remove},
-			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of a " + word, answer: schema, handle: e.showVersion},
-			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of a " + word, handle: e.removeVersion},
-			route{method: get, path: base + "/{name}/versions", summary: "List the versions of a " + word, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
-			route{method: get, path: base + "/{name}/uses", summary: "List where a " + word + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
-			route{method: get, path: base + "/{name}/compare", summary: "Compare two versions of a " + word, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
+			route{method: post, path: base, summary: "Store a new " + word, body: schema, findings: true, handle: e.create},
+			route{method: get, path: base + "/{name}", summary: "Read " + one, answer: schema, handle: e.show},
+			route{method: put, path: base + "/{name}", summary: "Store the next version of " + one, body: schema, matches: true, findings: true, handle: e.put},
+			route{method: del, path: base + "/{name}", summary: "Delete all versions of " + one, findings: true, handle: e.remove},
+			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of " + one, answer: schema, handle: e.showVersion},
+			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
+			route{method: get, path: base + "/{name}/versions", summary: "List the versions of " + one, fresh: true, paged: true, answer: "[]VersionInfo", handle: e.versions},
+			route{method: get, path: base + "/{name}/uses", summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
+			route{method: get, path: base + "/{name}/compare", summary: "Compare two versions of " + one, fresh: true, answer: "[]Difference", handle: e.compare, query: compared},
 		)
 	}
 	return all
@@ -211,17 +211,17 @@ func (a *api) pluginRoutes() []route {
 	status := []param{{"status", "string", "One of active, inactive, staged, recalled, in any case."}}
 	for _, kind := range []loom.EntityKind{loom.KindProviderType, loom.KindAutomatorType} {
 		e := entries{a, kind}
-		base, word := "/v2/plugins/"+string(kind), kind.Word()
+		base, word, one := "/v2/plugins/"+string(kind), kind.Word(), kind.OneWord()
 		named := base + "/{name}/{version}/{resource}" // the middle segment is the resource type here
 		all = append(all,
 			route{method: get, path: base, summary: "List each " + word, paged: true, query: entryFilters, answer: "[]PluginType", handle: e.list},
-			route{method: get, path: base + "/{name}", summary: "Read a " + word, answer: "PluginType", handle: e.show},
-			route{method: get, path: base + "/{name}/uses", summary: "List where a " + word + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
-			route{method: put, path: base + "/{name}", summary: "Store the next version of a " + word, body: "PluginType", handle: e.put},
-			route{method: del, path: base + "/{name}", summary: "Delete all versions of a " + word, handle: e.remove},
-			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of a " + word + " (all digits), or list its resources of a type",
+			route{method: get, path: base + "/{name}", summary: "Read " + one, answer: "PluginType", handle: e.show},
+			route{method: get, path: base + "/{name}/uses", summary: "List where " + one + " is used: entries and live clusters", fresh: true, paged: true, answer: "[]Use", handle: e.uses},
+			route{method: put, path: base + "/{name}", summary: "Store the next version of " + one, body: "PluginType", matches: true, findings: true, handle: e.put},
+			route{method: del, path: base + "/{name}", summary: "Delete all versions of " + one, findings: true, handle: e.remove},
+			route{method: get, path: base + "/{name}/{version}", summary: "Read a version of " + one + " (all digits), or list its resources of a type",
 				query: status, answer: "PluginTypeOrResources", handle: e.showVersionOrResources},
-			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of a " + word, handle: e.removeVersion},
+			route{method: del, path: base + "/{name}/{version}", summary: "Delete a version of " + one, findings: true, handle: e.removeVersion},
 			route{method: post, path: named, summary: "Upload the next version of a resource", body: "bytes", answer: "Resource", handle: e.upload},
 			route{method: get, path: named, summary: "List the versions of a resource", paged: true, query: status, answer: "[]Resource", handle: e.listResource},
 			route{method: del, path: named, summary: "Delete all versions of a resource", handle: e.removeResource},

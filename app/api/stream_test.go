@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,26 +42,30 @@ func (w *world) follow(token, path string, headers ...string) *stream {
 	w.t.Cleanup(cancel)
 	go func() {
 		defer answer.Body.Close()
-		defer close(s.events)
-		var e event
-		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-			name, value, _ := strings.Cut(lines.Text(), ": ")
-			switch name {
-			case "id":
-				e.id = value
-			case "event":
-				e.name = value
-			case "data":
-				e.data = value
-			case "":
-				if e.name != "" {
-					s.events <- e
-				}
-				e = event{}
-			}
-		}
+		s.read(answer.Body)
 	}()
 	return s
+}
+
+func (s *stream) read(body io.Reader) {
+	defer close(s.events)
+	var e event
+	for lines := bufio.NewScanner(body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data = value
+		case "":
+			if e.name != "" {
+				s.events <- e
+			}
+			e = event{}
+		}
+	}
 }
 
 // next waits for an event of a name; others on the way are left out.
@@ -95,8 +100,10 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.runHub()
-	w.call(w.user, get, "/v2/events", "").fails(400, "", "topics")
-	w.call(w.user, get, "/v2/events?topics=a,b,c,d,e,f,g,h,i,j,k", "").fails(400, "", "at most 10")
+	w.call(w.user, get, "/v2/events", "").fails(400, "topics", "Topics are clusters, cluster:{id}")
+	w.call(w.user, get, "/v2/events?topics=a,b,c,d,e,f,g,h,i,j,k", "").fails(400, "topics", "at most 10")
+	w.call(w.user, get, "/v2/events?topics=clusters,nodes", "").fails(400, "topics", "There is no topic “nodes”. Topics are clusters")
+	w.call(w.user, get, "/v2/events?topics=system", "").want(404) // superadmins only
 	w.call(w.user, get, "/v2/events?topics=log:00000001/1/1/1", "").fails(404, "", "tasks/{t}/log")
 
 	s := w.follow(w.user, "/v2/events?topics=clusters,tenant")
@@ -117,8 +124,14 @@ func TestEvents(t *testing.T) {
 	foreign := w.follow(w.foreign, "/v2/events?topics=clusters")
 	w.cluster(w.user, "unheard")
 	s.next("clusters")
-	// A cursor that makes no sense means: load everything again.
-	w.follow(w.user, "/v2/events?topics=clusters&after=nonsense").next("reset")
+	// A cursor that makes no sense means: load everything again; so does one of an
+	// earlier release.
+	for _, cursor := range []string{"nonsense", "17"} {
+		reset := w.follow(w.user, "/v2/events?topics=clusters&after="+cursor).next("reset")
+		if reset.data != "{}" || reset.id == "" {
+			t.Errorf("%s: %+v", cursor, reset)
+		}
+	}
 
 	// Rights that are lost end the stream.
 	w.exec(`UPDATE tokens SET revoked_at = now() WHERE user_id = 'ana'`)
@@ -209,6 +222,11 @@ func TestFollowLog(t *testing.T) {
 	w.log(id, 1, 1, 1501, 1510)
 	s = w.follow(w.user, at, "Last-Event-ID", broken.id)
 	expect(s, 1, 1510)
+	if rows := w.call(w.user, get, at+"?after=1.1507&limit=2", "").want(200); len(rows.array()) != 2 || !strings.Contains(rows.link("next"), "after=1.1509") {
+		t.Errorf("behind the id of an event: %s, next %s", rows.body, rows.link("next"))
+	}
+	w.call(w.user, get, at+"?after=1.1507&attempt=2", "").fails(400, "after", "not the id of an event of this log")
+	w.call(w.user, get, at+"?after=1.x", "").fails(400, "after", "not the id of an event of this log")
 	byNumber := w.follow(w.user, at+"?after=1509&attempt=1")
 	if e := byNumber.next("line"); e.id != "1.1510" {
 		t.Errorf("after 1509 comes %+v", e)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"loom/app/account"
+	"loom/app/loom"
 )
 
 // TestTenantRoutes makes a tenant by bootstrap, changes it and deletes it.
@@ -26,7 +29,7 @@ func TestTenantRoutes(t *testing.T) {
 	w.call(w.admin, post, "/v2/tenants", `nonsense`).want(403)
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"11"},"bootstrap":true}`).fails(409, "", "10 left")
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"10","description":"Lab"},"bootstrap":true}`).want(200)
-	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "", "0 left")
+	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "", "0 left for this tenant (capacity 10). Others hold the rest (lab: 10); lowering")
 	lab := w.call(w.super, get, "/v2/tenants/lab", "").want(200).object()
 	if lab["workers"] != 10.0 || lab["maxClusters"] != 2147483647.0 || lab["description"] != "Lab" {
 		t.Errorf("lab %v", lab)
@@ -61,7 +64,11 @@ func TestTenantRoutes(t *testing.T) {
 
 	w.exec(`INSERT INTO worker_assignments (tenant_id, process_id, workers) SELECT id, 'p', 10 FROM tenants WHERE name = 'lab'`)
 	w.call(w.super, del, "/v2/tenants/lab", "").fails(409, "", "set “workers” to 0")
-	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab"}}`).want(200)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","maxNodes":7}}`).want(200) // what is left out stays
+	if lab := w.call(w.super, get, "/v2/tenants/lab", "").want(200).object(); lab["workers"] != 10.0 || lab["description"] != "Lab" || lab["maxNodes"] != 7.0 {
+		t.Errorf("lab %v", lab)
+	}
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","workers":0}}`).want(200)
 	w.call(w.super, del, "/v2/tenants/lab", "").fails(409, "", "given back")
 	w.exec(`DELETE FROM worker_assignments`)
 	w.call(w.admin, del, "/v2/tenants/lab", "").want(403)
@@ -73,8 +80,48 @@ func TestTenantRoutes(t *testing.T) {
 	if got := in(get, "/v2/providers").array(); len(got) != 0 {
 		t.Errorf("PUT bootstraps: %v", got)
 	}
+	entries := w.call(w.super, get, "/v2/audit?tenant=other&limit=1", "").want(200).body
 	w.call(w.super, del, "/v2/tenants/other", "").want(200)
+	if got := w.call(w.super, get, "/v2/audit?tenant=other&limit=1", "").want(200).body; got != entries {
+		t.Errorf("the audit of a deleted tenant is %s, before %s", got, entries)
+	}
 	w.call(w.foreign, get, "/v2/whoami", "").want(401)
+}
+
+// TestTenantMembers: a slip in a member is refused; the id that older clients send
+// means nothing.
+func TestTenantMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct{ method, path string }{{post, "/v2/tenants"}, {put, "/v2/tenants/lab"}} {
+		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","maxCluster":3}}`).fails(400, "tenant.maxCluster", "there are name, description, workers, maxClusters, maxNodes")
+		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","id":"7"}}`).want(200)
+	}
+}
+
+// TestFirstAdministratorOverREST makes a tenant and gives its administrator a
+// password, with nothing but requests.
+func TestFirstAdministratorOverREST(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"research"}}`).want(200)
+	there := []string{"Authorization", "Bearer " + w.super, headerTenant, "research"}
+	w.send(patch, "/v2/users/admin", `{"password":"correct horse battery"}`, there...).want(200)
+	if _, _, _, err := w.deps.Accounts.SignIn(t.Context(), account.SignInInput{Tenant: "research", User: "admin", Password: loom.NewSecret("correct horse battery")}); err != nil {
+		t.Error(err)
+	}
+	entry := w.send(get, "/v2/audit?verb=update&kind=user", "", there...).want(200).array()[0]
+	if via := entry["via"].(string); !strings.HasPrefix(via, "token:") || !strings.HasSuffix(via, " by superadmin/admin") || entry["actor"] != "admin" {
+		t.Errorf("the entry is %v", entry)
+	}
+	if whoami := w.send(get, "/v2/whoami", "", there...).want(200).object(); whoami["via"] != "token" {
+		t.Errorf("acting is %v", whoami)
+	}
+	// Reading as somebody makes nobody.
+	w.exec(`DELETE FROM users WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'research')`)
+	w.send(get, "/v2/clusters", "", there...).fails(404, "", "PUT /v2/tenants/research")
+	w.call(w.super, put, "/v2/tenants/research", `{"tenant":{"name":"research"}}`).want(200)
+	w.send(get, "/v2/clusters", "", there...).want(200)
 }
 
 func TestSettingsRoutes(t *testing.T) {

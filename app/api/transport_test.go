@@ -129,8 +129,11 @@ func TestForeignTenant(t *testing.T) {
 			"/v2/clusters/{id}/config":   `{"config": {}}`,
 			"/v2/clusters/{id}/services": `{"services": ["web"]}`,
 		}[rt.path]
-		if rt.method == del {
+		switch {
+		case rt.method == del:
 			body = ""
+		case rt.method == patch:
+			body = `{"description": "x"}`
 		}
 		for who, token := range map[string]string{"another tenant": w.foreign, "another user": w.second, "the superadmin": w.super} {
 			if a := w.call(token, rt.method, fill(rt.path, id), body); a.status != 404 {
@@ -156,7 +159,7 @@ func TestForeignTenant(t *testing.T) {
 		}
 	}
 	w.call(w.second, post, "/v2/previews", `{"kind":"delete","clusterId":"`+id+`"}`).want(404)
-	for _, topic := range []string{"cluster:" + id, "op:" + id + "/1", "system", "nonsense"} {
+	for _, topic := range []string{"cluster:" + id, "op:" + id + "/1", "system", "cluster:nonsense"} {
 		w.call(w.second, get, "/v2/events"+query("topics", topic), "").fails(404, "", "no topic")
 	}
 	if all := w.call(w.foreign, get, "/v2/clusters", "").want(200).array(); len(all) != 0 {

@@ -82,9 +82,9 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 		tenant, err := accounts.CreateTenant(ctx, superActor, account.TenantInput{Name: name})
 		w.must(err)
 		system := loom.SystemActor(tenant.ID, name)
-		for id, role := range map[loom.UserID]loom.Role{"admin": loom.RoleAdmin, "ana": loom.RoleUser, "ben": loom.RoleUser} {
+		for _, id := range []loom.UserID{"ana", "ben"} { // the administrator came with the tenant
 			w.tx(func(tx *sqlx.Tx) error { // no password: hashing would take most of the time
-				_, err := store.InsertUser(ctx, tx, system.Tenant, loom.User{ID: id, Role: role}, "")
+				_, err := store.InsertUser(ctx, tx, system.Tenant, loom.User{ID: id, Role: loom.RoleUser}, "")
 				return err
 			})
 		}

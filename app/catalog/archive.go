@@ -51,14 +51,13 @@ func DecodeArchive(body []byte) (Bundle, error) {
 	files := tar.NewReader(limited)
 	b := newBundle()
 	seen := map[string]bool{}
-	holds := false
 	for {
 		header, err := files.Next()
 		switch {
 		case limited.N <= 0:
 			return Bundle{}, tooLarge()
 		case errors.Is(err, io.EOF):
-			if !holds {
+			if len(b.named) == 0 {
 				return Bundle{}, loom.NewError(loom.Invalid, "The archive holds no folder of a catalog, such as %s; pack the folder's content, not the folder itself.", loom.KindService)
 			}
 			return b, drained(limited)
@@ -69,7 +68,9 @@ func DecodeArchive(body []byte) (Bundle, error) {
 		if err != nil {
 			return Bundle{}, err
 		}
-		holds = holds || kind != ""
+		if kind != "" {
+			b.named[kind] = true
+		}
 		name, isEntry := strings.CutSuffix(path.Base(header.Name), ".json")
 		if kind == "" || !isEntry || header.Typeflag == tar.TypeDir {
 			continue

@@ -120,7 +120,7 @@ func TestArchiveOfAFolder(t *testing.T) {
 			got[string(i.Kind)+"/"+i.Name+" "+f.Field] = true
 		}
 	}
-	for _, want := range []string{"services/bad ", "services/another name", "hardwaretypes/h providermap", "services/nul label"} {
+	for _, want := range []string{"services/bad services/bad.json", "services/another services/other.json: name", "hardwaretypes/h hardwaretypes/h.json: providermap", "services/nul services/nul.json: label"} {
 		if !got[want] {
 			t.Errorf("%q is not named in %v", want, got)
 		}

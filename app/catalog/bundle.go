@@ -21,18 +21,48 @@ type Bundle struct {
 	Invalid []InvalidEntry
 	// names are those met so far.
 	names map[EntryName]bool
+	// named are the kinds that the document or folder has, empty ones included.
+	named map[loom.EntityKind]bool
 }
 
 func newBundle() Bundle {
-	return Bundle{Entries: map[loom.EntityKind][]loom.Entry{}, names: map[EntryName]bool{}}
+	return Bundle{Entries: map[loom.EntityKind][]loom.Entry{}, names: map[EntryName]bool{}, named: map[loom.EntityKind]bool{}}
+}
+
+// bare reports whether a bundle has none of the kinds, not even an empty one.
+func (b Bundle) bare() bool {
+	return len(b.named) == 0 && len(b.Entries) == 0 && len(b.Invalid) == 0
 }
 
 // InvalidEntry says what is wrong with an entry of a bundle. Name is its place in
-// the bundle when it has no name.
+// the bundle when it has no name. Fields are named from the bundle on:
+// "services[1].links[0].url", or "services/web.json: links[0].url" in a folder.
 type InvalidEntry struct {
-	Kind   loom.EntityKind
-	Name   string
-	Fields []loom.FieldError
+	Kind   loom.EntityKind   `json:"kind"`
+	Name   string            `json:"name"`
+	Fields []loom.FieldError `json:"errors"`
+}
+
+// place is where an entry stands in a bundle: "services[1]", with a dot before the
+// names of fields, or the path of a file with a colon.
+type place struct{ at, before string }
+
+func element(kind loom.EntityKind, i int) place {
+	return place{fmt.Sprintf("%s[%d]", kind, i), "."}
+}
+
+func (p place) invalid(kind loom.EntityKind, name string, fields []loom.FieldError) InvalidEntry {
+	out := InvalidEntry{Kind: kind, Name: name, Fields: make([]loom.FieldError, len(fields))}
+	if out.Name == "" {
+		out.Name = p.at
+	}
+	for i, f := range fields {
+		out.Fields[i] = loom.FieldError{Field: p.at, Message: f.Message}
+		if f.Field != "" {
+			out.Fields[i].Field += p.before + f.Field
+		}
+	}
+	return out
 }
 
 // MarshalJSON gives the export document, every kind present.
@@ -48,25 +78,48 @@ func (b Bundle) MarshalJSON() ([]byte, error) {
 
 // DecodeBundle reads an export document as Decode reads entries; missing kinds
 // are empty. Entries with mistakes are named in Invalid; the error is for what is
-// no document at all.
+// no document at all, or has a member that is no kind: left alone it would be
+// missed only when its entries are gone.
 func DecodeBundle(body []byte) (Bundle, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
 		return Bundle{}, err
 	}
 	b := newBundle()
+	checkMembers(o)
 	for _, kind := range loom.TenantKinds {
-		for i, element := range o.Array(string(kind)) {
-			at := fmt.Sprintf("%s[%d]", kind, i)
-			fields, ok := element.(map[string]any)
+		if o.Has(string(kind)) {
+			b.named[kind] = true
+		}
+		for i, value := range o.Array(string(kind)) {
+			at := element(kind, i)
+			fields, ok := value.(map[string]any)
 			if !ok {
-				b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Field: at, Message: "An entry is a JSON object."}}})
+				b.Invalid = append(b.Invalid, at.invalid(kind, "", []loom.FieldError{{Message: "An entry is a JSON object."}}))
 				continue
 			}
 			b.add(kind, at, lenient.FromMap("", fields))
 		}
 	}
 	return b, o.Err()
+}
+
+// checkMembers refuses members of an export document that are no kinds.
+func checkMembers(o *lenient.Object) {
+	known := make([]string, len(loom.TenantKinds))
+	for i, kind := range loom.TenantKinds {
+		known[i] = string(kind)
+	}
+	for _, name := range o.Names() {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if near := loom.Nearest(name, known); near != "" {
+			o.Fail(name, "There is no member “%.60s” in a catalog; did you mean “%s”?", name, near)
+			continue
+		}
+		o.Fail(name, "There is no member “%.60s” in a catalog; there are %s.", name, enumerate(known, "and"))
+	}
 }
 
 // DecodeFolder reads a catalog folder, <kind>/<name>.json (entities.md 21.6);
@@ -82,6 +135,7 @@ func DecodeFolder(folder fs.FS) (Bundle, error) {
 		if err != nil {
 			return Bundle{}, fmt.Errorf("read the folder %s: %w", kind, err)
 		}
+		b.named[kind] = true
 		for _, file := range files {
 			name, isJSON := strings.CutSuffix(file.Name(), ".json")
 			if !isJSON || file.IsDir() {
@@ -100,6 +154,7 @@ func DecodeFolder(folder fs.FS) (Bundle, error) {
 // addFile adds the entry in a file of a catalog folder; name is that of the file
 // without its ending.
 func (b *Bundle) addFile(kind loom.EntityKind, name string, body []byte) {
+	at := place{string(kind) + "/" + name + ".json", ": "}
 	o, err := lenient.Read(body)
 	if err != nil {
 		e := loom.AsError(err)
@@ -107,31 +162,29 @@ func (b *Bundle) addFile(kind loom.EntityKind, name string, body []byte) {
 		if len(fields) == 0 {
 			fields = []loom.FieldError{{Message: e.Message}}
 		}
-		b.Invalid = append(b.Invalid, InvalidEntry{kind, name, fields})
+		b.Invalid = append(b.Invalid, at.invalid(kind, name, fields))
 		return
 	}
 	if given := o.Text("name"); given != name {
 		o.Fail("name", "The file is called “%s.json”, the entry “%s”; they must be the same.", name, given)
 	}
-	b.add(kind, name, o)
+	b.add(kind, at, o)
 }
 
-func (b *Bundle) add(kind loom.EntityKind, at string, o *lenient.Object) {
+func (b *Bundle) add(kind loom.EntityKind, at place, o *lenient.Object) {
 	entry, err := decodeObject(kind, o)
 	if err != nil { // an unknown kind, which the callers do not pass
-		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Message: err.Error()}}})
+		b.Invalid = append(b.Invalid, at.invalid(kind, "", []loom.FieldError{{Message: err.Error()}}))
 		return
 	}
-	if name := entry.Meta().Name; name != "" {
-		at = name
-	}
+	name := entry.Meta().Name
 	if fields := importErrors(shapeErrors(entry, o.Errors()), entry); len(fields) > 0 {
-		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, fields})
+		b.Invalid = append(b.Invalid, at.invalid(kind, name, fields))
 		return
 	}
-	key := EntryName{kind, entry.Meta().Name}
+	key := EntryName{kind, name}
 	if b.names[key] {
-		b.Invalid = append(b.Invalid, InvalidEntry{kind, at, []loom.FieldError{{Field: "name", Message: "This name is twice in the bundle."}}})
+		b.Invalid = append(b.Invalid, at.invalid(kind, name, []loom.FieldError{{Field: "name", Message: "The name “" + name + "” is twice in the bundle."}}))
 		return
 	}
 	b.names[key] = true

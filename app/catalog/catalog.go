@@ -201,7 +201,7 @@ func (c *Catalog) Create(ctx context.Context, actor loom.Actor, kind loom.Entity
 }
 
 func taken(kind loom.EntityKind, name string) error {
-	return loom.NewError(loom.Conflict, "There is a %s “%s” already; change it instead, or choose another name.", kind.Word(), name)
+	return loom.NewError(loom.Conflict, "There is %s “%s” already; change it instead, or choose another name.", kind.OneWord(), name)
 }
 
 // put stores the next version of an entry with all that belongs to it.

@@ -118,7 +118,8 @@ func needs(kind loom.EntityKind) []loom.EntityKind {
 	return loom.TenantKinds
 }
 
-// finder reads the newest entries of some kinds, and the plugin types.
+// finder reads the newest entries of some kinds, and the plugin types with the
+// tenant's resources.
 func (c *Catalog) finder(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind) (*finder, error) {
 	f := newFinder()
 	stored, err := store.NewestCatalogEntries(ctx, q, tenant, kinds...)
@@ -131,6 +132,15 @@ func (c *Catalog) finder(ctx context.Context, q sqlx.ExtContext, tenant loom.Ten
 	}
 	for _, s := range slices.Concat(stored, plugins) {
 		f.add(s.Kind, s.Entry)
+	}
+	resources, err := store.Resources(ctx, q, tenant, loom.ResourceRef{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if r.Live || r.Slated {
+			f.resources[r.ResourceRef] = true
+		}
 	}
 	return f, nil
 }

@@ -211,17 +211,20 @@ func decodeConstraints(o *lenient.Object) loom.Constraints {
 		Services: map[string]loom.ServiceConstraint{},
 		Size:     loom.SizeConstraint{Min: 1, Max: loom.Unlimited},
 	}
-	// Zero in loom.SizeConstraint means "not given", so an explicit one is caught here.
-	if low := size.IntPtr("min"); low != nil {
-		if c.Size.Min = *low; *low == 0 {
-			size.Fail("min", "A cluster has at least 1 machine.")
+	// Zero in loom.SizeConstraint means "not given", so an explicit one is caught
+	// here; what is no number has been said to be none.
+	bound := func(name string, to *int, zero string) {
+		said := len(size.Errors())
+		n := size.IntPtr(name)
+		if n == nil || len(size.Errors()) > said {
+			return
+		}
+		if *to = *n; *n == 0 {
+			size.Fail(name, "%s", zero)
 		}
 	}
-	if high := size.IntPtr("max"); high != nil {
-		if c.Size.Max = *high; *high == 0 {
-			size.Fail("max", "The maximum (0) is below the minimum; leave it out for no maximum.")
-		}
-	}
+	bound("min", &c.Size.Min, "A cluster has at least 1 machine.")
+	bound("max", &c.Size.Max, "The maximum (0) is below the minimum; leave it out for no maximum.")
 	o.Each("services", func(name string, s *lenient.Object) {
 		constraint := loom.ServiceConstraint{HardwareTypes: s.Texts("hardwaretypes"), ImageTypes: s.Texts("imagetypes")}
 		if s.Has("quantities") {

@@ -21,6 +21,8 @@ type finder struct {
 	// provided maps a name to a service that provides it under that name.
 	provided map[string]bool
 	services map[string]loom.Service
+	// resources are those of plugins that are live or staged.
+	resources map[loom.ResourceRef]bool
 	// cycles maps a service to the circle that it is part of, once looked for.
 	cycles map[string][]string
 	// merged holds merged templates by name.
@@ -41,7 +43,7 @@ type mergeResult struct {
 }
 
 func newFinder() *finder {
-	f := &finder{entries: map[loom.EntityKind]map[string]loom.Entry{}, provided: map[string]bool{}, services: map[string]loom.Service{},
+	f := &finder{entries: map[loom.EntityKind]map[string]loom.Entry{}, provided: map[string]bool{}, services: map[string]loom.Service{}, resources: map[loom.ResourceRef]bool{},
 		merged: map[string]mergeResult{}, extended: map[string]bool{}, hardware: map[string][]string{}, images: map[string][]string{}}
 	for _, kind := range loom.EntityKinds {
 		f.entries[kind] = map[string]loom.Entry{}
@@ -129,17 +131,19 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 	}
 	switch e := entry.(type) {
 	case *loom.Provider:
-		f.incomplete(e)
+		f.provider(e)
 	case *loom.HardwareType:
 		f.unmapped(e.ProviderMap, hardwareKey)
 	case *loom.ImageType:
 		f.unmapped(e.ProviderMap, imageKey)
 	case *loom.Service:
 		f.cycle(e)
+		f.itself(e)
+		f.actions(e)
 		f.macros(e.DefaultConfig, "defaultConfig")
 		f.links(e.Links)
 	case *loom.PartialTemplate:
-		f.layout(e.Constraints.Layout)
+		f.ignored(e)
 		f.macros(e.Defaults.Config, "defaults", "config")
 		f.links(e.Links)
 	case *loom.Template:
@@ -157,9 +161,15 @@ func (f *finder) say(severity loom.FindingSeverity, code loom.FindingCode, field
 	f.found = append(f.found, found)
 }
 
+// there reports whether what is named is there.
+func (f *finder) there(r reference) bool {
+	_, there := f.entries[r.kind][r.name]
+	return there || r.provided && f.provided[r.name]
+}
+
 // reference looks whether what is named is there.
 func (f *finder) reference(r reference) {
-	if _, there := f.entries[r.kind][r.name]; there || r.provided && f.provided[r.name] {
+	if f.there(r) {
 		return
 	}
 	severity := loom.FindingWarning
@@ -170,7 +180,7 @@ func (f *finder) reference(r reference) {
 	if r.provided {
 		message = fmt.Sprintf("There is no service “%s”, nor one that provides it.", r.name)
 	}
-	remedy := fmt.Sprintf("Store a %s of this name, or take the name out.", r.kind.Word())
+	remedy := fmt.Sprintf("Store %s of this name, or take the name out.", r.kind.OneWord())
 	if r.kind.Global() {
 		remedy = "Name a type that is registered, or run the plugin that brings this one."
 	}
@@ -191,15 +201,10 @@ func (f *finder) incomplete(p *loom.Provider) {
 	for _, field := range p.Sealed {
 		present[field] = true
 	}
-	sets := plugin.Parameters["admin"].Missing(present)
-	if len(sets) == 0 {
+	missing := lacking(plugin, present)
+	if missing == "" {
 		return
 	}
-	var ways []string
-	for _, set := range sets {
-		ways = append(ways, enumerate(slices.Sorted(maps.Keys(set)), "and"))
-	}
-	missing := enumerate(slices.Compact(ways), "or")
 	f.say(loom.FindingError, loom.FindingIncomplete, pointer("provisioner"), "", "It is incomplete: set "+missing+".",
 		"Give these settings in “provisioner”; secrets are sealed and never shown again.")
 }

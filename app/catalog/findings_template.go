@@ -44,6 +44,8 @@ func (f *finder) template(t *loom.Template) {
 		f.breach(t, merged.err)
 		return
 	}
+	f.widened(t, merged.template)
+	f.strangers(t, merged.template)
 	f.defaults(t, merged.template)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -33,8 +34,9 @@ type Report struct {
 	New     []EntryName `json:"new"`
 	Changed []EntryName `json:"changed"`
 	Same    []EntryName `json:"same"`
-	Invalid []EntryName `json:"invalid"`
-	Removed []EntryName `json:"removed"`
+	// Invalid are never stored; a real import is refused because of them.
+	Invalid []InvalidEntry `json:"invalid"`
+	Removed []EntryName    `json:"removed"`
 	// Findings are those of a check about what was given, after the import.
 	Findings []loom.Finding `json:"-"`
 }
@@ -57,9 +59,10 @@ func (c *Catalog) Export(ctx context.Context, actor loom.Actor) (Bundle, error) 
 }
 
 // Import stores a bundle in the actor's tenant, in one transaction. Errors:
-// Forbidden; Invalid that names every invalid entry and its fields.
+// Forbidden; Invalid that names every invalid entry and its fields, and for a
+// replacement by a bundle without any kind.
 func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
-	if err := checkImport(actor, mode); err != nil {
+	if err := checkImport(actor, b, mode); err != nil {
 		return Report{}, err
 	}
 	clean, invalid, err := checkBundle(b)
@@ -96,9 +99,9 @@ func (c *Catalog) importFindings(ctx context.Context, q sqlx.ExtContext, tenant 
 var errDryRun = errors.New("dry run")
 
 // CompareImport says what Import would do, invalid entries included, and changes
-// nothing.
+// nothing. Errors: as Import, but for invalid entries.
 func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle, mode Mode) (Report, error) {
-	if err := checkImport(actor, mode); err != nil {
+	if err := checkImport(actor, b, mode); err != nil {
 		return Report{}, err
 	}
 	clean, invalid, err := checkBundle(b)
@@ -119,20 +122,31 @@ func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle,
 	if !errors.Is(err, errDryRun) {
 		return Report{}, err
 	}
-	for _, i := range invalid {
-		report.Invalid = append(report.Invalid, EntryName{i.Kind, i.Name})
-	}
+	report.Invalid = append(report.Invalid, invalid...)
 	return report, nil
 }
 
-func checkImport(actor loom.Actor, mode Mode) error {
+func checkImport(actor loom.Actor, b Bundle, mode Mode) error {
 	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
 		return err
 	}
 	if mode != Merge && mode != Replace {
 		return loom.InvalidFields([]loom.FieldError{{Field: "mode", Message: "The mode is “merge” or “replace”."}})
 	}
+	if mode == Replace && b.bare() {
+		return loom.NewError(loom.Invalid, "The document has none of the kinds, so replacing the catalog by it would delete all there is; nothing was changed. "+
+			"If that is what you want, give each kind as an empty list: %s. To leave the rest alone, import with mode=merge.", emptyLists())
+	}
 	return nil
+}
+
+// emptyLists is a document that means an empty catalog.
+func emptyLists() string {
+	lists := make([]string, len(loom.TenantKinds))
+	for i, kind := range loom.TenantKinds {
+		lists[i] = `"` + string(kind) + `": []`
+	}
+	return "{" + strings.Join(lists, ", ") + "}"
 }
 
 // checkBundle normalizes the entries, which may have been made by hand.
@@ -140,13 +154,13 @@ func checkBundle(b Bundle) (map[loom.EntityKind][]loom.Entry, []InvalidEntry, er
 	clean := map[loom.EntityKind][]loom.Entry{}
 	invalid := slices.Clone(b.Invalid)
 	for _, kind := range loom.TenantKinds {
-		for _, entry := range b.Entries[kind] {
+		for i, entry := range b.Entries[kind] {
 			normal, fields, err := normalize(kind, entry)
 			if err != nil {
 				return nil, nil, err
 			}
 			if fields = importErrors(fields, normal); len(fields) > 0 {
-				invalid = append(invalid, InvalidEntry{kind, normal.Meta().Name, fields})
+				invalid = append(invalid, element(kind, i).invalid(kind, normal.Meta().Name, fields))
 				continue
 			}
 			clean[kind] = append(clean[kind], normal)
@@ -156,28 +170,30 @@ func checkBundle(b Bundle) (map[loom.EntityKind][]loom.Entry, []InvalidEntry, er
 }
 
 func invalidBundle(invalid []InvalidEntry) error {
-	var fields []loom.FieldError
-	for _, entry := range invalid {
-		for _, f := range entry.Fields {
-			at := string(entry.Kind) + "/" + entry.Name
-			if f.Field != "" {
-				at += ": " + f.Field
-			}
-			fields = append(fields, loom.FieldError{Field: at, Message: f.Message})
-		}
-	}
-	if len(fields) == 0 {
+	if len(invalid) == 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%d entries are invalid; nothing was imported.", len(invalid))
+	const told = 5
+	var fields []loom.FieldError
+	var names []string
+	for i, entry := range invalid {
+		fields = append(fields, entry.Fields...)
+		if i < told {
+			names = append(names, fmt.Sprintf("%s “%s”", entry.Kind.Word(), entry.Name))
+		}
+	}
+	if len(invalid) > told {
+		names = append(names, fmt.Sprintf("%d more", len(invalid)-told))
+	}
+	message := fmt.Sprintf("%d entries are invalid: %s; nothing was imported.", len(invalid), enumerate(names, "and"))
 	if len(invalid) == 1 {
-		message = fmt.Sprintf("The %s “%s” is invalid; nothing was imported.", invalid[0].Kind.Word(), invalid[0].Name)
+		message = fmt.Sprintf("The %s is invalid; nothing was imported.", names[0])
 	}
 	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: fields}
 }
 
 func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, entries map[loom.EntityKind][]loom.Entry, mode Mode) (Report, error) {
-	report := Report{New: []EntryName{}, Changed: []EntryName{}, Same: []EntryName{}, Invalid: []EntryName{}, Removed: []EntryName{}}
+	report := Report{New: []EntryName{}, Changed: []EntryName{}, Same: []EntryName{}, Invalid: []InvalidEntry{}, Removed: []EntryName{}}
 	if err := store.LockCatalog(ctx, tx, actor.Tenant); err != nil {
 		return report, err
 	}

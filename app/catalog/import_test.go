@@ -134,7 +134,7 @@ func TestImport(t *testing.T) {
 		}
 		return list
 	}
-	want := catalog.Report{New: []catalog.EntryName{{Kind: loom.KindTemplate, Name: "t"}}, Changed: service("web"), Same: service("same"), Invalid: service(), Removed: service("old")}
+	want := catalog.Report{New: []catalog.EntryName{{Kind: loom.KindTemplate, Name: "t"}}, Changed: service("web"), Same: service("same"), Invalid: []catalog.InvalidEntry{}, Removed: service("old")}
 	if len(compared.Findings) != 2 || compared.Findings[0].Name != "t" || compared.Findings[0].Field != "/defaults/provider" {
 		t.Errorf("findings %+v", compared.Findings)
 	}

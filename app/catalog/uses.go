@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"loom/app/loom"
@@ -17,6 +18,39 @@ type Use struct {
 	Kind  loom.EntityKind
 	Name  string
 	Field string
+}
+
+// DeleteTelling is Delete, and counts the other entries of the actor's tenant that
+// name what is gone by that. Errors: as Delete.
+func (c *Catalog) DeleteTelling(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) (dangling int, err error) {
+	names := []string{name}
+	entry, _, err := c.Entry(ctx, actor, kind, name, 0)
+	switch {
+	case err == nil:
+		if s, ok := entry.(*loom.Service); ok {
+			names = append(names, s.Dependencies.Provides...)
+		}
+	case !errors.Is(err, loom.NotFound):
+		return 0, err
+	}
+	if err := c.Delete(ctx, actor, kind, name, version); err != nil || entry == nil {
+		return 0, err
+	}
+	f, err := c.finder(ctx, c.db, actor.Tenant, loom.TenantKinds)
+	if err != nil {
+		return 0, err
+	}
+	f.index()
+	for _, entries := range f.entries {
+		for _, user := range entries {
+			if slices.ContainsFunc(references(user), func(r reference) bool {
+				return r.kind == kind && (r.name == name || r.provided && slices.Contains(names, r.name)) && !f.there(r)
+			}) {
+				dangling++
+			}
+		}
+	}
+	return dangling, nil
 }
 
 // Uses lists where an entry is used: in the newest versions of the tenant's other

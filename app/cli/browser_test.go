@@ -241,7 +241,7 @@ func TestBrowserFaults(t *testing.T) {
 	scan("/", "/clusters", "/clusters/new", "/clusters/new?template=web-cluster", "/previews/"+made.ID,
 		cluster, cluster+"/nodes", cluster+"/services", cluster+"/operations", cluster+"/config", cluster+"/delete",
 		cluster+"/operations/1", cluster+"/operations/1/stages", cluster+"/operations/1/table", cluster+"/operations/1/tasks/1",
-		"/catalog", "/catalog/web-cluster", "/account", "/account/tokens", "/account/sessions", "/admin",
+		"/catalog", "/docs/api", "/docs/api/clusters", "/catalog/web-cluster", "/account", "/account/tokens", "/account/sessions", "/admin",
 		"/admin/providers", "/admin/services", "/admin/services/new", "/admin/services/nginx", "/admin/services/nginx/edit",
 		"/admin/templates", "/admin/hardware-types", "/admin/image-types", "/admin/resources", "/admin/users", "/no-such-page")
 	for _, c := range j.b.Complaints() {

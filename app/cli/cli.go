@@ -18,7 +18,6 @@ import (
 	"syscall"
 
 	"loom/app/config"
-	"loom/app/loom"
 	"loom/app/telemetry"
 	"loom/provisioner/provider/local"
 )
@@ -38,9 +37,9 @@ func commands() []command {
 		{"provisioner", "[--tenant NAME]", "runs tasks", false, runProvisioner},
 		{"migrate", "[up|status]", "bring the database to this release", false, runMigrate},
 		{"seed", "[--tenant NAME] [DIR]", "load the starter catalog, or a catalog folder", false, runSeed},
-		{"user", "[list|password USER --tenant NAME]", "sign-ins of the seeded users; a new password", false, runUser},
-		{"tenant", "[list|create NAME]", "tenants", false, runTenant},
-		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d]", "make an API token and print only that", false, runToken},
+		{"user", "[list|create USER --tenant NAME [--role ROLE]|password USER --tenant NAME]", "sign-ins made up here; a new user, a new password", false, runUser},
+		{"tenant", "[list|create NAME [--workers N]]", "tenants; a new one with its administrator", false, runTenant},
+		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires TIME] [--name TEXT]", "make an API token and print only that", false, runToken},
 		{"keys", "list|rotate", "what hangs on each sealing key; put everything under the first, or a new one", false, runKeys},
 		{"audit", "verify [--expect NUMBER:MAC]", "whether the audit is as it was written", false, runAudit},
 		{"config", "[--markdown]", "the options in force and where they come from", false, runConfig},
@@ -48,7 +47,7 @@ func commands() []command {
 		{"plan", "[--contract] [--format json|dot|text] [FILE]", "the tasks of an action or of a change, and their order", false, runPlan},
 		{"expand", "[FILE]", "a config with its macros filled for a node, as JSON", false, runExpand},
 		{"macros", "lint [FILE]", "values of a config, template or service that mean something else than for the predecessor", false, runMacros},
-		{"bench", "[--tasks N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
+		{"bench", "[--tasks N] [--only PART] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
 		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
 		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
 		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},
@@ -76,16 +75,12 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return c.name == args[0] })
 	if i < 0 {
-		var names []string
-		for _, c := range all {
-			names = append(names, c.name)
-		}
-		fmt.Fprintf(errOut, "loom: there is no “%s”; did you mean “%s”? `loom help` lists what there is.\n", args[0], config.Nearest(args[0], names))
+		fmt.Fprintln(errOut, "loom:", noSuchCommand(args[0], all))
 		return 2
 	}
 	c := all[i]
 	if slices.Contains(args[1:], "--help") || slices.Contains(args[1:], "-h") {
-		fmt.Fprintf(out, "loom %s %s\n\n%s.\n\nOptions:\n%s", c.name, c.args, c.summary, config.Help(c.name))
+		fmt.Fprint(out, help(c))
 		return 0
 	}
 	values, rest, err := config.Load(c.name, args[1:], environ)
@@ -103,6 +98,7 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: baseDir(environ)}
 	defer e.close()
 	if err := c.run(ctx, e, rest); err != nil {
+		logCause(log, err)
 		var status *exitStatus
 		if errors.As(err, &status) {
 			if status.cause != nil {
@@ -136,21 +132,6 @@ var errUsage = errors.New("wrong use")
 
 func usageError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
-}
-
-// forPeople prints field errors one per line; causes stay visible, since who
-// runs the command line may see them.
-func forPeople(err error) string {
-	var e *loom.Error
-	if !errors.As(err, &e) || len(e.Fields) == 0 {
-		return err.Error()
-	}
-	var b strings.Builder
-	b.WriteString(e.Message)
-	for _, f := range e.Fields {
-		fmt.Fprintf(&b, "\n  %s: %s", f.Field, f.Message)
-	}
-	return b.String()
 }
 
 func usage() string {

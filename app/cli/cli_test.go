@@ -3,8 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +39,18 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"bench", "1"}, nil, "2 to 500"},
 		{[]string{"bench", "--tasks", "few"}, nil, "10 to 100000"},
 		{[]string{"db", "restart"}, nil, "start, stop or remove"},
+		{[]string{"bogus"}, nil, "there is no “bogus”; `loom help`"},
+		{[]string{"tokne"}, nil, "did you mean “token”"},
+		{[]string{"config", "--bogus"}, nil, "takes --markdown only, not “--bogus”"},
+		{[]string{"clean", "--keep-base"}, nil, "takes --keep-bases only"},
+		{[]string{"stop", "now"}, nil, "takes no arguments"},
+		{[]string{"migrate", "down"}, nil, "“up” or “status”, not “down”"},
+		{[]string{"user", "create", "eve"}, nil, "the tenant is missing"},
+		{[]string{"user", "create", "eve", "--tenant", "demo", "--role", "root"}, nil, "user or admin, not “root”"},
+		{[]string{"user", "password", "eve", "--tenant", "demo", "--role", "admin"}, nil, "loom user [list]"},
+		{[]string{"tenant", "create", "lab", "--workers", "-1"}, nil, "a whole number, not “-1”"},
+		{[]string{"tenant", "remove", "lab"}, nil, "loom tenant [list]"},
+		{[]string{"audit", "verify", "--expect", "12"}, nil, "expect: A mark is a number and a mac"},
 	} {
 		dir := filepath.Join(t.TempDir(), "var")
 		var out, errOut bytes.Buffer
@@ -42,6 +60,35 @@ func TestWrongUse(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "pg")); err == nil {
 			t.Errorf("loom %s made a database", strings.Join(c.args, " "))
+		}
+	}
+}
+
+// TestNoInstance: only up, migrate and seed begin an installation; others say that
+// there is none, and make nothing.
+func TestNoInstance(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"audit", "verify"}, {"keys", "list"}, {"keys", "rotate"}, {"token", "create", "admin", "--tenant", "demo", "--scope", "read"},
+		{"user"}, {"user", "create", "eve", "--tenant", "demo"}, {"user", "password", "admin", "--tenant", "demo"},
+		{"tenant"}, {"tenant", "create", "lab"}, {"web"}, {"scheduler"}, {"provisioner"}, {"migrate", "status"},
+	} {
+		missing, empty := filepath.Join(t.TempDir(), "var"), t.TempDir()
+		if err := os.Chmod(empty, 0o711); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{missing, empty} {
+			var out, errOut bytes.Buffer
+			code := run(args, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_HEALTH_ADDR="}, &out, &errOut)
+			if code != 1 || !strings.Contains(errOut.String(), "There is no instance of Loom in "+dir) {
+				t.Errorf("loom %s: exit status %d, %s", strings.Join(args, " "), code, errOut.String())
+			}
+			if files, _ := os.ReadDir(dir); len(files) > 0 {
+				t.Errorf("loom %s made %s", strings.Join(args, " "), files[0].Name())
+			}
+		}
+		if _, err := os.Stat(missing); err == nil {
+			t.Errorf("loom %s made the data directory", strings.Join(args, " "))
 		}
 	}
 }
@@ -59,6 +106,29 @@ func TestHelp(t *testing.T) {
 		var help bytes.Buffer
 		if code := run([]string{c.name, "--help"}, nil, &help, &errOut); code != 0 || !strings.Contains(help.String(), c.summary) {
 			t.Errorf("loom %s --help: exit status %d, %s", c.name, code, help.String())
+		}
+		// Every flag of the first line is explained, and all that are explained are in it.
+		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(c.args, -1) {
+			if !strings.Contains(help.String(), "\n  "+flag) {
+				t.Errorf("loom %s --help does not explain %s", c.name, flag)
+			}
+		}
+		for _, f := range flagsOf[c.name] {
+			if name, _, _ := strings.Cut(f.name, " "); !strings.Contains(c.args, name) {
+				t.Errorf("the first line of loom %s --help lacks %s", c.name, name)
+			}
+		}
+	}
+	for name := range flagsOf {
+		if !slices.ContainsFunc(commands(), func(c command) bool { return c.name == name }) {
+			t.Errorf("flags of %q, which there is not", name)
+		}
+	}
+	var token bytes.Buffer
+	run([]string{"token", "--help"}, nil, &token, &errOut)
+	for _, scope := range loom.Scopes {
+		if !strings.Contains(token.String(), string(scope)) {
+			t.Errorf("the help of token does not name the scope %s", scope)
 		}
 	}
 }
@@ -149,5 +219,27 @@ func TestForPeople(t *testing.T) {
 	text := forPeople(loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "A name is missing."}, {Field: "size", Message: "Too many."}}))
 	if lines := strings.Split(text, "\n"); len(lines) != 3 || lines[1] != "  name: A name is missing." {
 		t.Errorf("%q", text)
+	}
+	one := loom.InvalidFields([]loom.FieldError{{Field: "expect", Message: "A mark is missing."}})
+	lost := &loom.Error{Kind: loom.NotFound, Message: "There is no such user.", Err: sql.ErrNoRows}
+	down := &loom.Error{Kind: loom.Unavailable, Message: "The database is away.", Err: errors.New("dial tcp")}
+	for want, err := range map[string]error{
+		"expect: A mark is missing.":                                          one,
+		"wrong use: expect: A mark is missing.":                               fmt.Errorf("%w: %w", errUsage, one),
+		"There is no such user.":                                              lost,
+		"scheduler: There is no such user.":                                   fmt.Errorf("scheduler: %w", lost),
+		"The database is away. LOOM_LOG_LEVEL=debug shows the cause.":         down,
+		"open the file: it is gone":                                           errors.New("open the file: it is gone"),
+		"reseal: The database is away. LOOM_LOG_LEVEL=debug shows the cause.": fmt.Errorf("reseal: %w", down),
+	} {
+		if got := forPeople(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logCause(logger, fmt.Errorf("scheduler: %w", lost))
+	if !strings.Contains(log.String(), "no rows") || !strings.Contains(log.String(), "level=DEBUG") {
+		t.Errorf("the log has %q", log.String())
 	}
 }

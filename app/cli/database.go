@@ -3,28 +3,29 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"loom/app/config"
 	"loom/migrations"
 )
 
 func runMigrate(ctx context.Context, e *environment, args []string) error {
-	dsn, err := e.database(ctx)
-	if err != nil {
-		return err
-	}
 	verb := "up"
 	if len(args) > 0 {
 		verb = args[0]
 	}
-	switch verb {
-	case "up":
+	if len(args) > 1 || verb != "up" && verb != "status" {
+		return usageError("loom migrate takes “up” or “status”, not “%s”", strings.Join(args, " "))
+	}
+	e.makesInstance = verb == "up"
+	dsn, err := e.database(ctx)
+	if err != nil {
+		return err
+	}
+	if verb == "up" {
 		if err := migrations.Up(ctx, dsn); err != nil {
 			return err
 		}
-	case "status":
-	default:
-		return usageError("loom migrate takes “up” or “status”, not “%s”", verb)
 	}
 	s, err := migrations.Check(ctx, dsn)
 	if err != nil {
@@ -59,7 +60,11 @@ func runDB(ctx context.Context, e *environment, args []string) error {
 }
 
 func runConfig(_ context.Context, e *environment, args []string) error {
-	if _, markdown := takeSwitch(args, "markdown"); markdown {
+	args, markdown := takeSwitch(args, "markdown")
+	if len(args) > 0 {
+		return usageError("loom config takes --markdown only, not “%s”", strings.Join(args, " "))
+	}
+	if markdown {
 		_, err := fmt.Fprint(e.out, config.Markdown())
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"loom/app/cli/devdb"
 	"loom/app/config"
+	"loom/app/loom"
 	"loom/app/store"
 	"loom/migrations"
 )
@@ -26,6 +27,9 @@ type environment struct {
 	values      *config.Values
 	log         *slog.Logger
 	out, errOut io.Writer
+
+	// makesInstance lets a subcommand make a private database where there is none.
+	makesInstance bool
 
 	// baseDir shares cached base roots between instances; tests set it.
 	baseDir string
@@ -81,6 +85,9 @@ func (e *environment) database(ctx context.Context) (string, error) {
 		e.dsn = dsn
 		return dsn, nil
 	}
+	if err := e.checkInstance(); err != nil {
+		return "", err
+	}
 	server, err := e.privateDB(false)
 	if err != nil {
 		return "", err
@@ -99,6 +106,31 @@ func (e *environment) database(ctx context.Context) (string, error) {
 	}
 	e.dsn = server.DSN("loom")
 	return e.dsn, nil
+}
+
+// checkInstance refuses a data directory without a private database, unless the
+// subcommand is one that makes it: a slip in LOOM_DATA_DIR must not begin another
+// installation. It makes nothing.
+func (e *environment) checkInstance() error {
+	if e.makesInstance {
+		return nil
+	}
+	dir, err := filepath.Abs(e.values.Text("LOOM_DATA_DIR"))
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err == nil {
+		server, err := e.privateDB(false)
+		if err != nil {
+			return err
+		}
+		if server.Exists() {
+			return nil
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("look for an instance: %w", err)
+	}
+	return loom.NewError(loom.NotFound, "There is no instance of Loom in %s: set LOOM_DATA_DIR or LOOM_DATABASE_URL to those of yours. “loom up” makes a new one, and so do “loom migrate up” and then “loom seed”.", dir)
 }
 
 // checkDSN refuses what is no URL before a driver does: their errors quote it

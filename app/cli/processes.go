@@ -63,8 +63,23 @@ func (e *environment) common(s *system, port int) work.Common {
 	return work.Common{
 		DSN: s.dsn, Operations: s.operations, Fleet: s.fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.log,
 		LinkAudit: s.accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
-		Expire: s.clusters.Expire, Hooks: s.hooks,
+		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
+		Expire:      s.clusters.Expire, Hooks: s.hooks,
 	}
+}
+
+// uploadAge is how old a file of the bucket must be before a sweep may take it:
+// longer than any upload takes.
+const uploadAge = 24 * time.Hour
+
+// sweepBucket deletes files that uploads which broke off, deleted versions and
+// deleted tenants left behind.
+func (e *environment) sweepBucket(ctx context.Context, s *system) error {
+	swept, err := s.catalog.SweepBucket(ctx, uploadAge)
+	if swept > 0 {
+		e.log.Info("files of plugin resources that nothing knows are deleted", "files", swept)
+	}
+	return err
 }
 
 func (e *environment) scheduler(s *system, port int) *work.Scheduler {

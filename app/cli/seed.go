@@ -29,6 +29,7 @@ func runSeed(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 1 {
 		return usageError("loom seed takes one folder at most")
 	}
+	e.makesInstance = true
 	s, err := e.system(ctx)
 	if err != nil {
 		return err

@@ -9,9 +9,11 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"loom/app/api"
+	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/live"
 	"loom/app/loom"
@@ -43,6 +45,8 @@ type site struct {
 	server   *http.Server
 	hub      *live.Hub
 	url      string
+	// stay keeps the process in the list of those that run, until its context ends.
+	stay func(ctx context.Context)
 }
 
 // listen takes the address and builds the handlers; nothing is answered until
@@ -107,8 +111,17 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 		}
 		pages.ServeHTTP(w, r)
 	})
+	process := fleet.NewProcess{Kind: loom.ProcessWeb, Version: version}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+		process.Port = tcp.Port
+	}
 	return &site{
 		listener: listener, hub: hub, url: origin,
+		stay: func(ctx context.Context) {
+			s.fleet.Stay(ctx, process, func(err error) {
+				e.log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())
+			})
+		},
 		server: &http.Server{
 			Handler:           httpx.Chain(e.log, secure, protection, refuse, handler),
 			ReadHeaderTimeout: 10 * time.Second,
@@ -135,8 +148,14 @@ func (e *environment) takeAddress() (net.Listener, error) {
 	return listener, nil
 }
 
-// serve answers until ctx ends, then lets running requests finish.
+// serve answers until ctx ends, then lets running requests finish. It is listed as a
+// process as long as it answers; pages do not wait for that.
 func (s *site) serve(ctx context.Context) error {
+	stayCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var staying sync.WaitGroup
+	staying.Go(func() { s.stay(stayCtx) })
+	defer staying.Wait()
+	defer leave()
 	hubDone := make(chan error, 1)
 	go func() { hubDone <- s.hub.Run(ctx) }()
 	served := make(chan error, 1)

@@ -80,33 +80,6 @@ func (e *environment) signIns() ([]signIn, error) {
 	return all, nil
 }
 
-// runUser shows the made-up sign-ins that still hold, or sets a new password.
-func runUser(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := takeFlag(args, "tenant")
-	s, err := e.system(ctx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(args) == 0 || len(args) == 1 && args[0] == "list":
-		return e.printSignIns(ctx, s, e.out)
-	case len(args) == 2 && args[0] == "password":
-		if tenant == "" {
-			return usageError("loom user password USER --tenant NAME: the tenant is missing")
-		}
-		password, err := s.accounts.SetPassword(ctx, tenant, loom.UserID(args[1]), loom.Secret{})
-		if err != nil {
-			return err
-		}
-		if err := e.keepSignIns([]account.MadeUser{{Tenant: tenant, User: loom.UserID(args[1]), Password: password}}); err != nil {
-			return err
-		}
-		fmt.Fprintln(e.out, password.Reveal())
-		return nil
-	}
-	return usageError("loom user [list], or loom user password USER --tenant NAME")
-}
-
 // printSignIns lists the made-up sign-ins; a changed password is not known.
 func (e *environment) printSignIns(ctx context.Context, s *system, out io.Writer) error {
 	known, err := e.signIns()

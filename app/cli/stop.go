@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -14,7 +15,10 @@ const endWait = time.Minute
 
 // runStop ends a running `loom up` of this data directory, its machines and the
 // private PostgreSQL, and keeps their files.
-func runStop(ctx context.Context, e *environment, _ []string) error {
+func runStop(ctx context.Context, e *environment, args []string) error {
+	if len(args) > 0 {
+		return usageError("loom stop takes no arguments")
+	}
 	dir, err := e.stopLoom(ctx)
 	if err != nil {
 		return err
@@ -39,7 +43,10 @@ func runStop(ctx context.Context, e *environment, _ []string) error {
 
 // runClean removes everything this instance made.
 func runClean(ctx context.Context, e *environment, args []string) error {
-	_, keepBases := takeSwitch(args, "keep-bases")
+	args, keepBases := takeSwitch(args, "keep-bases")
+	if len(args) > 0 {
+		return usageError("loom clean takes --keep-bases only, not “%s”", strings.Join(args, " "))
+	}
 	dir, err := e.stopLoom(ctx)
 	if err != nil {
 		return err

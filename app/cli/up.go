@@ -33,6 +33,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	if _, err := e.takeAddress(); err != nil {
 		return err
 	}
+	e.makesInstance = true
 	dsn, err := e.database(ctx)
 	if err != nil {
 		return err

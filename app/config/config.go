@@ -251,6 +251,16 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
+// Near is Nearest, or "" when even that one is no slip of word: more than a third
+// of its letters differ.
+func Near(word string, candidates []string) string {
+	nearest := Nearest(word, candidates)
+	if distance(word, nearest) > (len(word)+2)/3 {
+		return ""
+	}
+	return nearest
+}
+
 // distance is the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

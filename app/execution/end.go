@@ -53,6 +53,9 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 			if err := store.TakeBackConfig(ctx, tx, op); err != nil {
 				return err
 			}
+			if err := store.TakeBackServices(ctx, tx, op); err != nil {
+				return err
+			}
 		}
 		return store.EndOperation(ctx, tx, op, end.Operation, end.Cluster, end.Message, wipe)
 	})

@@ -45,7 +45,7 @@ var titles = map[loom.Kind]string{
 	loom.Unauthenticated: "Sign-in needed",
 	loom.Forbidden:       "Not allowed",
 	loom.NotFound:        "Not found",
-	loom.Conflict:        "The state has moved on",
+	loom.Conflict:        "In conflict with the present state",
 	loom.Exhausted:       "A quota is used up",
 	loom.Throttled:       "Too many tries",
 	loom.Unavailable:     "Not available right now",

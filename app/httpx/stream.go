@@ -13,6 +13,10 @@ import (
 // KeepAlive is how often an event stream says that it is still there.
 const KeepAlive = 15 * time.Second
 
+// writeLimit is how long a client may take to accept one event. One that takes
+// longer is cut off, and comes back with its cursor when it can.
+const writeLimit = time.Minute
+
 // Stream is a text/event-stream (rest-api.md 6.5). Methods return an error when
 // the client is gone.
 type Stream struct {
@@ -20,11 +24,12 @@ type Stream struct {
 	rc *http.ResponseController
 }
 
-// NewStream begins an event stream: headers, no write deadline, retry hint.
+// NewStream begins an event stream: headers, a time limit for each event instead of
+// one for the whole answer, retry hint.
 func NewStream(w http.ResponseWriter) (*Stream, error) {
 	s := &Stream{w: w, rc: http.NewResponseController(w)}
-	if err := s.rc.SetWriteDeadline(time.Time{}); err != nil {
-		return nil, fmt.Errorf("clear the write deadline of an event stream: %w", err)
+	if err := s.rc.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return nil, fmt.Errorf("set the write deadline of an event stream: %w", err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -57,6 +62,9 @@ func (s *Stream) SendText(id, event, data string) error {
 	return s.write(b.String())
 }
 
+// Place tells the client where to go on when it comes back, without an event.
+func (s *Stream) Place(id string) error { return s.write("id: " + id + "\n\n") }
+
 // Comment keeps the connection open.
 func (s *Stream) Comment() error { return s.write(": keepalive\n\n") }
 
@@ -66,6 +74,9 @@ func (s *Stream) End(reason string) error {
 }
 
 func (s *Stream) write(text string) error {
+	if err := s.rc.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return err
+	}
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}

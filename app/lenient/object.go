@@ -53,6 +53,13 @@ func (o *Object) Names() []string {
 	return names
 }
 
+// Ignore forgets fields that may be there and mean nothing.
+func (o *Object) Ignore(names ...string) {
+	for _, name := range names {
+		delete(o.fields, name)
+	}
+}
+
 // Only records an error for each field, null or not, that is none of the known ones.
 func (o *Object) Only(known ...string) {
 	for _, name := range sortedKeys(o.fields) {

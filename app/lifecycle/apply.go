@@ -209,6 +209,9 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 	}
 	if d := body.Live; d != nil {
 		in.Service, in.Configure = d.Service, d.Configure
+		if d.Added != nil {
+			in.Services = d.Added.Asked
+		}
 		in.ProviderFields = map[string]any{}
 		maps.Copy(in.ProviderFields, d.Fields)
 		maps.Copy(in.ProviderFields, given)

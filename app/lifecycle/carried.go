@@ -24,11 +24,27 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, d *d
 	for _, n := range d.Nodes {
 		automators = append(automators, n.Automators...)
 	}
+	d.Warnings = append(d.Warnings, notCarried(carried, automators)...)
+	return nil
+}
+
+// warnOfAutomators says the same of the automators of services that are added.
+func (u *Clusters) warnOfAutomators(ctx context.Context, tenant loom.TenantID, d *liveDraft) error {
+	live, carried, err := store.CarriedPlugins(ctx, u.db, tenant)
+	if err != nil || live == 0 {
+		return err
+	}
+	d.Warnings = append(d.Warnings, notCarried(carried, automatorsOf(d.Added.New, d.Services))...)
+	return nil
+}
+
+func notCarried(carried, automators []string) []string {
+	var warnings []string
 	slices.Sort(automators)
 	for _, name := range slices.Compact(automators) {
 		if !slices.Contains(carried, name) {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("No running provisioner carries the automator plugin “%s”, so services that use it could not be set up; start a provisioner that has it.", name))
+			warnings = append(warnings, fmt.Sprintf("No running provisioner carries the automator plugin “%s”, so services that use it could not be set up; start a provisioner that has it.", name))
 		}
 	}
-	return nil
+	return warnings
 }

@@ -55,9 +55,12 @@ func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
 // live lists what an operation does to machines that stay: first the config, then
 // each node with what happens on it.
 func (l *changeList) live(d *liveDraft, plan loom.Plan) {
-	if d.Configure != nil {
+	if d.setsConfig() {
 		for _, c := range differences(d.Before, d.After) {
 			c.Object = "config"
+			if d.Added != nil {
+				c.Because = "It is a default of the new services."
+			}
 			l.add(c)
 		}
 	}
@@ -78,7 +81,8 @@ func (l *changeList) live(d *liveDraft, plan loom.Plan) {
 			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "It is made ready again for its services."})
 		}
 		for _, name := range n.Services {
-			if actions := touched[place{n.ID, name}]; actions != nil {
+			// A new service without actions comes as well.
+			if actions := touched[place{n.ID, name}]; actions != nil || d.adds(name) {
 				l.add(d.onService(n, name, actions))
 			}
 		}
@@ -104,6 +108,8 @@ func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAct
 		state(loom.ServiceStopped)
 	}
 	switch {
+	case d.Added != nil:
+		d.onAdding(&c, actions)
 	case d.Service == "" || d.Service == name:
 	case d.Kind == loom.PreviewStart, !stop && d.Kind == loom.PreviewRestart && !dependsOn(d.Services, name, d.Service):
 		c.Because = fmt.Sprintf("“%s” needs it to run.", d.Service)

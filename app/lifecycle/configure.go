@@ -84,18 +84,27 @@ func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.C
 	if errs := checkStorable(in.field(), d.After); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	if problems := macro.Validate(d.After); len(problems) > 0 {
-		return macro.Error(in.field(), problems)
-	}
-	problems, stays := macro.Split(macro.NewFacts(string(cluster.Owner.User), properties(d.Nodes)).Check(d.After))
-	if len(problems) > 0 {
-		return macro.Error(in.field(), problems)
-	}
-	for _, s := range stays {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("In the config, %s stays as written: %s.", s.Macro, strings.TrimSuffix(s.Reason, ".")))
+	if err := d.checkMacros(cluster.Owner.User, in.field(), d.After); err != nil {
+		return err
 	}
 	if len(differences(d.Before, d.After)) == 0 {
 		d.Warnings = append(d.Warnings, "The config is the same as now.")
+	}
+	return nil
+}
+
+// checkMacros returns Invalid for a config whose macros cannot be expanded on the
+// draft's nodes, and warns of those that stay as written.
+func (d *liveDraft) checkMacros(owner loom.UserID, field string, config map[string]any) error {
+	if problems := macro.Validate(config); len(problems) > 0 {
+		return macro.Error(field, problems)
+	}
+	problems, stays := macro.Split(macro.NewFacts(string(owner), properties(d.Nodes)).Check(config))
+	if len(problems) > 0 {
+		return macro.Error(field, problems)
+	}
+	for _, s := range stays {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("In the config, %s stays as written: %s.", s.Macro, strings.TrimSuffix(s.Reason, ".")))
 	}
 	return nil
 }

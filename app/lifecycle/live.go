@@ -28,10 +28,12 @@ type liveDraft struct {
 	Provider    loom.Provider           `json:"provider"`
 	Services    map[string]loom.Service `json:"services"`
 	Nodes       []loom.Node             `json:"nodes"`
-	// Configure is the request of a configure; Before and After are the configs.
+	// Configure is the request of a configure, Added what an add_services brings.
 	Configure *ConfigureInput `json:"configure,omitempty"`
-	Before    map[string]any  `json:"before,omitempty"`
-	After     map[string]any  `json:"after,omitempty"`
+	Added     *addition       `json:"added,omitempty"`
+	// Before and After are the configs, where the config changes.
+	Before map[string]any `json:"before,omitempty"`
+	After  map[string]any `json:"after,omitempty"`
 	// Fields are the provider fields of the request, sensitive ones left out; those
 	// are named by Sensitive and must come again.
 	Fields    map[string]any `json:"fields,omitempty"`
@@ -45,8 +47,14 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Service != "" {
 		scope.Services = []string{d.Service}
 	}
+	if d.Added != nil {
+		scope.Services, scope.Nodes = d.Added.New, d.Added.Nodes
+	}
 	return planner.Make(d.Action, d.Nodes, d.Services, scope)
 }
+
+// setsConfig reports whether the cluster gets another config, which may be empty.
+func (d *liveDraft) setsConfig() bool { return d.Configure != nil || len(d.After) > 0 }
 
 // actionOf is the operation that a request becomes.
 func actionOf(in *PreviewInput) loom.ClusterAction {
@@ -56,6 +64,8 @@ func actionOf(in *PreviewInput) loom.ClusterAction {
 			return loom.ClusterConfigureWithRestart
 		}
 		return loom.ClusterConfigure
+	case loom.PreviewAddServices:
+		return loom.AddServices
 	case loom.PreviewStart:
 		return loom.StartServices
 	case loom.PreviewStop:
@@ -68,39 +78,63 @@ func actionOf(in *PreviewInput) loom.ClusterAction {
 
 // draftLive reads a cluster and works out what a request does to it. Errors:
 // NotFound for the cluster, and for a service or a revision of the config that it
-// does not have; Conflict when its state does not allow that; Invalid.
+// does not have; Conflict when its state does not allow that; Invalid; of adding
+// services also Unsolvable and Unavailable.
 func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewInput) (*liveDraft, loom.Cluster, error) {
 	if in.Kind == loom.PreviewConfigure {
 		if err := loom.InvalidFields(in.Configure.check()); err != nil {
 			return nil, loom.Cluster{}, err
 		}
 	}
-	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
-	if err := visible(actor, in.Cluster, cluster.Owner, err); err != nil {
-		return nil, cluster, err
-	}
-	if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
-		return nil, cluster, noService(cluster.ID, in.Service)
-	}
-	if err := u.mayBegin(ctx, u.db, cluster, in.Kind.Verb()); err != nil {
+	cluster, nodes, err := u.atOneMoment(ctx, actor, in)
+	if err != nil {
 		return nil, cluster, err
 	}
 	d := &liveDraft{
 		Kind: in.Kind, Action: actionOf(&in), Service: in.Service, Name: cluster.Name, Description: cluster.Description,
-		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Warnings: []string{},
+		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Nodes: nodes, Warnings: []string{},
 	}
-	if d.Nodes, err = u.liveNodes(ctx, actor, cluster.ID); err != nil {
+	switch in.Kind {
+	case loom.PreviewConfigure:
+		err = u.draftConfig(ctx, d, cluster, in.Configure)
+	case loom.PreviewAddServices:
+		err = u.draftAdd(ctx, d, cluster, in.Services)
+	}
+	if err != nil {
 		return nil, cluster, err
-	}
-	if in.Kind == loom.PreviewConfigure {
-		if err := u.draftConfig(ctx, d, cluster, in.Configure); err != nil {
-			return nil, cluster, err
-		}
 	}
 	if err := u.draftFields(ctx, d, in.ProviderFields); err != nil {
 		return nil, cluster, err
 	}
 	return d, cluster, u.warnLive(ctx, actor, d)
+}
+
+// atOneMoment reads a cluster that a request may change now, and its nodes as they
+// were with it: a layout must not be looked for in halves of two states.
+func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.Cluster, []loom.Node, error) {
+	for range maxTries {
+		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster)
+		if err := visible(actor, in.Cluster, cluster.Owner, err); err != nil {
+			return cluster, nil, err
+		}
+		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
+			return cluster, nil, noService(cluster.ID, in.Service)
+		}
+		if err := u.mayBegin(ctx, u.db, cluster, in.Kind.Verb()); err != nil {
+			return cluster, nil, err
+		}
+		nodes, err := u.liveNodes(ctx, actor, cluster.ID)
+		if err != nil {
+			return cluster, nil, err
+		}
+		if in.Kind != loom.PreviewAddServices {
+			return cluster, nodes, nil
+		}
+		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
+			return cluster, nodes, err
+		}
+	}
+	return loom.Cluster{}, nil, keepsChanging()
 }
 
 func noService(id loom.ClusterID, name string) error {
@@ -162,6 +196,11 @@ func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft)
 	} else if len(plan.Tasks) == 0 {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("No service defines an action that this needs, so nothing runs on the machines (%s).", d.Action.Verb()))
 	}
+	if d.Added != nil {
+		if err := u.warnOfAutomators(ctx, actor.Tenant, d); err != nil {
+			return err
+		}
+	}
 	if d.Action == loom.ClusterConfigure {
 		d.Warnings = append(d.Warnings, "Services are not restarted; one that reads its settings only when it starts keeps the old ones.")
 	}
@@ -179,6 +218,9 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 		return err
 	}
 	if why := c.WhyNot(verb, latest); why != "" {
+		if verb == loom.VerbDelete && c.Status == loom.ClusterPending && c.WhyNot(loom.VerbAbort, latest) == "" {
+			why += " A delete with “abort” ends it first."
+		}
 		return loom.NewError(loom.Conflict, "%s", why)
 	}
 	return nil
@@ -230,7 +272,8 @@ func (u *Clusters) atOnce(ctx context.Context, actor loom.Actor, in PreviewInput
 		ref, err := store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 			return u.begin(ctx, tx, actor, cluster, d, plan, in.ProviderFields, verb)
 		})
-		if errors.Is(err, errMoved) {
+		var old *stale
+		if errors.Is(err, errMoved) || errors.As(err, &old) {
 			if try < maxTries {
 				continue
 			}
@@ -240,8 +283,8 @@ func (u *Clusters) atOnce(ctx context.Context, actor loom.Actor, in PreviewInput
 	}
 }
 
-// begin starts the operation, under the lock of the cluster. The error is
-// errMoved unless the cluster is as it was seen.
+// begin starts the operation, under the lock of the cluster. The error is errMoved
+// unless the cluster is as it was seen, *stale unless the catalog is.
 func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, d *liveDraft, plan loom.Plan, given map[string]any, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
@@ -254,11 +297,23 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if cluster.Revision != seen.Revision {
 		return none, errMoved
 	}
+	if d.Added != nil {
+		if err := d.addedNow(ctx, tx, actor.Tenant); err != nil {
+			return none, err
+		}
+	}
 	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
 		return none, err
 	}
-	if d.Configure != nil {
+	if d.setsConfig() {
 		if err := store.SetClusterConfig(ctx, tx, actor.Tenant, cluster.ID, d.After); err != nil {
+			return none, err
+		}
+	}
+	if d.Added != nil {
+		// Before the plan is stored: a hook that is asked hears what the nodes are to be.
+		next := loom.OperationRef{Cluster: cluster.ID, Number: cluster.LatestOperation + 1}
+		if err := d.storeAdded(ctx, tx, actor.Tenant, next); err != nil {
 			return none, err
 		}
 	}
@@ -281,7 +336,11 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if d.Service != "" {
 		after["service"] = d.Service
 	}
-	if d.Configure != nil {
+	if d.Added != nil {
+		before["services"], after["services"] = sortedNames(cluster.Services), sortedNames(d.Services)
+		after["nodes"] = len(d.Added.Nodes)
+	}
+	if d.setsConfig() {
 		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
 			return none, err
 		}

@@ -56,7 +56,7 @@ func (u *Clusters) Interleaved(ctx context.Context, actor loom.Actor, of LogSour
 	}
 	place, ok := parseLogCursor(in.After)
 	if !ok || in.Attempt < 0 || r.Limit < 0 || r.Limit > maxLogLimit {
-		return InterleavedLog{}, invalid("after", "This is not the cursor of a line of such a log; start from the beginning.")
+		return InterleavedLog{}, noLogCursor()
 	}
 	r.After = place
 	over, err := u.sourceOver(ctx, actor, of)

@@ -28,6 +28,8 @@ type PreviewInput struct {
 	Create  loom.CreateInput
 	// Service is the one that a start, stop or restart names, "" for all.
 	Service string
+	// Services are the ones that an add_services names.
+	Services []string
 	// Configure is read for the kind configure.
 	Configure *ConfigureInput
 	// Abort, of a delete, would end a running operation first. That cannot be
@@ -49,6 +51,10 @@ type PreviewView struct {
 	Services []string
 	// Affected are the services that tasks of the plan are about, sorted.
 	Affected []string
+	// Added are the services that an add_services brings, AddedTo how many nodes get
+	// any of them.
+	Added    []string
+	AddedTo  int
 	Template loom.Base
 	Provider loom.Base
 	// Config has values of keys that look secret masked.
@@ -81,6 +87,8 @@ func (v *PreviewView) Summary() string {
 		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
 	case loom.PreviewConfigure:
 		return fmt.Sprintf("Changes the config and configures the services of %s, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
+	case loom.PreviewAddServices:
+		return fmt.Sprintf("Adds %s to %s, %s. Changes nothing else.", count(len(v.Added), "service"), count(v.AddedTo, "node"), tasks)
 	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
 		word := map[loom.PreviewKind]string{loom.PreviewStart: "Starts", loom.PreviewStop: "Stops", loom.PreviewRestart: "Restarts"}[v.Kind]
 		return fmt.Sprintf("%s %s, %s. Changes nothing else.", word, count(len(v.Affected), "service"), tasks)
@@ -148,7 +156,7 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 			return PreviewView{}, err
 		}
 		body.Create, p.Cluster = d, d.Cluster
-	case loom.PreviewConfigure, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete:
+	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete:
 		d, cluster, err := u.draftLive(ctx, actor, in)
 		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
 			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)

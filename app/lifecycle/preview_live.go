@@ -22,7 +22,10 @@ func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewVie
 		v.Layout = layoutOf(d.Nodes)
 		list.live(d, v.Plan)
 	}
-	if d.Configure != nil {
+	if d.Added != nil {
+		v.Added, v.AddedTo = d.Added.New, len(d.Added.Nodes)
+	}
+	if d.setsConfig() {
 		v.Config, _ = loom.MaskSecrets(d.After).(map[string]any)
 	}
 	var err error

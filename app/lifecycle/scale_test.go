@@ -53,4 +53,15 @@ func TestLargeCluster(t *testing.T) {
 		t.Fatal(len(plan.Tasks), len(tasks), err)
 	}
 	lap("read the plan")
+	b.finish(ref.Cluster, loom.ClusterActive)
+	b.save(b.tenant, loom.KindService, service("cache", nil))
+	begin = time.Now()
+	if v = b.previewAdd(ref.Cluster, "cache"); v.AddedTo != machines || len(v.Changes) != 1000 {
+		t.Errorf("%d nodes, %d changes of %d", v.AddedTo, len(v.Changes), v.ChangeCount)
+	}
+	lap("preview a new service")
+	if _, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
+		t.Fatal(err)
+	}
+	lap("add it")
 }

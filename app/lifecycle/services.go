@@ -2,12 +2,9 @@ package lifecycle
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strings"
 
 	"loom/app/loom"
-	"loom/app/store"
 	"loom/solver"
 )
 
@@ -34,75 +31,6 @@ func (u *Clusters) RunServices(ctx context.Context, actor loom.Actor, id loom.Cl
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: in.Kind, Cluster: id, Service: in.Service, ProviderFields: in.ProviderFields}, nil)
 	return ref, err
-}
-
-// AddServices checks a request to add services to a cluster as far as that goes
-// without a layout, and then answers NotImplemented. Errors before that: NotFound,
-// Conflict, Invalid, Unsolvable.
-func (u *Clusters) AddServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, names []string, fields map[string]any) (loom.OperationRef, error) {
-	var none loom.OperationRef
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
-		return none, err
-	}
-	cluster, _, err := u.load(ctx, actor, id)
-	if err != nil {
-		return none, err
-	}
-	if err := u.mayBegin(ctx, u.db, cluster, loom.VerbAddServices); err != nil {
-		return none, err
-	}
-	refuse := func(message string) error {
-		return loom.InvalidFields([]loom.FieldError{{Field: "services", Message: message}})
-	}
-	if errs := append(checkStorable("services", strings.Join(names, " ")), checkStorable("providerFields", fields)...); len(errs) > 0 {
-		return none, loom.InvalidFields(errs)
-	}
-	if len(names) == 0 {
-		return none, refuse("Name the services to add.")
-	}
-	all := maps.Clone(cluster.Services)
-	if slices.IndexFunc(names, func(name string) bool { _, there := all[name]; return !there }) < 0 {
-		return none, refuse("All of these services are on the cluster already.")
-	}
-	catalog, err := store.Services(ctx, u.db, actor.Tenant)
-	if err != nil {
-		return none, err
-	}
-	wanted := sortedNames(all)
-	for _, name := range names {
-		if s, known := catalog[name]; known && all[name].Name == "" {
-			all[name] = s
-		}
-		wanted = append(wanted, name)
-	}
-	nodes, err := u.liveNodes(ctx, actor, id)
-	if err != nil {
-		return none, err
-	}
-	if _, unsat := solver.NewProblem(present(cluster, cluster.Template, nodes, wanted, all)); unsat != nil {
-		return none, &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
-	}
-	if err := u.fieldsSuffice(ctx, cluster, fields); err != nil {
-		return none, err
-	}
-	return none, NotBuilt(loom.VerbAddServices)
-}
-
-// fieldsSuffice is takeProviderFields without storing anything.
-func (u *Clusters) fieldsSuffice(ctx context.Context, cluster loom.Cluster, given map[string]any) error {
-	t, err := store.ProviderType(ctx, u.db, cluster.Provider.Type)
-	if err != nil {
-		return err
-	}
-	stored, err := store.Secrets(ctx, u.db, cluster.Owner.Tenant, store.ClusterSecrets(cluster.ID))
-	if err != nil {
-		return err
-	}
-	fields := takeFields(t, cluster.Provider, sortedNames(stored), given)
-	if err := loom.InvalidFields(fields.errs); err != nil {
-		return err
-	}
-	return missingError(fields.missing)
 }
 
 // present asks the solver's question about machines that are there: a template,

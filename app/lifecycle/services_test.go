@@ -131,50 +131,6 @@ func TestStopWithoutStops(t *testing.T) {
 	}
 }
 
-func TestAddServicesIsCheckedAndThenSaysNo(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	id := b.active(2)
-	free := service("extra", nil)
-	b.save(b.tenant, loom.KindService, free)
-	b.save(b.tenant, loom.KindService, service("lost", []string{"nowhere"}))
-	rival := service("rival", nil)
-	rival.Dependencies.Conflicts = []string{"web"}
-	b.save(b.tenant, loom.KindService, rival)
-	for _, c := range []struct {
-		names []string
-		kind  loom.Kind
-		text  string
-	}{
-		{nil, loom.Invalid, "Name the services"},
-		{[]string{"web", "base"}, loom.Invalid, "already"},
-		{[]string{"ghost"}, loom.Unsolvable, "ghost"},
-		{[]string{"lost"}, loom.Unsolvable, "nowhere"},
-		{[]string{"rival"}, loom.Unsolvable, "rival"},
-		{[]string{"extra", "web"}, loom.NotImplemented, "cannot add services"},
-	} {
-		_, err := b.clusters.AddServices(b.ctx, b.ana(), id, c.names, nil)
-		e := wantKind(t, err, c.kind)
-		text := e.Message
-		if e.Unsat != nil {
-			for _, r := range e.Unsat.Reasons {
-				text += " " + r.Message
-			}
-		}
-		if !strings.Contains(text, c.text) {
-			t.Errorf("%v: %q", c.names, text)
-		}
-	}
-	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{compatibility,services}', '["base", "db", "web"]') WHERE id = $1`, int64(id))
-	_, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"extra"}, nil)
-	wantKind(t, err, loom.Unsolvable)
-	b.db.MustExec(`UPDATE clusters SET status = 'inconsistent' WHERE id = $1`, int64(id))
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), id, nil, nil)
-	wantKind(t, err, loom.Conflict)
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), 999, nil, nil)
-	wantKind(t, err, loom.NotFound)
-}
-
 // What is offered works now; for the rest there is a reason.
 func TestActionsOfferWhatWorks(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,13 @@ func startHub(t *testing.T) (*live.Hub, *testkit.Database) {
 	t.Helper()
 	db := testkit.NewDatabase(t)
 	hub := live.New(db.DB, db.DSN, slog.New(slog.DiscardHandler))
+	run(t, hub)
+	return hub, db
+}
+
+// run runs a hub until the test ends.
+func run(t *testing.T, hub *live.Hub) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- hub.Run(ctx) }()
@@ -30,7 +37,6 @@ func startHub(t *testing.T) (*live.Hub, *testkit.Database) {
 			t.Error(err)
 		}
 	})
-	return hub, db
 }
 
 func emit(t *testing.T, db *testkit.Database, events ...loom.Event) {
@@ -111,42 +117,6 @@ func TestLateCommitIsHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	collect(t, s, "t", "slow")
-}
-
-func TestCursorBringsWhatWasMissed(t *testing.T) {
-	t.Parallel()
-	hub, db := startHub(t)
-	ctx := context.Background()
-	first, err := hub.Subscribe(ctx, "a", []string{"t"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	emit(t, db, loom.Event{Tenant: "a", Topic: "t", IDs: []string{"1"}})
-	signals := collect(t, first, "t", "1")
-	first.Close()
-	emit(t, db, loom.Event{Tenant: "a", Topic: "t", IDs: []string{"2"}})
-	again, err := hub.Subscribe(ctx, "a", []string{"t"}, signals[len(signals)-1].Cursor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	collect(t, again, "t", "2")
-	if again.Reset {
-		t.Error("a fresh cursor gave a reset")
-	}
-	emit(t, db)
-	if _, err := db.Exec(`DELETE FROM events WHERE id <= (SELECT min(id) + 1 FROM events)`); err != nil {
-		t.Fatal(err)
-	}
-	emit(t, db, loom.Event{Tenant: "a", Topic: "t", IDs: []string{"3"}})
-	old, err := hub.Subscribe(ctx, "a", []string{"t"}, "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer old.Close()
-	if !old.Reset {
-		t.Error("a cursor older than what is kept gave no reset")
-	}
 }
 
 func TestLogFollowersAreWoken(t *testing.T) {

@@ -37,8 +37,14 @@ type Actor struct {
 	TenantName string
 	User       UserID
 	Role       Role
-	// Via is "session", "token:<name>", "headers", "cli" or "system".
+	// Via is "session", "token:<name>", "headers", "cli" or "system". Who acts as
+	// another with a token of his own is named too: "token:<name> by <user>", of
+	// another tenant "token:<name> by <tenant>/<user>".
 	Via string
+	// By is who really acts, and ByRole his role, where User is acted as with a
+	// token of another; else both are zero.
+	By     Account
+	ByRole Role
 	// Scopes is nil for a session and for the system: no limit beyond the role.
 	Scopes    []Scope
 	Address   string
@@ -58,6 +64,10 @@ func (a Actor) IsAdmin() bool { return a.Role == RoleAdmin || a.Role == RoleSupe
 
 // IsSuperadmin reports whether the actor administers the installation.
 func (a Actor) IsSuperadmin() bool { return a.Role == RoleSuperadmin }
+
+// ActsAbroad reports whether the actor is a superadmin who acts in a tenant that
+// is not his own.
+func (a Actor) ActsAbroad() bool { return a.ByRole == RoleSuperadmin && a.By.Tenant != a.Tenant }
 
 // Has reports whether the actor's token, if any, includes the scope.
 func (a Actor) Has(scope Scope) bool {

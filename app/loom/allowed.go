@@ -3,6 +3,7 @@ package loom
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ClusterVerb is something a person can do to a cluster. The words of previews
@@ -70,7 +71,6 @@ var allowedIn = map[ClusterVerb][]ClusterStatus{
 
 // unbuilt says what is missing for the verbs that this version does not carry out.
 var unbuilt = map[ClusterVerb]string{
-	VerbAddServices:    "Loom cannot add services to a cluster yet; make a new cluster with them.",
 	VerbRemoveServices: "Loom cannot remove services from a cluster yet; make a new cluster without them.",
 	VerbExpand:         "Loom cannot add machines to a cluster yet; make a larger cluster.",
 	VerbShrink:         "Loom cannot take machines from a cluster yet; make a smaller cluster.",
@@ -78,7 +78,7 @@ var unbuilt = map[ClusterVerb]string{
 	VerbResize:         "Loom cannot change the hardware of a cluster yet; make a new cluster.",
 	VerbRepair:         "Loom cannot replace single machines yet; delete the cluster and make it anew.",
 	VerbRollback:       "Loom cannot go back to before an operation yet; configure with an older revision, or make a new cluster.",
-	VerbRetry:          "Loom cannot go on with a failed operation yet; configure the cluster again, or delete it and make it anew.",
+	VerbRetry:          "Loom cannot go on with a failed operation yet; configure an inconsistent cluster again, or delete it and make it anew.",
 	VerbSkip:           "Loom cannot leave out single tasks yet; abort the operation instead.",
 }
 
@@ -148,9 +148,28 @@ func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
 			return "No operation is running."
 		}
 		if c.Status == ClusterIncomplete {
-			return "The cluster is incomplete; retry what failed, repair it, roll back or delete it first."
+			return "The cluster is incomplete; " + ways(VerbRetry, VerbRepair, VerbRollback, VerbDelete) + "."
 		}
-		return "The cluster is inconsistent; configure it, retry what failed, repair it or roll back first."
+		return "The cluster is inconsistent; " + ways(VerbConfigure, VerbRetry, VerbRepair, VerbRollback) + " first."
 	}
 	return fmt.Sprintf("The cluster is %s.", c.Status)
+}
+
+// wayOut words the verbs that lead out of a state.
+var wayOut = map[ClusterVerb]string{
+	VerbConfigure: "configure it again", VerbRetry: "retry what failed", VerbRepair: "repair it", VerbRollback: "roll back", VerbDelete: "delete it",
+}
+
+// ways joins the ways out that this version offers.
+func ways(verbs ...ClusterVerb) string {
+	var offered []string
+	for _, v := range verbs {
+		if v.Unbuilt() == "" {
+			offered = append(offered, wayOut[v])
+		}
+	}
+	if n := len(offered); n > 1 {
+		return strings.Join(offered[:n-1], ", ") + " or " + offered[n-1]
+	}
+	return strings.Join(offered, "")
 }

@@ -1,6 +1,9 @@
 package loom
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // EntityKind is one of the eight versioned kinds of the catalog. Its text is the
 // path segment of the REST API.
@@ -43,6 +46,15 @@ func (k EntityKind) Word() string {
 		return "automator type"
 	}
 	return string(k)
+}
+
+// OneWord is Word with its article: "a service", "an image type".
+func (k EntityKind) OneWord() string {
+	word := k.Word()
+	if word != "" && strings.ContainsRune("aeiou", rune(word[0])) {
+		return "an " + word
+	}
+	return "a " + word
 }
 
 // Base holds the fields shared by all catalog entries (entities.md 5). Version

@@ -3,8 +3,8 @@ package loom
 import "time"
 
 // Cluster is a set of nodes made from a template. Provider, Template and
-// Services are copies taken when the cluster was made: later catalog edits do
-// not touch them.
+// Services are copies taken when the cluster was made, or when a service was
+// added: later catalog edits do not touch them.
 type Cluster struct {
 	ID          ClusterID
 	Name        string

@@ -18,14 +18,14 @@ type FindingCode string
 
 // The closed set of codes.
 const (
-	FindingDangling   FindingCode = "dangling"   // a name of nothing
+	FindingDangling   FindingCode = "dangling"   // a name of nothing: of no entry, or of no resource of a plugin
 	FindingCycle      FindingCode = "cycle"      // dependencies of services, or templates that extend each other
-	FindingUnsolvable FindingCode = "unsolvable" // a template's defaults at its smallest size
-	FindingMacro      FindingCode = "macro"      // wrong syntax in config or link
+	FindingUnsolvable FindingCode = "unsolvable" // a template's defaults at its smallest size, or a service that no cluster can have
+	FindingMacro      FindingCode = "macro"      // wrong syntax in config or link, or a service that cannot be there
 	FindingNoMapping  FindingCode = "no_mapping" // a type that fits no provider
-	FindingIncomplete FindingCode = "incomplete" // a provider without a full required set
+	FindingIncomplete FindingCode = "incomplete" // a provider or an action without a full required set, or with a value that its plugin does not take
 	FindingImmutable  FindingCode = "immutable"  // a config key that a partial template keeps to itself
-	FindingPointless  FindingCode = "pointless"  // a constraint that can mean nothing sensible
+	FindingPointless  FindingCode = "pointless"  // what can mean nothing sensible, or is without effect
 )
 
 // Finding is something in a catalog that would not work. It never keeps an entry

@@ -63,7 +63,7 @@ func (l LeaseRule) CheckChange(status ClusterStatus, created, expires, wanted ti
 	case wanted.IsZero():
 		return nil
 	case wanted.Before(created):
-		return refuse("The end of the lease lies before the creation of the cluster.")
+		return refuse("The end of the lease lies before the creation of the cluster; null means never, where the template allows that.")
 	case wanted.Sub(created) > longestLease:
 		return refuse("A lease is at most 100 years; leave the end open if the cluster is to live for ever.")
 	case l.Max == 0:

@@ -7,18 +7,19 @@ type PreviewKind string
 
 // The preview kinds of this version.
 const (
-	PreviewCreate    PreviewKind = "create"
-	PreviewConfigure PreviewKind = "configure"
-	PreviewStart     PreviewKind = "start"
-	PreviewStop      PreviewKind = "stop"
-	PreviewRestart   PreviewKind = "restart"
-	PreviewSync      PreviewKind = "sync"
-	PreviewDelete    PreviewKind = "delete"
+	PreviewCreate      PreviewKind = "create"
+	PreviewConfigure   PreviewKind = "configure"
+	PreviewAddServices PreviewKind = "add_services"
+	PreviewStart       PreviewKind = "start"
+	PreviewStop        PreviewKind = "stop"
+	PreviewRestart     PreviewKind = "restart"
+	PreviewSync        PreviewKind = "sync"
+	PreviewDelete      PreviewKind = "delete"
 )
 
 // PreviewKinds lists the preview kinds of this version.
 var PreviewKinds = []PreviewKind{
-	PreviewCreate, PreviewConfigure, PreviewStart, PreviewStop, PreviewRestart, PreviewSync, PreviewDelete,
+	PreviewCreate, PreviewConfigure, PreviewAddServices, PreviewStart, PreviewStop, PreviewRestart, PreviewSync, PreviewDelete,
 }
 
 // Verb is what a preview of this kind does to a cluster that is there; the two

@@ -18,7 +18,7 @@ type Provider struct {
 
 // Validate checks shape: a name and a provider type.
 func (p *Provider) Validate() []FieldError {
-	errs := CheckName("name", p.Name)
+	errs := p.validate()
 	if p.Type == "" {
 		errs = append(errs, FieldError{"providertype", "Say which provider type makes the machines, such as “local”."})
 	}
@@ -33,7 +33,7 @@ type HardwareType struct {
 }
 
 // Validate checks shape.
-func (h *HardwareType) Validate() []FieldError { return CheckName("name", h.Name) }
+func (h *HardwareType) Validate() []FieldError { return h.validate() }
 
 // ImageType is a named operating system image, mapped per provider name; keys
 // "image" (needed) and "sshuser" (default root).
@@ -43,7 +43,7 @@ type ImageType struct {
 }
 
 // Validate checks shape.
-func (i *ImageType) Validate() []FieldError { return CheckName("name", i.Name) }
+func (i *ImageType) Validate() []FieldError { return i.validate() }
 
 // FieldSchema describes one field of a plugin's form (plugins.md 1.3).
 type FieldSchema struct {
@@ -108,7 +108,7 @@ type PluginType struct {
 // Validate checks shape: labels and types of fields, names in required sets,
 // formats and permissions of resource types.
 func (t *PluginType) Validate() []FieldError {
-	errs := CheckName("name", t.Name)
+	errs := t.validate()
 	for _, group := range sortedKeys(t.Parameters) {
 		if group != "admin" && group != "user" {
 			errs = append(errs, FieldError{"parameters." + group, "Parameter groups are “admin” and “user”."})

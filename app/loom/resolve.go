@@ -111,8 +111,9 @@ type merger struct {
 	met    map[string]bool   // partials merged already
 }
 
+// partial takes neither constraints nor administration from a part (lifecycle.md 6).
 func (m *merger) partial(p PartialTemplate) error {
-	if err := m.common("partial template “"+p.Name+"”", p.Defaults, p.Compatibility, p.Administration, p.Links); err != nil {
+	if err := m.common("partial template “"+p.Name+"”", p.Defaults, p.Compatibility, p.Links); err != nil {
 		return err
 	}
 	if p.Immutable {
@@ -124,9 +125,13 @@ func (m *merger) partial(p PartialTemplate) error {
 }
 
 func (m *merger) template(t Template) error {
-	if err := m.common("template “"+t.Name+"”", t.Defaults, t.Compatibility, t.Administration, t.Links); err != nil {
+	if err := m.common("template “"+t.Name+"”", t.Defaults, t.Compatibility, t.Links); err != nil {
 		return err
 	}
+	if t.Administration.Lease != (LeaseRule{}) {
+		m.out.Administration.Lease = t.Administration.Lease
+	}
+	replace(&m.out.Administration.OnFailure, t.Administration.OnFailure)
 	c := &m.out.Constraints
 	maps.Copy(c.Services, t.Constraints.Services)
 	c.Layout.MustCoexist = unionSets(c.Layout.MustCoexist, t.Constraints.Layout.MustCoexist)
@@ -142,7 +147,8 @@ func (m *merger) template(t Template) error {
 	return nil
 }
 
-func (m *merger) common(who string, d Defaults, c Compatibility, a Administration, links []Link) error {
+// common merges what parts and templates both give.
+func (m *merger) common(who string, d Defaults, c Compatibility, links []Link) error {
 	for _, key := range sortedKeys(d.Config) {
 		if owner, locked := m.locked[key]; locked {
 			return InvalidFields([]FieldError{{"defaults.config." + key, fmt.Sprintf("The immutable partial template “%s” sets “%s”; %s may not set it again.", owner, key, who)}})
@@ -158,10 +164,6 @@ func (m *merger) common(who string, d Defaults, c Compatibility, a Administratio
 	out.Compatibility.HardwareTypes = union(out.Compatibility.HardwareTypes, c.HardwareTypes)
 	out.Compatibility.ImageTypes = union(out.Compatibility.ImageTypes, c.ImageTypes)
 	out.Compatibility.Services = union(out.Compatibility.Services, c.Services)
-	if a.Lease != (LeaseRule{}) {
-		out.Administration.Lease = a.Lease
-	}
-	replace(&out.Administration.OnFailure, a.OnFailure)
 	for _, link := range links {
 		out.Links = mergeLink(out.Links, link)
 	}

@@ -142,3 +142,15 @@ func TestMaskSecrets(t *testing.T) {
 		t.Error("masking changed its input")
 	}
 }
+
+// Constraints and administration come from templates only (lifecycle.md 6).
+func TestPartsGiveNoLimits(t *testing.T) {
+	t.Parallel()
+	part := PartialTemplate{Base: Base{Name: "part"}, Constraints: Constraints{Size: SizeConstraint{Min: 2, Max: 3}, Services: map[string]ServiceConstraint{"a": {}}},
+		Administration: Administration{Lease: LeaseRule{Initial: 1, Max: 2}, OnFailure: OnFailureUndo}}
+	child := Template{Base: Base{Name: "child"}, Includes: []NameRef{{"part"}}, Defaults: Defaults{Services: []string{"a"}, Provider: "lab"}}
+	got, err := ResolveTemplate(child, lookup(nil, []PartialTemplate{part}))
+	if err != nil || got.Administration != (Administration{}) || len(got.Constraints.Services) != 0 || got.Constraints.Size != (SizeConstraint{Min: 1, Max: Unlimited}) {
+		t.Errorf("resolved %+v, %v", got, err)
+	}
+}

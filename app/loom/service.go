@@ -54,7 +54,7 @@ func (s *Service) Defines(a TaskAction) bool {
 
 // Validate checks shape.
 func (s *Service) Validate() []FieldError {
-	errs := CheckName("name", s.Name)
+	errs := s.validate()
 	for _, a := range TaskActions {
 		action, ok := s.Provisioner.Actions[a]
 		if !ok {

@@ -134,7 +134,7 @@ const (
 
 // Validate checks shape: size bounds, the lease rule, quantities.
 func (t *Template) Validate() []FieldError {
-	errs := CheckName("name", t.Name)
+	errs := t.validate()
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
 	errs = append(errs, validateLinks(t.Links)...)
@@ -143,7 +143,7 @@ func (t *Template) Validate() []FieldError {
 
 // Validate checks shape.
 func (t *PartialTemplate) Validate() []FieldError {
-	errs := CheckName("name", t.Name)
+	errs := t.validate()
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
 	errs = append(errs, validateLinks(t.Links)...)
@@ -204,10 +204,10 @@ func validateLinks(links []Link) []FieldError {
 	var errs []FieldError
 	for i, l := range links {
 		at := fmt.Sprintf("links[%d].url", i)
-		switch scheme, _, _ := strings.Cut(l.URL, ":"); {
+		switch scheme := urlScheme(l.URL); {
 		case l.URL == "":
 			errs = append(errs, FieldError{at, "A link needs a URL."})
-		case scheme != l.URL && linkScheme.MatchString(scheme) && !slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(scheme)):
+		case scheme != "" && !slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(scheme)):
 			errs = append(errs, FieldError{at, fmt.Sprintf("A link of the scheme “%s” is not shown by pages; use http, https or mailto.", scheme)})
 		}
 	}

@@ -35,11 +35,12 @@ func InsertAudit(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry) error {
 
 const insertRefusal = insertAudit + `
   AND NOT EXISTS (SELECT FROM audit a WHERE a.tenant_id = $1 AND a.actor = $2 AND a.verb = $6 AND a.kind = $7 AND a.result = $9
+                  AND split_part(a.via, ' by ', 2) = split_part($3, ' by ', 2)
                   AND a.created_at > now() - make_interval(secs => $12))`
 
 // InsertRefusal records an act that was not done, unless one of the same verb and
-// kind by the same user is on record since less than every: who tries again and
-// again must not fill the audit.
+// kind by the same user, and by the same one who acts as him, is on record since
+// less than every: who tries again and again must not fill the audit.
 func InsertRefusal(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry, every time.Duration) error {
 	return writeAudit(ctx, tx, insertRefusal, e, every.Seconds())
 }
@@ -181,6 +182,13 @@ func Audit(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f Audit
 func AuditAllTenants(ctx context.Context, q sqlx.ExtContext, f AuditFilter, p loom.Page) (AuditList, error) {
 	var b binder
 	return auditPage(ctx, q, &b, "of all", nil, f, p)
+}
+
+// AuditDeletedAllTenants is Audit over the deleted tenants of a name.
+func AuditDeletedAllTenants(ctx context.Context, q sqlx.ExtContext, name string, f AuditFilter, p loom.Page) (AuditList, error) {
+	var b binder
+	of := "a.tenant_id IN (SELECT id FROM tenants WHERE deleted_at IS NOT NULL AND name = " + b.add(name) + ")"
+	return auditPage(ctx, q, &b, "of deleted "+name, []string{of}, f, p)
 }
 
 const auditPageOf = `

@@ -44,46 +44,21 @@ func InsertEvents(ctx context.Context, tx *sqlx.Tx, events ...loom.Event) error 
 	return wrap(err, "wake followers of events")
 }
 
-// StoredEvent is an event as followers read it.
-type StoredEvent struct {
-	ID   int64
-	Time time.Time
-	loom.Event
-}
+// trimEvents leaves what was still open when events were trimmed before: a reader
+// may not have seen it yet. Numbers from the future came with a restored database.
+const trimEvents = `
+DELETE FROM events WHERE created_at < now() - make_interval(secs => $1)
+  AND (xid < (SELECT settled FROM event_floor) OR xid >= pg_snapshot_xmax(pg_current_snapshot()))`
 
-type eventRow struct {
-	ID        int64          `db:"id"`
-	TenantID  string         `db:"tenant_id"`
-	Topic     string         `db:"topic"`
-	IDs       pq.StringArray `db:"ids"`
-	CreatedAt time.Time      `db:"created_at"`
-}
-
-const eventsSince = `
-SELECT id, tenant_id, topic, coalesce(ids, '{}') AS ids, created_at FROM events
-WHERE id > $1 AND created_at > now() - make_interval(secs => $2)
-ORDER BY id LIMIT $3`
-
-// EventsSinceAllTenants reads events with ids above after that are younger than
-// window. Ids are handed out before commit, so a reader asks again for a window
-// it has already seen rather than trust the highest id.
-func EventsSinceAllTenants(ctx context.Context, q sqlx.ExtContext, after int64, window time.Duration, limit int) ([]StoredEvent, error) {
-	var rows []eventRow
-	if err := sqlx.SelectContext(ctx, q, &rows, eventsSince, after, window.Seconds(), limit); err != nil {
-		return nil, wrap(err, "read events after %d", after)
-	}
-	events := make([]StoredEvent, len(rows))
-	for i, r := range rows {
-		events[i] = StoredEvent{ID: r.ID, Time: r.CreatedAt, Event: loom.Event{Tenant: loom.TenantID(r.TenantID), Topic: r.Topic, IDs: r.IDs}}
-	}
-	return events, nil
-}
-
-// TrimEventsAllTenants deletes events older than age and says how many.
+// TrimEventsAllTenants deletes events older than age that every reader could see
+// when events were trimmed the time before, and says how many.
 func TrimEventsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) (int64, error) {
-	result, err := tx.ExecContext(ctx, `DELETE FROM events WHERE created_at < now() - make_interval(secs => $1)`, age.Seconds())
+	result, err := tx.ExecContext(ctx, trimEvents, age.Seconds())
 	if err != nil {
 		return 0, wrap(err, "trim events")
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE event_floor SET settled = pg_snapshot_xmin(pg_current_snapshot())`); err != nil {
+		return 0, wrap(err, "note up to where events are settled")
 	}
 	return result.RowsAffected()
 }
@@ -91,10 +66,3 @@ func TrimEventsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) (
 // LogChannel is the NOTIFY channel that wakes followers of logs; the payload is
 // the task's row id.
 const LogChannel = "loom_log"
-
-// OldestEventAllTenants is the id of the oldest event kept, 0 when there is none.
-func OldestEventAllTenants(ctx context.Context, q sqlx.ExtContext) (int64, error) {
-	var id int64
-	err := sqlx.GetContext(ctx, q, &id, `SELECT coalesce(min(id), 0) FROM events`)
-	return id, wrap(err, "find the oldest event")
-}

@@ -182,11 +182,11 @@ func SyncResources(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (set 
 	return set, int(n), wrap(err, "number the set of resources")
 }
 
-// ResourceObjectsAllTenants lists the keys of all objects that a row knows, for
-// the sweep of the bucket.
+// ResourceObjectsAllTenants lists the keys of all objects that a row of a living
+// tenant knows, for the sweep of the bucket.
 func ResourceObjectsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]string, error) {
 	var keys []string
-	err := sqlx.SelectContext(ctx, q, &keys, `SELECT object FROM resources`)
+	err := sqlx.SelectContext(ctx, q, &keys, `SELECT r.object FROM resources r JOIN tenants t ON t.id = r.tenant_id WHERE t.deleted_at IS NULL`)
 	return keys, wrap(err, "list objects")
 }
 

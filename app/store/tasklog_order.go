@@ -58,11 +58,14 @@ WHERE %s AND (l.xid, l.id) > ($4::xid8, $5) AND ($6 = 0 OR l.attempt = $6)
   AND (cardinality($7::text[]) = 0 OR l.level = ANY ($7))
 ORDER BY l.xid, l.id LIMIT $8`
 
+const (
+	ofOperation = `l.operation_id = (SELECT id FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3)`
+	ofNode      = `l.node_id = (SELECT id FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND id::text = $3)`
+)
+
 var (
-	operationLog = fmt.Sprintf(orderedLog,
-		`l.operation_id = (SELECT id FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3)`)
-	nodeLog = fmt.Sprintf(orderedLog,
-		`l.node_id = (SELECT id FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND id::text = $3)`)
+	operationLog = fmt.Sprintf(orderedLog, ofOperation)
+	nodeLog      = fmt.Sprintf(orderedLog, ofNode)
 )
 
 // OperationLog reads lines of all tasks of an operation.

@@ -18,7 +18,7 @@ var (
 
 // What reads nodes, operations and logs is held against the test of tenants as well.
 func init() {
-	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "usage.go")
+	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "tasklog_skip.go", "usage.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"NodesByTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.NodesByTenant(ctx, tx, t, "", loom.Page{})
@@ -74,6 +74,18 @@ func init() {
 		},
 		"NodeLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.NodeLog(ctx, tx, t, 1, ownNode, store.OrderedRange{Limit: 10, Unsettled: true})
+		},
+		"SkipTaskLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, lines, err := store.SkipTaskLog(ctx, tx, t, loom.Task{Row: 1}, store.LogRange{Attempt: 1}, nil, 0)
+			return leak(lines > 0), err
+		},
+		"SkipOperationLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, lines, err := store.SkipOperationLog(ctx, tx, t, ownOperation, store.OrderedRange{}, 0)
+			return leak(lines > 0), err
+		},
+		"SkipNodeLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, lines, err := store.SkipNodeLog(ctx, tx, t, 1, ownNode, store.OrderedRange{}, 0)
+			return leak(lines > 0), err
 		},
 		"QueueCounts": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.QueueCounts(ctx, tx, t)

@@ -334,6 +334,12 @@ var trespassers = map[string]trespasser{
 	"SetClusterConfig": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterConfig(ctx, tx, t, 1, map[string]any{"changed": true})
 	}),
+	"AddClusterServices": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.AddClusterServices(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 2}, map[string]loom.Service{"changed": {Base: loom.Base{Name: "changed"}}})
+	}),
+	"SetNodeServices": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetNodeServices(ctx, tx, t, 1, []loom.Node{{ID: "00000000-0000-4000-8000-000000000001", Services: []string{"changed"}}})
+	}),
 	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}})
 	}),
@@ -350,7 +356,7 @@ var trespassers = map[string]trespasser{
 var walked = []string{
 	"tenant.go", "user.go", "user_list.go", "session.go", "signin.go", "token.go", "secret.go", "node_secret.go", "catalog.go", "catalog_list.go", "catalog_uses.go",
 	"template.go", "resource.go", "audit.go", "idempotency.go", "hook.go", "hook_delivery.go",
-	"cluster_change.go",
+	"cluster_change.go", "cluster_services.go",
 }
 
 func TestNoTenantReadsOrChangesRowsOfAnother(t *testing.T) {

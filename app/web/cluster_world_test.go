@@ -81,7 +81,7 @@ func (w *clusterWorld) makeTenant(name string, users ...loom.UserID) loom.Tenant
 	super := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
 	super.Role = loom.RoleSuperadmin
 	clusters, nodes := 20, 60
-	tenant, err := w.accounts.CreateTenant(w.ctx, super, account.TenantInput{Name: name, Workers: 0, MaxClusters: &clusters, MaxNodes: &nodes})
+	tenant, err := w.accounts.CreateTenant(w.ctx, super, account.TenantInput{Name: name, MaxClusters: &clusters, MaxNodes: &nodes})
 	w.must(err)
 	for _, user := range users {
 		password := loom.NewSecret("correct horse battery " + string(user))

@@ -32,7 +32,7 @@ func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Err
 	switch {
 	case httpx.IsFragment(r):
 		s.errorToast(w, r, e)
-	case e.Kind == loom.Unauthenticated && r.Method == http.MethodGet:
+	case e.Kind == loom.Unauthenticated && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		http.Redirect(w, r, route.Login(r.URL.RequestURI()), http.StatusSeeOther)
 	default:
 		s.errorPage(w, r, e)

@@ -38,7 +38,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil {
 		return err
 	}
-	return s.follow(r, actor, topics, sub, stream)
+	stream.Signals(r.Context(), sub, httpx.SignalOptions{
+		KeepAlive: httpx.KeepAlive, Recheck: recheck, Pace: coalesce,
+		May: func() error { return s.stillMay(r, actor, topics) },
+	})
+	return nil // the client is gone, or was told to go
 }
 
 // followLogs adds the topics that are logs: they are signalled by task, not by
@@ -58,41 +62,6 @@ func (s *Server) followLogs(ctx context.Context, actor loom.Actor, topics []stri
 	return nil
 }
 
-// follow passes signals on until the client is gone or may not know any more.
-// What it returns goes nowhere: the answer has begun.
-func (s *Server) follow(r *http.Request, actor loom.Actor, topics []string, sub *live.Subscription, stream *httpx.Stream) error {
-	if sub.Reset {
-		if stream.Send("", "reset", struct{}{}) != nil {
-			return nil
-		}
-	}
-	keep, check := time.NewTicker(httpx.KeepAlive), time.NewTicker(recheck)
-	defer keep.Stop()
-	defer check.Stop()
-	for {
-		select {
-		case <-r.Context().Done():
-			return nil
-		case <-keep.C:
-			if stream.Comment() != nil {
-				return nil
-			}
-		case <-check.C:
-			if s.stillMay(r, actor, topics) != nil {
-				stream.End("forbidden") //nolint:errcheck // the stream ends either way
-				return nil
-			}
-		case <-sub.Ready():
-			for _, signal := range sub.Take() {
-				if stream.Send(signal.Cursor, signal.Topic, map[string][]string{"ids": signal.IDs}) != nil {
-					return nil
-				}
-			}
-			pause(r.Context(), coalesce)
-		}
-	}
-}
-
 // stillMay checks that the session lives and the topics may be followed.
 func (s *Server) stillMay(r *http.Request, actor loom.Actor, topics []string) error {
 	if _, _, err := s.Accounts.ActorBySession(r.Context(), s.Sessions.Cookie(r), httpx.Address(r)); err != nil {
@@ -108,14 +77,4 @@ func (s *Server) mayFollow(ctx context.Context, actor loom.Actor, topics []strin
 		}
 	}
 	return nil
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -26,6 +26,8 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 		{lifecycle.PreviewInput{Kind: loom.PreviewConfigure, Configure: &lifecycle.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
 			[]string{"Preview: configure shop-front", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
 		{lifecycle.PreviewInput{Kind: loom.PreviewRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Services: []string{"cache"}},
+			[]string{"Preview: add services shop-front", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
 		{lifecycle.PreviewInput{Kind: loom.PreviewSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
 	} {
 		c.in.Cluster = ref.Cluster

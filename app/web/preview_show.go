@@ -65,7 +65,7 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 		m.Delete, m.Title, m.EditHref = true, "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
 	default: // made over the API; there is no form to go back to
-		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", p.Kind, p.Name), ""
+		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), ""
 		m.Apply, m.Busy = "Apply to cluster "+p.Name, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)

@@ -11,9 +11,16 @@ func TestProbeOfOldClientsIsNot401(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	for _, headers := range [][]string{nil, {"Accept", "*/*"}, {"Authorization", "Bearer: nonsense"}, {"Coopr-UserID", "admin", "Coopr-TenantID", "superadmin"}} {
-		a := r.visitor().get("/", headers...)
-		if a.status != http.StatusSeeOther || a.header.Get("WWW-Authenticate") != "" {
-			t.Errorf("GET / with %v: %d", headers, a.status)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			req, err := http.NewRequestWithContext(r.ctx, method, r.server.URL+"/", nil)
+			check(t, err)
+			for i := 0; i+1 < len(headers); i += 2 {
+				req.Header.Set(headers[i], headers[i+1])
+			}
+			a := r.visitor().do(req)
+			if a.status != http.StatusSeeOther || a.header.Get("WWW-Authenticate") != "" {
+				t.Errorf("%s / with %v: %d", method, headers, a.status)
+			}
 		}
 	}
 }

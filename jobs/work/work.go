@@ -52,6 +52,9 @@ type Common struct {
 	// newest one and removes old ones, once an hour. Nil does nothing. They are
 	// called in schedulers only.
 	LinkAudit, KeepAudit func(ctx context.Context) error
+	// SweepBucket deletes files of plugin resources that nothing knows; nil does
+	// nothing. It is called in schedulers only.
+	SweepBucket func(ctx context.Context) error
 	// Version of the program, for the list of processes.
 	Version string
 	// Port of the process's health address, 0 for none.
@@ -165,6 +168,7 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 	river.AddWorker(w, duty[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))
 	river.AddWorker(w, duty[jobs.TrimLogs]("trim task logs", c.Operations.TrimLogs))
 	river.AddWorker(w, duty[jobs.KeepAudit]("keep the audit", c.KeepAudit))
+	river.AddWorker(w, duty[jobs.SweepBucket]("sweep the bucket", c.SweepBucket))
 	return w
 }
 

@@ -140,6 +140,7 @@ function connect() {
   disconnect();
   const url = new URL(live.url, location.href);
   if (live.cursor) url.searchParams.set('after', live.cursor);
+  else live.refreshOnOpen = true; // nobody will tell what happened before
   const source = new EventSource(url);
   live.source = source;
   /** @param {string} name @param {(event: MessageEvent) => void} act */

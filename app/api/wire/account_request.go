@@ -133,7 +133,8 @@ func ReadProfile(body []byte) (map[string]any, error) {
 }
 
 // ReadTenant reads a request that makes or changes a tenant: {"tenant": {...},
-// "bootstrap": bool}. Invalid.
+// "bootstrap": bool}. Members of the tenant that there are not are refused, but for
+// the id that older clients send. Invalid.
 func ReadTenant(body []byte) (account.TenantInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
@@ -144,8 +145,10 @@ func ReadTenant(body []byte) (account.TenantInput, error) {
 		return account.TenantInput{}, o.Err()
 	}
 	t := o.Object("tenant")
+	t.Ignore("id")
+	t.Only("name", "description", "workers", "maxClusters", "maxNodes")
 	return account.TenantInput{
-		Name: t.Text("name"), Description: t.Text("description"), Workers: t.Int("workers"),
+		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"),
 		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
 	}, o.Err()
 }

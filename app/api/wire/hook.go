@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -37,12 +38,16 @@ func NewHook(h loom.Hook) Hook {
 	}
 }
 
-// ReadHook reads a hook; what is left out takes its default. Invalid.
+// ReadHook reads a hook; what is left out takes its default. Members that there
+// are not are refused: a slip in “blocking” would make a hook that is never asked.
+// Invalid.
 func ReadHook(body []byte) (hook.Input, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
 		return hook.Input{}, err
 	}
+	o.Ignore("id", "createTime") // what a GET gave can be put back
+	o.Only("name", "url", "events", "actions", "templates", "secret", "blocking", "onTimeout", "global", "legacyBody", "enabled")
 	in := hook.Input{
 		Name: o.Text("name"), URL: o.Text("url"), Templates: o.Texts("templates"), Secret: o.TextPtr("secret"), Blocking: o.Bool("blocking"),
 		OnTimeout: o.Text("onTimeout"), Global: o.Bool("global"), LegacyBody: o.Bool("legacyBody"), Enabled: true,
@@ -147,6 +152,10 @@ const maxLegacyBody = 4 << 20
 // then says how many in "nodesOmitted".
 func legacyBody(n loom.Notice) ([]byte, error) {
 	c, op := n.Legacy.Cluster, n.Operation
+	services := make(map[string]loom.Service, len(c.Services))
+	for name, s := range c.Services {
+		services[name] = withLists(s)
+	}
 	cluster := legacyCluster{
 		ID: c.ID.String(), Name: c.Name, Description: c.Description, Account: c.Owner, Created: Millis(c.Created), Expires: Millis(c.Expires),
 		Provider: c.Provider, Template: c.Template, Nodes: []loom.NodeID{}, Services: ServiceNames(c), LatestJob: op.Ref.String(),
@@ -154,7 +163,7 @@ func legacyBody(n loom.Notice) ([]byte, error) {
 	}
 	nodes, omitted, size := []json.RawMessage{}, n.Legacy.Omitted, 0
 	for i, node := range n.Legacy.Nodes {
-		body, err := marshal(NewNode(node, c.Services, nil))
+		body, err := marshal(NewNode(node, services, nil))
 		if err != nil {
 			return nil, err
 		}
@@ -172,6 +181,21 @@ func legacyBody(n loom.Notice) ([]byte, error) {
 	}{cluster, legacyJob{
 		ID: op.Ref.String(), Cluster: c.ID.String(), Action: strings.ToUpper(string(op.Action)), Status: strings.ToUpper(op.Status.Wire()), Message: op.Message,
 	}, nodes, omitted})
+}
+
+// withLists gives a service whose lists are [] where there is nothing in them, as
+// the API has them: a notice keeps no more of a service than its name.
+func withLists(s loom.Service) loom.Service {
+	d := &s.Dependencies
+	d.Provides, d.Conflicts, s.Links = list(d.Provides), list(d.Conflicts), list(s.Links)
+	for _, phase := range []*loom.PhaseDependency{&d.Install, &d.Runtime} {
+		phase.Requires, phase.Uses = list(phase.Requires), list(phase.Uses)
+	}
+	s.Provisioner.Actions = maps.Clone(s.Provisioner.Actions)
+	if s.Provisioner.Actions == nil {
+		s.Provisioner.Actions = map[loom.TaskAction]loom.ServiceAction{}
+	}
+	return s
 }
 
 func marshal(v any) ([]byte, error) {

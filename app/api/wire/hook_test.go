@@ -60,3 +60,20 @@ func TestStoredNoticesStayReadable(t *testing.T) {
 		}
 	}
 }
+
+// TestLegacyBodyHasLists: nothing in a list is [], as in the API.
+func TestLegacyBodyHasLists(t *testing.T) {
+	t.Parallel()
+	n := loom.Notice{Legacy: &loom.LegacyNotice{
+		Cluster: loom.Cluster{Services: map[string]loom.Service{"web": {Base: loom.Base{Name: "web"}}}},
+		Nodes:   []loom.Node{{ID: "n", Services: []string{"web"}}},
+	}}
+	body, err := HookBody(n, loom.Delivery{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"name":"web","dependencies":{"provides":[],"conflicts":[],"install":{"requires":[],"uses":[]},"runtime":{"requires":[],"uses":[]}},"provisioner":{"actions":{}},"links":[]}`
+	if !strings.Contains(string(body), want) {
+		t.Errorf("no %s\nin %s", want, body)
+	}
+}

@@ -126,6 +126,13 @@ type Line struct {
 	Attempt int    `json:"attempt,omitempty"`
 }
 
+// Gap stands in a followed log for lines that were passed over because the reader
+// was too slow: Skipped lines, of which After is the cursor to fetch them from.
+type Gap struct {
+	Skipped int    `json:"skipped"`
+	After   string `json:"after"`
+}
+
 // NewLine gives the wire form of a line.
 func NewLine(l loom.LogLine) Line {
 	return Line{Seq: l.Seq, Time: Millis(l.Time), Stream: l.Stream, Level: l.Level, Text: l.Text}

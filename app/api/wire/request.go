@@ -97,7 +97,7 @@ func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
 		return in, createErrors(in.Create, request)
 	}
 	if !slices.Contains(loom.PreviewKinds, in.Kind) && in.Kind.Verb().Unbuilt() == "" {
-		o.Fail("kind", "The kind of a preview is create, configure, start, stop, restart, sync or delete.")
+		o.Fail("kind", "The kind of a preview is create, configure, add_services, start, stop, restart, sync or delete.")
 		return in, o.Err()
 	}
 	readLive(o, request, &in)
@@ -129,12 +129,14 @@ func ReadExpiry(body []byte) (time.Time, error) {
 	return time.UnixMilli(o.Int64("expireTime")), o.Err()
 }
 
-// ReadEdit reads a change of what needs no operation. Invalid.
+// ReadEdit reads a change of what needs no operation; members that there are not
+// are refused. Invalid.
 func ReadEdit(body []byte) (lifecycle.EditInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
 		return lifecycle.EditInput{}, err
 	}
+	o.Only("description", "labels", "protected", "ownerId")
 	in := lifecycle.EditInput{Description: o.TextPtr("description"), Protected: o.BoolPtr("protected")}
 	if o.Has("labels") {
 		in.Labels = o.TextMap("labels")

@@ -65,7 +65,19 @@ func ReadServices(body []byte) ([]string, map[string]any, error) {
 	if !o.Has("services") {
 		o.Fail("services", "Name the services to add.")
 	}
+	refuseUndo(o)
 	return o.Texts("services"), providerFields(o), o.Err()
+}
+
+// refuseUndo refuses what no operation does yet, rather than passing over it.
+func refuseUndo(o *lenient.Object) {
+	switch o.Text("onFailure") {
+	case "", loom.OnFailureKeep:
+	case loom.OnFailureUndo:
+		o.Fail("onFailure", "A failed operation cannot be undone by itself yet; leave this out.")
+	default:
+		o.Fail("onFailure", "On failure is “keep”.")
+	}
 }
 
 // readLive reads what all requests for previews of changes to a cluster share,
@@ -79,6 +91,9 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 	switch in.Kind {
 	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
 		in.Service = o.Text("service")
+	case loom.PreviewAddServices:
+		in.Services = request.Texts("services")
+		refuseUndo(request)
 	case loom.PreviewConfigure:
 		configure := readConfigure(request)
 		in.Configure = &configure

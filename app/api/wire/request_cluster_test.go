@@ -47,7 +47,7 @@ func TestReadMillis(t *testing.T) {
 func TestReadPreviewOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, kind := range loom.PreviewKinds {
-		in, err := ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":7,"service":"web","request":{"name":"x","clusterTemplate":"t","numMachines":1,"config":{},"abort":true,"providerFields":{"a":1}}}`))
+		in, err := ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":7,"service":"web","request":{"name":"x","clusterTemplate":"t","numMachines":1,"config":{},"abort":true,"services":["a","b"],"providerFields":{"a":1}}}`))
 		if err != nil || in.Kind != kind {
 			t.Errorf("%s: %+v, %v", kind, in, err)
 		}
@@ -55,7 +55,8 @@ func TestReadPreviewOfEveryKind(t *testing.T) {
 			continue
 		}
 		runs := kind == loom.PreviewStart || kind == loom.PreviewStop || kind == loom.PreviewRestart
-		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.PreviewDelete) || (in.Configure != nil) != (kind == loom.PreviewConfigure) {
+		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.PreviewDelete) || (in.Configure != nil) != (kind == loom.PreviewConfigure) ||
+			(len(in.Services) == 2) != (kind == loom.PreviewAddServices) {
 			t.Errorf("%s: %+v", kind, in)
 		}
 	}

@@ -80,7 +80,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := s.makeDirs(); err != nil {
 		return fmt.Errorf("prepare the directories of the private database: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); errors.Is(err, os.ErrNotExist) {
+	if !s.Exists() {
 		if err := s.initdb(ctx); err != nil {
 			return err
 		}
@@ -95,6 +95,12 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 	}
 	return s.createDatabase(ctx, "loom")
+}
+
+// Exists reports whether the server's files were made.
+func (s *Server) Exists() bool {
+	_, err := os.Stat(filepath.Join(s.data, "PG_VERSION"))
+	return err == nil
 }
 
 // Running reports whether the server answers to pg_ctl.

@@ -1,0 +1,152 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Of the shell automator (plugins.md 3.2): the field that may name a script, and
+// the type of the resource that it then names.
+const (
+	shellAutomator = "shell"
+	scriptField    = "script"
+	scriptType     = "scripts"
+)
+
+// scriptEndings tell the name of a script from a command, which may be anything
+// that is in the path of a machine.
+var scriptEndings = []string{".sh", ".bash", ".zsh", ".ksh", ".py", ".rb", ".pl", ".php", ".js", ".lua", ".awk", ".tcl"}
+
+// shippedScripts are always there (plugins.md 3.2).
+var shippedScripts = []string{"chef_client_bootstrap.sh", "coopr_service_manager.sh", "json_substitution_example.sh"}
+
+// provider looks at the settings of a provider.
+func (f *finder) provider(p *loom.Provider) {
+	f.incomplete(p)
+	if plugin, ok := f.entries[loom.KindProviderType][p.Type].(*loom.PluginType); ok {
+		f.fields(loom.KindProviderType, plugin, p.Fields, "provisioner")
+	}
+}
+
+// actions looks at what the actions of a service tell their automators.
+func (f *finder) actions(s *loom.Service) {
+	for _, name := range slices.Sorted(maps.Keys(s.Provisioner.Actions)) {
+		action := s.Provisioner.Actions[name]
+		plugin, ok := f.entries[loom.KindAutomatorType][action.Type].(*loom.PluginType)
+		if !ok {
+			continue // dangling
+		}
+		values := make(map[string]any, len(action.Fields))
+		for field, value := range action.Fields {
+			values[field] = value
+		}
+		if missing := lacking(plugin, values); missing != "" {
+			f.say(loom.FindingError, loom.FindingIncomplete, pointer("provisioner", "actions", name, "fields"), "",
+				fmt.Sprintf("The action “%s” is incomplete: set %s.", name, missing), fmt.Sprintf("Give these fields of the automator type “%s” in “fields”.", action.Type))
+		}
+		f.fields(loom.KindAutomatorType, plugin, values, "provisioner", "actions", name, "fields")
+		f.script(plugin, action, name)
+	}
+}
+
+// lacking says what would complete a required set of the fields that an
+// administrator gives; "" when one is complete.
+func lacking(plugin *loom.PluginType, present map[string]any) string {
+	var ways []string
+	for _, set := range plugin.Parameters["admin"].Missing(present) {
+		ways = append(ways, enumerate(slices.Sorted(maps.Keys(set)), "and"))
+	}
+	return enumerate(slices.Compact(ways), "or")
+}
+
+// fields holds values against the fields that a plugin type declares. A type that
+// declares none says nothing about its fields. Values of sensitive fields are not
+// looked at: they are sealed apart.
+func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values map[string]any, at ...any) {
+	declared := map[string]loom.FieldSchema{}
+	for _, group := range plugin.Parameters {
+		maps.Copy(declared, group.Fields)
+	}
+	if len(declared) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(declared))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		place, text := pointer(append(slices.Clone(at), name)...), loom.FieldText(values[name])
+		schema, known := declared[name]
+		switch {
+		case !known:
+			remedy := fmt.Sprintf("Take it out; the %s “%s” has the fields %s.", kind.Word(), plugin.Name, enumerate(names, "and"))
+			if near := loom.Nearest(name, names); near != "" {
+				remedy = fmt.Sprintf("Did you mean “%s”? Else take it out.", near)
+			}
+			f.say(loom.FindingWarning, loom.FindingPointless, place, name, fmt.Sprintf("The %s “%s” has no field “%s”, so this is without effect.", kind.Word(), plugin.Name, name), remedy)
+		case schema.IsSensitive() || text == "":
+		case schema.Type == "resource" && schema.ResourceType != "":
+			f.resource(loom.ResourceRef{Kind: string(kind), Plugin: plugin.Name, Type: schema.ResourceType, Name: text}, place)
+		default:
+			if takes := schema.CheckValue(values[name]); takes != "" {
+				f.say(loom.FindingWarning, loom.FindingIncomplete, place, text, fmt.Sprintf("The field “%s” cannot be “%s”. %s", name, text, takes), "Give such a value, or leave the field empty.")
+			}
+		}
+	}
+}
+
+// script looks whether a script of the shell automator is there, where what its
+// field says can be nothing but the name of one.
+func (f *finder) script(plugin *loom.PluginType, action loom.ServiceAction, name loom.TaskAction) {
+	_, takes := plugin.Parameters["admin"].Fields[scriptField]
+	_, has := plugin.ResourceTypes[scriptType]
+	script := action.Fields[scriptField]
+	if action.Type != shellAutomator || !takes || !has || strings.ContainsAny(script, "/ \t") || slices.Contains(shippedScripts, script) ||
+		!slices.Contains(scriptEndings, strings.ToLower(path.Ext(script))) {
+		return
+	}
+	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: plugin.Name, Type: scriptType, Name: script}
+	f.resource(ref, pointer("provisioner", "actions", name, "fields", scriptField))
+}
+
+// resource looks whether a plugin resource is live, or will be with the next sync.
+func (f *finder) resource(ref loom.ResourceRef, field string) {
+	if f.resources[ref] {
+		return
+	}
+	f.say(loom.FindingError, loom.FindingDangling, field, ref.Name,
+		fmt.Sprintf("There is no resource “%s” of the type “%s” that is live or staged.", ref.Name, ref.Type),
+		fmt.Sprintf("Upload it to /v2/plugins/%s/%s/%s/%s and stage it, or correct the name.", ref.Kind, ref.Plugin, ref.Type, ref.Name))
+}
+
+// itself looks for names that a service both needs and keeps away, and for
+// relations of a service to itself, which mean nothing: a service satisfies its
+// own requirements, and conflicts with others only (solver.md 4).
+func (f *finder) itself(s *loom.Service) {
+	d := s.Dependencies
+	own := func(name string) bool { return name == s.Name || slices.Contains(d.Provides, name) }
+	for i, name := range d.Conflicts {
+		if name == s.Name && !f.provided[name] {
+			f.say(loom.FindingWarning, loom.FindingPointless, pointer("dependencies", "conflicts", i), name,
+				"It conflicts with itself, which is without effect: it conflicts with other services only.", "Take the name out.")
+		}
+	}
+	for _, phase := range []struct {
+		name     string
+		requires []string
+	}{{"install", d.Install.Requires}, {"runtime", d.Runtime.Requires}} {
+		for i, name := range phase.requires {
+			at := pointer("dependencies", phase.name, "requires", i)
+			_, there := f.services[name]
+			switch {
+			case name == s.Name:
+				f.say(loom.FindingWarning, loom.FindingPointless, at, name, "It requires itself, which is without effect: where it is, it is there.", "Take the name out.")
+			case !own(name) && slices.Contains(d.Conflicts, name) && (there || f.provided[name]):
+				f.say(loom.FindingError, loom.FindingUnsolvable, at, name, fmt.Sprintf("It both requires “%s” and conflicts with it, so no cluster can have it.", name),
+					"Take the name out of “requires” or out of “conflicts”.")
+			}
+		}
+	}
+}

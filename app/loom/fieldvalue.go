@@ -1,0 +1,74 @@
+package loom
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CheckValue gives the sentence that says which values a plugin's field takes, or
+// "" when value is one of them. No value, and an empty text, always are; numbers
+// may be texts (plugins.md 1.3). The sentence does not repeat the value, which
+// may be a secret.
+func (f FieldSchema) CheckValue(value any) string {
+	text := FieldText(value)
+	if value == nil || text == "" {
+		return ""
+	}
+	switch f.Type {
+	case "select":
+		if len(f.Options) > 0 && !slices.Contains(f.Options, text) {
+			return "It takes one of " + strings.Join(f.Options, ", ") + "."
+		}
+	case "checkbox":
+		if !slices.Contains([]string{"true", "false", "on"}, text) {
+			return "It takes true or false."
+		}
+	}
+	if f.Type == "number" || f.Min != nil || f.Max != nil {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || f.Min != nil && !(n >= *f.Min) || f.Max != nil && !(n <= *f.Max) {
+			return "It takes " + f.numbers() + "."
+		}
+	}
+	if f.Pattern != "" {
+		// A pattern of a plugin that Go cannot read says nothing about any value.
+		if rule, err := regexp.Compile(`^(?:` + f.Pattern + `)$`); err == nil && !rule.MatchString(text) {
+			return "It takes texts of the form " + f.Pattern + "."
+		}
+	}
+	return ""
+}
+
+func (f FieldSchema) numbers() string {
+	switch {
+	case f.Min != nil && f.Max != nil:
+		return fmt.Sprintf("numbers from %g to %g", *f.Min, *f.Max)
+	case f.Min != nil:
+		return fmt.Sprintf("numbers from %g", *f.Min)
+	case f.Max != nil:
+		return fmt.Sprintf("numbers up to %g", *f.Max)
+	}
+	return "numbers"
+}
+
+// FieldText writes a value of a plugin's field as a text: texts and numbers as
+// they are, anything else as JSON. "" for nil.
+func FieldText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(data)
+}

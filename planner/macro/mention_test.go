@@ -1,0 +1,26 @@
+package macro
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	config := map[string]any{
+		"a": "%host.service.db% and %ip.access_v4.service.web[0]%, 50 %% of %cluster.owner%",
+		"b": map[string]any{"c/d": []any{"plain", "%join(map(host.service.kv,'$:1'),',')%"}, "e": 5},
+		"f": "%host.self% %num.service.web% %nonsense.of.db% %instance.self.service.me%",
+	}
+	want := []Mention{
+		{"/a", "%host.service.db%", "db"}, {"/a", "%ip.access_v4.service.web[0]%", "web"},
+		{"/b/c~1d/1", "%join(map(host.service.kv,'$:1'),',')%", "kv"},
+		{"/f", "%num.service.web%", "web"}, {"/f", "%instance.self.service.me%", "me"},
+	}
+	if got := Mentions(config); !slices.Equal(got, want) {
+		t.Errorf("mentions %v, want %v", got, want)
+	}
+	if got := Mentions(nil); got != nil {
+		t.Errorf("nothing mentions %v", got)
+	}
+}
