@@ -9,7 +9,17 @@ import (
 
 // Text writes a plan for people and for tests, one line per task: number,
 // level, rank, "*" on the critical path, node, what is done, what it waits for.
-func Text(plan loom.Plan) string {
+// Nodes go by their numbers.
+func Text(plan loom.Plan) string { return TextBy(plan, byNumber) }
+
+// DOT writes a plan in the language of Graphviz: tasks are boxes, gates points,
+// the critical path is bold. Nodes go by their numbers.
+func DOT(plan loom.Plan) string { return DOTBy(plan, byNumber) }
+
+func byNumber(t loom.PlanTask) string { return fmt.Sprint(t.NodeNumber) }
+
+// TextBy is Text with names of nodes as the caller knows them.
+func TextBy(plan loom.Plan, node func(loom.PlanTask) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d tasks, %d levels, %d gates, %d edges\n",
 		plan.Action, len(plan.Tasks), plan.Levels(), len(plan.Gates), len(plan.Edges))
@@ -19,7 +29,7 @@ func Text(plan loom.Plan) string {
 		if t.Critical {
 			critical = "*"
 		}
-		fmt.Fprintf(&b, "%4d  level %d  rank %d %s node %d  %s", t.Number, t.Level, t.Rank, critical, t.NodeNumber, label(t.Service, t.Action))
+		fmt.Fprintf(&b, "%4d  level %d  rank %d %s node %s  %s", t.Number, t.Level, t.Rank, critical, node(t), label(t.Service, t.Action))
 		var waits []string
 		for _, n := range orders[i].DependsOn {
 			waits = append(waits, fmt.Sprint(n))
@@ -35,9 +45,8 @@ func Text(plan loom.Plan) string {
 	return b.String()
 }
 
-// DOT writes a plan in the language of Graphviz: tasks are boxes, gates points,
-// the critical path is bold.
-func DOT(plan loom.Plan) string {
+// DOTBy is DOT with names of nodes as the caller knows them.
+func DOTBy(plan loom.Plan, node func(loom.PlanTask) string) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n\trankdir=LR;\n\tnode [shape=box];\n")
 	for _, t := range plan.Tasks {
@@ -45,7 +54,7 @@ func DOT(plan loom.Plan) string {
 		if t.Critical {
 			style = ", penwidth=2"
 		}
-		fmt.Fprintf(&b, "\tv%d [label=%q%s];\n", t.Number, fmt.Sprintf("%d %s\nnode %d", t.Number, label(t.Service, t.Action), t.NodeNumber), style)
+		fmt.Fprintf(&b, "\tv%d [label=%q%s];\n", t.Number, fmt.Sprintf("%d %s\nnode %s", t.Number, label(t.Service, t.Action), node(t)), style)
 	}
 	for i, g := range plan.Gates {
 		name := "end"

@@ -87,9 +87,9 @@ func planCommand(in io.Reader, out io.Writer, args []string) error {
 	w := bufio.NewWriter(out)
 	switch format {
 	case "dot":
-		_, err = io.WriteString(w, planner.DOT(plan))
+		_, err = io.WriteString(w, planner.DOTBy(plan, nodeID))
 	case "text":
-		_, err = io.WriteString(w, planner.Text(plan))
+		_, err = io.WriteString(w, planner.TextBy(plan, nodeID))
 	default:
 		answer := newPlanAnswer(plan)
 		answer.Expected = q.expected(plan)
@@ -174,3 +174,6 @@ func (a *planYes) contract(plan loom.Plan) error {
 	a.Edges, a.Gates = slices.Compact(edges), []planGate{}
 	return nil
 }
+
+// nodeID names nodes as the input does.
+func nodeID(t loom.PlanTask) string { return string(t.Node) }

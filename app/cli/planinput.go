@@ -54,6 +54,9 @@ func readPlan(r *questionReader) *planQuestion {
 	} else if q.action != "" && q.action.Steps() == nil {
 		r.fail("action", "“%s” is planned from a difference; give before and after.", q.action)
 	}
+	if !r.o.Has("nodes") && len(r.errs) == 0 {
+		r.fail("nodes", "Give the nodes of the cluster, [] for none.")
+	}
 	q.nodes = readNodes(r.o, nil)
 	q.scope.Early = early
 	if r.o.Has("planned_services") {
@@ -72,6 +75,11 @@ func readPlan(r *questionReader) *planQuestion {
 }
 
 func (q *planQuestion) readChange(r *questionReader, early bool) {
+	for _, side := range []string{"before", "after"} {
+		if !r.o.Has(side) && len(r.errs) == 0 {
+			r.fail(side, "Give before and after; a cluster without nodes is {\"nodes\": []}.")
+		}
+	}
 	q.change = &planner.Change{Action: q.action, Early: early, Batch: r.o.Int("batch"), MinHealthy: r.o.IntPtr("minHealthy")}
 	known := map[string]int{}
 	for _, side := range []struct {

@@ -55,8 +55,9 @@ type solveReason struct {
 type solveSuggestion struct {
 	loom.Suggestion
 	Request *solveRequest `json:"request,omitempty"`
-	Add     []string      `json:"add,omitempty"`
-	Remove  []string      `json:"remove,omitempty"`
+	// Add and Remove are the two lists of an existing cluster, empty ones included.
+	Add    *[]string `json:"add,omitempty"`
+	Remove *[]string `json:"remove,omitempty"`
 }
 
 type solveRequest struct {
@@ -86,7 +87,9 @@ func (q *question) no(code string, reasons []loom.Reason, sizes *loom.SizeRange,
 func (q *question) suggestion(s loom.Suggestion) solveSuggestion {
 	out := solveSuggestion{Suggestion: s}
 	if len(q.cluster.Nodes) > 0 {
-		out.Add, out.Remove = solver.Adjust(q.add, q.remove, s)
+		add, remove := solver.Adjust(q.add, q.remove, s)
+		add, remove = append([]string{}, add...), append([]string{}, remove...)
+		out.Add, out.Remove = &add, &remove
 		return out
 	}
 	r := &solveRequest{Machines: q.input.Machines, HardwareType: q.input.HardwareType, ImageType: q.input.ImageType}

@@ -454,7 +454,7 @@ func operation(o Operation) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(o.Params) > 0 {
-			templ_7745c5c3_Err = rows(o.ID+"-params", "Parameters", o.Params, true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = rows(o.ID+"-params", "Parameters of "+o.Method+" "+o.Path, o.Params, true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -583,7 +583,7 @@ func rows(id, caption string, rows []Row, places bool) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: id, Caption: caption, CaptionHidden: !places, Compact: true, Columns: columns(places)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(ui.TableModel{ID: id, Caption: caption, CaptionHidden: true, Compact: true, Columns: columns(places)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
