@@ -23,11 +23,7 @@ func tellOperation(w http.ResponseWriter, ref loom.OperationRef) {
 }
 
 func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -47,11 +43,7 @@ func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loo
 // the path with what belongs to it.
 func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		id, err := clusterID(r)
-		if err != nil {
-			return err
-		}
-		body, err := readBody(w, r)
+		id, body, err := clusterBody(w, r)
 		if err != nil {
 			return err
 		}
@@ -70,11 +62,7 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 }
 
 func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,16 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return answer(w, r, out)
 }
 
+// clusterBody reads the cluster of the path and the body of a request about it.
+func clusterBody(w http.ResponseWriter, r *http.Request) (loom.ClusterID, []byte, error) {
+	id, err := clusterID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err := readBody(w, r)
+	return id, body, err
+}
+
 func (a *api) createCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return err
@@ -86,11 +96,7 @@ func (a *api) cluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView,
 }
 
 func (a *api) deleteCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -107,11 +113,7 @@ func (a *api) deleteCluster(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 func (a *api) changeExpiry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -129,11 +131,7 @@ func (a *api) editCluster(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil { // said before what is wrong with the body
 		return err
 	}
-	id, err := clusterID(r)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return err
 	}
