@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"loom/app/account"
 	"loom/app/api/wire"
 	"loom/app/loom"
 )
@@ -31,15 +32,21 @@ func (a *api) showTenant(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	return answer(w, r, wire.NewTenant(tenant))
 }
 
-func (a *api) createTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+// readTenant reads a tenant for those who may write one; their role comes first,
+// as the predecessor had it.
+func readTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) (account.TenantInput, error) {
 	if err := actor.RequireSuperadmin(); err != nil {
-		return err
+		return account.TenantInput{}, err
 	}
 	body, err := readBody(w, r)
 	if err != nil {
-		return err
+		return account.TenantInput{}, err
 	}
-	in, err := wire.ReadTenant(body)
+	return wire.ReadTenant(body)
+}
+
+func (a *api) createTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	in, err := readTenant(w, r, actor)
 	if err != nil {
 		return err
 	}
@@ -51,14 +58,7 @@ func (a *api) createTenant(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 // putTenant changes a tenant, and makes one that is not there, without bootstrap.
 func (a *api) putTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := actor.RequireSuperadmin(); err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
-	if err != nil {
-		return err
-	}
-	in, err := wire.ReadTenant(body)
+	in, err := readTenant(w, r, actor)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, d *draft, g
 	}
 	fields := takeFields(t, d.Provider, nil, given)
 	for _, name := range sortedNames(fields.open) {
-		if fixed, ok := d.Input.ProviderFields[name]; ok && fieldText(fixed) != fieldText(fields.open[name]) {
+		if fixed, ok := d.Input.ProviderFields[name]; ok && loom.FieldText(fixed) != loom.FieldText(fields.open[name]) {
 			fields.errs = append(fields.errs, loom.FieldError{Field: "providerFields." + name,
 				Message: "The preview was made with another value; make a new preview to change it."})
 		}

@@ -1,12 +1,9 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"loom/app/loom"
@@ -45,12 +42,12 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 		if !ok || value == nil || value == "" {
 			continue
 		}
-		if err := checkValue(schema, value); err != "" {
+		if err := schema.CheckValue(value); err != "" {
 			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name, Message: err})
 			continue
 		}
 		if schema.IsSensitive() {
-			out.sealed[name] = loom.NewSecret(fieldText(value))
+			out.sealed[name] = loom.NewSecret(loom.FieldText(value))
 		} else {
 			out.open[name] = value
 		}
@@ -123,54 +120,6 @@ func labels(fields map[string]loom.FieldSchema) string {
 		out = append(out, "“"+label+"”")
 	}
 	return strings.Join(out, ", ")
-}
-
-func fieldText(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case json.Number:
-		return v.String()
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	return string(data)
-}
-
-// checkValue gives the sentence why a value does not suit its field, or "".
-// Numbers may arrive as text (plugins.md 1.3).
-func checkValue(schema loom.FieldSchema, value any) string {
-	text := fieldText(value)
-	switch schema.Type {
-	case "select":
-		if len(schema.Options) > 0 && !slices.Contains(schema.Options, text) {
-			return "Choose one of " + strings.Join(schema.Options, ", ") + "."
-		}
-	case "checkbox":
-		if !slices.Contains([]string{"true", "false", "on"}, text) {
-			return "This is true or false."
-		}
-	}
-	if schema.Type == "number" || schema.Min != nil || schema.Max != nil {
-		n, err := strconv.ParseFloat(text, 64)
-		switch {
-		case err != nil:
-			return "This is a number."
-		case schema.Min != nil && n < *schema.Min:
-			return fmt.Sprintf("The least value is %g.", *schema.Min)
-		case schema.Max != nil && n > *schema.Max:
-			return fmt.Sprintf("The greatest value is %g.", *schema.Max)
-		}
-	}
-	if schema.Pattern != "" {
-		// A pattern of a plugin that Go cannot read must not lock everybody out.
-		if rule, err := regexp.Compile(`^(?:` + schema.Pattern + `)$`); err == nil && !rule.MatchString(text) {
-			return "This does not have the form the provider asks for (" + schema.Pattern + ")."
-		}
-	}
-	return ""
 }
 
 // withFields is a copy of a provider with open fields laid over its own.

@@ -21,7 +21,7 @@ func (f FieldSchema) CheckValue(value any) string {
 	switch f.Type {
 	case "select":
 		if len(f.Options) > 0 && !slices.Contains(f.Options, text) {
-			return "It takes one of " + strings.Join(f.Options, ", ") + "."
+			return "Choose one of " + strings.Join(f.Options, ", ") + "."
 		}
 	case "checkbox":
 		if !slices.Contains([]string{"true", "false", "on"}, text) {

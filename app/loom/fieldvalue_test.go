@@ -14,7 +14,7 @@ func TestCheckValue(t *testing.T) {
 		want  string
 	}{
 		{FieldSchema{Type: "select", Options: []string{"a", "b"}}, "b", ""},
-		{FieldSchema{Type: "select", Options: []string{"a", "b"}}, "c", "It takes one of a, b."},
+		{FieldSchema{Type: "select", Options: []string{"a", "b"}}, "c", "Choose one of a, b."},
 		{FieldSchema{Type: "select", Options: []string{"a", "b"}}, "", ""},
 		{FieldSchema{Type: "select"}, "c", ""},
 		{FieldSchema{Type: "text", Options: []string{"a"}}, "c", ""}, // options of a text are proposals
