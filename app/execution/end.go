@@ -53,7 +53,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 			if err := store.TakeBackConfig(ctx, tx, op); err != nil {
 				return err
 			}
-			if err := store.TakeBackServices(ctx, tx, op); err != nil {
+			if err := store.RestoreLayout(ctx, tx, op); err != nil {
 				return err
 			}
 		}

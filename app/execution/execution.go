@@ -79,7 +79,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 		opts.Logger = slog.Default()
 	}
 	return &Operations{db: db, ring: ring, opts: opts,
-		cache: nodeCache{clusters: map[loom.ClusterID]*clusterNodes{}, loading: map[loom.ClusterID]*sync.Mutex{}}}
+		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
 }
 
 // Limit is how long one attempt of an action may take.

@@ -20,19 +20,28 @@ type clusterNodes struct {
 	facts              *macro.Facts
 }
 
-// nodeCache remembers nodes by cluster: for ten thousand tasks of ten thousand
-// nodes they are read a few times.
+// view names the nodes that a task is told of: a node on its way out still knows
+// all, the others know those of the layout.
+type view struct {
+	cluster loom.ClusterID
+	leaving bool
+}
+
+func viewOf(f *store.SpecFacts) view { return view{f.Ref.Operation.Cluster, f.Node.Leaving} }
+
+// nodeCache remembers nodes by view: for ten thousand tasks of ten thousand nodes
+// they are read a few times.
 type nodeCache struct {
 	mu       sync.Mutex
-	clusters map[loom.ClusterID]*clusterNodes
+	clusters map[view]*clusterNodes
 	// loading lets one task read while the others wait for it.
-	loading map[loom.ClusterID]*sync.Mutex
+	loading map[view]*sync.Mutex
 }
 
 func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := f.Ref.Operation.Cluster
+	id := viewOf(f)
 	if n := c.clusters[id]; n != nil && n.operation == int64(f.Ref.Operation.Number) && n.version >= f.NodesVersion {
 		return n, nil
 	}
@@ -42,7 +51,7 @@ func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
 	return nil, c.loading[id]
 }
 
-func (c *nodeCache) put(id loom.ClusterID, n *clusterNodes) {
+func (c *nodeCache) put(id view, n *clusterNodes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.clusters) >= maxClusters {
@@ -66,8 +75,8 @@ func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNod
 	if n, _ := o.cache.lookup(f); n != nil {
 		return n, nil
 	}
-	id := f.Ref.Operation.Cluster
-	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id)
+	id := viewOf(f)
+	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving)
 	if err != nil {
 		return nil, err
 	}

@@ -212,19 +212,6 @@ func (d *liveDraft) addedNow(ctx context.Context, tx *sqlx.Tx, tenant loom.Tenan
 	return nil
 }
 
-// storeAdded stores copies of the new services and puts them on their nodes, for
-// the operation that is about to be stored.
-func (d *liveDraft) storeAdded(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.OperationRef) error {
-	services := map[string]loom.Service{}
-	for _, name := range d.Added.New {
-		services[name] = d.Services[name]
-	}
-	if err := store.AddClusterServices(ctx, tx, tenant, ref, services); err != nil {
-		return err
-	}
-	return store.SetNodeServices(ctx, tx, tenant, ref.Cluster, d.changedNodes())
-}
-
 // changedNodes are the nodes that new services come to.
 func (d *liveDraft) changedNodes() []loom.Node {
 	changed := make(map[loom.NodeID]bool, len(d.Added.Nodes))

@@ -143,7 +143,11 @@ func noService(id loom.ClusterID, name string) error {
 
 // liveNodes reads the nodes that have or may have a machine.
 func (u *Clusters) liveNodes(ctx context.Context, actor loom.Actor, id loom.ClusterID) ([]loom.Node, error) {
-	all, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
+	return livingNodes(ctx, u.db, actor.Tenant, id)
+}
+
+func livingNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) ([]loom.Node, error) {
+	all, err := store.NodesByCluster(ctx, q, tenant, id)
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +287,26 @@ func (u *Clusters) atOnce(ctx context.Context, actor loom.Actor, in PreviewInput
 	}
 }
 
+// snapshot reads the layout of a cluster, whose lock the caller holds.
+func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot, error) {
+	nodes, err := livingNodes(ctx, tx, c.Owner.Tenant, c.ID)
+	return &loom.Snapshot{Nodes: nodes, Services: c.Services, Config: c.Config}, err
+}
+
+// layout is what the cluster, which was as said, is to be.
+func (d *liveDraft) layout(was *loom.Snapshot) store.NewLayout {
+	var l store.NewLayout
+	switch {
+	case d.Kind == loom.PreviewDelete:
+		for _, n := range was.Nodes {
+			l.Leaving = append(l.Leaving, n.ID)
+		}
+	case d.Added != nil:
+		l.Services, l.Changed = d.Services, d.changedNodes()
+	}
+	return l
+}
+
 // begin starts the operation, under the lock of the cluster. The error is errMoved
 // unless the cluster is as it was seen, *stale unless the catalog is.
 func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, d *liveDraft, plan loom.Plan, given map[string]any, verb string) (loom.OperationRef, error) {
@@ -310,12 +334,13 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 			return none, err
 		}
 	}
-	if d.Added != nil {
-		// Before the plan is stored: a hook that is asked hears what the nodes are to be.
-		next := loom.OperationRef{Cluster: cluster.ID, Number: cluster.LatestOperation + 1}
-		if err := d.storeAdded(ctx, tx, actor.Tenant, next); err != nil {
-			return none, err
-		}
+	was, err := snapshot(ctx, tx, cluster)
+	if err != nil {
+		return none, err
+	}
+	// Before the plan is stored: a hook that is asked hears what the nodes are to be.
+	if err := store.SetLayout(ctx, tx, actor.Tenant, cluster.ID, d.layout(was)); err != nil {
+		return none, err
 	}
 	if cluster.DeleteWanted != "" {
 		if err := store.SetDeleteWanted(ctx, tx, actor.Tenant, cluster.ID, ""); err != nil {
@@ -326,7 +351,7 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 		return none, err
 	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
-		Tenant: actor.Tenant, Cluster: cluster.ID, Action: d.Action, RequestedBy: actor.User, OnFailure: loom.OnFailureKeep,
+		Tenant: actor.Tenant, Cluster: cluster.ID, Action: d.Action, RequestedBy: actor.User, OnFailure: loom.OnFailureKeep, Before: was,
 	}, plan)
 	if err != nil {
 		return none, err

@@ -124,8 +124,10 @@ func TestCursorBetweenSignalsOfOneTake(t *testing.T) {
 	collect(t, s, "t", "0")
 	emit(t, db, loom.Event{Tenant: "a", Topic: "t", IDs: []string{"1"}}, loom.Event{Tenant: "a", Topic: "u", IDs: []string{"1"}})
 	<-s.Ready()
+	// Both cursors are the same while an older transaction is open anywhere on the
+	// server: the second, too, then names a place before it.
 	signals := s.Take()
-	if len(signals) != 2 || signals[0].Cursor == signals[1].Cursor {
+	if len(signals) != 2 {
 		t.Fatalf("took %+v", signals)
 	}
 	collect(t, subscribe(t, hub, signals[0].Cursor, "t", "u"), signals[1].Topic, "1")

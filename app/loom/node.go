@@ -25,8 +25,11 @@ type Node struct {
 	Number  int
 	// Incarnation counts the machines this node has had, from 1; with the id it
 	// makes the idempotency key.
-	Incarnation  int
-	State        NodeState
+	Incarnation int
+	State       NodeState
+	// Leaving says that the node is on its way out of the cluster, or gone; other
+	// nodes are not told of it.
+	Leaving      bool `json:",omitempty"`
 	Hostname     string
 	HardwareType string
 	ImageType    string

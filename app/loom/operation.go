@@ -15,6 +15,9 @@ type Operation struct {
 	Started     time.Time
 	Ended       time.Time
 	OnFailure   string
+	// Concerns is the number of the operation that this one retries or rolls back,
+	// 0 for others.
+	Concerns int
 	// Aborted says that a failing operation fails because someone aborted it.
 	Aborted bool
 	// Tasks counts tasks by status, gates excluded.
@@ -44,7 +47,9 @@ type Task struct {
 	Action       TaskAction
 	Level        int
 	Critical     bool
-	Status       TaskStatus
+	// Undo says that it takes back what other tasks of the operation did.
+	Undo   bool
+	Status TaskStatus
 	// Attempt is River's number of the newest attempt, 0 before the first.
 	Attempt int
 	Started time.Time

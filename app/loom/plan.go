@@ -29,6 +29,11 @@ type PlanTask struct {
 	Rank int
 	// Critical marks the tasks of one longest path of the plan.
 	Critical bool
+	// Old says that the service's action is the one defined before the operation: what
+	// a task that stops or removes an earlier version carries out.
+	Old bool `json:",omitempty"`
+	// Undo marks a task that takes back what others of the operation did.
+	Undo bool `json:",omitempty"`
 }
 
 // Gate is a virtual task; it has no number, no River job and no place in counts.

@@ -19,6 +19,7 @@ type nodeRow struct {
 	Number        int            `db:"number"`
 	Incarnation   int            `db:"incarnation"`
 	State         string         `db:"state"`
+	Leaving       bool           `db:"leaving"`
 	Hostname      string         `db:"hostname"`
 	HardwareType  string         `db:"hardwaretype"`
 	ImageType     string         `db:"imagetype"`
@@ -35,7 +36,7 @@ type nodeRow struct {
 func (r *nodeRow) node() (loom.Node, error) {
 	n := loom.Node{
 		ID: loom.NodeID(r.ID), Cluster: loom.ClusterID(r.ClusterID), Number: r.Number, Incarnation: r.Incarnation,
-		State: loom.NodeState(r.State), Hostname: r.Hostname, HardwareType: r.HardwareType, ImageType: r.ImageType,
+		State: loom.NodeState(r.State), Leaving: r.Leaving, Hostname: r.Hostname, HardwareType: r.HardwareType, ImageType: r.ImageType,
 		Flavor: r.Flavor, Image: r.Image, SSHUser: r.SSHUser, Services: r.Services, Automators: r.Automators,
 	}
 	for _, part := range []struct {
@@ -59,6 +60,16 @@ ORDER BY n.number`
 
 // InsertNodes inserts planned nodes of a cluster, in one statement.
 func InsertNodes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, nodes []loom.Node) error {
+	data, err := encodeNodes(cluster, nodes)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, insertNodes, tenant, int64(cluster), data)
+	return wrap(err, "insert %d nodes of cluster %s", len(nodes), cluster)
+}
+
+// encodeNodes gives what is stored of planned nodes, for jsonb_to_recordset.
+func encodeNodes(cluster loom.ClusterID, nodes []loom.Node) ([]byte, error) {
 	type record struct {
 		ID           loom.NodeID `json:"id"`
 		Number       int         `json:"number"`
@@ -81,14 +92,13 @@ func InsertNodes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster
 	}
 	data, err := json.Marshal(records)
 	if err != nil {
-		return fmt.Errorf("encode nodes of cluster %s: %w", cluster, err)
+		return nil, fmt.Errorf("encode nodes of cluster %s: %w", cluster, err)
 	}
-	_, err = tx.ExecContext(ctx, insertNodes, tenant, int64(cluster), data)
-	return wrap(err, "insert %d nodes of cluster %s", len(nodes), cluster)
+	return data, nil
 }
 
 const nodesByCluster = `
-SELECT id, cluster_id, number, incarnation, state, hostname, hardwaretype, imagetype, flavor, image, sshuser,
+SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
        services, automators, ipaddresses, results, service_states
 FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 = '' OR id::text = $3) ORDER BY number`
 

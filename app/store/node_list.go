@@ -19,7 +19,7 @@ type NodeList struct {
 	Next, Prev string
 }
 
-const nodeColumns = `n.id, n.cluster_id, n.number, n.incarnation, n.state, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
+const nodeColumns = `n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
        n.services, n.automators, n.ipaddresses, n.results, n.service_states`
 
 const nodesOfOwner = `
@@ -191,8 +191,8 @@ func LockNode(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster lo
 }
 
 const insertNodeRecord = `
-INSERT INTO nodes (id, cluster_id, tenant_id, number, state, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses)
-SELECT $3, c.id, c.tenant_id, $4, 'deleted', $5, $6, $7, $8, $9, $10, $11, $12, $13
+INSERT INTO nodes (id, cluster_id, tenant_id, number, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses)
+SELECT $3, c.id, c.tenant_id, $4, 'deleted', true, $5, $6, $7, $8, $9, $10, $11, $12, $13
 FROM clusters c WHERE c.tenant_id = $1 AND c.id = $2
 ON CONFLICT DO NOTHING`
 

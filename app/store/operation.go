@@ -20,6 +20,10 @@ type NewOperation struct {
 	RequestedBy loom.UserID
 	// OnFailure is loom.OnFailureKeep or loom.OnFailureUndo; "" counts as keep.
 	OnFailure string
+	// Before is the layout before the operation, nil for a create.
+	Before *loom.Snapshot
+	// Concerns is the number of the operation that this one retries or rolls back.
+	Concerns int
 }
 
 const takeOperationNumber = `
@@ -28,8 +32,8 @@ WHERE tenant_id = $1 AND id = $2
 RETURNING latest_operation`
 
 const insertOperation = `
-INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at)
-VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END)
+INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns)
+VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11)
 RETURNING ` + operationColumns
 
 // analyzeFrom is the number of tasks from which fresh statistics pay at once.
@@ -69,9 +73,13 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	if err != nil {
 		return loom.Operation{}, err
 	}
+	before, err := encodeSnapshot(in.Before)
+	if err != nil {
+		return loom.Operation{}, err
+	}
 	var row operationRow
 	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
-		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status))
+		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns)
 	if err != nil {
 		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
 	}
@@ -157,10 +165,10 @@ func countDependencies(plan *loom.Plan) ([]int, error) {
 // copyTasks stores tasks and gates; remaining, rows are by vertex, river by task.
 func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Plan, remaining []int, rows, river []int64) error {
 	return copyIn(ctx, tx, "tasks", []string{"id", "operation_id", "tenant_id", "cluster_id", "gate", "number", "node_id", "service",
-		"action", "action_order", "level", "rank", "critical", "status", "remaining", "river_job_id"}, func(add func(...any) error) error {
+		"action", "action_order", "level", "rank", "critical", "status", "remaining", "river_job_id", "old", "undo"}, func(add func(...any) error) error {
 		for i, t := range plan.Tasks {
 			err := add(rows[i], op.ID, op.TenantID, op.ClusterID, false, t.Number, string(t.Node), t.Service, string(t.Action),
-				t.Action.Order(), t.Level, t.Rank, t.Critical, string(taskStart(remaining[i])), remaining[i], river[i])
+				t.Action.Order(), t.Level, t.Rank, t.Critical, string(taskStart(remaining[i])), remaining[i], river[i], t.Old, t.Undo)
 			if err != nil {
 				return err
 			}
@@ -172,7 +180,7 @@ func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Pla
 				status = loom.TaskComplete
 			}
 			err := add(rows[v], op.ID, op.TenantID, op.ClusterID, true, 0, nil, g.Service, string(g.Action),
-				0, 0, 0, false, string(status), remaining[v], nil)
+				0, 0, 0, false, string(status), remaining[v], nil, false, false)
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type operationReadRow struct {
 	RequestedBy string       `db:"requested_by"`
 	OnFailure   string       `db:"on_failure"`
 	Aborted     bool         `db:"aborted"`
+	Concerns    int          `db:"concerns"`
 	CreatedAt   time.Time    `db:"created_at"`
 	StartedAt   sql.NullTime `db:"started_at"`
 	EndedAt     sql.NullTime `db:"ended_at"`
@@ -35,7 +36,7 @@ func (r *operationReadRow) operation() (loom.Operation, error) {
 		Row: loom.OperationID(r.ID), Ref: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number},
 		Tenant: loom.TenantID(r.TenantID), Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status),
 		Message: r.Message, RequestedBy: loom.UserID(r.RequestedBy), Created: r.CreatedAt, Started: r.StartedAt.Time,
-		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted,
+		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns,
 	}
 	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
 }
@@ -50,7 +51,7 @@ func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
 }
 
 const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.created_at, o.started_at, o.ended_at,
+       o.on_failure, o.aborted, o.concerns, o.created_at, o.started_at, o.ended_at,
        (SELECT jsonb_object_agg(s.status, s.n) FROM (SELECT t.status, count(*) AS n FROM tasks t
         WHERE t.operation_id = o.id AND NOT t.gate GROUP BY t.status) s) AS tasks`
 

@@ -108,9 +108,9 @@ func (r *specRow) facts() (SpecFacts, error) {
 const specFacts = `
 SELECT t.id AS task_id, t.tenant_id, t.number AS task_number, t.action, t.service, t.status AS task_status, t.attempt, o.number AS operation_number,
 	a.started_at, now() AS now, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, c.provider, c.config,
-	c.services->t.service AS service_copy, tn.resource_set,
+	CASE WHEN t.old THEN o.before->'services'->t.service ELSE c.services->t.service END AS service_copy, tn.resource_set,
 	c.type_settings->'hardware'->n.hardwaretype AS hardware_settings, c.type_settings->'image'->n.imagetype AS image_settings,
-	n.id, n.cluster_id, n.number, n.incarnation, n.state, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
+	n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
 	n.services, n.automators, n.ipaddresses, n.results, n.service_states,
 	coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
 	(SELECT jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))
@@ -126,12 +126,13 @@ WHERE t.id = ANY ($1)`
 
 const specNodes = `
 SELECT id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses
-FROM nodes WHERE tenant_id = $1 AND cluster_id = $2`
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 OR NOT leaving)`
 
-// NodeProperties reads what plugins and macros see of the nodes of a cluster.
-func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) (map[loom.NodeID]loom.NodeProperties, error) {
+// NodeProperties reads what plugins and macros see of the nodes of a cluster: those
+// of its layout, and with leaving also those on their way out and gone.
+func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, leaving bool) (map[loom.NodeID]loom.NodeProperties, error) {
 	var rows []nodeRow
-	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster, leaving); err != nil {
 		return nil, wrap(err, "read the nodes of cluster %s", cluster)
 	}
 	nodes := make(map[loom.NodeID]loom.NodeProperties, len(rows))

@@ -334,12 +334,16 @@ var trespassers = map[string]trespasser{
 	"SetClusterConfig": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterConfig(ctx, tx, t, 1, map[string]any{"changed": true})
 	}),
-	"AddClusterServices": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-		return store.AddClusterServices(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 2}, map[string]loom.Service{"changed": {Base: loom.Base{Name: "changed"}}})
+	"SetLayout": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.SetLayout(ctx, tx, t, 1, store.NewLayout{
+			Changed: []loom.Node{{ID: "00000000-0000-4000-8000-000000000001", Services: []string{"changed"}}},
+			Leaving: []loom.NodeID{"00000000-0000-4000-8000-000000000001"}, Services: map[string]loom.Service{"changed": {Base: loom.Base{Name: "changed"}}},
+			TypeSettings: store.TypeSettings{Hardware: map[string]map[string]string{"changed": {}}},
+		})
 	}),
-	"SetNodeServices": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-		return store.SetNodeServices(ctx, tx, t, 1, []loom.Node{{ID: "00000000-0000-4000-8000-000000000001", Services: []string{"changed"}}})
-	}),
+	"SnapshotBefore": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.SnapshotBefore(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
+	},
 	"SetClusterTemplate": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.SetClusterTemplate(ctx, tx, t, 1, loom.Template{Base: loom.Base{Name: "changed", Version: 9}})
 	}),
