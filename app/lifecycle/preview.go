@@ -32,6 +32,8 @@ type PreviewInput struct {
 	Services []string
 	// Configure is read for the kind configure.
 	Configure *ConfigureInput
+	// Change is read for the kinds that change the layout or follow an operation.
+	Change ChangeInput
 	// Abort, of a delete, would end a running operation first. That cannot be
 	// previewed: what is there to delete is known only afterwards.
 	Abort bool

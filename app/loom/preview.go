@@ -15,6 +15,15 @@ const (
 	PreviewRestart     PreviewKind = "restart"
 	PreviewSync        PreviewKind = "sync"
 	PreviewDelete      PreviewKind = "delete"
+
+	PreviewExpand         PreviewKind = "expand"
+	PreviewShrink         PreviewKind = "shrink"
+	PreviewRemoveServices PreviewKind = "remove_services"
+	PreviewUpgrade        PreviewKind = "upgrade"
+	PreviewResize         PreviewKind = "resize"
+	PreviewRepair         PreviewKind = "repair"
+	PreviewRollback       PreviewKind = "rollback"
+	PreviewRetry          PreviewKind = "retry"
 )
 
 // PreviewKinds lists the preview kinds of this version.
