@@ -10,7 +10,7 @@ DATA_DIR := $(or $(LOOM_DATA_DIR),./var)
 
 # What Loom needs from Debian: a program to look for, and the package that has it.
 RUN_DEPS := /usr/lib/postgresql/*/bin/postgres=postgresql mmdebstrap=mmdebstrap nft=nftables ip=iproute2
-TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium=chromium gcc=gcc /usr/include/stdlib.h=libc6-dev sudo=sudo curl=curl
+TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium=chromium gcc=gcc /usr/include/stdlib.h=libc6-dev sudo=sudo curl=curl puppet=puppet-agent jq=jq python3=python3
 
 # Packages in which goroutines share state are tested with the race detector too.
 RACE := ./jobs/work ./app/live ./provisioner/remote
@@ -82,6 +82,14 @@ fmt: ## format Go and templates
 .PHONY: bench
 bench: deps build ## figures: create to serving, memory, tasks per second, solver, planner
 	@LOOM_TEST_BASE_DIR="$(CURDIR)/var/test/base" bin/loom bench
+
+# How many faults, and which ones: a seed that a run printed repeats its faults.
+SOAK_POINTS ?= 2000
+SOAK_SEED ?=
+
+.PHONY: soak
+soak: deps build ## kill, freeze and cut off processes at SOAK_POINTS points; nothing may be lost or doubled
+	@bin/loom soak --points $(SOAK_POINTS) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
 .PHONY: deps deps-run
 deps: ## install (or name) what tests need from Debian

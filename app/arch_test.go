@@ -22,14 +22,15 @@ var may = map[string][]string{
 	"app/config":            {},
 	"app/loom":              {},
 	"app/lenient":           {"app/loom"},
-	"app/store":             {"app/loom", "jobs"},
+	"app/fault":             {},
+	"app/store":             {"app/loom", "app/fault", "jobs"},
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/catalog":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/lifecycle":         {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
-	"app/fleet":             {"app/store", "app/secret", "app/loom", "jobs"},
+	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom"},
 	"app/httpx":             {"app/loom", "app/account", "app/live"},
@@ -37,7 +38,7 @@ var may = map[string][]string{
 	"app/api":               append([]string{"app/httpx", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
 	"jobs":                  {"app/loom"},
-	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "provisioner/...", "planner"}, useCases...),
+	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/fault", "provisioner/...", "planner"}, useCases...),
 	"solver":                {"app/loom"},
 	"planner":               {"app/loom", "planner/..."},
 	"provisioner":           {"app/loom", "provisioner/..."},
@@ -51,6 +52,11 @@ var may = map[string][]string{
 	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/remote"},
 	"provisioner/remote":    {"app/loom", "provisioner/remote/..."},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
+	"provisioner/simulator": {"app/loom"},
+
+	// The two mocks share the cloud that does not exist.
+	"provisioner/provider/mock":  {"app/loom", "provisioner/simulator"},
+	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simulator"},
 }
 
 // testOnly packages are imported by test files only.

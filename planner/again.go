@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -9,7 +10,9 @@ import (
 
 // Again plans what is left of an operation that failed: its tasks that are not
 // settled, complete or skipped, in the order they had (planner.md 10, "Retry
-// failed"). What waited for a settled task waits no longer for it.
+// failed"). What waited for a settled task waits no longer for it. Old and Undo stay
+// with their tasks. Tasks that undo belong to a plan of their own: Forward leaves them
+// out of that of an operation.
 func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 	n := len(plan.Tasks)
 	var d draft
@@ -42,9 +45,11 @@ func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 	vertex := make([]int32, n+len(plan.Gates)+1)
 	for i := range plan.Tasks {
 		t := &plan.Tasks[i]
-		vertex[t.Number] = none
+		vertex[i+1] = none
 		if !settled(t.Number) {
-			vertex[t.Number] = d.addTask(nodes[t.Node], services[t.Service], t.Action)
+			task := d.addTask(nodes[t.Node], services[t.Service], t.Action)
+			d.tasks[task].old, d.tasks[task].undo = t.Old, t.Undo
+			vertex[i+1] = task
 		}
 	}
 	// A gate stays where tasks are left on both sides; the end is made anew.
@@ -69,4 +74,39 @@ func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 		}
 	}
 	return d.finish(plan.Action)
+}
+
+// Retried finds, for each task of a plan that was not settled, the number that it has
+// in the plan that Again made of it.
+func Retried(plan loom.Plan, settled func(number int) bool, again loom.Plan) map[int]int {
+	type kind struct {
+		node    loom.NodeID
+		service string
+		action  loom.TaskAction
+		undo    bool
+	}
+	// What a node has to do twice stays in its order, and levels rise with that.
+	list := func(plan loom.Plan, left func(int) bool) map[kind][]loom.PlanTask {
+		all := map[kind][]loom.PlanTask{}
+		for _, t := range plan.Tasks {
+			if left(t.Number) {
+				key := kind{t.Node, t.Service, t.Action, t.Undo}
+				all[key] = append(all[key], t)
+			}
+		}
+		for _, tasks := range all {
+			slices.SortStableFunc(tasks, func(a, b loom.PlanTask) int { return cmp.Compare(a.Level, b.Level) })
+		}
+		return all
+	}
+	now := list(again, func(int) bool { return true })
+	number := map[int]int{}
+	for key, tasks := range list(plan, func(n int) bool { return !settled(n) }) {
+		for i, t := range tasks {
+			if i < len(now[key]) {
+				number[t.Number] = now[key][i].Number
+			}
+		}
+	}
+	return number
 }

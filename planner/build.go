@@ -50,6 +50,8 @@ type draftTask struct {
 	node    int32
 	service int32
 	order   int8
+	// old and undo are as in loom.PlanTask.
+	old, undo bool
 }
 
 type groupKey struct {
@@ -65,7 +67,7 @@ const (
 )
 
 func (d *draft) addTask(node, service int, action loom.TaskAction) int32 {
-	d.tasks = append(d.tasks, draftTask{int32(node), int32(service), int8(action.Order())})
+	d.tasks = append(d.tasks, draftTask{node: int32(node), service: int32(service), order: int8(action.Order())})
 	return int32(len(d.tasks) - 1)
 }
 

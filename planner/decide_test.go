@@ -172,7 +172,12 @@ func TestFinal(t *testing.T) {
 	create := func(tasks ...TaskEnd) FinalInput {
 		return FinalInput{Action: loom.ClusterCreate, Status: loom.OperationRunning, Message: "first failure", Tasks: tasks}
 	}
-	with := func(in FinalInput, change func(*FinalInput)) FinalInput { change(&in); return in }
+	with := func(in FinalInput, changes ...func(*FinalInput)) FinalInput {
+		for _, change := range changes {
+			change(&in)
+		}
+		return in
+	}
 	aborted := func(in *FinalInput) {
 		in.Aborted, in.Message, in.Status = true, "Aborted by ana.", loom.OperationFailing
 	}
@@ -209,6 +214,9 @@ func TestFinal(t *testing.T) {
 			end(loom.OperationAborted, loom.ClusterInconsistent, "Aborted by ana.")},
 		{"start hook refused", with(create(dropped), func(in *FinalInput) { in.Status = loom.OperationFailing }), end(loom.OperationFailed, loom.ClusterTerminated, "first failure")},
 		{"undo", with(create(done, task(loom.TaskFailed, 1)), undo), end(loom.OperationRollingBack, loom.ClusterPending, "first failure")},
+		{"undo what may have begun", with(create(task(loom.TaskFailed, 1), dropped), undo, action(loom.ClusterUpgrade)), end(loom.OperationRollingBack, loom.ClusterPending, "first failure")},
+		{"undo a layout alone", with(create(dropped), undo, action(loom.ClusterShrink)), end(loom.OperationRollingBack, loom.ClusterPending, "first failure")},
+		{"not undone", with(create(done, task(loom.TaskFailed, 1)), undo, action(loom.ClusterRepair)), end(loom.OperationFailed, loom.ClusterInconsistent, "first failure")},
 		{"nothing to undo", with(create(task(loom.TaskFailed, 201)), undo), end(loom.OperationFailed, loom.ClusterTerminated, NothingMade+": first failure")},
 		{"undone create", with(create(done), func(in *FinalInput) { in.Status = loom.OperationRollingBack }), end(loom.OperationRolledBack, loom.ClusterTerminated, "first failure")},
 		{"undone after an abort", with(create(done), func(in *FinalInput) { aborted(in); in.Status = loom.OperationRollingBack }),

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -57,8 +58,10 @@ func newDelta(change Change) (*delta, error) {
 	d.names = slices.Compact(d.names)
 	d.old, d.new = union(d.names, change.Before.Services, present[0]), union(d.names, change.After.Services, present[1])
 	differs := make([]bool, len(d.names))
+	d.outdated = make([]bool, len(d.names))
 	for i, name := range d.names {
 		differs[i] = present[0][name] && present[1][name] && differ(&d.old.services[i], &d.new.services[i])
+		d.outdated[i] = differs[i] || !present[1][name]
 	}
 	d.kept, d.up = make([][]int32, len(d.names)), make([]int, len(d.names))
 	before, after := byID(change.Before.Nodes), byID(change.After.Nodes)
@@ -94,19 +97,21 @@ func byID(nodes []loom.Node) map[loom.NodeID]*loom.Node {
 	return m
 }
 
-// number lists the nodes of both states. Invalid for a number that two nodes have
-// or that changes.
-func (d *delta) number(before, after map[loom.NodeID]*loom.Node) error {
-	for id, n := range before {
-		if m := after[id]; m != nil && m.Number != n.Number {
-			return loom.NewError(loom.Invalid, "Node %s has the number %d before and %d after; the number of a node never changes.", id, n.Number, m.Number)
+// number lists the nodes of all states, which are in the order of time. Invalid for
+// a number that two nodes have or that changes.
+func (d *delta) number(states ...map[loom.NodeID]*loom.Node) error {
+	numbers := map[loom.NodeID]int{}
+	for _, state := range states {
+		for _, id := range slices.Sorted(maps.Keys(state)) {
+			n := state[id]
+			if number, known := numbers[id]; known && number != n.Number {
+				return loom.NewError(loom.Invalid, "Node %s has the number %d before and %d after; the number of a node never changes.", id, number, n.Number)
+			}
+			numbers[id] = n.Number
 		}
-		d.nodes = append(d.nodes, planNode{id: id, number: n.Number})
 	}
-	for id, n := range after {
-		if before[id] == nil {
-			d.nodes = append(d.nodes, planNode{id: id, number: n.Number})
-		}
+	for id, number := range numbers {
+		d.nodes = append(d.nodes, planNode{id: id, number: number})
 	}
 	sortNodes(d.nodes)
 	for i := 1; i < len(d.nodes); i++ {

@@ -39,7 +39,7 @@ func (d *draft) finish(action loom.ClusterAction) (loom.Plan, error) {
 	for v, t := range d.tasks {
 		task := loom.PlanTask{
 			Number: int(vertex[v]), Node: d.nodes[t.node].id, NodeNumber: d.nodes[t.node].number,
-			Action: loom.TaskActions[t.order], Level: int(levels[v]), Rank: int(ranks[v]),
+			Action: loom.TaskActions[t.order], Level: int(levels[v]), Rank: int(ranks[v]), Old: t.old, Undo: t.undo,
 		}
 		if t.service != nodeTask {
 			task.Service = d.names[t.service]

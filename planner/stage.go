@@ -13,6 +13,9 @@ type sequence struct {
 	draft
 	// old and new are the services before and after.
 	old, new *catalog
+	// outdated marks the services whose definition before is not the one after, or
+	// that have none after: what is done by the earlier one is marked in the plan.
+	outdated []bool
 	// relations by phase, of old and of new; made when first asked for.
 	oldRelations, newRelations [phases]*relation
 	// last is the newest stage that has tasks.
@@ -30,6 +33,9 @@ type section struct {
 	firsts, lasts []int32
 	// confirms are the CONFIRM tasks, held the service tasks right behind a node's own.
 	confirms, held []int32
+	// waiting are service tasks of machines that are there, which wait for CONFIRM all
+	// the same.
+	waiting []int32
 }
 
 // instance is one task of a group.
@@ -47,6 +53,8 @@ type part struct {
 	defined  *catalog
 	actions  []loom.TaskAction
 	only     func(service int, action loom.TaskAction) bool
+	// waits says that the services need the addresses of new machines.
+	waits bool
 }
 
 // chain adds the tasks of a node, part after part. Services go side by side; an
@@ -84,12 +92,15 @@ func (q *sequence) chain(s *section, node int, parts ...part) {
 					continue
 				}
 				task := q.addTask(node, service, action)
+				q.tasks[task].old = p.defined == q.old && q.outdated[service]
 				last, begun := ends[service]
 				if !begun {
 					last = base
 					order = append(order, service)
 					if confirmed {
 						s.held = append(s.held, task)
+					} else if p.waits {
+						s.waiting = append(s.waiting, task)
 					}
 				}
 				follow(last, task)
@@ -148,9 +159,13 @@ func (q *sequence) close(s *section) error {
 			return err
 		}
 	}
-	if !q.early && len(s.confirms) > 1 && len(s.held) > 0 {
+	// On the only new machine its own chain says that its services wait.
+	if held := slices.Concat(s.held, s.waiting); !q.early && len(s.confirms) > 0 && (len(s.confirms) > 1 && len(held) > 0 || len(s.waiting) > 0) {
+		if len(s.confirms) == 1 {
+			held = s.waiting
+		}
 		gate := q.behind(groupKey{nodeTask, loom.ActionConfirm}, s.confirms)
-		for _, task := range s.held {
+		for _, task := range held {
 			q.addEdge(gate, task)
 		}
 	}
@@ -164,13 +179,14 @@ func (q *sequence) close(s *section) error {
 	return nil
 }
 
-// common names what the tasks at the end of a stage are: their service if it is
-// the same, and the action that comes last.
+// common names what the tasks at the end of a stage are: their service if it and the
+// action are the same, and the action that comes last.
 func (q *sequence) common(tasks []int32) groupKey {
-	service, order := q.tasks[tasks[0]].service, int8(0)
+	first := q.tasks[tasks[0]]
+	service, order := first.service, int8(0)
 	for _, task := range tasks {
 		t := q.tasks[task]
-		if t.service != service {
+		if t.service != service || t.order != first.order {
 			service = nodeTask
 		}
 		order = max(order, t.order)

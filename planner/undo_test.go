@@ -16,6 +16,7 @@ func TestUndoGolden(t *testing.T) {
 		s.Provisioner.Actions[loom.ActionRemove] = loom.ServiceAction{Type: "shell"}
 		defined[name] = s
 	}
+	made := State{Nodes: list, Services: defined}
 	all := func(int) bool { return true }
 	create, err := Make(loom.ClusterCreate, list, defined, Scope{})
 	if err != nil {
@@ -37,20 +38,20 @@ func TestUndoGolden(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		in   UndoInput
+		in   BackInput
 	}{
-		{"create", UndoInput{Plan: create, Done: all, After: list, Services: defined}},
-		{"create_half", UndoInput{Plan: create, Done: half, After: list, Services: defined}},
-		{"create_nothing", UndoInput{Plan: create, Done: func(int) bool { return false }, After: list, Services: defined}},
-		{"create_machine", UndoInput{Plan: create, Done: func(int) bool { return false }, After: list, Services: defined,
-			HasMachine: func(id loom.NodeID) bool { return id == "n2" }}},
-		{"expand", UndoInput{Plan: expand, Done: all, Before: small, After: big, Services: shop()}},
-		{"expand_untold", UndoInput{Plan: expand, Done: func(n int) bool { return expand.Tasks[n-1].Level <= 7 }, Before: small, After: big, Services: shop()}},
-		{"add", UndoInput{Plan: add, Done: all, Before: small, After: added, Services: shop()}},
+		{"create", BackInput{Plan: create, Done: all, After: made}},
+		{"create_half", BackInput{Plan: create, Done: half, After: made}},
+		{"create_nothing", BackInput{Plan: create, Done: func(int) bool { return false }, After: made}},
+		{"create_machine", BackInput{Plan: create, After: made, HasMachine: func(id loom.NodeID) bool { return id == "n2" }}},
+		{"expand", BackInput{Plan: expand, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: big, Services: shop()}}},
+		{"expand_untold", BackInput{Plan: expand, Done: func(n int) bool { return expand.Tasks[n-1].Level <= 7 },
+			Before: State{Nodes: small, Services: shop()}, After: State{Nodes: big, Services: shop()}}},
+		{"add", BackInput{Plan: add, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: added, Services: shop()}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			plan, err := Undo(test.in)
+			plan, err := Back(test.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,12 +59,7 @@ func TestUndoGolden(t *testing.T) {
 			golden(t, "undo_"+test.name, Text(plan))
 		})
 	}
-	upgrade := create
-	upgrade.Action = loom.ClusterUpgrade
-	if _, err := Undo(UndoInput{Plan: upgrade, Done: all, After: list, Services: defined}); !errors.Is(err, loom.Invalid) {
-		t.Errorf("undoing an upgrade gives %v", err)
-	}
-	if _, err := Undo(UndoInput{Plan: create, Done: all, After: list[:1], Services: defined}); !errors.Is(err, loom.Invalid) {
+	if _, err := Back(BackInput{Plan: create, Done: all, After: State{Nodes: list[:1], Services: defined}}); !errors.Is(err, loom.Invalid) {
 		t.Errorf("undoing with another layout gives %v", err)
 	}
 }
@@ -98,7 +94,7 @@ func TestUndoReverses(t *testing.T) {
 				}
 			}
 		}
-		undo, err := Undo(UndoInput{Plan: create, Done: func(n int) bool { return done[n] }, After: list, Services: defined})
+		undo, err := Back(BackInput{Plan: create, Done: func(n int) bool { return done[n] }, After: State{Nodes: list, Services: defined}})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

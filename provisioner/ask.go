@@ -102,8 +102,10 @@ func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.Tag
 	spec := &loom.TaskSpec{
 		Tenant: call.Tenant, Action: loom.ActionDelete, Attempt: 1, Deadline: time.Now().Add(Limit(loom.ActionDelete)),
 		IdempotencyKey: m.Key, Node: m.Node, Hostname: m.Name, Provider: call.Provider,
-		Results: map[string]any{"providerid": m.ID}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive,
+		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, PrivateKey: call.PrivateKey,
 	}
+	maps.Copy(spec.Results, call.Facts)
+	spec.Results["providerid"] = m.ID
 	if cluster, ok := loom.ParseClusterID(m.Cluster); ok {
 		spec.Ref.Operation.Cluster = cluster
 	}

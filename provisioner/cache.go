@@ -36,6 +36,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	tenants map[loom.TenantID]*sync.Mutex
+	held    map[loom.TenantID]*heldSet
 }
 
 // secretTypes are resource types whose files do not stay on disk once no set in
@@ -60,37 +61,52 @@ func (c *Cache) Set(ctx context.Context, tenant loom.TenantID, atLeast int) (dir
 	lock := c.lockOf(tenant)
 	lock.Lock()
 	defer lock.Unlock()
+	h, ok := c.share(tenant, atLeast)
+	if !ok {
+		set, unlock, err := c.lay(ctx, tenant, atLeast)
+		if err != nil {
+			return "", 0, nil, err
+		}
+		h = c.shared(tenant, set, unlock)
+	}
+	var once sync.Once
+	return h.dir, h.set, func() { once.Do(func() { c.leave(tenant, h) }) }, nil
+}
+
+// lay finds or makes a set for a tenant whose lock the caller holds, and holds it
+// until release is called.
+func (c *Cache) lay(ctx context.Context, tenant loom.TenantID, atLeast int) (set int, release func(), err error) {
 	if newest := c.newest(tenant); newest >= atLeast && newest > 0 {
 		if release, err := c.hold(tenant, newest); err == nil {
 			if _, err := os.Stat(c.path(tenant, newest)); err == nil {
-				return c.path(tenant, newest), newest, release, nil
+				return newest, release, nil
 			}
 			release() // swept away by another process meanwhile
 		}
 	}
 	set, resources, err := c.Source.Live(ctx, tenant)
 	if err != nil {
-		return "", 0, nil, fmt.Errorf("list plugin resources: %w", err)
+		return 0, nil, fmt.Errorf("list plugin resources: %w", err)
 	}
 	if set < atLeast {
-		return "", 0, nil, fmt.Errorf("plugin resources: set %d is wanted, but the newest is %d", atLeast, set)
+		return 0, nil, fmt.Errorf("plugin resources: set %d is wanted, but the newest is %d", atLeast, set)
 	}
 	unlock, err := c.alone(tenant)
 	if err != nil {
-		return "", 0, nil, err
+		return 0, nil, err
 	}
 	defer unlock()
 	// Held before it is made, so that nobody sweeps it away half made.
 	release, err = c.hold(tenant, set)
 	if err != nil {
-		return "", 0, nil, err
+		return 0, nil, err
 	}
 	if err := c.layOut(ctx, tenant, set, resources); err != nil {
 		release()
-		return "", 0, nil, err
+		return 0, nil, err
 	}
 	c.sweep(tenant, set)
-	return c.path(tenant, set), set, release, nil
+	return set, release, nil
 }
 
 func (c *Cache) lockOf(tenant loom.TenantID) *sync.Mutex {

@@ -23,8 +23,11 @@ type Runner struct {
 	Automators *automator.Registry
 	// Pool keeps connections to nodes; it is the caller's to close.
 	Pool *remote.Pool
-	// Cache of plugin resources; nil: there are none.
+	// Cache of plugin resources; nil: there are none but those in Files.
 	Cache *Cache
+	// Files is a set of plugin resources that was laid out by hand, for tasks without
+	// a tenant; see Cache.Set. Usually empty.
+	Files string
 	// Log takes stack traces of plugins that panic; nil: slog.Default().
 	Log *slog.Logger
 }
@@ -59,7 +62,7 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	if !spec.Action.Valid() {
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("unknown task %q", spec.Action)}, nil
 	}
-	set := ""
+	set := r.Files
 	if r.Cache != nil && spec.ResourceSet > 0 {
 		dir, _, release, err := r.Cache.Set(ctx, spec.Tenant, spec.ResourceSet)
 		if err != nil {
@@ -67,7 +70,7 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 		}
 		defer release()
 		set = dir
-		redactor.Add(secretFiles(set, spec)...)
+		redactor.Add(r.Cache.secretFiles(set, spec)...)
 	}
 	switch spec.Action {
 	case loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete:

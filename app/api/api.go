@@ -47,6 +47,10 @@ type Deps struct {
 	// schema is not current. The message of a loom.Error is shown to anyone; other
 	// errors are for the log.
 	Ready func(ctx context.Context) error
+	// Metrics answers GET /metrics; nil: there is nothing. MetricsNetworks may read
+	// them without a token.
+	Metrics         http.Handler
+	MetricsNetworks []netip.Prefix
 	// Version of this build, for the OpenAPI document and GET /healthz.
 	Version string
 	// MaxUpload is the largest plugin resource in bytes; 0 takes the default.
@@ -87,7 +91,7 @@ func Owns(path string) bool {
 		return true
 	}
 	switch strings.TrimSuffix(path, "/") {
-	case "/status", "/healthz", "/readyz", "/ping", "/v3/ping":
+	case "/status", "/healthz", "/readyz", "/metrics", "/ping", "/v3/ping":
 		return true
 	}
 	return false

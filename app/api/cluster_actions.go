@@ -61,21 +61,38 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 	}
 }
 
+// addServices answers as the predecessor did, which told of no operation.
 func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, body, err := clusterBody(w, r)
-	if err != nil {
-		return err
-	}
-	services, fields, err := wire.ReadServices(body)
-	if err != nil {
-		return err
-	}
-	ref, err := a.Clusters.AddServices(r.Context(), actor, id, services, fields)
+	ref, err := a.beginChange(w, r, actor, loom.PreviewAddServices)
 	if err != nil {
 		return err
 	}
 	tellOperation(w, ref)
 	return done(w)
+}
+
+// changeCluster begins a change of the layout or of versions, and names the operation.
+func (a *api) changeCluster(kind loom.PreviewKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := a.beginChange(w, r, actor, kind)
+		if err != nil {
+			return err
+		}
+		return answer(w, r, map[string]string{"operationId": ref.String()})
+	}
+}
+
+func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.PreviewKind) (loom.OperationRef, error) {
+	id, body, err := clusterBody(w, r)
+	if err != nil {
+		return loom.OperationRef{}, err
+	}
+	in, err := wire.ReadChange(kind, body)
+	if err != nil {
+		return loom.OperationRef{}, err
+	}
+	in.Cluster = id
+	return a.Clusters.Begin(r.Context(), actor, in)
 }
 
 func (a *api) syncTemplate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -157,34 +174,74 @@ func (a *api) controlOperation(verb loom.ClusterVerb) httpx.ActorHandler {
 	}
 }
 
-// unbuilt answers a verb about a cluster that this version does not carry out.
-func (a *api) unbuilt(verb loom.ClusterVerb) httpx.ActorHandler {
-	return func(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		id, err := clusterID(r)
-		if err != nil {
-			return err
-		}
-		return a.Clusters.Unbuilt(r.Context(), actor, id, verb)
+// rollBack leads a cluster back to before an operation.
+func (a *api) rollBack(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, body, err := operationBody(w, r)
+	if err != nil {
+		return err
 	}
+	fields, err := wire.ReadProviderFields(body)
+	if err != nil {
+		return err
+	}
+	begun, err := a.Clusters.Rollback(r.Context(), actor, ref, fields)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, map[string]string{"operationId": begun.String()})
 }
 
-// unbuiltOf is unbuilt for a verb about an operation.
-func (a *api) unbuiltOf(verb loom.ClusterVerb) httpx.ActorHandler {
-	return func(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		ref, err := operationRef(r)
-		if err != nil {
-			return err
-		}
-		return a.Clusters.UnbuiltOf(r.Context(), actor, ref, verb)
+// retry goes on with a failed operation.
+func (a *api) retry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, body, err := operationBody(w, r)
+	if err != nil {
+		return err
 	}
+	in, err := wire.ReadRetry(body)
+	if err != nil {
+		return err
+	}
+	begun, err := a.Clusters.Retry(r.Context(), actor, ref, in)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, map[string]string{"operationId": begun.String()})
 }
 
-func (a *api) skipTask(_ http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+func operationBody(w http.ResponseWriter, r *http.Request) (loom.OperationRef, []byte, error) {
+	ref, err := operationRef(r)
+	if err != nil {
+		return ref, nil, err
+	}
+	body, err := readBody(w, r)
+	return ref, body, err
+}
+
+// skipTask leaves out a task of a paused operation and answers it as it is then. What
+// the caller may not know of or do is said before what is wrong with his reason.
+func (a *api) skipTask(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ref, err := taskRef(r)
 	if err != nil {
 		return err
 	}
-	return a.Clusters.UnbuiltSkip(r.Context(), actor, ref)
+	if _, err := a.Clusters.Task(r.Context(), actor, ref); err != nil {
+		return err
+	}
+	if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	reason, err := wire.ReadSkip(body)
+	if err != nil {
+		return err
+	}
+	if err := a.Operations.Skip(r.Context(), actor, ref, reason); err != nil {
+		return err
+	}
+	return a.showTask(w, r, actor)
 }
 
 func (a *api) listConfigs(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -195,43 +195,6 @@ func TestSyncOverREST(t *testing.T) {
 	w.call(w.user, post, at+"/clustertemplate/sync", "").fails(404, "", "site")
 }
 
-// What this version does not carry out says so, after it has looked who asks and
-// whether the things are there.
-func TestVerbsThatAreNotBuilt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	id := w.cluster(w.user, "later")
-	w.finish(id)
-	at := "/v2/clusters/" + id
-	for _, path := range []string{"/expand", "/shrink", "/remove-services", "/upgrade", "/resize", "/repair", "/operations/1/rollback", "/operations/1/retry"} {
-		if p := w.call(w.user, post, at+path, `{}`).want(501).problem(); p.Type != "urn:loom:error:not-implemented" || !strings.HasPrefix(p.Detail, "Loom cannot") {
-			t.Errorf("%s: %+v", path, p)
-		}
-		w.call(w.second, post, at+path, `{}`).want(404)
-		w.call(w.user, post, strings.Replace(at+path, id, "999", 1), `{}`).want(404)
-		w.call(w.token("acme", "ana", "read"), post, at+path, `{}`).want(403)
-	}
-	w.call(w.user, post, at+"/operations/7/retry", "").want(404)
-	w.call(w.user, post, at+"/operations/1/tasks/1/skip", `{"reason":"x"}`).want(403)
-	w.call(w.admin, post, at+"/operations/1/tasks/1/skip", `{"reason":"x"}`).want(501)
-	w.call(w.admin, post, at+"/operations/1/tasks/999/skip", `{"reason":"x"}`).want(404)
-	for _, kind := range []string{"remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
-		w.call(w.user, post, "/v2/previews", `{"kind":"`+kind+`","clusterId":"`+id+`","request":{}}`).want(501)
-		w.call(w.second, post, "/v2/previews", `{"kind":"`+kind+`","clusterId":"`+id+`","request":{}}`).want(404)
-	}
-	actions := w.call(w.user, get, at+"/actions", "").want(200).object()
-	for _, kind := range []string{"remove_services", "expand", "shrink", "upgrade", "resize", "repair", "rollback", "retry"} {
-		if why, _ := actions[kind].(string); !strings.HasPrefix(why, "Loom cannot") {
-			t.Errorf("%s: %v", kind, actions[kind])
-		}
-	}
-	for _, kind := range []string{"configure", "add_services", "start", "stop", "restart", "sync", "delete"} {
-		if why, there := actions[kind]; why != nil || !there {
-			t.Errorf("%s: %v", kind, why)
-		}
-	}
-}
-
 func TestPreviewsOfOperationsOverREST(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
+	"loom/app/httpx"
 	"loom/app/loom"
 )
 
@@ -35,6 +37,30 @@ func (a *api) readyz(w http.ResponseWriter, r *http.Request, _ loom.Actor) error
 		return plain(w, http.StatusServiceUnavailable, "not ready: "+message+"\n")
 	}
 	return plain(w, http.StatusOK, "ready\n")
+}
+
+// proxyHeaders tell that a request came through a proxy: then the peer's address
+// says nothing of who asks.
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+
+// metrics is for programs of this host or of named networks, which come without a
+// token, and for superadmins: metrics tell the names of tenants.
+func (a *api) metrics(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	if a.Metrics == nil {
+		return loom.NewError(loom.NotFound, "There are no metrics here.")
+	}
+	proxied := slices.ContainsFunc(proxyHeaders, func(name string) bool { return r.Header.Get(name) != "" })
+	if proxied || !httpx.Within(r, a.MetricsNetworks) {
+		actor, err := a.identify(r)
+		if err != nil {
+			return err
+		}
+		if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+			return err
+		}
+	}
+	a.Metrics.ServeHTTP(w, r)
+	return nil
 }
 
 func plain(w http.ResponseWriter, status int, text string) error {

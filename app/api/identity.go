@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"loom/app/account"
@@ -112,22 +111,7 @@ func bearer(header string) (token string, ok bool) {
 }
 
 // trusts reports whether the peer is in a network whose headers are believed.
-func (a *api) trusts(r *http.Request) bool {
-	if len(a.TrustedNetworks) == 0 {
-		return false
-	}
-	address, err := netip.ParseAddr(httpx.Address(r))
-	if err != nil {
-		return false
-	}
-	address = address.Unmap().WithZone("")
-	for _, network := range a.TrustedNetworks {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
+func (a *api) trusts(r *http.Request) bool { return httpx.Within(r, a.TrustedNetworks) }
 
 // byHeaders gives who the headers name, in the order of checks of the
 // predecessor: the user's name, the tenant's, whether there is such a tenant.

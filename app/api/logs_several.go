@@ -238,7 +238,7 @@ func (f *severalFollower) sendNew() (waiting, ended bool) {
 			f.in.After = l.Cursor
 			f.sent(l.Time)
 		}
-		if !log.More {
+		if !log.More && !log.Waiting { // what waits may have been stored long ago
 			f.atEnd()
 		}
 		switch {

@@ -28,6 +28,7 @@ func (a *api) systemRoutes() []route {
 		{method: get, path: "/status", summary: "Is anybody there", open: true, media: text, handle: a.status},
 		{method: get, path: "/healthz", summary: "The process runs", open: true, fresh: true, media: text, handle: a.healthz},
 		{method: get, path: "/readyz", summary: "The process can serve", open: true, fresh: true, media: text, handle: a.readyz},
+		{method: get, path: "/metrics", summary: "Metrics in the text form of Prometheus; for superadmins, and for the networks of LOOM_METRICS_NETWORKS", open: true, fresh: true, media: text, handle: a.metrics},
 		{method: get, path: "/v2/openapi.json", summary: "This document", open: true, fresh: true, answer: "object", handle: a.openapi},
 		{method: get, path: "/v2/events", summary: "Follow what changes", fresh: true, media: []string{mediaStream}, handle: a.events, query: []param{
 			{"topics", "string", "Up to 10 of clusters, cluster:{id}, op:{id}/{n}, tenant, user:me, system, separated by commas."},
@@ -92,24 +93,24 @@ func (a *api) clusterActionRoutes() []route {
 	}
 	for _, v := range []struct {
 		path, body, what string
-		verb             loom.ClusterVerb
+		kind             loom.PreviewKind
 	}{
-		{"expand", "Expand", "Add machines to a cluster", loom.VerbExpand},
-		{"shrink", "Shrink", "Take machines from a cluster", loom.VerbShrink},
-		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.VerbRemoveServices},
-		{"upgrade", "Upgrade?", "Bring services to their newest versions", loom.VerbUpgrade},
-		{"resize", "Resize", "Replace machines by ones of another type", loom.VerbResize},
-		{"repair", "Repair", "Make machines anew", loom.VerbRepair},
+		{"expand", "Expand", "Add machines to a cluster", loom.PreviewExpand},
+		{"shrink", "Shrink", "Take machines from a cluster", loom.PreviewShrink},
+		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.PreviewRemoveServices},
+		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.PreviewUpgrade},
+		{"resize", "Resize", "Replace machines by ones of another hardware type, batch by batch", loom.PreviewResize},
+		{"repair", "Repair", "Make machines anew under their numbers and host names", loom.PreviewRepair},
 	} {
-		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what + "; not carried out yet", fresh: true, once: true,
-			body: v.body, answer: "Started", handle: a.unbuilt(v.verb)})
+		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what, fresh: true, once: true,
+			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})
 	}
 	return append(all,
-		route{method: post, path: op + "/rollback", summary: "Go back to before an operation; not carried out yet", fresh: true, once: true,
-			body: "OperationRequest?", answer: "Started", handle: a.unbuiltOf(loom.VerbRollback)},
-		route{method: post, path: op + "/retry", summary: "Go on with a failed operation; not carried out yet", fresh: true, once: true,
-			body: "Retry?", answer: "Started", handle: a.unbuiltOf(loom.VerbRetry)},
-		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation; not carried out yet", fresh: true,
+		route{method: post, path: op + "/rollback", summary: "Go back to the layout, versions and config before an operation", fresh: true, once: true,
+			body: "OperationRequest?", answer: "Started", handle: a.rollBack},
+		route{method: post, path: op + "/retry", summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
+			body: "Retry?", answer: "Started", handle: a.retry},
+		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation that is next on its machine", fresh: true,
 			body: "Skip", answer: "Task", handle: a.skipTask})
 }
 

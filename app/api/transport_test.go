@@ -134,6 +134,8 @@ func TestForeignTenant(t *testing.T) {
 			body = ""
 		case rt.method == patch:
 			body = `{"description": "x"}`
+		case rt.method == post && body == "":
+			body = `{}`
 		}
 		for who, token := range map[string]string{"another tenant": w.foreign, "another user": w.second, "the superadmin": w.super} {
 			if a := w.call(token, rt.method, fill(rt.path, id), body); a.status != 404 {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"loom/app/lenient"
@@ -284,6 +285,12 @@ func decodePluginType(base loom.Base, o *lenient.Object) *loom.PluginType {
 		o.Each(spelling, func(name string, r *lenient.Object) {
 			t.ResourceTypes[name] = loom.ResourceType{Format: r.TextOr("format", r.Text("filetype")), Permissions: r.Text("permissions")}
 		})
+	}
+	if timeouts := o.Object("timeouts"); len(timeouts.Names()) > 0 {
+		t.Timeouts = loom.PluginTimeouts{}
+		for _, action := range timeouts.Names() {
+			t.Timeouts[loom.TaskAction(strings.ToLower(action))] = timeouts.Int(action)
+		}
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jmoiron/sqlx"
 
@@ -78,6 +79,9 @@ func (c *Catalog) register(ctx context.Context, actor loom.Actor, kind loom.Enti
 		if err := store.LockCatalogName(ctx, tx, loom.SuperTenant, kind, plugin.Name); err != nil {
 			return err
 		}
+		if err := keepTimeouts(ctx, tx, kind, entry.(*loom.PluginType)); err != nil {
+			return err
+		}
 		same, err := store.CatalogUnchanged(ctx, tx, loom.SuperTenant, kind, entry)
 		if err != nil || same {
 			return err
@@ -90,6 +94,22 @@ func (c *Catalog) register(ctx context.Context, actor loom.Actor, kind loom.Enti
 		}
 		return c.sealEarlier(ctx, tx, *entry.(*loom.PluginType))
 	})
+}
+
+// keepTimeouts leaves a plugin that names no time limits those that somebody gave
+// its type in the catalog.
+func keepTimeouts(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, plugin *loom.PluginType) error {
+	if len(plugin.Timeouts) > 0 {
+		return nil
+	}
+	stored, err := store.CatalogEntry(ctx, tx, loom.SuperTenant, kind, plugin.Name, 0)
+	if errors.Is(err, loom.NotFound) {
+		return nil
+	}
+	if err == nil {
+		plugin.Timeouts = stored.Entry.(*loom.PluginType).Timeouts
+	}
+	return err
 }
 
 // sealEarlier seals what versions of providers hold in plain from the time

@@ -10,21 +10,21 @@ import (
 // benchSizes are the sizes of clusters that are measured unless told otherwise.
 var benchSizes = []int{3, 10, 50}
 
-// benchTasks is how many tasks the throughput is measured with.
+// benchTasks is how many tasks what is measured with one size is measured with.
 const benchTasks = 10_000
 
 // runBench prints figures of this release on this host: how long a cluster of
 // local machines takes and where the time goes, what the processes need, how
-// many tasks a second go through. It runs instances of its own in temporary
-// directories and removes them.
+// many tasks a second go through and what they wait for. It runs instances of its
+// own in temporary directories and removes them.
 func runBench(ctx context.Context, e *environment, args []string) error {
-	tasks := benchTasks
+	graphs, queued := graphSizes, queuedTasks
 	if text, rest, ok := takeFlag(args, "tasks"); ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 10 || n > 100_000 {
 			return usageError("--tasks takes a number from 10 to 100000, not “%s”", text)
 		}
-		tasks, args = n, rest
+		graphs, queued, args = []int{n}, n, rest
 	}
 	only, args, _ := takeFlag(args, "only")
 	sizes := benchSizes
@@ -47,10 +47,15 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		run         func() error
 	}{
 		{"local", "clusters of local machines", func() error { return e.benchLocal(ctx, sizes) }},
-		{"tasks", "throughput", func() error { return e.benchMock(ctx, tasks) }},
+		{"tasks", "tasks", func() error { return e.benchTasks(ctx, graphs) }},
+		{"tenants", "tenants", func() error { return e.benchTenants(ctx, queued) }},
 		{"http", "REST API", func() error { return e.benchHTTP(ctx) }},
 		{"solver", "solver", func() error { return e.benchSolver(ctx) }},
 		{"planner", "planner", func() error { return e.benchPlanner(ctx) }},
+		{"makespan", "makespan", func() error { return e.benchMakespan(ctx) }},
+	}
+	if only == "hundred" { // never by itself: it takes minutes
+		return e.benchHundred(ctx)
 	}
 	found := false
 	for _, part := range parts {
@@ -63,7 +68,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	if !found {
-		return usageError("--only takes local, tasks, http, solver or planner, not “%s”", only)
+		return usageError("--only takes local, tasks, tenants, http, solver, planner, makespan or hundred, not “%s”", only)
 	}
 	return nil
 }

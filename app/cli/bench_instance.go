@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,11 +27,14 @@ import (
 // benchPatience bounds every wait of a measurement.
 const benchPatience = 10 * time.Minute
 
-// benchInstance is an instance of Loom as three processes, in a temporary
-// directory, on a private PostgreSQL that does not wait for the disk.
+// benchInstance is an instance of Loom as several processes, in a temporary
+// directory, on a private PostgreSQL.
 type benchInstance struct {
 	*environment
 	*system
+	// durable says that PostgreSQL waits for the disk, as that of a user does.
+	durable   bool
+	environ   []string // of the processes
 	plugins   *plugins
 	dir       string
 	pg        *devdb.Server
@@ -40,7 +44,7 @@ type benchInstance struct {
 	processes []*benchProcess
 }
 
-// benchProcess is one of the three.
+// benchProcess is one of them.
 type benchProcess struct {
 	name   string
 	cmd    *exec.Cmd
@@ -48,14 +52,20 @@ type benchProcess struct {
 	output bytes.Buffer // whole once done is closed
 }
 
-// startBench starts an instance with options beside the usual ones. The caller
-// ends it, also after an error of its own.
+// startBench starts an instance with options beside the usual ones, on a PostgreSQL
+// that does not wait for the disk. The caller ends it, also after an error of its
+// own.
 func (e *environment) startBench(ctx context.Context, options ...string) (*benchInstance, error) {
+	return e.startBenchOn(ctx, false, options)
+}
+
+// startBenchOn is startBench with a say in whether PostgreSQL waits for the disk.
+func (e *environment) startBenchOn(ctx context.Context, durable bool, options []string) (*benchInstance, error) {
 	dir, err := os.MkdirTemp("", "loom-bench-")
 	if err != nil {
 		return nil, err
 	}
-	b := &benchInstance{dir: dir}
+	b := &benchInstance{dir: dir, durable: durable}
 	if err := b.start(ctx, e, options); err != nil {
 		return nil, errors.Join(err, b.end(ctx))
 	}
@@ -69,7 +79,7 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 	}
 	data := filepath.Join(b.dir, "var")
 	var err error
-	if b.pg, err = devdb.New(devdb.Options{Dir: filepath.Join(data, "pg"), BinDir: e.values.Text("LOOM_PG_BIN"), Scratch: true}); err != nil {
+	if b.pg, err = devdb.New(devdb.Options{Dir: filepath.Join(data, "pg"), BinDir: e.values.Text("LOOM_PG_BIN"), Scratch: !b.durable}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(data, 0o711); err != nil {
@@ -101,6 +111,7 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 	environ = append(environ, "LOOM_DATA_DIR="+data, "LOOM_DATABASE_URL="+b.pg.DSN("loom"), "LOOM_LISTEN_ADDR="+addresses[0],
 		"LOOM_LOG_LEVEL=warn", "LOOM_DRAIN_TIMEOUT=2s", testBaseDir+"="+bases)
 	environ = append(environ, options...)
+	b.environ = environ
 	values, _, err := config.Load("up", nil, environ)
 	if err != nil {
 		return err
@@ -110,7 +121,7 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 		return err
 	}
 	for i, name := range []string{"web", "scheduler", "provisioner"} {
-		if err := b.startProcess(ctx, name, append(environ, "LOOM_HEALTH_ADDR="+addresses[i]), "http://"+addresses[i]); err != nil {
+		if _, err := b.startProcess(ctx, name, addresses[i]); err != nil {
 			return err
 		}
 	}
@@ -148,32 +159,64 @@ func (b *benchInstance) prepare(ctx context.Context) error {
 	return err
 }
 
-func (b *benchInstance) startProcess(ctx context.Context, name string, environ []string, health string) error {
+// startProcess starts a process that tells of its health at an address, and waits
+// until it is well.
+func (b *benchInstance) startProcess(ctx context.Context, name, health string) (*benchProcess, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := &benchProcess{name: name, cmd: exec.Command(program, name), done: make(chan struct{})}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = environ, &p.output, &p.output
+	p.cmd.Env = append(b.environ[:len(b.environ):len(b.environ)], "LOOM_HEALTH_ADDR="+health)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	// Ctrl-C is for this process, which then ends the others in order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	b.processes = append(b.processes, p)
 	go func() {
 		p.cmd.Wait() //nolint:errcheck // its output says more
 		close(p.done)
 	}()
-	return b.wait(ctx, name+" to answer", func() (bool, error) {
-		answer, err := http.Get(health + "/readyz")
+	return p, b.wait(ctx, name+" to answer", func() (bool, error) {
+		answer, err := http.Get("http://" + health + "/readyz")
 		if err != nil {
 			return false, nil
 		}
 		answer.Body.Close()
 		return answer.StatusCode == http.StatusOK, nil
 	})
+}
+
+// addProvisioner starts one more provisioner.
+func (b *benchInstance) addProvisioner(ctx context.Context) (*benchProcess, error) {
+	addresses, err := freeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	return b.startProcess(ctx, "provisioner", addresses[0])
+}
+
+// endProcess ends one of the processes before the others.
+func (b *benchInstance) endProcess(p *benchProcess) error {
+	b.processes = slices.DeleteFunc(b.processes, func(other *benchProcess) bool { return other == p })
+	p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+	return p.ended()
+}
+
+// ended waits until a process that was told to has ended, and kills it where it
+// does not.
+func (p *benchProcess) ended() error {
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(15 * time.Second):
+		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		<-p.done
+		return fmt.Errorf("loom %s did not end in time", p.name)
+	}
 }
 
 // waitWorkers waits until the tenant has its workers.
@@ -220,13 +263,7 @@ func (b *benchInstance) end(ctx context.Context) error {
 		p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 	}
 	for _, p := range b.processes {
-		select {
-		case <-p.done:
-		case <-time.After(15 * time.Second):
-			p.cmd.Process.Kill() //nolint:errcheck // it may have ended
-			<-p.done
-			errs = append(errs, fmt.Errorf("loom %s did not end in time", p.name))
-		}
+		errs = append(errs, p.ended())
 	}
 	if b.plugins != nil {
 		errs = append(errs, b.plugins.local.Purge(ctx))

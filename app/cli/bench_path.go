@@ -65,19 +65,6 @@ func criticalPath(plan loom.Plan, times map[int]vertexTimes) []loom.PlanTask {
 	return path
 }
 
-// hops gives, for each task that waited for others, the time from the end of the
-// last of them to its own begin, sorted.
-func hops(plan loom.Plan, times map[int]vertexTimes) []time.Duration {
-	var found []time.Duration
-	for n, earlier := range before(plan, times) {
-		if from := last(earlier, times); from != 0 {
-			found = append(found, times[n].started.Sub(times[from].ended))
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
 // percentile of sorted durations; 0 for none.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {

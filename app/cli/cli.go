@@ -16,9 +16,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"loom/app/config"
+	"loom/app/fault"
 	"loom/app/telemetry"
+	"loom/provisioner/external"
 	"loom/provisioner/provider/local"
 )
 
@@ -48,6 +51,9 @@ func commands() []command {
 		{"expand", "[FILE]", "a config with its macros filled for a node, as JSON", false, runExpand},
 		{"macros", "lint [FILE]", "values of a config, template or service that mean something else than for the predecessor", false, runMacros},
 		{"bench", "[--tasks N] [--only PART] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
+		{"soak", "[--points N] [--seed N] [--lanes N] [--nodes N] [--fault FAULTS]", "kill, freeze and cut off processes at chosen points and look what is lost: nothing", false, runSoak},
+		{"soak-request", "", "a request of loom soak", true, runSoakRequest},
+		{"plugin", pluginArgs, "plugins in other languages: list and check them, try them, run them, write their types to the database", false, runPlugin},
 		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
 		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
 		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},
@@ -63,6 +69,9 @@ func commands() []command {
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == local.StageCommand {
 		return local.Main(args[1:])
+	}
+	if len(args) > 0 && args[0] == external.StageCommand {
+		return external.Main(args[1:])
 	}
 	return run(args, os.Environ(), os.Stdout, os.Stderr)
 }
@@ -95,8 +104,12 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: baseDir(environ)}
+	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: variable(environ, testBaseDir)}
 	defer e.close()
+	if err := e.testing(environ); err != nil {
+		fmt.Fprintln(errOut, "loom:", err)
+		return 2
+	}
 	if err := c.run(ctx, e, rest); err != nil {
 		logCause(log, err)
 		var status *exitStatus
@@ -118,10 +131,26 @@ func run(args, environ []string, out, errOut io.Writer) int {
 // testBaseDir names a folder of base roots that the instances of a test run share.
 const testBaseDir = "LOOM_TEST_BASE_DIR"
 
-func baseDir(environ []string) string {
+// testLease is how long leases of processes run in tests, such as 2s.
+const testLease = "LOOM_TEST_LEASE"
+
+// testing reads what only tests set.
+func (e *environment) testing(environ []string) error {
+	if text := variable(environ, testLease); text != "" {
+		lease, err := time.ParseDuration(text)
+		if err != nil || lease < 100*time.Millisecond {
+			return fmt.Errorf("%s is %q; it takes a duration from 100ms, such as 2s", testLease, text)
+		}
+		e.lease = lease
+	}
+	return fault.Arm(variable(environ, fault.Variable))
+}
+
+// variable gives the value of a variable, "" for none.
+func variable(environ []string, name string) string {
 	for _, pair := range environ {
-		if dir, ok := strings.CutPrefix(pair, testBaseDir+"="); ok {
-			return dir
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
 		}
 	}
 	return ""

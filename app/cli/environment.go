@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -33,6 +34,12 @@ type environment struct {
 
 	// baseDir shares cached base roots between instances; tests set it.
 	baseDir string
+	// lease is how long the leases of processes run, 0 for the usual time; tests
+	// shorten it, and all that follows from it.
+	lease time.Duration
+
+	// toldPlugins says that what was found of plugins is in the log.
+	toldPlugins bool
 
 	dsn      string
 	db       *sqlx.DB

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"loom/app/testkit"
+	"loom/provisioner/external"
 	"loom/provisioner/provider/local"
 )
 
@@ -14,7 +15,7 @@ const actAsLoom = "LOOM_TEST_ACT_AS_LOOM"
 
 func TestMain(m *testing.M) {
 	// The first process of a machine is this program too, whoever started it.
-	if len(os.Args) > 1 && os.Args[1] == local.StageCommand || os.Getenv(actAsLoom) != "" {
+	if len(os.Args) > 1 && (os.Args[1] == local.StageCommand || os.Args[1] == external.StageCommand) || os.Getenv(actAsLoom) != "" {
 		os.Exit(Main(os.Args[1:]))
 	}
 	testkit.Main(m)

@@ -2,15 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
+	"loom/app/loom"
 	"loom/app/telemetry"
 	"loom/jobs/work"
 )
@@ -24,6 +23,7 @@ func runScheduler(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.health.expect(loom.ProcessScheduler)
 	port, err := e.serveHealth(ctx, s)
 	if err != nil {
 		return err
@@ -45,6 +45,7 @@ func runProvisioner(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.health.expect(loom.ProcessProvisioner)
 	port, err := e.serveHealth(ctx, s)
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (e *environment) common(s *system, port int) work.Common {
 		DSN: s.dsn, Operations: s.operations, Fleet: s.fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.log,
 		LinkAudit: s.accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
-		Expire:      s.clusters.Expire, Hooks: s.hooks,
+		Expire:      s.clusters.Expire, Hooks: s.hooks, Watch: watch{s.metrics, s.health},
 	}
 }
 
@@ -82,15 +83,27 @@ func (e *environment) sweepBucket(ctx context.Context, s *system) error {
 	return err
 }
 
+// scheduler makes a scheduler; it is the one that tells the metrics of the whole
+// installation.
 func (e *environment) scheduler(s *system, port int) *work.Scheduler {
-	return &work.Scheduler{Common: e.common(s, port)}
+	s.metrics.State(s.fleet.Figures, e.log)
+	// The last two are 0, and so the usual ones, where the lease is.
+	return &work.Scheduler{Common: e.common(s, port), ReapEvery: e.lease / 10, ReconcileEvery: e.lease}
 }
+
+// gcPercent lets the memory of a provisioner grow further between collections than
+// Go does by itself: what lives is small, and what thousands of short tasks leave is
+// not worth collecting so often.
+const gcPercent = 300
 
 // provisioner makes a provisioner ready: its plugin types are in the catalog and
 // the machines of this host run. done closes what it holds.
 func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, port int) (*work.Provisioner, func(), error) {
-	if err := s.catalog.RegisterTypes(ctx, p.providers.Types(), p.automators.Types()); err != nil {
+	if err := e.register(ctx, s, p); err != nil {
 		return nil, nil, err
+	}
+	if !hasTerminal() {
+		e.rescanOnHangup(ctx, s, p)
 	}
 	e.adopt(ctx, p)
 	runner, pool, err := e.runner(p, s.catalog)
@@ -101,12 +114,17 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	if err != nil {
 		return nil, nil, err
 	}
+	s.metrics.Plugins(p.names())
+	pool.Dialer().Dialed = s.metrics.Connected
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	hurry := secondSignal(ctx)
 	common := e.common(s, port)
 	common.Asker = runner
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
-		Plugins: p.names(), DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry,
+		Plugins: p.names(), DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
 	}, func() { pool.Close() }, nil
 }
 
@@ -140,32 +158,4 @@ func secondSignal(ctx context.Context) <-chan struct{} {
 		}
 	}()
 	return hurry
-}
-
-// serveHealth answers /healthz and /readyz for processes without pages and gives
-// the port; 0 when LOOM_HEALTH_ADDR is empty.
-func (e *environment) serveHealth(ctx context.Context, s *system) (int, error) {
-	addr := e.values.Text("LOOM_HEALTH_ADDR")
-	if addr == "" {
-		return 0, nil
-	}
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		// Two processes of one host share the default; health is not worth dying for.
-		e.log.Warn("no health page: its address is taken", "error", err.Error())
-		return 0, nil
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.db.PingContext(r.Context()); err != nil {
-			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "OK")
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go server.Serve(listener) //nolint:errcheck // ends with Close
-	context.AfterFunc(ctx, func() { server.Close() })
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

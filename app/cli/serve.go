@@ -19,7 +19,6 @@ import (
 	"loom/app/loom"
 	"loom/app/telemetry"
 	"loom/app/web"
-	"loom/migrations"
 )
 
 // runWeb serves pages and REST API until ctx ends.
@@ -31,6 +30,7 @@ func runWeb(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.health.expect(loom.ProcessWeb)
 	site, err := e.listen(ctx, s)
 	if err != nil {
 		return err
@@ -53,6 +53,10 @@ type site struct {
 // serve.
 func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	networks, err := parseNetworks("LOOM_TRUSTED_HEADER_NETWORKS", e.values.Text("LOOM_TRUSTED_HEADER_NETWORKS"))
+	if err != nil {
+		return nil, err
+	}
+	collectors, err := e.metricsNetworks(true)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +92,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	rest := api.New(api.Deps{
 		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
 		TrustedNetworks: networks, Protection: protection, Hooks: s.hooks,
-		Ready: func(ctx context.Context) error {
-			status, err := migrations.Check(ctx, s.dsn)
-			if err == nil && (status.Current < status.Wanted || status.RiverMissing > 0) {
-				err = loom.NewError(loom.Unavailable, "The schema is older than this release: run `loom migrate up`.")
-			}
-			return err
-		},
+		Ready: s.health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
 	})
 	errorPage := web.ErrorPage(version)
 	refuse := func(w http.ResponseWriter, r *http.Request, err *loom.Error) {
@@ -118,7 +116,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	return &site{
 		listener: listener, hub: hub, url: origin,
 		stay: func(ctx context.Context) {
-			s.fleet.Stay(ctx, process, func(err error) {
+			s.fleet.Stay(ctx, process, func(held bool) { watch{s.metrics, s.health}.LeaseHeld(process.Kind, held) }, func(err error) {
 				e.log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())
 			})
 		},

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -18,14 +20,17 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/secret"
+	"loom/app/telemetry"
 	"loom/provisioner"
 	"loom/provisioner/automator"
 	mockautomator "loom/provisioner/automator/mock"
 	"loom/provisioner/automator/shell"
+	"loom/provisioner/external"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/local"
 	mockprovider "loom/provisioner/provider/mock"
 	"loom/provisioner/remote"
+	"loom/provisioner/simulator"
 )
 
 // system is every use case on one database, wired once.
@@ -39,6 +44,8 @@ type system struct {
 	operations *execution.Operations
 	fleet      *fleet.Fleet
 	hooks      *hook.Hooks
+	metrics    *telemetry.Metrics
+	health     *health
 }
 
 // system opens what the options name and wires the use cases.
@@ -64,15 +71,38 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
+	metrics := telemetry.NewMetrics()
+	metrics.Database(db.DB)
+	running, err := e.execution()
+	if err != nil {
+		return nil, err
+	}
+	running.Ended, running.Logged = metrics.OperationEnded, metrics.Logged
 	accounts := account.New(db, ring)
 	accounts.Resources = c
 	return &system{
 		dsn: e.dsn, db: db, ring: ring, catalog: c, accounts: accounts,
-		clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.values.Number("LOOM_MAX_CLUSTER_SIZE")}),
-		operations: execution.New(db, ring, execution.Options{MaxAttempts: e.values.Number("LOOM_MAX_ATTEMPTS"), Logger: e.log}),
-		fleet:      fleet.NewWithOptions(db, fleet.Options{Ring: ring}),
+		clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),
+		operations: execution.New(db, ring, running),
+		fleet:      fleet.NewWithOptions(db, fleet.Options{Ring: ring, Lease: e.lease}),
+		metrics:    metrics,
+		health:     newHealth(e.dsn),
 		hooks:      hook.New(db, ring, hook.Options{Networks: networks, PublicURL: e.publicURL(), Body: wire.HookBody}),
 	}, nil
+}
+
+// execution gives the limits of running tasks and of what they leave.
+func (e *environment) execution() (execution.Options, error) {
+	limits, err := loom.ParseTaskLimits(e.values.Text("LOOM_TASK_LIMITS"))
+	if err != nil {
+		return execution.Options{}, fmt.Errorf("LOOM_TASK_LIMITS: %w", err)
+	}
+	opts := execution.Options{MaxAttempts: e.values.Number("LOOM_MAX_ATTEMPTS"), Limits: limits, Logger: e.log,
+		LogAge: time.Duration(e.values.Number("LOOM_LOG_DAYS")) * 24 * time.Hour, LogBytes: int64(e.values.Number("LOOM_LOG_BYTES"))}
+	if opts.LogAge == 0 {
+		opts.LogAge = -1 // for ever
+	}
+	return opts, nil
 }
 
 // publicURL is where clients reach Loom, as far as this process can know.
@@ -100,6 +130,8 @@ type plugins struct {
 	local      *local.Local
 	providers  *provider.Registry
 	automators *automator.Registry
+	// external are those in other languages.
+	external *external.Found
 }
 
 func (e *environment) plugins() (*plugins, error) {
@@ -107,10 +139,14 @@ func (e *environment) plugins() (*plugins, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := []provider.Provider{machines}
-	automators := []automator.Automator{shell.New()}
+	providers := append([]provider.Provider{machines}, carriedProviders()...)
+	automators := append([]automator.Automator{shell.New()}, carriedAutomators()...)
 	if e.values.Switch("LOOM_MOCK") {
-		providers = append(providers, mockprovider.New())
+		cloud, err := e.inventedMachines()
+		if err != nil {
+			return nil, err
+		}
+		providers = append(providers, mockprovider.NewOn(cloud))
 		automators = append(automators, mockautomator.New())
 	}
 	p := &plugins{local: machines}
@@ -120,7 +156,23 @@ func (e *environment) plugins() (*plugins, error) {
 	if p.automators, err = automator.NewRegistry(automators...); err != nil {
 		return nil, err
 	}
-	return p, errors.Join(p.providers.Declare(shippedProviders()...), p.automators.Declare(shippedAutomators()...))
+	return p, errors.Join(p.providers.Declare(shippedProviders()...), p.automators.Declare(shippedAutomators()...), e.addExternal(p))
+}
+
+// inventedFile keeps which machines the mock provider has invented, for all
+// processes of the data directory.
+const inventedFile = "invented.jsonl"
+
+func (e *environment) inventedMachines() (*simulator.Ledger, error) {
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	cloud, err := simulator.Open(filepath.Join(dir, inventedFile))
+	if err == nil {
+		e.closers = append(e.closers, func() { cloud.Close() })
+	}
+	return cloud, err
 }
 
 // names lists the plugin types that this process can run, for the list of

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"loom/app/loom"
 	"loom/migrations"
 )
 
@@ -52,6 +53,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	s.health.expect(loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner)
 	site, err := e.listen(ctx, s)
 	if err != nil {
 		return err

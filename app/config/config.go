@@ -34,7 +34,7 @@ func (o Option) Flag() string {
 }
 
 var (
-	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "config", "stop", "clean"}
+	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "config", "plugin", "stop", "clean"}
 	servers    = []string{"up", "web", "scheduler", "provisioner"}
 )
 
@@ -44,25 +44,31 @@ var Options = []Option{
 	{"LOOM_LISTEN_ADDR", "text", "127.0.0.1:8080", false, []string{"up", "web"}, "Address of the pages and the REST API."},
 	{"LOOM_PUBLIC_URL", "text", "", false, []string{"up", "web", "scheduler"}, "Address at which browsers reach Loom, when it differs from the listen address (behind a proxy)."},
 	{"LOOM_DATABASE_URL", "text", "", true, everywhere, "PostgreSQL to use (14 or newer); empty: a private one in the data directory."},
-	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
+	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "plugin", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
 	{"LOOM_DATABASE_CONNS", "number", "16", false, servers, "Connections of each process to the database, River's own not counted."},
 	{"LOOM_SECRET_KEY", "text", "", true, everywhere, "Keys that seal secrets at rest: base64 of 32 bytes each, separated by commas; the first seals, all open. Empty: kept in the data directory."},
-	{"LOOM_RESOURCES_URL", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "keys"}, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
+	{"LOOM_RESOURCES_URL", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "keys", "plugin"}, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
 	{"LOOM_PROVISIONER_CAPACITY", "number", "100", false, []string{"up", "provisioner"}, "How many tasks a provisioner runs at once, over all tenants."},
 	{"LOOM_DRAIN_TIMEOUT", "duration", "30m", false, []string{"up", "scheduler", "provisioner"}, "How long running tasks may go on after a request to stop; a second signal ends them at once."},
 	{"LOOM_MAX_ATTEMPTS", "number", "3", false, []string{"up", "scheduler", "provisioner"}, "Tries of a task before its operation fails; interrupted ones do not count."},
+	{"LOOM_TASK_LIMITS", "text", "", false, []string{"up", "scheduler", "provisioner"}, "Time limits of attempts, as “create=900,shell/install=2h”: by action, or by plugin and action, in seconds or as a duration up to 24h. Defaults: create 600, delete 900, others 1800."},
 	{"LOOM_MAX_CLUSTER_SIZE", "number", "10000", false, []string{"up", "web"}, "Most machines of one cluster."},
-	{"LOOM_HEALTH_ADDR", "text", "127.0.0.1:55056", false, []string{"provisioner", "scheduler"}, "Address of /healthz and /readyz of a process without pages; empty: none."},
+	{"LOOM_HEALTH_ADDR", "text", "127.0.0.1:55056", false, []string{"provisioner", "scheduler"}, "Address of /healthz, /readyz and /metrics of a process without pages; empty: none."},
+	{"LOOM_METRICS_NETWORKS", "text", "", false, servers, "Networks, separated by commas, that read /metrics without a token; empty: this host, and nobody where pages are behind a proxy (LOOM_PUBLIC_URL)."},
 	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
-	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
+	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
+	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that plugins in other languages run as; empty: the one of the provisioner, who must be root to switch."},
+	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
 	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},
+	{"LOOM_LOG_DAYS", "number", "90", false, []string{"up", "scheduler"}, "Days that task logs and deliveries of hooks are kept; 0: for ever."},
+	{"LOOM_LOG_BYTES", "number", "10737418240", false, []string{"up", "scheduler"}, "Bytes of task logs kept per tenant, the newest ones; 0: all."},
 	{"LOOM_LOG_LEVEL", "text", "info", false, everywhere, "Least level of log lines: debug, info, warn or error."},
 	{"LOOM_LOG_FORMAT", "text", "auto", false, everywhere, "Form of log lines: text, json, or auto for text on a terminal."},
 }
 
 // known are variables that others read and that are no mistake here.
-var known = []string{"LOOM_URL", "LOOM_TOKEN"}
+var known = []string{"LOOM_URL", "LOOM_TOKEN", "LOOM_FAULT"}
 
 // Values are the effective options with where each came from.
 type Values struct {

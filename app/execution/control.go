@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
@@ -37,13 +38,19 @@ func (o *Operations) Resume(ctx context.Context, actor loom.Actor, ref loom.Oper
 }
 
 // Abort fails an operation that has not ended: what waits is dropped, running
-// attempts are told to stop. One that fails already or has ended stays as it is.
+// attempts are told to stop. What it did is undone then if that is its policy; who
+// aborts the undo as well keeps what there is. One that fails already or has ended
+// stays as it is.
 func (o *Operations) Abort(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.Operation, error) {
 	return o.control(ctx, actor, ref, "abort", func(tx *sqlx.Tx, op *loom.Operation) (bool, error) {
 		if op.Status.Final() || op.Status == loom.OperationFailing {
 			return false, nil
 		}
-		return true, store.FailOperation(ctx, tx, op, fmt.Sprintf("Aborted by %s.", actor.User), true)
+		message := fmt.Sprintf("Aborted by %s.", actor.User)
+		if op.Status == loom.OperationRollingBack {
+			message = fmt.Sprintf("%s The undo was aborted by %s.", sentence(op.Message), actor.User)
+		}
+		return true, store.FailOperation(ctx, tx, op, message, true)
 	})
 }
 
@@ -76,4 +83,57 @@ func (o *Operations) control(ctx context.Context, actor loom.Actor, ref loom.Ope
 			Before: map[string]any{"status": before}, After: map[string]any{"status": op.Status},
 		})
 	})
+}
+
+// Skip leaves out a task of a paused operation, so that those behind it go on when it
+// is resumed; only administrators may, with a reason. It must be next on its node:
+// leaving out what still waits for others would let what is behind it run too early.
+// Errors: NotFound, Forbidden, Invalid about the field reason, Conflict for an
+// operation that is not paused and a task that does not wait to run.
+func (o *Operations) Skip(ctx context.Context, actor loom.Actor, ref loom.TaskRef, reason string) error {
+	_, err := o.control(ctx, actor, ref.Operation, "skip", func(tx *sqlx.Tx, op *loom.Operation) (bool, error) {
+		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+			return false, err
+		}
+		task, err := store.TaskByRef(ctx, tx, actor.Tenant, ref)
+		if errors.Is(err, loom.NotFound) {
+			return false, loom.NewError(loom.NotFound, "Operation %s has no task %d.", ref.Operation, ref.Number)
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := loom.InvalidFields(loom.CheckReason("reason", reason)); err != nil {
+			return false, err
+		}
+		if op.Status != loom.OperationPaused {
+			return false, loom.NewError(loom.Conflict, "Operation %d is not paused; pause it first, then leave out task %d.", op.Ref.Number, ref.Number)
+		}
+		if task.Status != loom.TaskReady {
+			return false, notNext(task)
+		}
+		skipped, err := store.SkipTask(ctx, tx, task.Row, store.Skip{By: actor.User, Reason: reason})
+		if err == nil && !skipped {
+			err = notNext(task)
+		}
+		if err != nil {
+			return false, err
+		}
+		// It is the task that changed.
+		return false, store.InsertAudit(ctx, tx, loom.AuditEntry{
+			Actor: actor, Verb: "skip", Kind: "task", Object: ref.String(), Result: "ok",
+			Before: map[string]any{"status": task.Status}, After: map[string]any{"status": loom.TaskSkipped, "reason": reason},
+		})
+	})
+	return err
+}
+
+// notNext says why a task cannot be left out.
+func notNext(t loom.Task) error {
+	switch t.Status {
+	case loom.TaskBlocked:
+		return loom.NewError(loom.Conflict, "Task %d still waits for others; only what is next can be left out.", t.Ref.Number)
+	case loom.TaskRunning:
+		return loom.NewError(loom.Conflict, "Task %d is running; it can be left out when this try of it ends without success.", t.Ref.Number)
+	}
+	return loom.NewError(loom.Conflict, "Task %d is %s already.", t.Ref.Number, t.Status)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -38,15 +37,23 @@ func (o *Operations) Reconcile(ctx context.Context) (int, error) {
 // FailOverdue fails attempts that are past their limit and its grace: normally
 // the provisioner stops at the limit by itself. It says how many there were.
 func (o *Operations) FailOverdue(ctx context.Context) (int, error) {
-	keys, err := store.OverdueAllTenants(ctx, o.db, o.opts.Limits, OtherLimit, o.opts.Grace)
+	timeouts, err := o.pluginTimeouts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	long, err := store.LongAttemptsAllTenants(ctx, o.db, o.opts.Limits.Shortest(timeouts)+o.opts.Grace)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	var errs []error
-	for _, key := range keys {
-		recorded, err := o.FailTask(ctx, key, loom.TaskResult{Status: -1,
-			Message: "The attempt did not end at its time limit; its process did not answer for it."})
+	for _, a := range long {
+		limit := o.opts.Limits.Of(a.Action, timeouts, a.Plugins...)
+		if a.Age < limit+o.opts.Grace {
+			continue
+		}
+		recorded, err := o.FailTask(ctx, a.Key, loom.TaskResult{Status: -1,
+			Message: fmt.Sprintf("timed out after %g s, and its process did not answer for it", limit.Seconds())})
 		if recorded {
 			n++
 		}
@@ -87,37 +94,4 @@ func (o *Operations) GiveUpWeary(ctx context.Context, tasks []loom.TaskID) (int,
 		}
 	}
 	return n, nil
-}
-
-// eventAge is how long events are kept: far longer than any page looks back.
-const eventAge = time.Hour
-
-// TrimEvents deletes events that no page can still ask for.
-func (o *Operations) TrimEvents(ctx context.Context) error {
-	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
-		_, err := store.TrimEventsAllTenants(ctx, tx, eventAge)
-		return err
-	})
-}
-
-// TrimLogs deletes task logs, and with them deliveries of hooks, that are older
-// than they are kept.
-func (o *Operations) TrimLogs(ctx context.Context) error {
-	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
-		if _, err := store.TrimLogsAllTenants(ctx, tx, o.opts.LogAge); err != nil {
-			return err
-		}
-		return store.TrimDeliveriesAllTenants(ctx, tx, o.opts.LogAge)
-	})
-}
-
-// PurgeSessions deletes sessions that are over, and old counts of failed
-// sign-ins with them.
-func (o *Operations) PurgeSessions(ctx context.Context) error {
-	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
-		if _, err := store.PurgeSessionsAllTenants(ctx, tx); err != nil {
-			return err
-		}
-		return store.PurgeSignInsAllTenants(ctx, tx)
-	})
 }

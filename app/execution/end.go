@@ -14,7 +14,9 @@ import (
 // cluster their final state (planner.md 11). Calling it early or twice changes
 // nothing.
 func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) error {
-	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
+	var action loom.ClusterAction
+	var status loom.OperationStatus
+	err := store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
 		e, err := store.LockEndingAllTenants(ctx, tx, id)
 		if err != nil {
 			return err
@@ -35,16 +37,19 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 		case loom.OperationComplete, loom.OperationFailed, loom.OperationAborted, loom.OperationRolledBack:
 			return nil
 		}
-		// Undoing what is done comes with its own plan of undo tasks; until then
-		// every failure keeps what there is.
-		end, over := planner.Final(planner.FinalInput{
-			Action: op.Action, Status: op.Status, Aborted: op.Aborted, Message: op.Message,
-			Tasks: taskEnds(e.Ends), MachinesExist: e.MachinesExist,
-		})
+		end, over := final(&e)
 		if !over {
 			return nil
 		}
-		wipe := op.Action == loom.ClusterDelete && end.Operation == loom.OperationComplete
+		if wantsUndo(&e, end) {
+			if over, err := o.undo(ctx, tx, &e, &end); err != nil || !over {
+				return err
+			}
+		}
+		if err := settle(ctx, tx, op, end); err != nil {
+			return err
+		}
+		wipe := end.Cluster == loom.ClusterTerminated && (end.Operation == loom.OperationComplete || end.Operation == loom.OperationRolledBack)
 		if op.Started.IsZero() {
 			// Refused or aborted before it began: the cluster is what it was before.
 			if end.Cluster = e.Before; e.Before == "" {
@@ -53,12 +58,61 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 			if err := store.TakeBackConfig(ctx, tx, op); err != nil {
 				return err
 			}
-			if err := store.RestoreLayout(ctx, tx, op); err != nil {
-				return err
+			if !op.Retries { // which changed nothing of it
+				if err := store.RestoreLayout(ctx, tx, op); err != nil {
+					return err
+				}
 			}
 		}
+		if err := keepLeftovers(ctx, tx, op, &end); err != nil {
+			return err
+		}
+		action, status = op.Action, end.Operation
 		return store.EndOperation(ctx, tx, op, end.Operation, end.Cluster, end.Message, wipe)
 	})
+	if err == nil && status != "" {
+		o.opts.Ended(action, status)
+	}
+	return err
+}
+
+// final says how an operation ends by what its tasks came to.
+func final(e *store.Ending) (planner.FinalState, bool) {
+	op := &e.Operation
+	in := planner.FinalInput{
+		Action: op.Action, Status: op.Status, Aborted: op.Aborted, Message: op.Message,
+		Tasks: taskEnds(e.Ends), MachinesExist: e.MachinesExist,
+	}
+	if op.Undone {
+		// Whatever ended it, it is undone when all that was to be taken back is.
+		if in.Status = loom.OperationRollingBack; e.Done {
+			in.Tasks = nil
+		}
+	}
+	end, over := planner.Final(in)
+	if op.Action == loom.Rollback && e.Empty {
+		// It leads to before the cluster was made.
+		switch end.Cluster {
+		case loom.ClusterActive:
+			end.Cluster = loom.ClusterTerminated
+		case loom.ClusterInconsistent:
+			end.Cluster = loom.ClusterIncomplete
+		}
+	}
+	return end, over
+}
+
+// settle brings the records of a cluster in line with what became of its operation.
+func settle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.FinalState) error {
+	switch {
+	case end.Operation == loom.OperationRolledBack && end.Cluster == loom.ClusterTerminated:
+		return store.DropMade(ctx, tx, op.Tenant, op.Ref.Cluster)
+	case end.Operation == loom.OperationRolledBack:
+		return store.RestoreLayout(ctx, tx, op)
+	case end.Operation == loom.OperationComplete && op.Action == loom.Rollback:
+		return store.TrimLayout(ctx, tx, op.Tenant, op.Ref.Cluster)
+	}
+	return nil
 }
 
 // taskEnds puts distinct outcomes into the planner's form: it only asks which

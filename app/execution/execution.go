@@ -30,27 +30,22 @@ type AttemptKey = store.AttemptKey
 type Options struct {
 	// MaxAttempts is how often a task is tried; 0 means the planner's default.
 	MaxAttempts int
-	// Limits are the time limits of attempts by action, DefaultLimits if nil.
-	Limits map[loom.TaskAction]time.Duration
+	// Limits are the time limits of attempts that differ from the defaults.
+	Limits loom.TaskLimits
 	// Grace is how long after its limit an attempt that did not end by itself is
 	// given up; 0 means a minute.
 	Grace time.Duration
-	// LogAge is how long task logs are kept after their operation ended; 0 means
-	// 90 days.
+	// LogAge is how long task logs are kept, counted from the day on which their
+	// attempt began; 0 means 90 days, a negative one for ever.
 	LogAge time.Duration
+	// LogBytes is how much of task logs is kept per tenant, the newest ones; 0: all.
+	LogBytes int64
 	// Logger takes what goes wrong in the background; nil means slog's default.
 	Logger *slog.Logger
-}
-
-// OtherLimit is the time limit of actions that DefaultLimits does not name.
-const OtherLimit = 30 * time.Minute
-
-// DefaultLimits are the time limits of attempts by action (provisioner.md 4.5).
-func DefaultLimits() map[loom.TaskAction]time.Duration {
-	return map[loom.TaskAction]time.Duration{
-		loom.ActionCreate: 10 * time.Minute,
-		loom.ActionDelete: 15 * time.Minute,
-	}
+	// Ended is told of each operation that ended here, Logged of the bytes of task
+	// logs that were stored, for metrics; nil tells nobody.
+	Ended  func(action loom.ClusterAction, status loom.OperationStatus)
+	Logged func(bytes int)
 }
 
 // Operations runs operations.
@@ -59,6 +54,10 @@ type Operations struct {
 	ring  *secret.Ring
 	opts  Options
 	cache nodeCache
+	known serviceCache
+	spec  *store.Prepared
+
+	timeouts timeoutCache
 }
 
 // New makes the use cases. The ring opens sealed values when a task starts.
@@ -66,45 +65,37 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	if opts.MaxAttempts <= 0 {
 		opts.MaxAttempts = planner.DefaultMaxAttempts
 	}
-	if opts.Limits == nil {
-		opts.Limits = DefaultLimits()
-	}
 	if opts.Grace <= 0 {
 		opts.Grace = time.Minute
 	}
-	if opts.LogAge <= 0 {
+	if opts.LogAge == 0 {
 		opts.LogAge = 90 * 24 * time.Hour
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	return &Operations{db: db, ring: ring, opts: opts,
+	if opts.Ended == nil {
+		opts.Ended = func(loom.ClusterAction, loom.OperationStatus) {}
+	}
+	if opts.Logged == nil {
+		opts.Logged = func(int) {}
+	}
+	return &Operations{db: db, ring: ring, opts: opts, spec: store.PrepareSpecFacts(db),
 		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
 }
 
-// Limit is how long one attempt of an action may take.
-func (o *Operations) Limit(action loom.TaskAction) time.Duration {
-	if limit, ok := o.opts.Limits[action]; ok {
-		return limit
-	}
-	return OtherLimit
-}
-
-// LongestLimit is the longest of all limits.
-func (o *Operations) LongestLimit() time.Duration {
-	longest := OtherLimit
-	for _, limit := range o.opts.Limits {
-		longest = max(longest, limit)
-	}
-	return longest
-}
-
 // StartTasks begins attempts of delivered tasks for a process and gives those
-// that began; nothing is to be done for the others.
-func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, error) {
-	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]AttemptKey, error) {
-		return store.StartTasksAllTenants(ctx, tx, process, keys)
+// that began, with the time by the database clock; nothing is to be done for the
+// others.
+func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) (begun []AttemptKey, at time.Time, err error) {
+	err = store.Exec(ctx, o.db, func(tx *sqlx.Tx) (err error) {
+		begun, at, err = store.StartTasksAllTenants(ctx, tx, process, keys)
+		return err
 	})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return begun, at, nil
 }
 
 // Finished is a success to record.

@@ -97,7 +97,8 @@ func (o *Operations) follow(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 	return fmt.Errorf("task %d: the planner says %q of a failure", h.Key.Task, decision.Verdict)
 }
 
-// giveUp fails the task and with it the operation.
+// giveUp fails the task and with it the operation; the delete of a cluster goes on
+// with its other machines.
 func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult, why string) error {
 	if err := store.GiveUpTask(ctx, tx, h, loom.TaskFailed, r); err != nil {
 		return err
@@ -106,5 +107,12 @@ func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 	if h.Service != "" {
 		what += " of " + h.Service
 	}
-	return store.FailOperation(ctx, tx, &h.Operation, fmt.Sprintf("Task %d, %s on node %d, %s", h.Number, what, h.NodeNumber, why), false)
+	why = fmt.Sprintf("Task %d, %s on %s (node %d), %s", h.Number, what, h.Hostname, h.NodeNumber, why)
+	if h.Action == loom.ActionDelete && h.Operation.Action == loom.ClusterDelete {
+		return store.PassTask(ctx, tx, h, why) // the other machines do not wait for this one
+	}
+	if h.Operation.Status == loom.OperationRollingBack {
+		why = fmt.Sprintf("%s It could not be undone: %s", sentence(h.Operation.Message), why)
+	}
+	return store.FailOperation(ctx, tx, &h.Operation, why, false)
 }

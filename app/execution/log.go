@@ -42,8 +42,9 @@ type Log struct {
 	keptSum int
 	closed  bool
 
-	wake, done chan struct{}
-	stop       sync.Once
+	// first is closed with the first line.
+	first, wake, done chan struct{}
+	stop              sync.Once
 }
 
 // keptLine is a stored line behind the head, which may have to go.
@@ -51,7 +52,7 @@ type keptLine struct{ seq, size int }
 
 // Log begins to write the log of an attempt. The caller closes it.
 func (o *Operations) Log(key AttemptKey) *Log {
-	l := &Log{ops: o, key: key, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Log{ops: o, key: key, first: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	return l
 }
 
@@ -100,6 +101,9 @@ func runeEnd(s string, limit int) int {
 // that will say what was left out.
 func (l *Log) append(line loom.LogLine) {
 	size := len(line.Text) + logLineExtra
+	if l.total == 0 {
+		close(l.first)
+	}
 	l.total += size
 	if l.total > logHead && l.mark == 0 {
 		l.seq++
@@ -130,18 +134,24 @@ func (l *Log) append(line loom.LogLine) {
 // Run stores batches until Close is called; it belongs in a goroutine of its own.
 func (l *Log) Run(ctx context.Context) {
 	defer close(l.done)
-	tick := time.NewTicker(logEvery)
-	defer tick.Stop()
+	// Many attempts have nothing to say: the clock runs from the first line.
+	var tick <-chan time.Time
+	first := l.first
 	for stopping := false; ; {
 		select {
-		case <-tick.C:
+		case <-first:
+			clock := time.NewTicker(logEvery)
+			defer clock.Stop()
+			tick, first = clock.C, nil
+			continue
+		case <-tick:
 		case _, open := <-l.wake:
 			stopping = !open
 		}
 		err := l.flush(ctx)
 		if stopping {
 			for tries := 0; err != nil && tries < 3 && ctx.Err() == nil; tries++ {
-				<-tick.C
+				time.Sleep(logEvery)
 				err = l.flush(ctx)
 			}
 			if err != nil {
@@ -169,6 +179,7 @@ func (l *Log) flush(ctx context.Context) error {
 	l.mu.Lock()
 	batch, mark, cut := l.lines, l.mark, l.cut
 	last := l.seq
+	size := l.bytes - len(batch)*logLineExtra
 	l.mu.Unlock()
 	if len(batch) == 0 {
 		return nil
@@ -185,6 +196,7 @@ func (l *Log) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.ops.opts.Logged(size)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.lines) > 0 && l.lines[0].Seq <= last {

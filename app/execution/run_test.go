@@ -64,11 +64,11 @@ func TestDeliveriesThatAreNotDue(t *testing.T) {
 	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	key := w.deliver(1)
 	// The same question again finds the same attempt; another process has no part in it.
-	if begun, err := w.ops.StartTasks(ctx, "p1", []execution.AttemptKey{key}); err != nil || len(begun) != 1 {
+	if begun, _, err := w.ops.StartTasks(ctx, "p1", []execution.AttemptKey{key}); err != nil || len(begun) != 1 {
 		t.Errorf("asked again: %v, %v", begun, err)
 	}
 	w.exec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p2', 'provisioner', 'h', now() + interval '1 hour')`)
-	if begun, err := w.ops.StartTasks(ctx, "p2", []execution.AttemptKey{{Task: key.Task, Attempt: 2}}); err != nil || len(begun) != 0 {
+	if begun, _, err := w.ops.StartTasks(ctx, "p2", []execution.AttemptKey{{Task: key.Task, Attempt: 2}}); err != nil || len(begun) != 0 {
 		t.Errorf("a second delivery: %v, %v", begun, err)
 	}
 	w.expect("1 running", `SELECT attempt || ' ' || status FROM tasks WHERE number = 1`)
@@ -104,7 +104,7 @@ func TestFailedConfirmMakesTheMachineAnew(t *testing.T) {
 	w.expect("[snipped] 2057", `SELECT left(stderr, 9) || ' ' || length(stderr) FROM attempts WHERE status = 'failed' LIMIT 1`)
 	w.fail(w.deliver(2), loom.TaskResult{Status: 1, Message: "no ssh"})
 	w.end()
-	w.expect("failed: Task 2, confirm on node 1000, failed 3 times: no ssh", `SELECT status || ': ' || message FROM operations`)
+	w.expect("failed: Task 2, confirm on shop-1 (node 1000), failed 3 times: no ssh", `SELECT status || ': ' || message FROM operations`)
 	w.expect("incomplete failed", `SELECT c.status || ' ' || n.state FROM clusters c JOIN nodes n ON n.cluster_id = c.id`)
 	w.expect("dropped cancelled", `SELECT t.status || ' ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id WHERE t.number = 3`)
 }

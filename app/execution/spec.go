@@ -44,7 +44,7 @@ func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[Atte
 		tasks[i] = key.Task
 		attempt[key.Task] = key.Attempt
 	}
-	all, err := store.SpecFactsAllTenants(ctx, o.db, tasks...)
+	all, err := store.SpecFactsAllTenants(ctx, o.spec, tasks...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +79,20 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if err != nil {
 		return nil, err
 	}
+	limit, err := o.limit(ctx, f)
+	if err != nil {
+		return nil, err
+	}
 	s := &loom.TaskSpec{
 		Ref: f.Ref, Row: f.Row, Tenant: f.Tenant, Action: f.Action, Attempt: f.Attempt,
 		// What is left of the limit by the database clock, counted on ours.
-		Deadline:       time.Now().Add(o.Limit(f.Action) - f.Now.Sub(f.Started)),
+		Deadline:       time.Now().Add(limit - f.Now.Sub(f.Started)),
 		IdempotencyKey: loom.IdempotencyKey(f.Node.ID, f.Node.Incarnation),
 		Node:           f.Node.ID, NodeNumber: f.Node.Number, Hostname: f.Node.Hostname, Addresses: f.Node.Addresses,
 		SSHUser: f.Node.SSHUser, HardwareType: f.Node.HardwareType, ImageType: f.Node.ImageType,
 		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
 		Automators: f.Node.Automators, Services: f.Node.Services,
-		Provider: f.Provider, Config: f.Config, Nodes: nodes.properties, Results: f.Node.Results,
+		Provider: f.Provider, Config: maps.Clone(f.Config), Nodes: nodes.properties, Results: f.Node.Results,
 		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet,
 	}
 	if s.Config == nil {
@@ -96,6 +100,13 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	}
 	if err := o.reveal(s, f); err != nil {
 		return nil, err
+	}
+	if f.Action == loom.ActionBootstrap {
+		services, err := o.services(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		s.BootstrapFields = bootstrapFields(f.Node.Services, services)
 	}
 	if f.Action.OfNode() {
 		return s, nil

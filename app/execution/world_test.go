@@ -135,7 +135,7 @@ func (w *world) fetch(number int) (execution.AttemptKey, bool) {
 	if err != nil {
 		w.t.Fatalf("task %d has no available River job: %v", number, err)
 	}
-	begun, err := w.ops.StartTasks(ctx, "p1", []execution.AttemptKey{key})
+	begun, _, err := w.ops.StartTasks(ctx, "p1", []execution.AttemptKey{key})
 	if err != nil {
 		w.t.Fatal(err)
 	}

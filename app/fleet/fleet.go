@@ -136,6 +136,10 @@ func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, err
 // others.
 func (f *Fleet) Deregister(ctx context.Context, id loom.ProcessID) error {
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
+		// Before the row: its assignments go with it, and whoever deals may wait for them.
+		if err := store.LockDealing(ctx, tx); err != nil {
+			return err
+		}
 		if err := store.DeleteProcess(ctx, tx, id); err != nil {
 			return err
 		}
@@ -150,6 +154,9 @@ func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) ([]Lost, error) {
 		mine, err := store.TryReapLock(ctx, tx)
 		if err != nil || !mine {
+			return nil, err
+		}
+		if err := store.LockDealing(ctx, tx); err != nil { // as in Deregister
 			return nil, err
 		}
 		lost, err := store.ReapAllTenants(ctx, tx)
@@ -172,6 +179,12 @@ func (f *Fleet) Processes(ctx context.Context, actor loom.Actor) ([]LiveProcess,
 // BusyQueues lists the queues on which River jobs wait for a worker.
 func (f *Fleet) BusyQueues(ctx context.Context) ([]string, error) {
 	return store.BusyQueuesAllTenants(ctx, f.db)
+}
+
+// FreeElsewhere says how many workers of tenants are free in other processes than
+// one. Tenants that have none are left out.
+func (f *Fleet) FreeElsewhere(ctx context.Context, here loom.ProcessID, tenants []loom.TenantID) (map[loom.TenantID]int, error) {
+	return store.FreeWorkersAllTenants(ctx, f.db, here, tenants)
 }
 
 // Wake tells River's clients that there is work on these queues.

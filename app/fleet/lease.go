@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"loom/app/fault"
 	"loom/app/loom"
 	"loom/app/store"
 )
@@ -44,6 +45,7 @@ func (f *Fleet) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan struct
 		cancel()
 		switch {
 		case err == nil:
+			fault.At(fault.Renewed)
 			// Counted from the question: the answer may have been long under way.
 			lastGood = asked
 			on(renewal)

@@ -24,10 +24,14 @@ const (
 )
 
 // RequestSweeps asks provisioners to look for orphaned machines at every provider
-// that may have some. Providers of which a sweep is under way are left out.
+// that may have some, and to try again what deletes left behind. Providers and
+// machines of which that is under way are left out.
 func (f *Fleet) RequestSweeps(ctx context.Context) error {
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		if err := store.TrimRequestsAllTenants(ctx, tx, requestAge); err != nil {
+			return err
+		}
+		if _, err := store.RequestLeftoversAllTenants(ctx, tx); err != nil {
 			return err
 		}
 		targets, err := store.SweepTargetsAllTenants(ctx, tx, sweptFor)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -57,6 +58,8 @@ func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int6
 		err = f.sweep(ctx, process, r, asker)
 	case store.PurposeRemove:
 		err = f.remove(ctx, process, r, asker)
+	case store.PurposeLeftover:
+		err = f.removeLeftover(ctx, process, r, asker)
 	default:
 		err = fmt.Errorf("request %d asks for %q, which nobody knows", id, r.Purpose)
 	}
@@ -83,31 +86,42 @@ func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*l
 	if err != nil {
 		return nil, err
 	}
-	entity := store.ProviderSecrets(name)
-	sealed, err := store.Secrets(ctx, f.db, tenant, entity)
+	opened, err := f.open(ctx, tenant, store.ProviderSecrets(name), name)
 	if err != nil {
 		return nil, err
 	}
 	c := &loom.ProviderCall{Tenant: tenant, Provider: provider, ResourceSet: owner.ResourceSet}
-	fields := make(map[string]any, len(provider.Fields)+len(sealed))
-	for field, value := range provider.Fields {
-		fields[field] = value
+	fields := make(map[string]any, len(provider.Fields)+len(opened))
+	maps.Copy(fields, provider.Fields)
+	for field, plain := range opened {
+		fields[field] = plain.Reveal()
+		c.Sensitive = append(c.Sensitive, plain.Reveal())
 	}
+	c.Provider.Fields = fields
+	return c, nil
+}
+
+// open opens the sealed fields of a provider, or of a cluster of that provider, by
+// field. Errors: Unavailable where the key does not fit.
+func (f *Fleet) open(ctx context.Context, tenant loom.TenantID, entity, provider string) (map[string]loom.Secret, error) {
+	sealed, err := store.Secrets(ctx, f.db, tenant, entity)
+	if err != nil {
+		return nil, err
+	}
+	opened := make(map[string]loom.Secret, len(sealed))
 	for field, value := range sealed {
 		if f.opts.Ring == nil {
 			return nil, fmt.Errorf("open %s of %s: this process has no keys", field, entity)
 		}
 		plain, err := f.opts.Ring.Open(tenant, entity, field, value)
 		if err != nil {
-			e := loom.NewError(loom.Unavailable, "The sealed field %s of the provider “%s” cannot be opened; was the key of this installation changed? Give the field again.", field, name)
+			e := loom.NewError(loom.Unavailable, "The sealed field %s of the provider “%s” cannot be opened; was the key of this installation changed? Give the field again.", field, provider)
 			e.Err = err
 			return nil, e
 		}
-		fields[field] = plain.Reveal()
-		c.Sensitive = append(c.Sensitive, plain.Reveal())
+		opened[field] = plain
 	}
-	c.Provider.Fields = fields
-	return c, nil
+	return opened, nil
 }
 
 // ask stores a request with its River job, or finds the one that waits already,

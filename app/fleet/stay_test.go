@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,12 +30,13 @@ func TestStay(t *testing.T) {
 	db := testkit.NewDatabase(t)
 	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 2 * time.Second, RenewEvery: 20 * time.Millisecond, GiveUpAfter: 300 * time.Millisecond})
 	troubles := make(chan error, 1000)
+	var holds atomic.Bool
 	stay := func() (leave func()) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			f.Stay(ctx, fleet.NewProcess{Kind: loom.ProcessWeb, Port: 8080, Version: "1.2"}, func(err error) {
+			f.Stay(ctx, fleet.NewProcess{Kind: loom.ProcessWeb, Port: 8080, Version: "1.2"}, func(held bool) { holds.Store(held) }, func(err error) {
 				select {
 				case troubles <- err:
 				default:
@@ -58,6 +60,7 @@ func TestStay(t *testing.T) {
 	}
 	waitFor(t, "the process", func() bool { _, there := listed(); return there })
 	first, _ := listed()
+	waitFor(t, "word of the lease", holds.Load)
 	db.MustExec(`DELETE FROM processes`)
 	waitFor(t, "another lease", func() bool { id, there := listed(); return there && id != first })
 	if err := <-troubles; err == nil {

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"loom/app/loom"
@@ -28,6 +30,17 @@ func Address(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
+}
+
+// Within reports whether the peer is in one of the networks. Behind a proxy that is
+// the proxy.
+func Within(r *http.Request, networks []netip.Prefix) bool {
+	address, err := netip.ParseAddr(Address(r))
+	if err != nil {
+		return false
+	}
+	address = address.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
 // Chain is the middleware around everything, outermost first: request id,

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
-
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/solver"
@@ -68,8 +66,8 @@ func (u *Clusters) draftAdd(ctx context.Context, d *liveDraft, cluster loom.Clus
 		d.Added.Versions = append(d.Added.Versions, store.EntryVersion{Kind: loom.KindService, Name: s.Name, Version: s.Version})
 	}
 	d.put(nodes, cluster.Template)
-	d.warnOfUses()
-	return d.underlay(cluster)
+	d.warnOfUses(names)
+	return d.underlay(cluster, names)
 }
 
 // newServices gives the services of a request that a cluster does not have.
@@ -100,7 +98,7 @@ func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: slices.Sorted(slices.Values(n.Services)),
 		}})
 	}
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, u.opts.SolveTime)
 	defer stop()
 	out, unsat, err := solver.Add(solving, c, names)
 	if err != nil {
@@ -149,8 +147,8 @@ func (d *liveDraft) put(placed []solver.Node, t loom.Template) {
 }
 
 // warnOfUses says what new services could use and does not come.
-func (d *liveDraft) warnOfUses() {
-	for _, name := range d.Added.New {
+func (d *liveDraft) warnOfUses(names []string) {
+	for _, name := range names {
 		deps := d.Services[name].Dependencies
 		for _, used := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(deps.Install.Uses, deps.Runtime.Uses)))) {
 			if !slices.ContainsFunc(sortedNames(d.Services), func(other string) bool {
@@ -162,12 +160,12 @@ func (d *liveDraft) warnOfUses() {
 	}
 }
 
-// underlay puts the default configs of new services below the cluster's config,
+// underlay puts the default configs of new services, or new versions of them, below the cluster's config,
 // of which nothing changes (lifecycle.md 7), and checks what comes of it, as all
 // of it is expanded for the new services. Invalid.
-func (d *liveDraft) underlay(cluster loom.Cluster) error {
+func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
 	defaults := any(map[string]any{})
-	for _, name := range d.Added.New {
+	for _, name := range names {
 		if c := d.Services[name].DefaultConfig; c != nil {
 			defaults = mergePatch(defaults, c)
 		}
@@ -198,18 +196,6 @@ func below(top, under any) any {
 		}
 	}
 	return out
-}
-
-// addedNow returns *stale unless the new services are still the newest versions.
-func (d *liveDraft) addedNow(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
-	now, err := store.NewestVersions(ctx, tx, tenant, d.Added.Versions)
-	if err != nil {
-		return err
-	}
-	if differs := compareVersions(d.Added.Versions, now); len(differs) > 0 {
-		return &stale{differs}
-	}
-	return nil
 }
 
 // changedNodes are the nodes that new services come to.

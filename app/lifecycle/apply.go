@@ -95,10 +95,15 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		return none, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
-		if body.Create != nil {
-			if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
-				return none, err
-			}
+		var err error
+		switch {
+		case body.Create != nil:
+			_, err = store.LockTenant(ctx, tx, actor.Tenant)
+		case body.Live != nil:
+			err = body.Live.lockFirst(ctx, tx, actor.Tenant)
+		}
+		if err != nil {
+			return none, err
 		}
 		// Whoever waited for the lock sees what the one before him did.
 		locked, _, err := store.LockPreview(ctx, tx, actor.Tenant, actor.User, p.ID)
@@ -209,8 +214,15 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 	}
 	if d := body.Live; d != nil {
 		in.Service, in.Configure = d.Service, d.Configure
+		in.Change.OnFailure = d.AskedPolicy
 		if d.Added != nil {
 			in.Services = d.Added.Asked
+		}
+		if d.Altered != nil {
+			in.Change = d.Altered.Asked
+		}
+		if d.Followed != nil {
+			in.Change = d.Followed.Asked
 		}
 		in.ProviderFields = map[string]any{}
 		maps.Copy(in.ProviderFields, d.Fields)

@@ -18,7 +18,7 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, d *d
 		return err
 	}
 	if !slices.Contains(carried, d.Provider.Type) {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("No running provisioner carries the provider plugin “%s”, so no machine could be made; use another provider, or start a provisioner that has it.", d.Provider.Type))
+		d.Warnings = append(d.Warnings, noProvider(d.Provider.Type))
 	}
 	var automators []string
 	for _, n := range d.Nodes {
@@ -28,14 +28,38 @@ func (u *Clusters) warnOfPlugins(ctx context.Context, tenant loom.TenantID, d *d
 	return nil
 }
 
-// warnOfAutomators says the same of the automators of services that are added.
-func (u *Clusters) warnOfAutomators(ctx context.Context, tenant loom.TenantID, d *liveDraft) error {
+// warnOfCarriers says the same of what an operation on a cluster brings: automators
+// of services that come in any version, and the provider where machines are made.
+func (u *Clusters) warnOfCarriers(ctx context.Context, tenant loom.TenantID, d *liveDraft) error {
+	var automators []string
+	makes := false
+	switch {
+	case d.Added != nil:
+		automators = automatorsOf(d.Added.New, d.Services)
+	case d.Altered != nil:
+		fresh := slices.Concat(d.made(), d.replaced())
+		for _, n := range fresh {
+			automators = append(automators, n.Automators...)
+		}
+		if makes = len(fresh) > 0; d.Kind == loom.PreviewUpgrade {
+			automators = automatorsOf(d.Altered.Services, d.Services)
+		}
+	default:
+		return nil
+	}
 	live, carried, err := store.CarriedPlugins(ctx, u.db, tenant)
 	if err != nil || live == 0 {
 		return err
 	}
-	d.Warnings = append(d.Warnings, notCarried(carried, automatorsOf(d.Added.New, d.Services))...)
+	if makes && !slices.Contains(carried, d.Provider.Type) {
+		d.Warnings = append(d.Warnings, noProvider(d.Provider.Type))
+	}
+	d.Warnings = append(d.Warnings, notCarried(carried, automators)...)
 	return nil
+}
+
+func noProvider(name string) string {
+	return fmt.Sprintf("No running provisioner carries the provider plugin “%s”, so no machine could be made; use another provider, or start a provisioner that has it.", name)
 }
 
 func notCarried(carried, automators []string) []string {

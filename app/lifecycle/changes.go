@@ -14,7 +14,7 @@ import (
 )
 
 // Change is one line of a preview. Change is "create", "change" (in place),
-// "restart" or "remove"; Object is "node", "service", "config" or "template",
+// "restart", "replace" or "remove"; Object is "node", "service", "config" or "template",
 // Node the number of the node concerned. Name is a host name, a service, or the
 // JSON pointer of a value. Old and New hold values with secrets masked.
 type Change struct {
@@ -55,15 +55,7 @@ func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
 // live lists what an operation does to machines that stay: first the config, then
 // each node with what happens on it.
 func (l *changeList) live(d *liveDraft, plan loom.Plan) {
-	if d.setsConfig() {
-		for _, c := range differences(d.Before, d.After) {
-			c.Object = "config"
-			if d.Added != nil {
-				c.Because = "It is a default of the new services."
-			}
-			l.add(c)
-		}
-	}
+	l.config(d)
 	type place struct {
 		node    loom.NodeID
 		service string
@@ -86,6 +78,25 @@ func (l *changeList) live(d *liveDraft, plan loom.Plan) {
 				l.add(d.onService(n, name, actions))
 			}
 		}
+	}
+}
+
+// config lists the values of the config that become other ones.
+func (l *changeList) config(d *liveDraft) {
+	if !d.setsConfig() {
+		return
+	}
+	for _, c := range differences(d.Before, d.After) {
+		c.Object = "config"
+		switch {
+		case d.Added != nil:
+			c.Because = "It is a default of the new services."
+		case d.Followed != nil:
+			c.Because = "It was so before."
+		case d.Altered != nil:
+			c.Because = "It is a default of the new versions."
+		}
+		l.add(c)
 	}
 }
 

@@ -111,7 +111,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	}
 	result.Quota.Clusters++
 	result.Quota.Nodes += p.in.Machines
-	solving, stop := context.WithTimeout(ctx, u.opts.CheckTime)
+	solving, stop := u.solving(ctx, u.opts.CheckTime)
 	defer stop()
 	problem, layout, unsat, err := solver.Create(solving, u.input(p))
 	switch {
@@ -132,6 +132,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	if sizes, some, err := solver.Sizes(solving, problem); err == nil && some {
 		result.Sizes = &sizes
 	}
+	stop()
 	d, err := p.draft(actor, 0, "", layout)
 	if err == nil {
 		plan, planErr := d.plan()

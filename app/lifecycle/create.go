@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -44,9 +45,9 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if err := missingError(p.fields.missing); err != nil && !lenient {
 		return nil, p, err
 	}
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
-	defer stop()
+	solving, stop := u.solving(ctx, u.opts.SolveTime)
 	problem, layout, unsat, err := solver.Create(solving, u.input(p))
+	stop()
 	if err != nil {
 		return nil, p, err
 	}
@@ -144,8 +145,7 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
 		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User,
-		// A template may ask for undo already; nothing undoes yet, so nothing claims to.
-		OnFailure: loom.OnFailureKeep,
+		OnFailure: cmp.Or(d.Input.OnFailure, d.Template.Administration.OnFailure, loom.OnFailureKeep),
 	}, plan)
 	if err != nil {
 		return none, err

@@ -17,15 +17,22 @@ type DeleteInput struct {
 	// Abort ends a running operation first. The delete begins when that has ended,
 	// which survives the end of this process.
 	Abort bool
+	// Abandon gives up the machines that a delete left behind: the cluster is
+	// terminated at once, whatever is still there. For administrators.
+	Abandon bool
 }
 
 // Delete deletes a cluster at once. A cluster that is gone already gives the
 // zero reference and no error; where an operation has to be aborted first, the
 // reference is that operation's. Errors: NotFound, Conflict (pending, protected),
-// Invalid with missing provider fields.
+// Invalid with missing provider fields; Forbidden where somebody else than an
+// administrator abandons machines.
 func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput) (loom.OperationRef, error) {
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
+	}
+	if in.Abandon {
+		return loom.OperationRef{}, u.abandon(ctx, actor, id)
 	}
 	for try := 0; ; try++ {
 		if in.Abort {

@@ -11,6 +11,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -37,6 +38,9 @@ type Options struct {
 	// CheckTime and SolveTime limit the search of a form check, and of a preview
 	// or request.
 	CheckTime, SolveTime time.Duration
+	// Solved is told how long each search for a layout took, for metrics; nil tells
+	// nobody.
+	Solved func(took time.Duration)
 }
 
 // Clusters are the use cases. It keeps no state of its own and is safe for
@@ -61,7 +65,21 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.SolveTime == 0 {
 		opts.SolveTime = DefaultSolveTime
 	}
+	if opts.Solved == nil {
+		opts.Solved = func(time.Duration) {}
+	}
 	return &Clusters{db: db, ring: ring, opts: opts}
+}
+
+// solving begins a search for a layout that may take as long as limit. over ends
+// it and says how long it took; calling it again does nothing.
+func (u *Clusters) solving(ctx context.Context, limit time.Duration) (solving context.Context, over func()) {
+	began := time.Now()
+	solving, cancel := context.WithTimeout(ctx, limit)
+	return solving, sync.OnceFunc(func() {
+		cancel()
+		u.opts.Solved(time.Since(began))
+	})
 }
 
 // noCluster is the answer for clusters that are not there and for those the

@@ -2,8 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -28,9 +26,17 @@ type liveDraft struct {
 	Provider    loom.Provider           `json:"provider"`
 	Services    map[string]loom.Service `json:"services"`
 	Nodes       []loom.Node             `json:"nodes"`
-	// Configure is the request of a configure, Added what an add_services brings.
+	// Configure is the request of a configure, Added what an add_services brings,
+	// Altered what becomes of the layout otherwise: nodes and services are those after it.
 	Configure *ConfigureInput `json:"configure,omitempty"`
 	Added     *addition       `json:"added,omitempty"`
+	Altered   *alteration     `json:"altered,omitempty"`
+	// Followed is what a retry or a rollback is about.
+	Followed *following `json:"followed,omitempty"`
+	// OnFailure is what a failure of the operation does, AskedPolicy what the request
+	// said of that.
+	OnFailure   string `json:"onFailure"`
+	AskedPolicy string `json:"askedPolicy,omitempty"`
 	// Before and After are the configs, where the config changes.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
@@ -43,6 +49,15 @@ type liveDraft struct {
 
 // plan is pure: the same draft always gives the same plan.
 func (d *liveDraft) plan() (loom.Plan, error) {
+	if d.Followed != nil {
+		return d.Followed.plan, nil
+	}
+	if d.Altered != nil {
+		return planner.MakeChange(planner.Change{
+			Action: d.Action, Before: d.Altered.Was, After: planner.State{Nodes: d.Nodes, Services: d.Services},
+			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy,
+		})
+	}
 	scope := planner.Scope{}
 	if d.Service != "" {
 		scope.Services = []string{d.Service}
@@ -54,7 +69,9 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 }
 
 // setsConfig reports whether the cluster gets another config, which may be empty.
-func (d *liveDraft) setsConfig() bool { return d.Configure != nil || len(d.After) > 0 }
+func (d *liveDraft) setsConfig() bool {
+	return d.Configure != nil || len(d.After) > 0 || d.Followed != nil && d.Followed.Config
+}
 
 // actionOf is the operation that a request becomes.
 func actionOf(in *PreviewInput) loom.ClusterAction {
@@ -72,14 +89,28 @@ func actionOf(in *PreviewInput) loom.ClusterAction {
 		return loom.StopServices
 	case loom.PreviewRestart:
 		return loom.RestartServices
+	case loom.PreviewRemoveServices:
+		return loom.RemoveServices
+	case loom.PreviewExpand:
+		return loom.ClusterExpand
+	case loom.PreviewShrink:
+		return loom.ClusterShrink
+	case loom.PreviewUpgrade:
+		return loom.ClusterUpgrade
+	case loom.PreviewResize:
+		return loom.ClusterResize
+	case loom.PreviewRepair:
+		return loom.ClusterRepair
+	case loom.PreviewRollback:
+		return loom.Rollback
 	}
 	return loom.ClusterDelete
 }
 
 // draftLive reads a cluster and works out what a request does to it. Errors:
 // NotFound for the cluster, and for a service or a revision of the config that it
-// does not have; Conflict when its state does not allow that; Invalid; of adding
-// services also Unsolvable and Unavailable.
+// does not have; Conflict when its state does not allow that; Invalid; where the
+// layout changes also Unsolvable, Unavailable and Exhausted.
 func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewInput) (*liveDraft, loom.Cluster, error) {
 	if in.Kind == loom.PreviewConfigure {
 		if err := loom.InvalidFields(in.Configure.check()); err != nil {
@@ -94,11 +125,20 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 		Kind: in.Kind, Action: actionOf(&in), Service: in.Service, Name: cluster.Name, Description: cluster.Description,
 		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Nodes: nodes, Warnings: []string{},
 	}
-	switch in.Kind {
-	case loom.PreviewConfigure:
+	switch {
+	case in.Kind == loom.PreviewConfigure:
 		err = u.draftConfig(ctx, d, cluster, in.Configure)
-	case loom.PreviewAddServices:
+	case in.Kind == loom.PreviewAddServices:
 		err = u.draftAdd(ctx, d, cluster, in.Services)
+	case alters(in.Kind):
+		err = u.draftAlter(ctx, d, cluster, in.Change)
+	case in.Kind == loom.PreviewRetry:
+		err = u.draftRetry(ctx, actor, d, cluster, in.Change)
+	case in.Kind == loom.PreviewRollback:
+		err = u.draftRollback(ctx, d, cluster, in.Change)
+	}
+	if err == nil && d.Followed == nil {
+		err = d.policy(in.Change.OnFailure, cluster.Template.Administration.OnFailure)
 	}
 	if err != nil {
 		return nil, cluster, err
@@ -123,11 +163,11 @@ func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in Preview
 		if err := u.mayBegin(ctx, u.db, cluster, in.Kind.Verb()); err != nil {
 			return cluster, nil, err
 		}
-		nodes, err := u.liveNodes(ctx, actor, cluster.ID)
+		nodes, err := u.members(ctx, cluster, in.Kind)
 		if err != nil {
 			return cluster, nil, err
 		}
-		if in.Kind != loom.PreviewAddServices {
+		if in.Kind != loom.PreviewAddServices && !alters(in.Kind) && !followsUp(in.Kind) {
 			return cluster, nodes, nil
 		}
 		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
@@ -139,28 +179,6 @@ func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in Preview
 
 func noService(id loom.ClusterID, name string) error {
 	return loom.NewError(loom.NotFound, "Cluster %s has no service “%.255s”.", id, name)
-}
-
-// liveNodes reads the nodes that have or may have a machine.
-func (u *Clusters) liveNodes(ctx context.Context, actor loom.Actor, id loom.ClusterID) ([]loom.Node, error) {
-	return livingNodes(ctx, u.db, actor.Tenant, id)
-}
-
-func livingNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) ([]loom.Node, error) {
-	all, err := store.NodesByCluster(ctx, q, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	var nodes []loom.Node
-	for _, n := range all {
-		if n.State == loom.NodeDeleted {
-			continue
-		}
-		// Facts may hold credentials and change nothing in the plan.
-		n.Results, n.Actions = nil, nil
-		nodes = append(nodes, n)
-	}
-	return nodes, nil
 }
 
 // draftFields takes the provider fields of a preview's request. What is still
@@ -181,38 +199,34 @@ func (u *Clusters) draftFields(ctx context.Context, d *liveDraft, given map[stri
 	return loom.InvalidFields(fields.errs)
 }
 
-// warnLive lists what a person should know before it happens.
-func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft) error {
-	for _, n := range d.Nodes {
-		switch {
-		case n.State != loom.NodeFailed:
-		case d.Kind == loom.PreviewDelete:
-			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; look whether its machine is really gone afterwards.", n.Number))
-		default:
-			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; its tasks may fail again.", n.Number))
+// members gives the nodes that a request may be about. Those on their way out are
+// left to what takes machines away or makes them anew; what a failed delete took
+// away already can be repaired.
+func (u *Clusters) members(ctx context.Context, c loom.Cluster, kind loom.PreviewKind) ([]loom.Node, error) {
+	all, err := store.NodesByCluster(ctx, u.db, c.Owner.Tenant, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case loom.PreviewDelete, loom.PreviewShrink, loom.PreviewRollback, loom.PreviewRetry:
+		return living(all), nil
+	case loom.PreviewRepair:
+		return u.withLost(ctx, c, all)
+	}
+	return slices.DeleteFunc(living(all), func(n loom.Node) bool { return n.Leaving }), nil
+}
+
+// living are the nodes that have or may have a machine, by number. Their facts may
+// hold credentials and change nothing in a plan; they are left out.
+func living(all []loom.Node) []loom.Node {
+	var nodes []loom.Node
+	for _, n := range all {
+		if n.State != loom.NodeDeleted {
+			n.Results, n.Actions = nil, nil
+			nodes = append(nodes, n)
 		}
 	}
-	if d.Kind == loom.PreviewDelete {
-		return nil
-	}
-	if plan, err := d.plan(); err != nil {
-		return err
-	} else if len(plan.Tasks) == 0 {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("No service defines an action that this needs, so nothing runs on the machines (%s).", d.Action.Verb()))
-	}
-	if d.Added != nil {
-		if err := u.warnOfAutomators(ctx, actor.Tenant, d); err != nil {
-			return err
-		}
-	}
-	if d.Action == loom.ClusterConfigure {
-		d.Warnings = append(d.Warnings, "Services are not restarted; one that reads its settings only when it starts keeps the old ones.")
-	}
-	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
-	if err == nil && tenant.Workers == 0 {
-		d.Warnings = append(d.Warnings, noWorkers)
-	}
-	return err
+	return nodes
 }
 
 // mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
@@ -240,142 +254,4 @@ func latestOperation(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*l
 		return nil, err
 	}
 	return &op, nil
-}
-
-// errMoved says that the cluster changed between reading it and locking it.
-var errMoved = errors.New("the cluster changed meanwhile")
-
-// maxTries is how often a request at once reads a cluster anew that keeps moving.
-const maxTries = 3
-
-func keepsChanging() error {
-	return loom.NewError(loom.Conflict, "The cluster keeps changing; try again.")
-}
-
-// atOnce drafts and begins an operation in one go, as applying its preview would,
-// provided that still, unless nil, holds. It gives the cluster as it was read.
-func (u *Clusters) atOnce(ctx context.Context, actor loom.Actor, in PreviewInput, still func(c loom.Cluster) bool) (loom.OperationRef, loom.Cluster, error) {
-	var none loom.OperationRef
-	verb := "update"
-	if in.Kind == loom.PreviewDelete {
-		verb = "delete"
-	}
-	// Reading and planning happen outside the transaction; when the cluster moved
-	// before its lock was had, all is read once more.
-	for try := 0; ; try++ {
-		given := in
-		given.ProviderFields = nil // those are taken under the lock, sensitive ones as well
-		d, cluster, err := u.draftLive(ctx, actor, given)
-		if err != nil || still != nil && !still(cluster) {
-			return none, cluster, err
-		}
-		plan, err := d.plan()
-		if err != nil {
-			return none, cluster, err
-		}
-		ref, err := store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
-			return u.begin(ctx, tx, actor, cluster, d, plan, in.ProviderFields, verb)
-		})
-		var old *stale
-		if errors.Is(err, errMoved) || errors.As(err, &old) {
-			if try < maxTries {
-				continue
-			}
-			err = keepsChanging()
-		}
-		return ref, cluster, err
-	}
-}
-
-// snapshot reads the layout of a cluster, whose lock the caller holds.
-func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot, error) {
-	nodes, err := livingNodes(ctx, tx, c.Owner.Tenant, c.ID)
-	return &loom.Snapshot{Nodes: nodes, Services: c.Services, Config: c.Config}, err
-}
-
-// layout is what the cluster, which was as said, is to be.
-func (d *liveDraft) layout(was *loom.Snapshot) store.NewLayout {
-	var l store.NewLayout
-	switch {
-	case d.Kind == loom.PreviewDelete:
-		for _, n := range was.Nodes {
-			l.Leaving = append(l.Leaving, n.ID)
-		}
-	case d.Added != nil:
-		l.Services, l.Changed = d.Services, d.changedNodes()
-	}
-	return l
-}
-
-// begin starts the operation, under the lock of the cluster. The error is errMoved
-// unless the cluster is as it was seen, *stale unless the catalog is.
-func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, d *liveDraft, plan loom.Plan, given map[string]any, verb string) (loom.OperationRef, error) {
-	var none loom.OperationRef
-	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
-	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
-		return none, err
-	}
-	if err := u.mayBegin(ctx, tx, cluster, d.Kind.Verb()); err != nil {
-		return none, err
-	}
-	if cluster.Revision != seen.Revision {
-		return none, errMoved
-	}
-	if d.Added != nil {
-		if err := d.addedNow(ctx, tx, actor.Tenant); err != nil {
-			return none, err
-		}
-	}
-	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
-		return none, err
-	}
-	if d.setsConfig() {
-		if err := store.SetClusterConfig(ctx, tx, actor.Tenant, cluster.ID, d.After); err != nil {
-			return none, err
-		}
-	}
-	was, err := snapshot(ctx, tx, cluster)
-	if err != nil {
-		return none, err
-	}
-	// Before the plan is stored: a hook that is asked hears what the nodes are to be.
-	if err := store.SetLayout(ctx, tx, actor.Tenant, cluster.ID, d.layout(was)); err != nil {
-		return none, err
-	}
-	if cluster.DeleteWanted != "" {
-		if err := store.SetDeleteWanted(ctx, tx, actor.Tenant, cluster.ID, ""); err != nil {
-			return none, err
-		}
-	}
-	if err := store.SetClusterStatus(ctx, tx, actor.Tenant, cluster.ID, loom.ClusterPending); err != nil {
-		return none, err
-	}
-	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
-		Tenant: actor.Tenant, Cluster: cluster.ID, Action: d.Action, RequestedBy: actor.User, OnFailure: loom.OnFailureKeep, Before: was,
-	}, plan)
-	if err != nil {
-		return none, err
-	}
-	before := map[string]any{"name": cluster.Name, "status": cluster.Status}
-	after := map[string]any{"operationId": op.Ref.String(), "action": d.Action}
-	if d.Service != "" {
-		after["service"] = d.Service
-	}
-	if d.Added != nil {
-		before["services"], after["services"] = sortedNames(cluster.Services), sortedNames(d.Services)
-		after["nodes"] = len(d.Added.Nodes)
-	}
-	if d.setsConfig() {
-		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
-			return none, err
-		}
-		before["config"], after["config"], after["changed"] = d.Before, d.After, paths(differences(d.Before, d.After))
-	}
-	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
-		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok", Before: before, After: after,
-	})
-	if err != nil {
-		return none, err
-	}
-	return op.Ref, store.InsertEvents(ctx, tx, clusterEvents(actor.Tenant, cluster.ID)...)
 }

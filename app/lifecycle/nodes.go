@@ -104,6 +104,10 @@ func (u *Clusters) NodeProperties(ctx context.Context, actor loom.Actor, id loom
 		return nil, err
 	}
 	nodes, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
+	// Those that left are not told of, unless nothing is left of the cluster.
+	if here := slices.DeleteFunc(slices.Clone(nodes), func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }); len(here) > 0 {
+		nodes = here
+	}
 	for i := range nodes {
 		n := &nodes[i]
 		if !slices.ContainsFunc(services, func(name string) bool { return !slices.Contains(n.Services, name) }) {

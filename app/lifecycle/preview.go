@@ -55,10 +55,19 @@ type PreviewView struct {
 	Affected []string
 	// Added are the services that an add_services brings, AddedTo how many nodes get
 	// any of them.
-	Added    []string
-	AddedTo  int
-	Template loom.Base
-	Provider loom.Base
+	Added   []string
+	AddedTo int
+	// Made, Replaced and Left are how many nodes come, get another machine and go;
+	// Gone are the latter. Altered are services that are removed or upgraded, Told those
+	// that are configured again on other nodes because they follow one of them.
+	Made, Replaced, Left int
+	Gone                 []loom.Node
+	Altered, Told        []string
+	// Of is the number of the operation that a retry or a rollback is about, Skipped how
+	// many of its tasks a retry leaves out.
+	Of, Skipped int
+	Template    loom.Base
+	Provider    loom.Base
 	// Config has values of keys that look secret masked.
 	Config map[string]any
 	// LeaseMillis is 0 for a cluster that never expires.
@@ -94,6 +103,10 @@ func (v *PreviewView) Summary() string {
 	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
 		word := map[loom.PreviewKind]string{loom.PreviewStart: "Starts", loom.PreviewStop: "Stops", loom.PreviewRestart: "Restarts"}[v.Kind]
 		return fmt.Sprintf("%s %s, %s. Changes nothing else.", word, count(len(v.Affected), "service"), tasks)
+	case loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair:
+		return v.altered() + v.told() + ", " + tasks + ". Changes nothing else."
+	case loom.PreviewRetry, loom.PreviewRollback:
+		return v.followed() + ", " + tasks + ". Changes nothing else."
 	case loom.PreviewSync:
 		return "Replaces the cluster’s copy of its template. Changes nothing on its machines."
 	}
@@ -158,7 +171,9 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 			return PreviewView{}, err
 		}
 		body.Create, p.Cluster = d, d.Cluster
-	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete:
+	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete,
+		loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair,
+		loom.PreviewRetry, loom.PreviewRollback:
 		d, cluster, err := u.draftLive(ctx, actor, in)
 		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
 			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)
@@ -174,12 +189,6 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 		}
 		body.Sync, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
 	default:
-		if in.Kind.Verb().Unbuilt() != "" {
-			if err := u.see(ctx, actor, in.Cluster); err != nil {
-				return PreviewView{}, err
-			}
-			return PreviewView{}, NotBuilt(in.Kind.Verb())
-		}
 		return PreviewView{}, loom.InvalidFields([]loom.FieldError{{Field: "kind", Message: noKind()}})
 	}
 	plan, err := body.plan()
@@ -247,6 +256,9 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	if body.Create == nil && body.Live == nil && body.Sync == nil {
 		// Made by a release that wrote it otherwise.
 		return loom.Preview{}, nil, nil, noPreview(loom.NewError(loom.NotFound, "the body of preview %s is unknown", p.ID))
+	}
+	if err := u.replan(ctx, actor, p, &body); err != nil {
+		return loom.Preview{}, nil, nil, err
 	}
 	return p, data, &body, nil
 }

@@ -14,13 +14,25 @@ import (
 func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewView, d *liveDraft, list *changeList) error {
 	v.Name, v.Description, v.Nodes, v.Services = d.Name, d.Description, d.Nodes, sortedNames(d.Services)
 	v.Template, v.Provider, v.Warnings = d.Template, d.Provider.Base, d.Warnings
-	if d.Kind == loom.PreviewDelete {
+	switch {
+	case d.Kind == loom.PreviewDelete:
 		v.After.Clusters--
 		v.After.Nodes -= len(d.Nodes)
 		list.wholeNodes("remove", d.Nodes)
-	} else {
+	case d.Altered != nil:
+		v.Layout = layoutOf(d.Nodes)
+		if err := v.alter(d, list); err != nil {
+			return err
+		}
+	default:
 		v.Layout = layoutOf(d.Nodes)
 		list.live(d, v.Plan)
+	}
+	if f := d.Followed; f != nil {
+		v.Of, v.Skipped = f.Of, len(f.skipped)
+		if d.Action == loom.ClusterDelete || d.Kind == loom.PreviewRollback && len(d.Nodes) == 0 {
+			v.After.Clusters--
+		}
 	}
 	if d.Added != nil {
 		v.Added, v.AddedTo = d.Added.New, len(d.Added.Nodes)

@@ -17,8 +17,10 @@ const maxNodeActions = 200
 // ClusterView is a cluster as its page and its API object show it.
 type ClusterView struct {
 	loom.Cluster
-	// Nodes by number, with their history; secrets among their facts are masked.
-	Nodes []loom.Node
+	// Nodes by number, with their history; secrets among their facts are masked. They
+	// are those of the layout and those on their way out; of a cluster that was deleted
+	// those that it had then. Gone are those that left it before.
+	Nodes, Gone []loom.Node
 	// Links of the template, macros expanded; what cannot be expanded stays as written.
 	Links []loom.Link
 	// NodeLinks are the links of the services of each node.
@@ -31,7 +33,17 @@ type ClusterView struct {
 	// than the cluster's copy.
 	NewerTemplate int
 	Lease         loom.LeaseLimits
+	// LeaseNote is a sentence about the end of the lease, "" while there is none to say.
+	LeaseNote string
+	// Skipped are tasks that somebody left out and that no later operation ran, the
+	// first 100.
+	Skipped []loom.Task
+	// Leftovers are machines that a delete left behind, for administrators.
+	Leftovers []loom.Leftover
 }
+
+// maxShownSkipped is how many tasks that were left out a cluster shows.
+const maxShownSkipped = 100
 
 // Cluster reads a cluster with all its page shows. NotFound for clusters that
 // the actor may not see.
@@ -42,25 +54,68 @@ func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.Cluste
 		return v, err
 	}
 	v.Cluster, v.Latest = cluster, latest
-	if v.Nodes, err = store.NodesByCluster(ctx, u.db, actor.Tenant, id); err != nil {
+	all, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
+	if err != nil {
+		return v, err
+	}
+	if err := u.divide(ctx, &v, all); err != nil {
 		return v, err
 	}
 	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
 	if err != nil {
 		return v, err
 	}
-	for i := range v.Nodes {
-		v.Nodes[i].Actions = history[v.Nodes[i].ID]
-		maskFacts(&v.Nodes[i])
+	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
+		for i := range nodes {
+			nodes[i].Actions = history[nodes[i].ID]
+			maskFacts(&nodes[i])
+		}
 	}
 	v.expandLinks()
 	v.Allowed = allowed(cluster, latest)
+	if v.Skipped, err = store.SkippedTasks(ctx, u.db, actor.Tenant, id, maxShownSkipped); err != nil {
+		return v, err
+	}
+	if err := u.remains(ctx, actor, &v); err != nil {
+		return v, err
+	}
 	v.Lease = cluster.Template.Administration.Lease.Limits(cluster.Created, cluster.Expires)
 	newest, err := store.CatalogVersionNumber(ctx, u.db, actor.Tenant, loom.KindTemplate, cluster.Template.Name)
 	if newest > cluster.Template.Version {
 		v.NewerTemplate = newest
 	}
 	return v, err
+}
+
+// divide tells the nodes of a cluster from those that left it in an earlier operation.
+func (u *Clusters) divide(ctx context.Context, v *ClusterView, all []loom.Node) error {
+	gone := func(n loom.Node) bool { return n.Leaving && n.State == loom.NodeDeleted }
+	switch {
+	case v.Latest != nil && v.Latest.Action == loom.ClusterDelete:
+		before, err := store.SnapshotBefore(ctx, u.db, v.Owner.Tenant, v.Latest.Ref)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			had := map[loom.NodeID]bool{}
+			for _, n := range before.Nodes {
+				had[n.ID] = true
+			}
+			gone = func(n loom.Node) bool { return !had[n.ID] }
+			break
+		}
+		gone = func(loom.Node) bool { return false }
+	case v.Status == loom.ClusterTerminated:
+		gone = func(loom.Node) bool { return false }
+	}
+	for _, n := range all {
+		if gone(n) {
+			v.Gone = append(v.Gone, n)
+		} else {
+			v.Nodes = append(v.Nodes, n)
+		}
+	}
+	return nil
 }
 
 // load reads a cluster that the actor may see, and its latest operation.
@@ -73,15 +128,16 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		return loom.Cluster{}, nil, err
 	}
 	latest, err := latestOperation(ctx, u.db, cluster)
-	return cluster, latest, err
+	if err != nil {
+		return cluster, nil, err
+	}
+	return cluster, latest, u.wait(ctx, actor.Tenant, latest)
 }
 
 func allowed(c loom.Cluster, latest *loom.Operation) map[loom.ClusterVerb]string {
 	out := map[loom.ClusterVerb]string{}
 	for _, verb := range loom.ClusterVerbs {
-		if out[verb] = verb.Unbuilt(); out[verb] == "" {
-			out[verb] = c.WhyNot(verb, latest)
-		}
+		out[verb] = c.WhyNot(verb, latest)
 	}
 	return out
 }
@@ -109,7 +165,11 @@ func maskFacts(n *loom.Node) {
 }
 
 func (v *ClusterView) expandLinks() {
-	facts := macro.NewFacts(string(v.Owner.User), properties(v.Nodes))
+	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving })
+	if len(told) == 0 {
+		told = v.Nodes // all of it goes or is gone
+	}
+	facts := macro.NewFacts(string(v.Owner.User), properties(told))
 	for _, l := range v.Template.Links {
 		v.Links = append(v.Links, loom.Link{Label: l.Label, URL: facts.ExpandLink(l.URL, "")})
 	}
@@ -190,6 +250,10 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 		f.Owner = actor.User
 	}
 	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, in.Page)
+	if err != nil {
+		return List{}, err
+	}
+	err = u.leaseSoon(ctx, actor.Tenant, page.Items)
 	return List{Items: page.Items, Next: page.Next, Prev: page.Prev, Total: page.Total}, err
 }
 
@@ -200,7 +264,7 @@ func (u *Clusters) Node(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	if err != nil {
 		return loom.Node{}, nil, err
 	}
-	for _, n := range v.Nodes {
+	for _, n := range slices.Concat(v.Nodes, v.Gone) {
 		if n.ID == node {
 			return n, v.NodeLinks[n.ID], nil
 		}

@@ -31,7 +31,7 @@ func (b *bundle) runTasks(fails loom.TaskAction) {
 		}
 		for _, d := range due {
 			key := execution.AttemptKey{Task: d.Task, Attempt: d.Attempt}
-			begun, err := ops.StartTasks(b.ctx, "p1", []execution.AttemptKey{key})
+			begun, _, err := ops.StartTasks(b.ctx, "p1", []execution.AttemptKey{key})
 			if err != nil || len(begun) == 0 && fails == "" {
 				b.t.Fatalf("task %d did not begin: %v", d.Task, err)
 			}

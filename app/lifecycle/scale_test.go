@@ -64,4 +64,32 @@ func TestLargeCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	lap("add it")
+	b.finish(ref.Cluster, loom.ClusterActive)
+	b.db.MustExec(`UPDATE nodes SET task_id = NULL`)
+	b.db.MustExec(`UPDATE tenants SET max_nodes = max_nodes + 1 WHERE id = $1`, b.tenant)
+	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,size,max}', to_jsonb($1::int))`, machines+1)
+	b.save(b.tenant, loom.KindService, service("base", nil))
+	// The machines there are do not make a change of one of them larger.
+	for _, c := range []struct {
+		kind  loom.PreviewKind
+		in    lifecycle.ChangeInput
+		tasks int
+	}{
+		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: machines + 1}, 9},
+		{loom.PreviewShrink, lifecycle.ChangeInput{Machines: machines}, 1},
+		{loom.PreviewUpgrade, lifecycle.ChangeInput{Batch: machines / 4}, 2 * machines},
+	} {
+		begin = time.Now()
+		v := b.previewOf(c.kind, ref.Cluster, c.in)
+		lap("preview of " + string(c.kind))
+		if len(v.Plan.Tasks) != c.tasks {
+			t.Errorf("%s has %d tasks, want %d", c.kind, len(v.Plan.Tasks), c.tasks)
+		}
+		if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
+			t.Fatal(c.kind, err)
+		}
+		lap("apply " + string(c.kind))
+		b.finish(ref.Cluster, loom.ClusterActive)
+		b.db.MustExec(`UPDATE nodes SET task_id = NULL, state = CASE WHEN leaving THEN 'deleted' ELSE state END`)
+	}
 }

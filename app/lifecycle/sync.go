@@ -47,7 +47,7 @@ func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.Clus
 	case w == nil, err != nil && !isNotFound(err): // the provider does not matter, the cluster has its own
 		return nil, cluster, err
 	}
-	nodes, err := u.liveNodes(ctx, actor, id)
+	nodes, err := u.members(ctx, cluster, loom.PreviewSync)
 	if err != nil {
 		return nil, cluster, err
 	}

@@ -27,7 +27,10 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 	if isNotFound(err) {
 		return op, loom.NewError(loom.NotFound, "Cluster %s has no operation %d.", ref.Cluster, ref.Number)
 	}
-	return op, err
+	if err != nil {
+		return op, err
+	}
+	return op, u.wait(ctx, actor.Tenant, &op)
 }
 
 // seeOperation checks that the actor may read an operation, without counting its

@@ -33,9 +33,6 @@ const (
 	VerbAbort  ClusterVerb = "abort"
 	VerbPause  ClusterVerb = "pause"
 	VerbResume ClusterVerb = "resume"
-
-	// VerbSkip leaves out a task of an operation; it is no verb of menus.
-	VerbSkip ClusterVerb = "skip"
 )
 
 // ClusterVerbs lists every verb, in the order in which menus show them.
@@ -69,23 +66,6 @@ var allowedIn = map[ClusterVerb][]ClusterStatus{
 	VerbResume:         {ClusterPending},
 }
 
-// unbuilt says what is missing for the verbs that this version does not carry out.
-var unbuilt = map[ClusterVerb]string{
-	VerbRemoveServices: "Loom cannot remove services from a cluster yet; make a new cluster without them.",
-	VerbExpand:         "Loom cannot add machines to a cluster yet; make a larger cluster.",
-	VerbShrink:         "Loom cannot take machines from a cluster yet; make a smaller cluster.",
-	VerbUpgrade:        "Loom cannot bring newer versions of services to a cluster yet; make a new cluster.",
-	VerbResize:         "Loom cannot change the hardware of a cluster yet; make a new cluster.",
-	VerbRepair:         "Loom cannot replace single machines yet; delete the cluster and make it anew.",
-	VerbRollback:       "Loom cannot go back to before an operation yet; configure with an older revision, or make a new cluster.",
-	VerbRetry:          "Loom cannot go on with a failed operation yet; configure an inconsistent cluster again, or delete it and make it anew.",
-	VerbSkip:           "Loom cannot leave out single tasks yet; abort the operation instead.",
-}
-
-// Unbuilt gives the sentence what this version lacks to carry out the verb, ""
-// for verbs that work.
-func (v ClusterVerb) Unbuilt() string { return unbuilt[v] }
-
 // WhyNot gives the sentence why verb cannot begin now, or "" when it can.
 // Latest is the cluster's latest operation, nil before the first.
 func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
@@ -99,13 +79,18 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 	if c.Protected && (verb == VerbDelete || verb == VerbShrink) {
 		return "The cluster is protected; take the protection off first."
 	}
-	if c.DeleteWanted != "" && slices.Contains(statuses, ClusterActive) && verb != VerbDelete && verb != VerbEdit && verb != VerbLease {
+	begins := slices.Contains(statuses, ClusterActive) || verb == VerbRetry
+	if c.DeleteWanted != "" && begins && verb != VerbDelete && verb != VerbEdit && verb != VerbLease {
 		return fmt.Sprintf("%s wants the cluster deleted; that begins at any moment.", c.DeleteWanted)
 	}
 	if latest == nil {
 		return ""
 	}
 	switch {
+	case verb == VerbRetry:
+		return latest.whyNotRetried()
+	case verb == VerbRollback && latest.Action == ClusterDelete && latest.Status != OperationComplete && !latest.Started.IsZero():
+		return fmt.Sprintf("Operation %d began to delete the cluster; go on with the delete.", latest.Ref.Number)
 	case verb == VerbPause && latest.Status == OperationPaused:
 		return fmt.Sprintf("Operation %d is paused already.", latest.Ref.Number)
 	case verb == VerbPause && latest.Status != OperationRunning:
@@ -114,6 +99,19 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 		return fmt.Sprintf("Operation %d is not paused.", latest.Ref.Number)
 	case verb == VerbAbort && (latest.Status == OperationFailing || latest.Status.Final()):
 		return fmt.Sprintf("Operation %d is ending already.", latest.Ref.Number)
+	}
+	return ""
+}
+
+// whyNotRetried says why what is left of the operation cannot be gone on with.
+func (o *Operation) whyNotRetried() string {
+	switch {
+	case o.Status == OperationRolledBack:
+		return fmt.Sprintf("Operation %d was undone; request it again.", o.Ref.Number)
+	case o.Started.IsZero():
+		return fmt.Sprintf("Operation %d never began; request it again.", o.Ref.Number)
+	case o.Undone:
+		return fmt.Sprintf("The undo of operation %d did not finish; roll that operation back to go on with it.", o.Ref.Number)
 	}
 	return ""
 }
@@ -160,16 +158,11 @@ var wayOut = map[ClusterVerb]string{
 	VerbConfigure: "configure it again", VerbRetry: "retry what failed", VerbRepair: "repair it", VerbRollback: "roll back", VerbDelete: "delete it",
 }
 
-// ways joins the ways out that this version offers.
+// ways joins ways out.
 func ways(verbs ...ClusterVerb) string {
-	var offered []string
-	for _, v := range verbs {
-		if v.Unbuilt() == "" {
-			offered = append(offered, wayOut[v])
-		}
+	words := make([]string, len(verbs))
+	for i, v := range verbs {
+		words[i] = wayOut[v]
 	}
-	if n := len(offered); n > 1 {
-		return strings.Join(offered[:n-1], ", ") + " or " + offered[n-1]
-	}
-	return strings.Join(offered, "")
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }

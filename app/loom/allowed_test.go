@@ -3,6 +3,7 @@ package loom_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/loom"
 )
@@ -28,7 +29,7 @@ func TestWhyNotFollowsTheTable(t *testing.T) {
 		}
 		for _, status := range loom.ClusterStatuses {
 			c := loom.Cluster{Status: status}
-			op := loom.Operation{Ref: loom.OperationRef{Cluster: 1, Number: 3}, Action: loom.ClusterCreate, Status: loom.OperationRunning}
+			op := loom.Operation{Ref: loom.OperationRef{Cluster: 1, Number: 3}, Action: loom.ClusterCreate, Status: loom.OperationRunning, Started: time.Unix(1, 0)}
 			if status != loom.ClusterPending {
 				op.Status = loom.OperationComplete
 			}

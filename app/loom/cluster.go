@@ -63,6 +63,11 @@ type ClusterSummary struct {
 	Services        []string
 	LatestOperation int
 	Progress        Progress
+	// LeaseSoon says that its owner is being reminded of the end of the lease, or that
+	// it is over; DeletedAt is when the machines go after it, the zero time unless the
+	// cluster is in its time of grace.
+	LeaseSoon bool
+	DeletedAt time.Time
 }
 
 // CreateInput is a request for a new cluster (entities.md 13.1). Empty texts
@@ -115,12 +120,14 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 	if in.Config != nil && in.ConfigPatch != nil {
 		errs = append(errs, FieldError{"configPatch", "Give either a config or a patch of the template's, not both."})
 	}
-	switch in.OnFailure {
-	case "", OnFailureKeep:
-	case OnFailureUndo:
-		errs = append(errs, FieldError{"onFailure", "A failed create cannot be undone by itself yet; leave this out, and delete the cluster when it fails."})
-	default:
-		errs = append(errs, FieldError{"onFailure", "On failure is “keep”."})
+	return append(errs, CheckOnFailure("onFailure", in.OnFailure)...)
+}
+
+// CheckOnFailure finds what is wrong with the failure policy of a request.
+func CheckOnFailure(field, policy string) []FieldError {
+	switch policy {
+	case "", OnFailureKeep, OnFailureUndo:
+		return nil
 	}
-	return errs
+	return []FieldError{{field, "On failure is “keep” or “undo”."}}
 }

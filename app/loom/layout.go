@@ -63,6 +63,9 @@ type Suggestion struct {
 	RemoveServices []string `json:"removeServices,omitempty"`
 	HardwareType   string   `json:"hardwaretype,omitempty"`
 	ImageType      string   `json:"imagetype,omitempty"`
+	// Nodes and Services are what to name in place of those that the request names.
+	Nodes    []NodeID `json:"nodes,omitempty"`
+	Services []string `json:"services,omitempty"`
 	// Template is a change of the template instead, as a JSON merge patch: offered
 	// where no change of the request helps.
 	Template map[string]any `json:"template,omitempty"`

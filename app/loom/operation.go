@@ -1,6 +1,11 @@
 package loom
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Operation is one change to a cluster in progress, and its outcome.
 type Operation struct {
@@ -18,10 +23,33 @@ type Operation struct {
 	// Concerns is the number of the operation that this one retries or rolls back,
 	// 0 for others.
 	Concerns int
+	// Retries says that it goes on with what was left of the one that it concerns.
+	Retries bool
+	// Undone says that it began to take back what it did.
+	Undone bool
 	// Aborted says that a failing operation fails because someone aborted it.
 	Aborted bool
 	// Tasks counts tasks by status, gates excluded.
 	Tasks map[TaskStatus]int
+	// Waiting is a sentence why an operation that has not ended does not go on, ""
+	// while it does. It is worked out when it is read for people.
+	Waiting string
+}
+
+// maxReason is the longest reason for leaving out a task, in characters.
+const maxReason = 1000
+
+// CheckReason finds what is wrong with the reason for leaving out a task.
+func CheckReason(field, reason string) []FieldError {
+	switch {
+	case strings.TrimSpace(reason) == "":
+		return []FieldError{{field, "Say why the task is left out."}}
+	case utf8.RuneCountInString(reason) > maxReason:
+		return []FieldError{{field, fmt.Sprintf("A reason has at most %d characters.", maxReason)}}
+	case !utf8.ValidString(reason) || strings.ContainsRune(reason, 0):
+		return []FieldError{{field, "A text holds the character NUL or is not UTF-8."}}
+	}
+	return nil
 }
 
 // Progress sums up the operation for bars and for the wire.

@@ -28,7 +28,8 @@ const (
 
 // PreviewKinds lists the preview kinds of this version.
 var PreviewKinds = []PreviewKind{
-	PreviewCreate, PreviewConfigure, PreviewAddServices, PreviewStart, PreviewStop, PreviewRestart, PreviewSync, PreviewDelete,
+	PreviewCreate, PreviewConfigure, PreviewAddServices, PreviewRemoveServices, PreviewStart, PreviewStop, PreviewRestart,
+	PreviewExpand, PreviewShrink, PreviewUpgrade, PreviewResize, PreviewRepair, PreviewRollback, PreviewRetry, PreviewSync, PreviewDelete,
 }
 
 // Verb is what a preview of this kind does to a cluster that is there; the two

@@ -62,4 +62,8 @@ type ProviderCall struct {
 	ResourceSet int
 	// Sensitive are texts that must not appear in messages.
 	Sensitive []string
+	// Facts are what earlier tasks learned of the node whose machine is to be removed,
+	// PrivateKey is the key of its cluster; both empty where they are not known any more.
+	Facts      map[string]any
+	PrivateKey Secret
 }

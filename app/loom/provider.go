@@ -103,6 +103,8 @@ type PluginType struct {
 	Base
 	Parameters    map[string]FieldGroup   `json:"parameters"`
 	ResourceTypes map[string]ResourceType `json:"resourceTypes"`
+	// Timeouts are time limits of its actions; what it does not name has Loom's own.
+	Timeouts PluginTimeouts `json:"timeouts,omitempty"`
 }
 
 // Validate checks shape: labels and types of fields, names in required sets,
@@ -142,7 +144,7 @@ func (t *PluginType) Validate() []FieldError {
 			errs = append(errs, FieldError{at + ".permissions", "Permissions are 3 or 4 octal digits and belong to files only."})
 		}
 	}
-	return errs
+	return append(errs, t.Timeouts.check()...)
 }
 
 func sortedKeys[V any](m map[string]V) []string {

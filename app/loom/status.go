@@ -50,7 +50,7 @@ var operationTransitions = map[OperationStatus][]OperationStatus{
 	OperationNotSubmitted: {OperationRunning, OperationFailing, OperationFailed, OperationAborted},
 	OperationRunning:      {OperationPaused, OperationFailing, OperationComplete},
 	OperationPaused:       {OperationRunning, OperationFailing},
-	OperationFailing:      {OperationRollingBack, OperationFailed, OperationAborted},
+	OperationFailing:      {OperationRollingBack, OperationFailed, OperationAborted, OperationRolledBack},
 	OperationRollingBack:  {OperationRolledBack, OperationFailing, OperationFailed},
 	OperationComplete:     {},
 	OperationFailed:       {},

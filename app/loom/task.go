@@ -45,6 +45,10 @@ type TaskSpec struct {
 	Nodes map[NodeID]NodeProperties
 	// Service is nil for node actions.
 	Service *TaskService
+	// BootstrapFields, of a BOOTSTRAP, are the fields that actions of the node's
+	// services set, by automator type: how its tool gets onto the machine. Where
+	// services differ the first in the order of names counts.
+	BootstrapFields map[string]map[string]string
 	// Results are the merged facts of earlier tasks on the node.
 	Results map[string]any
 

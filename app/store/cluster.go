@@ -201,34 +201,6 @@ func UpdateCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, c loo
 	return revision, wrap(err, "update cluster %s", c.ID)
 }
 
-// ExpiredCluster is a cluster whose lease is over.
-type ExpiredCluster struct {
-	Tenant  loom.TenantID
-	ID      loom.ClusterID
-	Expires time.Time
-}
-
-// Leans on clusters_expiry, which leaves out terminated clusters.
-const expiredClusters = `
-SELECT tenant_id, id, expires_at FROM clusters
-WHERE expires_at IS NOT NULL AND expires_at < now() AND status <> 'terminated'
-  AND status IN ('active', 'incomplete', 'inconsistent') AND NOT protected AND (expires_at, id) > ($1, $2)
-ORDER BY expires_at, id LIMIT $3`
-
-// ExpiredClustersAllTenants reads clusters whose lease is over and that may be
-// deleted, in the order of their ends, those behind after; the zero value begins.
-func ExpiredClustersAllTenants(ctx context.Context, q sqlx.ExtContext, after ExpiredCluster, limit int) ([]ExpiredCluster, error) {
-	var rows []clusterRow
-	if err := sqlx.SelectContext(ctx, q, &rows, expiredClusters, after.Expires, int64(after.ID), limit); err != nil {
-		return nil, wrap(err, "read clusters whose lease is over")
-	}
-	expired := make([]ExpiredCluster, len(rows))
-	for i, r := range rows {
-		expired[i] = ExpiredCluster{Tenant: loom.TenantID(r.TenantID), ID: loom.ClusterID(r.ID), Expires: r.ExpiresAt.Time}
-	}
-	return expired, nil
-}
-
 // EntryVersion names a version of a catalog entry.
 type EntryVersion struct {
 	Kind    loom.EntityKind `db:"kind" json:"kind"`

@@ -171,7 +171,9 @@ WITH page AS MATERIALIZED (
     WHERE %[3]s
     ORDER BY %[1]s %[2]s, c.id %[2]s %[4]s)
 SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created_at, c.expires_at,
-       (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id) AS nodes,
+       CASE WHEN o.action = 'cluster_delete' AND o.before IS NOT NULL THEN coalesce(jsonb_array_length(nullif(o.before->'nodes', 'null')), 0)
+            ELSE (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id
+                  AND (c.status = 'terminated' OR o.action = 'cluster_delete' OR NOT (n.leaving AND n.state = 'deleted'))) END AS nodes,
        c.provider_name, coalesce(pb.label, '') AS provider_label, coalesce(pb.description, '') AS provider_description,
        coalesce(pb.icon, '') AS provider_icon, coalesce(pb.version, 0) AS provider_version,
        c.template_name, coalesce(tb.label, '') AS template_label, coalesce(tb.description, '') AS template_description,

@@ -13,16 +13,30 @@ package store
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver "postgres"
+
+	"loom/app/fault"
+)
+
+// Standstill is how long a session may stand still inside a transaction before
+// the server ends it: a process that froze, or that a network cut off, would
+// otherwise keep its locks, and with them everybody, for hours. A DSN that names
+// the setting itself has its way. Transactions do no network I/O, so those of a
+// process that lives are never that slow.
+const (
+	Standstill        = "10s"
+	StandstillSetting = "idle_in_transaction_session_timeout"
 )
 
 // Open connects a pool of at most conns connections and checks that the
 // database answers.
 func Open(ctx context.Context, dsn string, conns int) (*sqlx.DB, error) {
-	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
+	db, err := sqlx.ConnectContext(ctx, "postgres", WithSetting(dsn, StandstillSetting, Standstill))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
@@ -30,6 +44,25 @@ func Open(ctx context.Context, dsn string, conns int) (*sqlx.DB, error) {
 	db.SetMaxIdleConns(conns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	return db, nil
+}
+
+// WithSetting adds a setting of the session to a DSN in either form, unless it is
+// named there.
+func WithSetting(dsn, name, value string) string {
+	if strings.Contains(dsn, name) {
+		return dsn
+	}
+	if !strings.Contains(dsn, "://") {
+		return dsn + " " + name + "=" + value
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn // the driver says what is wrong with it
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
 }
 
 // InTx runs fn in a READ COMMITTED transaction and gives its result. An error or
@@ -50,10 +83,12 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 	if err != nil {
 		return zero, err
 	}
+	fault.Before()
 	if err := tx.Commit(); err != nil {
 		return zero, fmt.Errorf("commit: %w", domainError(err))
 	}
 	committed = true
+	fault.After()
 	return result, nil
 }
 

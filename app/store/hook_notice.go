@@ -104,7 +104,7 @@ func notice(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, legacy bool) (
 		return nil, err
 	}
 	if legacy {
-		if n.Legacy, err = legacyNotice(ctx, tx, op.Tenant, op.Ref.Cluster, n.Cluster.Nodes); err != nil {
+		if n.Legacy, err = legacyNotice(ctx, tx, op, n.Cluster.Nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -128,11 +128,12 @@ func clusterSummary(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id l
 const nodesOfNotice = `
 SELECT id, cluster_id, number, incarnation, state, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses,
        CASE WHEN length(results::text) > $4 THEN '{}' ELSE results END AS results, service_states
-FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number LIMIT $3`
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($5 OR NOT (leaving AND state = 'deleted')) ORDER BY number LIMIT $3`
 
 // legacyNotice reads what only the predecessor's body has, without what is
 // secret or may hold secrets.
-func legacyNotice(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, nodes int) (*loom.LegacyNotice, error) {
+func legacyNotice(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, nodes int) (*loom.LegacyNotice, error) {
+	tenant, id := op.Tenant, op.Ref.Cluster
 	cluster, err := ClusterByID(ctx, tx, tenant, id)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,8 @@ func legacyNotice(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loo
 	cluster.Config = masked(cluster.Config)
 	cluster.Provider.Fields = masked(cluster.Provider.Fields)
 	var rows []nodeRow
-	if err := tx.SelectContext(ctx, &rows, nodesOfNotice, tenant, int64(id), maxNoticeNodes, maxNoticeFacts); err != nil {
+	if err := tx.SelectContext(ctx, &rows, nodesOfNotice, tenant, int64(id), maxNoticeNodes, maxNoticeFacts,
+		op.Action == loom.ClusterDelete || cluster.Status == loom.ClusterTerminated); err != nil {
 		return nil, wrap(err, "read the nodes of cluster %s", id)
 	}
 	n := &loom.LegacyNotice{Cluster: cluster, Omitted: max(0, nodes-len(rows))}

@@ -130,16 +130,20 @@ const snapshotBefore = `SELECT before FROM operations WHERE tenant_id = $1 AND c
 // SnapshotBefore reads the layout before an operation; nil for a create and for
 // operations of releases that did not keep it. NotFound.
 func SnapshotBefore(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Snapshot, error) {
+	return readSnapshot(ctx, q, snapshotBefore, tenant, ref)
+}
+
+func readSnapshot(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, ref loom.OperationRef) (*loom.Snapshot, error) {
 	var data []byte
-	if err := sqlx.GetContext(ctx, q, &data, snapshotBefore, tenant, int64(ref.Cluster), ref.Number); err != nil {
-		return nil, wrap(err, "read the layout before operation %s", ref)
+	if err := sqlx.GetContext(ctx, q, &data, query, tenant, int64(ref.Cluster), ref.Number); err != nil {
+		return nil, wrap(err, "read a layout of operation %s", ref)
 	}
 	if len(data) == 0 {
 		return nil, nil
 	}
 	var s loom.Snapshot
 	if err := decodeExact(data, &s); err != nil {
-		return nil, fmt.Errorf("read the layout before operation %s: %w", ref, err)
+		return nil, fmt.Errorf("read a layout of operation %s: %w", ref, err)
 	}
 	return &s, nil
 }
@@ -175,5 +179,12 @@ func RestoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	if err := SetClusterConfig(ctx, tx, op.Tenant, op.Ref.Cluster, before.Config); err != nil {
 		return err
 	}
-	return SetLayout(ctx, tx, op.Tenant, op.Ref.Cluster, NewLayout{Changed: before.Nodes, Services: services})
+	// Those that were on their way out are so again.
+	var leaving []loom.NodeID
+	for _, n := range before.Nodes {
+		if n.Leaving {
+			leaving = append(leaving, n.ID)
+		}
+	}
+	return SetLayout(ctx, tx, op.Tenant, op.Ref.Cluster, NewLayout{Changed: before.Nodes, Leaving: leaving, Services: services})
 }

@@ -237,11 +237,11 @@ func DeleteNodeRecord(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cl
 const nextNodeNumber = `
 SELECT coalesce(max(number) + 1, $3) FROM nodes WHERE tenant_id = $1 AND cluster_id = $2`
 
-// NextNodeNumber gives a number above those of all nodes of a cluster that the
-// caller holds.
-func NextNodeNumber(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) (int, error) {
+// NextNodeNumber gives a number above those of all nodes that a cluster has had; who
+// holds the cluster can rely on it.
+func NextNodeNumber(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) (int, error) {
 	var n int
-	err := tx.GetContext(ctx, &n, nextNodeNumber, tenant, int64(cluster), loom.FirstNodeNumber)
+	err := sqlx.GetContext(ctx, q, &n, nextNodeNumber, tenant, int64(cluster), loom.FirstNodeNumber)
 	return n, wrap(err, "find a number for a node of cluster %s", cluster)
 }
 

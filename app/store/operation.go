@@ -24,6 +24,17 @@ type NewOperation struct {
 	Before *loom.Snapshot
 	// Concerns is the number of the operation that this one retries or rolls back.
 	Concerns int
+	// Retries says that it goes on with what is left of that one.
+	Retries bool
+	// Skipped are numbers of tasks that somebody leaves out from the start; nothing in
+	// the plan waits for them.
+	Skipped map[int]Skip
+}
+
+// Skip says who leaves a task out, and why.
+type Skip struct {
+	By     loom.UserID
+	Reason string
 }
 
 const takeOperationNumber = `
@@ -32,8 +43,8 @@ WHERE tenant_id = $1 AND id = $2
 RETURNING latest_operation`
 
 const insertOperation = `
-INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns)
-VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11)
+INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns, retries)
+VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11, $12)
 RETURNING ` + operationColumns
 
 // analyzeFrom is the number of tasks from which fresh statistics pay at once.
@@ -52,7 +63,7 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	if in.OnFailure == "" {
 		in.OnFailure = loom.OnFailureKeep
 	}
-	remaining, err := countDependencies(&plan)
+	remaining, err := countDependencies(&plan, in.Skipped)
 	if err != nil {
 		return loom.Operation{}, err
 	}
@@ -79,7 +90,7 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	}
 	var row operationRow
 	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
-		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns)
+		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns, in.Retries)
 	if err != nil {
 		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
 	}
@@ -101,18 +112,25 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 			return loom.Operation{}, wrap(err, "analyze after a plan of %d tasks", len(plan.Tasks))
 		}
 	}
+	if err := leaveOut(ctx, tx, row.ID, in.Skipped); err != nil {
+		return loom.Operation{}, err
+	}
 	if err := promoteFirst(ctx, tx, &plan, remaining); err != nil {
 		return loom.Operation{}, err
 	}
 	op := row.operation()
 	op.Tasks = map[loom.TaskStatus]int{}
 	for i := range plan.Tasks {
-		op.Tasks[taskStart(remaining[i])]++
+		if _, skipped := in.Skipped[i+1]; skipped {
+			op.Tasks[loom.TaskSkipped]++
+		} else {
+			op.Tasks[taskStart(remaining[i])]++
+		}
 	}
 	if err := insertNotices(ctx, tx, &op, loom.HookStart, told); err != nil {
 		return loom.Operation{}, err
 	}
-	if len(plan.Tasks) == 0 && !waits {
+	if remaining[plan.EndVertex()-1] == 0 && !waits {
 		if err := Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(row.ID)}); err != nil {
 			return loom.Operation{}, err
 		}
@@ -131,7 +149,7 @@ func taskStart(remaining int) loom.TaskStatus {
 // countDependencies gives the open dependencies of each vertex and checks that
 // the plan is what it claims to be: numbers in order, edges between vertices, an
 // end gate, no other gate that waits for nothing.
-func countDependencies(plan *loom.Plan) ([]int, error) {
+func countDependencies(plan *loom.Plan, skipped map[int]Skip) ([]int, error) {
 	if len(plan.Gates) == 0 {
 		return nil, loom.NewError(loom.Invalid, "A plan has at least the gate that is its end.")
 	}
@@ -149,6 +167,9 @@ func countDependencies(plan *loom.Plan) ([]int, error) {
 		if e.From > len(plan.Tasks) && e.To > len(plan.Tasks) {
 			return nil, loom.NewError(loom.Invalid, "The plan has gate %d behind gate %d; gates join tasks only.", e.To, e.From)
 		}
+		if _, left := skipped[e.From]; left {
+			return nil, loom.NewError(loom.Invalid, "Vertex %d of the plan waits for task %d, which is left out.", e.To, e.From)
+		}
 		remaining[e.To-1]++
 	}
 	for v := len(plan.Tasks) + 1; v < end; v++ {
@@ -156,13 +177,14 @@ func countDependencies(plan *loom.Plan) ([]int, error) {
 			return nil, loom.NewError(loom.Invalid, "Gate %d of the plan waits for nothing.", v)
 		}
 	}
-	if len(plan.Tasks) > 0 && remaining[end-1] == 0 {
+	if len(plan.Tasks) > len(skipped) && remaining[end-1] == 0 {
 		return nil, loom.NewError(loom.Invalid, "The end of the plan waits for nothing although there are %d tasks.", len(plan.Tasks))
 	}
 	return remaining, nil
 }
 
-// copyTasks stores tasks and gates; remaining, rows are by vertex, river by task.
+// copyTasks stores tasks and gates; remaining, rows are by vertex, river by task. The
+// gates of a plan that takes back are part of that.
 func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Plan, remaining []int, rows, river []int64) error {
 	return copyIn(ctx, tx, "tasks", []string{"id", "operation_id", "tenant_id", "cluster_id", "gate", "number", "node_id", "service",
 		"action", "action_order", "level", "rank", "critical", "status", "remaining", "river_job_id", "old", "undo"}, func(add func(...any) error) error {
@@ -180,7 +202,7 @@ func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Pla
 				status = loom.TaskComplete
 			}
 			err := add(rows[v], op.ID, op.TenantID, op.ClusterID, true, 0, nil, g.Service, string(g.Action),
-				0, 0, 0, false, string(status), remaining[v], nil, false, false)
+				0, 0, 0, false, string(status), remaining[v], nil, false, len(plan.Tasks) > 0 && plan.Tasks[0].Undo)
 			if err != nil {
 				return err
 			}
@@ -256,4 +278,28 @@ func operationEvents(op *loom.Operation) []loom.Event {
 		{Tenant: op.Tenant, Topic: "cluster:" + cluster},
 		{Tenant: op.Tenant, Topic: fmt.Sprintf("op:%s/%d", cluster, op.Ref.Number)},
 	}
+}
+
+const leaveOutTasks = `
+WITH skip AS (
+	SELECT * FROM unnest($2::int[], $3::text[], $4::text[]) AS s (number, skipped_by, reason)
+), skipped AS (
+	UPDATE tasks t SET status = 'skipped', skipped_by = s.skipped_by, skip_reason = s.reason, ended_at = clock_timestamp()
+	FROM skip s WHERE t.operation_id = $1 AND NOT t.gate AND t.number = s.number
+	RETURNING t.river_job_id
+)
+UPDATE river_job r SET state = 'cancelled', finalized_at = now() FROM skipped s WHERE r.id = s.river_job_id`
+
+// leaveOut marks tasks of a new plan as skipped.
+func leaveOut(ctx context.Context, tx *sqlx.Tx, operation int64, skipped map[int]Skip) error {
+	if len(skipped) == 0 {
+		return nil
+	}
+	var numbers []int64
+	var by, reasons []string
+	for number, s := range skipped {
+		numbers, by, reasons = append(numbers, int64(number)), append(by, string(s.By)), append(reasons, cleanText(s.Reason))
+	}
+	_, err := tx.ExecContext(ctx, leaveOutTasks, operation, pq.Array(numbers), pq.Array(by), pq.Array(reasons))
+	return wrap(err, "leave out %d tasks", len(skipped))
 }

@@ -18,8 +18,9 @@ type HeldTask struct {
 	Key       AttemptKey
 	Number    int
 	Node      loom.NodeID
-	// NodeNumber is the number of the node in its cluster.
+	// NodeNumber is the number of the node in its cluster, Hostname its name.
 	NodeNumber int
+	Hostname   string
 	Service    string
 	Action     loom.TaskAction
 	Status     loom.TaskStatus
@@ -29,6 +30,7 @@ type HeldTask struct {
 	History []loom.AttemptStatus
 
 	level, rank int
+	undo        bool
 	riverJob    int64
 }
 
@@ -45,7 +47,7 @@ func LockOperationAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.Operation
 }
 
 const lockTask = `
-SELECT t.number, t.node_id, n.number AS node_number, t.service, t.action, t.status, t.level, t.rank, t.attempt, coalesce(t.river_job_id, 0) AS river_job_id,
+SELECT t.number, t.node_id, n.number AS node_number, n.hostname, t.undo, t.service, t.action, t.status, t.level, t.rank, t.attempt, coalesce(t.river_job_id, 0) AS river_job_id,
 	coalesce(n.results->>'providerid', '') <> '' AS has_machine
 FROM tasks t JOIN nodes n ON n.id = t.node_id
 WHERE t.id = $1 FOR UPDATE OF t`
@@ -68,6 +70,8 @@ func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (Hel
 		Number     int    `db:"number"`
 		Node       string `db:"node_id"`
 		NodeNumber int    `db:"node_number"`
+		Hostname   string `db:"hostname"`
+		Undo       bool   `db:"undo"`
 		Service    string `db:"service"`
 		Action     string `db:"action"`
 		Status     string `db:"status"`
@@ -81,9 +85,9 @@ func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (Hel
 		return HeldTask{}, wrap(err, "lock task %d", task)
 	}
 	h := HeldTask{
-		Operation: op, Key: AttemptKey{task, row.Attempt}, Number: row.Number, Node: loom.NodeID(row.Node), NodeNumber: row.NodeNumber, Service: row.Service,
+		Operation: op, Key: AttemptKey{task, row.Attempt}, Number: row.Number, Node: loom.NodeID(row.Node), NodeNumber: row.NodeNumber, Hostname: row.Hostname, Service: row.Service,
 		Action: loom.TaskAction(row.Action), Status: loom.TaskStatus(row.Status), HasMachine: row.HasMachine,
-		level: row.Level, rank: row.Rank, riverJob: row.RiverJob,
+		level: row.Level, rank: row.Rank, undo: row.Undo, riverJob: row.RiverJob,
 	}
 	err = tx.SelectContext(ctx, &h.History, attemptsBefore, task, row.Attempt)
 	return h, wrap(err, "read the attempts of task %d", task)
@@ -156,8 +160,8 @@ func RetryTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duratio
 }
 
 const insertTask = `
-INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, action, action_order, level, rank, status, remaining, river_job_id)
-SELECT $1, $2, $3, $4, (SELECT max(number) FROM tasks WHERE operation_id = $2) + 1, $5, $6, $7, $8, $9, $10, $11, $12`
+INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, action, action_order, level, rank, status, remaining, river_job_id, undo)
+SELECT $1, $2, $3, $4, (SELECT max(number) FROM tasks WHERE operation_id = $2) + 1, $5, $6, $7, $8, $9, $10, $11, $12, $13`
 
 // RecreateFirst puts new tasks into the node's own chain before the held task,
 // which waits for the last of them.
@@ -176,7 +180,7 @@ func RecreateFirst(ctx context.Context, tx *sqlx.Tx, h *HeldTask, actions []loom
 	for i, action := range actions {
 		waits := min(i, 1)
 		_, err := tx.ExecContext(ctx, insertTask, rows[i], h.Operation.Row, h.Operation.Tenant, h.Operation.Ref.Cluster, h.Node,
-			string(action), action.Order(), h.level, h.rank+len(actions)-i, string(taskStart(waits)), waits, river[i])
+			string(action), action.Order(), h.level, h.rank+len(actions)-i, string(taskStart(waits)), waits, river[i], h.undo)
 		if err != nil {
 			return wrap(err, "insert %s before task %d", action, h.Key.Task)
 		}

@@ -25,6 +25,8 @@ type operationReadRow struct {
 	OnFailure   string       `db:"on_failure"`
 	Aborted     bool         `db:"aborted"`
 	Concerns    int          `db:"concerns"`
+	Retries     bool         `db:"retries"`
+	Undone      bool         `db:"undone"`
 	CreatedAt   time.Time    `db:"created_at"`
 	StartedAt   sql.NullTime `db:"started_at"`
 	EndedAt     sql.NullTime `db:"ended_at"`
@@ -36,7 +38,7 @@ func (r *operationReadRow) operation() (loom.Operation, error) {
 		Row: loom.OperationID(r.ID), Ref: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number},
 		Tenant: loom.TenantID(r.TenantID), Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status),
 		Message: r.Message, RequestedBy: loom.UserID(r.RequestedBy), Created: r.CreatedAt, Started: r.StartedAt.Time,
-		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns,
+		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns, Retries: r.Retries, Undone: r.Undone,
 	}
 	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
 }
@@ -51,7 +53,7 @@ func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
 }
 
 const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.concerns, o.created_at, o.started_at, o.ended_at,
+       o.on_failure, o.aborted, o.concerns, o.retries, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at,
        (SELECT jsonb_object_agg(s.status, s.n) FROM (SELECT t.status, count(*) AS n FROM tasks t
         WHERE t.operation_id = o.id AND NOT t.gate GROUP BY t.status) s) AS tasks`
 
@@ -118,6 +120,8 @@ type taskReadRow struct {
 	Level      int           `db:"level"`
 	Rank       int           `db:"rank"`
 	Critical   bool          `db:"critical"`
+	Old        bool          `db:"old"`
+	Undo       bool          `db:"undo"`
 	Status     string        `db:"status"`
 	Attempt    int           `db:"attempt"`
 	Message    string        `db:"message"`
@@ -132,14 +136,14 @@ func (r *taskReadRow) task(ref loom.OperationRef) loom.Task {
 	return loom.Task{
 		Row: loom.TaskID(r.ID), Ref: loom.TaskRef{Operation: ref, Number: r.Number}, Node: loom.NodeID(r.NodeID),
 		NodeNumber: r.NodeNumber, NodeHostname: r.Hostname, Service: r.Service, Action: loom.TaskAction(r.Action),
-		Level: r.Level, Critical: r.Critical, Status: loom.TaskStatus(r.Status), Attempt: r.Attempt,
+		Level: r.Level, Critical: r.Critical, Undo: r.Undo, Status: loom.TaskStatus(r.Status), Attempt: r.Attempt,
 		Started: r.StartedAt.Time, Ended: r.EndedAt.Time, Message: r.Message,
 		SkippedBy: loom.UserID(r.SkippedBy), SkipReason: r.SkipReason,
 	}
 }
 
 const taskReadColumns = `t.id, t.gate, t.number, coalesce(t.node_id::text, '') AS node_id, coalesce(n.number, 0) AS node_number,
-       coalesce(n.hostname, '') AS hostname, t.service, t.action, t.level, t.rank, t.critical, t.status, t.attempt,
+       coalesce(n.hostname, '') AS hostname, t.service, t.action, t.level, t.rank, t.critical, t.old, t.undo, t.status, t.attempt,
        t.message, t.skipped_by, t.skip_reason, t.started_at, t.ended_at`
 
 const tasksByOperation = `
@@ -268,7 +272,7 @@ func NeighboursOfTask(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 }
 
 // Tasks first, by number, then gates in the order in which they were stored,
-// the end gate last: the vertex order of loom.Plan.
+// the end gate last: the vertex order of loom.Plan. What takes back comes last.
 const planByOperation = `
 SELECT ` + taskReadColumns + `,
        ARRAY(SELECT e.from_task FROM task_edges e WHERE e.to_task = t.id) AS before
@@ -297,6 +301,7 @@ func PlanByOperation(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 		plan.Tasks = append(plan.Tasks, loom.PlanTask{
 			Number: r.Number, Node: loom.NodeID(r.NodeID), NodeNumber: r.NodeNumber, Service: r.Service,
 			Action: loom.TaskAction(r.Action), Level: r.Level, Rank: r.Rank, Critical: r.Critical,
+			Old: r.Old, Undo: r.Undo,
 		})
 	}
 	for _, r := range rows {

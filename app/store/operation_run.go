@@ -27,12 +27,22 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 }
 
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives
-// those that began. The River jobs of the others were put where they belong.
-func StartTasksAllTenants(ctx context.Context, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, error) {
+// those that began, with the time by the database clock, the zero time when none
+// did. The River jobs of the others were put where they belong.
+func StartTasksAllTenants(ctx context.Context, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
 	tasks, attempts := splitKeys(keys)
-	var begun []AttemptKey
-	err := tx.SelectContext(ctx, &begun, `SELECT task_id, attempt FROM loom_start($1, $2, $3)`, pq.Array(tasks), pq.Array(attempts), process)
-	return begun, wrap(err, "start %d tasks", len(keys))
+	var rows []struct {
+		AttemptKey
+		At time.Time `db:"at"`
+	}
+	err := tx.SelectContext(ctx, &rows, `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`,
+		pq.Array(tasks), pq.Array(attempts), process)
+	var at time.Time
+	begun := make([]AttemptKey, len(rows))
+	for i, r := range rows {
+		begun[i], at = r.AttemptKey, r.At
+	}
+	return begun, at, wrap(err, "start %d tasks", len(keys))
 }
 
 // storedResult is what loom_complete takes of a result.
@@ -149,25 +159,43 @@ func WakeWaitingAllTenants(ctx context.Context, q sqlx.ExecerContext) error {
 	return wrap(err, "wake queues on which work waits")
 }
 
-const overdue = `
-SELECT t.id AS task_id, t.attempt
+// The plugins are those that execution names as well when an attempt begins.
+const longAttempts = `
+SELECT t.id AS task_id, t.attempt, t.action, extract(epoch FROM now() - a.started_at)::float8 AS age,
+       array_remove(CASE WHEN t.action = 'bootstrap' THEN n.automators
+            WHEN t.action IN ('create', 'confirm', 'delete') THEN ARRAY[c.provider->>'providertype']
+            ELSE ARRAY[CASE WHEN t.old THEN o.before->'services'->t.service ELSE c.services->t.service END->'provisioner'->'actions'->t.action->>'type'] END, NULL) AS plugins
 FROM tasks t
 JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt AND a.status = 'running'
-LEFT JOIN unnest($1::text[], $2::float8[]) AS l (action, seconds) ON l.action = t.action
-WHERE t.status = 'running' AND a.started_at < now() - make_interval(secs => coalesce(l.seconds, $3) + $4)
-ORDER BY t.id LIMIT 1000`
+JOIN operations o ON o.id = t.operation_id JOIN clusters c ON c.id = t.cluster_id JOIN nodes n ON n.id = t.node_id
+WHERE t.status = 'running' AND a.started_at < now() - make_interval(secs => $1)
+ORDER BY t.id LIMIT 10000`
 
-// OverdueAllTenants finds running attempts that are past the limit of their
-// action, or otherwise's where an action has none, by more than grace.
-func OverdueAllTenants(ctx context.Context, q sqlx.ExtContext, limits map[loom.TaskAction]time.Duration, otherwise, grace time.Duration) ([]AttemptKey, error) {
-	var actions []string
-	var seconds []float64
-	for action, limit := range limits {
-		actions, seconds = append(actions, string(action)), append(seconds, limit.Seconds())
+// LongAttempt is an attempt that runs for a long time, and the plugins that carry
+// it out.
+type LongAttempt struct {
+	Key     AttemptKey
+	Action  loom.TaskAction
+	Plugins []string
+	Age     time.Duration
+}
+
+// LongAttemptsAllTenants finds running attempts that began longer than age ago.
+func LongAttemptsAllTenants(ctx context.Context, q sqlx.ExtContext, age time.Duration) ([]LongAttempt, error) {
+	var rows []struct {
+		AttemptKey
+		Action  string         `db:"action"`
+		Age     float64        `db:"age"`
+		Plugins pq.StringArray `db:"plugins"`
 	}
-	var keys []AttemptKey
-	err := sqlx.SelectContext(ctx, q, &keys, overdue, pq.Array(actions), pq.Array(seconds), otherwise.Seconds(), grace.Seconds())
-	return keys, wrap(err, "look for overdue attempts")
+	if err := sqlx.SelectContext(ctx, q, &rows, longAttempts, age.Seconds()); err != nil {
+		return nil, wrap(err, "look for long attempts")
+	}
+	long := make([]LongAttempt, len(rows))
+	for i, r := range rows {
+		long[i] = LongAttempt{Key: r.AttemptKey, Action: loom.TaskAction(r.Action), Plugins: r.Plugins, Age: time.Duration(r.Age * float64(time.Second))}
+	}
+	return long, nil
 }
 
 const weary = `

@@ -107,12 +107,15 @@ type Ending struct {
 	Running bool
 	// Ends are the distinct pairs of a task's status and the code of an attempt
 	// that did not succeed; Tried is false where there is no such attempt. Read
-	// for failing operations only.
+	// for failing operations and deletes of clusters only; of one that takes back what
+	// it did, the tasks that do that.
 	Ends []TaskEnd
 	// MachinesExist says that some node of the cluster has a provider id.
 	MachinesExist bool
 	// Before is what the cluster was before the operation, "" for a new one.
 	Before loom.ClusterStatus
+	// Empty says that the layout of the cluster has no node.
+	Empty bool
 }
 
 // TaskEnd is how far some task came, and the code of one failed try of it.
@@ -126,7 +129,7 @@ const taskEnds = `
 SELECT DISTINCT t.status, a.code IS NOT NULL AS tried, coalesce(a.code, 0) AS code
 FROM tasks t
 LEFT JOIN attempts a ON a.task_id = t.id AND a.status IN ('failed', 'interrupted', 'aborted')
-WHERE t.operation_id = $1 AND NOT t.gate`
+WHERE t.operation_id = $1 AND NOT t.gate AND t.undo = $2`
 
 // LockEndingAllTenants locks the cluster of an operation and then the operation,
 // and reads what decides whether and how it ends.
@@ -143,17 +146,21 @@ func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID)
 		Done    bool   `db:"done"`
 		Running bool   `db:"running"`
 		Before  string `db:"before"`
+		Empty   bool   `db:"empty"`
 	}
 	err = tx.GetContext(ctx, &gate, `
 SELECT coalesce((SELECT g.status = 'complete' FROM tasks g WHERE g.id = o.end_gate), false) AS done,
 	EXISTS (SELECT FROM tasks t WHERE t.operation_id = o.id AND t.status = 'running') AS running,
-	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before
+	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before,
+	NOT EXISTS (SELECT FROM nodes n WHERE n.cluster_id = o.cluster_id AND NOT n.leaving) AS empty
 FROM operations o WHERE o.id = $1`, id)
 	if err != nil {
 		return e, wrap(err, "read the end gate of operation %s", e.Operation.Ref)
 	}
-	e.Done, e.Running, e.Before = gate.Done, gate.Running, loom.ClusterStatus(gate.Before)
-	if e.Operation.Status != loom.OperationFailing || e.Running {
+	e.Done, e.Running, e.Empty, e.Before = gate.Done, gate.Running, gate.Empty, loom.ClusterStatus(gate.Before)
+	// The delete of a cluster goes on behind what failed, and is judged at its end.
+	passed := e.Operation.Action == loom.ClusterDelete && e.Done
+	if e.Operation.Status != loom.OperationFailing && !passed || e.Running {
 		return e, nil
 	}
 	var ends []struct {
@@ -161,7 +168,7 @@ FROM operations o WHERE o.id = $1`, id)
 		Tried  bool   `db:"tried"`
 		Code   int    `db:"code"`
 	}
-	if err := tx.SelectContext(ctx, &ends, taskEnds, id); err != nil {
+	if err := tx.SelectContext(ctx, &ends, taskEnds, id, e.Operation.Undone); err != nil {
 		return e, wrap(err, "read how the tasks of operation %s ended", e.Operation.Ref)
 	}
 	for _, end := range ends {
@@ -185,10 +192,7 @@ func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status l
 		return wrap(err, "make cluster %s %s", op.Ref.Cluster, cluster)
 	}
 	if wipe {
-		if err := DeleteSecrets(ctx, tx, op.Tenant, ClusterSecrets(op.Ref.Cluster)); err != nil {
-			return err
-		}
-		if err := DeleteNodeSecrets(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
+		if err := wipeSecrets(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
 			return err
 		}
 	}

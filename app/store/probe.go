@@ -20,6 +20,8 @@ const (
 	PurposeProbe  RequestPurpose = "probe"
 	PurposeSweep  RequestPurpose = "sweep"
 	PurposeRemove RequestPurpose = "remove"
+	// PurposeLeftover removes a machine that a delete left behind.
+	PurposeLeftover RequestPurpose = "leftover"
 )
 
 // ProviderRequest is something that a provisioner shall ask of a provider.
@@ -28,9 +30,10 @@ type ProviderRequest struct {
 	Tenant   loom.TenantID
 	Provider string
 	Purpose  RequestPurpose
-	// Orphan is the machine of a removal, else 0.
-	Orphan int64
-	By     loom.UserID
+	// Orphan is the machine of a removal, else 0; Leftover one that a delete left
+	// behind.
+	Orphan, Leftover int64
+	By               loom.UserID
 	// Started is when a provisioner took it, Ended when it was done with it; zero
 	// until then.
 	Started, Ended time.Time
@@ -45,6 +48,7 @@ type requestRow struct {
 	Provider string        `db:"provider_name"`
 	Purpose  string        `db:"purpose"`
 	Orphan   sql.NullInt64 `db:"orphan_id"`
+	Leftover sql.NullInt64 `db:"leftover_id"`
 	By       string        `db:"requested_by"`
 	Started  sql.NullTime  `db:"started_at"`
 	Ended    sql.NullTime  `db:"ended_at"`
@@ -53,11 +57,11 @@ type requestRow struct {
 }
 
 func (r requestRow) request() ProviderRequest {
-	return ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64,
+	return ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64, Leftover: r.Leftover.Int64,
 		By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused}
 }
 
-const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, requested_by, started_at, ended_at, failure, refused`
+const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, started_at, ended_at, failure, refused`
 
 // One that nobody took for an hour may have lost its River job.
 const waitingRequest = `
@@ -111,7 +115,7 @@ const takeRequest = `
 UPDATE provider_requests r SET process_id = $2, started_at = now()
 FROM processes p
 WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
-RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.requested_by, r.started_at, r.ended_at, r.failure, r.refused`
+RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.started_at, r.ended_at, r.failure, r.refused`
 
 // TakeRequestAllTenants gives a request to a process. taken is false when the
 // process may not have it; open whether it still waits for somebody.

@@ -220,3 +220,27 @@ func ReplaceAssignmentsAllTenants(ctx context.Context, tx *sqlx.Tx, assignments 
 	_, err := tx.ExecContext(ctx, assign, pq.Array(tenants), pq.Array(processes), pq.Array(workers))
 	return wrap(err, "deal %d assignments", len(assignments))
 }
+
+const freeWorkers = `
+SELECT w.tenant_id, sum(w.workers - coalesce(b.n, 0)) AS free
+FROM worker_assignments w
+LEFT JOIN (SELECT tenant_id, process_id, count(*) AS n FROM tasks WHERE status = 'running' GROUP BY tenant_id, process_id) b USING (tenant_id, process_id)
+WHERE w.process_id <> $1 AND w.tenant_id = ANY($2) AND w.workers > coalesce(b.n, 0)
+GROUP BY w.tenant_id`
+
+// FreeWorkersAllTenants counts the workers of some tenants that have no task, in
+// all processes but one. Tenants without any are left out.
+func FreeWorkersAllTenants(ctx context.Context, q sqlx.ExtContext, but loom.ProcessID, tenants []loom.TenantID) (map[loom.TenantID]int, error) {
+	var rows []struct {
+		Tenant loom.TenantID `db:"tenant_id"`
+		Free   int           `db:"free"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, freeWorkers, but, pq.Array(tenants)); err != nil {
+		return nil, wrap(err, "count free workers")
+	}
+	free := make(map[loom.TenantID]int, len(rows))
+	for _, r := range rows {
+		free[r.Tenant] = r.Free
+	}
+	return free, nil
+}

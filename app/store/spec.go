@@ -71,10 +71,15 @@ type specRow struct {
 	ResourceSet int            `db:"resource_set"`
 	Version     int64          `db:"nodes_version"`
 	Sealed      []byte         `db:"sealed"`
+	SealedNode  []byte         `db:"sealed_node"`
+	Group       int64          `db:"in_group"`
 	nodeRow
 }
 
-func (r *specRow) facts() (SpecFacts, error) {
+// facts decodes a row. What rows of one group have in common is read and decoded
+// once: it is in the first row of the group only, and the others share its value.
+// Nobody changes it.
+func (r *specRow) facts(shared map[int64]*SpecFacts) (SpecFacts, error) {
 	f := SpecFacts{
 		Row:    loom.TaskID(r.TaskID),
 		Ref:    loom.TaskRef{Operation: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Operation}, Number: r.TaskNumber},
@@ -86,6 +91,7 @@ func (r *specRow) facts() (SpecFacts, error) {
 	if f.Node, err = r.node(); err != nil {
 		return f, err
 	}
+	var ofNode []SealedValue
 	for _, part := range []struct {
 		name string
 		data []byte
@@ -93,7 +99,7 @@ func (r *specRow) facts() (SpecFacts, error) {
 	}{
 		{"provider", r.Provider, &f.Provider}, {"config", r.Config, &f.Config}, {"service", r.ServiceCopy, &f.ServiceCopy},
 		{"hardware type", r.Hardware, &f.Hardware}, {"image type", r.Image, &f.Image},
-		{"sealed values", r.Sealed, &f.Sealed},
+		{"sealed values", r.Sealed, &f.Sealed}, {"sealed results", r.SealedNode, &ofNode},
 	} {
 		if len(part.data) == 0 {
 			continue
@@ -102,27 +108,49 @@ func (r *specRow) facts() (SpecFacts, error) {
 			return f, fmt.Errorf("read the %s of task %s: %w", part.name, f.Ref, err)
 		}
 	}
+	if first := shared[r.Group]; first != nil {
+		f.Provider, f.Config, f.ServiceCopy = first.Provider, first.Config, first.ServiceCopy
+		f.Hardware, f.Image, f.Sealed = first.Hardware, first.Image, first.Sealed
+	} else {
+		first := f
+		shared[r.Group] = &first
+	}
+	f.Sealed = append(f.Sealed[:len(f.Sealed):len(f.Sealed)], ofNode...)
 	return f, nil
 }
 
+// Tasks of one service on nodes of one kind form a group: what they have in common
+// is large, so that only the first of them carries it.
 const specFacts = `
+WITH found AS MATERIALIZED (
+	SELECT t.id AS task,
+		first_value(t.id) OVER (PARTITION BY t.operation_id, t.service, t.old, t.undo, n.hardwaretype, n.imagetype ORDER BY t.id) AS in_group
+	FROM tasks t JOIN nodes n ON n.id = t.node_id
+	WHERE t.id = ANY ($1)
+)
 SELECT t.id AS task_id, t.tenant_id, t.number AS task_number, t.action, t.service, t.status AS task_status, t.attempt, o.number AS operation_number,
-	a.started_at, now() AS now, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, c.provider, c.config,
-	CASE WHEN t.old THEN o.before->'services'->t.service ELSE c.services->t.service END AS service_copy, tn.resource_set,
-	c.type_settings->'hardware'->n.hardwaretype AS hardware_settings, c.type_settings->'image'->n.imagetype AS image_settings,
+	a.started_at, now() AS now, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, tn.resource_set, f.in_group,
+	CASE WHEN t.id = f.in_group THEN c.provider END AS provider, CASE WHEN t.id = f.in_group THEN c.config END AS config,
+	CASE WHEN t.id <> f.in_group THEN NULL WHEN t.old THEN o.before->'services'->t.service WHEN t.undo THEN coalesce(o.after, '{}')->'services'->t.service ELSE c.services->t.service END AS service_copy,
+	CASE WHEN t.id = f.in_group THEN c.type_settings->'hardware'->n.hardwaretype END AS hardware_settings,
+	CASE WHEN t.id = f.in_group THEN c.type_settings->'image'->n.imagetype END AS image_settings,
 	n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
 	n.services, n.automators, n.ipaddresses, n.results, n.service_states,
 	coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
-	(SELECT jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))
-	 FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id), 'node:' || n.id::text)) AS sealed
-FROM tasks t
+	CASE WHEN t.id = f.in_group THEN (SELECT ` + sealedValues + `
+	 FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))) END AS sealed,
+	(SELECT ` + sealedValues + ` FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity = 'node:' || n.id::text) AS sealed_node
+FROM found f
+JOIN tasks t ON t.id = f.task
 JOIN operations o ON o.id = t.operation_id
 JOIN clusters c ON c.id = t.cluster_id
 JOIN tenants tn ON tn.id = t.tenant_id
 JOIN nodes n ON n.id = t.node_id
 LEFT JOIN users u ON u.tenant_id = c.tenant_id AND u.id = c.owner_id
 LEFT JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt
-WHERE t.id = ANY ($1)`
+ORDER BY t.id = f.in_group DESC`
+
+const sealedValues = `jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))`
 
 const specNodes = `
 SELECT id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses
@@ -151,20 +179,20 @@ func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 }
 
 // SpecFactsAllTenants reads what the specs of tasks are built from, but for the
-// nodes of their clusters, in one statement: planning it costs more than a row.
-func SpecFactsAllTenants(ctx context.Context, q sqlx.ExtContext, tasks ...loom.TaskID) ([]SpecFacts, error) {
+// nodes of their clusters, with what PrepareSpecFacts gave.
+func SpecFactsAllTenants(ctx context.Context, read *Prepared, tasks ...loom.TaskID) ([]SpecFacts, error) {
 	ids := make([]int64, len(tasks))
 	for i, t := range tasks {
 		ids[i] = int64(t)
 	}
 	var rows []specRow
-	if err := sqlx.SelectContext(ctx, q, &rows, specFacts, pq.Array(ids)); err != nil {
+	if err := read.selectInto(ctx, &rows, pq.Array(ids)); err != nil {
 		return nil, wrap(err, "read what %d tasks need", len(tasks))
 	}
-	facts := make([]SpecFacts, len(rows))
+	facts, shared := make([]SpecFacts, len(rows)), map[int64]*SpecFacts{}
 	for i := range rows {
 		var err error
-		if facts[i], err = rows[i].facts(); err != nil {
+		if facts[i], err = rows[i].facts(shared); err != nil {
 			return nil, err
 		}
 	}

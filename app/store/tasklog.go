@@ -10,14 +10,20 @@ import (
 	"loom/app/loom"
 )
 
+// All lines of an attempt lie in the partition of the day on which it began (UTC).
+const (
+	logOf  = `tasks t JOIN operations o ON o.id = t.operation_id LEFT JOIN attempts a ON a.task_id = t.id AND a.number = $2`
+	logDay = `(coalesce(a.started_at, o.created_at) AT TIME ZONE 'UTC')::date`
+)
+
 // A line that is there already stays: the writer repeats a batch whose outcome
 // it does not know.
 const appendLog = `
-INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, level, text)
-SELECT t.id, $2, l.seq, t.operation_id, t.node_id, l.at, l.stream, l.level, l.text
-FROM tasks t, unnest($3::int[], $4::timestamptz[], $5::text[], $6::text[], $7::text[]) AS l (seq, at, stream, level, text)
+INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, level, text, day)
+SELECT t.id, $2, l.seq, t.operation_id, t.node_id, l.at, l.stream, l.level, l.text, ` + logDay + `
+FROM ` + logOf + `, unnest($3::int[], $4::timestamptz[], $5::text[], $6::text[], $7::text[]) AS l (seq, at, stream, level, text)
 WHERE t.id = $1
-ON CONFLICT (task_id, attempt, seq) DO NOTHING`
+ON CONFLICT (task_id, attempt, seq, day) DO NOTHING`
 
 // AppendLogAllTenants adds lines, numbered by their writer, to the log of an
 // attempt and wakes followers of that log. Lines of Task "" are not looked at:
@@ -48,36 +54,25 @@ func signalLog(ctx context.Context, tx *sqlx.Tx, key AttemptKey) error {
 }
 
 const cutLog = `
-DELETE FROM task_logs WHERE task_id = $1 AND attempt = $2 AND seq > $3 AND seq <= $4`
+DELETE FROM task_logs WHERE task_id = $1 AND attempt = $2 AND seq > $3 AND seq <= $4 AND day BETWEEN $5::date AND $6::date`
 
 const markLog = `
-INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, level, text)
-SELECT t.id, $2, $3, t.operation_id, t.node_id, now(), 'loom', 'warn', $4 FROM tasks t WHERE t.id = $1
-ON CONFLICT (task_id, attempt, seq) DO UPDATE SET stream = 'loom', level = 'warn', text = excluded.text`
+INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, level, text, day)
+SELECT t.id, $2, $3, t.operation_id, t.node_id, now(), 'loom', 'warn', $4, ` + logDay + ` FROM ` + logOf + ` WHERE t.id = $1
+ON CONFLICT (task_id, attempt, seq, day) DO UPDATE SET stream = 'loom', level = 'warn', text = excluded.text`
 
 // CutLogAllTenants takes the lines mark+1 to last out of the log of an attempt
 // and leaves a line that says so in the place of line mark.
 func CutLogAllTenants(ctx context.Context, tx *sqlx.Tx, key AttemptKey, mark, last int, text string) error {
-	if _, err := tx.ExecContext(ctx, cutLog, key.Task, key.Attempt, mark, last); err != nil {
+	days, err := daysOfAttempt(ctx, tx, key.Task, key.Attempt)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, cutLog, key.Task, key.Attempt, mark, last, days.First, days.Last); err != nil {
 		return wrap(err, "shorten the log of task %d", key.Task)
 	}
-	_, err := tx.ExecContext(ctx, markLog, key.Task, key.Attempt, mark, text)
+	_, err = tx.ExecContext(ctx, markLog, key.Task, key.Attempt, mark, text)
 	return wrap(err, "mark the gap in the log of task %d", key.Task)
-}
-
-const trimLogs = `
-DELETE FROM task_logs WHERE operation_id IN (
-	SELECT id FROM operations WHERE ended_at < now() - make_interval(secs => $1) ORDER BY id)
-RETURNING 1`
-
-// TrimLogsAllTenants deletes the task logs of operations that ended longer than
-// age ago and says how many lines went.
-func TrimLogsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) (int64, error) {
-	result, err := tx.ExecContext(ctx, trimLogs, age.Seconds())
-	if err != nil {
-		return 0, wrap(err, "trim task logs")
-	}
-	return result.RowsAffected()
 }
 
 // PurgeSessionsAllTenants deletes sessions that are over and says how many.

@@ -55,8 +55,8 @@ SELECT l.xid::text AS xid, l.id, l.attempt, l.seq, l.at, l.stream, l.level, l.te
        l.xid < pg_snapshot_xmin(pg_current_snapshot()) OR l.xid >= pg_snapshot_xmax(pg_current_snapshot()) AS settled
 FROM task_logs l JOIN tasks t ON t.id = l.task_id JOIN operations o ON o.id = t.operation_id
 WHERE %s AND (l.xid, l.id) > ($4::xid8, $5) AND ($6 = 0 OR l.attempt = $6)
-  AND (cardinality($7::text[]) = 0 OR l.level = ANY ($7))
-ORDER BY l.xid, l.id LIMIT $8`
+  AND (cardinality($7::text[]) = 0 OR l.level = ANY ($7)) AND l.day BETWEEN $8::date AND $9::date
+ORDER BY l.xid, l.id LIMIT $10`
 
 const (
 	ofOperation = `l.operation_id = (SELECT id FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3)`
@@ -70,17 +70,21 @@ var (
 
 // OperationLog reads lines of all tasks of an operation.
 func OperationLog(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, r OrderedRange) (OrderedLog, error) {
-	log, err := readOrdered(ctx, q, operationLog, r, tenant, int64(ref.Cluster), ref.Number)
+	log, err := readOrdered(ctx, q, operationLog, daysOfOperation, r, tenant, int64(ref.Cluster), ref.Number)
 	return log, wrap(err, "read the log of operation %s", ref)
 }
 
 // NodeLog reads lines of all tasks of a node.
 func NodeLog(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, node loom.NodeID, r OrderedRange) (OrderedLog, error) {
-	log, err := readOrdered(ctx, q, nodeLog, r, tenant, int64(cluster), node)
+	log, err := readOrdered(ctx, q, nodeLog, daysOfNode, r, tenant, int64(cluster), node)
 	return log, wrap(err, "read the log of node %s", node)
 }
 
-func readOrdered(ctx context.Context, q sqlx.ExtContext, query string, r OrderedRange, of ...any) (OrderedLog, error) {
+func readOrdered(ctx context.Context, q sqlx.ExtContext, query, days string, r OrderedRange, of ...any) (OrderedLog, error) {
+	within, err := readDays(ctx, q, days, of...)
+	if err != nil {
+		return OrderedLog{}, err
+	}
 	var rows []struct {
 		Xid       string    `db:"xid"`
 		ID        int64     `db:"id"`
@@ -95,7 +99,7 @@ func readOrdered(ctx context.Context, q sqlx.ExtContext, query string, r Ordered
 		Task      int       `db:"task"`
 		Settled   bool      `db:"settled"`
 	}
-	args := append(of, strconv.FormatUint(r.After.Transaction, 10), r.After.Line, r.Attempt, textArray(r.Levels), r.Limit+1)
+	args := append(of, strconv.FormatUint(r.After.Transaction, 10), r.After.Line, r.Attempt, textArray(r.Levels), within.First, within.Last, r.Limit+1)
 	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return OrderedLog{}, err
 	}

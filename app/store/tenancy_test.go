@@ -475,6 +475,9 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, probe) OVERRIDING SYSTEM VALUE VALUES (997, 't-own', 'MARKED', 'probe', 'MARKED', now(), '{"Images": [{"id": "MARKED"}]}')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by) OVERRIDING SYSTEM VALUE VALUES (998, 't-own', 'MARKED', 'sweep', 'MARKED')`,
 		`INSERT INTO orphans (id, tenant_id, provider_name, machine_id, name, cluster_id, node_id) OVERRIDING SYSTEM VALUE VALUES (999, 't-own', 'MARKED', 'MARKED', 'MARKED', 1, '00000000-0000-4000-8000-000000000001')`,
+		`UPDATE clusters SET expires_at = '2030-01-01T00:00:00Z'`,
+		`INSERT INTO lease_ends (cluster_id, tenant_id, expires_at, problem) VALUES (1, 't-own', '2030-01-01T00:00:00Z', 'MARKED')`,
+		`INSERT INTO leftovers (id, tenant_id, cluster_id, node_id, incarnation, provider_name, machine_id) OVERRIDING SYSTEM VALUE VALUES (996, 't-own', 1, '00000000-0000-4000-8000-000000000001', 1, 'MARKED', 'MARKED')`,
 		`INSERT INTO processes (id, kind, host, only_tenant, plugins, expires_at) VALUES ('p-own', 'provisioner', 'h', 't-own', '{MARKED}', now() + interval '1 h')`,
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
@@ -503,7 +506,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 func rowsOf(t *testing.T, ctx context.Context, q sqlx.QueryerContext, tenant loom.TenantID) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "tasks", "provider_requests", "orphans"} {
+	for _, table := range []string{"users", "sessions", "tokens", "token_old_secrets", "secrets", "idempotency_keys", "catalog_versions", "resources", "resource_numbers", "audit", "hooks", "hook_deliveries", "clusters", "config_revisions", "nodes", "tasks", "provider_requests", "orphans", "leftovers", "lease_ends"} {
 		query := fmt.Sprintf(`SELECT coalesce(string_agg(r::text, E'\n' ORDER BY r::text), '') FROM %s r WHERE tenant_id = $1`, table)
 		var rows string
 		if err := sqlx.GetContext(context.Background(), q, &rows, query, tenant); err != nil {

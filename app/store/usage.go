@@ -31,14 +31,18 @@ var usageSplits = map[string]string{
 
 // A node lives from the completion of CREATE to that of the next DELETE, or until
 // now. A second CREATE without a DELETE between found the same machine: the life
-// goes on. Leans on tasks_lives.
+// goes on. A machine that a delete left behind lives until it is gone or given up.
+// Leans on tasks_lives.
 const nodeLives = `
 WITH turns AS (
     SELECT %s AS split, t.action, t.ended_at, lag(t.action) OVER turn AS before,
            min(t.ended_at) FILTER (WHERE t.action = 'delete') OVER (turn ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS gone
-    FROM tasks t JOIN clusters c ON c.id = t.cluster_id
-    WHERE t.action IN ('create', 'delete') AND t.status IN ('complete', 'skipped') AND (t.status = 'complete' OR t.action = 'delete')
-      AND t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
+    FROM (SELECT id, tenant_id, cluster_id, node_id, action, ended_at FROM tasks
+          WHERE action IN ('create', 'delete') AND status IN ('complete', 'skipped') AND (status = 'complete' OR action = 'delete')
+          UNION ALL
+          SELECT 0, tenant_id, cluster_id, node_id, 'delete', ended_at FROM leftovers WHERE ending IN ('removed', 'abandoned')) t
+    JOIN clusters c ON c.id = t.cluster_id
+    WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
 ), lives AS (

@@ -40,6 +40,9 @@ func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
 		}
 	}
 	m.Services = strings.Join(slices.Sorted(maps.Keys(services)), ", ")
+	for _, l := range v.Leftovers {
+		m.Leftovers = append(m.Leftovers, leftoverText(l))
+	}
 	return m
 }
 
@@ -68,7 +71,8 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 		m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
 		return s.showDelete(w, r, actor, http.StatusUnprocessableEntity, v, m)
 	}
-	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, lifecycle.DeleteInput{ProviderFields: givenFields(form)})
+	m.Abandon = form.Get("abandon") != ""
+	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, lifecycle.DeleteInput{ProviderFields: givenFields(form), Abandon: m.Abandon})
 	e := loom.AsError(err)
 	switch {
 	case errors.Is(err, loom.Invalid):
@@ -83,6 +87,8 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 		return s.showDelete(w, r, actor, http.StatusConflict, v, m)
 	case err != nil:
 		return err
+	case m.Abandon:
+		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated; what was left behind is in the audit."})
 	case ref.Number == 0:
 		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " was deleted already."})
 	}

@@ -72,8 +72,8 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
 		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterState(c.Status),
 		Template: c.Template.Name, Nodes: strconv.Itoa(c.Nodes), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires,
-		LeaseSoon: c.Status != loom.ClusterTerminated && s.leaseSoon(c.Expires),
-		Menu:      []ui.MenuItem{{Label: "Open", Href: route.Cluster(c.ID)}},
+		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || s.leaseSoon(c.Expires)), Deleted: c.DeletedAt,
+		Menu: []ui.MenuItem{{Label: "Open", Href: route.Cluster(c.ID)}},
 	}
 	if c.LatestOperation > 0 {
 		row.LastHref = route.Operation(loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})

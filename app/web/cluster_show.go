@@ -46,6 +46,7 @@ func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.Clust
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
 	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Description: v.Description, Revealed: revealed}
+	m.Leftovers = s.leftoversPart(v)
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -99,6 +100,8 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 	case clusterview.PartOperation:
 		m, err := s.operationPart(ctx, actor, v)
 		return clusterview.OperationPart(m), err
+	case clusterview.PartLeftovers:
+		return clusterview.LeftoversPart(s.leftoversPart(v)), nil
 	case clusterview.PartConnect:
 		m, err := s.connectPart(ctx, actor, v)
 		return clusterview.ConnectPart(m), err
@@ -141,7 +144,7 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 	}
 	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
 	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
-	m.Facts = s.clusterFacts(v)
+	m.Facts, m.LeaseNote = s.clusterFacts(v), v.LeaseNote
 	return m
 }
 
@@ -219,6 +222,9 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	}
 	if op.OnFailure == loom.OnFailureUndo && !op.Status.Final() {
 		m.Note = "If it fails, what was made is deleted again."
+	}
+	if op.Waiting != "" {
+		m.Note = op.Waiting
 	}
 	m.Running = s.taskLinks(tasks, loom.TaskRunning)
 	m.Failure, err = s.firstFailure(ctx, actor, *op, tasks)

@@ -49,7 +49,7 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
-		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message,
+		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Waiting: op.Waiting,
 	}
 	p := op.Progress()
 	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed]}
@@ -160,7 +160,7 @@ func stages(plan loom.Plan, tasks map[int]loom.Task) []clusterview.Stage {
 		t := tasks[p.Number]
 		out[p.Level-1].Tasks = append(out[p.Level-1].Tasks, clusterview.StageTask{
 			Number: strconv.Itoa(p.Number), Action: string(p.Action), Service: p.Service, Host: shortHost(t.NodeHostname),
-			State: ui.TaskState(t.Status), Href: route.Task(t.Ref), Critical: p.Critical,
+			State: ui.TaskState(t.Status), Href: route.Task(t.Ref), Critical: p.Critical, Undo: p.Undo,
 		})
 	}
 	return out

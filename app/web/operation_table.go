@@ -53,7 +53,7 @@ func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
 	row := clusterview.TaskRow{
 		Number: strconv.Itoa(t.Ref.Number), Href: route.Task(t.Ref), Stage: strconv.Itoa(t.Level), Node: shortHost(t.NodeHostname),
 		NodeHref: route.Node(t.Ref.Operation.Cluster, t.Node), Service: t.Service, Action: string(t.Action), State: ui.TaskState(t.Status),
-		Duration: s.elapsed(t.Started, t.Ended),
+		Duration: s.elapsed(t.Started, t.Ended), Undo: t.Undo,
 	}
 	if t.Attempt > 0 {
 		row.Attempt = strconv.Itoa(t.Attempt)

@@ -28,6 +28,12 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 		{lifecycle.PreviewInput{Kind: loom.PreviewRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
 		{lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Services: []string{"cache"}},
 			[]string{"Preview: add services shop-front", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewExpand, Change: lifecycle.ChangeInput{Machines: 4}},
+			[]string{"Preview: expand shop-front", "Adds 1 node", "shop-front1-1003.", "3 → 4 of"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewShrink, Change: lifecycle.ChangeInput{Machines: 3}},
+			[]string{"Preview: shrink shop-front", "Removes 1 node with all that is on it", "1003", "what is on the disks"}, "Changing shop-front."},
+		{lifecycle.PreviewInput{Kind: loom.PreviewRemoveServices, Change: lifecycle.ChangeInput{Services: []string{"cache"}}},
+			[]string{"Preview: remove services shop-front", "Removes 1 service from the cluster"}, "Changing shop-front."},
 		{lifecycle.PreviewInput{Kind: loom.PreviewSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
 	} {
 		c.in.Cluster = ref.Cluster

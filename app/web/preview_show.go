@@ -163,11 +163,18 @@ func changeDetail(c lifecycle.Change) string {
 	return strings.Join(parts, " · ")
 }
 
-func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
+// plannedHosts are the host names of all nodes that a plan is about, those that go
+// included.
+func plannedHosts(p lifecycle.PreviewView) map[loom.NodeID]string {
 	hosts := map[loom.NodeID]string{}
-	for _, n := range p.Nodes {
+	for _, n := range slices.Concat(p.Nodes, p.Gone) {
 		hosts[n.ID] = n.Hostname
 	}
+	return hosts
+}
+
+func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
+	hosts := plannedHosts(p)
 	d := draw.Draw(p.Plan, draw.Options{})
 	return graphModel(p.Plan, d, graphLabels{
 		title: "Plan: " + p.Summary(),
@@ -179,10 +186,7 @@ func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
 }
 
 func plannedStages(p lifecycle.PreviewView) []clusterview.Stage {
-	hosts := map[loom.NodeID]string{}
-	for _, n := range p.Nodes {
-		hosts[n.ID] = n.Hostname
-	}
+	hosts := plannedHosts(p)
 	stages := make([]clusterview.Stage, p.Plan.Levels())
 	for i := range stages {
 		stages[i].Number = i + 1

@@ -153,6 +153,9 @@ func (s *Server) taskFacts(t lifecycle.TaskView, a loom.Attempt) []ui.Def {
 			facts = append(facts, ui.Def{Term: "Exit status", Text: strconv.Itoa(a.Code)})
 		}
 	}
+	if t.Undo {
+		facts = append(facts, ui.Def{Term: "Purpose", Text: "Takes back what other tasks of the operation did"})
+	}
 	if t.SkippedBy != "" {
 		facts = append(facts, ui.Def{Term: "Skipped by", Text: string(t.SkippedBy) + ": " + t.SkipReason})
 	}

@@ -26,6 +26,7 @@ type committer struct {
 	ops     *execution.Operations
 	process loom.ProcessID
 	load    func() int
+	watch   Watch
 	starts  chan commitAsk
 	ends    chan commitAsk
 	done    chan struct{}
@@ -41,21 +42,23 @@ type commitAsk struct {
 // commitAnswer says whether the attempt began, or whether its result counts.
 type commitAnswer struct {
 	yes bool
+	// at is when the attempt began, by the clock of the database.
+	at time.Time
 	// facts of an attempt that began; nil where they could not be read.
 	facts *execution.SpecFacts
 	err   error
 }
 
-func newCommitter(ops *execution.Operations, process loom.ProcessID, load func() int) *committer {
-	return &committer{ops: ops, process: process, load: load,
+func newCommitter(ops *execution.Operations, process loom.ProcessID, load func() int, watch Watch) *committer {
+	return &committer{ops: ops, process: process, load: load, watch: watch,
 		starts: make(chan commitAsk), ends: make(chan commitAsk), done: make(chan struct{})}
 }
 
-// start begins an attempt and reports whether it is to run, with the facts its
+// start begins an attempt and answers whether it is to run, with the facts its
 // spec is built from unless they could not be read.
-func (c *committer) start(ctx context.Context, key execution.AttemptKey) (bool, *execution.SpecFacts, error) {
+func (c *committer) start(ctx context.Context, key execution.AttemptKey) (commitAnswer, error) {
 	a := c.ask(ctx, c.starts, commitAsk{key: key, answer: make(chan commitAnswer, 1)})
-	return a.yes, a.facts, a.err
+	return a, a.err
 }
 
 // complete records a success and reports whether it counts.
@@ -135,7 +138,11 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	for i, ask := range asks {
 		keys[i] = ask.key
 	}
-	begun, err := c.ops.StartTasks(ctx, c.process, keys)
+	asked := time.Now()
+	begun, at, err := c.ops.StartTasks(ctx, c.process, keys)
+	if err == nil {
+		c.watch.Committed("start", len(asks), time.Since(asked))
+	}
 	yes := make(map[execution.AttemptKey]bool, len(begun))
 	for _, key := range begun {
 		yes[key] = true
@@ -151,7 +158,7 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 			facts, _ = c.ops.SpecFacts(ctx, begun)
 		}
 		for _, ask := range asks {
-			ask.answer <- commitAnswer{yes[ask.key], facts[ask.key], err}
+			ask.answer <- commitAnswer{yes: yes[ask.key], at: at, facts: facts[ask.key], err: err}
 		}
 	}()
 }
@@ -162,7 +169,11 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 	for i, ask := range asks {
 		finished[i] = execution.Finished{Key: ask.key, Result: *ask.result}
 	}
+	asked := time.Now()
 	accepted, err := c.ops.CompleteTasks(ctx, finished)
+	if err == nil {
+		c.watch.Committed("end", len(asks), time.Since(asked))
+	}
 	if err != nil && len(asks) > 1 {
 		// One result that the database refuses must not hold up the others.
 		for _, ask := range asks {

@@ -19,6 +19,7 @@ type deliverHook struct {
 	river.WorkerDefaults[jobs.DeliverHook]
 	hooks *hook.Hooks
 	ops   *execution.Operations
+	watch Watch
 }
 
 // Work sends once. A crash between sending and recording sends again: delivery is
@@ -34,6 +35,9 @@ func (w *deliverHook) Work(ctx context.Context, job *river.Job[jobs.DeliverHook]
 	}
 	if err != nil {
 		return fmt.Errorf("deliver notice %d: %w", id, err)
+	}
+	if ok {
+		w.watch.Delivered(outcome.Status)
 	}
 	if outcome.After > 0 {
 		return river.JobSnooze(outcome.After)

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"loom/app/fleet"
+	"loom/app/loom"
 	"loom/jobs"
 )
 
@@ -25,6 +26,7 @@ const (
 // have work: a queue costs polling and wake-ups, also while it is empty.
 type dispatcher struct {
 	client  *riverClient
+	id      loom.ProcessID
 	fleet   *fleet.Fleet
 	limiter *limiter
 	workers int
@@ -47,8 +49,8 @@ type heldQueue struct {
 	leaving bool
 }
 
-func newDispatcher(client *riverClient, f *fleet.Fleet, l *limiter, workers int, sweep, idle time.Duration, log *slog.Logger) *dispatcher {
-	return &dispatcher{client: client, fleet: f, limiter: l, workers: workers, sweep: sweep, idle: idle, log: log,
+func newDispatcher(client *riverClient, id loom.ProcessID, f *fleet.Fleet, l *limiter, workers int, sweep, idle time.Duration, log *slog.Logger) *dispatcher {
+	return &dispatcher{client: client, id: id, fleet: f, limiter: l, workers: workers, sweep: sweep, idle: idle, log: log,
 		look: make(chan struct{}, 1), held: map[string]*heldQueue{}}
 }
 
@@ -100,6 +102,7 @@ func (d *dispatcher) run(ctx context.Context, wakeups <-chan fleet.Wakeup, onSto
 			d.sweepOnce(ctx)
 		case <-soon.C:
 			d.finishLeaving(ctx)
+			d.lookElsewhere(ctx)
 		}
 	}
 }
@@ -149,6 +152,23 @@ func (d *dispatcher) sweepOnce(ctx context.Context) {
 	}
 	d.mu.Unlock()
 	d.finishLeaving(ctx)
+}
+
+// lookElsewhere tells the limiter who else could do the work that waits here. Most
+// of the time nothing waits, and nobody is asked.
+func (d *dispatcher) lookElsewhere(ctx context.Context) {
+	crowded := d.limiter.crowded()
+	if len(crowded) == 0 {
+		return
+	}
+	free, err := d.fleet.FreeElsewhere(ctx, d.id, crowded)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn("the free workers of other processes could not be counted", "error", err)
+		}
+		return
+	}
+	d.limiter.spare(free)
 }
 
 // finishLeaving removes queues on their way out. Once asked, a queue fetches

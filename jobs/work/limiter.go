@@ -25,6 +25,9 @@ type limiter struct {
 type tenantSlots struct {
 	limit, used int
 	waiting     []chan struct{}
+	// spare is how many of those who wait others could run sooner; -1 as long as
+	// nobody knows.
+	spare int
 }
 
 func newLimiter(capacity int) *limiter {
@@ -34,7 +37,7 @@ func newLimiter(capacity int) *limiter {
 func (l *limiter) tenant(t loom.TenantID) *tenantSlots {
 	s := l.tenants[t]
 	if s == nil {
-		s = &tenantSlots{}
+		s = &tenantSlots{spare: -1}
 		l.tenants[t] = s
 		l.turn = append(l.turn, t)
 	}
@@ -79,9 +82,59 @@ func (l *limiter) load() int {
 	return l.used
 }
 
-// acquire takes a slot for a tenant and reports whether there was one within
-// wait. The caller releases it.
-func (l *limiter) acquire(ctx context.Context, t loom.TenantID, wait time.Duration) bool {
+// slots gives the slots that are taken, those dealt to all tenants, and the
+// capacity of the process.
+func (l *limiter) slots() (used, assigned, capacity int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.tenants {
+		assigned += s.limit
+	}
+	return l.used, assigned, l.capacity
+}
+
+// crowded are the tenants for whose slots somebody waits.
+func (l *limiter) crowded() []loom.TenantID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var tenants []loom.TenantID
+	for t, s := range l.tenants {
+		if len(s.waiting) > 0 {
+			tenants = append(tenants, t)
+		}
+	}
+	return tenants
+}
+
+// spare says how many workers of each crowded tenant are free in other processes:
+// so many of those who wait are given back for them, twice over since not every one
+// is taken by whom it is meant for.
+func (l *limiter) spare(free map[loom.TenantID]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for t, s := range l.tenants {
+		s.spare = 2 * free[t]
+	}
+}
+
+// giveUp reports whether one who has waited for long enough makes way: where
+// others could take the work at once, nobody knows, or there is nothing to wait for.
+func (l *limiter) giveUp(t loom.TenantID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.tenants[t]
+	if s.spare > 0 {
+		s.spare--
+		return true
+	}
+	return s.spare < 0 || s.limit == 0
+}
+
+// acquire takes a slot for a tenant and reports whether there was one. It waits
+// for a time, and for another as long as nobody else has a free worker for the
+// tenant: giving work back and taking it again costs the database much and helps
+// nobody then. The caller releases the slot.
+func (l *limiter) acquire(ctx context.Context, t loom.TenantID, wait, longest time.Duration) bool {
 	l.mu.Lock()
 	s := l.tenant(t)
 	select {
@@ -95,14 +148,22 @@ func (l *limiter) acquire(ctx context.Context, t loom.TenantID, wait time.Durati
 	l.grant()
 	l.mu.Unlock()
 
+	began := time.Now()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case <-ready:
-		return true
-	case <-timer.C:
-	case <-l.closed:
-	case <-ctx.Done():
+	for waiting := true; waiting; {
+		select {
+		case <-ready:
+			return true
+		case <-timer.C:
+			if waiting = time.Since(began) < longest && !l.giveUp(t); waiting {
+				timer.Reset(wait)
+			}
+		case <-l.closed:
+			waiting = false
+		case <-ctx.Done():
+			waiting = false
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

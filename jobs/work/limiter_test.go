@@ -20,7 +20,7 @@ func TestLimiterKeepsCounts(t *testing.T) {
 	for i := range 400 {
 		wait.Go(func() {
 			tenant := loom.TenantID([]string{"a", "b"}[i%2])
-			if !l.acquire(context.Background(), tenant, time.Minute) {
+			if !l.acquire(context.Background(), tenant, time.Minute, time.Minute) {
 				t.Error("no slot within a minute")
 				return
 			}
@@ -53,17 +53,17 @@ func TestLimiterFollowsItsLimits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	l := newLimiter(10)
-	if l.acquire(ctx, "a", time.Millisecond) {
+	if l.acquire(ctx, "a", time.Millisecond, time.Millisecond) {
 		t.Fatal("a tenant without workers got a slot")
 	}
 	if !l.set(map[loom.TenantID]int{"a": 2}) || l.set(map[loom.TenantID]int{"a": 1}) {
 		t.Error("set says whether a tenant came or went")
 	}
-	if !l.acquire(ctx, "a", 0) && !l.acquire(ctx, "a", time.Second) {
+	if !l.acquire(ctx, "a", 0, 0) && !l.acquire(ctx, "a", time.Second, time.Second) {
 		t.Fatal("no slot")
 	}
 	got := make(chan bool)
-	go func() { got <- l.acquire(ctx, "a", time.Minute) }()
+	go func() { got <- l.acquire(ctx, "a", time.Minute, time.Minute) }()
 	l.set(map[loom.TenantID]int{"a": 2})
 	if !<-got {
 		t.Error("a raised limit lets the next one in")
@@ -71,12 +71,12 @@ func TestLimiterFollowsItsLimits(t *testing.T) {
 	// Lowering takes nothing away; it acts at the next slot.
 	l.set(map[loom.TenantID]int{"a": 1})
 	l.release("a")
-	if l.acquire(ctx, "a", time.Millisecond) {
+	if l.acquire(ctx, "a", time.Millisecond, time.Millisecond) {
 		t.Error("a slot above the lowered limit")
 	}
-	go func() { got <- l.acquire(ctx, "a", time.Minute) }()
+	go func() { got <- l.acquire(ctx, "a", time.Minute, time.Minute) }()
 	l.close()
-	if <-got || l.acquire(ctx, "b", time.Minute) {
+	if <-got || l.acquire(ctx, "b", time.Minute, time.Minute) {
 		t.Error("a slot after closing")
 	}
 	l.release("a")
@@ -118,5 +118,60 @@ func TestPendingKeepsNoSecrets(t *testing.T) {
 	}
 	if left, err := p.left(); err != nil || len(left) != 0 {
 		t.Errorf("%d results are left, %v", len(left), err)
+	}
+}
+
+// TestLimiterMakesWay: who waits makes way as far as others could take the work,
+// and else waits on.
+func TestLimiterMakesWay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	l := newLimiter(1)
+	l.set(map[loom.TenantID]int{"a": 1})
+	if len(l.crowded()) != 0 || !l.acquire(ctx, "a", time.Minute, time.Minute) {
+		t.Fatal("no slot though one is free")
+	}
+	wait := func(n int) chan bool {
+		got := make(chan bool, n)
+		for range n {
+			go func() { got <- l.acquire(ctx, "a", time.Millisecond, time.Hour) }()
+		}
+		return got
+	}
+	// Nobody knows of others: all make way.
+	for got, left := wait(3), 3; left > 0; left-- {
+		if <-got {
+			t.Error("a slot though none is free")
+		}
+	}
+	// Nobody else has a free worker: all wait, and the tenant is crowded.
+	l.spare(nil)
+	got := wait(5)
+	for len(l.crowded()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	// One worker is free elsewhere: two make way, one in case it does not get through.
+	l.spare(map[loom.TenantID]int{"a": 1})
+	for range 2 {
+		if <-got {
+			t.Error("a slot though none is free")
+		}
+	}
+	// The slot comes free again and again: the others get it.
+	for range 3 {
+		l.release("a")
+		if !<-got {
+			t.Error("made way though nobody else is free")
+		}
+	}
+	l.release("a")
+	// Without workers there is nothing to wait for; and nobody waits for ever.
+	l.set(map[loom.TenantID]int{})
+	if <-wait(1) {
+		t.Error("a slot without workers")
+	}
+	l.set(map[loom.TenantID]int{"a": 1})
+	if !l.acquire(ctx, "a", time.Minute, time.Minute) || l.acquire(ctx, "a", time.Millisecond, 5*time.Millisecond) {
+		t.Error("it waited longer than the longest time")
 	}
 }

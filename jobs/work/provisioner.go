@@ -74,6 +74,11 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err := kept.close(); err != nil {
+			p.logger().Warn("the file of unrecorded results could not be closed", "error", err)
+		}
+	}()
 	return relive(ctx, &p.Common, func(ctx context.Context) error { return p.live(ctx, kept) })
 }
 
@@ -127,17 +132,20 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 		return err
 	}
 	l := &life{p: p, id: id, limiter: newLimiter(p.Capacity), attempts: newAttempts(), nudge: make(chan struct{}, 1), lost: make(chan error, 1)}
+	p.watch().LeaseHeld(loom.ProcessProvisioner, true)
+	defer p.watch().LeaseHeld(loom.ProcessProvisioner, false)
+	p.watch().Slots(l.limiter.slots)
 	// What runs outlives ctx by the drain.
 	base := context.WithoutCancel(ctx)
 	lifeCtx, endLife := context.WithCancel(base)
 	defer endLife()
-	l.committer = newCommitter(p.Operations, id, l.limiter.load)
+	l.committer = newCommitter(p.Operations, id, l.limiter.load, p.watch())
 	worker := &runTask{ops: p.Operations, runner: p.Runner, limiter: l.limiter, committer: l.committer, attempts: l.attempts,
-		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx}
+		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, watch: p.watch()}
 	// What is asked of providers does not: another provisioner asks again.
 	asking, endAsking := context.WithCancel(ctx)
 	defer endAsking()
-	l.client, err = newRiver(asking, &p.Common, id, map[string]river.QueueConfig{jobs.ProbeQueue: {MaxWorkers: probeWorkers}}, worker)
+	l.client, err = newRiver(asking, &p.Common, id, true, map[string]river.QueueConfig{jobs.ProbeQueue: {MaxWorkers: probeWorkers}}, worker)
 	if err != nil {
 		return errors.Join(err, p.Fleet.Deregister(base, id))
 	}
@@ -148,7 +156,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 		}
 		l.client.pool.Close()
 	}()
-	l.dispatch = newDispatcher(l.client, p.Fleet, l.limiter, p.Capacity, p.Sweep, p.QueueIdle, worker.log)
+	l.dispatch = newDispatcher(l.client, id, p.Fleet, l.limiter, p.Capacity, p.Sweep, p.QueueIdle, worker.log)
 	worker.note = l.dispatch.note
 
 	var background sync.WaitGroup
@@ -207,6 +215,7 @@ func (l *life) keep(ctx context.Context) {
 		}
 	})
 	if err != nil {
+		l.p.watch().LeaseHeld(loom.ProcessProvisioner, false)
 		// At once, before anybody else takes over.
 		l.attempts.stopAll(fmt.Errorf("%w: %w", provisioner.ErrInterrupted, err))
 		l.lost <- err
@@ -277,7 +286,7 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 		w.log.Warn("unrecorded results could not be read", "error", err)
 	}
 	for _, k := range left {
-		counted, err := w.offer(ctx, k.Key, k.Result)
+		counted, err := w.offer(ctx, k.Key, *k.Result)
 		if errors.Is(err, loom.NotFound) {
 			err = nil // the task is gone, as after a change of the database
 		}

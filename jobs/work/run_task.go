@@ -1,6 +1,7 @@
 package work
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"loom/app/execution"
+	"loom/app/fault"
 	"loom/app/loom"
 	"loom/jobs"
 	"loom/provisioner"
@@ -18,9 +20,11 @@ import (
 
 const (
 	// slotWait is how long a delivered job waits for a slot before another process
-	// may have it, and snooze how long it then rests.
-	slotWait = time.Second
-	snooze   = time.Second
+	// may have it, if it has a free worker, and snooze how long it then rests. Nothing
+	// waits longer than longestSlotWait: River takes for lost what runs for too long.
+	slotWait        = time.Second
+	snooze          = time.Second
+	longestSlotWait = 5 * time.Minute
 	// recordFor is how long past its deadline the result of an attempt is still
 	// offered to the database.
 	recordFor = 5 * time.Minute
@@ -43,10 +47,16 @@ type runTask struct {
 	log   *slog.Logger
 	// retry is the first delay before a result is offered again.
 	retry time.Duration
+	watch Watch
 }
 
-// Timeout is above the limit of every task: attempts end at their own deadline.
-func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return w.limit + time.Minute }
+// riverLimit is what River is told of the time of a task: above every limit that a
+// plugin type may set and the wait for a slot before, because attempts end at their
+// own deadline.
+const riverLimit = loom.MaxTaskLimit + longestSlotWait + time.Minute
+
+// Timeout is above the limit of every task.
+func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
 // Work takes a slot, begins the attempt, runs it and records what came of it.
 func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error {
@@ -54,7 +64,8 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	if !ok {
 		return fmt.Errorf("task %d came on the queue %q, which is no tenant's", job.Args.TaskID, job.Queue)
 	}
-	if !w.limiter.acquire(ctx, tenant, slotWait) {
+	if !w.limiter.acquire(ctx, tenant, slotWait, longestSlotWait) {
+		w.watch.Snoozed()
 		return river.JobSnooze(snooze)
 	}
 	defer w.limiter.release(tenant)
@@ -67,58 +78,82 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 		return nil
 	}
 	defer w.attempts.done(key)
-	begun, facts, err := w.begin(attemptCtx, key)
-	if err != nil || !begun {
+	begun, err := w.begin(attemptCtx, key)
+	if err != nil || !begun.yes {
 		if err != nil && attemptCtx.Err() == nil {
 			log.Error("an attempt could not begin", "error", err)
 		}
 		// Should it have begun after all, the reaper or its limit finds it.
 		return nil
 	}
+	if !snoozed(job) {
+		w.watch.Hop(begun.at.Sub(job.ScheduledAt))
+	}
 	began := time.Now()
-	result, deadline := w.attempt(attemptCtx, key, facts, log)
+	result, ran, deadline := w.attempt(attemptCtx, key, begun.facts, log)
+	took := time.Since(began)
 	recordCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(recordFor))
 	defer cancel()
 	defer context.AfterFunc(w.life, cancel)()
-	if err := w.record(recordCtx, key, result); err != nil {
+	counted, err := w.record(recordCtx, key, result)
+	if err != nil {
 		log.Error("the result of an attempt could not be recorded", "error", err, "duration_ms", time.Since(began).Milliseconds())
+		return nil
 	}
+	w.watch.AttemptEnded(ran.action, ran.plugin, outcomeOf(result, counted), took)
 	return nil
+}
+
+// snoozed reports whether a job was given back before: the time from which it was
+// due is then not known any more. River notes snoozes in the metadata.
+func snoozed(job *river.Job[jobs.RunTask]) bool {
+	return bytes.Contains(job.Metadata, []byte(`"snoozes"`))
+}
+
+// ran is what an attempt was about, as far as that could be read.
+type ran struct {
+	action loom.TaskAction
+	plugin string
 }
 
 // begin starts the attempt. Asking again after an error is safe: an attempt that
 // began under this process is found again.
-func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun bool, facts *execution.SpecFacts, err error) {
+func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun commitAnswer, err error) {
 	err = w.again(ctx, func() (err error) {
-		begun, facts, err = w.committer.start(ctx, key)
+		begun, err = w.committer.start(ctx, key)
 		return err
 	})
-	return begun, facts, err
+	return begun, err
 }
 
 // attempt builds the spec and runs it. The deadline is when the attempt had to be
 // over.
-func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log *slog.Logger) (loom.TaskResult, time.Time) {
+func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log *slog.Logger) (result loom.TaskResult, about ran, deadline time.Time) {
 	taskLog := w.ops.Log(key)
 	// Not cancelled with the attempt: its last words count.
 	go taskLog.Run(context.WithoutCancel(ctx))
 	defer taskLog.Close()
-	deadline := time.Now().Add(w.limit)
+	deadline = time.Now().Add(w.limit)
+	about.action = "unknown"
+	if facts != nil {
+		about.action = facts.Action
+	}
 	spec, err := w.spec(ctx, key, facts)
 	var wrong *execution.Unbuildable
 	switch {
 	case errors.As(err, &wrong):
 		taskLog.Add("loom", wrong.Result.Message)
-		return wrong.Result, deadline
+		return wrong.Result, about, deadline
 	case errors.Is(context.Cause(ctx), provisioner.ErrAborted):
-		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Aborted: true}, deadline
+		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Aborted: true}, about, deadline
 	case err != nil && ctx.Err() != nil:
-		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, deadline
+		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, about, deadline
 	case err != nil:
 		log.Error("the spec of a task could not be read", "error", err)
-		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, deadline
+		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, about, deadline
 	}
-	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}, log), spec.Deadline
+	about = ran{spec.Action, pluginOf(spec)}
+	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}, log), about, spec.Deadline
 }
 
 func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts) (*loom.TaskSpec, error) {
@@ -137,26 +172,30 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()
-	return w.runner.Run(ctx, spec, s)
+	fault.At(fault.BeforeCall)
+	result = w.runner.Run(ctx, spec, s)
+	fault.At(fault.AfterCall)
+	return result
 }
 
 // record stores the result, again and again until ctx ends: a lost result would
 // cost a machine.
-func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) error {
+func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (counted bool, err error) {
 	if err := w.pending.keep(key, result); err != nil {
 		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
 	}
-	err := w.again(ctx, func() error {
-		counted, err := w.offer(ctx, key, result)
+	fault.At(fault.ResultKept)
+	err = w.again(ctx, func() (err error) {
+		counted, err = w.offer(ctx, key, result)
 		if err == nil && !counted {
 			w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	return w.pending.forget(key)
+	return counted, w.pending.forget(key)
 }
 
 // offer hands the result to the database once.

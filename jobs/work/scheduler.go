@@ -63,9 +63,11 @@ func (s *Scheduler) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.watch().LeaseHeld(loom.ProcessScheduler, true)
+	defer s.watch().LeaseHeld(loom.ProcessScheduler, false)
 	base := context.WithoutCancel(ctx)
 	log := s.logger().With("process_id", id)
-	client, err := newRiver(ctx, &s.Common, id, s.queues(), elsewhere{})
+	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), elsewhere{})
 	if err != nil {
 		return errors.Join(err, s.Fleet.Deregister(base, id))
 	}
@@ -95,6 +97,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case lostErr = <-lost:
+		s.watch().LeaseHeld(loom.ProcessScheduler, false)
 	}
 	endDuties()
 	stopCtx, cancel := context.WithTimeout(base, s.StopTimeout)

@@ -24,6 +24,7 @@ import (
 	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
+	"loom/app/store"
 	"loom/jobs"
 )
 
@@ -61,6 +62,8 @@ type Common struct {
 	Port int
 	// Logger; nil means slog's default.
 	Logger *slog.Logger
+	// Watch is told what happens, for metrics; nil for nobody.
+	Watch Watch
 	// Test makes River start its services without the usual random delays.
 	Test bool
 }
@@ -70,6 +73,13 @@ func (c *Common) logger() *slog.Logger {
 		return slog.Default()
 	}
 	return c.Logger
+}
+
+func (c *Common) watch() Watch {
+	if c.Watch == nil {
+		return unwatched{}
+	}
+	return c.Watch
 }
 
 // Times of River's clients (stack.md 6).
@@ -90,13 +100,24 @@ type riverClient struct {
 // newRiver makes a client that works queues under the id of its process; ctx ends
 // when that shall stop. Every client knows every kind and the same periodic list,
 // since any of them may become River's leader; its queues alone say what it works.
-func newRiver(ctx context.Context, c *Common, id loom.ProcessID, queues map[string]river.QueueConfig, runTask river.Worker[jobs.RunTask]) (*riverClient, error) {
+//
+// With relaxed, what River itself writes is not waited for on disk. That is right
+// for tasks: a delivery counts only with loom_start, which does wait, and with it
+// for all that was written before. A delivery that a crash of the database takes
+// back was never begun.
+func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, queues map[string]river.QueueConfig, runTask river.Worker[jobs.RunTask]) (*riverClient, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("read the database URL for River: %w", err)
 	}
 	config.MaxConns = poolConns
 	config.ConnConfig.RuntimeParams["application_name"] = "loom " + string(id)
+	if config.ConnConfig.RuntimeParams[store.StandstillSetting] == "" {
+		config.ConnConfig.RuntimeParams[store.StandstillSetting] = store.Standstill
+	}
+	if relaxed {
+		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open River's pool: %w", err)
@@ -160,7 +181,7 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 	w := river.NewWorkers()
 	river.AddWorker(w, runTask)
 	river.AddWorker(w, &endOperation{ops: c.Operations})
-	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations})
+	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations, watch: c.watch()})
 	river.AddWorker(w, &probeProvider{fleet: c.Fleet, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
 	river.AddWorker(w, duty[jobs.SweepProviders]("ask for sweeps of providers", c.Fleet.RequestSweeps))
 	river.AddWorker(w, duty[jobs.ExpireClusters]("expire clusters", c.Expire))
@@ -177,6 +198,9 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 type elsewhere struct {
 	river.WorkerDefaults[jobs.RunTask]
 }
+
+// Timeout is that of runTask: River's rescuer asks it, in whatever process it runs.
+func (elsewhere) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
 // Work gives the job back.
 func (elsewhere) Work(context.Context, *river.Job[jobs.RunTask]) error {

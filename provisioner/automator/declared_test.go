@@ -27,7 +27,11 @@ func TestDeclarations(t *testing.T) {
 	}{
 		{
 			name: "chef-solo", made: chefsolo.Type(),
-			kinds:    map[string]string{"run_list": "text", "json_attributes": "text"},
+			kinds: map[string]string{"run_list": "text", "json_attributes": "text", "chef_distribution": "select", "chef_version": "text",
+				"chef_license": "select", "installer_url": "text", "strict_attributes": "checkbox"},
+			defaults: map[string]any{"chef_distribution": "cinc"},
+			options: map[string][]string{"chef_distribution": {"cinc", "chef", "preinstalled"},
+				"chef_license": {"accept", "accept-silent", "accept-no-persist"}},
 			required: [][]string{{"run_list"}},
 			resources: map[string]loom.ResourceType{
 				"cookbooks": {Format: "archive"}, "data_bags": {Format: "archive"}, "roles": {Format: "file"}, "secrets": {Format: "file", Permissions: "0400"},
@@ -46,8 +50,10 @@ func TestDeclarations(t *testing.T) {
 		{
 			name: "puppet", made: puppet.Type(),
 			kinds: map[string]string{"manifest": "text", "classes": "text", "args": "text", "parameters": "textarea",
-				"hiera_resource": "text", "environment": "text", "service_name": "text"},
-			defaults: map[string]any{"environment": "production"},
+				"hiera_resource": "text", "environment": "text", "service_name": "text",
+				"puppet_distribution": "select", "puppet_major": "text", "installer_url": "text"},
+			defaults: map[string]any{"environment": "production", "puppet_distribution": "openvox", "puppet_major": "8"},
+			options:  map[string][]string{"puppet_distribution": {"openvox", "puppet", "preinstalled"}},
 			required: [][]string{{"manifest"}, {"classes"}, {"service_name"}},
 			resources: map[string]loom.ResourceType{
 				"modules": {Format: "archive"}, "manifests": {Format: "file", Permissions: "0644"}, "hiera": {Format: "archive"}, "eyaml_keys": {Format: "archive"},

@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"loom/app/loom"
 )
 
-// Registry finds the automator of a type. It does not change once the process is
-// set up.
+// Registry finds the automator of a type. Once the process is set up only Extend
+// changes it.
 type Registry struct {
 	automators map[string]Automator
+	// added are those of external plugins; they win.
+	mu    sync.RWMutex
+	added map[string]Automator
 	// declared are types that are known without a plugin to carry them out.
 	declared map[string]loom.PluginType
 }
@@ -38,8 +42,36 @@ func (r *Registry) Get(name string) (Automator, bool) {
 	if r == nil {
 		return nil, false
 	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if p, ok := r.added[name]; ok {
+		return p, true
+	}
 	p, ok := r.automators[name]
 	return p, ok
+}
+
+// Extend takes the automators of external plugins in place of those of the call
+// before. One of a type that is carried already replaces that; what runs keeps
+// the automator it began with. Errors are those of NewRegistry, and change nothing.
+func (r *Registry) Extend(automators ...Automator) error {
+	fresh, err := NewRegistry(automators...)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.added = fresh.automators
+	return nil
+}
+
+// carried are all types that can be run.
+func (r *Registry) carried() map[string]Automator {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := maps.Clone(r.automators)
+	maps.Copy(all, r.added)
+	return all
 }
 
 // Declare adds types that the catalog shall know though this build carries no
@@ -69,14 +101,14 @@ func (r *Registry) Missing(name string) string {
 
 // Carried lists the types whose plugins this process can run, sorted.
 func (r *Registry) Carried() []string {
-	return slices.Sorted(maps.Keys(r.automators))
+	return slices.Sorted(maps.Keys(r.carried()))
 }
 
 // Types describes every type, carried or only declared, sorted by name, for
 // registration in the catalog.
 func (r *Registry) Types() []loom.PluginType {
 	all := maps.Clone(r.declared)
-	for name, p := range r.automators {
+	for name, p := range r.carried() {
 		all[name] = p.Type()
 	}
 	types := make([]loom.PluginType, 0, len(all))

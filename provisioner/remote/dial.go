@@ -17,6 +17,9 @@ import (
 // Dialer opens connections and keeps to MaxHandshakes unauthenticated ones per
 // host. The zero value is ready to use; share one per process.
 type Dialer struct {
+	// Dialed is told what came of each Dial that tried to connect, one of Outcomes,
+	// for metrics; nil tells nobody. It is set before the first Dial.
+	Dialed func(outcome string)
 	// keepalive is KeepaliveInterval when 0; shorter in tests.
 	keepalive time.Duration
 
@@ -64,7 +67,7 @@ func (d *Dialer) enter(ctx context.Context, host string) (leave func(), err erro
 // when many connect at once. Errors are of kind ErrUnreachable, ErrAuth,
 // ErrHostKeyChanged or ErrCredentials, or the cause of ctx, which also ends the
 // dialling at once.
-func (d *Dialer) Dial(ctx context.Context, t Target) (*Conn, error) {
+func (d *Dialer) Dial(ctx context.Context, t Target) (conn *Conn, err error) {
 	methods, err := t.methods()
 	if err != nil {
 		return nil, err
@@ -72,6 +75,9 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (*Conn, error) {
 	names, err := algorithms(t.HostKeys, t.Legacy)
 	if err != nil {
 		return nil, err
+	}
+	if d.Dialed != nil {
+		defer func() { d.Dialed(outcome(err)) }()
 	}
 	for try := 1; ; try++ {
 		check := &hostKeyCheck{host: t.Address, recorded: t.HostKeys}
@@ -96,6 +102,23 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (*Conn, error) {
 
 // Dial is Dialer.Dial without limits shared with other calls.
 func Dial(ctx context.Context, t Target) (*Conn, error) { return new(Dialer).Dial(ctx, t) }
+
+// Outcomes are what can come of dialling, in the words of metrics.
+var Outcomes = []string{"ok", "unreachable", "refused", "host_key", "other"}
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return Outcomes[0]
+	case errors.Is(err, ErrUnreachable):
+		return Outcomes[1]
+	case errors.Is(err, ErrAuth):
+		return Outcomes[2]
+	case errors.Is(err, ErrHostKeyChanged):
+		return Outcomes[3]
+	}
+	return Outcomes[4]
+}
 
 // handshake opens one TCP connection and runs the handshake on it under a
 // deadline of its own: the library alone would wait for ever for a silent peer.

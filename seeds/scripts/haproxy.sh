@@ -22,9 +22,12 @@ defaults
     timeout server 30s
     option redispatch
     retries 2
+    # A server that stops in the middle of a request: another one answers it.
+    retry-on conn-failure empty-response
 
 frontend public
     bind *:$port
+    http-request disable-l7-retry unless METH_GET
     default_backend web
 
 frontend statistics

@@ -31,6 +31,7 @@ const (
 	PartNodes      Part = "nodes"
 	PartServices   Part = "services"
 	PartOperations Part = "operations"
+	PartLeftovers  Part = "leftovers"
 )
 
 // ID is the element's id.

@@ -50,7 +50,9 @@ type Row struct {
 	Created, Expires time.Time
 	// LeaseSoon says that the lease ends within 48 hours.
 	LeaseSoon bool
-	Last      string
-	LastHref  string
-	Menu      []ui.MenuItem
+	// Deleted is when the machines go, in the time of grace after the lease.
+	Deleted  time.Time
+	Last     string
+	LastHref string
+	Menu     []ui.MenuItem
 }

@@ -138,7 +138,7 @@ func appliedPreview() clusterview.PreviewModel {
 
 func head() clusterview.HeadModel {
 	return clusterview.HeadModel{
-		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWhyNot: "The cluster is protected.",
+		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWhyNot: "The cluster is protected.", LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
 		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
 	}
 }
@@ -148,6 +148,9 @@ func showModel() clusterview.ShowModel {
 	h.Tab, h.Locked, h.DeleteWhyNot = "", false, ""
 	return clusterview.ShowModel{
 		Head: h, Description: "the shop",
+		Leftovers: clusterview.LeftoversModel{ID: 42, Delete: "/clusters/00000042/delete", Now: now, Rows: []clusterview.LeftoverRow{
+			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)},
+			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)}}},
 		Operation: clusterview.OperationPanel{
 			ID: 42, Topic: "op:00000042/1", Title: "Create · operation 1", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
 			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, what was made is deleted again.",
@@ -200,8 +203,9 @@ func configModel() clusterview.ConfigModel {
 func deleteModel() clusterview.DeleteModel {
 	return clusterview.DeleteModel{
 		ID: 42, Name: "shop-front", Nodes: []string{"web-1.lab.example", "web-2.lab.example"}, Services: "haproxy, nginx", Value: "shop", ConfirmError: "Type the name of the cluster exactly: shop-front",
-		Errors: ui.FormErrors{Title: "Nothing was deleted.", Items: []ui.FormError{{Field: "confirm", FieldID: "f-confirm", Message: "Type the name of the cluster exactly: shop-front"}}},
-		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
+		Errors:    ui.FormErrors{Title: "Nothing was deleted.", Items: []ui.FormError{{Field: "confirm", FieldID: "f-confirm", Message: "Type the name of the cluster exactly: shop-front"}}},
+		Fields:    []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
+		Leftovers: []string{"i-0d1c2b at lab"},
 	}
 }
 
@@ -211,7 +215,7 @@ func operationModel() clusterview.OperationModel {
 	return clusterview.OperationModel{
 		Head: clusterview.OperationHead{
 			Ref: ref, Title: "Create · operation 1", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Rest: 3},
-			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.",
+			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.", Waiting: "It is ending: 1 task that was begun still runs.",
 			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
 		},

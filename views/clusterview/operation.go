@@ -19,6 +19,8 @@ type OperationHead struct {
 	Segments ui.SegmentsModel
 	Facts    []ui.Def
 	Message  string
+	// Waiting is why it does not go on, empty while it does.
+	Waiting string
 	// Failed are the tasks that failed, Running those under way.
 	Failed, Running []TaskLink
 }
@@ -60,4 +62,6 @@ type TaskRow struct {
 	Number, Href, Stage, Node, NodeHref, Service, Action string
 	State                                                ui.State
 	Attempt, Started, Duration                           string
+	// Undo marks a task that takes back what others did.
+	Undo bool
 }

@@ -19,6 +19,8 @@ type StageTask struct {
 	Planned  bool
 	Href     string
 	Critical bool
+	// Undo marks a task that takes back what others did.
+	Undo bool
 }
 
 // Text is the task in words: "install nginx on web1-1001".

@@ -20,13 +20,16 @@ type HeadModel struct {
 	Delete       string
 	DeleteWhyNot string
 	Facts        []ui.Def
-	Tabs         []ui.Tab
+	// LeaseNote is a sentence about the end of the lease, empty without one.
+	LeaseNote string
+	Tabs      []ui.Tab
 }
 
 // ShowModel is the overview of a cluster.
 type ShowModel struct {
 	Head        HeadModel
 	Operation   OperationPanel
+	Leftovers   LeftoversModel
 	Connect     ConnectModel
 	Description string
 	Recent      OperationsModel
@@ -49,6 +52,21 @@ type OperationPanel struct {
 	Failure  *FailureModel
 	// Note is one more sentence.
 	Note string
+}
+
+// LeftoversModel are the machines that a delete left behind, for administrators.
+type LeftoversModel struct {
+	ID   loom.ClusterID
+	Rows []LeftoverRow
+	// Delete leads to the confirmation, where they can be given up.
+	Delete string
+	Now    time.Time
+}
+
+// LeftoverRow is one of them.
+type LeftoverRow struct {
+	Hostname, Provider, Machine, Error, Tries string
+	First, Last                               time.Time
 }
 
 // TaskLink is a task in words.
@@ -177,6 +195,10 @@ type DeleteModel struct {
 	Name   string
 	Nodes  []string
 	Errors ui.FormErrors
+	// Leftovers are machines that can be given up, for administrators; Abandon says
+	// that they are to be.
+	Leftovers []string
+	Abandon   bool
 	// ConfirmError is about the typed name, Value what was typed.
 	ConfirmError, Value string
 	WhyNot              string

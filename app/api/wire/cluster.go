@@ -56,6 +56,30 @@ type Cluster struct {
 	Revision    int                `json:"revision"`
 	Protected   bool               `json:"protected"`
 	Latest      *Operation         `json:"latestOperation,omitempty"`
+	Skipped     []SkippedTask      `json:"skipped,omitempty"`
+	Leftovers   []Leftover         `json:"leftovers,omitempty"`
+}
+
+// SkippedTask is a task that somebody left out and that no later operation ran.
+type SkippedTask struct {
+	Task    string          `json:"taskId"`
+	Node    loom.NodeID     `json:"nodeId"`
+	Service string          `json:"service"`
+	Action  loom.TaskAction `json:"action"`
+	Skipped
+}
+
+// Leftover is a machine that the delete of the cluster left behind; administrators
+// see them. MachineID is empty where it never became known.
+type Leftover struct {
+	Node      loom.NodeID `json:"nodeId"`
+	Hostname  string      `json:"hostname"`
+	Provider  string      `json:"provider"`
+	MachineID string      `json:"machineId"`
+	LastError string      `json:"lastError"`
+	Tries     int         `json:"tries"`
+	First     int64       `json:"firstSeen"`
+	Last      int64       `json:"lastTry"`
 }
 
 // NewCluster gives the wire form of a cluster.
@@ -69,6 +93,15 @@ func NewCluster(v lifecycle.ClusterView) Cluster {
 	if v.Latest != nil {
 		op := NewOperation(*v.Latest)
 		c.LatestJob, c.Progress, c.Message, c.Latest = op.ID, op.Progress, op.Message, &op
+	}
+	for _, t := range v.Skipped {
+		c.Skipped = append(c.Skipped, SkippedTask{
+			Task: t.Ref.String(), Node: t.Node, Service: t.Service, Action: t.Action, Skipped: Skipped{By: t.SkippedBy, Reason: t.SkipReason},
+		})
+	}
+	for _, l := range v.Leftovers {
+		c.Leftovers = append(c.Leftovers, Leftover{Node: l.Node, Hostname: l.Hostname, Provider: l.Provider, MachineID: l.Machine,
+			LastError: l.Error, Tries: l.Tries, First: Millis(l.First), Last: Millis(l.Last)})
 	}
 	for _, n := range v.Nodes {
 		c.Nodes = append(c.Nodes, NewNode(n, v.Cluster.Services, v.NodeLinks[n.ID]))
@@ -120,6 +153,8 @@ type Node struct {
 	State         loom.NodeState               `json:"state"`
 	ServiceStates map[string]loom.ServiceState `json:"serviceStates"`
 	Incarnation   int                          `json:"incarnation"`
+	// Leaving nodes are on their way out of the cluster, or gone.
+	Leaving bool `json:"leaving,omitempty"`
 }
 
 // NodeAction is an entry of a node's history. Action is in upper case, times are
@@ -140,6 +175,7 @@ func NewNode(n loom.Node, services map[string]loom.Service, links []loom.Link) N
 	w := Node{
 		ID: n.ID, Cluster: n.Cluster.String(), Services: []loom.Service{}, Properties: n.Properties(), Actions: []NodeAction{},
 		Results: object(n.Results), Links: list(links), State: n.State, ServiceStates: object(n.ServiceStates), Incarnation: n.Incarnation,
+		Leaving: n.Leaving,
 	}
 	w.Properties.Services, w.Properties.Automators = list(n.Services), list(n.Automators)
 	if w.Properties.SSHUser == "" {

@@ -23,6 +23,8 @@ type Operation struct {
 	OnFailure   string                  `json:"onFailure"`
 	Progress    Progress                `json:"progress"`
 	Tasks       map[loom.TaskStatus]int `json:"tasks"`
+	// Waiting is a sentence why it does not go on.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // NewOperation gives the wire form.
@@ -30,7 +32,7 @@ func NewOperation(o loom.Operation) Operation {
 	w := Operation{
 		ID: o.Ref.String(), Cluster: o.Ref.Cluster.String(), Number: o.Ref.Number, Action: o.Action, Status: o.Status, Message: o.Message,
 		RequestedBy: o.RequestedBy, Created: Millis(o.Created), Started: MillisOrNil(o.Started), Ended: MillisOrNil(o.Ended),
-		OnFailure: o.OnFailure, Progress: NewProgress(o.Progress()), Tasks: map[loom.TaskStatus]int{},
+		OnFailure: o.OnFailure, Progress: NewProgress(o.Progress()), Tasks: map[loom.TaskStatus]int{}, Waiting: o.Waiting,
 	}
 	if w.OnFailure == "" {
 		w.OnFailure = loom.OnFailureKeep
@@ -54,6 +56,7 @@ type Task struct {
 	DependsOn []int           `json:"dependsOn"`
 	Behind    []Behind        `json:"behind"`
 	Critical  bool            `json:"critical"`
+	Undo      bool            `json:"undo,omitempty"`
 	Skipped   *Skipped        `json:"skipped,omitempty"`
 	Attempts  []Attempt       `json:"attempts,omitempty"`
 }
@@ -86,7 +89,7 @@ type Attempt struct {
 func NewTask(t loom.Task, dependsOn []int, behind []Behind) Task {
 	w := Task{
 		ID: t.Ref.String(), Number: t.Ref.Number, Action: t.Action, Service: t.Service, Node: t.Node, Stage: t.Level, Status: t.Status,
-		DependsOn: list(dependsOn), Behind: list(behind), Critical: t.Critical,
+		DependsOn: list(dependsOn), Behind: list(behind), Critical: t.Critical, Undo: t.Undo,
 	}
 	if t.Status == loom.TaskSkipped {
 		w.Skipped = &Skipped{By: t.SkippedBy, Reason: t.SkipReason}

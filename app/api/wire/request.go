@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"loom/app/lenient"
@@ -96,12 +97,22 @@ func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
 		in.Create = readCreate(request)
 		return in, createErrors(in.Create, request)
 	}
-	if !slices.Contains(loom.PreviewKinds, in.Kind) && in.Kind.Verb().Unbuilt() == "" {
-		o.Fail("kind", "The kind of a preview is create, configure, add_services, start, stop, restart, sync or delete.")
+	if !slices.Contains(loom.PreviewKinds, in.Kind) {
+		o.Fail("kind", "The kind of a preview is %s.", kinds())
 		return in, o.Err()
 	}
 	readLive(o, request, &in)
 	return in, o.Err()
+}
+
+// kinds lists the kinds of previews.
+func kinds() string {
+	words := make([]string, len(loom.PreviewKinds))
+	for i, k := range loom.PreviewKinds {
+		words[i] = string(k)
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // ReadApply reads what applies a preview. Invalid.

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"loom/app/lenient"
 	"loom/app/lifecycle"
@@ -19,8 +21,9 @@ func ReadMillis(text string) (int64, bool) {
 	return millis, err == nil && millis >= 0 && millis <= maxMillis
 }
 
-// ReadDelete reads the optional body of a delete: provider fields, and whether a
-// running operation is to be aborted first. Invalid.
+// ReadDelete reads the optional body of a delete: provider fields, whether a running
+// operation is to be aborted first, and whether machines that a delete left behind are
+// given up. Invalid.
 func ReadDelete(body []byte) (lifecycle.DeleteInput, error) {
 	if Empty(body) {
 		return lifecycle.DeleteInput{}, nil
@@ -29,7 +32,7 @@ func ReadDelete(body []byte) (lifecycle.DeleteInput, error) {
 	if err != nil {
 		return lifecycle.DeleteInput{}, err
 	}
-	return lifecycle.DeleteInput{ProviderFields: providerFields(o), Abort: o.Bool("abort")}, o.Err()
+	return lifecycle.DeleteInput{ProviderFields: providerFields(o), Abort: o.Bool("abort"), Abandon: o.Bool("abandon")}, o.Err()
 }
 
 // ReadConfigure reads a change of a cluster's config, and the provider fields that
@@ -54,30 +57,79 @@ func readConfigure(o *lenient.Object) lifecycle.ConfigureInput {
 	return in
 }
 
-// ReadServices reads a request to add services, and the provider fields that come
-// with it. Invalid; that the list is not empty is for the use case to say, which
-// first looks for the cluster.
-func ReadServices(body []byte) ([]string, map[string]any, error) {
+// ReadChange reads the body of a request that changes the layout of a cluster or the
+// versions of its services, and the provider fields that come with it: of the kinds
+// add_services, expand, shrink, remove_services, upgrade, resize and repair. Invalid;
+// what is to be said of the cluster is for the use case, which first looks for it.
+func ReadChange(kind loom.PreviewKind, body []byte) (lifecycle.PreviewInput, error) {
+	in := lifecycle.PreviewInput{Kind: kind}
+	if Empty(body) && kind == loom.PreviewUpgrade { // which has nothing that must be said
+		return in, nil
+	}
 	o, err := lenient.Read(body)
 	if err != nil {
-		return nil, nil, err
+		return in, err
 	}
-	if !o.Has("services") {
+	if kind == loom.PreviewAddServices && !o.Has("services") {
 		o.Fail("services", "Name the services to add.")
 	}
-	refuseUndo(o)
-	return o.Texts("services"), providerFields(o), o.Err()
+	in.ProviderFields = providerFields(o)
+	readChange(o, &in)
+	return in, o.Err()
 }
 
-// refuseUndo refuses what no operation does yet, rather than passing over it.
-func refuseUndo(o *lenient.Object) {
-	switch o.Text("onFailure") {
-	case "", loom.OnFailureKeep:
-	case loom.OnFailureUndo:
-		o.Fail("onFailure", "A failed operation cannot be undone by itself yet; leave this out.")
-	default:
-		o.Fail("onFailure", "On failure is “keep”.")
+// readChange reads what the kind of a change has.
+func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
+	c := &in.Change
+	c.OnFailure = o.Text("onFailure")
+	for _, e := range loom.CheckOnFailure("onFailure", c.OnFailure) {
+		o.Fail(e.Field, "%s", e.Message)
 	}
+	switch in.Kind {
+	case loom.PreviewAddServices:
+		in.Services = o.Texts("services")
+	case loom.PreviewExpand:
+		c.Machines = o.Int("numMachines")
+	case loom.PreviewShrink:
+		c.Nodes = nodeIDs(o)
+		if o.Has("numMachines") {
+			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
+				o.Fail("numMachines", "Give the number of machines that the cluster is to keep, at least 1.")
+			}
+		}
+	case loom.PreviewRemoveServices:
+		c.Services = o.Texts("services")
+	case loom.PreviewUpgrade:
+		c.Services = o.Texts("services")
+		readRoll(o, c)
+	case loom.PreviewResize:
+		c.HardwareType, c.Services = o.Text("hardwaretype"), o.Texts("services")
+		readRoll(o, c)
+	case loom.PreviewRepair:
+		c.Nodes = nodeIDs(o)
+	}
+}
+
+// readRoll reads how many nodes are changed at a time, and how many must be up.
+func readRoll(o *lenient.Object, c *lifecycle.ChangeInput) {
+	if batch := o.IntPtr("batch"); batch != nil {
+		if c.Batch = *batch; c.Batch < 1 {
+			o.Fail("batch", "A batch has at least 1 node.")
+		}
+	}
+	if c.MinHealthy = o.IntPtr("minHealthy"); c.MinHealthy != nil && *c.MinHealthy < 0 {
+		o.Fail("minHealthy", "The number of nodes that must be up is 0 or more.")
+	}
+}
+
+func nodeIDs(o *lenient.Object) []loom.NodeID {
+	var ids []loom.NodeID
+	for _, text := range o.Texts("nodes") {
+		if id := loom.NodeID(strings.ToLower(text)); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // readLive reads what all requests for previews of changes to a cluster share,
@@ -91,13 +143,44 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 	switch in.Kind {
 	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
 		in.Service = o.Text("service")
-	case loom.PreviewAddServices:
-		in.Services = request.Texts("services")
-		refuseUndo(request)
 	case loom.PreviewConfigure:
 		configure := readConfigure(request)
 		in.Configure = &configure
 	case loom.PreviewDelete:
 		in.Abort = request.Bool("abort")
+	case loom.PreviewRollback:
+		in.Change.Operation = request.Int("operation")
+	case loom.PreviewRetry:
+		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
+	default:
+		readChange(request, in)
 	}
+}
+
+// ReadRetry reads the optional body of a request to go on with a failed operation.
+// Invalid.
+func ReadRetry(body []byte) (lifecycle.RetryInput, error) {
+	if Empty(body) {
+		return lifecycle.RetryInput{}, nil
+	}
+	o, err := lenient.Read(body)
+	if err != nil {
+		return lifecycle.RetryInput{}, err
+	}
+	return lifecycle.RetryInput{Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o)}, o.Err()
+}
+
+// ReadSkip reads why a task is left out. Invalid.
+func ReadSkip(body []byte) (string, error) {
+	o, err := lenient.Read(body)
+	if err != nil {
+		return "", err
+	}
+	reason := o.Text("reason")
+	for _, e := range loom.CheckReason("reason", reason) {
+		if o.Err() == nil {
+			o.Fail(e.Field, "%s", e.Message)
+		}
+	}
+	return reason, o.Err()
 }

@@ -96,7 +96,8 @@ func FuzzCreate(f *testing.F) {
 func FuzzClusterBodies(f *testing.F) {
 	for _, seed := range []string{``, `null`, `{"config":{"a":[1,{"b":null}]},"restart":"false"}`, `{"configPatch":{"a":null}}`, `{"revision":"2"}`, `{"services":["a","a"]}`,
 		`{"abort":"true","providerFields":{"a":1}}`, `{"expireTime":null}`, `{"labels":{"a":1},"ownerId":"b","protected":true}`, `{"hash":"x"}`,
-		`{"kind":"configure","clusterId":"1","request":{"revision":1}}`, `{"kind":"stop","clusterId":1,"service":"web"}`, `{"kind":"expand","clusterId":"1"}`} {
+		`{"kind":"configure","clusterId":"1","request":{"revision":1}}`, `{"kind":"stop","clusterId":1,"service":"web"}`, `{"kind":"expand","clusterId":"1"}`,
+		`{"numMachines":"4","onFailure":"undo"}`, `{"nodes":["A","a"],"batch":0,"minHealthy":-1}`, `{"hardwaretype":"x","batch":2,"services":[]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -107,13 +108,20 @@ func FuzzClusterBodies(f *testing.F) {
 				t.Errorf("%q: an empty config was lost", body)
 			}
 		}
-		_, _, services := ReadServices(body)
 		_, remove := ReadDelete(body)
 		_, expiry := ReadExpiry(body)
 		_, edit := ReadEdit(body)
 		_, preview := ReadPreview(body)
 		_, apply := ReadApply(body, "id")
-		for _, err := range []error{configure, services, remove, expiry, edit, preview, apply} {
+		errs := []error{configure, remove, expiry, edit, preview, apply}
+		for _, kind := range loom.PreviewKinds {
+			change, err := ReadChange(kind, body)
+			if c := change.Change; err == nil && (c.Batch < 0 || c.MinHealthy != nil && *c.MinHealthy < 0) {
+				t.Errorf("%q: %s takes a batch of %d", body, kind, c.Batch)
+			}
+			errs = append(errs, err)
+		}
+		for _, err := range errs {
 			if err != nil && !errors.Is(err, loom.Invalid) {
 				t.Errorf("%q: %v", body, err)
 			}

@@ -1,7 +1,3 @@
-// Package chefsolo is the automator type that converges machines with Chef or
-// Cinc, without a server (plugins.md 3.1).
-//
-// It declares the type: fields, required sets and resources.
 package chefsolo
 
 import "loom/app/loom"
@@ -18,6 +14,13 @@ func Type() loom.PluginType {
 				Fields: map[string]loom.FieldSchema{
 					"run_list":        {Label: "Run list", Type: "text", Tip: "Recipes and roles, separated by commas, such as recipe[nginx::default],role[site]."},
 					"json_attributes": {Label: "Attributes", Type: "text", Tip: "A JSON object: attributes of this action. They win over the cluster's config."},
+					"chef_distribution": {Label: "Distribution", Type: "select", Default: "cinc", Options: []string{"cinc", "chef", "preinstalled"},
+						Tip: "What is installed where neither the machine nor its operating system has Chef."},
+					"chef_version":  {Label: "Version", Type: "text", Tip: "Of that distribution, such as 17.10.0; its newest one when empty."},
+					"chef_license":  {Label: "License", Type: "select", Options: []string{"accept", "accept-silent", "accept-no-persist"}, Tip: "Chef 15 and newer run only once its license is accepted; Cinc has none."},
+					"installer_url": {Label: "Installer", Type: "text", Tip: "URL of an install script instead of the distribution's own, such as on a mirror."},
+					"strict_attributes": {Label: "Strict attributes", Type: "checkbox",
+						Tip: "The config and the attributes of the action may not both set one value; without it the action's wins."},
 				},
 				Required: [][]string{{"run_list"}},
 			},

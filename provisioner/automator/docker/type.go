@@ -1,7 +1,3 @@
-// Package docker is the automator type that runs a service as a container
-// (plugins.md 3.3).
-//
-// It declares the type: fields and required sets; it takes no resources.
 package docker
 
 import "loom/app/loom"

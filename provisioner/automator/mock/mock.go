@@ -1,17 +1,20 @@
 // Package mock is an automator that pretends, for load and fault tests: the twin
-// of the mock provider. It connects to nothing. It must be registered on request
-// only.
+// of the mock provider. It connects to nothing; where the provider names a
+// simulator, that is told what was done to which machine. It must be registered
+// on request only.
 package mock
 
 import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"strconv"
 	"time"
 
 	"loom/app/loom"
 	"loom/provisioner/remote"
+	"loom/provisioner/simulator"
 )
 
 // Automator is the mock; the zero value is ready to use.
@@ -28,6 +31,9 @@ func (Automator) Type() loom.PluginType {
 			"admin": {Fields: map[string]loom.FieldSchema{
 				"delay_ms":     {Label: "Delay in milliseconds", Type: "number", Default: 0},
 				"fail_percent": {Label: "Percentage of attempts that fail", Type: "number", Default: 0},
+				"hang_percent": {Label: "Percentage of attempts that hang", Type: "number", Default: 0},
+				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is told to end."},
+				"lie_percent":  {Label: "Percentage of attempts that do their work and say that they failed", Type: "number", Default: 0},
 				"output_lines": {Label: "Lines of output", Type: "number", Default: 0},
 			}, Required: [][]string{}},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
@@ -39,31 +45,88 @@ func (Automator) Type() loom.PluginType {
 // Offline says that no connection is needed.
 func (Automator) Offline() bool { return true }
 
-// Bootstrap does nothing.
-func (Automator) Bootstrap(context.Context, *loom.TaskSpec, *remote.Conn, string, loom.Sink) (loom.TaskResult, error) {
-	return loom.TaskResult{}, nil
+// Bootstrap does nothing to the machine.
+func (Automator) Bootstrap(ctx context.Context, spec *loom.TaskSpec, _ *remote.Conn, _ string, _ loom.Sink) (loom.TaskResult, error) {
+	return booked(ctx, spec, func() loom.TaskResult { return loom.TaskResult{} }), nil
 }
 
-// Run waits, writes its lines and fails as often as asked, by node id, action,
-// service and attempt.
+// Run waits, writes its lines, and hangs, fails and lies as often as asked, by
+// node id, action, service and attempt.
 func (Automator) Run(ctx context.Context, spec *loom.TaskSpec, _ *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
-	fields := spec.Service.Action.Fields
-	timer := time.NewTimer(time.Duration(number(fields["delay_ms"])) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return loom.TaskResult{Status: 1, Message: context.Cause(ctx).Error()}, nil
+	lied := false
+	result := booked(ctx, spec, func() loom.TaskResult {
+		fields := spec.Service.Action.Fields
+		if strikes(spec, "hang_percent") {
+			if err := wait(ctx, number(fields["hang_ms"]), true); err != nil {
+				return loom.TaskResult{Status: 1, Message: err.Error()}
+			}
+		}
+		if err := wait(ctx, number(fields["delay_ms"]), false); err != nil {
+			return loom.TaskResult{Status: 1, Message: err.Error()}
+		}
+		for i := range number(fields["output_lines"]) {
+			sink.Log("stdout", fmt.Sprintf("mock: line %d of %s %s", i+1, spec.Service.Name, spec.Action))
+		}
+		if strikes(spec, "fail_percent") {
+			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s %s fails, as fail_percent asks for", spec.Service.Name, spec.Action)}
+		}
+		lied = strikes(spec, "lie_percent")
+		return loom.TaskResult{}
+	})
+	if lied && result.Status == 0 {
+		result = loom.TaskResult{Status: 1, Message: fmt.Sprintf("the answer of %s %s was lost, as lie_percent asks for", spec.Service.Name, spec.Action)}
 	}
-	for i := range number(fields["output_lines"]) {
-		sink.Log("stdout", fmt.Sprintf("mock: line %d of %s %s", i+1, spec.Service.Name, spec.Action))
+	return result, nil
+}
+
+// booked does something and tells the simulator of it, if there is one.
+func booked(ctx context.Context, spec *loom.TaskSpec, do func() loom.TaskResult) loom.TaskResult {
+	cloud := simulator.Of(spec.Provider, nil)
+	if cloud == nil {
+		return do()
+	}
+	effect := simulator.EffectOf(spec, os.Getpid())
+	if err := cloud.Begin(ctx, effect); err != nil {
+		return loom.TaskResult{Status: 1, Message: err.Error()}
+	}
+	result := do()
+	if err := cloud.End(ctx, effect, result.Status == 0); err != nil && result.Status == 0 {
+		return loom.TaskResult{Status: 1, Message: err.Error()}
+	}
+	return result
+}
+
+// wait waits so long; 0 is no time at all, or for a hang until ctx ends.
+func wait(ctx context.Context, milliseconds int, hang bool) error {
+	if milliseconds == 0 && !hang {
+		return nil
+	}
+	var over <-chan time.Time
+	if milliseconds > 0 {
+		timer := time.NewTimer(time.Duration(milliseconds) * time.Millisecond)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// strikes says whether a field that is a percentage does.
+func strikes(spec *loom.TaskSpec, field string) bool {
+	percent := number(spec.Service.Action.Fields[field])
+	if percent == 0 {
+		return false
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s/%s/%s/%d", spec.Node, spec.Action, spec.Service.Name, spec.Attempt)
-	if int(h.Sum64()>>20%100) < number(fields["fail_percent"]) {
-		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s %s fails, as fail_percent asks for", spec.Service.Name, spec.Action)}, nil
+	if field != "fail_percent" { // whose outcomes are those of old runs
+		_, _ = h.Write([]byte(field + "/"))
 	}
-	return loom.TaskResult{}, nil
+	_, _ = fmt.Fprintf(h, "%s/%s/%s/%d", spec.Node, spec.Action, spec.Service.Name, spec.Attempt)
+	return int(h.Sum64()>>20%100) < percent
 }
 
 // number reads a field; anything but a sensible number is 0.

@@ -1,7 +1,3 @@
-// Package puppet is the automator type that applies Puppet manifests over SSH,
-// without a server (plugins.md 3.4).
-//
-// It declares the type: fields, required sets and resources.
 package puppet
 
 import "loom/app/loom"
@@ -23,6 +19,10 @@ func Type() loom.PluginType {
 					"parameters":     {Label: "Parameters", Type: "textarea", Tip: "A JSON object: Hiera data of this action. It wins over the cluster's config."},
 					"hiera_resource": {Label: "Hiera resource", Type: "text", Tip: "Name of a resource of type hiera."},
 					"environment":    {Label: "Environment", Type: "text", Default: "production"},
+					"puppet_distribution": {Label: "Distribution", Type: "select", Default: "openvox", Options: []string{"openvox", "puppet", "preinstalled"},
+						Tip: "Whose packages are installed where neither the machine nor its operating system has Puppet."},
+					"puppet_major":  {Label: "Major version", Type: "text", Default: "8", Tip: "Of those packages."},
+					"installer_url": {Label: "Installer", Type: "text", Tip: "URL of a release package (.deb or .rpm) instead of the distribution's own, such as on a mirror."},
 					"service_name": {Label: "System service", Type: "text",
 						Tip: "For start and stop without manifest and classes: the service of the operating system."},
 				},

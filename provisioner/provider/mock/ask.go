@@ -1,59 +1,16 @@
 package mock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/simulator"
 )
 
-// inventory remembers invented machines; a nil one remembers nothing.
-type inventory struct {
-	mu       sync.Mutex
-	machines map[string]loom.TaggedMachine
-}
-
-func (i *inventory) add(m loom.TaggedMachine) {
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.machines == nil {
-		i.machines = map[string]loom.TaggedMachine{}
-	}
-	i.machines[m.ID] = m
-}
-
-func (i *inventory) remove(id string) {
-	if i == nil {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.machines, id)
-}
-
-func (i *inventory) list() []loom.TaggedMachine {
-	if i == nil {
-		return nil
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	all := make([]loom.TaggedMachine, 0, len(i.machines))
-	for _, m := range i.machines {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b loom.TaggedMachine) int { return cmp.Compare(a.ID, b.ID) })
-	return all
-}
-
-// List gives the machines that this process invented and did not delete. It
-// fails when fail_tasks names “list”.
+// List gives the machines that were invented and not deleted, but for those that
+// list_lag_ms hides. It fails when fail_tasks names “list”.
 func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
 	if err := pause(ctx, call); err != nil {
 		return nil, err
@@ -61,7 +18,19 @@ func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tag
 	if fieldLists(call, "list") {
 		return nil, loom.NewError(loom.Unavailable, "The list of machines fails, as fail_tasks asks for.")
 	}
-	return p.invented.list(), nil
+	cloud := simulator.Of(call.Provider, p.cloud)
+	if cloud == nil {
+		return nil, nil
+	}
+	found, err := cloud.Find(ctx, simulator.Query{Lag: time.Duration(number(call.Provider.Fields["list_lag_ms"])) * time.Millisecond})
+	if err != nil {
+		return nil, &loom.Error{Kind: loom.Unavailable, Message: "The simulator does not answer.", Err: err}
+	}
+	all := make([]loom.TaggedMachine, len(found))
+	for i, m := range found {
+		all[i] = loom.TaggedMachine{ID: m.ID, Name: m.Name, Node: m.Node, Key: m.Key, Cluster: m.Cluster, Tenant: m.Tenant}
+	}
+	return all, nil
 }
 
 // Probe checks the fields and gives invented sizes and images. It fails when
@@ -90,14 +59,7 @@ func (p Provider) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Prob
 
 // pause waits as long as delay_ms says.
 func pause(ctx context.Context, call *loom.ProviderCall) error {
-	timer := time.NewTimer(time.Duration(number(call.Provider.Fields["delay_ms"])) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleep(ctx, time.Duration(number(call.Provider.Fields["delay_ms"]))*time.Millisecond)
 }
 
 func fieldLists(call *loom.ProviderCall, name string) bool {

@@ -1,48 +1,59 @@
 // Package mock is a provider that invents machines, for load and fault tests
-// (plugins.md 2.10). Nothing is made and nothing is connected to; delays and
-// failures follow from the node's id, the action and the attempt, so a run can be
-// repeated. It must be registered on request only.
+// (plugins.md 2.10). Nothing is connected to. Delays, failures, hangs and lies
+// follow from the node's id, the action and the attempt, so a run can be
+// repeated; which machines there are is kept by package simulator. It must be
+// registered on request only.
 package mock
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"hash/fnv"
-	"net"
-	"net/netip"
-	"slices"
-	"strconv"
-	"strings"
+	"os"
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/simulator"
 )
 
-// defaultAddresses is a range set aside for documentation.
-const defaultAddresses = "198.51.100.0/24"
-
-// Provider is the mock; the zero value is ready to use and does not remember
-// which machines it invented.
+// Provider is the mock; the zero value is ready to use and keeps no books: each
+// of its machines is there whenever it is asked for.
 type Provider struct {
-	invented *inventory
+	cloud simulator.Cloud
 }
 
-// New gives a mock provider that can list what it invented. It remembers that in
-// memory only: with several provisioners each knows its own.
-func New() Provider { return Provider{invented: &inventory{}} }
+// New gives a mock provider that remembers in memory what it invented.
+func New() Provider { return NewOn(simulator.NewLedger()) }
+
+// NewOn gives a mock provider whose machines are in a cloud, unless the field
+// “simulator” of a provider names another.
+func NewOn(cloud simulator.Cloud) Provider { return Provider{cloud} }
 
 // Type describes the provider type.
 func (Provider) Type() loom.PluginType {
+	percent := func(label, tip string) loom.FieldSchema {
+		return loom.FieldSchema{Label: label, Type: "number", Default: 0, Override: true, Tip: tip}
+	}
 	return loom.PluginType{
 		Base: loom.Base{Name: "mock", Label: "Mock", Description: "Invents machines, for load and fault tests."},
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {Fields: map[string]loom.FieldSchema{
 				"delay_ms":     {Label: "Delay of each task in milliseconds", Type: "number", Default: 0, Override: true},
-				"fail_percent": {Label: "Percentage of attempts that fail", Type: "number", Default: 0, Override: true},
+				"boot_ms":      {Label: "Time from CREATE until a machine answers, in milliseconds", Type: "number", Default: 0, Override: true},
+				"fail_percent": percent("Percentage of attempts that fail", ""),
+				"fail_by": {Label: "What fails together", Type: "select", Default: "attempt", Override: true,
+					Options: []string{"attempt", "node"}, Tip: "attempt: each by itself. node: every attempt of a task on the same nodes."},
 				"fail_tasks":   {Label: "Tasks that always fail", Type: "text", Tip: "Comma-separated, such as “create,confirm”.", Override: true},
-				"addresses":    {Label: "Range of addresses", Type: "text", Default: defaultAddresses, Override: true},
-				"ssh_target":   {Label: "SSH server for all machines", Type: "text", Tip: "host:port of a test server.", Override: true},
+				"hang_percent": percent("Percentage of attempts that hang", "They end when they are told to, or after hang_ms."),
+				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is told to end.", Override: true},
+				"lie_percent": percent("Percentage of attempts whose answer is lost",
+					"CREATE and DELETE do their work and say that they failed."),
+				"linger_ms":   {Label: "Time from DELETE until a machine is gone, in milliseconds", Type: "number", Default: 0, Override: true},
+				"list_lag_ms": {Label: "Age below which lists miss a machine, in milliseconds", Type: "number", Default: 0, Override: true},
+				"lookup": {Label: "How CREATE finds a machine it made before", Type: "select", Default: "token", Override: true,
+					Options: []string{"token", "list"}, Tip: "token: the cloud gives the machine of the same key again. list: CREATE looks first."},
+				"addresses":  {Label: "Range of addresses", Type: "text", Default: defaultAddresses, Override: true},
+				"ssh_target": {Label: "SSH server for all machines", Type: "text", Tip: "host:port of a test server.", Override: true},
+				"simulator":  {Label: "Address of a simulator", Type: "text", Tip: "Of a cloud in another process, such as http://127.0.0.1:8000.", Override: true},
 			}, Required: [][]string{}},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
 		},
@@ -50,120 +61,194 @@ func (Provider) Type() loom.PluginType {
 	}
 }
 
-// Create invents a machine.
+// Create invents a machine, or finds the one it invented before.
 func (p Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	id := "mock-" + string(spec.Node)
-	if err := sink.Fact(map[string]any{"providerid": id}); err != nil {
-		return loom.TaskResult{}, err
-	}
-	p.invented.add(loom.TaggedMachine{ID: id, Name: spec.Hostname, Node: spec.Node, Key: spec.IdempotencyKey,
-		Cluster: spec.Ref.Operation.Cluster.String(), Tenant: spec.Tenant})
-	result := act(ctx, spec, sink)
-	user := spec.SSHUser
-	if user == "" {
-		user = loom.DefaultSSHUser
-	}
-	result.Result = map[string]any{"providerid": id, "ssh-auth": map[string]any{"user": user}}
-	return result, nil
+	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+		id := "mock-" + string(spec.Node)
+		if cloud != nil {
+			m, err := obtain(ctx, cloud, spec)
+			if err != nil {
+				return failed(err)
+			}
+			id = m.ID
+		}
+		if decides(spec, "lie_percent") {
+			return loom.TaskResult{Status: 1, Message: "the answer of the cloud was lost, as lie_percent asks for"}, nil
+		}
+		if err := sink.Fact(map[string]any{"providerid": id}); err != nil {
+			return loom.TaskResult{}, err
+		}
+		result := act(ctx, spec, sink)
+		user := spec.SSHUser
+		if user == "" {
+			user = loom.DefaultSSHUser
+		}
+		result.Result = map[string]any{"providerid": id, "ssh-auth": map[string]any{"user": user}}
+		return result, nil
+	})
 }
 
-// Confirm gives the invented machine its address.
-func (Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+// obtain asks the cloud for the machine of the node.
+func obtain(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) (simulator.Machine, error) {
+	byToken := text(spec, "lookup") != "list"
+	if !byToken && spec.IdempotencyKey != "" {
+		found, err := cloud.Find(ctx, simulator.Query{Key: spec.IdempotencyKey, Lag: milliseconds(spec, "list_lag_ms")})
+		if err != nil || len(found) > 0 {
+			return first(found), err
+		}
+	}
+	address, _, err := place(spec)
+	if err != nil {
+		address = "" // CONFIRM says what is wrong
+	}
+	return cloud.Create(ctx, simulator.Want{Token: byToken, Machine: simulator.Machine{
+		Name: spec.Hostname, Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),
+		Tenant: spec.Tenant, Address: address,
+	}})
+}
+
+func first(machines []simulator.Machine) simulator.Machine {
+	if len(machines) == 0 {
+		return simulator.Machine{}
+	}
+	return machines[0]
+}
+
+// Confirm gives the invented machine its address once it has booted.
+func (p Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	address, port, err := place(spec)
 	if err != nil {
 		no := false
 		return loom.TaskResult{Status: 1, Message: err.Error(), Retryable: &no}, nil
 	}
-	result := act(ctx, spec, sink)
-	if result.Status == 0 {
-		result.Addresses = map[string]string{loom.AccessV4: address, loom.BindV4: address}
-		if port != 0 {
-			result.Result = map[string]any{"ssh_port": port}
+	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+		if cloud != nil {
+			machines, err := mine(ctx, cloud, spec)
+			switch {
+			case err != nil:
+				return failed(err)
+			case len(machines) == 0:
+				return loom.TaskResult{Status: 1, Message: "the machine is not there"}, nil
+			}
+			if port == 0 && machines[0].Address != "" {
+				address = machines[0].Address
+			}
+			if err := sleep(ctx, milliseconds(spec, "boot_ms")-time.Since(machines[0].Made)); err != nil {
+				return failed(err)
+			}
 		}
-	}
-	return result, nil
+		result := act(ctx, spec, sink)
+		if result.Status == 0 {
+			result.Addresses = map[string]string{loom.AccessV4: address, loom.BindV4: address}
+			if port != 0 {
+				result.Result = map[string]any{"ssh_port": port}
+			}
+		}
+		return result, nil
+	})
 }
 
-// Delete forgets the invented machine.
+// Delete makes the invented machine cease to be and waits until it has.
 func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	result := act(ctx, spec, sink)
-	if result.Status == 0 {
-		p.invented.remove("mock-" + string(spec.Node))
-		result.Result = map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil}
+	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+		// Failing comes first: what failed has removed nothing.
+		if result := act(ctx, spec, sink); result.Status != 0 {
+			return result, nil
+		}
+		if cloud != nil {
+			if err := remove(ctx, cloud, spec); err != nil {
+				return failed(err)
+			}
+		}
+		if decides(spec, "lie_percent") {
+			return loom.TaskResult{Status: 1, Message: "the answer of the cloud was lost, as lie_percent asks for"}, nil
+		}
+		return loom.TaskResult{Result: map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil}}, nil
+	})
+}
+
+// remove deletes all that CREATE may have made.
+func remove(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) error {
+	for {
+		machines, err := mine(ctx, cloud, spec)
+		if err != nil || len(machines) == 0 {
+			return err
+		}
+		for _, m := range machines {
+			if _, err := cloud.Delete(ctx, m.ID, milliseconds(spec, "linger_ms")); err != nil {
+				return err
+			}
+		}
+		if err := sleep(ctx, min(50*time.Millisecond, milliseconds(spec, "linger_ms"))); err != nil {
+			return err
+		}
 	}
-	return result, nil
+}
+
+// mine finds the machines of the node: the one it knows, and whatever carries
+// its key.
+func mine(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) ([]simulator.Machine, error) {
+	id, _ := spec.Results["providerid"].(string)
+	if id == "" && spec.IdempotencyKey == "" {
+		id = "mock-" + string(spec.Node)
+	}
+	var found []simulator.Machine
+	if id != "" {
+		var err error
+		if found, err = cloud.Find(ctx, simulator.Query{ID: id}); err != nil {
+			return nil, err
+		}
+	}
+	if spec.IdempotencyKey == "" {
+		return found, nil
+	}
+	keyed, err := cloud.Find(ctx, simulator.Query{Key: spec.IdempotencyKey})
+	for _, m := range keyed {
+		if m.ID != id {
+			found = append(found, m)
+		}
+	}
+	return found, err
+}
+
+// work keeps the books of a simulator about what is done, and hangs where asked.
+func (p Provider) work(ctx context.Context, spec *loom.TaskSpec, do func(simulator.Cloud) (loom.TaskResult, error)) (result loom.TaskResult, err error) {
+	cloud := simulator.Of(spec.Provider, p.cloud)
+	if cloud != nil && cloud != p.cloud {
+		effect := simulator.EffectOf(spec, os.Getpid())
+		if err := cloud.Begin(ctx, effect); err != nil {
+			return failed(err)
+		}
+		defer func() {
+			if bookErr := cloud.End(ctx, effect, err == nil && result.Status == 0); bookErr != nil && err == nil {
+				result, err = failed(bookErr)
+			}
+		}()
+	}
+	if decides(spec, "hang_percent") {
+		if err := hang(ctx, milliseconds(spec, "hang_ms")); err != nil {
+			return failed(err)
+		}
+	}
+	return do(cloud)
+}
+
+// failed is trouble on the way to the cloud, or the end of the attempt.
+func failed(err error) (loom.TaskResult, error) {
+	return loom.TaskResult{Status: 1, Message: err.Error()}, nil
 }
 
 // act waits and decides.
 func act(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) loom.TaskResult {
-	fields := spec.Provider.Fields
-	timer := time.NewTimer(time.Duration(number(fields["delay_ms"])) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return loom.TaskResult{Status: 1, Message: context.Cause(ctx).Error()}
+	if err := sleep(ctx, milliseconds(spec, "delay_ms")); err != nil {
+		return loom.TaskResult{Status: 1, Message: err.Error()}
 	}
-	if list, _ := fields["fail_tasks"].(string); listed(list, string(spec.Action)) {
+	if listed(text(spec, "fail_tasks"), string(spec.Action)) {
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s fails, as fail_tasks asks for", spec.Action)}
 	}
-	if fails(spec, number(fields["fail_percent"])) {
+	if decides(spec, "fail_percent") {
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s fails, as fail_percent asks for", spec.Action)}
 	}
 	sink.Log("loom", fmt.Sprintf("mock: %s of node %d done", spec.Action, spec.NodeNumber))
 	return loom.TaskResult{}
-}
-
-// place gives the address, and the port if it is a test server's.
-func place(spec *loom.TaskSpec) (string, int, error) {
-	if target, _ := spec.Provider.Fields["ssh_target"].(string); target != "" {
-		host, port, err := net.SplitHostPort(target)
-		portNumber, convErr := strconv.Atoi(port)
-		if err != nil || convErr != nil || host == "" {
-			return "", 0, fmt.Errorf("field ssh_target is %q; give host:port", target)
-		}
-		return host, portNumber, nil
-	}
-	text, _ := spec.Provider.Fields["addresses"].(string)
-	if text == "" {
-		text = defaultAddresses
-	}
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil || !prefix.Addr().Is4() || prefix.Bits() > 30 {
-		return "", 0, fmt.Errorf("field addresses is %q; give an IPv4 range of at least 4 addresses such as %s", text, defaultAddresses)
-	}
-	hosts := uint32(1)<<(32-prefix.Bits()) - 2
-	base := prefix.Masked().Addr().As4()
-	var address [4]byte
-	binary.BigEndian.PutUint32(address[:], binary.BigEndian.Uint32(base[:])+1+hash(string(spec.Node))%hosts)
-	return netip.AddrFrom4(address).String(), 0, nil
-}
-
-// fails decides whether an attempt fails, from node, action and attempt.
-func fails(spec *loom.TaskSpec, percent int) bool {
-	return int(hash(fmt.Sprintf("%s/%s/%d", spec.Node, spec.Action, spec.Attempt))%100) < percent
-}
-
-func hash(text string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(text))
-	// Spread the low bits, which FNV mixes badly for texts that differ at the end.
-	sum := h.Sum32()
-	sum ^= sum >> 16
-	sum *= 0x85ebca6b
-	return sum ^ sum>>13
-}
-
-// listed reports whether a comma-separated list holds a word, whatever its case.
-func listed(list, word string) bool {
-	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool { return strings.EqualFold(strings.TrimSpace(s), word) })
-}
-
-// number reads a field that may be a number or text; anything else is 0.
-func number(value any) int {
-	n, err := strconv.ParseFloat(strings.TrimSpace(fmt.Sprint(value)), 64)
-	if err != nil || n < 0 || n > 1e9 {
-		return 0
-	}
-	return int(n)
 }

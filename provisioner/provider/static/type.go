@@ -1,8 +1,3 @@
-// Package static is the provider type of machines that exist already and are
-// reached over SSH (plugins.md 2.9).
-//
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself: who uses a machine is on record on the machine.
 package static
 
 import (

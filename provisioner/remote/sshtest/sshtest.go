@@ -56,8 +56,8 @@ type Server struct {
 	// Isolated says whether the machine is apart from the host.
 	Isolated bool
 	// Dir is the temporary directory; with isolation Dir/root, Dir/home and
-	// Dir/cache are the machine's /root, /home and /var/cache, and Dir/etc holds
-	// what the machine changed in /etc (to be read only).
+	// Dir/cache are the machine's /root, /home and /var/cache, and Dir/etc and Dir/lib
+	// hold what the machine changed in /etc and /var/lib (to be read only).
 	Dir string
 
 	listener net.Listener
@@ -142,7 +142,7 @@ const isolationScript = `set -e
 d=$1
 mount --make-rprivate /
 mount -t proc proc /proc
-mkdir -p "$d/etc" "$d/work" "$d/root" "$d/home/tester" "$d/home/nosudo" "$d/cache"
+mkdir -p "$d/etc" "$d/work" "$d/root" "$d/home/tester" "$d/home/nosudo" "$d/cache" "$d/lib" "$d/libwork"
 chmod 0700 "$d/root"
 if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$d/etc,workdir=$d/work" /etc 2>/dev/null; then
   cp -a /etc/. "$d/etc/"
@@ -151,6 +151,7 @@ fi
 mount --bind "$d/root" /root
 mount --bind "$d/home" /home
 mount --bind "$d/cache" /var/cache
+mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=$d/lib,workdir=$d/libwork" /var/lib 2>/dev/null || mount --bind "$d/lib" /var/lib
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir -p /run/sshd
 for u in tester:2001 nosudo:2002; do

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"loom/app/loom"
+)
+
+const (
+	// anchorWorkers take batches of anchorBatch tasks side by side.
+	anchorWorkers, anchorBatch = 2, 500
+)
+
+// The anchor is what PostgreSQL can do at all with the same graph: two tables, a
+// step that takes ready tasks with SKIP LOCKED, finishes them and counts down what
+// waited for them. Nothing is delivered, run, fenced or told to anybody.
+const (
+	anchorTables = `
+CREATE SCHEMA anchor;
+CREATE TABLE anchor.tasks (id bigint PRIMARY KEY, state smallint NOT NULL, remaining int NOT NULL) WITH (fillfactor = 80);
+CREATE INDEX tasks_ready ON anchor.tasks (id) WHERE state = 1;
+CREATE TABLE anchor.edges (from_task bigint NOT NULL, to_task bigint NOT NULL, PRIMARY KEY (from_task, to_task));
+CREATE FUNCTION anchor.step(p_limit int) RETURNS int
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+    v_done bigint[];
+BEGIN
+    v_done := ARRAY(SELECT id FROM anchor.tasks WHERE state = 1 ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED);
+    IF cardinality(v_done) = 0 THEN
+        RETURN 0;
+    END IF;
+    UPDATE anchor.tasks SET state = 2 WHERE id = ANY(v_done);
+    PERFORM 1 FROM anchor.tasks WHERE id IN (SELECT to_task FROM anchor.edges WHERE from_task = ANY(v_done)) ORDER BY id FOR UPDATE;
+    UPDATE anchor.tasks t SET remaining = t.remaining - d.n, state = CASE WHEN t.remaining = d.n THEN 1 ELSE t.state END
+    FROM (SELECT to_task, count(*)::int AS n FROM anchor.edges WHERE from_task = ANY(v_done) GROUP BY to_task) AS d
+    WHERE t.id = d.to_task;
+    RETURN cardinality(v_done);
+END
+$$`
+	anchorEdges = `
+INSERT INTO anchor.edges SELECT e.from_task, e.to_task FROM task_edges e JOIN tasks t ON t.id = e.from_task WHERE t.operation_id = $1`
+	anchorTasks = `
+INSERT INTO anchor.tasks SELECT t.id, CASE WHEN count(e.to_task) = 0 THEN 1 ELSE 0 END, count(e.to_task)
+FROM tasks t LEFT JOIN anchor.edges e ON e.to_task = t.id WHERE t.operation_id = $1 GROUP BY t.id`
+)
+
+// anchorFigures are those of one run of a graph in plain SQL.
+type anchorFigures struct{ took, cpu time.Duration }
+
+// anchor runs the graph of an operation in plain SQL.
+func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID) (f anchorFigures, err error) {
+	db := b.system.db
+	if _, err := db.ExecContext(ctx, anchorTables); err != nil {
+		return f, err
+	}
+	defer func() {
+		_, dropped := db.ExecContext(context.WithoutCancel(ctx), `DROP SCHEMA anchor CASCADE`)
+		err = errors.Join(err, dropped)
+	}()
+	var vertices int
+	if _, err := db.ExecContext(ctx, anchorEdges, int64(op)); err != nil {
+		return f, err
+	}
+	if _, err := db.ExecContext(ctx, anchorTasks, int64(op)); err != nil {
+		return f, err
+	}
+	if _, err := db.ExecContext(ctx, `ANALYZE anchor.tasks, anchor.edges`); err != nil {
+		return f, err
+	}
+	if err := db.GetContext(ctx, &vertices, `SELECT count(*) FROM anchor.tasks`); err != nil {
+		return f, err
+	}
+	limited, cancel := context.WithTimeout(ctx, benchPatience)
+	defer cancel()
+	before, err := b.postgresCPU(ctx)
+	if err != nil {
+		return f, err
+	}
+	var mu sync.Mutex
+	var failed error
+	left := vertices
+	began := time.Now()
+	var workers sync.WaitGroup
+	for range anchorWorkers {
+		workers.Go(func() {
+			for {
+				var n int
+				err := db.GetContext(limited, &n, `SELECT anchor.step($1)`, anchorBatch)
+				mu.Lock()
+				left -= n
+				if err != nil {
+					failed = errors.Join(failed, err)
+				}
+				over := left == 0 || failed != nil
+				mu.Unlock()
+				if over {
+					return
+				}
+				if n == 0 { // the other one holds what would be ready next
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	f.took = time.Since(began)
+	after, err := b.postgresCPU(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.cpu = after - before
+	if failed == nil {
+		if err := db.GetContext(ctx, &left, `SELECT count(*) FROM anchor.tasks WHERE state <> 2`); err != nil {
+			return f, err
+		}
+		if left > 0 {
+			failed = fmt.Errorf("%d of %d tasks of the anchor were not done", left, vertices)
+		}
+	}
+	return f, failed
+}

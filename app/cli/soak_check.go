@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/provisioner/simulator"
+)
+
+// check waits until nothing of a complete operation is left to do and says what
+// is wrong then; nodes is how many the cluster must have.
+func (l *soakLane) check(ctx context.Context, op loom.Operation, nodes int) ([]string, error) {
+	deadline := time.Now().Add(soakPatience)
+	for {
+		wrong, err := store.WrongAtRestAllTenants(ctx, l.system.db, op.Row)
+		if err != nil {
+			return nil, err
+		}
+		if len(wrong) == 0 || time.Now().After(deadline) {
+			return l.look(ctx, l.system.db, op, nodes)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// look says what is wrong.
+func (l *soakLane) look(ctx context.Context, q sqlx.ExtContext, op loom.Operation, nodes int) ([]string, error) {
+	wrong, err := store.WrongAtRestAllTenants(ctx, q, op.Row)
+	if err != nil {
+		return nil, err
+	}
+	tries, err := store.TaskTriesAllTenants(ctx, q, op.Row)
+	if err != nil {
+		return nil, err
+	}
+	wrong = append(wrong, l.checkTasks(op, tries)...)
+	cluster, err := store.ClusterByID(ctx, q, op.Tenant, op.Ref.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	want := loom.ClusterActive
+	if op.Action == loom.ClusterDelete {
+		want = loom.ClusterTerminated
+	}
+	if cluster.Status != want {
+		wrong = append(wrong, fmt.Sprintf("the cluster is %s, not %s", cluster.Status, want))
+	}
+	all, err := store.NodesByCluster(ctx, q, op.Tenant, op.Ref.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	wrong = append(wrong, l.checkMachines(op, all, nodes)...)
+	orphans, err := store.OrphansAllTenants(ctx, q)
+	for _, o := range orphans {
+		wrong = append(wrong, fmt.Sprintf("machine %s of node %s counts as orphaned", o.Machine, o.Node))
+	}
+	return wrong, err
+}
+
+// checkTasks compares what was accepted with what the simulator saw: each task is
+// recorded complete once, with an attempt that really did all it had to, once.
+func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []string {
+	var wrong []string
+	begun := 0
+	for _, t := range tries {
+		begun += t.Begun
+		if t.Status != string(loom.TaskComplete) {
+			wrong = append(wrong, fmt.Sprintf("task %d (%s) is %s in a complete operation", t.Number, t.Action, t.Status))
+			continue
+		}
+		ref := loom.TaskRef{Operation: op.Ref, Number: t.Number}
+		done, seen := l.ledger.Done(ref.String())
+		if done[t.Accepted] != 1 {
+			wrong = append(wrong, fmt.Sprintf("task %d (%s %s): attempt %d counts, and the machine saw it done %d times (attempts done: %v)",
+				t.Number, t.Action, t.Service, t.Accepted, done[t.Accepted], done))
+		}
+		if seen > t.Begun {
+			wrong = append(wrong, fmt.Sprintf("task %d (%s %s): the machine saw %d attempts, Loom knows of %d", t.Number, t.Action, t.Service, seen, t.Begun))
+		}
+	}
+	l.soak.mu.Lock()
+	defer l.soak.mu.Unlock()
+	l.soak.tasks += len(tries)
+	l.soak.attempts += begun
+	return wrong
+}
+
+// checkMachines compares the nodes with the machines of the simulator.
+func (l *soakLane) checkMachines(op loom.Operation, all []loom.Node, want int) []string {
+	report := l.ledger.Report()
+	var wrong []string
+	for _, key := range report.Doubled {
+		wrong = append(wrong, "more than one machine was made for the key "+key)
+	}
+	for _, id := range report.Unknown {
+		wrong = append(wrong, fmt.Sprintf("a machine %q was to be deleted that never was", id))
+	}
+	wrong = append(wrong, report.Overlaps...)
+	machines := map[loom.NodeID]simulator.Machine{}
+	for _, m := range report.Live {
+		if _, twice := machines[m.Node]; twice {
+			wrong = append(wrong, fmt.Sprintf("node %s has two machines", m.Node))
+		}
+		machines[m.Node] = m
+	}
+	there := 0
+	for _, n := range all {
+		m, lives := machines[n.ID]
+		delete(machines, n.ID)
+		if n.State == loom.NodeDeleted {
+			if lives {
+				wrong = append(wrong, fmt.Sprintf("node %d is deleted and its machine %s lives", n.Number, m.ID))
+			}
+			continue
+		}
+		there++
+		wrong = append(wrong, compareNode(n, m, lives)...)
+	}
+	for _, m := range machines {
+		wrong = append(wrong, fmt.Sprintf("machine %s belongs to no node of the cluster", m.ID))
+	}
+	if there != want {
+		wrong = append(wrong, fmt.Sprintf("the cluster has %d nodes after its %s, not %d", there, op.Action, want))
+	}
+	return wrong
+}
+
+// compareNode compares a node that is there with its machine.
+func compareNode(n loom.Node, m simulator.Machine, lives bool) []string {
+	if !lives {
+		return []string{fmt.Sprintf("node %d is %s and has no machine", n.Number, n.State)}
+	}
+	var wrong []string
+	differs := func(what, node, machine string) {
+		if node != machine {
+			wrong = append(wrong, fmt.Sprintf("node %d has the %s %q, its machine %q", n.Number, what, node, machine))
+		}
+	}
+	id, _ := n.Results["providerid"].(string)
+	differs("provider id", id, m.ID)
+	differs("address", n.Addresses[loom.AccessV4], m.Address)
+	differs("key", loom.IdempotencyKey(n.ID, n.Incarnation), m.Key)
+	differs("state", string(n.State), string(loom.NodeReady))
+	for _, service := range n.Services {
+		differs("state of "+service, string(n.ServiceStates[service]), string(loom.ServiceStarted))
+	}
+	return wrong
+}
+
+// checkNotices waits until every notice was delivered and looks whether each
+// operation told of its begin and its end.
+func (l *soakLane) checkNotices(ctx context.Context) error {
+	operations, err := l.operationCount(ctx)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(soakPatience)
+	for {
+		started, ended := l.told()
+		if started == operations && ended == operations {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			l.soak.fail(l, fmt.Sprintf("of %d operations, %d told of their begin and %d of their end", operations, started, ended))
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// told counts the notices of begins and of ends that arrived, each once however
+// often it did.
+func (l *soakLane) told() (started, ended int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for notice := range l.notices {
+		if strings.HasPrefix(notice, string(loom.HookStart)) {
+			started++
+		} else {
+			ended++
+		}
+	}
+	return started, ended
+}
+
+// operationCount counts the operations of all clusters of the lane.
+func (l *soakLane) operationCount(ctx context.Context) (int, error) {
+	ids := slices.Clone(l.made)
+	n := 0
+	for _, id := range ids {
+		view, err := l.clusters.Cluster(ctx, l.actor, id)
+		if err != nil {
+			return 0, err
+		}
+		if view.Latest != nil {
+			n += view.Latest.Ref.Number
+		}
+	}
+	return n, nil
+}

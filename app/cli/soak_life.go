@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// live makes and deletes clusters until all faults were struck.
+func (l *soakLane) live(ctx context.Context) error {
+	for {
+		if err := l.cluster(ctx); err != nil {
+			return err
+		}
+		l.soak.mu.Lock()
+		l.soak.lives++
+		l.soak.mu.Unlock()
+		if l.soak.enough() || l.soak.fault != "" {
+			break
+		}
+	}
+	return l.checkNotices(ctx)
+}
+
+// cluster is the life of one: made, grown, shrunk, a node of it made anew,
+// deleted; after each step it is looked over.
+func (l *soakLane) cluster(ctx context.Context) error {
+	l.life++
+	l.mu.Lock()
+	l.recent = nil
+	l.mu.Unlock()
+	l.ledger.Forget()
+	name := fmt.Sprintf("soak-%d", l.life)
+	id, err := l.create(ctx, name)
+	if err != nil {
+		return err
+	}
+	l.made = append(l.made, id)
+	if err := l.settle(ctx, loom.OperationRef{Cluster: id, Number: 1}, l.soak.nodes); err != nil {
+		return err
+	}
+	more := 1 + l.draw.number(max(1, l.soak.nodes/4))
+	steps := []struct {
+		kind  loom.PreviewKind
+		nodes int
+	}{{loom.PreviewExpand, l.soak.nodes + more}, {loom.PreviewRepair, l.soak.nodes + more}, {loom.PreviewShrink, l.soak.nodes}, {loom.PreviewDelete, 0}}
+	for i, step := range steps {
+		ref := loom.OperationRef{Cluster: id, Number: i + 2}
+		if err := l.begin(ctx, ref, step.kind, step.nodes); err != nil {
+			return fmt.Errorf("%s of cluster %s: %w", step.kind, id, err)
+		}
+		if err := l.settle(ctx, ref, step.nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes a cluster, now and then through a process that is killed right
+// before or after the commit; then whoever asks looks whether it is there, and
+// asks again if not.
+func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, error) {
+	if faults := l.draw.request("lifecycle.Create"); faults != "" && !l.soak.enough() {
+		committed, err := l.request(ctx, faults, string(loom.PreviewCreate), name, l.lookup, strconv.Itoa(l.soak.nodes))
+		if err != nil {
+			return 0, err
+		}
+		list, err := l.clusters.Clusters(ctx, l.actor, lifecycle.ListInput{Q: name})
+		if err != nil {
+			return 0, err
+		}
+		var found []loom.ClusterID
+		for _, c := range list.Items {
+			if c.Name == name {
+				found = append(found, c.ID)
+			}
+		}
+		switch {
+		case committed && len(found) == 1:
+			return found[0], nil
+		case committed || len(found) > 0:
+			return 0, fmt.Errorf("the request for %s was killed (%s) and left %d clusters", name, faults, len(found))
+		}
+	}
+	ref, err := l.clusters.Create(ctx, l.actor, soakCluster(name, l.url, l.lookup, l.soak.nodes))
+	return ref.Cluster, err
+}
+
+// begin begins an operation on a cluster, now and then through a process that is
+// killed.
+func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, kind loom.PreviewKind, nodes int) error {
+	which := l.draw.number(1_000_000)
+	if faults := l.draw.request("lifecycle.atOnce"); faults != "" && !l.soak.enough() {
+		committed, err := l.request(ctx, faults, string(kind), ref.Cluster.String(), strconv.Itoa(nodes), strconv.Itoa(which))
+		if err != nil {
+			return err
+		}
+		_, err = l.clusters.Operation(ctx, l.actor, ref)
+		switch {
+		case committed && err == nil:
+			return nil
+		case committed:
+			return fmt.Errorf("the request was killed after its commit (%s) and its operation cannot be read: %w", faults, err)
+		case !errors.Is(err, loom.NotFound):
+			return fmt.Errorf("the request was killed before its commit (%s) and reading operation %s says: %w", faults, ref, err)
+		}
+	}
+	began, err := l.system.beginChange(ctx, l.actor, ref.Cluster, kind, nodes, which)
+	if err == nil && began != ref {
+		err = fmt.Errorf("it became operation %s instead of %s", began, ref)
+	}
+	return err
+}
+
+// beginChange begins an operation of a kind; a repair is of one node.
+func (s *system) beginChange(ctx context.Context, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, nodes, which int) (loom.OperationRef, error) {
+	change := lifecycle.ChangeInput{Machines: nodes}
+	switch kind {
+	case loom.PreviewDelete:
+		return s.clusters.Delete(ctx, actor, id, lifecycle.DeleteInput{})
+	case loom.PreviewRepair:
+		view, err := s.clusters.Cluster(ctx, actor, id)
+		if err != nil {
+			return loom.OperationRef{}, err
+		}
+		there := slices.DeleteFunc(view.Nodes, func(n loom.Node) bool { return n.Leaving })
+		change = lifecycle.ChangeInput{Nodes: []loom.NodeID{there[which%len(there)].ID}}
+	}
+	return s.clusters.Begin(ctx, actor, lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: change})
+}
+
+// request asks through a process of its own, which faults are to kill; committed
+// says that it is to die after the commit.
+func (l *soakLane) request(ctx context.Context, faults string, args ...string) (committed bool, err error) {
+	cmd, output, err := l.command(l.dir+"/web", faults, append([]string{"soak-request", l.url}, args...)...)
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })() //nolint:errcheck // it may have ended
+	slot := &soakSlot{lane: l}
+	slot.read(output, func(text string) {
+		if what, struck := strings.CutPrefix(text, "fault: "); struck {
+			l.note(loom.ProcessWeb, what)
+		}
+	})
+	if err := cmd.Wait(); !killed(err) {
+		return false, fmt.Errorf("a request ended by itself before it was killed at %s (%v):\n%s", faults, err, slot.tail())
+	}
+	return strings.Contains(faults, ".after:"), nil
+}
+
+// runSoakRequest asks for one operation of a lane: it is what dies when a web
+// process does.
+func runSoakRequest(ctx context.Context, e *environment, args []string) error {
+	if len(args) < 3 {
+		return usageError("loom soak-request is for loom soak only")
+	}
+	s, err := e.system(ctx)
+	if err != nil {
+		return err
+	}
+	demo, err := s.accounts.Tenant(ctx, cliActor(), "demo")
+	if err != nil {
+		return err
+	}
+	actor := loom.SystemActor(demo.ID, demo.Name)
+	actor.User, actor.Role = loom.AdminUser, loom.RoleAdmin
+	kind, args := loom.PreviewKind(args[1]), append([]string{args[0]}, args[2:]...)
+	if kind == loom.PreviewCreate {
+		nodes, err := strconv.Atoi(args[len(args)-1])
+		if err != nil {
+			return usageError("loom soak-request: %v", err)
+		}
+		_, err = s.clusters.Create(ctx, actor, soakCluster(args[1], args[0], args[2], nodes))
+		return err
+	}
+	id, ok := loom.ParseClusterID(args[1])
+	nodes, err := strconv.Atoi(args[2])
+	which, whichErr := strconv.Atoi(args[3])
+	if err = errors.Join(err, whichErr); !ok || err != nil {
+		return usageError("loom soak-request: %v", err)
+	}
+	_, err = s.beginChange(ctx, actor, id, kind, nodes, which)
+	return err
+}
+
+// soakCluster is the request for a cluster.
+func soakCluster(name, url, lookup string, nodes int) loom.CreateInput {
+	return loom.CreateInput{Name: name, Template: "mock", Machines: nodes, LeaseMillis: -1, ProviderFields: map[string]any{
+		"simulator": url, "delay_ms": 5, "boot_ms": 50, "linger_ms": 20, "lookup": lookup, "lie_percent": 1, "hang_percent": 1, "hang_ms": 500,
+	}}
+}
+
+// settle waits for the end of an operation and looks it over.
+func (l *soakLane) settle(ctx context.Context, ref loom.OperationRef, nodes int) error {
+	op, err := l.ended(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if op.Status != loom.OperationComplete {
+		l.soak.fail(l, fmt.Sprintf("operation %s (%s) is %s: %s", ref, op.Action, op.Status, op.Message))
+		return nil
+	}
+	wrong, err := l.check(ctx, op, nodes)
+	if len(wrong) > 0 {
+		l.soak.fail(l, wrong...)
+	}
+	return err
+}
+
+// ended waits until an operation is over.
+func (l *soakLane) ended(ctx context.Context, ref loom.OperationRef) (loom.Operation, error) {
+	deadline := time.Now().Add(soakPatience)
+	for {
+		op, err := l.clusters.Operation(ctx, l.actor, ref)
+		if err != nil {
+			return op, err
+		}
+		if op.Status.Final() {
+			return op, nil
+		}
+		l.mu.Lock()
+		died := l.died
+		l.mu.Unlock()
+		switch {
+		case died != nil:
+			return op, died
+		case time.Now().After(deadline):
+			l.soak.fail(l, fmt.Sprintf("operation %s (%s) is still %s after %s", ref, op.Action, op.Status, soakPatience))
+			return op, fmt.Errorf("operation %s does not end", ref)
+		}
+		select {
+		case <-ctx.Done():
+			return op, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// wait says in the operation why it does not go on, if it does not.
+func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Operation) error {
+	if op == nil || op.Status.Final() {
+		return nil
+	}
+	if op.Waiting = waitsAnyway(op); op.Waiting != "" || op.Tasks[loom.TaskReady] == 0 {
+		return nil
+	}
+	if op.Status != loom.OperationRunning && op.Status != loom.OperationRollingBack {
+		return nil
+	}
+	var q *store.Queueing
+	if op.Tasks[loom.TaskRunning] == 0 {
+		found, err := store.QueueingOf(ctx, u.db, tenant, op.Ref)
+		if err != nil {
+			return err
+		}
+		q = &found
+	}
+	try, retries, err := store.NextTryOf(ctx, u.db, tenant, op.Ref)
+	if err != nil {
+		return err
+	}
+	op.Waiting = waitsFor(q, try, retries)
+	return nil
+}
+
+// waitsAnyway is why an operation waits in a state that says so itself.
+func waitsAnyway(op *loom.Operation) string {
+	running := op.Tasks[loom.TaskRunning]
+	switch {
+	case op.Status == loom.OperationNotSubmitted:
+		return "A hook has not agreed yet."
+	case op.Status == loom.OperationPaused && running > 0:
+		return fmt.Sprintf("It is paused: %s, nothing else starts until it is resumed.", stillRun(running))
+	case op.Status == loom.OperationPaused:
+		return "It is paused: nothing starts until it is resumed."
+	case op.Status == loom.OperationFailing && running > 0:
+		return fmt.Sprintf("It is ending: %s.", stillRun(running))
+	}
+	return ""
+}
+
+func stillRun(n int) string {
+	if n == 1 {
+		return "1 task that was begun still runs"
+	}
+	return fmt.Sprintf("%d tasks that were begun still run", n)
+}
+
+// waitsFor words what an operation waits for of which some tasks are ready. q is nil
+// while others of its tasks run.
+func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
+	switch {
+	case q == nil:
+	case q.Wanted == 0:
+		return "The tenant has no workers; a superadmin gives it some."
+	case q.Live == 0:
+		return "No provisioner is up that works for the tenant."
+	case q.Dealt == 0:
+		return "The tenant has no workers yet: the provisioners that are up have none to spare for it."
+	case q.Ready == 0:
+	case q.Busy >= q.Dealt && q.Dealt == 1:
+		return "The one worker of the tenant is busy with another task."
+	case q.Busy >= q.Dealt:
+		return fmt.Sprintf("All %d workers of the tenant are busy with other tasks.", q.Dealt)
+	}
+	if !retries {
+		return ""
+	}
+	what := strings.TrimSpace(try.Action + " " + try.Service)
+	text := fmt.Sprintf("Task %d, %s on node %d, is tried again at %s", try.Number, what, try.NodeNumber, try.At.UTC().Format("15:04:05 UTC"))
+	if try.Message != "" {
+		return text + ", after: " + try.Message
+	}
+	return text + "."
+}

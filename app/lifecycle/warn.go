@@ -1,0 +1,101 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// warnLive lists what a person should know before it happens.
+func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft) error {
+	for _, n := range d.Nodes {
+		switch {
+		case n.State != loom.NodeFailed:
+		case d.Kind == loom.PreviewDelete:
+			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; look whether its machine is really gone afterwards.", n.Number))
+		default:
+			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; its tasks may fail again.", n.Number))
+		}
+	}
+	if d.Kind == loom.PreviewDelete {
+		return nil
+	}
+	if plan, err := d.plan(); err != nil {
+		return err
+	} else if len(plan.Tasks) == 0 {
+		d.Warnings = append(d.Warnings, fmt.Sprintf("No service defines an action that this needs, so nothing runs on the machines (%s).", d.Action.Verb()))
+	}
+	if err := u.warnOfCarriers(ctx, actor.Tenant, d); err != nil {
+		return err
+	}
+	if d.Altered != nil {
+		d.warnOfLoss()
+	}
+	if d.Action == loom.ClusterConfigure {
+		d.Warnings = append(d.Warnings, "Services are not restarted; one that reads its settings only when it starts keeps the old ones.")
+	}
+	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	if err == nil && tenant.Workers == 0 {
+		d.Warnings = append(d.Warnings, noWorkers)
+	}
+	return err
+}
+
+// warnOfLoss says what is gone afterwards.
+func (d *liveDraft) warnOfLoss() {
+	warn := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
+	if gone := d.leavers(); len(gone) > 0 {
+		warn("%s: what is on the disks of the machines is lost.", these(gone, "leaves", "leave"))
+	}
+	if other := d.replaced(); len(other) > 0 {
+		warn("%s another machine: what is on the disks of the present ones is lost.", these(other, "gets", "get"))
+	}
+	for _, why := range d.Altered.Why {
+		warn("%s", why)
+	}
+	d.pairs(func(before, after *loom.Node) {
+		if before == nil || after == nil || before.Incarnation == after.Incarnation || d.Kind != loom.PreviewRepair {
+			return
+		}
+		for _, c := range []struct{ word, was, is string }{{"flavor", before.Flavor, after.Flavor}, {"image", before.Image, after.Image}} {
+			if c.was != c.is {
+				warn("Node %d gets the %s “%s”, as its type says now; it had “%s”.", after.Number, c.word, c.is, c.was)
+			}
+		}
+	})
+	switch d.Kind {
+	case loom.PreviewRemoveServices:
+		for _, name := range d.Altered.Services {
+			if s := d.Altered.Was.Services[name]; !s.Defines(loom.ActionRemove) {
+				warn("“%s” has no remove action: its files stay on the machines.", name)
+			}
+		}
+	case loom.PreviewRepair:
+		d.warnOfRest()
+	}
+}
+
+// warnOfRest names services that a repair of other nodes leaves as they failed.
+func (d *liveDraft) warnOfRest() {
+	d.pairs(func(before, after *loom.Node) {
+		if before == nil || after == nil || before.Incarnation != after.Incarnation {
+			return
+		}
+		for _, name := range after.Services {
+			s := d.Services[name]
+			if state := before.ServiceStates[name]; state == loom.ServiceFailed || state == "" && s.Defines(loom.ActionStart) {
+				d.Warnings = append(d.Warnings, fmt.Sprintf("“%s” on node %d does not run; a repair of other nodes leaves it so.", name, after.Number))
+			}
+		}
+	})
+}
+
+// warnOfOut names nodes that an earlier operation left on their way out.
+func (d *liveDraft) warnOfOut(out []loom.Node) {
+	if len(out) > 0 {
+		d.Warnings = append(d.Warnings, these(out, "is", "are")+" on the way out since an earlier operation and may still have a machine; name "+
+			them(out)+" in a shrink to finish that, or in a repair to keep "+them(out)+".")
+	}
+}

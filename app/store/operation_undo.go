@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+const beginUndo = `
+UPDATE operations SET status = 'rolling_back', after = $2, end_gate = coalesce($3, end_gate), levels = levels + $4 WHERE id = $1`
+
+const lastTask = `
+SELECT coalesce(max(number), 0) AS number, coalesce(max(level), 0) AS level FROM tasks WHERE operation_id = $1 AND NOT gate`
+
+// BeginUndo makes a held failing operation, of which nothing runs any more, take
+// back what it did: the tasks of the plan join its own, with the numbers behind
+// them, and their first ones can start. After is the layout that the operation was to
+// lead to. A plan without tasks leaves nothing to wait for.
+func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot, plan loom.Plan) error {
+	remaining, err := countDependencies(&plan, nil)
+	if err != nil {
+		return err
+	}
+	var last struct {
+		Number int `db:"number"`
+		Level  int `db:"level"`
+	}
+	if err := tx.GetContext(ctx, &last, lastTask, op.Row); err != nil {
+		return wrap(err, "count the tasks of operation %s", op.Ref)
+	}
+	rows, err := reserveIDs(ctx, tx, "tasks_id_seq", plan.EndVertex())
+	if err != nil {
+		return err
+	}
+	var end any
+	if len(plan.Tasks) > 0 {
+		end = rows[plan.EndVertex()-1]
+	}
+	body, err := encodeSnapshot(after)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, beginUndo, op.Row, body, end, plan.Levels()); err != nil {
+		return wrap(err, "begin to undo operation %s", op.Ref)
+	}
+	op.Status, op.Undone = loom.OperationRollingBack, true
+	if len(plan.Tasks) > 0 {
+		if err := appendTasks(ctx, tx, op, plan, remaining, rows, last.Number, last.Level); err != nil {
+			return err
+		}
+	}
+	return InsertEvents(ctx, tx, operationEvents(op)...)
+}
+
+func appendTasks(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, plan loom.Plan, remaining []int, rows []int64, number, level int) error {
+	river, err := reserveIDs(ctx, tx, "river_job_id_seq", len(plan.Tasks))
+	if err != nil {
+		return err
+	}
+	if err := insertRiverJobs(ctx, tx, op.Tenant, river, rows[:len(plan.Tasks)]); err != nil {
+		return err
+	}
+	shifted := plan
+	shifted.Tasks = make([]loom.PlanTask, len(plan.Tasks))
+	for i, t := range plan.Tasks {
+		t.Number, t.Level, t.Undo = t.Number+number, t.Level+level, true
+		shifted.Tasks[i] = t
+	}
+	row := operationRow{ID: int64(op.Row), TenantID: string(op.Tenant), ClusterID: int64(op.Ref.Cluster)}
+	if err := copyTasks(ctx, tx, row, &shifted, remaining, rows, river); err != nil {
+		return err
+	}
+	if err := copyEdges(ctx, tx, &plan, rows); err != nil {
+		return err
+	}
+	if len(plan.Tasks) >= analyzeFrom {
+		if _, err := tx.ExecContext(ctx, `ANALYZE tasks, task_edges, river_job, nodes`); err != nil {
+			return wrap(err, "analyze after %d tasks that undo", len(plan.Tasks))
+		}
+	}
+	return promoteFirst(ctx, tx, &plan, remaining)
+}
+
+// ReturnLayout gives the held cluster of an operation that begins to take back what
+// it did the layout and config from before it. Services that only the operation
+// brought stay known until its end: what stops and removes them is theirs. After a
+// create there is nothing to return to. It reports whether the config changed.
+func ReturnLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (bool, error) {
+	before, err := SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
+	if err != nil || before == nil {
+		return false, err
+	}
+	if err := RestoreLayout(ctx, tx, op); err != nil {
+		return false, err
+	}
+	services := maps.Clone(after.Services)
+	if services == nil {
+		services = map[string]loom.Service{}
+	}
+	maps.Copy(services, before.Services)
+	if err := setServices(ctx, tx, op.Tenant, op.Ref.Cluster, services); err != nil {
+		return false, err
+	}
+	var changed bool
+	old, err := json.Marshal(orEmpty(after.Config))
+	if err != nil {
+		return false, fmt.Errorf("encode the config of cluster %s: %w", op.Ref.Cluster, err)
+	}
+	err = tx.GetContext(ctx, &changed, `SELECT config <> $3::jsonb FROM clusters WHERE tenant_id = $1 AND id = $2`, op.Tenant, op.Ref.Cluster, string(old))
+	return changed, wrap(err, "compare the configs of cluster %s", op.Ref.Cluster)
+}
+
+// DropMade lets the nodes of a cluster that an undone create made be gone.
+func DropMade(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
+	_, err := tx.ExecContext(ctx, dropMade, tenant, int64(cluster), pq.Array([]string{}))
+	return wrap(err, "drop the nodes of cluster %s", cluster)
+}
+
+const trimServices = `
+UPDATE clusters c SET services = coalesce((
+	SELECT jsonb_object_agg(s.key, s.value) FROM jsonb_each(c.services) s
+	WHERE EXISTS (SELECT FROM nodes n WHERE n.cluster_id = c.id AND NOT n.leaving AND s.key = ANY (n.services))
+	   OR NOT EXISTS (SELECT FROM nodes n WHERE n.cluster_id = c.id AND n.leaving AND s.key = ANY (n.services))), '{}')
+WHERE c.tenant_id = $1 AND c.id = $2`
+
+const dropLeft = `
+WITH held AS (
+    SELECT id FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND leaving AND state <> 'deleted' AND coalesce(results->>'providerid', '') = ''
+    ORDER BY id FOR UPDATE
+)
+UPDATE nodes n SET state = 'deleted' FROM held h WHERE n.id = h.id`
+
+// TrimLayout lets nodes be gone that left and have no machine, and forgets the copies
+// of services that only nodes have which left.
+func TrimLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
+	if _, err := tx.ExecContext(ctx, dropLeft, tenant, int64(cluster)); err != nil {
+		return wrap(err, "drop nodes that left cluster %s", cluster)
+	}
+	_, err := tx.ExecContext(ctx, trimServices, tenant, int64(cluster))
+	return wrap(err, "forget services that left cluster %s", cluster)
+}
+
+const nodesWithMachine = `
+SELECT id::text FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND coalesce(results->>'providerid', '') <> ''`
+
+// NodesWithMachine gives the nodes of a cluster of which a machine is known.
+func NodesWithMachine(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) (map[loom.NodeID]bool, error) {
+	var ids []loom.NodeID
+	if err := sqlx.SelectContext(ctx, q, &ids, nodesWithMachine, tenant, int64(cluster)); err != nil {
+		return nil, wrap(err, "look for machines of cluster %s", cluster)
+	}
+	have := make(map[loom.NodeID]bool, len(ids))
+	for _, id := range ids {
+		have[id] = true
+	}
+	return have, nil
+}
+
+const snapshotAfter = `SELECT after FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`
+
+// SnapshotAfter reads the layout that an operation was to lead to, which is kept of
+// those that began to undo; nil for others. NotFound.
+func SnapshotAfter(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Snapshot, error) {
+	return readSnapshot(ctx, q, snapshotAfter, tenant, ref)
+}
+
+const skipTask = `SELECT loom_skip($1, $2, $3)`
+
+// SkipTask leaves out a task of a held operation; false when it does not wait to run.
+func SkipTask(ctx context.Context, tx *sqlx.Tx, task loom.TaskID, s Skip) (bool, error) {
+	var done bool
+	err := tx.GetContext(ctx, &done, skipTask, task, s.By, cleanText(s.Reason))
+	return done, wrap(err, "skip task %d", task)
+}
+
+// A later operation that completed the same task takes the mark away, and so does
+// the end of the node.
+const skippedTasks = `
+SELECT ` + taskReadColumns + `, o.number AS operation
+FROM tasks t JOIN operations o ON o.id = t.operation_id JOIN nodes n ON n.id = t.node_id
+WHERE t.tenant_id = $1 AND t.cluster_id = $2 AND t.status = 'skipped' AND NOT t.gate AND n.state <> 'deleted'
+  AND NOT EXISTS (SELECT FROM operations p JOIN tasks l ON l.operation_id = p.id
+                  WHERE p.cluster_id = t.cluster_id AND p.number > o.number AND l.node_id = t.node_id AND l.service = t.service
+                    AND l.action = t.action AND NOT l.gate AND l.status IN ('complete', 'skipped'))
+ORDER BY t.operation_id, t.number LIMIT $3`
+
+// SkippedTasks reads the tasks of a cluster that somebody left out and that no later
+// operation ran, oldest first and at most limit.
+func SkippedTasks(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, limit int) ([]loom.Task, error) {
+	var rows []struct {
+		taskReadRow
+		Operation int `db:"operation"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, skippedTasks, tenant, int64(cluster), limit); err != nil {
+		return nil, wrap(err, "read the skipped tasks of cluster %s", cluster)
+	}
+	tasks := make([]loom.Task, len(rows))
+	for i, r := range rows {
+		tasks[i] = r.task(loom.OperationRef{Cluster: cluster, Number: r.Operation})
+	}
+	return tasks, nil
+}

@@ -1,0 +1,39 @@
+package store_test
+
+import (
+	"context"
+	"maps"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// What reads and changes layouts for an undo, a retry and a rollback is held against
+// the test of tenants as well.
+func init() {
+	walked = append(walked, "operation_undo.go", "operation_course.go")
+	maps.Copy(trespassers, map[string]trespasser{
+		"CourseOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			course, err := store.CourseOf(ctx, tx, t, loom.Operation{Ref: ownOperation})
+			return []any{course, leak(course != nil && len(course.Plan.Tasks) > 0)}, err
+		},
+		"SnapshotAfter": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.SnapshotAfter(ctx, tx, t, ownOperation)
+		},
+		"DropMade": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.DropMade(ctx, tx, t, 1)
+		}),
+		"TrimLayout": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.TrimLayout(ctx, tx, t, 1)
+		}),
+		"NodesWithMachine": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			have, err := store.NodesWithMachine(ctx, tx, t, 1)
+			return leak(len(have) > 0), err
+		},
+		"SkippedTasks": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.SkippedTasks(ctx, tx, t, 1, 10)
+		},
+	})
+}

@@ -1,0 +1,77 @@
+package work
+
+import (
+	"time"
+
+	"loom/app/loom"
+)
+
+// Watch is told what happens in a process, for its metrics. Its methods are called
+// in the middle of work: they must neither block nor fail.
+type Watch interface {
+	// LeaseHeld tells whether the lease of a kind of process is held.
+	LeaseHeld(kind string, held bool)
+	// AttemptEnded tells of an attempt: its status, or “late” when its result no
+	// longer counted. Plugin is the type that did the work, "" when none got to.
+	AttemptEnded(action loom.TaskAction, plugin, outcome string, took time.Duration)
+	// Hop tells how long a task that was due waited until its attempt began, by the
+	// clock of the database.
+	Hop(wait time.Duration)
+	// Snoozed tells of a delivery that found no free worker.
+	Snoozed()
+	// Committed tells of a transaction that recorded tasks; what is “start” or “end”.
+	Committed(what string, tasks int, took time.Duration)
+	// Slots says where to read how many slots are used and dealt, of how many.
+	Slots(read func() (used, assigned, capacity int))
+	// Delivered tells of a try of a delivery of a hook.
+	Delivered(status loom.DeliveryStatus)
+}
+
+// unwatched is a Watch that looks away.
+type unwatched struct{}
+
+func (unwatched) LeaseHeld(string, bool) {}
+
+func (unwatched) AttemptEnded(loom.TaskAction, string, string, time.Duration) {}
+
+func (unwatched) Hop(time.Duration) {}
+
+func (unwatched) Snoozed() {}
+
+func (unwatched) Committed(string, int, time.Duration) {}
+
+func (unwatched) Slots(func() (used, assigned, capacity int)) {}
+
+func (unwatched) Delivered(loom.DeliveryStatus) {}
+
+// severalPlugins stands for the automators of a machine that is prepared for more
+// than one.
+const severalPlugins = "several"
+
+// pluginOf names the plugin type that carries out a task.
+func pluginOf(spec *loom.TaskSpec) string {
+	switch {
+	case spec.Service != nil:
+		return spec.Service.Action.Type
+	case spec.Action != loom.ActionBootstrap:
+		return spec.Provider.Type
+	case len(spec.Automators) == 1:
+		return spec.Automators[0]
+	}
+	return severalPlugins
+}
+
+// outcomeOf is how an attempt ended, in the words of its status.
+func outcomeOf(r loom.TaskResult, counted bool) string {
+	switch {
+	case !counted:
+		return "late"
+	case r.Aborted:
+		return string(loom.AttemptAborted)
+	case r.Interrupted:
+		return string(loom.AttemptInterrupted)
+	case r.Status != 0:
+		return string(loom.AttemptFailed)
+	}
+	return string(loom.AttemptComplete)
+}

@@ -1,0 +1,338 @@
+package planner
+
+import (
+	"slices"
+
+	"loom/app/loom"
+)
+
+// BackInput is an operation that failed, or that is to be rolled back, when nothing of
+// it runs any more.
+type BackInput struct {
+	// Plan of the operation as it is stored: with tasks that were added for machines
+	// made anew, without tasks that undo (see Forward). That of a retry is the plan of
+	// the operation that it retries. What the operation leads to and no task of it does
+	// counts as done already.
+	Plan loom.Plan
+	// Begun reports whether any attempt of the task of a number began, Done whether it
+	// is complete or skipped, which implies that it began. A nil Begun is Done. Where an
+	// operation was retried, what either of the two did counts (see Retried).
+	Begun, Done func(number int) bool
+	// HasMachine reports whether a node may have a machine now, whatever the tasks
+	// say; nil means that only the tasks tell.
+	HasMachine func(loom.NodeID) bool
+	// Before and After are the layout around the operation; a create has none before.
+	Before, After State
+	// To is where to go; the zero State means Before. A cluster that is to end without
+	// nodes although it had some has Nodes that are empty and not nil.
+	To State
+	// Batch is as in Change.
+	Batch int
+	// MinHealthy is as in Change, but nil lets any number of nodes be down: nothing
+	// should keep people from taking back what failed.
+	MinHealthy *int
+}
+
+// Back plans what leads from what an operation really left, After as far as its tasks
+// got and Before elsewhere, to another layout, which is that before it unless told
+// otherwise (planner.md 10, changes.md 1). Places that were never touched and that are
+// as they should be get no task; a machine that was there before the operation, and
+// still is, is deleted only where the layout to go to lacks it or wants another type.
+//
+//   - A node that came goes: STOP for START, REMOVE for INSTALL, DELETE for CREATE.
+//   - A node whose machine is gone, or half made, gets another one, behind a DELETE
+//     where there may be one.
+//   - A service that was only stopped is started, one that was removed installed; one
+//     that was added is stopped and removed as far as it came.
+//   - A service in another version is put back: STOP, INSTALL, CONFIGURE, START. What
+//     is down already goes first and at once, the rest batch by batch, as do machines of
+//     another type.
+//   - Followers are configured again where they heard of what is taken back, and where
+//     the nodes they follow are others in the end.
+//   - Where the config differs from that after the operation, all other services
+//     are configured and restarted.
+//
+// In the plan, whose action is that of the operation, Old tasks carry out services as
+// Definitions gives them, the others as To does. A Back that was interrupted is taken
+// up by one with its plan, Before and After changed over and To where both lead.
+//
+// Errors: Invalid for a plan with other nodes or services than the layouts, for layouts
+// that contradict each other, for services that depend on each other in a circle, for
+// a batch below 1 and for one that leaves fewer nodes up than a MinHealthy that is
+// given; with a To that is given also for a service that must not shrink and for one
+// that comes in conflict with one that goes.
+func Back(in BackInput) (loom.Plan, error) {
+	k, err := newBack(in)
+	if err != nil {
+		return loom.Plan{}, err
+	}
+	for i := range k.fates {
+		k.decide(&k.fates[i])
+	}
+	k.amount()
+	if k.chosen {
+		if err := k.refuse(); err != nil {
+			return loom.Plan{}, err
+		}
+	}
+	minimum := in.MinHealthy
+	if minimum == nil {
+		minimum = new(int)
+	}
+	batches, err := k.batches(Change{Batch: in.Batch, MinHealthy: minimum})
+	if err != nil {
+		return loom.Plan{}, err
+	}
+	k.survey()
+	if err := k.bring(); err != nil {
+		return loom.Plan{}, err
+	}
+	for _, batch := range batches {
+		if err := k.turn(batch); err != nil {
+			return loom.Plan{}, err
+		}
+	}
+	if err := k.restart(); err != nil {
+		return loom.Plan{}, err
+	}
+	if err := k.inform(); err != nil {
+		return loom.Plan{}, err
+	}
+	if err := k.clear(); err != nil {
+		return loom.Plan{}, err
+	}
+	return k.plan(in.Plan.Action)
+}
+
+// back is what Back knows: the delta leads from what is there to To. Its old catalog
+// holds what Definitions gives.
+type back struct {
+	delta
+	in BackInput
+	// was are the services of Before, will those of After.
+	was, will *catalog
+	// chosen says that To was given.
+	chosen bool
+	// config says that the config has to be brought to machines.
+	config bool
+	// settled says that the config is the one that the operation led to.
+	settled bool
+	// onward says that the operation led to what To is.
+	onward bool
+	// runtime says that the operation only started, stopped or configured services.
+	runtime bool
+	// progress of the tasks by node, service and action; old are those before the level
+	// in made, at which the operation makes a machine for the node.
+	progress map[draftTask]progress
+	made     []int
+	fates    []fate
+	// movedBefore, movedAfter and movedSince mark the services whose nodes or machines
+	// are others in the end than before the operation, than After has them with the
+	// machines of then, and than After has them with all machines made.
+	movedBefore, movedAfter, movedSince []bool
+	// told are the places that heard of everything in the stage of a batch.
+	told map[spot]bool
+}
+
+// progress is how far the tasks of one action on one place came.
+type progress struct{ planned, begun, some, done bool }
+
+// spot is a service on a node.
+type spot struct{ node, service int }
+
+var runtimeActions = []loom.ClusterAction{
+	loom.ClusterConfigure, loom.ClusterConfigureWithRestart, loom.StartServices, loom.StopServices, loom.RestartServices,
+}
+
+func (in *BackInput) chosen() bool {
+	return in.To.Nodes != nil || in.To.Services != nil || in.To.Config != nil
+}
+
+func (in *BackInput) to() State {
+	if in.chosen() {
+		return in.To
+	}
+	return in.Before
+}
+
+// Definitions are the services as the Old tasks of the plan carry them out: as After
+// defines them, for that is the state that is left; or as Before does, which a machine
+// that the operation did not get to still has, where After lacks them or is as To.
+func (in *BackInput) Definitions() map[string]loom.Service {
+	on := func(state State) map[string]loom.Service {
+		all := map[string]loom.Service{}
+		for i := range state.Nodes {
+			for _, name := range state.Nodes[i].Services {
+				all[name] = state.Services[name]
+			}
+		}
+		return all
+	}
+	to, all := on(in.to()), on(in.Before)
+	for name, s := range on(in.After) {
+		end, ends := to[name]
+		if _, had := all[name]; !had || !ends || differ(&s, &end) {
+			all[name] = s
+		}
+	}
+	return all
+}
+
+func newBack(in BackInput) (*back, error) {
+	k := &back{in: in, chosen: in.chosen(), runtime: slices.Contains(runtimeActions, in.Plan.Action), told: map[spot]bool{}}
+	k.in.To = in.to()
+	states := []State{in.Before, in.After, k.in.To}
+	present := make([]map[string]bool, len(states))
+	for i, state := range states {
+		here, err := servicesOn(state.Nodes, state.Services)
+		if err != nil {
+			return nil, err
+		}
+		present[i] = here
+		for name := range here {
+			k.names = append(k.names, name)
+		}
+	}
+	slices.Sort(k.names)
+	k.names = slices.Compact(k.names)
+	k.was, k.will = union(k.names, in.Before.Services, present[0]), union(k.names, in.After.Services, present[1])
+	k.new = union(k.names, k.in.To.Services, present[2])
+	k.old = k.left(present[1])
+	k.outdated = make([]bool, len(k.names))
+	for i, name := range k.names {
+		k.outdated[i] = !present[2][name] || differ(&k.old.services[i], &k.new.services[i])
+	}
+	before, after, to := byID(states[0].Nodes), byID(states[1].Nodes), byID(states[2].Nodes)
+	if err := k.number(before, after, to); err != nil {
+		return nil, err
+	}
+	k.kept, k.up = make([][]int32, len(k.names)), make([]int, len(k.names))
+	if err := k.read(); err != nil {
+		return nil, err
+	}
+	k.fates = make([]fate, len(k.nodes))
+	for i := range k.nodes {
+		id := k.nodes[i].id
+		f := fate{at: i, before: before[id], after: after[id], to: to[id]}
+		if f.to != nil {
+			k.nodes[i].services = k.indices(f.to.Services)
+		} else if f.after != nil {
+			k.nodes[i].services = k.indices(f.after.Services)
+		} else if f.before != nil {
+			k.nodes[i].services = k.indices(f.before.Services)
+		}
+		k.fates[i] = f
+	}
+	k.onward = !slices.ContainsFunc(k.fates, k.otherwise)
+	return k, nil
+}
+
+// otherwise reports whether To wants something else of a node than the operation did.
+func (k *back) otherwise(f fate) bool {
+	if f.after == nil || f.to == nil {
+		return f.after != f.to
+	}
+	to := k.indices(f.to.Services)
+	return retyped(f.after, f.to) || f.after.Incarnation != f.to.Incarnation || !slices.Equal(k.indices(f.after.Services), to) ||
+		slices.ContainsFunc(to, func(s int) bool { return differ(&k.will.services[s], &k.new.services[s]) })
+}
+
+// left indexes what Old tasks carry out. What is not as After has it orders nothing
+// where that would close a circle.
+func (k *back) left(after map[string]bool) *catalog {
+	services, there := k.in.Definitions(), map[string]bool{}
+	for name := range services {
+		there[name] = true
+	}
+	c := union(k.names, services, there)
+	if len(c.cycles(installPhase))+len(c.cycles(runtimePhase)) > 0 {
+		for i, name := range k.names {
+			if !after[name] || differ(&c.services[i], &k.will.services[i]) {
+				c.services[i].Dependencies = loom.Dependencies{}
+			}
+		}
+	}
+	return c
+}
+
+// read notes how far the tasks of the operation came, and whether its config has to be
+// taken back.
+func (k *back) read() error {
+	at := make(map[loom.NodeID]int, len(k.nodes))
+	for i, n := range k.nodes {
+		at[n.id] = i
+	}
+	// What was done to a machine that another took the place of is kept apart.
+	k.made = make([]int, len(k.nodes))
+	for _, t := range k.in.Plan.Tasks {
+		if i, there := at[t.Node]; there && t.Action == loom.ActionCreate && (k.made[i] == 0 || t.Level < k.made[i]) {
+			k.made[i] = t.Level
+		}
+	}
+	any := false
+	k.progress = make(map[draftTask]progress, len(k.in.Plan.Tasks))
+	for _, t := range k.in.Plan.Tasks {
+		node, there := at[t.Node]
+		if !there {
+			return loom.NewError(loom.Invalid, "Node %s of task %d is not among the nodes before and after the operation.", t.Node, t.Number)
+		}
+		service := nodeTask
+		if t.Service != "" {
+			s, defined := k.new.index[t.Service]
+			if !defined {
+				return loom.NewError(loom.Invalid, "The service “%s” of task %d is not on the nodes of the operation.", t.Service, t.Number)
+			}
+			service = s
+		}
+		done := k.in.Done != nil && k.in.Done(t.Number)
+		begun := done || k.in.Begun != nil && k.in.Begun(t.Number)
+		key := draftTask{node: int32(node), service: int32(service), order: int8(t.Action.Order()), old: service != nodeTask && t.Level < k.made[node]}
+		p := k.progress[key]
+		k.progress[key] = progress{true, p.begun || begun, p.some || done, done && (p.done || !p.planned)}
+		any = any || begun
+	}
+	k.settled = len(differences(nil, "", k.in.After.Config, k.in.To.Config)) == 0
+	k.config = !k.settled && (any || k.chosen)
+	return nil
+}
+
+// of gives the progress on the machine that is there.
+func (k *back) of(node, service int, action loom.TaskAction) progress {
+	old := service != nodeTask && k.made[node] > 0 && !k.fates[node].anew
+	return k.progress[draftTask{node: int32(node), service: int32(service), order: int8(action.Order()), old: old}]
+}
+
+// Forward gives a plan without its tasks that undo, and without the gates and edges of
+// these: what Back and Again are asked about.
+func Forward(plan loom.Plan) loom.Plan {
+	n := len(plan.Tasks)
+	forward := loom.Plan{Action: plan.Action}
+	vertex := make([]int, plan.EndVertex()+1)
+	for i, t := range plan.Tasks {
+		if !t.Undo {
+			forward.Tasks = append(forward.Tasks, t)
+			vertex[i+1] = len(forward.Tasks)
+		}
+	}
+	keep := make([]bool, len(plan.Gates))
+	for _, e := range plan.Edges {
+		if e.To > n && vertex[e.From] > 0 {
+			keep[e.To-n-1] = true
+		}
+	}
+	for i, g := range plan.Gates {
+		if keep[i] {
+			forward.Gates = append(forward.Gates, g)
+			vertex[n+1+i] = len(forward.Tasks) + len(forward.Gates)
+		}
+	}
+	if len(forward.Tasks) == 0 {
+		forward.Gates = []loom.Gate{{}} // the end, which waits for nothing
+	}
+	for _, e := range plan.Edges {
+		if from, to := vertex[e.From], vertex[e.To]; from > 0 && to > 0 {
+			forward.Edges = append(forward.Edges, loom.Edge{From: from, To: to})
+		}
+	}
+	return forward
+}

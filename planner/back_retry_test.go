@@ -1,0 +1,61 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	"loom/app/loom"
+)
+
+// TestBackOfRetry takes back operations that failed and whose retry failed as well: the
+// plan and the layouts are those of the first, and what either did counts.
+func TestBackOfRetry(t *testing.T) {
+	t.Parallel()
+	for seed := range backCases(t) / 2 {
+		r := newRand(seed, 11)
+		change, plan := randomOperation(t, r)
+		if len(change.After.Nodes) == 0 {
+			continue // what of a cluster is gone is not undone
+		}
+		w := newWorld(change.Before)
+		w.early, w.adopts = true, true
+		first, err := w.execute(plan, change.After, change.Before.Services, r.IntN(len(plan.Tasks)+1), r)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		retry, err := Again(plan, first.Done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := w.execute(retry, change.After, change.Before.Services, r.IntN(len(retry.Tasks)+2), r)
+		if err != nil {
+			t.Fatalf("seed %d: again: %v\n%s\n%s", seed, err, Text(plan), Text(retry))
+		}
+		number := Retried(plan, first.Done, retry)
+		if len(number) != len(retry.Tasks) {
+			t.Fatalf("seed %d: %d of %d tasks are found again", seed, len(number), len(retry.Tasks))
+		}
+		begun := func(n int) bool { return first.Begun(n) || number[n] > 0 && second.Begun(number[n]) }
+		done := func(n int) bool { return first.Done(n) || number[n] > 0 && second.Done(number[n]) }
+		w.early, w.adopts = false, false
+		in := BackInput{Plan: plan, Begun: begun, Done: done, HasMachine: w.has(r), Before: change.Before, After: change.After}
+		back, err := Back(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkShape(t, back)
+		if _, err := w.execute(back, change.Before, in.Definitions(), len(back.Tasks), r); err != nil {
+			t.Fatalf("seed %d: %v\n%s\n%s\n%s", seed, err, Text(plan), Text(retry), Text(back))
+		}
+		if diff := w.differs(change.Before, change.Before.Services, change.After.Services); diff != "" {
+			t.Fatalf("seed %d: %s\n%s\n%s\n%s", seed, diff, Text(plan), Text(retry), Text(back))
+		}
+		for _, task := range back.Tasks {
+			if task.Action == loom.ActionDelete && node(change.Before, task.Node) != nil && !slices.ContainsFunc(plan.Tasks, func(of loom.PlanTask) bool {
+				return of.Node == task.Node && of.Action == loom.ActionDelete && begun(of.Number)
+			}) {
+				t.Fatalf("seed %d: a machine from before is deleted\n%s\n%s\n%s", seed, Text(plan), Text(retry), Text(back))
+			}
+		}
+	}
+}

@@ -1,0 +1,334 @@
+// Package docker is the automator that runs a service as a container on its
+// machine (plugins.md 3.3).
+//
+// A container is named after its service and labelled with the sum of the fields it
+// was made from, so that any action may run again. The package must not keep
+// anything of containers but the results that it gives, and must not quote the
+// command of a container: it is a piece of shell text by contract.
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+	"loom/provisioner/remote"
+)
+
+// Docker is the automator; the zero value is ready to use.
+type Docker struct{}
+
+// New gives the automator.
+func New() Docker { return Docker{} }
+
+// Type describes the automator type for the catalog.
+func (Docker) Type() loom.PluginType { return Type() }
+
+// portsKey is the result that holds the ports taken on a machine.
+const portsKey = "ports"
+
+// bootstrapScript looks for the engine. Machines that renew themselves must not do
+// so under running containers; what cannot be stopped is no trouble.
+const bootstrapScript = `command -v docker >/dev/null 2>&1 || { echo 'there is no docker on this machine; use an image that has it, or a service that installs it before' >&2; exit 1; }
+if [ -r /etc/os-release ] && grep -qE '^ID=.?(coreos|flatcar)' /etc/os-release; then
+  systemctl stop update-engine locksmithd >/dev/null 2>&1
+fi
+exit 0`
+
+// Bootstrap makes sure that the machine has a container engine that answers.
+func (Docker) Bootstrap(ctx context.Context, _ *loom.TaskSpec, conn *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
+	out, err := conn.Exec(ctx, remote.Command{Text: bootstrapScript, Root: true})
+	if err != nil {
+		return remote.Failure(err)
+	}
+	if !out.OK() {
+		return refuse("%s", remote.LastLine(out.Stderr)), nil
+	}
+	m := &machine{conn: conn, sink: sink}
+	if message, err := m.find(ctx); err != nil || message != "" {
+		return failed(message, err)
+	}
+	return loom.TaskResult{}, nil
+}
+
+// Run carries out an action of a service. Configure, initialize and drain have
+// nothing to do: a container is made from the fields of its start.
+func (Docker) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
+	switch spec.Action {
+	case loom.ActionConfigure, loom.ActionInitialize, loom.ActionDrain:
+		sink.Log("loom", fmt.Sprintf("a container has nothing to %s", spec.Action))
+		return loom.TaskResult{}, nil
+	}
+	c, err := parse(spec.Service.Action.Fields)
+	if err != nil {
+		return refuse("service %s: %v", spec.Service.Name, err), nil
+	}
+	m := &machine{conn: conn, sink: sink}
+	if message, err := m.find(ctx); err != nil || message != "" {
+		return failed(message, err)
+	}
+	s := &service{machine: m, spec: spec, container: c, name: containerName(spec.Service.Name)}
+	switch spec.Action {
+	case loom.ActionInstall:
+		return s.install(ctx)
+	case loom.ActionStart:
+		return s.start(ctx)
+	case loom.ActionStop:
+		return s.stop(ctx)
+	case loom.ActionRemove:
+		return s.remove(ctx)
+	}
+	return refuse("a container has no action “%s”", spec.Action), nil
+}
+
+func refuse(format string, args ...any) loom.TaskResult {
+	no := false
+	return loom.TaskResult{Status: 1, Message: fmt.Sprintf(format, args...), Retryable: &no}
+}
+
+func failed(message string, err error) (loom.TaskResult, error) {
+	if err != nil {
+		return remote.Failure(err)
+	}
+	return loom.TaskResult{Status: 1, Message: message}, nil
+}
+
+// containerName is how the container of a service is called on its machine.
+func containerName(service string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' || r == '-' {
+			return r
+		}
+		return '-'
+	}, service)
+	return "loom-" + clean
+}
+
+// machine reaches the engine of a machine.
+type machine struct {
+	conn *remote.Conn
+	sink loom.Sink
+	// root says that only root may speak to it.
+	root bool
+}
+
+// find learns who may speak to the engine. A message says that nobody can.
+func (m *machine) find(ctx context.Context) (message string, err error) {
+	const ask = `docker info >/dev/null`
+	out, err := m.conn.Exec(ctx, remote.Command{Text: ask})
+	if err == nil && out.OK() || m.conn.User() == "root" {
+		if err == nil && !out.OK() {
+			message = "the container engine does not answer: " + remote.LastLine(out.Stderr)
+		}
+		return message, err
+	}
+	if err != nil {
+		return "", err
+	}
+	m.root = true
+	if out, err = m.conn.Exec(ctx, remote.Command{Text: ask, Root: true}); err != nil || out.OK() {
+		return "", err
+	}
+	return "the container engine does not answer: " + remote.LastLine(out.Stderr), nil
+}
+
+// run runs a command of the engine; stdin may be empty.
+func (m *machine) run(ctx context.Context, text, stdin string, show bool) (remote.Outcome, error) {
+	command := remote.Command{Text: text, Root: m.root, Stdin: strings.NewReader(stdin)}
+	if show {
+		command.Line = m.sink.Log
+	}
+	return m.conn.Exec(ctx, command)
+}
+
+// service is a service of a node, with its container.
+type service struct {
+	*machine
+	spec      *loom.TaskSpec
+	container container
+	name      string
+}
+
+// install makes the directories and fetches the image.
+func (s *service) install(ctx context.Context) (loom.TaskResult, error) {
+	var text strings.Builder
+	for _, v := range s.container.Volumes {
+		dir := remote.Quote(v.Host)
+		fmt.Fprintf(&text, "[ -e %[1]s ] || { mkdir -p %[1]s && chown %[2]s %[1]s; } || exit 1\n", dir, remote.Quote(s.conn.User()+":"))
+	}
+	if text.Len() > 0 {
+		if out, err := s.conn.Exec(ctx, remote.Command{Text: text.String(), Root: true, Line: s.sink.Log}); err != nil {
+			return remote.Failure(err)
+		} else if !out.OK() {
+			return loom.TaskResult{Status: 1, Message: "the directories for volumes could not be made: " + remote.LastLine(out.Stderr), Stderr: out.Stderr}, nil
+		}
+	}
+	s.sink.Log("loom", "docker pull "+s.container.Image)
+	return s.ended(s.run(ctx, "docker pull "+remote.Quote(s.container.Image), "", true))("docker pull " + s.container.Image)
+}
+
+// ended makes a result of how a command of the engine ended.
+func (s *service) ended(out remote.Outcome, err error) func(what string) (loom.TaskResult, error) {
+	return func(what string) (loom.TaskResult, error) {
+		if err != nil {
+			return remote.Failure(err)
+		}
+		if !out.OK() {
+			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d: %s", what, out.Code, remote.LastLine(out.Stderr)), Stdout: out.Stdout, Stderr: out.Stderr}, nil
+		}
+		return loom.TaskResult{Stdout: out.Stdout, Stderr: out.Stderr}, nil
+	}
+}
+
+// present looks for the container: its sum, "" where there is none.
+func (s *service) present(ctx context.Context) (sum string, there bool, err error) {
+	out, err := s.run(ctx, `docker inspect --type container --format '{{index .Config.Labels "loom-spec"}}' `+remote.Quote(s.name)+` 2>/dev/null`, "", false)
+	return strings.TrimSpace(out.Stdout), err == nil && out.OK(), err
+}
+
+// start makes the container, or starts the one that is there; one that was made
+// from other fields gives way.
+func (s *service) start(ctx context.Context) (loom.TaskResult, error) {
+	others := s.otherPorts()
+	for _, p := range s.container.hostPorts() {
+		if slices.Contains(others, p) {
+			return refuse("port %d of the machine is taken by another service; publish another one", p), nil
+		}
+	}
+	wanted, err := s.container.sum()
+	if err != nil {
+		return loom.TaskResult{}, err
+	}
+	sum, there, err := s.present(ctx)
+	if err != nil {
+		return remote.Failure(err)
+	}
+	if there && sum != wanted {
+		s.sink.Log("loom", s.name+" was made from other fields and is made anew")
+		if r, err := s.ended(s.run(ctx, "docker rm -f "+remote.Quote(s.name), "", true))("docker rm " + s.name); err != nil || r.Status != 0 {
+			return r, err
+		}
+		there = false
+	}
+	text, stdin := "docker start "+remote.Quote(s.name), ""
+	if !there {
+		text, stdin = s.runCommand(wanted), strings.Join(append(s.container.Environment, ""), "\n")
+	}
+	s.sink.Log("loom", "starting "+s.name)
+	if r, err := s.ended(s.run(ctx, text, stdin, true))("starting " + s.name); err != nil || r.Status != 0 {
+		return r, err
+	}
+	out, err := s.run(ctx, `docker inspect --type container --format '{{.Id}}' `+remote.Quote(s.name), "", false)
+	r, err := s.ended(out, err)("docker inspect " + s.name)
+	if err != nil || r.Status != 0 {
+		return r, err
+	}
+	ports := append(others, s.container.hostPorts()...)
+	slices.Sort(ports)
+	return loom.TaskResult{Result: map[string]any{
+		s.container.Image: map[string]any{"id": strings.TrimSpace(out.Stdout), portsKey: s.container.hostPorts()},
+		portsKey:          slices.Compact(ports),
+	}}, nil
+}
+
+// runCommand is the text that makes the container. Variables come on standard
+// input: a command line can be read by everybody on the machine.
+func (s *service) runCommand(sum string) string {
+	c := &s.container
+	words := []string{"docker", "run", "-d", "--name", s.name, "--label", "loom-service=" + s.spec.Service.Name, "--label", "loom-spec=" + sum, "--restart", c.Restart}
+	if len(c.Environment) > 0 {
+		words = append(words, "--env-file", "/dev/stdin")
+	}
+	for _, link := range c.Links {
+		// The name of a service on this machine stands for its container.
+		if target, _, _ := strings.Cut(link, ":"); slices.Contains(s.spec.Services, target) {
+			link = "loom-" + link
+			if !strings.Contains(link, ":") {
+				link += ":" + target
+			}
+		}
+		words = append(words, "--link", link)
+	}
+	for _, v := range c.Volumes {
+		words = append(words, "-v", v.Host+":"+v.Container)
+	}
+	for _, p := range c.Ports {
+		words = append(words, "-p", strconv.Itoa(p.Host)+":"+p.Container)
+	}
+	words = append(words, c.Image)
+	for i, w := range words {
+		words[i] = remote.Quote(w)
+	}
+	return strings.TrimSpace(strings.Join(words, " ") + " " + c.Command)
+}
+
+// stop stops the container; one that is not there is stopped.
+func (s *service) stop(ctx context.Context) (loom.TaskResult, error) {
+	if _, there, err := s.present(ctx); err != nil {
+		return remote.Failure(err)
+	} else if there {
+		if r, err := s.ended(s.run(ctx, "docker stop "+remote.Quote(s.name), "", true))("docker stop " + s.name); err != nil || r.Status != 0 {
+			return r, err
+		}
+	} else {
+		s.sink.Log("loom", s.name+" is not there")
+	}
+	return loom.TaskResult{Result: map[string]any{portsKey: s.otherPorts()}}, nil
+}
+
+// remove takes the container away, with what it kept in volumes of its own.
+func (s *service) remove(ctx context.Context) (loom.TaskResult, error) {
+	if _, there, err := s.present(ctx); err != nil {
+		return remote.Failure(err)
+	} else if there {
+		if r, err := s.ended(s.run(ctx, "docker rm -f -v "+remote.Quote(s.name), "", true))("docker rm " + s.name); err != nil || r.Status != 0 {
+			return r, err
+		}
+	}
+	return loom.TaskResult{Result: map[string]any{s.container.Image: nil, portsKey: s.otherPorts()}}, nil
+}
+
+// otherPorts are the ports of the machine that other services have taken.
+func (s *service) otherPorts() []int {
+	own := map[int]bool{}
+	if before, ok := s.spec.Results[s.container.Image].(map[string]any); ok {
+		for _, p := range numbers(before[portsKey]) {
+			own[p] = true
+		}
+	}
+	taken := map[int]bool{}
+	for _, p := range numbers(s.spec.Results[portsKey]) {
+		if !own[p] {
+			taken[p] = true
+		}
+	}
+	return slices.AppendSeq([]int{}, slices.Values(slices.Sorted(maps.Keys(taken))))
+}
+
+// numbers reads a list of numbers as results hold it.
+func numbers(value any) []int {
+	var out []int
+	switch v := value.(type) {
+	case []int:
+		return v
+	case []any:
+		for _, item := range v {
+			switch n := item.(type) {
+			case float64:
+				out = append(out, int(n))
+			case int:
+				out = append(out, n)
+			case json.Number:
+				if i, err := n.Int64(); err == nil {
+					out = append(out, int(i))
+				}
+			}
+		}
+	}
+	return out
+}

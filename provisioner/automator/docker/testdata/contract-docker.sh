@@ -1,0 +1,59 @@
+#!/bin/sh
+# Stands in for docker: containers are directories, calls are written down. It knows
+# the commands that the automator uses and refuses what docker refuses.
+base=/var/lib/stub
+{ for a in "$@"; do printf '%s|' "$a"; done; echo; } >>"$base/calls"
+die() { echo "$1" >&2; exit "${2:-1}"; }
+there() { [ -d "$base/containers/$1" ] || die "Error: No such container: $1"; }
+[ "$(id -u)" = 0 ] || die 'permission denied while trying to connect to the Docker daemon socket'
+[ ! -e "$base/down" ] || die 'Cannot connect to the Docker daemon. Is the docker daemon running?'
+command=$1
+shift
+case $command in
+info) echo 'Server: contract stub' ;;
+pull)
+  case $1 in missing/*) die "manifest unknown: $1" ;; esac
+  echo "$1: Pulling"
+  echo "$1" >>"$base/images" ;;
+inspect)
+  [ "$1" = --type ] && [ "$3" = --format ] || die "unknown flags: $*" 125
+  format=$4
+  there "$5"
+  case $format in
+  '{{.Id}}') cat "$base/containers/$5/id" ;;
+  '{{index .Config.Labels "loom-spec"}}') cat "$base/containers/$5/spec" ;;
+  *) die "template: $format" 125 ;;
+  esac ;;
+run)
+  args=
+  name= env= spec=
+  all=$(for a in "$@"; do printf '%s|' "$a"; done)
+  while [ $# -gt 0 ]; do
+    case $1 in
+    -d) shift ;;
+    --name) name=$2; shift 2 ;;
+    --env-file) env=$2; shift 2 ;;
+    --label) case $2 in loom-spec=*) spec=${2#*=} ;; esac; shift 2 ;;
+    --restart | --link | -v | -p) shift 2 ;;
+    -*) die "unknown flag: $1" 125 ;;
+    *) break ;;
+    esac
+  done
+  [ $# -gt 0 ] || die '"docker run" requires at least 1 argument.' 125
+  grep -qxF "$1" "$base/images" 2>/dev/null || die "Unable to find image '$1' locally" 125
+  [ ! -d "$base/containers/$name" ] || die "Conflict. The container name \"/$name\" is already in use" 125
+  mkdir -p "$base/containers/$name"
+  [ -z "$env" ] || cat "$env" >"$base/containers/$name/env"
+  printf '%s\n' "$all" >"$base/containers/$name/args"
+  echo "$spec" >"$base/containers/$name/spec"
+  echo running >"$base/containers/$name/state"
+  cat /proc/sys/kernel/random/uuid | tee "$base/containers/$name/id" ;;
+start) there "$1"; echo running >"$base/containers/$1/state"; echo "$1" ;;
+stop) there "$1"; echo exited >"$base/containers/$1/state"; echo "$1" ;;
+rm)
+  while [ "${1#-}" != "$1" ]; do shift; done
+  there "$1"
+  rm -rf "$base/containers/$1"
+  echo "$1" ;;
+*) die "docker: '$command' is not a docker command." ;;
+esac

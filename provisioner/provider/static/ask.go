@@ -1,0 +1,141 @@
+package static
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/remote"
+)
+
+// cleanScript runs what comes on standard input as a program on the machine.
+const cleanScript = `f=$(mktemp /var/lib/loom-node/clean.XXXXXX) || { echo 'no file could be made for the clean-up script' >&2; exit 1; }
+trap 'rm -f "$f"' EXIT
+cat >"$f" && chmod 0700 "$f" || exit 1
+case $(head -c 2 "$f") in
+'#!') "$f" </dev/null ;;
+*) sh "$f" </dev/null ;;
+esac`
+
+// cleanUp runs the provider's clean-up script, if it has one. A message says what
+// went wrong with it.
+func cleanUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink loom.Sink) (message string, err error) {
+	name := text(spec.Provider.Fields["cleanup_script"])
+	if name == "" {
+		return "", nil
+	}
+	relative := filepath.Join("scripts", name)
+	files := provider.EnvOf(ctx).Files
+	missing := fmt.Sprintf("the clean-up script “%s” is not there; upload it as a resource of type scripts and synchronise", name)
+	if files == "" || !filepath.IsLocal(relative) {
+		return missing, nil
+	}
+	body, err := os.ReadFile(filepath.Join(files, relative))
+	if errors.Is(err, fs.ErrNotExist) {
+		return missing, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the clean-up script: %w", err)
+	}
+	out, err := conn.Exec(ctx, remote.Command{
+		Text: cleanScript, Root: true, Stdin: strings.NewReader(string(body)), Line: sink.Log,
+		Env: map[string]string{"LOOM_HOSTNAME": spec.Hostname, "LOOM_CLUSTER_ID": spec.Ref.Operation.Cluster.String(), "LOOM_SET_USER": conn.User()},
+	})
+	if err != nil {
+		return "", err
+	}
+	if !out.OK() {
+		return fmt.Sprintf("the clean-up script “%s” exited with %d: %s", name, out.Code, remote.LastLine(out.Stderr)), nil
+	}
+	return "", nil
+}
+
+// specOf is what a question outside of tasks needs of a task.
+func specOf(call *loom.ProviderCall) *loom.TaskSpec {
+	return &loom.TaskSpec{Tenant: call.Tenant, Provider: call.Provider, Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive}
+}
+
+// Probe looks whether each machine answers and what it is used for.
+func (s *Static) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	hosts, err := parseHosts(text(call.Provider.Fields["hosts"]))
+	if err != nil {
+		return loom.FailedProbe("hosts", sentence(err.Error())), nil
+	}
+	if len(hosts) == 0 {
+		return loom.FailedProbe("hosts", "No machine is named; write one per line."), nil
+	}
+	probe := loom.Probe{OK: true}
+	flavors, images := map[string]bool{}, map[string]bool{}
+	free := 0
+	for _, f := range s.look(ctx, specOf(call), hosts) {
+		flavors[f.host.flavor], images[f.host.image] = true, true
+		switch {
+		case f.err != nil:
+			probe.Check(f.host.id(), false, sentence(f.err.Error()))
+		case f.state == "foreign":
+			probe.Check(f.host.id(), false, "It has a directory /var/lib/loom-node that is not Loom’s; remove it there, or take the machine off the list.")
+		case f.state == "free":
+			free++
+			probe.Check(f.host.id(), true, "It answers and is free.")
+		default:
+			probe.Check(f.host.id(), true, fmt.Sprintf("It is used by cluster %s (%s).", f.record.Cluster, f.record.Name))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return loom.Probe{}, context.Cause(ctx)
+	}
+	probe.Check("free machines", true, fmt.Sprintf("%d of %d.", free, len(hosts)))
+	for _, name := range sorted(flavors) {
+		probe.Flavors = append(probe.Flavors, loom.ProbeFlavor{ID: name, Name: name})
+	}
+	for _, name := range sorted(images) {
+		probe.Images = append(probe.Images, loom.ProbeImage{ID: name, Name: name})
+	}
+	return probe, nil
+}
+
+// List gives the reserved machines. One that does not answer makes the list
+// incomplete, which is an error.
+func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	hosts, err := parseHosts(text(call.Provider.Fields["hosts"]))
+	if err != nil {
+		return nil, err
+	}
+	var machines []loom.TaggedMachine
+	for _, f := range s.look(ctx, specOf(call), hosts) {
+		if f.err != nil {
+			return nil, fmt.Errorf("%s does not answer: %w", f.host.id(), f.err)
+		}
+		if f.state == "taken" || f.state == "mine" {
+			machines = append(machines, loom.TaggedMachine{ID: f.host.id(), Name: f.record.Name, Node: f.record.Node, Key: f.record.Key,
+				Cluster: f.record.Cluster, Tenant: f.record.Tenant})
+		}
+	}
+	return machines, nil
+}
+
+func sorted(names map[string]bool) []string {
+	var out []string
+	for name := range names {
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sentence gives an error to people.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
