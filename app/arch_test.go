@@ -53,6 +53,10 @@ var may = map[string][]string{
 	"provisioner/remote":    {"app/loom", "provisioner/remote/..."},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
 	"provisioner/simulator": {"app/loom"},
+	"provisioner/standin":   {"provisioner/standin"},
+
+	// It puts providers in front of their stand-ins.
+	"provisioner/standin/cloudtest": {"app/loom", "provisioner/..."},
 
 	// The two mocks share the cloud that does not exist.
 	"provisioner/provider/mock":  {"app/loom", "provisioner/simulator"},
@@ -60,7 +64,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/testkit", "provisioner/remote/sshtest"}
+var testOnly = []string{"app/testkit", "provisioner/remote/sshtest", "provisioner/standin", "provisioner/standin/ec2", "provisioner/standin/ocean", "provisioner/standin/gce", "provisioner/standin/triton", "provisioner/standin/stack", "provisioner/standin/cloudtest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -73,6 +77,11 @@ var foreign = map[string][]string{
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
+	// One provider per client of a cloud.
+	"github.com/aws":          {"provisioner/provider/aws"},
+	"github.com/digitalocean": {"provisioner/provider/digitalocean"},
+	"github.com/gophercloud":  {"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace"},
+	"google.golang.org/api":   {"provisioner/provider/google"},
 	"os/exec":                 {"app/cli", "provisioner", "app/testkit", "static/internal"},
 }
 

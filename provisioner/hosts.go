@@ -22,7 +22,10 @@ awk -v begin="$LOOM_BEGIN" -v end="$LOOM_END" '
   { print }
   END { if (inside) for (i = 1; i <= held; i++) print hold[i]; printf "%s\n%s%s\n", begin, block, end }
 ' part=new - part=old /etc/hosts >"$t" && chmod 0644 "$t" || { rm -f "$t"; exit 1; }
-if cmp -s "$t" /etc/hosts; then rm -f "$t"; else mv -f "$t" /etc/hosts 2>/dev/null || { cat "$t" >/etc/hosts && rm -f "$t"; }; fi`
+if cmp -s "$t" /etc/hosts; then rm -f "$t"; exit 0; fi
+# In a container the file may be mounted, which cannot be replaced.
+mv -f "$t" /etc/hosts 2>/dev/null || { cat "$t" >/etc/hosts && rm -f "$t"; } || exit 1
+! command -v restorecon >/dev/null 2>&1 || restorecon /etc/hosts`
 
 // manageHosts writes the cluster's nodes into /etc/hosts before INSTALL and
 // CONFIGURE, if the provider's field manage_hosts is on (provisioner.md 6.5).

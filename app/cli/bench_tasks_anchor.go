@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"loom/app/loom"
 )
 
@@ -15,30 +17,35 @@ const (
 	anchorWorkers, anchorBatch = 2, 500
 )
 
-// The anchor is what PostgreSQL can do at all with the same graph: two tables, a
-// step that takes ready tasks with SKIP LOCKED, finishes them and counts down what
-// waited for them. Nothing is delivered, run, fenced or told to anybody.
+// The anchor is what a worker of plain SQL does with the same graph: two tables, a
+// transaction that takes ready tasks with SKIP LOCKED and says so to others, and,
+// where the work would lie in between, a second one that finishes them and counts
+// down what waited for them. Nothing is delivered, run, fenced or told to anybody.
 const (
 	anchorTables = `
 CREATE SCHEMA anchor;
 CREATE TABLE anchor.tasks (id bigint PRIMARY KEY, state smallint NOT NULL, remaining int NOT NULL) WITH (fillfactor = 80);
 CREATE INDEX tasks_ready ON anchor.tasks (id) WHERE state = 1;
 CREATE TABLE anchor.edges (from_task bigint NOT NULL, to_task bigint NOT NULL, PRIMARY KEY (from_task, to_task));
-CREATE FUNCTION anchor.step(p_limit int) RETURNS int
+CREATE FUNCTION anchor.take(p_limit int) RETURNS bigint[]
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
-    v_done bigint[];
+    v_taken bigint[];
 BEGIN
-    v_done := ARRAY(SELECT id FROM anchor.tasks WHERE state = 1 ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED);
-    IF cardinality(v_done) = 0 THEN
-        RETURN 0;
-    END IF;
-    UPDATE anchor.tasks SET state = 2 WHERE id = ANY(v_done);
-    PERFORM 1 FROM anchor.tasks WHERE id IN (SELECT to_task FROM anchor.edges WHERE from_task = ANY(v_done)) ORDER BY id FOR UPDATE;
+    v_taken := ARRAY(SELECT id FROM anchor.tasks WHERE state = 1 ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED);
+    UPDATE anchor.tasks SET state = 2 WHERE id = ANY(v_taken);
+    RETURN v_taken;
+END
+$$;
+CREATE FUNCTION anchor.finish(p_taken bigint[]) RETURNS int
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+BEGIN
+    UPDATE anchor.tasks SET state = 3 WHERE id = ANY(p_taken);
+    PERFORM 1 FROM anchor.tasks WHERE id IN (SELECT to_task FROM anchor.edges WHERE from_task = ANY(p_taken)) ORDER BY id FOR UPDATE;
     UPDATE anchor.tasks t SET remaining = t.remaining - d.n, state = CASE WHEN t.remaining = d.n THEN 1 ELSE t.state END
-    FROM (SELECT to_task, count(*)::int AS n FROM anchor.edges WHERE from_task = ANY(v_done) GROUP BY to_task) AS d
+    FROM (SELECT to_task, count(*)::int AS n FROM anchor.edges WHERE from_task = ANY(p_taken) GROUP BY to_task) AS d
     WHERE t.id = d.to_task;
-    RETURN cardinality(v_done);
+    RETURN cardinality(p_taken);
 END
 $$`
 	anchorEdges = `
@@ -48,11 +55,30 @@ INSERT INTO anchor.tasks SELECT t.id, CASE WHEN count(e.to_task) = 0 THEN 1 ELSE
 FROM tasks t LEFT JOIN anchor.edges e ON e.to_task = t.id WHERE t.operation_id = $1 GROUP BY t.id`
 )
 
+// Ways to step through the anchor: each gives how many tasks it finished.
+var (
+	// anchorStep is what a worker has to do: nobody holds a transaction while it works.
+	anchorStep = func(ctx context.Context, db *sqlx.DB) (n int, err error) {
+		var taken string // an array in PostgreSQL's own form
+		if err := db.GetContext(ctx, &taken, `SELECT anchor.take($1)::text`, anchorBatch); err != nil || taken == "{}" {
+			return 0, err
+		}
+		err = db.GetContext(ctx, &n, `SELECT anchor.finish($1::bigint[])`, taken)
+		return n, err
+	}
+	// anchorBound does it all in one transaction: no worker could, it is what
+	// PostgreSQL can do at all.
+	anchorBound = func(ctx context.Context, db *sqlx.DB) (n int, err error) {
+		err = db.GetContext(ctx, &n, `SELECT anchor.finish(anchor.take($1))`, anchorBatch)
+		return n, err
+	}
+)
+
 // anchorFigures are those of one run of a graph in plain SQL.
 type anchorFigures struct{ took, cpu time.Duration }
 
-// anchor runs the graph of an operation in plain SQL.
-func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID) (f anchorFigures, err error) {
+// anchor runs the graph of an operation in plain SQL, step by step.
+func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID, step func(context.Context, *sqlx.DB) (int, error)) (f anchorFigures, err error) {
 	db := b.system.db
 	if _, err := db.ExecContext(ctx, anchorTables); err != nil {
 		return f, err
@@ -88,8 +114,7 @@ func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID) (f anch
 	for range anchorWorkers {
 		workers.Go(func() {
 			for {
-				var n int
-				err := db.GetContext(limited, &n, `SELECT anchor.step($1)`, anchorBatch)
+				n, err := step(limited, db)
 				mu.Lock()
 				left -= n
 				if err != nil {
@@ -114,7 +139,7 @@ func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID) (f anch
 	}
 	f.cpu = after - before
 	if failed == nil {
-		if err := db.GetContext(ctx, &left, `SELECT count(*) FROM anchor.tasks WHERE state <> 2`); err != nil {
+		if err := db.GetContext(ctx, &left, `SELECT count(*) FROM anchor.tasks WHERE state <> 3`); err != nil {
 			return f, err
 		}
 		if left > 0 {

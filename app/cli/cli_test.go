@@ -137,18 +137,18 @@ func TestHelp(t *testing.T) {
 func TestInstanceLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	release, err := claimInstance(dir)
+	release, err := claimInstance(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimInstance(dir); err == nil || !strings.Contains(err.Error(), "LOOM_DATA_DIR") {
+	if _, err := claimInstance(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "LOOM_DATA_DIR") {
 		t.Errorf("a second claim: %v", err)
 	}
 	release()
 	if err := endInstance(context.Background(), dir); err != nil {
 		t.Errorf("end nobody: %v", err)
 	}
-	again, err := claimInstance(dir)
+	again, err := claimInstance(t.Context(), dir)
 	if err != nil {
 		t.Fatalf("claim what was released: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"loom/provisioner/automator/puppet"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/aws"
+	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/digitalocean"
 	"loom/provisioner/provider/google"
 	"loom/provisioner/provider/joyent"
@@ -17,8 +18,11 @@ import (
 )
 
 // carriedProviders and carriedAutomators are the plugins of this build that need
-// nothing of the process.
-func carriedProviders() []provider.Provider { return []provider.Provider{static.New()} }
+// nothing of the process but its options.
+func (e *environment) carriedProviders() []provider.Provider {
+	clouds := cloud.Options{Insecure: e.values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS")}
+	return []provider.Provider{static.New(), aws.New(clouds), digitalocean.New(clouds), google.New(clouds), joyent.New(clouds), openstack.New(clouds), rackspace.New(clouds)}
+}
 
 func carriedAutomators() []automator.Automator {
 	return []automator.Automator{chefsolo.New(), docker.New(), puppet.New()}
@@ -27,10 +31,6 @@ func carriedAutomators() []automator.Automator {
 // shippedProviders and shippedAutomators are all types of plugins.md that a
 // catalog shall know. Those whose plugin this build carries are described by
 // their plugins; tasks of the others fail with a sentence that says so.
-func shippedProviders() []loom.PluginType {
-	return []loom.PluginType{
-		aws.Type(), digitalocean.Type(), google.Type(), joyent.Type(), openstack.Type(), rackspace.Type(),
-	}
-}
+func shippedProviders() []loom.PluginType { return nil }
 
 func shippedAutomators() []loom.PluginType { return nil }

@@ -42,7 +42,7 @@ func (e *environment) findPlugins(h *external.Host, built external.Carried) *ext
 // builtIn are the types that this binary carries, without making anything ready.
 func (e *environment) builtIn() external.Carried {
 	built := external.Carried{Providers: []string{local.TypeName}, Automators: []string{"shell"}}
-	for _, p := range carriedProviders() {
+	for _, p := range e.carriedProviders() {
 		built.Providers = append(built.Providers, p.Type().Name)
 	}
 	for _, a := range carriedAutomators() {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,14 +69,24 @@ func lockFile(ctx context.Context, path string) (func(), error) {
 // instanceLock is the file that a running `loom up` holds, with its pid inside.
 const instanceLock = "loom.lock"
 
-// claimInstance makes this process the one `loom up` of the data directory.
-func claimInstance(dir string) (release func(), err error) {
+// lockPatience is how long a lock may outlive the process that took it: a killed one
+// lets go when the last of its threads is gone.
+const lockPatience = 3 * time.Second
+
+// claimInstance makes this process the one `loom up` of the data directory. It waits up
+// to lockPatience for one that was killed.
+func claimInstance(ctx context.Context, dir string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, instanceLock), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	waiting, stop := context.WithTimeout(ctx, lockPatience)
+	defer stop()
+	if !inherit(waiting, f, processEnded) {
 		defer f.Close()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		//lint:ignore ST1005 a name begins it
 		return nil, fmt.Errorf("Loom runs already in %s (process %s); stop it first, or choose another LOOM_DATA_DIR and LOOM_LISTEN_ADDR", dir, readPid(f))
 	}
@@ -87,6 +98,46 @@ func claimInstance(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("note the process in %s: %w", f.Name(), err)
 	}
 	return func() { f.Close() }, nil
+}
+
+// inherit takes the lock of a file that notes the process holding it. Where it is
+// taken, it waits for it until ctx ends as long as ended says that process has.
+func inherit(ctx context.Context, f *os.File, ended func(pid int) bool) bool {
+	for {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return true
+		}
+		// Nothing is noted for a moment by one that has just taken it: it lives.
+		if pid, err := strconv.Atoi(readPid(f)); err != nil || pid < 1 || !ended(pid) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// exiting is the flag of the kernel (PF_EXITING) on a process that is ending.
+const exiting = 0x4
+
+// processEnded reports whether a process is gone, a zombie or about to be one.
+func processEnded(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	}
+	// The name in parentheses may hold anything; state is the first field behind it.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return fields[0] == "Z" || fields[0] == "X" || err == nil && flags&exiting != 0
 }
 
 // endInstance tells a running `loom up` of the data directory to end and waits

@@ -227,10 +227,7 @@ func parseTaskRef(text string) (loom.TaskRef, bool) {
 
 // sensitiveOf finds the values of a task that must not be printed.
 func sensitiveOf(p *plugins, spec *loom.TaskSpec) []string {
-	var described loom.PluginType
-	if one, ok := p.providers.Get(spec.Provider.Type); ok {
-		described = one.Type()
-	}
+	described, _ := p.providers.Describe(spec.Provider.Type)
 	var values []string
 	for name, value := range spec.Provider.Fields {
 		text, ok := value.(string)

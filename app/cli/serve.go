@@ -86,7 +86,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 		}
 	}
 	pages := web.New(web.Deps{
-		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
 		Shortage: s.shortage, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 	})
 	rest := api.New(api.Deps{

@@ -139,7 +139,7 @@ func (e *environment) plugins() (*plugins, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := append([]provider.Provider{machines}, carriedProviders()...)
+	providers := append([]provider.Provider{machines}, e.carriedProviders()...)
 	automators := append([]automator.Automator{shell.New()}, carriedAutomators()...)
 	if e.values.Switch("LOOM_MOCK") {
 		cloud, err := e.inventedMachines()

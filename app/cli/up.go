@@ -26,7 +26,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
-	release, err := claimInstance(dir)
+	release, err := claimInstance(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ var Options = []Option{
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
 	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that plugins in other languages run as; empty: the one of the provisioner, who must be root to switch."},
+	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Let providers of clouds name API addresses (field endpoint_url) without HTTPS, for tests."},
 	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
 	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},
 	{"LOOM_LOG_DAYS", "number", "90", false, []string{"up", "scheduler"}, "Days that task logs and deliveries of hooks are kept; 0: for ever."},

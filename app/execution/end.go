@@ -108,9 +108,17 @@ func settle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.Fi
 	case end.Operation == loom.OperationRolledBack && end.Cluster == loom.ClusterTerminated:
 		return store.DropMade(ctx, tx, op.Tenant, op.Ref.Cluster)
 	case end.Operation == loom.OperationRolledBack:
-		return store.RestoreLayout(ctx, tx, op)
+		if err := store.RestoreLayout(ctx, tx, op); err != nil {
+			return err
+		}
+		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, true)
 	case end.Operation == loom.OperationComplete && op.Action == loom.Rollback:
-		return store.TrimLayout(ctx, tx, op.Tenant, op.Ref.Cluster)
+		if err := store.TrimLayout(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
+			return err
+		}
+		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, false)
+	case end.Operation == loom.OperationComplete && op.Action == loom.RemoveServices:
+		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, false)
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ type Operations struct {
 	opts  Options
 	cache nodeCache
 	known serviceCache
-	spec  *store.Prepared
+	hot   *store.Hot
+	logs  logStore
 
 	timeouts timeoutCache
 }
@@ -80,7 +81,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	if opts.Logged == nil {
 		opts.Logged = func(int) {}
 	}
-	return &Operations{db: db, ring: ring, opts: opts, spec: store.PrepareSpecFacts(db),
+	return &Operations{db: db, ring: ring, opts: opts, hot: store.PrepareHot(db), logs: logStore{db: db},
 		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
 }
 
@@ -89,7 +90,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 // others.
 func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) (begun []AttemptKey, at time.Time, err error) {
 	err = store.Exec(ctx, o.db, func(tx *sqlx.Tx) (err error) {
-		begun, at, err = store.StartTasksAllTenants(ctx, tx, process, keys)
+		begun, at, err = store.StartTasksAllTenants(ctx, o.hot, tx, process, keys)
 		return err
 	})
 	if err != nil {
@@ -115,7 +116,7 @@ func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (ma
 		results[i].Result = l.open
 	}
 	done, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]loom.TaskID, error) {
-		done, err := store.CompleteTasksAllTenants(ctx, tx, keys, results)
+		done, err := store.CompleteTasksAllTenants(ctx, o.hot, tx, keys, results)
 		if err != nil {
 			return nil, err
 		}

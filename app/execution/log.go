@@ -1,14 +1,10 @@
 package execution
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -42,19 +38,17 @@ type Log struct {
 	keptSum int
 	closed  bool
 
-	// first is closed with the first line.
-	first, wake, done chan struct{}
-	stop              sync.Once
+	// wake and done are there from the first line on, with a goroutine that stores:
+	// many attempts have nothing to say.
+	wake, done chan struct{}
 }
 
 // keptLine is a stored line behind the head, which may have to go.
 type keptLine struct{ seq, size int }
 
-// Log begins to write the log of an attempt. The caller closes it.
-func (o *Operations) Log(key AttemptKey) *Log {
-	l := &Log{ops: o, key: key, first: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{})}
-	return l
-}
+// Log begins to write the log of an attempt, in the background from its first line
+// until the caller closes it.
+func (o *Operations) Log(key AttemptKey) *Log { return &Log{ops: o, key: key} }
 
 // Add appends text, split into lines. Stream is "stdout", "stderr" or "loom".
 func (l *Log) Add(stream, text string) {
@@ -101,8 +95,9 @@ func runeEnd(s string, limit int) int {
 // that will say what was left out.
 func (l *Log) append(line loom.LogLine) {
 	size := len(line.Text) + logLineExtra
-	if l.total == 0 {
-		close(l.first)
+	if l.wake == nil {
+		l.wake, l.done = make(chan struct{}, 1), make(chan struct{})
+		go l.run(l.wake)
 	}
 	l.total += size
 	if l.total > logHead && l.mark == 0 {
@@ -131,28 +126,22 @@ func (l *Log) append(line loom.LogLine) {
 	}
 }
 
-// Run stores batches until Close is called; it belongs in a goroutine of its own.
-func (l *Log) Run(ctx context.Context) {
+// run stores batches until wake is closed.
+func (l *Log) run(wake <-chan struct{}) {
 	defer close(l.done)
-	// Many attempts have nothing to say: the clock runs from the first line.
-	var tick <-chan time.Time
-	first := l.first
+	clock := time.NewTicker(logEvery)
+	defer clock.Stop()
 	for stopping := false; ; {
 		select {
-		case <-first:
-			clock := time.NewTicker(logEvery)
-			defer clock.Stop()
-			tick, first = clock.C, nil
-			continue
-		case <-tick:
-		case _, open := <-l.wake:
+		case <-clock.C:
+		case _, open := <-wake:
 			stopping = !open
 		}
-		err := l.flush(ctx)
+		err := l.flush()
 		if stopping {
-			for tries := 0; err != nil && tries < 3 && ctx.Err() == nil; tries++ {
+			for tries := 0; err != nil && tries < 3; tries++ {
 				time.Sleep(logEvery)
-				err = l.flush(ctx)
+				err = l.flush()
 			}
 			if err != nil {
 				l.ops.opts.Logger.Warn("the end of a task log was lost", "task_id", l.key.Task, "attempt", l.key.Attempt, "error", err)
@@ -162,38 +151,33 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Close stores what is left and ends Run. What is added afterwards is lost.
+// Close stores what is left. What is added afterwards is lost.
 func (l *Log) Close() {
-	l.stop.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if l.wake == nil {
+		return
+	}
+	if first {
 		close(l.wake)
-	})
+	}
 	<-l.done
 }
 
 // flush stores what waits. After an error the same lines are stored again later:
 // their numbers make that harmless.
-func (l *Log) flush(ctx context.Context) error {
+func (l *Log) flush() error {
 	l.mu.Lock()
-	batch, mark, cut := l.lines, l.mark, l.cut
+	part := logPart{LogPart: store.LogPart{Key: l.key, Lines: l.lines}, mark: l.mark, cut: l.cut}
 	last := l.seq
-	size := l.bytes - len(batch)*logLineExtra
+	size := l.bytes - len(l.lines)*logLineExtra
 	l.mu.Unlock()
-	if len(batch) == 0 {
+	if len(part.Lines) == 0 {
 		return nil
 	}
-	err := store.Exec(ctx, l.ops.db, func(tx *sqlx.Tx) error {
-		if err := store.AppendLogAllTenants(ctx, tx, l.key, batch); err != nil {
-			return err
-		}
-		if cut <= mark {
-			return nil
-		}
-		return store.CutLogAllTenants(ctx, tx, l.key, mark, cut, fmt.Sprintf("[%d lines left out here: a log keeps its first 1 MiB and its last 3 MiB]", cut-mark))
-	})
-	if err != nil {
+	if err := l.ops.logs.store(part); err != nil {
 		return err
 	}
 	l.ops.opts.Logged(size)

@@ -21,13 +21,16 @@ type clusterNodes struct {
 }
 
 // view names the nodes that a task is told of: a node on its way out still knows
-// all, the others know those of the layout.
+// the others that leave, the rest know those of the layout. What is taken back may
+// stop at any point: its tasks know the nodes only that got an address.
 type view struct {
-	cluster loom.ClusterID
-	leaving bool
+	cluster       loom.ClusterID
+	leaving, undo bool
 }
 
-func viewOf(f *store.SpecFacts) view { return view{f.Ref.Operation.Cluster, f.Node.Leaving} }
+func viewOf(f *store.SpecFacts) view {
+	return view{f.Ref.Operation.Cluster, f.Node.Leaving, f.Undo}
+}
 
 // nodeCache remembers nodes by view: for ten thousand tasks of ten thousand nodes
 // they are read a few times.
@@ -76,7 +79,7 @@ func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNod
 		return n, nil
 	}
 	id := viewOf(f)
-	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving)
+	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving, id.undo)
 	if err != nil {
 		return nil, err
 	}

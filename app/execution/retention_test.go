@@ -17,7 +17,6 @@ import (
 func (w *world) log(key execution.AttemptKey, texts ...string) {
 	w.t.Helper()
 	l := w.ops.Log(key)
-	go l.Run(ctx)
 	for _, text := range texts {
 		l.Add("stdout", text)
 	}

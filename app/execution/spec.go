@@ -44,7 +44,7 @@ func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[Atte
 		tasks[i] = key.Task
 		attempt[key.Task] = key.Attempt
 	}
-	all, err := store.SpecFactsAllTenants(ctx, o.spec, tasks...)
+	all, err := store.SpecFactsAllTenants(ctx, o.hot, tasks...)
 	if err != nil {
 		return nil, err
 	}

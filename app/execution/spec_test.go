@@ -121,7 +121,6 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := w.ops.Log(key)
-	go log.Run(ctx)
 	log.Add("stdout", "one\ntwo\r\n\nbad \xff byte\n")
 	log.Add("stderr", strings.Repeat("é", 10_000))
 	log.Close()
@@ -156,7 +155,6 @@ func TestLogKeepsHeadAndTail(t *testing.T) {
 	w := newWorld(t, 1)
 	w.plan(loom.ClusterCreate, loom.ActionCreate)
 	log := w.ops.Log(w.deliver(1))
-	go log.Run(ctx)
 	const lines, size = 6000, 1000
 	for i := range lines {
 		log.Add("stdout", fmt.Sprintf("%05d %s", i, strings.Repeat("x", size-6)))

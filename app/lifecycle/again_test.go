@@ -63,6 +63,31 @@ func (b *bundle) retry(id loom.ClusterID, number int) error {
 	return err
 }
 
+// A retry carries out what the cluster has; a newer version is spoken of.
+func TestRetryTellsOfNewerVersions(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := b.create(b.ana(), 2).Cluster
+	m.run(fault(loom.ActionInstall, "base"))
+	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
+	preview := func() string {
+		v, err := b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewRetry, Cluster: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(v.Warnings, "\n")
+	}
+	if w := preview(); strings.Contains(w, "version") {
+		t.Errorf("without a newer version: %s", w)
+	}
+	base := b.cluster(id).Services["base"]
+	m.save(m.tenant, loom.KindService, &base)
+	if w := preview(); !strings.Contains(w, "The retry carries out version 1 of “base”; version 2") {
+		t.Errorf("with a newer version: %s", w)
+	}
+}
+
 // An administrator gets past a task that keeps failing.
 func TestRetryLeavesOutTasks(t *testing.T) {
 	t.Parallel()

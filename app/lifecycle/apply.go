@@ -203,9 +203,8 @@ func compareVersions(then, now []store.EntryVersion) []string {
 
 // refresh makes a new preview of the same request and answers with it.
 func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, given map[string]any, old *stale) error {
-	in := PreviewInput{Kind: p.Kind, Cluster: p.Cluster}
+	in := body.asked(p)
 	if d := body.Create; d != nil {
-		in.Create = d.Input
 		in.Create.ProviderFields = maps.Clone(given)
 		if in.Create.ProviderFields == nil {
 			in.Create.ProviderFields = map[string]any{}
@@ -213,17 +212,6 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 		maps.Copy(in.Create.ProviderFields, d.Input.ProviderFields)
 	}
 	if d := body.Live; d != nil {
-		in.Service, in.Configure = d.Service, d.Configure
-		in.Change.OnFailure = d.AskedPolicy
-		if d.Added != nil {
-			in.Services = d.Added.Asked
-		}
-		if d.Altered != nil {
-			in.Change = d.Altered.Asked
-		}
-		if d.Followed != nil {
-			in.Change = d.Followed.Asked
-		}
 		in.ProviderFields = map[string]any{}
 		maps.Copy(in.ProviderFields, d.Fields)
 		maps.Copy(in.ProviderFields, given)

@@ -5,14 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
@@ -47,7 +45,10 @@ type PreviewView struct {
 	// Name and Description of the cluster.
 	Name, Description string
 	// Input is the request as it was stored, without sensitive fields; zero for a delete.
-	Input    loom.CreateInput
+	Input loom.CreateInput
+	// Asked is the request for a change of a cluster that is there, without provider
+	// fields: what leads back to its form.
+	Asked    PreviewInput
 	Layout   loom.Layout
 	Nodes    []loom.Node
 	Services []string
@@ -162,36 +163,7 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return PreviewView{}, err
 	}
-	var body previewBody
-	p := loom.Preview{ID: loom.PreviewID(uuid.NewString()), Kind: in.Kind, Owner: actor.Account()}
-	switch in.Kind {
-	case loom.PreviewCreate:
-		d, _, err := u.draftCreate(ctx, actor, in.Create, true)
-		if err != nil {
-			return PreviewView{}, err
-		}
-		body.Create, p.Cluster = d, d.Cluster
-	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete,
-		loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair,
-		loom.PreviewRetry, loom.PreviewRollback:
-		d, cluster, err := u.draftLive(ctx, actor, in)
-		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
-			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)
-		}
-		if err != nil {
-			return PreviewView{}, err
-		}
-		body.Live, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
-	case loom.PreviewSync:
-		d, cluster, err := u.draftSync(ctx, actor, in.Cluster)
-		if err != nil {
-			return PreviewView{}, err
-		}
-		body.Sync, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
-	default:
-		return PreviewView{}, loom.InvalidFields([]loom.FieldError{{Field: "kind", Message: noKind()}})
-	}
-	plan, err := body.plan()
+	p, body, plan, err := u.draft(ctx, actor, in)
 	if err != nil {
 		return PreviewView{}, err
 	}
@@ -211,7 +183,7 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	if err != nil {
 		return PreviewView{}, err
 	}
-	return u.view(ctx, actor, p, &body, plan)
+	return u.view(ctx, actor, p, body, plan)
 }
 
 // PreviewByID reads a preview of the actor. NotFound for those of others and for
@@ -282,7 +254,7 @@ func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.Previe
 }
 
 func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, plan loom.Plan) (PreviewView, error) {
-	v := PreviewView{Preview: p, Plan: plan, ByAction: map[loom.TaskAction]int{}}
+	v := PreviewView{Preview: p, Plan: plan, ByAction: map[loom.TaskAction]int{}, Asked: body.asked(p)}
 	affected := map[string]bool{}
 	for _, t := range plan.Tasks {
 		v.ByAction[t.Action]++

@@ -21,10 +21,13 @@ type ClusterView struct {
 	// are those of the layout and those on their way out; of a cluster that was deleted
 	// those that it had then. Gone are those that left it before.
 	Nodes, Gone []loom.Node
-	// Links of the template, macros expanded; what cannot be expanded stays as written.
+	// Links of the template, macros expanded; what cannot be expanded yet stays as written.
+	// Those that name a service that is not on the cluster are left out.
 	Links []loom.Link
-	// NodeLinks are the links of the services of each node.
-	NodeLinks map[loom.NodeID][]loom.Link
+	// NodeLinks are the links of the services of each node, in the same way, and
+	// ServiceLinks the same by service.
+	NodeLinks    map[loom.NodeID][]loom.Link
+	ServiceLinks map[loom.NodeID]map[string][]loom.Link
 	// Latest is the newest operation, nil before the first.
 	Latest *loom.Operation
 	// Allowed says of each verb why it cannot begin now, "" when it can.
@@ -170,17 +173,28 @@ func (v *ClusterView) expandLinks() {
 		told = v.Nodes // all of it goes or is gone
 	}
 	facts := macro.NewFacts(string(v.Owner.User), properties(told))
-	for _, l := range v.Template.Links {
-		v.Links = append(v.Links, loom.Link{Label: l.Label, URL: facts.ExpandLink(l.URL, "")})
-	}
-	v.NodeLinks = map[loom.NodeID][]loom.Link{}
+	v.Links = expanded(facts, v.Template.Links, "")
+	v.NodeLinks, v.ServiceLinks = map[loom.NodeID][]loom.Link{}, map[loom.NodeID]map[string][]loom.Link{}
 	for _, n := range v.Nodes {
+		v.ServiceLinks[n.ID] = map[string][]loom.Link{}
 		for _, name := range n.Services {
-			for _, l := range v.Services[name].Links {
-				v.NodeLinks[n.ID] = append(v.NodeLinks[n.ID], loom.Link{Label: l.Label, URL: facts.ExpandLink(l.URL, n.ID)})
-			}
+			links := expanded(facts, v.Services[name].Links, n.ID)
+			v.ServiceLinks[n.ID][name] = links
+			v.NodeLinks[n.ID] = append(v.NodeLinks[n.ID], links...)
 		}
 	}
+}
+
+// expanded fills the macros of links for a node, "" for none. A link to a service that
+// is not on the cluster, such as one that was removed, leads nowhere and is left out.
+func expanded(facts *macro.Facts, links []loom.Link, self loom.NodeID) []loom.Link {
+	var out []loom.Link
+	for _, l := range links {
+		if !facts.Lacks(l.URL) {
+			out = append(out, loom.Link{Label: l.Label, URL: facts.ExpandLink(l.URL, self)})
+		}
+	}
+	return out
 }
 
 // ListInput asks for a page of clusters. The page sorts by createTime (default,

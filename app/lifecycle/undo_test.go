@@ -89,6 +89,9 @@ func TestUndoLeavesEverythingAsItWas(t *testing.T) {
 					t.Errorf("seed %d: %d machines, were %d; %s", seed, len(m.machines), machines, strings.Join(m.ran, ", "))
 				}
 				for _, n := range b.cluster(id).Nodes {
+					if n.State != loom.NodeReady || len(n.ServiceStates) != len(n.Services) {
+						t.Errorf("seed %d: node %d is %s with %v", seed, n.Number, n.State, n.ServiceStates)
+					}
 					for _, service := range n.Services {
 						if n.ServiceStates[service] != loom.ServiceStarted {
 							t.Errorf("seed %d: %s on node %d is %s; %s", seed, service, n.Number, n.ServiceStates[service], strings.Join(m.ran, ", "))

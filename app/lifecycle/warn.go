@@ -36,11 +36,36 @@ func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft)
 	if d.Action == loom.ClusterConfigure {
 		d.Warnings = append(d.Warnings, "Services are not restarted; one that reads its settings only when it starts keeps the old ones.")
 	}
+	if d.Kind == loom.PreviewRetry {
+		if err := u.warnOfVersions(ctx, actor.Tenant, d); err != nil {
+			return err
+		}
+	}
 	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
 	if err == nil && tenant.Workers == 0 {
 		d.Warnings = append(d.Warnings, noWorkers)
 	}
 	return err
+}
+
+// warnOfVersions says which services have a newer version in the catalog, since a
+// retry carries out those that the cluster has.
+func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, d *liveDraft) error {
+	var have []store.EntryVersion
+	for _, name := range sortedNames(d.Services) {
+		have = append(have, store.EntryVersion{Kind: loom.KindService, Name: name, Version: d.Services[name].Version})
+	}
+	newest, err := store.NewestVersions(ctx, u.db, tenant, have)
+	if err != nil {
+		return err
+	}
+	for _, n := range newest {
+		if v := d.Services[n.Name].Version; n.Version > v {
+			d.Warnings = append(d.Warnings, fmt.Sprintf(
+				"The retry carries out version %d of “%s”; version %d of the catalog comes with an upgrade, or with a new cluster.", v, n.Name, n.Version))
+		}
+	}
+	return nil
 }
 
 // warnOfLoss says what is gone afterwards.

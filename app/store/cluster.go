@@ -76,6 +76,9 @@ func (r *clusterRow) cluster() (loom.Cluster, error) {
 
 // decodeExact decodes JSON and keeps numbers of free-form values as written.
 func decodeExact(data []byte, into any) error {
+	if string(data) == "{}" { // many are empty, and a decoder is not cheap
+		return json.Unmarshal(data, into)
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(into)

@@ -239,10 +239,15 @@ func TerminateCluster(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	return InsertEvents(ctx, tx, events...)
 }
 
-// wipeSecrets deletes the secrets of a cluster that is gone.
+// wipeSecrets deletes the secrets of a cluster that is gone, and the layouts that its
+// operations kept: nothing leads back to them, and their configs may hold what looks
+// secret.
 func wipeSecrets(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) error {
 	if err := DeleteSecrets(ctx, tx, tenant, ClusterSecrets(id)); err != nil {
 		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE operations SET before = NULL, after = NULL WHERE tenant_id = $1 AND cluster_id = $2`, tenant, int64(id)); err != nil {
+		return wrap(err, "forget the layouts of cluster %s", id)
 	}
 	return DeleteNodeSecrets(ctx, tx, tenant, id)
 }

@@ -26,17 +26,21 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 	return tasks, attempts
 }
 
+const (
+	startTasks    = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
+	completeTasks = `SELECT task_id FROM loom_complete($1, $2, $3::jsonb[])`
+)
+
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives
 // those that began, with the time by the database clock, the zero time when none
 // did. The River jobs of the others were put where they belong.
-func StartTasksAllTenants(ctx context.Context, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
+func StartTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
 	tasks, attempts := splitKeys(keys)
 	var rows []struct {
 		AttemptKey
 		At time.Time `db:"at"`
 	}
-	err := tx.SelectContext(ctx, &rows, `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`,
-		pq.Array(tasks), pq.Array(attempts), process)
+	err := hot.start.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), process)
 	var at time.Time
 	begun := make([]AttemptKey, len(rows))
 	for i, r := range rows {
@@ -56,7 +60,7 @@ type storedResult struct {
 // CompleteTasksAllTenants records successes, results[i] of keys[i], frees what
 // waited for them and gives the tasks it accepted; the others are not running
 // with that attempt any more.
-func CompleteTasksAllTenants(ctx context.Context, tx *sqlx.Tx, keys []AttemptKey, results []loom.TaskResult) ([]loom.TaskID, error) {
+func CompleteTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, keys []AttemptKey, results []loom.TaskResult) ([]loom.TaskID, error) {
 	tasks, attempts := splitKeys(keys)
 	bodies := make([]string, len(results))
 	for i, r := range results {
@@ -67,7 +71,7 @@ func CompleteTasksAllTenants(ctx context.Context, tx *sqlx.Tx, keys []AttemptKey
 		bodies[i] = cleanJSON(body)
 	}
 	var done []loom.TaskID
-	err := tx.SelectContext(ctx, &done, `SELECT task_id FROM loom_complete($1, $2, $3::jsonb[])`, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies))
+	err := hot.complete.selectInto(ctx, tx, &done, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies))
 	return done, wrap(err, "complete %d tasks", len(keys))
 }
 

@@ -152,7 +152,8 @@ func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID)
 SELECT coalesce((SELECT g.status = 'complete' FROM tasks g WHERE g.id = o.end_gate), false) AS done,
 	EXISTS (SELECT FROM tasks t WHERE t.operation_id = o.id AND t.status = 'running') AS running,
 	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before,
-	NOT EXISTS (SELECT FROM nodes n WHERE n.cluster_id = o.cluster_id AND NOT n.leaving) AS empty
+	-- In the order of an index: an EXISTS reads all nodes of everybody.
+	(SELECT n.number FROM nodes n WHERE n.cluster_id = o.cluster_id AND NOT n.leaving ORDER BY n.number LIMIT 1) IS NULL AS empty
 FROM operations o WHERE o.id = $1`, id)
 	if err != nil {
 		return e, wrap(err, "read the end gate of operation %s", e.Operation.Ref)

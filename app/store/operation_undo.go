@@ -146,6 +146,23 @@ func TrimLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster 
 	return wrap(err, "forget services that left cluster %s", cluster)
 }
 
+// A machine that an operation failed on is as good as before once that is undone.
+const settleNodes = `
+WITH held AS (
+    SELECT n.id, coalesce((SELECT jsonb_object_agg(s.key, s.value) FROM jsonb_each(n.service_states) s WHERE s.key = ANY (n.services)), '{}') AS states
+    FROM nodes n WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND NOT n.leaving ORDER BY n.id FOR UPDATE OF n
+)
+UPDATE nodes n SET service_states = h.states,
+    state = CASE WHEN $3 AND n.state = 'failed' AND coalesce(n.results->>'providerid', '') <> '' THEN 'ready' ELSE n.state END
+FROM held h WHERE n.id = h.id AND (n.service_states <> h.states OR $3 AND n.state = 'failed')`
+
+// SettleNodes forgets what is known of services that the nodes of a held cluster do
+// not have any more. Undone says that what failed on them was taken back.
+func SettleNodes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, undone bool) error {
+	_, err := tx.ExecContext(ctx, settleNodes, tenant, int64(cluster), undone)
+	return wrap(err, "settle the nodes of cluster %s", cluster)
+}
+
 const nodesWithMachine = `
 SELECT id::text FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND coalesce(results->>'providerid', '') <> ''`
 

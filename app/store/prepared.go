@@ -7,10 +7,18 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Prepared is a read that costs more to plan than to carry out: each connection of
-// the pool plans it a few times and then keeps the plan. lib/pq plans anything else
-// at every call.
-type Prepared struct {
+// Hot are the statements that each batch of tasks needs, ready for a pool; nothing is
+// sent before their first use. Each connection plans one a few times and then keeps
+// the plan; lib/pq sends, and PostgreSQL plans, anything else at every call.
+type Hot struct{ spec, start, complete prepared }
+
+// PrepareHot makes them for a pool.
+func PrepareHot(db *sqlx.DB) *Hot {
+	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, complete: prepared{db: db, query: completeTasks}}
+}
+
+// prepared is one of them.
+type prepared struct {
 	db    *sqlx.DB
 	query string
 
@@ -18,20 +26,20 @@ type Prepared struct {
 	stmt *sqlx.Stmt
 }
 
-// PrepareSpecFacts makes the read of SpecFactsAllTenants ready for a pool; nothing
-// is sent before its first use.
-func PrepareSpecFacts(db *sqlx.DB) *Prepared { return &Prepared{db: db, query: specFacts} }
-
-// selectInto is sqlx.Select.
-func (p *Prepared) selectInto(ctx context.Context, into any, args ...any) error {
+// selectInto is sqlx.Select, in a transaction or, with nil, alone.
+func (p *prepared) selectInto(ctx context.Context, tx *sqlx.Tx, into any, args ...any) error {
 	stmt, err := p.statement(ctx)
 	if err != nil {
 		return err
 	}
+	if tx != nil {
+		stmt = tx.StmtxContext(ctx, stmt)
+		defer stmt.Close()
+	}
 	return stmt.SelectContext(ctx, into, args...)
 }
 
-func (p *Prepared) statement(ctx context.Context) (*sqlx.Stmt, error) {
+func (p *prepared) statement(ctx context.Context) (*sqlx.Stmt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stmt == nil {

@@ -40,6 +40,8 @@ type SpecFacts struct {
 	NodesVersion int64
 	// Sealed are the sealed values of the provider, of the cluster and of the node.
 	Sealed []SealedValue
+	// Undo says that the task takes back what others of its operation did.
+	Undo bool
 }
 
 // SealedValue is a sealed value with the names it was sealed under.
@@ -72,34 +74,40 @@ type specRow struct {
 	Version     int64          `db:"nodes_version"`
 	Sealed      []byte         `db:"sealed"`
 	SealedNode  []byte         `db:"sealed_node"`
-	Group       int64          `db:"in_group"`
+	First       bool           `db:"is_first"`
+	OperationID int64          `db:"operation_id"`
+	Old         bool           `db:"old"`
+	Undo        bool           `db:"undo"`
 	nodeRow
 }
 
-// facts decodes a row. What rows of one group have in common is read and decoded
-// once: it is in the first row of the group only, and the others share its value.
+// specGroup is what tasks have in common whose specs differ in their nodes only.
+type specGroup struct {
+	operation           int64
+	service             string
+	old, undo           bool
+	hardware, imageType string
+}
+
+func (r *specRow) group() specGroup {
+	return specGroup{r.OperationID, r.Service, r.Old, r.Undo, r.HardwareType, r.ImageType}
+}
+
+// common decodes what the tasks of a group share, from the row of the first of them.
 // Nobody changes it.
-func (r *specRow) facts(shared map[int64]*SpecFacts) (SpecFacts, error) {
-	f := SpecFacts{
-		Row:    loom.TaskID(r.TaskID),
-		Ref:    loom.TaskRef{Operation: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Operation}, Number: r.TaskNumber},
-		Tenant: loom.TenantID(r.TenantID), Action: loom.TaskAction(r.Action), Status: loom.TaskStatus(r.Status), Attempt: r.Attempt,
-		Started: r.StartedAt.Time, Now: r.Now, Owner: loom.UserID(r.Owner), OwnerKeys: r.SSHKeys,
-		Service: r.Service, ResourceSet: r.ResourceSet, NodesVersion: r.Version,
+func (r *specRow) common() (*SpecFacts, error) {
+	f := &SpecFacts{
+		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Operation}, Number: r.TaskNumber},
+		Owner: loom.UserID(r.Owner), OwnerKeys: r.SSHKeys, ResourceSet: r.ResourceSet, NodesVersion: r.Version,
+		Tenant: loom.TenantID(r.TenantID), Service: r.Service, Undo: r.Undo,
 	}
-	var err error
-	if f.Node, err = r.node(); err != nil {
-		return f, err
-	}
-	var ofNode []SealedValue
 	for _, part := range []struct {
 		name string
 		data []byte
 		into any
 	}{
 		{"provider", r.Provider, &f.Provider}, {"config", r.Config, &f.Config}, {"service", r.ServiceCopy, &f.ServiceCopy},
-		{"hardware type", r.Hardware, &f.Hardware}, {"image type", r.Image, &f.Image},
-		{"sealed values", r.Sealed, &f.Sealed}, {"sealed results", r.SealedNode, &ofNode},
+		{"hardware type", r.Hardware, &f.Hardware}, {"image type", r.Image, &f.Image}, {"sealed values", r.Sealed, &f.Sealed},
 	} {
 		if len(part.data) == 0 {
 			continue
@@ -108,59 +116,73 @@ func (r *specRow) facts(shared map[int64]*SpecFacts) (SpecFacts, error) {
 			return f, fmt.Errorf("read the %s of task %s: %w", part.name, f.Ref, err)
 		}
 	}
-	if first := shared[r.Group]; first != nil {
-		f.Provider, f.Config, f.ServiceCopy = first.Provider, first.Config, first.ServiceCopy
-		f.Hardware, f.Image, f.Sealed = first.Hardware, first.Image, first.Sealed
-	} else {
-		first := f
-		shared[r.Group] = &first
+	return f, nil
+}
+
+// facts decodes what is the task's own, and adds what it has in common with others.
+func (r *specRow) facts(common *SpecFacts) (SpecFacts, error) {
+	f := *common
+	f.Row, f.Ref.Number = loom.TaskID(r.TaskID), r.TaskNumber
+	f.Action, f.Status, f.Attempt = loom.TaskAction(r.Action), loom.TaskStatus(r.Status), r.Attempt
+	f.Started, f.Now = r.StartedAt.Time, r.Now
+	var err error
+	if f.Node, err = r.node(); err != nil {
+		return f, err
 	}
-	f.Sealed = append(f.Sealed[:len(f.Sealed):len(f.Sealed)], ofNode...)
+	if len(r.SealedNode) > 0 {
+		var ofNode []SealedValue
+		if err := decodeExact(r.SealedNode, &ofNode); err != nil {
+			return f, fmt.Errorf("read the sealed results of task %s: %w", f.Ref, err)
+		}
+		f.Sealed = append(f.Sealed[:len(f.Sealed):len(f.Sealed)], ofNode...)
+	}
 	return f, nil
 }
 
 // Tasks of one service on nodes of one kind form a group: what they have in common
-// is large, so that only the first of them carries it.
+// is large, so that it is read for the first of them only. Found is what each has.
 const specFacts = `
 WITH found AS MATERIALIZED (
-	SELECT t.id AS task,
-		first_value(t.id) OVER (PARTITION BY t.operation_id, t.service, t.old, t.undo, n.hardwaretype, n.imagetype ORDER BY t.id) AS in_group
+	SELECT t.id AS task_id, t.operation_id, t.tenant_id, t.number AS task_number, t.action, t.service, t.status AS task_status, t.attempt, t.old, t.undo,
+		a.started_at, n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
+		n.services, n.automators, n.ipaddresses, n.results, n.service_states,
+		(SELECT ` + sealedValues + ` FROM secrets s WHERE s.tenant_id = t.tenant_id AND s.entity = 'node:' || t.node_id::text) AS sealed_node
 	FROM tasks t JOIN nodes n ON n.id = t.node_id
+	LEFT JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt
 	WHERE t.id = ANY ($1)
+), first AS MATERIALIZED (
+	SELECT min(task_id) AS task_id FROM found GROUP BY operation_id, service, old, undo, hardwaretype, imagetype
+), common AS MATERIALIZED (
+	SELECT f.task_id, true AS is_first, o.number AS operation_number, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, tn.resource_set, c.provider, c.config,
+		CASE WHEN f.old THEN o.before->'services'->f.service WHEN f.undo THEN coalesce(o.after, '{}')->'services'->f.service ELSE c.services->f.service END AS service_copy,
+		c.type_settings->'hardware'->f.hardwaretype AS hardware_settings, c.type_settings->'image'->f.imagetype AS image_settings,
+		coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
+		(SELECT ` + sealedValues + ` FROM secrets s
+		 WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))) AS sealed
+	FROM first
+	JOIN found f USING (task_id)
+	JOIN operations o ON o.id = f.operation_id
+	JOIN clusters c ON c.id = f.cluster_id
+	JOIN tenants tn ON tn.id = f.tenant_id
+	LEFT JOIN users u ON u.tenant_id = c.tenant_id AND u.id = c.owner_id
 )
-SELECT t.id AS task_id, t.tenant_id, t.number AS task_number, t.action, t.service, t.status AS task_status, t.attempt, o.number AS operation_number,
-	a.started_at, now() AS now, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, tn.resource_set, f.in_group,
-	CASE WHEN t.id = f.in_group THEN c.provider END AS provider, CASE WHEN t.id = f.in_group THEN c.config END AS config,
-	CASE WHEN t.id <> f.in_group THEN NULL WHEN t.old THEN o.before->'services'->t.service WHEN t.undo THEN coalesce(o.after, '{}')->'services'->t.service ELSE c.services->t.service END AS service_copy,
-	CASE WHEN t.id = f.in_group THEN c.type_settings->'hardware'->n.hardwaretype END AS hardware_settings,
-	CASE WHEN t.id = f.in_group THEN c.type_settings->'image'->n.imagetype END AS image_settings,
-	n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
-	n.services, n.automators, n.ipaddresses, n.results, n.service_states,
-	coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
-	CASE WHEN t.id = f.in_group THEN (SELECT ` + sealedValues + `
-	 FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))) END AS sealed,
-	(SELECT ` + sealedValues + ` FROM secrets s WHERE s.tenant_id = c.tenant_id AND s.entity = 'node:' || n.id::text) AS sealed_node
-FROM found f
-JOIN tasks t ON t.id = f.task
-JOIN operations o ON o.id = t.operation_id
-JOIN clusters c ON c.id = t.cluster_id
-JOIN tenants tn ON tn.id = t.tenant_id
-JOIN nodes n ON n.id = t.node_id
-LEFT JOIN users u ON u.tenant_id = c.tenant_id AND u.id = c.owner_id
-LEFT JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt
-ORDER BY t.id = f.in_group DESC`
+SELECT f.*, now() AS now, coalesce(is_first, false) AS is_first, coalesce(operation_number, 0) AS operation_number, coalesce(owner_id, '') AS owner_id, ssh_keys,
+	coalesce(resource_set, 0) AS resource_set, provider, config, service_copy, hardware_settings, image_settings, coalesce(nodes_version, 0) AS nodes_version, sealed
+FROM found f LEFT JOIN common USING (task_id)`
 
 const sealedValues = `jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))`
 
 const specNodes = `
 SELECT id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses
-FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 OR NOT leaving)`
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 OR NOT leaving) AND (ipaddresses <> '{}' OR NOT (leaving OR $4))`
 
 // NodeProperties reads what plugins and macros see of the nodes of a cluster: those
-// of its layout, and with leaving also those on their way out and gone.
-func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, leaving bool) (map[loom.NodeID]loom.NodeProperties, error) {
+// of its layout, and with leaving also those on their way out. A node without an
+// address that is leaving or gone is of no use to anybody; with reachable that is said
+// of every node.
+func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, leaving, reachable bool) (map[loom.NodeID]loom.NodeProperties, error) {
 	var rows []nodeRow
-	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster, leaving); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster, leaving, reachable); err != nil {
 		return nil, wrap(err, "read the nodes of cluster %s", cluster)
 	}
 	nodes := make(map[loom.NodeID]loom.NodeProperties, len(rows))
@@ -179,22 +201,36 @@ func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 }
 
 // SpecFactsAllTenants reads what the specs of tasks are built from, but for the
-// nodes of their clusters, with what PrepareSpecFacts gave.
-func SpecFactsAllTenants(ctx context.Context, read *Prepared, tasks ...loom.TaskID) ([]SpecFacts, error) {
+// nodes of their clusters.
+func SpecFactsAllTenants(ctx context.Context, hot *Hot, tasks ...loom.TaskID) ([]SpecFacts, error) {
 	ids := make([]int64, len(tasks))
 	for i, t := range tasks {
 		ids[i] = int64(t)
 	}
 	var rows []specRow
-	if err := read.selectInto(ctx, &rows, pq.Array(ids)); err != nil {
+	if err := hot.spec.selectInto(ctx, nil, &rows, pq.Array(ids)); err != nil {
 		return nil, wrap(err, "read what %d tasks need", len(tasks))
 	}
-	facts, shared := make([]SpecFacts, len(rows)), map[int64]*SpecFacts{}
+	facts, groups := make([]SpecFacts, 0, len(rows)), map[specGroup]*SpecFacts{}
 	for i := range rows {
-		var err error
-		if facts[i], err = rows[i].facts(shared); err != nil {
+		if rows[i].First {
+			common, err := rows[i].common()
+			if err != nil {
+				return nil, err
+			}
+			groups[rows[i].group()] = common
+		}
+	}
+	for i := range rows {
+		common := groups[rows[i].group()]
+		if common == nil {
+			continue // its cluster is gone
+		}
+		f, err := rows[i].facts(common)
+		if err != nil {
 			return nil, err
 		}
+		facts = append(facts, f)
 	}
 	return facts, nil
 }

@@ -18,39 +18,63 @@ const (
 
 // A line that is there already stays: the writer repeats a batch whose outcome
 // it does not know.
-const appendLog = `
+const appendLogs = `
+WITH logs AS MATERIALIZED (
+	SELECT k.n, t.id, k.attempt, t.operation_id, t.node_id, ` + logDay + ` AS day
+	FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS k (task, attempt, n)
+	JOIN tasks t ON t.id = k.task JOIN operations o ON o.id = t.operation_id LEFT JOIN attempts a ON a.task_id = t.id AND a.number = k.attempt
+)
 INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream, level, text, day)
-SELECT t.id, $2, l.seq, t.operation_id, t.node_id, l.at, l.stream, l.level, l.text, ` + logDay + `
-FROM ` + logOf + `, unnest($3::int[], $4::timestamptz[], $5::text[], $6::text[], $7::text[]) AS l (seq, at, stream, level, text)
-WHERE t.id = $1
+SELECT g.id, g.attempt, l.seq, g.operation_id, g.node_id, l.at, l.stream, l.level, l.text, g.day
+FROM unnest($3::int[], $4::int[], $5::timestamptz[], $6::text[], $7::text[], $8::text[]) WITH ORDINALITY AS l (log, seq, at, stream, level, text, place)
+JOIN logs g ON g.n = l.log
+ORDER BY l.place
 ON CONFLICT (task_id, attempt, seq, day) DO NOTHING`
 
-// AppendLogAllTenants adds lines, numbered by their writer, to the log of an
-// attempt and wakes followers of that log. Lines of Task "" are not looked at:
-// key says whose they are.
-func AppendLogAllTenants(ctx context.Context, tx *sqlx.Tx, key AttemptKey, lines []loom.LogLine) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	var seqs []int64
-	var ats []time.Time
-	var streams, levels, texts []string
-	for _, l := range lines {
-		seqs, ats = append(seqs, int64(l.Seq)), append(ats, l.Time)
-		streams, levels, texts = append(streams, l.Stream), append(levels, l.Level), append(texts, cleanText(l.Text))
-	}
-	_, err := tx.ExecContext(ctx, appendLog, key.Task, key.Attempt, pq.Array(seqs), pq.Array(ats), pq.Array(streams), pq.Array(levels), pq.Array(texts))
-	if err != nil {
-		return wrap(err, "append %d lines to the log of task %d", len(lines), key.Task)
-	}
-	return signalLog(ctx, tx, key)
+// LogPart are lines of the log of an attempt, numbered by their writer. Task of a
+// line is not looked at: Key says whose they are.
+type LogPart struct {
+	Key   AttemptKey
+	Lines []loom.LogLine
 }
 
-// signalLog wakes who follows the log. It is a notice and no event: a busy log
-// would fill the table of events.
-func signalLog(ctx context.Context, tx *sqlx.Tx, key AttemptKey) error {
-	_, err := tx.ExecContext(ctx, `SELECT pg_notify($1, $2::bigint::text)`, LogChannel, key.Task)
-	return wrap(err, "wake followers of the log of task %d", key.Task)
+// AppendLogAllTenants is AppendLogsAllTenants for one log.
+func AppendLogAllTenants(ctx context.Context, tx *sqlx.Tx, key AttemptKey, lines []loom.LogLine) error {
+	return AppendLogsAllTenants(ctx, tx, []LogPart{{key, lines}})
+}
+
+// AppendLogsAllTenants adds lines to the logs of attempts and wakes followers of
+// those logs. Lines that are there already stay.
+func AppendLogsAllTenants(ctx context.Context, tx *sqlx.Tx, parts []LogPart) error {
+	var tasks, attempts, logs, seqs []int64
+	var ats []time.Time
+	var streams, levels, texts []string
+	for _, p := range parts {
+		if len(p.Lines) == 0 {
+			continue
+		}
+		tasks, attempts = append(tasks, int64(p.Key.Task)), append(attempts, int64(p.Key.Attempt))
+		for _, l := range p.Lines {
+			logs, seqs, ats = append(logs, int64(len(tasks))), append(seqs, int64(l.Seq)), append(ats, l.Time)
+			streams, levels, texts = append(streams, l.Stream), append(levels, l.Level), append(texts, cleanText(l.Text))
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, appendLogs, pq.Array(tasks), pq.Array(attempts), pq.Array(logs), pq.Array(seqs), pq.Array(ats),
+		pq.Array(streams), pq.Array(levels), pq.Array(texts))
+	if err != nil {
+		return wrap(err, "append %d lines to the logs of %d tasks", len(seqs), len(tasks))
+	}
+	return signalLogs(ctx, tx, tasks)
+}
+
+// signalLogs wakes who follows logs. It is a notice and no event: a busy log would
+// fill the table of events.
+func signalLogs(ctx context.Context, tx *sqlx.Tx, tasks []int64) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_notify($1, task::text) FROM unnest($2::bigint[]) AS task`, LogChannel, pq.Array(tasks))
+	return wrap(err, "wake followers of the logs of %d tasks", len(tasks))
 }
 
 const cutLog = `

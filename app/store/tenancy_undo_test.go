@@ -28,6 +28,9 @@ func init() {
 		"TrimLayout": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.TrimLayout(ctx, tx, t, 1)
 		}),
+		"SettleNodes": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.SettleNodes(ctx, tx, t, 1, true)
+		}),
 		"NodesWithMachine": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			have, err := store.NodesWithMachine(ctx, tx, t, 1)
 			return leak(len(have) > 0), err

@@ -19,6 +19,8 @@ const (
 	tabUses     = "Used by"
 	tabVersions = "Versions"
 	tabJSON     = "JSON"
+	// tabTest is for providers only.
+	tabTest = "Test"
 )
 
 func entryName(r *http.Request) string { return route.Segment(r.PathValue("name")) }
@@ -29,10 +31,14 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 		Kind: kind, Name: name, Label: entry.Meta().Label, Deprecated: entry.Meta().Deprecated,
 		EditHref: route.AdminEntryEdit(kind, name), DupHref: adminview.Duplicate(kind, name), DeleteHref: route.AdminEntryDelete(kind, name),
 	}
-	for _, t := range []ui.Tab{
+	tabs := []ui.Tab{
 		{Label: tabDetails, Href: route.AdminEntry(kind, name)}, {Label: tabUses, Href: adminview.EntryUses(kind, name)},
 		{Label: tabVersions, Href: route.AdminEntryVersions(kind, name)}, {Label: tabJSON, Href: adminview.EntryJSON(kind, name)},
-	} {
+	}
+	if kind == loom.KindProvider {
+		tabs = append(tabs, ui.Tab{Label: tabTest, Href: route.AdminProbe(name)})
+	}
+	for _, t := range tabs {
 		t.Current = t.Label == tab
 		m.Tabs = append(m.Tabs, t)
 	}

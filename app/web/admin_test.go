@@ -13,7 +13,8 @@ import (
 
 // adminPages are the pages of the area that a fresh tenant can open.
 func adminPages() []string {
-	pages := []string{"/admin", "/admin/resources", "/admin/users"}
+	pages := []string{"/admin", "/admin/resources", "/admin/users", "/admin/users/user", "/admin/hooks", "/admin/hooks/new",
+		"/admin/audit", "/admin/queue", "/admin/settings", "/admin/providers/local/test"}
 	for _, kind := range loom.TenantKinds {
 		pages = append(pages, route.AdminKind(kind), route.AdminNew(kind))
 	}

@@ -77,8 +77,18 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
 	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.DNSSuffix, Optional: true, Mono: true, Help: "What host names end with.",
 		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
+	m.OnFailure = failureField("If the operation fails", f.OnFailure, errs)
+	m.OnFailure.Options[0].Label += " (" + usualPolicy(facts.Template.Administration.OnFailure) + ")"
 	m.Config = configField(f.Config, errs)
 	return m
+}
+
+// usualPolicy words what a template says of failures.
+func usualPolicy(onFailure string) string {
+	if onFailure == loom.OnFailureUndo {
+		return "take it back"
+	}
+	return "keep it"
 }
 
 // openAdvanced says whether an error is in the advanced part.
@@ -105,6 +115,7 @@ func differs(st *settled) string {
 	add("services", f.ServicesShown && !slices.Equal(services, usual))
 	add("lease", f.Lease != "")
 	add("DNS suffix", f.DNSSuffix != "")
+	add("failure", f.OnFailure != "")
 	add("config", !sameJSON(f.Config, facts.Config))
 	if len(parts) == 0 {
 		return "as the template says"

@@ -46,7 +46,7 @@ func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.Clust
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
 	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Description: v.Description, Revealed: revealed}
-	m.Leftovers = s.leftoversPart(v)
+	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -102,6 +102,8 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 		return clusterview.OperationPart(m), err
 	case clusterview.PartLeftovers:
 		return clusterview.LeftoversPart(s.leftoversPart(v)), nil
+	case clusterview.PartSkipped:
+		return clusterview.SkippedPart(skippedPart(v)), nil
 	case clusterview.PartConnect:
 		m, err := s.connectPart(ctx, actor, v)
 		return clusterview.ConnectPart(m), err
@@ -145,6 +147,7 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
 	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
 	m.Facts, m.LeaseNote = s.clusterFacts(v), v.LeaseNote
+	m.Actions, m.Extend = clusterActions(v), s.extend(v)
 	return m
 }
 
@@ -226,6 +229,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	if op.Waiting != "" {
 		m.Note = op.Waiting
 	}
+	m.Actions = operationActions(v, *op)
 	m.Running = s.taskLinks(tasks, loom.TaskRunning)
 	m.Failure, err = s.firstFailure(ctx, actor, *op, tasks)
 	return m, err

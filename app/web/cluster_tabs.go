@@ -112,6 +112,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		m.Rows = append(m.Rows, clusterview.NodeRow{
 			ID: string(n.ID), Hostname: n.Hostname, Href: route.Node(v.ID, n.ID), State: ui.NodeState(n.State), Addresses: addresses(n),
 			Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own),
+			Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
 		})
 	}
 	return m, nil
@@ -142,7 +143,7 @@ func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		row := clusterview.ServiceRow{Name: name, Description: v.Services[name].Description}
+		row := clusterview.ServiceRow{Name: name, Description: v.Services[name].Description, Menu: serviceActions(v, name)}
 		for _, n := range v.Nodes {
 			if !slices.Contains(n.Services, name) {
 				continue
@@ -161,21 +162,12 @@ func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel
 	return m
 }
 
-// serviceLinks are those of one service on a node: NodeLinks has the links of all
-// its services in their order.
+// serviceLinks are those of one service on a node.
 func serviceLinks(v lifecycle.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
 	if n.State != loom.NodeReady {
 		return nil
 	}
-	at := 0
-	for _, name := range n.Services {
-		count := len(v.Services[name].Links)
-		if name == service && at+count <= len(v.NodeLinks[n.ID]) {
-			return linkModels(v.NodeLinks[n.ID][at : at+count])
-		}
-		at += count
-	}
-	return nil
+	return linkModels(v.ServiceLinks[n.ID][service])
 }
 
 // macroLeft finds a macro that could not be expanded yet.

@@ -15,6 +15,7 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/execution"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/live"
@@ -34,6 +35,7 @@ type clusterWorld struct {
 	catalog  *catalog.Catalog
 	clusters *lifecycle.Clusters
 	hub      *live.Hub
+	ops      *execution.Operations
 	handler  http.Handler
 	tenant   loom.Tenant
 	// cookies by user; "eve" is of another tenant.
@@ -53,6 +55,7 @@ func newClusterWorld(t testing.TB) *clusterWorld {
 	t.Cleanup(func() { w.catalog.Close() }) //nolint:errcheck // a directory of the test
 	w.accounts.Resources = w.catalog
 	w.clusters = lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 500})
+	w.ops = execution.New(w.db.DB, ring, execution.Options{})
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.hub = live.New(w.db.DB, w.db.DSN, log)
 	_, err = w.accounts.EnsureSuperadmin(ctx)
@@ -63,7 +66,7 @@ func newClusterWorld(t testing.TB) *clusterWorld {
 	w.fillCatalog()
 	sessions := httpx.NewSessions(w.accounts, false)
 	pages := web.New(web.Deps{
-		Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Hub: w.hub, Sessions: sessions, Log: log, Version: "test",
+		Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Hub: w.hub, Sessions: sessions, Log: log, Version: "test",
 	})
 	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), pages)
 	return w

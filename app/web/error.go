@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -71,10 +72,53 @@ func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error
 	if e.Kind == loom.Unauthenticated {
 		m.Back, m.BackHref = "Sign in", route.Login("")
 	}
+	if s.errorInFrame(w, r, e, m) {
+		return
+	}
 	bare := layout.BareModel{Title: m.Headline, Theme: theme(r), Version: s.Version, Wide: true}
 	if err := httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.WrapBare(bare, layout.ErrorPage(m))); err != nil && s.Log != nil {
 		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
 	}
+}
+
+// errorInFrame shows an error with the navigation around it, to those who are signed
+// in. It reports false where that cannot be had: nothing was written then.
+func (s *Server) errorInFrame(w http.ResponseWriter, r *http.Request, e *loom.Error, m layout.ErrorModel) bool {
+	if s.Sessions == nil || e.Kind == loom.Unauthenticated || e.Kind == loom.Unavailable || !s.Sessions.HasCookie(r) {
+		return false
+	}
+	actor, _, err := s.Sessions.Actor(r)
+	if err != nil {
+		return false
+	}
+	page := layout.Model{Title: m.Headline, Area: layout.AreaClusters}
+	switch {
+	case strings.HasPrefix(r.URL.Path, route.System()) && actor.IsSuperadmin():
+		page = systemFrame(m.Headline, "")
+	case strings.HasPrefix(r.URL.Path, route.Admin()) && actor.IsAdmin():
+		page = adminFrame(m.Headline, "")
+	case strings.HasPrefix(r.URL.Path, route.Account()):
+		page = accountFrame(m.Headline, "")
+	}
+	page.Section = ""
+	if err := s.frame(w, r, actor, &page); err != nil {
+		return false
+	}
+	page.Path = errorReturn(r)
+	err = httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.Wrap(page, layout.ErrorPage(m)))
+	if err != nil && s.Log != nil {
+		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
+	}
+	return true
+}
+
+// errorReturn is where the theme form of an error page leads back to: an address
+// that can only be posted to has no page.
+func errorReturn(r *http.Request) string {
+	if r.Method == http.MethodGet {
+		return r.URL.RequestURI()
+	}
+	return route.Home()
 }
 
 func (s *Server) noSuchPage(_ http.ResponseWriter, r *http.Request) error {

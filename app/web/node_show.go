@@ -60,6 +60,7 @@ func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clust
 	m := clusterview.NodeModel{
 		Cluster: v.ID, Hostname: n.Hostname, State: ui.NodeState(n.State), Services: servicesOn(n),
 		Command: sshCommand(v.ID, n, own), Live: route.Node(v.ID, n.ID),
+		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
 	if n.State == loom.NodeReady {
 		m.Links = linkModels(v.NodeLinks[n.ID])

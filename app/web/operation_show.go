@@ -39,10 +39,15 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
+	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Cluster)
+	if err != nil {
+		return err
+	}
 	m, err := s.operationHead(r.Context(), actor, op)
 	if err != nil {
 		return err
 	}
+	m.Actions = operationActions(v, op)
 	return s.fragment(w, r, http.StatusOK, clusterview.OperationHeadPart(m))
 }
 
@@ -105,19 +110,17 @@ func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	page, err := s.operationFrame(r, actor, op)
+	v, err := s.Clusters.Cluster(r.Context(), actor, op.Ref.Cluster)
 	if err != nil {
 		return err
 	}
+	head.Actions = operationActions(v, op)
+	page := s.operationFrame(r, v, op)
 	http.SetCookie(w, &http.Cookie{Name: viewCookie, Value: word, Path: route.Clusters(), SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: r.TLS != nil})
 	return s.render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
 }
 
-func (s *Server) operationFrame(r *http.Request, actor loom.Actor, op loom.Operation, more ...ui.Crumb) (layout.Model, error) {
-	v, err := s.Clusters.Cluster(r.Context(), actor, op.Ref.Cluster)
-	if err != nil {
-		return layout.Model{}, err
-	}
+func (s *Server) operationFrame(r *http.Request, v lifecycle.ClusterView, op loom.Operation, more ...ui.Crumb) layout.Model {
 	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}, {Label: "Operation " + strconv.Itoa(op.Ref.Number), Href: route.Operation(op.Ref)}}
 	m := clusterPage(capital(op.Action.Verb())+" "+v.Name, "Operations", append(crumbs, more...)...)
 	if !op.Status.Final() {
@@ -126,7 +129,7 @@ func (s *Server) operationFrame(r *http.Request, actor loom.Actor, op loom.Opera
 		m.TitlePrefix = "(" + strconv.Itoa(p.Done) + "/" + strconv.Itoa(p.Total) + ")"
 	}
 	reloading(r, &m, !op.Status.Final())
-	return m, nil
+	return m
 }
 
 // operationStages is the plan as nested lists.

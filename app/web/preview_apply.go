@@ -27,10 +27,10 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	if p.Kind == loom.PreviewDelete && p.Applied.Number == 0 && strings.TrimSpace(v.Get("confirm")) != p.Name {
+	if heavy(p) && p.AppliedAt.IsZero() && strings.TrimSpace(v.Get("confirm")) != p.Name {
 		m := s.previewModel(p)
 		m.ConfirmError = wrongName(p.Name)
-		m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
+		m.Errors = ui.NewFormErrors("Nothing was started.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
 		return s.showPreview(w, r, actor, http.StatusUnprocessableEntity, m)
 	}
 	ref, err := s.Clusters.Apply(r.Context(), actor, lifecycle.ApplyInput{ID: id, Hash: v.Get("hash"), ProviderFields: givenFields(v)})

@@ -24,12 +24,7 @@ func (s *Server) previewMake(w http.ResponseWriter, r *http.Request, actor loom.
 	if kind == loom.PreviewCreate || kind == "" {
 		return s.previewCreate(w, r, actor, v)
 	}
-	id, _ := loom.ParseClusterID(v.Get("cluster"))
-	p, err := s.Clusters.Preview(r.Context(), actor, lifecycle.PreviewInput{Kind: kind, Cluster: id})
-	if err != nil {
-		return err
-	}
-	return httpx.SeeOther(w, r, route.Preview(p.ID))
+	return s.previewChange(w, r, actor, v)
 }
 
 func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor, v url.Values) error {
@@ -91,13 +86,14 @@ func (s *Server) refuseForm(w http.ResponseWriter, r *http.Request, actor loom.A
 var fieldLabels = map[string]string{
 	"clusterTemplate": "Template", "name": "Name", "numMachines": "Number of nodes", "description": "Description", "provider": "Provider",
 	"hardwaretype": "Hardware type", "imagetype": "Image type", "services": "Services", "initialLeaseDuration": "Lease",
-	"dnsSuffix": "DNS suffix", "onFailure": "If the operation fails", "config": "Config",
+	"dnsSuffix": "DNS suffix", "onFailure": "If the operation fails", "config": "Config", "nodes": "Nodes", "skip": "Tasks to leave out",
+	"reason": "Reason", "batch": "Nodes at a time", "minHealthy": "Nodes that stay up",
 }
 
 // fieldOrder is the order of the fields in the form.
 var fieldOrder = []string{
 	"clusterTemplate", "name", "numMachines", "description", "provider", "hardwaretype", "imagetype", "services",
-	"initialLeaseDuration", "dnsSuffix", "onFailure", "config",
+	"initialLeaseDuration", "dnsSuffix", "nodes", "skip", "reason", "batch", "minHealthy", "onFailure", "config",
 }
 
 // formErrors is the summary above the form.

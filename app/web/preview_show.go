@@ -62,15 +62,16 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 	case loom.PreviewCreate:
 		m.Config = configText(p.Config)
 	case loom.PreviewDelete:
-		m.Delete, m.Title, m.EditHref = true, "Preview: delete "+p.Name, ""
+		m.Title, m.EditHref = "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
-	default: // made over the API; there is no form to go back to
-		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), ""
-		m.Apply, m.Busy = "Apply to cluster "+p.Name, "Applying…"
+	default:
+		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.Asked)
+		m.Apply, m.Busy = applyWords(p.Kind)+" "+p.Name, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)
 		}
 	}
+	m.Heavy = heavy(p)
 	switch {
 	case p.Applied.Number > 0:
 		m.Applied, m.AppliedHref = fmt.Sprintf("View operation %d", p.Applied.Number), route.Operation(p.Applied)

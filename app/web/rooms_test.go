@@ -8,12 +8,19 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"loom/app/account"
+	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/live"
@@ -32,6 +39,9 @@ type rooms struct {
 	server   *httptest.Server
 	catalog  *catalog.Catalog
 	accounts *account.Accounts
+	fleet    *fleet.Fleet
+	hooks    *hook.Hooks
+	db       *sqlx.DB
 	// passwords by "tenant/user".
 	passwords map[string]loom.Secret
 }
@@ -47,11 +57,15 @@ func newRooms(t *testing.T) *rooms {
 	t.Cleanup(func() { r.catalog.Close() })
 	r.accounts = account.New(db.DB, ring)
 	r.accounts.Resources = r.catalog
+	r.fleet = fleet.NewWithOptions(db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	r.hooks = hook.New(db.DB, ring, hook.Options{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, PublicURL: "https://loom.example", Body: wire.HookBody})
+	r.db = db.DB
 	r.seed()
 
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	handler := web.New(web.Deps{
 		Accounts: r.accounts, Catalog: r.catalog, Clusters: lifecycle.New(db.DB, ring, lifecycle.Options{}),
+		Fleet: r.fleet, Hooks: r.hooks,
 		Hub: live.New(db.DB, db.DSN, log), Sessions: httpx.NewSessions(r.accounts, false), Log: log, Version: "test",
 	})
 	r.server = httptest.NewServer(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), handler))

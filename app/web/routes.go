@@ -7,7 +7,8 @@ import (
 )
 
 // routes is what all surfaces of the pages have in common; the rooms have their
-// tables of contents in routes_cluster.go, routes_account.go and routes_admin.go.
+// tables of contents in routes_cluster.go, routes_account.go, routes_admin.go and
+// routes_office.go.
 func (s *Server) routes(mux *http.ServeMux) {
 	mux.Handle("GET /events", s.page(s.events))
 	mux.Handle("POST "+route.AccountPreferences(), s.open(s.preferencesSave))
@@ -21,4 +22,5 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.clusterRoutes(mux)
 	s.accountRoutes(mux)
 	s.adminRoutes(mux)
+	s.officeRoutes(mux)
 }

@@ -37,7 +37,4 @@ func (s *Server) adminRoutes(mux *http.ServeMux) {
 	mux.Handle("GET "+adminview.ResourceDelete(), s.admin(s.adminResourceDeleteAsk))
 	mux.Handle("POST "+adminview.ResourceDelete(), s.admin(s.adminResourceDelete))
 	mux.Handle("POST "+adminview.ResourceSync(), s.admin(s.adminResourceSync))
-
-	mux.Handle("GET "+route.AdminUsers(), s.admin(s.adminUsers))
-	mux.Handle("POST "+route.AdminUsers(), s.admin(s.adminUserCreate))
 }

@@ -40,6 +40,8 @@ func (s *Server) clusterRoutes(mux *http.ServeMux) {
 	get("/clusters/{cluster}/delete", s.page(s.clusterDeleteForm))
 	post("/clusters/{cluster}/delete", s.page(s.clusterDelete))
 
+	s.changeRoutes(mux)
+
 	get("/clusters/{cluster}/nodes/{node}", s.page(s.nodeShow))
 	get("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeHide))
 	post("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeReveal))

@@ -42,10 +42,12 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	page, err := s.operationFrame(r, actor, op, ui.Crumb{Label: "Task " + strconv.Itoa(ref.Number)})
+	m.Panel.Actions = taskActions(actor, op, t.Task)
+	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Operation.Cluster)
 	if err != nil {
 		return err
 	}
+	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(ref.Number)})
 	page.Title, page.TitlePrefix = taskText(t.Task), ""
 	if m.Log.Topic != "" {
 		page.Topics = append(page.Topics, m.Log.Topic)
@@ -85,6 +87,11 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	m.Actions = taskActions(actor, op, t.Task)
 	return s.fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
 }
 

@@ -17,6 +17,9 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/execution"
+	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/live"
@@ -31,10 +34,14 @@ type Deps struct {
 	Accounts *account.Accounts
 	Catalog  *catalog.Catalog
 	Clusters *lifecycle.Clusters
-	Hub      *live.Hub
-	Sessions *httpx.Sessions
-	Log      *slog.Logger
-	Version  string
+	Fleet    *fleet.Fleet
+	Hooks    *hook.Hooks
+	// Operations pauses, resumes, aborts and leaves out tasks.
+	Operations *execution.Operations
+	Hub        *live.Hub
+	Sessions   *httpx.Sessions
+	Log        *slog.Logger
+	Version    string
 	// APIDocument is the OpenAPI document that /docs/api shows.
 	APIDocument []byte
 	// PublicURL is the address at which browsers reach Loom, without a slash at
@@ -121,7 +128,7 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	m.Theme = theme(r)
 	m.Path = r.URL.RequestURI()
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
-	m.ShowCatalog, m.ShowAdmin = true, actor.IsAdmin()
+	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.IsAdmin(), actor.IsSuperadmin()
 	m.Version = s.Version
 	if httpx.IsFragment(r) {
 		return nil // messages and banners stand around the main part: the next whole page shows them

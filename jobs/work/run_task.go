@@ -21,7 +21,8 @@ import (
 const (
 	// slotWait is how long a delivered job waits for a slot before another process
 	// may have it, if it has a free worker, and snooze how long it then rests. Nothing
-	// waits longer than longestSlotWait: River takes for lost what runs for too long.
+	// waits longer than longestSlotWait: the reconciler takes what begins nothing for
+	// about as long for lost.
 	slotWait        = time.Second
 	snooze          = time.Second
 	longestSlotWait = 5 * time.Minute
@@ -50,12 +51,13 @@ type runTask struct {
 	watch Watch
 }
 
-// riverLimit is what River is told of the time of a task: above every limit that a
-// plugin type may set and the wait for a slot before, because attempts end at their
-// own deadline.
-const riverLimit = loom.MaxTaskLimit + longestSlotWait + time.Minute
+// riverLimit tells River to leave the time of a task alone: attempts end at their own
+// deadline, those of lost processes are given back by the scheduler, and deliveries
+// that began nothing within minutes by the reconciler. A limit of River's would cost
+// a goroutine and two timers for each task.
+const riverLimit time.Duration = -1
 
-// Timeout is above the limit of every task.
+// Timeout is none.
 func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
 // Work takes a slot, begins the attempt, runs it and records what came of it.
@@ -72,7 +74,9 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	w.note(job.Queue, 1)
 	defer w.note(job.Queue, -1)
 	key := execution.AttemptKey{Task: loom.TaskID(job.Args.TaskID), Attempt: job.Attempt}
-	log := w.log.With("tenant_id", tenant, "task_id", key.Task, "attempt", key.Attempt)
+	log := func() *slog.Logger {
+		return w.log.With("tenant_id", tenant, "task_id", key.Task, "attempt", key.Attempt)
+	}
 	attemptCtx, ours := w.attempts.claim(ctx, key)
 	if !ours {
 		return nil
@@ -81,7 +85,7 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	begun, err := w.begin(attemptCtx, key)
 	if err != nil || !begun.yes {
 		if err != nil && attemptCtx.Err() == nil {
-			log.Error("an attempt could not begin", "error", err)
+			log().Error("an attempt could not begin", "error", err)
 		}
 		// Should it have begun after all, the reaper or its limit finds it.
 		return nil
@@ -97,7 +101,7 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	defer context.AfterFunc(w.life, cancel)()
 	counted, err := w.record(recordCtx, key, result)
 	if err != nil {
-		log.Error("the result of an attempt could not be recorded", "error", err, "duration_ms", time.Since(began).Milliseconds())
+		log().Error("the result of an attempt could not be recorded", "error", err, "duration_ms", time.Since(began).Milliseconds())
 		return nil
 	}
 	w.watch.AttemptEnded(ran.action, ran.plugin, outcomeOf(result, counted), took)
@@ -128,10 +132,8 @@ func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun co
 
 // attempt builds the spec and runs it. The deadline is when the attempt had to be
 // over.
-func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log *slog.Logger) (result loom.TaskResult, about ran, deadline time.Time) {
+func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log func() *slog.Logger) (result loom.TaskResult, about ran, deadline time.Time) {
 	taskLog := w.ops.Log(key)
-	// Not cancelled with the attempt: its last words count.
-	go taskLog.Run(context.WithoutCancel(ctx))
 	defer taskLog.Close()
 	deadline = time.Now().Add(w.limit)
 	about.action = "unknown"
@@ -149,7 +151,7 @@ func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *
 	case err != nil && ctx.Err() != nil:
 		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, about, deadline
 	case err != nil:
-		log.Error("the spec of a task could not be read", "error", err)
+		log().Error("the spec of a task could not be read", "error", err)
 		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, about, deadline
 	}
 	about = ran{spec.Action, pluginOf(spec)}
@@ -165,10 +167,10 @@ func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *exe
 
 // run calls the runner; a panic fails the attempt, its trace goes to the log of
 // the process.
-func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log *slog.Logger) (result loom.TaskResult) {
+func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log func() *slog.Logger) (result loom.TaskResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			log.Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
+			log().Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()

@@ -46,6 +46,16 @@ func (f *Facts) ExpandLink(text string, self loom.NodeID) string {
 	return expanded
 }
 
+// Lacks reports whether a text, such as a link, asks for hosts, addresses or instances
+// of a service that no node of the cluster has. How many nodes have one is known
+// without any, and what is only not known yet is not lacking.
+func (f *Facts) Lacks(text string) bool {
+	t, _ := f.parse(text)
+	return slices.ContainsFunc(t.segments, func(s segment) bool {
+		return s.expr != nil && s.expr.ref.service != "" && s.expr.ref.what != countOf && len(f.services[s.expr.ref.service]) == 0
+	})
+}
+
 // Check reports what can be known before an operation starts, without a node
 // and without addresses: wrong syntax, indexes out of range, and, as warnings,
 // macros that will stay because their service is not on the cluster.

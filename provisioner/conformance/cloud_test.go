@@ -112,7 +112,12 @@ func (c cloud) store(m machine) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(string(c), m.ID+".json"), data, 0o666)
+	// A plugin may be killed at any moment: a machine is there whole or as before.
+	part := filepath.Join(string(c), ".part-"+m.ID)
+	if err := os.WriteFile(part, data, 0o666); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(string(c), m.ID+".json"))
 }
 
 // call is one call of the API.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"loom/app/loom"
 	"loom/provisioner/automator"
@@ -140,6 +141,12 @@ func (a *externalAutomator) run(ctx context.Context, spec *loom.TaskSpec, conn *
 		target := conn.Target()
 		if len(target.HostKeys) == 0 {
 			target.HostKeys = conn.HostKeys()
+		}
+		target.Jump = slices.Clone(target.Jump)
+		for i, hop := range target.Jump {
+			if len(hop.HostKeys) == 0 {
+				target.Jump[i].HostKeys = conn.JumpHostKeys()[hop.HostPort()]
+			}
 		}
 		c.target = &target
 		if !target.Password.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"loom/app/loom"
 	"loom/provisioner/remote"
 )
 
@@ -45,6 +47,11 @@ func (w *workspace) lendSSH(t remote.Target) (*loan, error) {
 	}
 	if strings.ContainsAny(user+t.Address, "\"'\\\n\r\t ") {
 		return nil, &remote.Error{Kind: remote.ErrCredentials, Text: fmt.Sprintf("%q or %q cannot be a user and an address", user, t.Address)}
+	}
+	for _, hop := range t.Jump {
+		if strings.ContainsAny(hop.User+hop.Address, "\"'\\\n\r\t ,") {
+			return nil, &remote.Error{Kind: remote.ErrCredentials, Text: fmt.Sprintf("%q or %q cannot be a user and an address of a jump host", hop.User, hop.Address)}
+		}
 	}
 	keyring, err := keysOf(t)
 	if err != nil {
@@ -97,11 +104,15 @@ func (l *loan) configure(w *workspace, t remote.Target, user, socket string) err
 		fmt.Fprintf(&b, "  HostName %s\n  Port %d\n", t.Address, port)
 	}
 	fmt.Fprintf(&b, "  User %s\n  HostKeyAlias node\n  IdentityAgent %s\n  IdentitiesOnly no\n", user, quoted(socket))
+	if len(t.Jump) > 0 {
+		fmt.Fprintf(&b, "  ProxyJump %s\n", strings.Join(jumpNames(t), ","))
+	}
 	fmt.Fprintf(&b, "  UserKnownHostsFile %s\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking %s\n  UpdateHostKeys no\n  BatchMode %s\n", quoted(known), check, batch)
 	fmt.Fprintf(&b, "  ConnectTimeout 20\n  ServerAliveInterval 15\n  ServerAliveCountMax 4\n  ControlMaster auto\n  ControlPath %s\n  ControlPersist no\n", quoted(w.path("tmp", ".ssh-control")))
 	if t.Legacy {
 		b.WriteString("  HostKeyAlgorithms +ssh-rsa\n  PubkeyAcceptedAlgorithms +ssh-rsa\n")
 	}
+	l.configureJumps(&b, w, t, socket)
 	config, err := w.lend("ssh_config", []byte(b.String()), 0o600)
 	if err != nil {
 		return err
@@ -113,6 +124,32 @@ func (l *loan) configure(w *workspace, t remote.Target, user, socket string) err
 	}
 	l.request["password"] = t.Password.Reveal()
 	return l.lendPassword(w, t.Password.Reveal())
+}
+
+// jumpNames are what the jump hosts of a target are called in its configuration.
+func jumpNames(t remote.Target) []string {
+	names := make([]string, len(t.Jump))
+	for i := range t.Jump {
+		names[i] = fmt.Sprint("loom-jump-", i+1)
+	}
+	return names
+}
+
+// configureJumps writes the jump hosts of a target into its configuration. Their
+// keys are in the same agent.
+func (l *loan) configureJumps(b *strings.Builder, w *workspace, t remote.Target, socket string) {
+	for i, name := range jumpNames(t) {
+		hop := t.Jump[i]
+		known, check := w.path("lent", "known_hosts"), "yes"
+		if len(hop.HostKeys) == 0 { // at the first sign-in
+			known, check = w.path("tmp", ".known_hosts_jump"), "accept-new"
+		}
+		fmt.Fprintf(b, "Host %s\n  HostName %s\n  Port %d\n  User %s\n  HostKeyAlias %[1]s\n  IdentityAgent %[5]s\n  IdentitiesOnly no\n", name, hop.Address, or(hop.Port, 22), or(hop.User, "root"), quoted(socket))
+		fmt.Fprintf(b, "  UserKnownHostsFile %s\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking %s\n  UpdateHostKeys no\n  BatchMode yes\n  ConnectTimeout 20\n  ServerAliveInterval 15\n  ServerAliveCountMax 4\n", quoted(known), check)
+		if hop.Legacy {
+			b.WriteString("  HostKeyAlgorithms +ssh-rsa\n  PubkeyAcceptedAlgorithms +ssh-rsa\n")
+		}
+	}
 }
 
 // lendPassword makes a helper that prints the password, from a pipe that only
@@ -157,7 +194,15 @@ func (l *loan) tellPassword(password string) {
 
 func keysOf(t remote.Target) (agent.Agent, error) {
 	keyring := agent.NewKeyring()
-	for i, key := range t.Keys {
+	keys := slices.Clone(t.Keys)
+	for _, hop := range t.Jump {
+		for _, key := range hop.Keys {
+			if !slices.ContainsFunc(keys, func(have loom.Secret) bool { return have.Reveal() == key.Reveal() }) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	for i, key := range keys {
 		private, err := ssh.ParseRawPrivateKey([]byte(key.Reveal()))
 		var locked *ssh.PassphraseMissingError
 		if errors.As(err, &locked) && !t.Passphrase.IsZero() {
@@ -176,8 +221,20 @@ func keysOf(t remote.Target) (agent.Agent, error) {
 // knownHosts writes the recorded host keys as a file of the ssh program.
 func knownHosts(t remote.Target) string {
 	var b strings.Builder
-	for _, kind := range sortedKeys(t.HostKeys) {
-		blob, err := base64.StdEncoding.DecodeString(strings.TrimSpace(t.HostKeys[kind]))
+	names := "node"
+	if t.Address != "" {
+		names += "," + t.Address + ",[" + t.Address + "]:" + fmt.Sprint(or(t.Port, 22))
+	}
+	writeKnown(&b, names, t.HostKeys)
+	for i, name := range jumpNames(t) {
+		writeKnown(&b, name, t.Jump[i].HostKeys)
+	}
+	return b.String()
+}
+
+func writeKnown(b *strings.Builder, names string, keys map[string]string) {
+	for _, kind := range sortedKeys(keys) {
+		blob, err := base64.StdEncoding.DecodeString(strings.TrimSpace(keys[kind]))
 		if err != nil {
 			continue
 		}
@@ -185,13 +242,8 @@ func knownHosts(t remote.Target) string {
 		if err != nil {
 			continue
 		}
-		names := "node"
-		if t.Address != "" {
-			names += "," + t.Address + ",[" + t.Address + "]:" + fmt.Sprint(or(t.Port, 22))
-		}
-		fmt.Fprintf(&b, "%s %s", names, ssh.MarshalAuthorizedKey(key))
+		fmt.Fprintf(b, "%s %s", names, ssh.MarshalAuthorizedKey(key))
 	}
-	return b.String()
 }
 
 func hostKeys(t remote.Target) map[string]string {

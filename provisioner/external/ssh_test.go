@@ -1,6 +1,7 @@
 package external
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,6 +59,43 @@ exit 0`, func(m map[string]any) { m["result"] = "exit-code" }))
 	}
 	if strings.Count(text, "(ED25519)") != 2 || strings.Contains(text, "PRIVATE KEY") {
 		t.Errorf("the agent: %s", text)
+	}
+	nothingLeft(t, h)
+}
+
+// TestLentSSHByJumpHost: the ssh program takes the same way as Loom, with the keys
+// and host keys of the jump host.
+func TestLentSSHByJumpHost(t *testing.T) {
+	t.Parallel()
+	needSSH(t)
+	server, gate := sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, sshtest.Options{})
+	to := targetOf(server)
+	hop := targetOf(gate)
+	hop.HostKeys = nil // learned by Loom's own connection
+	to.Jump = []remote.Target{hop}
+	conn, err := remote.Dial(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	h := host(t)
+	p := load(t, h, plant(t, KindAutomator, `cat >/dev/null
+ssh -F "$LOOM_SSH_CONFIG" node 'echo at $SSH_CONNECTION' || exit 3
+ssh-add -l
+cat "$LOOM_SSH_CONFIG"`, func(m map[string]any) { m["result"] = "exit-code" }))
+	before, r := gate.Dials(), &record{}
+	result, err := h.Automator(p, "lab-automator").Run(t.Context(), task(loom.ActionStart), conn, "", r)
+	if err != nil || result.Status != 0 || gate.Dials() != before+1 {
+		t.Fatalf("%+v, %v, %d connections to the jump host\n%s", result, err, gate.Dials()-before, r.text())
+	}
+	text := r.text()
+	for _, want := range []string{"ProxyJump loom-jump-1", "HostKeyAlias loom-jump-1", " " + fmt.Sprint(server.Port)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	if strings.Count(text, "(ED25519)") != 2 || strings.Contains(text, "accept-new") {
+		t.Errorf("keys: %s", text)
 	}
 	nothingLeft(t, h)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"loom/app/loom"
+	"loom/provisioner/provider"
 	"loom/provisioner/remote"
 )
 
@@ -134,9 +135,10 @@ func jsonText(value any) string {
 func sensitiveIn(t loom.PluginType, request map[string]any) (found []string) {
 	input, _ := request["input"].(map[string]any)
 	fields, _ := input["fields"].(map[string]any)
+	common := provider.CommonFields()
 	for name, value := range fields {
 		text, ok := value.(string)
-		if ok && (t.Parameters["admin"].Fields[name].IsSensitive() || t.Parameters["user"].Fields[name].IsSensitive() || loom.LooksSecret(name)) {
+		if ok && (t.Parameters["admin"].Fields[name].IsSensitive() || t.Parameters["user"].Fields[name].IsSensitive() || common[name].IsSensitive() || loom.LooksSecret(name)) {
 			found = append(found, text)
 		}
 	}

@@ -53,15 +53,18 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 	if len(m.HostKeys) > 0 {
 		target.HostKeys = m.HostKeys
 	}
+	target.Names = append(target.Names, m.Names...)
 	hostname := spec.Hostname
 	if m.Hostname != "" {
 		hostname = m.Hostname
+		target.Names = append(target.Names, hostname)
 	}
 
 	if err := env.Handshakes.WaitBanner(ctx, target, bannerLimit); err != nil {
 		return remote.Failure(err)
 	}
-	if len(target.HostKeys) == 0 {
+	// Where an authority may vouch for the machine the sign-in shows whether it does.
+	if len(target.HostKeys) == 0 && len(target.HostCAs) == 0 {
 		if target.HostKeys, err = learn(ctx, env, target, sink); err != nil {
 			return remote.Failure(err)
 		}
@@ -71,6 +74,7 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 		return remote.Failure(err)
 	}
 	defer release()
+	target.HostKeys = shown(conn, target, sink)
 	if err := allowSudo(ctx, conn); err != nil {
 		return remote.Failure(err)
 	}
@@ -81,12 +85,35 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 	}
 	sink.Log("loom", fmt.Sprintf("SSH answers at %s, signed in as %s, host name %s", target.Address, target.User, hostname))
 	result := loom.TaskResult{Addresses: addresses, Hostname: m.Hostname, Result: map[string]any{"ssh_host_keys": target.HostKeys}}
+	if keys := conn.JumpHostKeys(); keys != nil {
+		result.Result["ssh_jump_host_keys"] = keys
+	}
 	if m.Port != 0 && m.Port != 22 {
 		result.Result["ssh_port"] = m.Port
 	} else if spec.Results["ssh_port"] != nil {
 		result.Result["ssh_port"] = nil
 	}
 	return result, nil
+}
+
+// shown gives the host keys to record once the machine has been signed in to. One
+// that a certificate vouches for replaces others: the machine may be a new one.
+func shown(conn *remote.Conn, target remote.Target, sink loom.Sink) map[string]string {
+	keys := conn.HostKeys()
+	switch {
+	case conn.Certified():
+		sink.Log("loom", "the host key of "+target.Address+" is certified by an authority of the field ssh_host_ca")
+		for kind, key := range keys {
+			if target.HostKeys[kind] == key {
+				return target.HostKeys
+			}
+		}
+		return keys
+	case len(target.HostKeys) == 0:
+		sink.Log("loom", "warning: "+target.Address+" shows no host certificate of an authority of the field ssh_host_ca; its host key was learned on first use")
+		return keys
+	}
+	return target.HostKeys
 }
 
 // learn takes the host keys as the machine shows them the first time.

@@ -43,7 +43,7 @@ var declared = map[string]struct {
 		admin provider_hostname checkbox o
 		admin security_group_ids text o
 		admin security_groups text o =default
-		admin ssh_key_resource text o
+		admin ssh_key_resource resource o
 		admin ssh_keypair text o
 		admin subnet_id text o
 		admin use_instance_role checkbox
@@ -66,7 +66,7 @@ var declared = map[string]struct {
 		admin openstack_ssl_verify_peer checkbox
 		admin openstack_tenant text
 		admin security_groups text o =default
-		admin ssh_key_resource text
+		admin ssh_key_resource resource
 		admin ssh_keypair text
 		need admin api_user api_password openstack_tenant openstack_auth_url ssh_keypair ssh_key_resource
 		need admin application_credential_id application_credential_secret openstack_auth_url ssh_keypair ssh_key_resource
@@ -81,7 +81,7 @@ var declared = map[string]struct {
 		admin rackspace_region select o =dfw |6
 		need admin api_user api_password rackspace_region
 		user rackconnect_wait checkbox
-		user ssh_key_resource text
+		user ssh_key_resource resource
 		user ssh_keypair text
 		file ssh_keys 0400`},
 	"google": {google.Type(), `
@@ -98,7 +98,7 @@ var declared = map[string]struct {
 		admin google_root_disk_type select o =standard |2
 		admin network text o =default
 		admin provider_hostname checkbox o
-		admin ssh_key_resource text
+		admin ssh_key_resource resource
 		admin ssh_user text
 		admin subnetwork text o
 		admin zone_name text o =us-central1-a |18
@@ -111,7 +111,7 @@ var declared = map[string]struct {
 		admin endpoint_url text
 		admin joyent_api_url text o =https://us-east-1.api.joyentcloud.com |6
 		admin joyent_version text =~7.0
-		admin ssh_key_resource text
+		admin ssh_key_resource resource
 		admin ssh_keypair text
 		need admin api_user api_password
 		need admin api_user ssh_keypair ssh_key_resource
@@ -122,7 +122,7 @@ var declared = map[string]struct {
 		admin digitalocean_region text o =nyc3 |7
 		admin endpoint_url text
 		admin monitoring checkbox o
-		admin ssh_key_resource text
+		admin ssh_key_resource resource
 		admin ssh_keypair text
 		admin vpc_uuid text o
 		need admin api_password digitalocean_region ssh_keypair ssh_key_resource
@@ -130,7 +130,7 @@ var declared = map[string]struct {
 	"static": {static.Type(), `
 		admin cleanup_script resource
 		admin hosts textarea
-		admin ssh_key_resource text
+		admin ssh_key_resource resource
 		admin ssh_password password s
 		admin ssh_user text =root
 		need admin hosts ssh_key_resource

@@ -1,6 +1,10 @@
 package provider
 
-import "loom/app/loom"
+import (
+	"maps"
+
+	"loom/app/loom"
+)
 
 // EndpointField is the name of the field that EndpointURL describes.
 const EndpointField = "endpoint_url"
@@ -12,13 +16,85 @@ func EndpointURL() loom.FieldSchema {
 		Tip: "Only for an installation of your own: the URL of its API, with HTTPS. Leave empty for the provider's usual one."}
 }
 
+// keyFiles is the resource type of private keys.
+const keyFiles = "ssh_keys"
+
 // KeyResource is the field ssh_key_resource.
 func KeyResource() loom.FieldSchema {
-	return loom.FieldSchema{Label: "SSH key resource", Type: "text",
+	return loom.FieldSchema{Label: "SSH key resource", Type: "resource", ResourceType: keyFiles,
 		Tip: "Name of a resource of type ssh_keys: the private key that opens the machines."}
 }
 
 // KeyFiles is the resource type ssh_keys, of private keys.
 func KeyFiles() loom.ResourceType {
 	return loom.ResourceType{Format: "file", Permissions: "0400"}
+}
+
+// Names of fields that every provider type has, as CommonFields describes them.
+const (
+	FieldConnectivityCheck = "connectivity_check"
+	FieldInjectHostKey     = "inject_host_key"
+	FieldSELinuxPermissive = "selinux_permissive"
+)
+
+// CommonFields are the optional fields of every provider type whose machines are
+// reached over SSH: how Loom signs in to them and what it does there besides what
+// services ask for (provisioner.md 5.1 and 6). They have no other home.
+func CommonFields() map[string]loom.FieldSchema {
+	return map[string]loom.FieldSchema{
+		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none",
+			Tip: "A host name that each new machine must resolve and reach on port 443, or “none”."},
+		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox",
+			Tip: "Before INSTALL and CONFIGURE a machine gets all nodes of its cluster into its /etc/hosts, in a block of their own."},
+		FieldInjectHostKey: {Label: "Give machines their host key", Type: "checkbox",
+			Tip: "A cloud that takes user data passes a new machine its SSH host key, so that the first sign-in is verified. Needs cloud-init in the image; programs on the machine may read user data."},
+		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
+		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox",
+			Tip: "Adds those with SHA-1, for machines whose SSH server knows no others."},
+		"ssh_key_passphrase": {Label: "Passphrase of the SSH key", Type: "password", Sensitive: true, Tip: "If the private key is encrypted."},
+		"ssh_jump": {Label: "Jump hosts", Type: "text",
+			Tip: "user@host or user@host:port; machines are reached by way of it. Several, separated by commas, are passed in their order."},
+		"ssh_jump_key_resource": {Label: "SSH key resource of jump hosts", Type: "resource", ResourceType: keyFiles,
+			Tip: "Name of a resource of type ssh_keys: the private key that opens the jump hosts. Leave empty if the machines' key does."},
+		"ssh_jump_host_key": {Label: "Host keys of jump hosts", Type: "textarea",
+			Tip: "Public host keys, one a line, as ssh-keyscan prints them. Leave empty to have each node learn them at its first sign-in."},
+		"ssh_host_ca": {Label: "Authorities for host keys", Type: "textarea",
+			Tip: "Public keys, one a line. Host certificates that one of them signed for a machine's name or address are accepted; other host keys are learned at the first sign-in."},
+	}
+}
+
+// Unconnected is implemented by providers whose machines nobody signs in to, such
+// as invented ones; their types have none of CommonFields.
+type Unconnected interface {
+	// Unconnected reports whether it is so.
+	Unconnected() bool
+}
+
+// withCommon adds what all provider types have to one of them. What the type
+// declares itself stays as it is. The argument is not changed.
+func withCommon(t loom.PluginType) loom.PluginType {
+	t.Parameters = maps.Clone(t.Parameters)
+	if t.Parameters == nil {
+		t.Parameters = map[string]loom.FieldGroup{}
+	}
+	group := t.Parameters["admin"]
+	fields := CommonFields()
+	maps.Copy(fields, group.Fields)
+	if user := t.Parameters["user"].Fields; user != nil {
+		for name := range CommonFields() {
+			if _, own := user[name]; own && group.Fields[name].Label == "" {
+				delete(fields, name)
+			}
+		}
+	}
+	group.Fields = fields
+	t.Parameters["admin"] = group
+	if _, ok := t.ResourceTypes[keyFiles]; !ok {
+		t.ResourceTypes = maps.Clone(t.ResourceTypes)
+		if t.ResourceTypes == nil {
+			t.ResourceTypes = map[string]loom.ResourceType{}
+		}
+		t.ResourceTypes[keyFiles] = KeyFiles()
+	}
+	return t
 }

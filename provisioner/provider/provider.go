@@ -46,4 +46,7 @@ type Machine struct {
 	Port int
 	// Hostname that the cloud gave and that replaces the node's; usually empty.
 	Hostname string
+	// Names by which a host certificate may speak of the machine besides its host name
+	// and its address; usually empty.
+	Names []string
 }

@@ -74,6 +74,22 @@ func (r *Registry) carried() map[string]Provider {
 	return all
 }
 
+// Describe gives the type of a plugin that this process can run, as Types does.
+func (r *Registry) Describe(name string) (loom.PluginType, bool) {
+	p, ok := r.Get(name)
+	if !ok {
+		return loom.PluginType{}, false
+	}
+	return describe(p), true
+}
+
+func describe(p Provider) loom.PluginType {
+	if u, ok := p.(Unconnected); ok && u.Unconnected() {
+		return p.Type()
+	}
+	return withCommon(p.Type())
+}
+
 // Declare adds types that the catalog shall know though this build carries no
 // plugin for them; one that is carried stays as its plugin describes it. A type
 // description that is not valid is an error of kind loom.Invalid.
@@ -105,11 +121,15 @@ func (r *Registry) Carried() []string {
 }
 
 // Types describes every type, carried or only declared, sorted by name, for
-// registration in the catalog.
+// registration in the catalog. Each has CommonFields besides its own, but for those
+// that are Unconnected.
 func (r *Registry) Types() []loom.PluginType {
-	all := maps.Clone(r.declared)
+	all := map[string]loom.PluginType{}
+	for name, t := range r.declared {
+		all[name] = withCommon(t)
+	}
 	for name, p := range r.carried() {
-		all[name] = p.Type()
+		all[name] = describe(p)
 	}
 	types := make([]loom.PluginType, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -14,8 +14,12 @@ import (
 type Conn struct {
 	target  Target
 	hostKey ssh.PublicKey
-	ssh     ssh.Conn
-	slots   chan struct{}
+	// certified says that an authority vouched for hostKey.
+	certified bool
+	// via is the connection to the jump host it goes by; usually nil.
+	via   *Conn
+	ssh   ssh.Conn
+	slots chan struct{}
 	// killAfter is KillAfter, shorter in tests.
 	killAfter time.Duration
 
@@ -23,19 +27,20 @@ type Conn struct {
 	once sync.Once
 }
 
-func newConn(t Target, client ssh.Conn, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request, key ssh.PublicKey, keepalive time.Duration) *Conn {
+func newConn(t Target, s *shaken, check *hostKeyCheck, keepalive time.Duration) *Conn {
 	if keepalive == 0 {
 		keepalive = KeepaliveInterval
 	}
-	c := &Conn{target: t, hostKey: key, ssh: client, slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, done: make(chan struct{})}
-	go ssh.DiscardRequests(requests)
+	c := &Conn{target: t, hostKey: check.key(), certified: check.vouched(), via: s.via, ssh: s.client,
+		slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, done: make(chan struct{})}
+	go ssh.DiscardRequests(s.requests)
 	go func() {
-		for channel := range channels {
+		for channel := range s.channels {
 			_ = channel.Reject(ssh.Prohibited, "this client accepts no channels")
 		}
 	}()
 	go func() {
-		_ = client.Wait()
+		_ = s.client.Wait()
 		c.once.Do(func() { close(c.done) })
 	}()
 	go c.keepalive(keepalive)
@@ -54,6 +59,9 @@ func (c *Conn) HostKeys() map[string]string {
 	kind, encoded := EncodeHostKey(c.hostKey)
 	return map[string]string{kind: encoded}
 }
+
+// Certified reports whether one of the target's HostCAs vouched for the host key.
+func (c *Conn) Certified() bool { return c.certified }
 
 // Done is closed when the connection is gone.
 func (c *Conn) Done() <-chan struct{} { return c.done }

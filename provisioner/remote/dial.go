@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +25,8 @@ type Dialer struct {
 
 	mu    sync.Mutex
 	hosts map[string]*hostGate
+	// jumps are the connections to jump hosts; nil until there is one.
+	jumps *Pool
 }
 
 // hostGate counts the handshakes of one host; it goes when nobody uses it.
@@ -65,14 +67,15 @@ func (d *Dialer) enter(ctx context.Context, host string) (leave func(), err erro
 // Dial connects, verifies the host key and logs in. A connection that the
 // server resets before authentication is tried again, since servers do that
 // when many connect at once. Errors are of kind ErrUnreachable, ErrAuth,
-// ErrHostKeyChanged or ErrCredentials, or the cause of ctx, which also ends the
-// dialling at once.
+// ErrHostKeyChanged, ErrHostCert, ErrJump or ErrCredentials, or the cause of ctx,
+// which also ends the dialling at once. Trouble with a jump host has the kind it
+// has there and names it.
 func (d *Dialer) Dial(ctx context.Context, t Target) (conn *Conn, err error) {
 	methods, err := t.methods()
 	if err != nil {
 		return nil, err
 	}
-	names, err := algorithms(t.HostKeys, t.Legacy)
+	names, err := algorithms(t)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +83,19 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (conn *Conn, err error) {
 		defer func() { d.Dialed(outcome(err)) }()
 	}
 	for try := 1; ; try++ {
-		check := &hostKeyCheck{host: t.Address, recorded: t.HostKeys}
+		check := &hostKeyCheck{target: t}
 		config := &ssh.ClientConfig{User: t.user(), Auth: methods, HostKeyAlgorithms: names, HostKeyCallback: check.callback}
 		if t.Legacy {
 			allowLegacy(config)
 		}
-		client, channels, requests, err := d.handshake(ctx, t, config)
+		done, err := d.handshake(ctx, t, config)
 		if err == nil {
-			return newConn(t, client, channels, requests, check.key(), d.keepalive), nil
+			return newConn(t, done, check, d.keepalive), nil
 		}
+		var way *wayError // tried often enough already
+		onWay := errors.As(err, &way)
 		err = dialError(ctx, t, check, err)
-		if try > resetRetries || !isReset(err) {
+		if onWay || try > resetRetries || !isReset(err) {
 			return nil, err
 		}
 		pause := time.Duration(try*try) * 25 * time.Millisecond
@@ -120,18 +125,25 @@ func outcome(err error) string {
 	return Outcomes[4]
 }
 
+// shaken is a connection whose handshake is done.
+type shaken struct {
+	client   ssh.Conn
+	channels <-chan ssh.NewChannel
+	requests <-chan *ssh.Request
+	via      *Conn
+}
+
 // handshake opens one TCP connection and runs the handshake on it under a
 // deadline of its own: the library alone would wait for ever for a silent peer.
-func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (ssh.Conn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
-	leave, err := d.enter(ctx, t.HostPort())
+func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (*shaken, error) {
+	leave, err := d.enter(ctx, t.HostPort()+t.way())
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	defer leave()
-	dialer := net.Dialer{Timeout: ConnectTimeout, KeepAlive: -1}
-	socket, err := dialer.DialContext(ctx, "tcp", t.HostPort())
+	socket, via, err := d.connect(ctx, t)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
 	_ = socket.SetDeadline(time.Now().Add(HandshakeTimeout))
@@ -143,10 +155,10 @@ func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConf
 	if err != nil {
 		stop()
 		_ = socket.Close()
-		return nil, nil, nil, err
+		return nil, err
 	}
 	_ = socket.SetDeadline(time.Time{})
-	return client, channels, requests, nil
+	return &shaken{client, channels, requests, via}, nil
 }
 
 // dialError gives the trouble of a handshake its kind.
@@ -154,21 +166,27 @@ func dialError(ctx context.Context, t Target, check *hostKeyCheck, err error) er
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	var way *wayError
+	if errors.As(err, &way) {
+		return way.trouble
+	}
 	var negotiation *ssh.AlgorithmNegotiationError
 	if errors.As(err, &negotiation) {
 		// A server that offers none of the recorded types has got other keys.
-		if len(t.HostKeys) > 0 && strings.Contains(negotiation.What, "host key") {
+		// An old machine's RSA key is the same one, but signs in a way that is not allowed.
+		old := t.HostKeys["rsa"] != "" && slices.Contains(negotiation.RequestedAlgorithms, ssh.KeyAlgoRSA)
+		if len(t.HostKeys) > 0 && !old && strings.Contains(negotiation.What, "host key") {
 			return hostKeyChanged(t.Address)
 		}
 		return fail(ErrUnreachable, err, "%s and Loom share no SSH algorithm; for an old machine set the provider field legacy_ssh_algorithms", t.HostPort())
 	}
-	if check.refused() {
-		return hostKeyChanged(t.Address)
+	if refusal := check.refused(); refusal != nil {
+		return refusal
 	}
 	if check.key() != nil && (strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), "authentication failures")) {
 		return fail(ErrAuth, nil, "SSH authentication failed for %s@%s", t.user(), t.Address)
 	}
-	return fail(ErrUnreachable, err, "no SSH connection to %s", t.HostPort())
+	return fail(ErrUnreachable, err, "no SSH connection to %s%s", t.HostPort(), t.way())
 }
 
 func isReset(err error) bool {
@@ -196,31 +214,39 @@ func allowLegacy(config *ssh.ClientConfig) {
 }
 
 // WaitBanner connects until a server greets with an SSH banner, and returns an
-// error of kind ErrUnreachable when the limit passes first. Local machines
-// answer within milliseconds, others boot for minutes, so it asks often at
-// first and every 2 s later.
+// error of kind ErrUnreachable when the limit passes first, or that of a jump host
+// that will never let it through. Local machines answer within milliseconds,
+// others boot for minutes, so it asks often at first and every 2 s later.
 func (d *Dialer) WaitBanner(ctx context.Context, t Target, limit time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begin := time.Now()
 	for {
-		err := banner(waiting, t.HostPort())
+		err := d.banner(waiting, t)
 		if err == nil {
 			return nil
+		}
+		var way *wayError
+		if errors.As(err, &way) && !errors.Is(err, ErrUnreachable) {
+			return way.trouble
 		}
 		pause := min(max(15*time.Millisecond, time.Since(begin)/10), 2*time.Second)
 		if !pauseFor(waiting, pause) {
 			if cause := context.Cause(ctx); cause != nil {
 				return cause
 			}
-			return fail(ErrUnreachable, err, "no SSH server answered at %s within %d s", t.HostPort(), int(limit.Seconds()))
+			return fail(ErrUnreachable, err, "no SSH server answered at %s%s within %d s", t.HostPort(), t.way(), int(limit.Seconds()))
 		}
 	}
 }
 
-func banner(ctx context.Context, address string) error {
-	dialer := net.Dialer{Timeout: ConnectTimeout}
-	socket, err := dialer.DialContext(ctx, "tcp", address)
+func (d *Dialer) banner(ctx context.Context, t Target) error {
+	leave, err := d.enter(ctx, t.HostPort()+t.way())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	socket, _, err := d.connect(ctx, t)
 	if err != nil {
 		return err
 	}

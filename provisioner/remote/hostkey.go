@@ -43,23 +43,44 @@ func EncodeHostKey(key ssh.PublicKey) (kind, encoded string) {
 // hostKeyCheck verifies the key of one connection, or takes it down when none
 // is recorded.
 type hostKeyCheck struct {
-	host     string
-	recorded map[string]string
+	target Target
 
-	mu      sync.Mutex
-	seen    ssh.PublicKey
-	changed bool
+	mu        sync.Mutex
+	seen      ssh.PublicKey
+	certified bool
+	refusal   error
 }
 
+// callback takes a certificate of an authority that is not ours as the plain key
+// in it, as the ssh program does.
 func (c *hostKeyCheck) callback(_ string, _ net.Addr, key ssh.PublicKey) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.recorded) > 0 && !matches(c.recorded, key) {
-		c.changed = true
-		return hostKeyChanged(c.host)
+	recorded := c.target.HostKeys
+	if cert, ok := key.(*ssh.Certificate); ok {
+		key = cert.Key
+		ours, err := certified(cert, c.target.HostCAs, append([]string{c.target.Address}, c.target.Names...))
+		if err == nil {
+			c.seen, c.certified = key, true
+			return nil
+		}
+		if ours && !matches(recorded, key) {
+			c.refusal = fail(ErrHostCert, err, "the host certificate of %s does not hold for it", c.target.Address)
+			return c.refusal
+		}
+	}
+	if len(recorded) > 0 && !matches(recorded, key) {
+		c.refusal = hostKeyChanged(c.target.Address)
+		return c.refusal
 	}
 	c.seen = key
 	return nil
+}
+
+func (c *hostKeyCheck) vouched() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.certified
 }
 
 func (c *hostKeyCheck) key() ssh.PublicKey {
@@ -68,10 +89,10 @@ func (c *hostKeyCheck) key() ssh.PublicKey {
 	return c.seen
 }
 
-func (c *hostKeyCheck) refused() bool {
+func (c *hostKeyCheck) refused() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.changed
+	return c.refusal
 }
 
 func hostKeyChanged(host string) error {
@@ -89,18 +110,20 @@ func matches(recorded map[string]string, key ssh.PublicKey) bool {
 }
 
 // algorithms restricts the handshake to the recorded types, so that a server
-// cannot choose a type that was never recorded.
-func algorithms(recorded map[string]string, legacy bool) ([]string, error) {
+// cannot choose a type that was never recorded. Certificates come first where
+// somebody is trusted to sign them.
+func algorithms(t Target) ([]string, error) {
 	kinds := hostKeyTypes
-	if len(recorded) > 0 {
-		kinds = sortedKinds(recorded)
+	if len(t.HostKeys) > 0 {
+		kinds = sortedKinds(t.HostKeys)
 	}
-	var list []string
+	var certificates, list []string
 	for _, preferred := range hostKeyTypes {
 		for _, kind := range kinds {
 			if kind == preferred {
+				certificates = append(certificates, certificatesOf[kind]...)
 				list = append(list, algorithmsOf[kind]...)
-				if kind == "rsa" && legacy {
+				if kind == "rsa" && t.Legacy {
 					list = append(list, ssh.KeyAlgoRSA)
 				}
 			}
@@ -108,6 +131,9 @@ func algorithms(recorded map[string]string, legacy bool) ([]string, error) {
 	}
 	if len(list) == 0 {
 		return nil, fail(ErrCredentials, nil, "none of the recorded host keys has a known type (%s); known are ed25519, ecdsa and rsa", strings.Join(kinds, ", "))
+	}
+	if len(t.HostCAs) > 0 {
+		list = append(certificates, list...)
 	}
 	return list, nil
 }
@@ -124,7 +150,7 @@ func (d *Dialer) ScanHostKey(ctx context.Context, t Target) (map[string]string, 
 	var failure error
 	for _, kind := range hostKeyTypes {
 		group.Go(func() {
-			check := &hostKeyCheck{host: t.Address}
+			check := &hostKeyCheck{}
 			config := &ssh.ClientConfig{User: t.user(), HostKeyAlgorithms: algorithmsOf[kind],
 				HostKeyCallback: func(host string, addr net.Addr, key ssh.PublicKey) error {
 					_ = check.callback(host, addr, key)
@@ -133,14 +159,17 @@ func (d *Dialer) ScanHostKey(ctx context.Context, t Target) (map[string]string, 
 			if t.Legacy && kind == "rsa" {
 				config.HostKeyAlgorithms = append([]string{}, append(algorithmsOf[kind], ssh.KeyAlgoRSA)...)
 			}
-			_, _, _, err := d.handshake(ctx, t, config)
+			if t.Legacy {
+				allowLegacy(config)
+			}
+			_, err := d.handshake(ctx, t, config)
 			mu.Lock()
 			defer mu.Unlock()
 			if key := check.key(); key != nil {
 				short, encoded := EncodeHostKey(key)
 				keys[short] = encoded
 			} else if !isNegotiation(err) {
-				failure = err
+				failure = dialError(ctx, t, check, err)
 			}
 		})
 	}

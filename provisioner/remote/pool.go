@@ -26,6 +26,8 @@ type Pool struct {
 	mu     sync.Mutex
 	places map[string]*place
 	closed bool
+	// jumps marks the pool of connections to jump hosts, which a Dialer owns.
+	jumps bool
 }
 
 // place is the slot of one node. turn is held while deciding and dialling, so
@@ -132,7 +134,7 @@ func (p *Pool) kept(slot *place, t Target) *held {
 		return nil
 	}
 	slot.stopTimer()
-	if !h.conn.closed() && h.identity == t.identity() && (len(t.HostKeys) == 0 || matches(t.HostKeys, h.conn.hostKey)) {
+	if !h.conn.closed() && h.identity == t.identity() && (len(t.HostKeys) == 0 || h.conn.certified || matches(t.HostKeys, h.conn.hostKey)) {
 		return h
 	}
 	slot.drop()
@@ -229,6 +231,9 @@ func (p *Pool) Len() int {
 
 // Close closes every connection and refuses further ones.
 func (p *Pool) Close() error {
+	if !p.jumps {
+		defer p.dialer.closeJumps()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true

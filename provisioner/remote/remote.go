@@ -59,9 +59,15 @@ var (
 	ErrSudo = errors.New("sudo needs a password")
 	// ErrFailed: a command of Loom's own, such as an upload, exited with an error.
 	ErrFailed = errors.New("remote command failed")
-	// ErrCredentials: the credentials given cannot be used, such as a key that
-	// does not parse. Trying again is useless.
+	// ErrCredentials: the credentials or settings given cannot be used, such as a
+	// key that does not parse. Trying again is useless.
 	ErrCredentials = errors.New("unusable credentials")
+	// ErrHostCert: the machine showed a certificate of a known authority that does
+	// not hold for it. Trying again is useless.
+	ErrHostCert = errors.New("host certificate refused")
+	// ErrJump: a jump host answers but does not pass on connections. Trying again is
+	// useless until its administrator allows it.
+	ErrJump = errors.New("jump host refuses")
 )
 
 // Error is trouble of one of the kinds above. Text is for people and holds no
@@ -101,9 +107,11 @@ func Failure(err error) (loom.TaskResult, error) {
 		return loom.TaskResult{}, err
 	}
 	result := loom.TaskResult{Status: 1, Message: err.Error()}
-	if errors.Is(err, ErrHostKeyChanged) || errors.Is(err, ErrCredentials) {
-		no := false
-		result.Retryable = &no
+	for _, kind := range []error{ErrHostKeyChanged, ErrHostCert, ErrCredentials, ErrJump} {
+		if errors.Is(err, kind) {
+			no := false
+			result.Retryable = &no
+		}
 	}
 	return result, nil
 }

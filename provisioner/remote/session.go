@@ -17,7 +17,7 @@ const openRetries = 9
 // asking again is safe.
 func (r *run) open(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
 	for try := 0; ; try++ {
-		channel, requests, err := r.openOnce(ctx)
+		channel, requests, err := openChannel(ctx, r.conn.ssh, "session", nil)
 		if err == nil {
 			return channel, requests, nil
 		}
@@ -33,33 +33,6 @@ func (r *run) open(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error
 		if !pauseFor(ctx, 4*time.Millisecond<<try) {
 			return nil, nil, context.Cause(ctx)
 		}
-	}
-}
-
-// openOnce exists since the library's call cannot be cancelled: a channel that
-// comes too late is closed by whoever gets it.
-func (r *run) openOnce(ctx context.Context) (ssh.Channel, <-chan *ssh.Request, error) {
-	type opened struct {
-		channel  ssh.Channel
-		requests <-chan *ssh.Request
-		err      error
-	}
-	answer := make(chan opened, 1)
-	go func() {
-		channel, requests, err := r.conn.ssh.OpenChannel("session", nil)
-		answer <- opened{channel, requests, err}
-	}()
-	select {
-	case o := <-answer:
-		return o.channel, o.requests, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-answer; o.err == nil {
-				go ssh.DiscardRequests(o.requests)
-				_ = o.channel.Close()
-			}
-		}()
-		return nil, nil, context.Cause(ctx)
 	}
 }
 

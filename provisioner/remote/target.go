@@ -38,8 +38,17 @@ type Target struct {
 	// base64 as in a known_hosts line. Empty: the key is learned, see
 	// Conn.HostKeys.
 	HostKeys map[string]string
+	// HostCAs are public keys of authorities, as in an authorized_keys line: a host
+	// certificate that one of them signed for Address or one of Names is accepted
+	// whatever HostKeys say.
+	HostCAs []string
+	// Names by which a host certificate may speak of the machine, besides Address.
+	Names []string
 	// Legacy allows SHA-1 algorithms, for old machines.
 	Legacy bool
+	// Jump are the hosts to pass on the way, in their order; the Jump of each is not
+	// looked at. Machines behind one jump host share a connection to it.
+	Jump []Target
 }
 
 // TargetOf says how to log in to the node of a task. files is the directory
@@ -72,7 +81,15 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 		}
 		t.Keys = append(t.Keys, key)
 	}
-	return t, nil
+	if spec.Hostname != "" {
+		t.Names = []string{spec.Hostname}
+	}
+	var err error
+	if t.HostCAs, err = hostCAs(text(spec.Provider.Fields["ssh_host_ca"])); err != nil {
+		return t, err
+	}
+	t.Jump, err = jumpsOf(spec, files, t)
+	return t, err
 }
 
 // readIdentity takes the last two path elements of an identity file ("ssh_keys/
@@ -98,8 +115,13 @@ func readIdentity(files, name string) (loom.Secret, error) {
 
 // HostKeysOf gives the host keys recorded for the node of a task, or nil.
 func HostKeysOf(spec *loom.TaskSpec) map[string]string {
+	return hostKeys(spec.Results["ssh_host_keys"])
+}
+
+// hostKeys reads keys by short type as results hold them, nil when there are none.
+func hostKeys(value any) map[string]string {
 	keys := map[string]string{}
-	switch recorded := spec.Results["ssh_host_keys"].(type) {
+	switch recorded := value.(type) {
 	case map[string]any:
 		for kind, key := range recorded {
 			if s := text(key); s != "" {
@@ -171,9 +193,12 @@ func (t Target) place() string {
 // address, user or credentials. Host keys are compared with the connection's.
 func (t Target) identity() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %t", t.HostPort(), t.user(), t.Password.Reveal(), t.Passphrase.Reveal(), t.Legacy)
+	fmt.Fprintf(h, "%q %q %q %q %t %q", t.HostPort(), t.user(), t.Password.Reveal(), t.Passphrase.Reveal(), t.Legacy, t.HostCAs)
 	for _, key := range t.Keys {
 		fmt.Fprintf(h, " %q", key.Reveal())
+	}
+	for _, hop := range t.Jump {
+		fmt.Fprintf(h, " by %s", hop.identity())
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -106,8 +106,6 @@ func TestGolden(t *testing.T) {
 				{Ref: ref, State: ui.ResourceState(loom.ResourceInactive), Size: "3 KiB", Sum: "abc", Author: "ana", Created: now, CanStage: true, DeleteHref: ref.Query(adminview.ResourceDelete())}}}}}),
 		"resources-empty": adminview.ResourcesPage(adminview.ResourcesModel{NoPlugins: true}),
 		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Recall version 2 of a.sh", Busy: "Recalling…"}, "/admin/resources"),
-		"users": adminview.UsersPage(adminview.UsersModel{Now: now, Made: &adminview.MadeUser{ID: "eve", Tenant: "demo", Password: "made-up"}, Roles: []ui.Option{{Value: "user", Label: "user"}},
-			Users: []adminview.UserRow{{ID: "ana", DisplayName: "Ana", Email: "ana@example.org", Role: "admin", Keys: "2", Disabled: true, Created: now}}}),
 	}
 	for _, kind := range loom.TenantKinds {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Back: "/b", Body: "{}"})

@@ -1,5 +1,5 @@
 // Package adminview holds the pages of tenant administrators: the catalog with
-// its JSON editor, plugin resources and users.
+// its JSON editor, and plugin resources.
 //
 // It must not know use cases; models are flat and ready to print. Sealed values
 // of providers never reach a model: a definition says only that they are set. A
@@ -224,10 +224,6 @@ const (
 	FieldVersion  = "version"
 	FieldFile     = "file"
 	FieldStage    = "stage"
-	FieldUser     = "id"
-	FieldRole     = "role"
-	FieldDisplay  = "displayName"
-	FieldEmail    = "email"
 )
 
 // MaxBody is the largest document of the editor, in bytes.

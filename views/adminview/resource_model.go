@@ -54,28 +54,3 @@ type ResourceConfirmModel struct {
 	Button string
 	Busy   string
 }
-
-// UsersModel is the list of the tenant's users.
-type UsersModel struct {
-	Now   time.Time
-	Users []UserRow
-	// Made is the user that was just made, with the password shown this once.
-	Made *MadeUser
-
-	ID, DisplayName, Email string
-	Roles                  []ui.Option
-	Errors                 ui.FormErrors
-}
-
-// UserRow is a user in the list.
-type UserRow struct {
-	ID, DisplayName, Email, Role string
-	Keys                         string
-	Disabled                     bool
-	Created, LastSeen            time.Time
-}
-
-// MadeUser is a new user with the password that was made up.
-type MadeUser struct {
-	ID, Tenant, Password string
-}

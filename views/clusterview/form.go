@@ -35,6 +35,7 @@ type FormRest struct {
 	Services       ui.ChoiceModel
 	Lease          ui.FieldModel
 	DNSSuffix      ui.FieldModel
+	OnFailure      ui.FieldModel
 	Config         ui.FieldModel
 }
 

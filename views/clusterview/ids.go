@@ -32,6 +32,7 @@ const (
 	PartServices   Part = "services"
 	PartOperations Part = "operations"
 	PartLeftovers  Part = "leftovers"
+	PartSkipped    Part = "skipped"
 )
 
 // ID is the element's id.

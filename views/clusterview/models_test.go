@@ -125,7 +125,7 @@ func previewModel() clusterview.PreviewModel {
 
 func deletePreview() clusterview.PreviewModel {
 	m := previewModel()
-	m.Title, m.Apply, m.Busy, m.Delete, m.EditHref, m.Config, m.Fields = "Preview: delete shop-front", "Delete cluster shop-front", "Deleting…", true, "", "", nil
+	m.Title, m.Apply, m.Busy, m.Heavy, m.EditHref, m.Config, m.Fields = "Preview: delete shop-front", "Delete cluster shop-front", "Deleting…", true, "", "", nil
 	m.ConfirmError = "Type the name of the cluster exactly: shop-front"
 	return m
 }

@@ -7,6 +7,10 @@ import (
 
 // NodeModel is the page of a node.
 type NodeModel struct {
+	// Leaving says that the node is on its way out.
+	Leaving bool
+	// Actions are what can be done to it.
+	Actions  []ui.ButtonModel
 	Cluster  loom.ClusterID
 	Hostname string
 	State    ui.State

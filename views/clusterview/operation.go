@@ -23,6 +23,8 @@ type OperationHead struct {
 	Waiting string
 	// Failed are the tasks that failed, Running those under way.
 	Failed, Running []TaskLink
+	// Actions are what can be done about it now.
+	Actions []ui.ButtonModel
 }
 
 // OperationView is one of the ways to look at the plan: with Graph, Stages or

@@ -37,8 +37,8 @@ type PreviewModel struct {
 	Fields []ui.FieldModel
 	// Apply is the button: "Create cluster web-1".
 	Apply, Busy string
-	// Delete asks for the name to be typed.
-	Delete       bool
+	// Heavy asks for the name to be typed.
+	Heavy        bool
 	ConfirmError string
 	// EditHref leads back to the form, BackHref away from it.
 	EditHref string

@@ -318,7 +318,7 @@ func previewApply(m PreviewModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.Delete {
+		if m.Heavy {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " data-confirm-name=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -378,7 +378,7 @@ func previewApply(m PreviewModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if m.Delete {
+		if m.Heavy {
 			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "confirm", Label: "Type " + m.Name + " to confirm", Error: m.ConfirmError, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -388,7 +388,7 @@ func previewApply(m PreviewModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.Delete {
+		if m.Heavy {
 			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: m.Apply, Busy: m.Busy, Kind: ui.DangerFilled, Submit: true, Attrs: templ.Attributes{"data-confirm": true}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

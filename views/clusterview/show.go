@@ -19,7 +19,11 @@ type HeadModel struct {
 	// Delete leads to the confirmation; DeleteWhyNot says why not now.
 	Delete       string
 	DeleteWhyNot string
-	Facts        []ui.Def
+	// Actions is what else can be done, nothing for a cluster that is gone.
+	Actions []ui.MenuItem
+	// Extend prolongs the lease beside the note about its end.
+	Extend ExtendModel
+	Facts  []ui.Def
 	// LeaseNote is a sentence about the end of the lease, empty without one.
 	LeaseNote string
 	Tabs      []ui.Tab
@@ -30,6 +34,7 @@ type ShowModel struct {
 	Head        HeadModel
 	Operation   OperationPanel
 	Leftovers   LeftoversModel
+	Skipped     SkippedModel
 	Connect     ConnectModel
 	Description string
 	Recent      OperationsModel
@@ -50,6 +55,8 @@ type OperationPanel struct {
 	Progress ui.ProgressModel
 	Running  []TaskLink
 	Failure  *FailureModel
+	// Actions are what can be done about it now.
+	Actions []ui.ButtonModel
 	// Note is one more sentence.
 	Note string
 }
@@ -133,6 +140,10 @@ type NodeRow struct {
 	Image          string
 	Services       []ServiceOn
 	Command        string
+	// Leaving says that the node is on its way out.
+	Leaving bool
+	// Menu is what can be done to the node.
+	Menu []ui.MenuItem
 }
 
 // ServiceOn is a service in its state on a node.
@@ -151,6 +162,8 @@ type ServicesModel struct {
 type ServiceRow struct {
 	Name, Description string
 	Nodes             []NodeOf
+	// Menu is what can be done to the service.
+	Menu []ui.MenuItem
 }
 
 // NodeOf is a node with the state of a service on it.

@@ -33,6 +33,8 @@ type TaskPanel struct {
 	// offers to reload.
 	Newer     string
 	NewerHref string
+	// Actions are what can be done about it now.
+	Actions []ui.ButtonModel
 }
 
 // TaskDep is a neighbour in the plan.

@@ -151,6 +151,7 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 	case loom.PreviewRollback:
 		in.Change.Operation = request.Int("operation")
 	case loom.PreviewRetry:
+		in.Change.Operation = request.Int("operation") // 0: the latest
 		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
 	default:
 		readChange(request, in)

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
@@ -58,6 +59,21 @@ func TestReadPreviewOfEveryKind(t *testing.T) {
 		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.PreviewDelete) || (in.Configure != nil) != (kind == loom.PreviewConfigure) ||
 			(len(in.Services) == 2) != (kind == loom.PreviewAddServices) {
 			t.Errorf("%s: %+v", kind, in)
+		}
+	}
+}
+
+// TestReadPreviewOfAnOperation: what follows an operation names it.
+func TestReadPreviewOfAnOperation(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []loom.PreviewKind{loom.PreviewRollback, loom.PreviewRetry} {
+		in, err := ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":"00000007","request":{"operation":3,"skip":[2],"reason":"by hand"}}`))
+		if err != nil || in.Change.Operation != 3 || (len(in.Change.Skip) == 1) != (kind == loom.PreviewRetry) {
+			t.Errorf("%s: %+v, %v", kind, in.Change, err)
+		}
+		_, err = ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":"00000007","request":{"operation":"x"}}`))
+		if e := loom.AsError(err); err == nil || e.Kind != loom.Invalid || len(e.Fields) != 1 || !strings.HasSuffix(e.Fields[0].Field, "operation") {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

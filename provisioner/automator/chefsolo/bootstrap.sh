@@ -8,8 +8,7 @@ have() {
   done
   return 1
 }
-mkdir -p /var/cache/loom /var/chef/cookbooks /var/chef/data_bags /var/chef/roles || fail 'the directories in /var/chef could not be made'
-[ -e /var/cache/coopr ] || [ -L /var/cache/coopr ] || ln -s loom /var/cache/coopr
+mkdir -p /var/chef/cookbooks /var/chef/data_bags /var/chef/roles || fail 'the directories in /var/chef could not be made'
 if have; then
   echo 'chef is there'
 else

@@ -59,7 +59,7 @@ func (ChefSolo) Bootstrap(ctx context.Context, spec *loom.TaskSpec, conn *remote
 	if err != nil {
 		return automator.Refuse("%v", err), nil
 	}
-	out, err := conn.Exec(ctx, remote.Command{Text: bootstrapScript, Root: true, Env: env, Line: sink.Log})
+	out, err := conn.Exec(ctx, remote.Command{Text: automator.Directories + bootstrapScript, Root: true, Env: env, Line: sink.Log})
 	if err != nil {
 		return remote.Failure(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/provisioner/automator"
 	"loom/provisioner/remote"
 )
 
@@ -42,7 +43,7 @@ exit 0`
 
 // Bootstrap makes sure that the machine has a container engine that answers.
 func (Docker) Bootstrap(ctx context.Context, _ *loom.TaskSpec, conn *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
-	out, err := conn.Exec(ctx, remote.Command{Text: bootstrapScript, Root: true})
+	out, err := conn.Exec(ctx, remote.Command{Text: automator.Directories + bootstrapScript, Root: true})
 	if err != nil {
 		return remote.Failure(err)
 	}

@@ -5,7 +5,6 @@ fail() { echo "$1" >&2; exit 1; }
 have() { [ -x /opt/puppetlabs/bin/puppet ] || command -v puppet >/dev/null 2>&1; }
 mkdir -p /var/cache/loom/puppet || fail 'the directory /var/cache/loom/puppet could not be made'
 chmod 0750 /var/cache/loom/puppet
-[ -e /var/cache/coopr ] || [ -L /var/cache/coopr ] || ln -s loom /var/cache/coopr
 have && { echo 'puppet is there'; exit 0; }
 [ "$LOOM_DISTRIBUTION" = preinstalled ] && fail 'there is no puppet on this machine, and puppet_distribution is “preinstalled”'
 export DEBIAN_FRONTEND=noninteractive

@@ -22,12 +22,13 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/automator"
 	"loom/provisioner/remote"
 )
 
 // Directories on the machine.
 const (
-	cacheDir = "/var/cache/loom"
+	cacheDir = automator.CacheDir
 	shellDir = cacheDir + "/shell"
 )
 
@@ -45,8 +46,7 @@ func New() Shell { return Shell{} }
 
 // prepare makes the directories and the names that older scripts use. It runs
 // each time, but on a prepared machine it changes nothing.
-const prepare = `mkdir -p ` + shellDir + `/scripts ` + shellDir + `/archives || exit 1
-[ -e /var/cache/coopr ] || [ -L /var/cache/coopr ] || ln -s loom /var/cache/coopr
+const prepare = automator.Directories + `mkdir -p ` + shellDir + `/scripts ` + shellDir + `/archives || exit 1
 [ -e ` + cacheDir + `/shell_automator ] || ln -s shell ` + cacheDir + `/shell_automator`
 
 // Bootstrap uploads the tenant's scripts and archives and the library, in one

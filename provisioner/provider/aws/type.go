@@ -1,8 +1,9 @@
 // Package aws is the provider type of Amazon EC2 (plugins.md 2.4).
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself, nor read a field that it does not declare but
-// for those that old providers carry (aws_ebs_size, aws_ebs_delete_on_term, tags).
+// A machine is found again by the client token that it was asked for with. The
+// package must not keep anything about machines itself, nor read a field that it
+// does not declare but for those that old providers carry (aws_ebs_size,
+// aws_ebs_delete_on_term, tags) and those of all providers.
 package aws
 
 import (

@@ -1,7 +1,8 @@
 // Package digitalocean is the provider type of DigitalOcean (plugins.md 2.7).
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself.
+// There are no client tokens: a machine is found again by the tag of its key, and of
+// two with one key the older one is kept. The package must not keep anything about
+// machines itself.
 package digitalocean
 
 import (

@@ -1,7 +1,9 @@
 // Package google is the provider type of Google Compute Engine (plugins.md 2.5).
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself.
+// The idempotency key is a label of the instance, and the instance's name is
+// unique in its zone, so that two requests for a node cannot make two machines.
+// The cloud remembers requestId for minutes only; nothing depends on it. It must
+// not keep anything about machines itself, and must not retry: the session does.
 package google
 
 import (

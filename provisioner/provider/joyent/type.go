@@ -1,8 +1,10 @@
 // Package joyent is the provider type of Triton CloudAPI, once Joyent's public
 // cloud (plugins.md 2.6).
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself.
+// The API has no client tokens: CREATE looks for a machine with the node's tag
+// before and after it asks for one. Calls are signed with the key that opens the
+// machines. It must not keep anything about machines itself, and must not retry:
+// the session does.
 package joyent
 
 import (
@@ -12,6 +14,9 @@ import (
 
 // TypeName is the name of the provider type.
 const TypeName = "joyent"
+
+// usualAddress is the API where no field says so.
+var usualAddress = address("us-east-1")
 
 // address is the API of a region of the former public cloud.
 func address(region string) string { return "https://" + region + ".api.joyentcloud.com" }
@@ -31,7 +36,7 @@ func Type() loom.PluginType {
 					"api_user":     {Label: "Account", Type: "text"},
 					"api_password": {Label: "Password", Type: "password", Sensitive: true, Tip: "Current installations sign in by key and refuse passwords."},
 					"ssh_keypair":  {Label: "Key", Type: "text", Tip: "Name or fingerprint of the key in the account."},
-					"ssh_key_resource": {Label: "SSH key resource", Type: "text",
+					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys",
 						Tip: "Name of a resource of type ssh_keys: the private key, for the API and for the machines."},
 					"joyent_version":       {Label: "Version of the API", Type: "text", Default: "~7.0"},
 					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Override: true, Options: addresses},

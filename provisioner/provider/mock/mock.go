@@ -61,6 +61,9 @@ func (Provider) Type() loom.PluginType {
 	}
 }
 
+// Unconnected says that nobody signs in to invented machines.
+func (Provider) Unconnected() bool { return true }
+
 // Create invents a machine, or finds the one it invented before.
 func (p Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {

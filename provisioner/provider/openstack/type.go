@@ -1,8 +1,9 @@
 // Package openstack is the provider type of OpenStack clouds with Keystone,
 // Nova and Neutron (plugins.md 2.2).
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself.
+// A machine is found again by host name and metadata, since Nova remembers no
+// requests; a floating address made for it by its description. The package must not
+// keep anything about machines itself, nor touch an address that belongs to another.
 package openstack
 
 import (

@@ -2,8 +2,9 @@
 // own sign-in by API key (plugins.md 2.3); the newer one with Keystone is the
 // type openstack.
 //
-// It declares the type: fields, required sets and resources. It must not keep
-// anything about machines itself.
+// A machine is found again by host name and metadata. The package must not keep
+// anything about machines itself, nor read a field that it does not declare but for
+// those that old providers carry (rackspace_auth_url, rackspace_config_drive).
 package rackspace
 
 import (
@@ -35,7 +36,7 @@ func Type() loom.PluginType {
 				Fields: map[string]loom.FieldSchema{
 					"rackconnect_wait": {Label: "Wait for RackConnect", Type: "checkbox", Tip: "A machine is ready once RackConnect has deployed it."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text"},
-					"ssh_key_resource": {Label: "SSH key resource", Type: "text",
+					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys",
 						Tip: "Name of a resource of type ssh_keys. Without one Loom signs in with the password that the cloud makes."},
 				},
 				Required: [][]string{},

@@ -144,7 +144,7 @@ func (s *Static) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	if bind == "" {
 		bind = access
 	}
-	return provider.Confirm(ctx, spec, provider.Machine{Addresses: map[string]string{loom.AccessV4: access, loom.BindV4: bind}, Port: h.port}, sink)
+	return provider.Confirm(ctx, spec, provider.Machine{Addresses: map[string]string{loom.AccessV4: access, loom.BindV4: bind}, Port: h.port, Names: []string{h.address}}, sink)
 }
 
 // Delete gives the machine back: the clean-up script runs, the keys of the

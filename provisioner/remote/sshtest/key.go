@@ -8,7 +8,9 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/pem"
+	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -60,4 +62,38 @@ func NewKey(tb testing.TB, kind, passphrase string) Key {
 	line := string(ssh.MarshalAuthorizedKey(public))
 	return Key{PEM: string(pem.EncodeToMemory(block)), Authorized: line[:len(line)-1], Type: kind,
 		Blob: base64.StdEncoding.EncodeToString(public.Marshal())}
+}
+
+// keyOf reads a private key that was made elsewhere.
+func keyOf(tb testing.TB, private string) Key {
+	tb.Helper()
+	signer, err := ssh.ParsePrivateKey([]byte(private))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	line := string(ssh.MarshalAuthorizedKey(signer.PublicKey()))
+	kinds := map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoECDSA256: "ecdsa", ssh.KeyAlgoRSA: "rsa"}
+	return Key{PEM: private, Authorized: line[:len(line)-1], Type: kinds[signer.PublicKey().Type()],
+		Blob: base64.StdEncoding.EncodeToString(signer.PublicKey().Marshal())}
+}
+
+// certificate gives the line of a host certificate.
+func certificate(tb testing.TB, authority, key Key, names []string) string {
+	tb.Helper()
+	signer, err := ssh.ParsePrivateKey([]byte(authority.PEM))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key.Authorized))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cert := &ssh.Certificate{Key: public, CertType: ssh.HostCert, KeyId: "test", ValidPrincipals: names, ValidBefore: ssh.CertTimeInfinity}
+	if slices.Contains(names, "expired") {
+		cert.ValidBefore = uint64(time.Now().Add(-time.Hour).Unix()) //nolint:gosec // after 1970
+	}
+	if err := cert.SignCert(rand.Reader, signer); err != nil {
+		tb.Fatal(err)
+	}
+	return string(ssh.MarshalAuthorizedKey(cert))
 }

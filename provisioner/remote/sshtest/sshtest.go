@@ -41,6 +41,11 @@ type Options struct {
 	Config []string
 	// HostKeys are the key types of the server, ed25519 and ecdsa when empty.
 	HostKeys []string
+	// PrivateHostKeys, in PEM form, take the place of generated ones.
+	PrivateHostKeys []string
+	// CertifyFor makes an authority sign a certificate for each host key, made out to
+	// these names; see Server.CA. An expired one has the name "expired" among them.
+	CertifyFor []string
 }
 
 // Server is a running SSH server. It ends with its test.
@@ -53,6 +58,8 @@ type Server struct {
 	Key Key
 	// HostKeys by short type in base64.
 	HostKeys map[string]string
+	// CA is the public key of the authority that certified the host keys, if any.
+	CA string
 	// Isolated says whether the machine is apart from the host.
 	Isolated bool
 	// Dir is the temporary directory; with isolation Dir/root, Dir/home and
@@ -100,10 +107,23 @@ func Start(tb testing.TB, o Options) *Server {
 	if len(kinds) == 0 {
 		kinds = []string{"ed25519", "ecdsa"} // quick to make
 	}
-	for _, kind := range kinds {
-		key := NewKey(tb, kind, "")
+	hostKeys := make([]Key, 0, len(kinds))
+	for _, private := range o.PrivateHostKeys {
+		hostKeys = append(hostKeys, keyOf(tb, private))
+	}
+	if len(hostKeys) == 0 {
+		for _, kind := range kinds {
+			hostKeys = append(hostKeys, NewKey(tb, kind, ""))
+		}
+	}
+	authority := NewKey(tb, "ed25519", "")
+	for _, key := range hostKeys {
 		s.HostKeys[key.Type] = key.Blob
-		config = append(config, "HostKey "+write("host_"+kind, key.PEM, 0o600))
+		config = append(config, "HostKey "+write("host_"+key.Type, key.PEM, 0o600))
+		if len(o.CertifyFor) > 0 {
+			s.CA = authority.Authorized
+			config = append(config, "HostCertificate "+write("host_"+key.Type+"-cert.pub", certificate(tb, authority, key, o.CertifyFor), 0o644))
+		}
 	}
 	config = append(config, o.Config...)
 	for _, dir := range []string{s.Dir, filepath.Dir(s.Dir)} { // every user reads authorized_keys
@@ -147,6 +167,12 @@ chmod 0700 "$d/root"
 if ! mount -t overlay overlay -o "lowerdir=/etc,upperdir=$d/etc,workdir=$d/work" /etc 2>/dev/null; then
   cp -a /etc/. "$d/etc/"
   mount --bind "$d/etc" /etc
+fi
+# Where overlays cannot be stacked, a place of its own stands in for each that tests use.
+mkdir -p "$d/var" "$d/varwork" "$d/chef"
+if ! mount -t overlay overlay -o "lowerdir=/var,upperdir=$d/var,workdir=$d/varwork" /var 2>/dev/null; then
+  mkdir -p /var/chef
+  mount --bind "$d/chef" /var/chef
 fi
 mount --bind "$d/root" /root
 mount --bind "$d/home" /home

@@ -1,0 +1,21 @@
+package account
+
+import (
+	"context"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// QuotaUses says what tenants use of their quotas, with one question for all;
+// superadmins only.
+func (a *Accounts) QuotaUses(ctx context.Context, actor loom.Actor, tenants []loom.Tenant) (map[loom.TenantID]loom.QuotaUse, error) {
+	if err := mayReadTenants(actor); err != nil {
+		return nil, err
+	}
+	ids := make([]loom.TenantID, len(tenants))
+	for i, t := range tenants {
+		ids[i] = t.ID
+	}
+	return store.QuotaUsesAllTenants(ctx, a.db, ids)
+}

@@ -1,0 +1,65 @@
+package execution_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"loom/app/execution"
+	"loom/app/loom"
+)
+
+// TestManyLogsAreStoredTogether: logs that end at the same time lose nothing, and one
+// that the database refuses takes no other with it.
+func TestManyLogsAreStoredTogether(t *testing.T) {
+	t.Parallel()
+	const n = 30
+	w := newWorld(t, n)
+	w.plan(loom.ClusterCreate, loom.ActionCreate)
+	keys := make([]execution.AttemptKey, n)
+	for i := range keys {
+		keys[i] = w.deliver(i + 1)
+	}
+	var ending sync.WaitGroup
+	for i, key := range keys {
+		ending.Go(func() {
+			stream := "stdout"
+			if i == 7 {
+				stream = "\xff" // no text for a database
+			}
+			l := w.ops.Log(key)
+			for line := range 3 {
+				l.Add(stream, fmt.Sprintf("line %d of task %d", line, key.Task))
+			}
+			l.Close()
+		})
+	}
+	ending.Wait()
+	w.expect(fmt.Sprint(3*(n-1)), `SELECT count(*)::text FROM task_logs WHERE text = 'line ' || seq - 1 || ' of task ' || task_id`)
+	w.expect("0", `SELECT count(*)::text FROM task_logs WHERE task_id = $1`, int64(keys[7].Task))
+	w.expect("true", `SELECT bool_and(l.node_id = t.node_id AND l.operation_id = t.operation_id AND l.day = (a.started_at AT TIME ZONE 'UTC')::date)::text
+		FROM task_logs l JOIN tasks t ON t.id = l.task_id JOIN attempts a ON a.task_id = t.id AND a.number = l.attempt`)
+}
+
+// TestRecordedTasksLeaveNoRiverJob: nothing has to close or remove it later.
+func TestRecordedTasksLeaveNoRiverJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
+	key := w.deliver(1)
+	done, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key}})
+	if err != nil || !done[key.Task] {
+		t.Fatal(done, err)
+	}
+	w.expect("complete none", `SELECT t.status || ' ' || coalesce(r.state::text, 'none') FROM tasks t LEFT JOIN river_job r ON r.id = t.river_job_id WHERE t.id = $1`, int64(key.Task))
+	// The node goes on with its next task.
+	w.expect("ready available", `SELECT t.status || ' ' || r.state FROM nodes n JOIN tasks t ON t.id = n.task_id JOIN river_job r ON r.id = t.river_job_id
+		WHERE n.id = (SELECT node_id FROM tasks WHERE id = $1)`, int64(key.Task))
+	// A result that comes again is late, and the reconciler has nothing to put right.
+	if done, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key}}); err != nil || done[key.Task] {
+		t.Error("recorded twice", done, err)
+	}
+	if n, err := w.ops.Reconcile(ctx); n != 0 || err != nil {
+		t.Error("the reconciler touched", n, err)
+	}
+}

@@ -1,0 +1,291 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/layout"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func pathUser(r *http.Request) loom.UserID { return loom.UserID(route.Segment(r.PathValue("id"))) }
+
+func userFrame(id loom.UserID, last string) layout.Model {
+	crumbs := []ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Users", Href: route.AdminUsers()}, {Label: string(id)}}
+	title := string(id)
+	if last != "" {
+		crumbs[2].Href = route.AdminUser(id)
+		crumbs, title = append(crumbs, ui.Crumb{Label: last}), last+" "+title
+	}
+	m := adminFrame(title, route.AdminUsers(), crumbs...)
+	m.Section = "Users"
+	return m
+}
+
+func (s *Server) adminUser(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.userPage(w, r, actor, http.StatusOK, nil, nil, ui.FormErrors{})
+}
+
+// userPage shows a user of the tenant with what he has; given is what a refused
+// form held.
+func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, top templ.Component, given *account.UserInput, errs ui.FormErrors) error {
+	u, err := s.Accounts.UserSummary(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	tokens, err := s.Accounts.TokensOf(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
+	sessions, err := s.Accounts.SessionsOf(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
+	in := account.UserInput{ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email}
+	if given != nil {
+		in = *given
+	}
+	m := officeview.SheetModel{
+		Title: string(u.ID), Actions: userActions(actor, u),
+		Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/users/"+string(u.ID), ""), call("change", http.MethodPatch, "/v2/users/"+string(u.ID), `{"displayName":"Eve"}`)},
+	}
+	if u.Disabled {
+		m.State = &disabledState
+	}
+	if top != nil {
+		m.Parts = append(m.Parts, top)
+	}
+	m.Parts = append(m.Parts, s.userFacts(u), officeview.Card("edit-title", "Change", userForm(actor, u.ID, in, errs)),
+		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
+	return s.sheet(w, r, actor, status, userFrame(u.ID, ""), m)
+}
+
+func (s *Server) userFacts(u loom.UserSummary) templ.Component {
+	return ui.Definitions([]ui.Def{
+		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: officeview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
+		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.now())}, {Term: "Created", Value: ui.Time(u.Created, s.now())},
+		{Term: "What was done", Value: officeview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
+	})
+}
+
+// userActions are what an administrator does to somebody else.
+func userActions(actor loom.Actor, u loom.UserSummary) []ui.ButtonModel {
+	if u.ID == actor.User {
+		return []ui.ButtonModel{{Label: "Your account", Icon: "user", Href: route.Account()}}
+	}
+	reset := opening("New password", "", route.AdminUserVerb(u.ID, "password"), ui.Secondary)
+	if u.Disabled {
+		reset = opening("Enable", "", route.AdminUserVerb(u.ID, "enable"), ui.Secondary)
+	}
+	actions := []ui.ButtonModel{reset}
+	if u.ID != loom.AdminUser {
+		if !u.Disabled {
+			actions = append(actions, opening("Disable", "", route.AdminUserVerb(u.ID, "disable"), ui.Danger))
+		}
+		actions = append(actions, opening("Delete", "", route.AdminUserVerb(u.ID, "delete"), ui.Danger))
+	}
+	return actions
+}
+
+func userForm(actor loom.Actor, id loom.UserID, in account.UserInput, errs ui.FormErrors) templ.Component {
+	role := ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}
+	switch {
+	case id == actor.User:
+		role.LockedWhy, role.Value = "Nobody changes his own role.", string(in.Role)
+	case id == loom.AdminUser:
+		role.LockedWhy, role.Value = "The built-in administrator stays one.", string(in.Role)
+	}
+	return officeview.Form(officeview.FormModel{Action: route.AdminUser(id), Errors: errs, Button: "Save", Busy: "Saving…", Parts: []templ.Component{
+		field(role, errs),
+		field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
+		field(ui.FieldModel{Name: fieldEmail, Label: "E-mail", Kind: ui.FieldEmail, Value: in.Email, Optional: true, MaxLength: 200}, errs),
+	}})
+}
+
+func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component {
+	m := officeview.GridModel{ID: "tokens", Caption: "API tokens", ShowCaption: true, Now: s.now(), Empty: ui.EmptyModel{Icon: "key", Text: "The user has no API tokens."},
+		Columns: []ui.Column{{Label: "Name"}, {Label: "Starts with", Low: true}, {Label: "Scopes"}, {Label: "Last used", Low: true}, {Label: "Expires"}, {Label: "Actions", LabelHidden: true}}}
+	for _, t := range tokens {
+		used := officeview.Cell{Time: t.LastUsed, ShowTime: true}
+		if t.LastAddress != "" {
+			used.Sub = "from " + t.LastAddress
+		}
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: t.Name}, {Text: t.Prefix + "…", Mono: true}, {Text: scopeWords(t.Scopes)}, used, {Time: t.Expires, ShowTime: true},
+			{Buttons: []ui.ButtonModel{opening("Revoke", "Revoke token "+t.Name, route.AdminUserToken(id, t.ID), ui.Danger)}},
+		})
+	}
+	return officeview.Grid(m)
+}
+
+func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Component {
+	m := officeview.GridModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "The user is signed in nowhere."},
+		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in", Low: true}, {Label: "Actions", LabelHidden: true}}}
+	for _, one := range sessions {
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: browser(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
+			{Buttons: []ui.ButtonModel{opening("Sign out", "Sign out "+browser(one.Agent)+" at "+one.Address, route.AdminUserSession(id, one.ID), ui.Danger)}},
+		})
+	}
+	return officeview.Grid(m)
+}
+
+func (s *Server) adminUserSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := accountForm(w, r)
+	if err != nil {
+		return err
+	}
+	in, id := readUser(f), pathUser(r)
+	change := account.UserChange{SelfInput: account.SelfInput{DisplayName: &in.DisplayName, Email: &in.Email}}
+	if f.Has(fieldRole) {
+		change.Role = &in.Role
+	}
+	_, err = s.Accounts.UpdateUser(r.Context(), actor, id, change)
+	if errs, status, ok := accountErrors(err, "The user was not changed."); ok {
+		return s.userPage(w, r, actor, status, nil, &in, errs)
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.AdminUser(id), httpx.Flash{Tone: "ok", Text: "Saved " + string(id) + "."})
+}
+
+// userVerb is a medium act on a user: its question, and what it does.
+type userVerb struct {
+	verb, button, busy, said string
+	lines                    func(u loom.UserSummary) []string
+	harmless                 bool
+}
+
+var userVerbs = map[string]userVerb{
+	"disable": {"Disable", "Disable", "Disabling…", "Disabled", func(u loom.UserSummary) []string {
+		return []string{"The user is signed out everywhere, " + ui.Count(u.Tokens, "API token is", "API tokens are") + " revoked, and nobody signs in under the name. The clusters stay as they are."}
+	}, false},
+	"enable": {"Enable", "Enable", "Enabling…", "Enabled", func(loom.UserSummary) []string {
+		return []string{"The user may sign in again with the present password. Tokens that were revoked stay revoked."}
+	}, true},
+	"password": {"New password for", "Make a new password for", "Making…", "", func(loom.UserSummary) []string {
+		return []string{"A password is made up and shown once. The user is signed out everywhere; API tokens go on."}
+	}, false},
+	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(u loom.UserSummary) []string {
+		lines := []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
+		if u.Clusters > 0 {
+			lines = append(lines, ui.Count(u.Clusters, "cluster is not terminated", "clusters are not terminated")+"; they must be deleted first.")
+		}
+		return lines
+	}, false},
+}
+
+func pathVerb(r *http.Request) (userVerb, error) {
+	v, ok := userVerbs[r.PathValue("verb")]
+	if !ok {
+		return v, loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+	}
+	return v, nil
+}
+
+func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := pathVerb(r)
+	if err != nil {
+		return err
+	}
+	u, err := s.Accounts.UserSummary(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
+	return s.accountConfirm(w, r, actor, userFrame(u.ID, v.verb), officeview.Confirm(m))
+}
+
+// adminUserAct does what was confirmed. A new password is in the answer: it is not
+// kept for a redirect.
+func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := pathVerb(r)
+	if err != nil {
+		return err
+	}
+	id, back := pathUser(r), route.AdminUser(pathUser(r))
+	switch verb := r.PathValue("verb"); verb {
+	case "password":
+		made, err := s.Accounts.ResetPassword(r.Context(), actor, id)
+		if err != nil {
+			return err
+		}
+		shown := madePassword("New password of "+string(id), actor.TenantName, string(id), made, back)
+		return s.userPage(w, r, actor, http.StatusOK, shown, nil, ui.FormErrors{})
+	case "delete":
+		err, back = s.Accounts.DeleteUser(r.Context(), actor, id), route.AdminUsers()
+	default:
+		disabled := verb == "disable"
+		_, err = s.Accounts.UpdateUser(r.Context(), actor, id, account.UserChange{Disabled: &disabled})
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: v.said + " " + string(id) + "."})
+}
+
+// userToken finds a token of the path's user.
+func (s *Server) userToken(r *http.Request, actor loom.Actor) (loom.Token, error) {
+	tokens, err := s.Accounts.TokensOf(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return loom.Token{}, err
+	}
+	for _, t := range tokens {
+		if strconv.FormatInt(t.ID, 10) == r.PathValue("token") {
+			return t, nil
+		}
+	}
+	return loom.Token{}, loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+}
+
+func (s *Server) adminUserTokenAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	t, err := s.userToken(r, actor)
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Revoke token " + t.Name, Busy: "Revoking…", Cancel: route.AdminUser(pathUser(r)),
+		Lines: []string{"Programs that use the token " + t.Name + " (" + t.Prefix + "…) are refused from the next request on. This cannot be undone."}}
+	return s.accountConfirm(w, r, actor, userFrame(pathUser(r), "Revoke a token of"), officeview.Confirm(m))
+}
+
+func (s *Server) adminUserTokenRevoke(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	t, err := s.userToken(r, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.Accounts.RevokeToken(r.Context(), actor, t.ID); err != nil {
+		return err
+	}
+	return s.say(w, r, route.AdminUser(pathUser(r)), httpx.Flash{Tone: "ok", Text: "Revoked the token " + t.Name + "."})
+}
+
+func (s *Server) adminUserSessionAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	sessions, err := s.Accounts.SessionsOf(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	for _, one := range sessions {
+		if one.ID == r.PathValue("session") {
+			m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Sign out " + string(pathUser(r)), Busy: "Signing out…", Cancel: route.AdminUser(pathUser(r)),
+				Lines: []string{strings.TrimSpace("The session of " + browser(one.Agent) + " at " + one.Address + " ends at once; the user may sign in again.")}}
+			return s.accountConfirm(w, r, actor, userFrame(pathUser(r), "End a session of"), officeview.Confirm(m))
+		}
+	}
+	return loom.NewError(loom.NotFound, "There is no such session; it may have ended.")
+}
+
+func (s *Server) adminUserSessionEnd(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := s.Accounts.EndSession(r.Context(), actor, r.PathValue("session")); err != nil {
+		return err
+	}
+	return s.say(w, r, route.AdminUser(pathUser(r)), httpx.Flash{Tone: "ok", Text: "Signed " + string(pathUser(r)) + " out there."})
+}

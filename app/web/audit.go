@@ -1,0 +1,190 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/account"
+	"loom/app/catalog"
+	"loom/app/loom"
+	"loom/views/layout"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// auditQuery is what the filters of the audit say.
+type auditQuery struct {
+	actor, verb, kind, object, result, since, until, tenant string
+}
+
+func readAuditQuery(q url.Values) auditQuery {
+	return auditQuery{q.Get("actor"), q.Get("verb"), q.Get("kind"), q.Get("object"), q.Get("result"), q.Get("since"), q.Get("until"), q.Get("tenant")}
+}
+
+func (q auditQuery) pairs() []string {
+	return []string{"actor", q.actor, "verb", q.verb, "kind", q.kind, "object", q.object, "result", q.result, "since", q.since, "until", q.until, "tenant", q.tenant}
+}
+
+// input reads the days; until is the last day that is shown. Invalid.
+func (q auditQuery) input() (in account.AuditInput, errs []loom.FieldError) {
+	in.Tenant = q.tenant
+	for _, list := range []struct {
+		text string
+		into *[]string
+	}{{q.actor, &in.Actors}, {q.verb, &in.Verbs}, {q.kind, &in.Kinds}, {q.result, &in.Results}} {
+		if list.text != "" {
+			*list.into = []string{list.text}
+		}
+	}
+	in.Object = q.object
+	for _, day := range []struct {
+		name, text string
+		into       *time.Time
+		more       int
+	}{{"since", q.since, &in.Since, 0}, {"until", q.until, &in.Until, 1}} {
+		if day.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.DateOnly, day.text)
+		if err != nil {
+			errs = append(errs, loom.FieldError{Field: day.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
+			continue
+		}
+		*day.into = at.AddDate(0, 0, day.more)
+	}
+	return in, errs
+}
+
+func (s *Server) adminAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q := readAuditQuery(r.URL.Query())
+	q.tenant = ""
+	return s.auditPage(w, r, actor, adminFrame("Audit", route.AdminAudit()), route.AdminAudit(), q)
+}
+
+func (s *Server) systemAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q := readAuditQuery(r.URL.Query())
+	if q.tenant == "" {
+		q.tenant = "*"
+	}
+	return s.auditPage(w, r, actor, systemFrame("Audit", route.SystemAudit()), route.SystemAudit(), q)
+}
+
+func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, page layout.Model, base string, q auditQuery) error {
+	in, bad := q.input()
+	errs, status := ui.FormErrors{}, http.StatusOK
+	var list account.AuditList
+	if len(bad) == 0 {
+		in.Page = pageOf(r.URL.Query())
+		found, err := s.Accounts.Audit(r.Context(), actor, in)
+		e := loom.AsError(err)
+		switch {
+		case err == nil:
+			list = found
+		case e.Kind == loom.NotFound: // of a tenant that never was
+			bad = []loom.FieldError{{Field: "tenant", Message: e.Message}}
+		default:
+			return err
+		}
+	}
+	if len(bad) > 0 {
+		errs, status = ui.NewFormErrors("", bad), http.StatusUnprocessableEntity
+	}
+	m := officeview.SheetModel{
+		Title: "Audit", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked.",
+		Calls: []ui.JSONCall{call("list", http.MethodGet, route.Query("/v2/audit", "tenant", q.tenant, "actor", q.actor, "verb", q.verb, "kind", q.kind, "result", q.result), "")},
+		Parts: []templ.Component{auditFilters(base, q, errs), s.auditGrid(base, q, list)},
+	}
+	return s.sheet(w, r, actor, status, page, m)
+}
+
+func (q auditQuery) filtered() bool {
+	tenant := q.tenant
+	q.tenant = ""
+	return q != auditQuery{} || tenant != "" && tenant != "*"
+}
+
+func auditFilters(base string, q auditQuery, errs ui.FormErrors) templ.Component {
+	text := func(name, label, value string) ui.FieldModel {
+		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
+	}
+	m := officeview.FiltersModel{Action: base, Target: "audit-list", Fields: []ui.FieldModel{
+		text("actor", "Who", q.actor), text("verb", "Did", q.verb), text("kind", "To a", q.kind), text("object", "Named", q.object),
+		{Name: "result", Label: "Result", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(q.result, "", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed")},
+		text("since", "From day", q.since), text("until", "To day", q.until),
+	}}
+	for i := range m.Fields[5:] {
+		m.Fields[5+i].Placeholder = "2026-06-09"
+	}
+	m.Fields[1].Placeholder, m.Fields[2].Placeholder = "update", "cluster"
+	if base == route.SystemAudit() {
+		m.Fields = append(m.Fields, ui.FieldModel{Name: "tenant", Label: "Tenant", Value: q.tenant, Optional: true, Width: "s", MaxLength: 255, Help: "“*” is all of them.", Error: errs.For("tenant")})
+	}
+	if q.filtered() {
+		m.Clear = base
+	}
+	return officeview.Filters(m)
+}
+
+var auditStates = map[string]ui.State{
+	"ok":      {Word: "Done", Icon: "check-circle", Tone: ui.ToneOK},
+	"refused": {Word: "Refused", Icon: "ban", Tone: ui.ToneWarn},
+	"failed":  {Word: "Failed", Icon: "error", Tone: ui.ToneBad},
+}
+
+func (s *Server) auditGrid(base string, q auditQuery, list account.AuditList) templ.Component {
+	m := officeview.GridModel{ID: "audit", Caption: "Audit, the newest first", Now: s.now(),
+		Columns: []ui.Column{{Label: "When"}, {Label: "Who"}, {Label: "Did what"}, {Label: "Result"}, {Label: "Changed"}},
+		Pages:   turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
+		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
+	if q.filtered() {
+		m.Empty = ui.EmptyModel{Icon: "search", Text: "No entry matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
+	}
+	for _, e := range list.Items {
+		state, ok := auditStates[e.Result]
+		if !ok {
+			state = ui.State{Word: e.Result, Icon: "circle", Tone: ui.ToneIdle}
+		}
+		who := officeview.Cell{Text: string(e.Actor.User), Mono: true, Sub: via(e.Actor)}
+		if base == route.SystemAudit() {
+			who.Sub = e.Actor.TenantName + " · " + who.Sub
+		}
+		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: e.Verb + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(e)}})
+	}
+	return officeview.Grid(m)
+}
+
+func via(a loom.Actor) string {
+	if a.Address == "" {
+		return a.Via
+	}
+	return a.Via + " from " + a.Address
+}
+
+// auditDetails shows what an entry changed as a difference; what was made or
+// removed as a whole differs from nothing.
+func auditDetails(e loom.AuditEntry) templ.Component {
+	before, after := members(e.Before), members(e.After)
+	changes := changesOf(catalog.Differences(before, after))
+	summary := "details"
+	if len(changes) > 0 {
+		summary = ui.Count(len(changes), "value", "values")
+	}
+	facts := []ui.Def{{Term: "Time", Text: ui.Absolute(e.Time)}, {Term: "Object", Text: e.Kind + " " + e.Object, Mono: true}}
+	if e.Actor.RequestID != "" {
+		facts = append(facts, ui.Def{Term: "Request", Text: e.Actor.RequestID, Mono: true})
+	}
+	return officeview.Details(officeview.DetailsModel{Summary: summary, Facts: facts, Changes: changes})
+}
+
+// members gives a stored value as an object; nothing is an empty one.
+func members(v any) any {
+	tree := treeOf(v)
+	if tree == nil {
+		return map[string]any{}
+	}
+	return tree
+}

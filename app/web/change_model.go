@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// changePage is what the form of a kind says and asks for.
+type changePage struct {
+	lead, lost string
+	// live has the answer follow the form as it is filled in.
+	live bool
+	// parts makes the controls. A text instead of them says why there is nothing to do.
+	parts func(s *Server, ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error)
+}
+
+// lostWarning is said where machines are taken away or made anew.
+const lostWarning = "What is on the disks of these machines is lost."
+
+var changePages map[loom.PreviewKind]changePage
+
+func init() { // a literal would refer to itself
+	changePages = map[loom.PreviewKind]changePage{
+		kindScale:                  {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
+		loom.PreviewConfigure:      {lead: "What stands in the field becomes the config. Services are configured again with it.", live: true, parts: (*Server).configureParts},
+		loom.PreviewAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
+		loom.PreviewRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
+		loom.PreviewStart:          {lead: "Services that these need are started before them."},
+		loom.PreviewStop:           {lead: "Services that need these are stopped before them."},
+		loom.PreviewRestart:        {lead: "Services that need these are stopped before them and started after them."},
+		loom.PreviewUpgrade:        {lead: "The newest versions of the catalog replace those of the cluster, a few nodes at a time: stop, install, configure, start.", live: true, parts: (*Server).upgradeParts},
+		loom.PreviewResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
+		loom.PreviewRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
+		loom.PreviewRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
+		loom.PreviewRetry:          {lead: "The tasks that are not complete run again. What finished stays finished.", live: true, parts: (*Server).retryParts},
+		loom.PreviewSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
+	}
+}
+
+// changeModel makes the form without its panel.
+func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) (clusterview.ChangeModel, error) {
+	page, known := changePages[f.Kind]
+	if !known {
+		return clusterview.ChangeModel{}, loom.NewError(loom.NotFound, "There is no form for “%.40s”.", f.Kind)
+	}
+	m := clusterview.ChangeModel{
+		Cluster: v.ID, Name: v.Name, Title: changeTitle(v, f), Lead: page.lead, Lost: page.lost, Errors: errs, Live: page.live,
+		Back: route.Cluster(v.ID), WhyNot: v.Allowed[f.verb()],
+	}
+	for _, h := range []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}} {
+		if h.Value != "" {
+			m.Hidden = append(m.Hidden, h)
+		}
+	}
+	if m.WhyNot != "" || page.parts == nil {
+		return m, nil
+	}
+	var err error
+	m.Parts, m.WhyNot, err = page.parts(s, ctx, actor, v, f, errs)
+	return m, err
+}
+
+func changeTitle(v lifecycle.ClusterView, f changeForm) string {
+	words := kindWords[f.Kind].title
+	switch {
+	case f.Kind == kindScale:
+		words = "Scale"
+	case f.Service != "":
+		return capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
+	case f.Kind == loom.PreviewRetry:
+		return "Retry operation " + f.Operation + " of " + v.Name
+	case f.Kind == loom.PreviewRollback:
+		return "Roll back operation " + f.Operation + " of " + v.Name
+	}
+	return words + " " + v.Name
+}
+
+func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	sizes, err := s.Clusters.Sizes(ctx, actor, v.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	have := len(placedNodes(v))
+	if f.Machines == "" {
+		f.Machines = fmt.Sprint(have)
+	}
+	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines, Min: "1", Error: errs.For("numMachines"),
+		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, nodesRange(sizes.Min, sizes.Max)), Autofocus: true}
+	if why := v.Allowed[loom.VerbShrink]; why != "" {
+		field.Help += " Fewer is not possible: " + why
+	}
+	return []clusterview.FormPart{{Field: &field}, folded(f, errs, failureField("If more nodes cannot be made", f.OnFailure, errs))}, "", nil
+}
+
+// leavingPart lists the nodes of which some go, once a number below the present one is
+// asked for. Of a preview they are those that it takes, else those that were ticked.
+func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
+	total, have := 0, len(placedNodes(v))
+	if _, err := fmt.Sscanf(f.Machines, "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
+		return m
+	}
+	ticked := f.Nodes
+	if f.For != f.Machines {
+		ticked = nil
+	}
+	if p != nil {
+		ticked = nil
+		for _, n := range p.Gone {
+			ticked = append(ticked, string(n.ID))
+		}
+	}
+	m.For = f.Machines
+	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes that leave", Help: "The ticked ones go; tick others instead if you like. " + lostWarning}
+	for _, n := range removable(v) {
+		c := ui.Choice{Value: string(n.ID), Label: shortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
+		if n.Leaving {
+			c.Facts = []string{"on its way out already"}
+		}
+		m.Leaving.Choices = append(m.Leaving.Choices, c)
+	}
+	return m
+}
+
+// folded hides what is rarely needed.
+func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clusterview.FormPart {
+	part := clusterview.FormPart{Fold: "Advanced", Open: f.OnFailure != ""}
+	for _, field := range fields {
+		part.Open = part.Open || errs.For(field.Name) != ""
+		part.More = append(part.More, clusterview.FormPart{Field: &field})
+	}
+	return part
+}
+
+// failureField chooses what becomes of a failure.
+func failureField(label, chosen string, errs ui.FormErrors) ui.FieldModel {
+	return ui.FieldModel{Name: "onFailure", Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"), Options: []ui.Option{
+		{Value: "", Label: "as the template says", Selected: chosen == ""},
+		{Value: loom.OnFailureKeep, Label: "keep what was made, to look at it", Selected: chosen == loom.OnFailureKeep},
+		{Value: loom.OnFailureUndo, Label: "take back what was made", Selected: chosen == loom.OnFailureUndo},
+	}}
+}
+
+func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	if f.Config == "" {
+		shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
+		f.Config = configText(shown)
+	}
+	config := configField(f.Config, errs)
+	config.Optional, config.Rows = false, 18
+	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
+	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
+		Help: "Otherwise they are configured while they run, and many read their settings only when they start."}
+	return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
+}
+
+func (s *Server) repairParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
+	for _, n := range v.Nodes {
+		c := ui.Choice{Value: string(n.ID), Label: shortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
+			Facts: []string{strings.ToLower(ui.NodeState(n.State).Word)}, Checked: slices.Contains(f.Nodes, string(n.ID))}
+		if n.Leaving {
+			c.Facts = append(c.Facts, "leaving; a repair keeps it")
+		}
+		picker.Choices = append(picker.Choices, c)
+	}
+	if len(picker.Choices) == 0 {
+		return nil, "The cluster has no nodes to repair.", nil
+	}
+	return []clusterview.FormPart{{Picker: &picker}}, "", nil
+}
+
+func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	if !actor.IsAdmin() {
+		return nil, "", nil
+	}
+	ref := loom.OperationRef{Cluster: v.ID}
+	if _, err := fmt.Sscanf(f.Operation, "%d", &ref.Number); err != nil {
+		return nil, "", loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", v.ID, f.Operation)
+	}
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed, loom.TaskDropped}})
+	if err != nil {
+		return nil, "", err
+	}
+	picker := ui.ChoiceModel{Name: "skip", Legend: "Tasks to leave out", Optional: true, Filter: "Filter tasks", Error: errs.For("skip"),
+		Help: "What waits for them goes on as if they were complete. Only failed tasks and those that never ran are listed."}
+	for _, failed := range []bool{true, false} {
+		for _, t := range tasks {
+			if failed != (t.Status == loom.TaskFailed) {
+				continue
+			}
+			number := fmt.Sprint(t.Ref.Number)
+			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.Skip, number)}
+			if failed {
+				c.Description = "failed: " + t.Message
+			}
+			picker.Choices = append(picker.Choices, c)
+		}
+	}
+	if len(picker.Choices) == 0 {
+		return nil, "", nil
+	}
+	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.Reason, Optional: true, MaxLength: 1000, Error: errs.For("reason"),
+		Help: "Needed when tasks are left out; it stays with them."}
+	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.Skip) > 0 || f.Reason != "" || errs.For("skip")+errs.For("reason") != "",
+		More: []clusterview.FormPart{{Picker: &picker}, {Field: &reason}}}}, "", nil
+}

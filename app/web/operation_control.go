@@ -1,0 +1,185 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// operationControl pauses or resumes an operation at once.
+func (s *Server) operationControl(verb string) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := pathOperation(r)
+		if err != nil {
+			return err
+		}
+		act, want, text := s.Operations.Pause, loom.OperationPaused, " is paused. Tasks under way finish, nothing more starts."
+		if verb == "resume" {
+			act, want, text = s.Operations.Resume, loom.OperationRunning, " goes on."
+		}
+		op, err := act(r.Context(), actor, ref)
+		if err != nil {
+			return err
+		}
+		flash := httpx.Flash{Tone: "ok", Text: "Operation " + strconv.Itoa(ref.Number) + text}
+		if op.Status != want {
+			flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " is " + string(op.Status) + "; it stays so."}
+		}
+		return s.say(w, r, route.Operation(ref), flash)
+	}
+}
+
+// operationAgain leads from the address of a button, which a reload asks for, back to
+// the page.
+func (s *Server) operationAgain(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.Operation(ref))
+}
+
+// confirm shows a question as a page or in the dialog.
+func (s *Server) confirm(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, name string, id loom.ClusterID, m clusterview.ConfirmModel) error {
+	if wants(r, dialogID) {
+		return s.fragment(w, r, status, clusterview.ConfirmDialog(m))
+	}
+	page := clusterPage(m.Title, "Clusters", ui.Crumb{Label: name, Href: route.Cluster(id)}, ui.Crumb{Label: m.Title})
+	return s.render(w, r, actor, status, page, clusterview.ConfirmPage(m))
+}
+
+// operationAbortForm says what an abort leaves behind.
+func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Cluster)
+	if err != nil {
+		return err
+	}
+	m := clusterview.ConfirmModel{
+		Title: "Abort operation " + strconv.Itoa(ref.Number) + " of " + v.Name, Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
+		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.VerbAbort],
+		Text: "What runs is told to stop, what waits never begins. What was done so far stays as it is; it can be retried or rolled back afterwards.",
+	}
+	if op.OnFailure == loom.OnFailureUndo && op.Status != loom.OperationRollingBack {
+		m.Text = "What runs is told to stop, what waits never begins. Then what the operation made is taken back, as its failure policy says."
+	}
+	if v.Latest == nil || v.Latest.Ref != ref {
+		m.WhyNot = "Operation " + strconv.Itoa(ref.Number) + " has ended."
+	}
+	return s.confirm(w, r, actor, http.StatusOK, v.Name, v.ID, m)
+}
+
+func (s *Server) operationAbort(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	op, err := s.Operations.Abort(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	flash := httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "."}
+	if op.Status == loom.OperationComplete {
+		flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " was complete already."}
+	}
+	return s.say(w, r, route.Operation(ref), flash)
+}
+
+// taskSkipForm asks why a task is left out.
+func (s *Server) taskSkipForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.showSkip(w, r, actor, http.StatusOK, "", nil)
+}
+
+func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, reason string, refused error) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	if !actor.IsAdmin() {
+		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator.")
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Operation.Cluster)
+	if err != nil {
+		return err
+	}
+	field := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: reason, MaxLength: 1000, Help: "It stays with the task."}
+	m := clusterview.ConfirmModel{
+		Title: "Leave out task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Leave out task " + strconv.Itoa(ref.Number), Busy: "Leaving out…", Danger: true,
+		Text: capital(taskText(t.Task)) + " will not run, and what waits for it goes on as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: skipWhyNot(op, t.Task),
+	}
+	if refused != nil {
+		e := loom.AsError(refused)
+		if len(e.Fields) == 0 {
+			m.WhyNot = e.Message
+		}
+		m.Errors = formErrors(e.Fields)
+		m.Errors.Title = "Nothing was left out."
+		field.Error = m.Errors.For("reason")
+	}
+	m.Fields = []ui.FieldModel{field}
+	return s.confirm(w, r, actor, status, v.Name, v.ID, m)
+}
+
+// skipWhyNot says why a task cannot be left out now, "" when it can.
+func skipWhyNot(op loom.Operation, t loom.Task) string {
+	switch {
+	case op.Status != loom.OperationPaused:
+		return "The operation is not paused; pause it first."
+	case t.Status == loom.TaskBlocked:
+		return "The task still waits for others; only what is next can be left out."
+	case t.Status != loom.TaskReady:
+		return "The task is " + string(t.Status) + "."
+	}
+	return ""
+}
+
+func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(form.Get("reason"))
+	err = s.Operations.Skip(r.Context(), actor, ref, reason)
+	if errors.Is(err, loom.Invalid) || errors.Is(err, loom.Conflict) {
+		return s.showSkip(w, r, actor, httpx.PageStatus(loom.AsError(err).Kind), reason, err)
+	}
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
+}
+
+// taskActions is what an administrator can do about a task of a paused operation.
+func taskActions(actor loom.Actor, op loom.Operation, t loom.Task) []ui.ButtonModel {
+	if !actor.IsAdmin() || op.Status != loom.OperationPaused || t.Status != loom.TaskReady && t.Status != loom.TaskBlocked {
+		return nil
+	}
+	at := route.TaskSkip(t.Ref)
+	return []ui.ButtonModel{{Label: "Leave out", Icon: "ban", Href: at, WhyNot: skipWhyNot(op, t), Attrs: ui.OpensDialog(at)}}
+}

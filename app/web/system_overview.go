@@ -1,0 +1,120 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// Above these a figure of the installation is marked.
+const (
+	longWait        = time.Minute
+	longTransaction = time.Minute
+	oldLease        = 8 * time.Second
+)
+
+// systemOverview is the installation at a glance: figures, and what is wrong.
+func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	figures, failed := s.Fleet.Figures(r.Context())
+	uses, err := s.Accounts.ListTenants(r.Context(), actor, "", loom.Page{Limit: loom.MaxPageLimit})
+	if err != nil {
+		return err
+	}
+	orphans, err := s.Fleet.Orphans(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	leftovers, err := s.Fleet.Leftovers(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	tenants := strconv.Itoa(len(uses.Items))
+	if uses.Next != "" {
+		tenants += "+"
+	}
+	waiting := 0
+	for _, q := range figures.Queues {
+		waiting += q.Waits
+	}
+	tiles := []ui.TileModel{{Number: tenants, Label: "Tenants", Href: route.SystemTenants()}}
+	if f := figures.Workers; f != nil {
+		tile := ui.TileModel{Number: strconv.Itoa(f.Busy) + " / " + strconv.Itoa(f.Capacity), Label: "Workers busy", Href: route.SystemWorkers()}
+		if f.Assigned < f.Wanted {
+			tile.Note, tile.Tone = strconv.Itoa(f.Wanted-f.Assigned)+" of "+strconv.Itoa(f.Wanted)+" wanted are missing", ui.ToneWarn
+		}
+		tiles = append(tiles, tile)
+	}
+	tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(waiting), Label: "Tasks that wait", Href: route.SystemQueues()})
+	machines := ui.TileModel{Number: strconv.Itoa(len(orphans) + len(leftovers)), Label: "Orphans and leftovers", Href: route.SystemOrphans()}
+	if len(orphans)+len(leftovers) > 0 {
+		machines.Tone, machines.Note = ui.ToneWarn, "may go on costing"
+	}
+	tiles = append(tiles, machines)
+	m := officeview.SheetModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
+		Parts: []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
+		Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
+	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("System", route.System()), m)
+}
+
+// check is a line of the status: what, how it is, and the figure.
+func check(what string, good bool, text string) []officeview.Cell {
+	state := ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
+	if !good {
+		state = ui.State{Word: "Needs a look", Icon: "alert", Tone: ui.ToneWarn}
+	}
+	return []officeview.Cell{{Text: what}, {State: &state}, {Text: text}}
+}
+
+func statusGrid(f loom.Figures, failed error) templ.Component {
+	g := officeview.GridModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part"}, {Label: "State"}, {Label: "Figure"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
+	if failed != nil {
+		g.Rows = append(g.Rows, check("Figures", false, "Some could not be read in time; the database is slow or away."))
+	}
+	for _, kind := range []string{loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner} {
+		found := loom.ProcessFigure{Kind: kind}
+		for _, p := range f.Processes {
+			if p.Kind == kind {
+				found = p
+			}
+		}
+		text := strconv.Itoa(found.Count) + " alive"
+		if found.Count > 0 {
+			text += ", the oldest lease was renewed " + ui.Duration(found.LeaseAge) + " ago"
+		} else {
+			text = "none is alive; start one with “loom " + kind + "”"
+		}
+		g.Rows = append(g.Rows, check(capital(kind)+" processes", found.Count > 0 && found.LeaseAge < oldLease, text))
+	}
+	if d := f.Database; d != nil {
+		g.Rows = append(g.Rows, check("Database", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "connection", "connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
+	}
+	oldest := time.Duration(0)
+	for _, q := range f.Queues {
+		oldest = max(oldest, q.Oldest)
+	}
+	g.Rows = append(g.Rows, check("Queues", oldest < longWait, "the oldest task waits "+ui.Duration(oldest)))
+	if n := f.HooksWaiting; n != nil {
+		g.Rows = append(g.Rows, check("Hooks", *n == 0, ui.Count(*n, "delivery is", "deliveries are")+" to be tried"))
+	}
+	return officeview.Grid(g)
+}
+
+func clusterGrid(f loom.Figures) templ.Component {
+	var defs []ui.Def
+	for _, status := range loom.ClusterStatuses {
+		if n, ok := f.Clusters[status]; ok {
+			defs = append(defs, ui.Def{Term: ui.ClusterState(status).Word, Text: strconv.Itoa(n)})
+		}
+	}
+	if f.LeasesEnding != nil {
+		defs = append(defs, ui.Def{Term: "Leases that end within a day", Text: strconv.Itoa(*f.LeasesEnding)})
+	}
+	return officeview.Card("clusters-title", "Clusters of all tenants", ui.Definitions(defs))
+}

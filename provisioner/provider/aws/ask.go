@@ -1,0 +1,127 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+)
+
+// Probe looks at credentials, key pair, network, and lists sizes and the
+// account's own images.
+func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := a.options.Ask(Type(), call, classify)
+	d, err := a.dial(ctx, s)
+	if err != nil {
+		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+	}
+	probe := loom.Probe{OK: true}
+	if !s.Look(ctx, &probe, "credentials", "EC2 takes them in region "+region(s.Fields)+".", func(ctx context.Context) error {
+		_, err := d.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+		return err
+	}) {
+		return probe, ctx.Err()
+	}
+	cloud.CheckKey(ctx, call, &probe)
+	d.network(ctx, s, &probe)
+	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
+		probe.Flavors, err = d.flavors(ctx)
+		return err
+	})
+	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
+		probe.Images, err = d.images(ctx)
+		return err
+	})
+	if ctx.Err() != nil {
+		return loom.Probe{}, context.Cause(ctx)
+	}
+	return probe, nil
+}
+
+// network looks whether what the fields name is there.
+func (d *driver) network(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	if key := s.Fields.Text("ssh_keypair"); key != "" {
+		s.Look(ctx, probe, "key pair", "EC2 has the key pair “"+key+"”.", func(ctx context.Context) error {
+			_, err := d.client.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{key}})
+			return err
+		})
+	}
+	subnet, groups, names := s.Fields.Text("subnet_id"), s.Fields.List("security_group_ids"), s.Fields.List("security_groups")
+	if subnet != "" {
+		s.Look(ctx, probe, "subnet", "The subnet "+subnet+" is there.", func(ctx context.Context) error {
+			_, err := d.client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{subnet}})
+			return err
+		})
+	}
+	in := &ec2.DescribeSecurityGroupsInput{GroupIds: groups}
+	if subnet == "" && len(groups) == 0 {
+		in.GroupNames = names
+	}
+	if wanted := append(slices.Clone(in.GroupIds), in.GroupNames...); len(wanted) > 0 {
+		s.Look(ctx, probe, "security groups", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error {
+			_, err := d.client.DescribeSecurityGroups(ctx, in)
+			return err
+		})
+	}
+}
+
+// flavors lists the present sizes of the region.
+func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
+	pages := ec2.NewDescribeInstanceTypesPaginator(d.client, &ec2.DescribeInstanceTypesInput{
+		Filters: []types.Filter{{Name: sdk.String("current-generation"), Values: []string{"true"}}}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.InstanceTypes {
+			f := loom.ProbeFlavor{ID: string(t.InstanceType), Name: string(t.InstanceType)}
+			if t.VCpuInfo != nil {
+				f.VCPU = int(sdk.ToInt32(t.VCpuInfo.DefaultVCpus))
+			}
+			if t.MemoryInfo != nil {
+				f.RAM = int(sdk.ToInt64(t.MemoryInfo.SizeInMiB))
+			}
+			flavors = append(flavors, f)
+		}
+	}
+	slices.SortFunc(flavors, func(a, b loom.ProbeFlavor) int { return strings.Compare(a.ID, b.ID) })
+	return flavors, nil
+}
+
+// images lists the account's own images; there are far too many of others.
+func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err error) {
+	out, err := d.client.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range out.Images {
+		images = append(images, loom.ProbeImage{ID: sdk.ToString(i.ImageId), Name: sdk.ToString(i.Name)})
+	}
+	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
+	return images, nil
+}
+
+// List gives the instances of the provider's region with Loom's labels.
+func (a *AWS) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	s := a.options.Ask(Type(), call, classify)
+	d, err := a.dial(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("open EC2: %w", s.Error(err))
+	}
+	var found []cloud.Machine
+	if err := s.Call(ctx, func(ctx context.Context) (err error) {
+		found, err = d.list(ctx, types.Filter{Name: sdk.String("tag-key"), Values: []string{cloud.LabelKey}})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return cloud.Tagged(found), nil
+}

@@ -1,0 +1,90 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+
+	"loom/app/loom"
+)
+
+// Delete removes the node's machine, and any other that carries its key, and waits
+// until they are gone. What is not there is success. Wrong credentials are a
+// failure if the node has a provider id: its machine would be forgotten. facts
+// names further results to clear.
+func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, facts ...string) (loom.TaskResult, error) {
+	var ids []string
+	if id := ID(spec); id != "" {
+		ids = append(ids, id)
+	}
+	found, err := s.find(ctx, spec, d)
+	if err != nil {
+		return s.DeleteFailure(ctx, spec, err)
+	}
+	for _, m := range found {
+		if len(ids) == 0 || m.ID != ids[0] {
+			s.Log("machine %s has the key of this node", m.ID)
+			ids = append(ids, m.ID)
+		}
+	}
+	for _, id := range ids {
+		if err := s.remove(ctx, d, id); err != nil {
+			return s.DeleteFailure(ctx, spec, err)
+		}
+	}
+	cleared := map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil, "disks": nil}
+	for _, name := range facts {
+		cleared[name] = nil
+	}
+	return loom.TaskResult{Result: cleared}, nil
+}
+
+// DeleteFailure is the result of a DELETE that failed: success if the credentials
+// are refused and the node never had a machine (provisioner.md 5.1).
+func (s *Session) DeleteFailure(ctx context.Context, spec *loom.TaskSpec, err error) (loom.TaskResult, error) {
+	var e *Error
+	if ID(spec) == "" && ctx.Err() == nil && errors.As(err, &e) && e.Kind == Credentials {
+		s.Log("warning: %s; the node never had a machine, so none is removed", e.Message)
+		return loom.TaskResult{Message: "there was no machine to remove"}, nil
+	}
+	return s.Failure(ctx, err)
+}
+
+// remove asks for the end of one machine and waits for it.
+func (s *Session) remove(ctx context.Context, d Driver, id string) error {
+	w := s.Pace.watch()
+	asked := false
+	for {
+		err := s.Call(ctx, func(ctx context.Context) error {
+			if asked {
+				return nil
+			}
+			return d.Remove(ctx, id)
+		})
+		switch {
+		case Is(err, NotFound):
+			return nil
+		case Is(err, Busy):
+			s.Log("machine %s cannot be removed yet: %s", id, err)
+		case err != nil:
+			return err
+		default:
+			if !asked {
+				s.Log("machine %s is being removed", id)
+			}
+			asked = true
+			m, err := s.get(ctx, d, id)
+			if Is(err, NotFound) || err == nil && m.State == Gone {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if w.elapsed() >= s.Pace.Ready {
+			return Errorf(Broken, "machine %s was not gone within %d s", id, int(s.Pace.Ready.Seconds()))
+		}
+		if err := w.poll(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package cloud
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/remote"
+)
+
+// Ask opens a session for a question outside of tasks.
+func (o Options) Ask(t loom.PluginType, call *loom.ProviderCall, classify func(error) *Error) *Session {
+	return o.Begin(t, call.Provider.Fields, call.Sensitive, nil, classify)
+}
+
+// CheckKey looks whether the private key of the field ssh_key_resource is there.
+func CheckKey(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) {
+	spec := &loom.TaskSpec{Provider: call.Provider}
+	spec.Results = map[string]any{"ssh-auth": Auth(spec, "")}
+	if name := Fields(call.Provider.Fields).Text("ssh_key_resource"); name == "" {
+		return
+	} else if _, err := remote.TargetOf(spec, provider.EnvOf(ctx).Files); err != nil {
+		probe.Check("SSH key", false, Sentence(err.Error()))
+	} else {
+		probe.Check("SSH key", true, "The private key “"+name+"” is there.")
+	}
+}
+
+// Look makes a call for a check and says how it went: found is the message of
+// success. It reports false when the check failed.
+func (s *Session) Look(ctx context.Context, probe *loom.Probe, name, found string, do func(context.Context) error) bool {
+	if err := s.Call(ctx, do); err != nil {
+		probe.Check(name, false, Sentence(s.Error(err).Message))
+		return false
+	}
+	if found != "" {
+		probe.Check(name, true, found)
+	}
+	return true
+}
+
+// Sentence gives a message as a sentence.
+func Sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+}

@@ -1,0 +1,139 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+)
+
+// Session is the dealings of one action with a cloud.
+type Session struct {
+	Options
+	// Fields of the provider.
+	Fields   Fields
+	sink     loom.Sink
+	classify func(error) *Error
+	secrets  []string
+}
+
+// Begin opens a session. t says which fields are secret; sensitive are further
+// texts that must not be said. A nil sink says nothing.
+func (o Options) Begin(t loom.PluginType, fields map[string]any, sensitive []string, sink loom.Sink, classify func(error) *Error) *Session {
+	o.Pace = o.Pace.usual()
+	s := &Session{Options: o, Fields: fields, sink: sink, classify: classify, secrets: append([]string(nil), sensitive...)}
+	for _, group := range t.Parameters {
+		for name, f := range group.Fields {
+			if f.IsSensitive() {
+				s.secrets = append(s.secrets, s.Fields.Text(name))
+			}
+		}
+	}
+	return s
+}
+
+// Log says something in the log of the task.
+func (s *Session) Log(format string, args ...any) {
+	if s.sink != nil {
+		s.sink.Log("loom", s.clean(fmt.Sprintf(format, args...)))
+	}
+}
+
+// messageLimit is how much of a cloud's message is kept, in bytes.
+const messageLimit = 500
+
+// clean gives one line without secrets.
+func (s *Session) clean(text string) string {
+	for _, secret := range s.secrets {
+		if len(secret) >= 4 {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > messageLimit {
+		text = strings.ToValidUTF8(text[:messageLimit], "") + " …"
+	}
+	return text
+}
+
+// Error classifies the error of a call, and takes secrets out of its message. What
+// is an *Error already keeps its kind and words.
+func (s *Session) Error(err error) *Error {
+	var e *Error
+	own := errors.As(err, &e)
+	if !own {
+		e = s.classify(err)
+	}
+	if e == nil {
+		e = FromNetwork(err)
+	}
+	said := *e
+	var b before
+	said.Before = e.Before || errors.As(err, &b)
+	said.Message = s.clean(e.Message)
+	if said.Kind == Credentials && !own {
+		said.Message = "the cloud refuses the credentials: " + said.Message
+	}
+	return &said
+}
+
+// Call makes a call that changes nothing, or may be made again, until it succeeds
+// or fails for good: throttling, trouble of the cloud and lost answers are
+// waited out for Pace.Patience. The error is an *Error, or the cause with which
+// ctx ended.
+func (s *Session) Call(ctx context.Context, do func(ctx context.Context) error) error {
+	return s.call(ctx, (*Error).passes, do)
+}
+
+func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(context.Context) error) error {
+	w, wait := s.Pace.watch(), s.Pace.Backoff
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		e := s.Error(err)
+		if !again(e) {
+			return e
+		}
+		pause := wait/2 + rand.N(wait)
+		if e.RetryAfter > 0 {
+			pause = max(pause, e.RetryAfter)
+		}
+		if w.elapsed()+pause > s.Pace.Patience {
+			return e
+		}
+		s.Log("%s; trying again in %s", e.Message, pause.Round(100*time.Millisecond))
+		if err := w.sleep(ctx, pause); err != nil {
+			return err
+		}
+		wait = min(2*wait, s.Pace.MaxBackoff)
+	}
+}
+
+// Failure is the result of a CONFIRM or DELETE that failed with an error of Call,
+// Await or a driver.
+func (s *Session) Failure(ctx context.Context, err error) (loom.TaskResult, error) {
+	if ctx.Err() != nil {
+		return loom.TaskResult{}, context.Cause(ctx)
+	}
+	return s.Error(err).result(false, false), nil
+}
+
+// CreateFailure is the result of a CREATE that failed before anything was made.
+func (s *Session) CreateFailure(ctx context.Context, err error) (loom.TaskResult, error) {
+	if ctx.Err() != nil {
+		return loom.TaskResult{}, context.Cause(ctx)
+	}
+	return s.Error(err).result(true, false), nil
+}

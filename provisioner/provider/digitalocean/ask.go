@@ -1,0 +1,124 @@
+package digitalocean
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/digitalocean/godo"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+)
+
+// Probe looks at token, key, region and network, and lists the region's sizes and
+// images.
+func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := p.options.Ask(Type(), call, classify)
+	d, err := dial(s)
+	if err != nil {
+		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+	}
+	probe := loom.Probe{OK: true}
+	if !s.Look(ctx, &probe, "credentials", "DigitalOcean takes the token.", func(ctx context.Context) error {
+		_, _, err := d.client.Account.Get(ctx)
+		return err
+	}) {
+		return probe, ctx.Err()
+	}
+	cloud.CheckKey(ctx, call, &probe)
+	if name := s.Fields.Text("ssh_keypair"); name != "" {
+		s.Look(ctx, &probe, "key", "The account has the key “"+name+"”.", func(ctx context.Context) error {
+			_, err := d.key(ctx, name)
+			return err
+		})
+	}
+	if id := s.Fields.Text("vpc_uuid"); id != "" {
+		s.Look(ctx, &probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
+			_, _, err := d.client.VPCs.Get(ctx, id)
+			return err
+		})
+	}
+	s.Look(ctx, &probe, "region", "Machines can be made in region "+d.region()+".", d.checkRegion)
+	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
+		probe.Flavors, err = d.flavors(ctx)
+		return err
+	})
+	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
+		probe.Images, err = d.images(ctx)
+		return err
+	})
+	if ctx.Err() != nil {
+		return loom.Probe{}, context.Cause(ctx)
+	}
+	return probe, nil
+}
+
+func (d *driver) checkRegion(ctx context.Context) error {
+	regions, err := all(func(o *godo.ListOptions) ([]godo.Region, *godo.Response, error) { return d.client.Regions.List(ctx, o) })
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, r := range regions {
+		if r.Available && r.Slug == d.region() {
+			return nil
+		}
+		if r.Available {
+			open = append(open, r.Slug)
+		}
+	}
+	slices.Sort(open)
+	return cloud.Errorf(cloud.Refused, "no machines can be made in region %s (provider field digitalocean_region); choose one of %s", d.region(), strings.Join(open, ", "))
+}
+
+// flavors lists the sizes that the region has.
+func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
+	sizes, err := all(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return d.client.Sizes.List(ctx, o) })
+	for _, size := range sizes {
+		if size.Available && slices.Contains(size.Regions, d.region()) {
+			flavors = append(flavors, loom.ProbeFlavor{ID: size.Slug, Name: cmp.Or(size.Description, size.Slug), VCPU: size.Vcpus, RAM: size.Memory})
+		}
+	}
+	slices.SortFunc(flavors, func(a, b loom.ProbeFlavor) int { return strings.Compare(a.ID, b.ID) })
+	return flavors, err
+}
+
+// images lists the distributions and the account's own images that the region has.
+func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err error) {
+	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){
+		d.client.Images.ListDistribution, d.client.Images.ListUser,
+	} {
+		found, err := all(func(o *godo.ListOptions) ([]godo.Image, *godo.Response, error) { return list(ctx, o) })
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range found {
+			if slices.Contains(i.Regions, d.region()) {
+				images = append(images, loom.ProbeImage{ID: cmp.Or(i.Slug, strconv.Itoa(i.ID)), Name: strings.TrimSpace(i.Distribution + " " + i.Name)})
+			}
+		}
+	}
+	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
+	return images, nil
+}
+
+// List gives the droplets of the account with Loom's tags, of all regions.
+func (p *DigitalOcean) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	s := p.options.Ask(Type(), call, classify)
+	d, err := dial(s)
+	if err != nil {
+		return nil, fmt.Errorf("open DigitalOcean: %w", s.Error(err))
+	}
+	var found []cloud.Machine
+	if err := s.Call(ctx, func(ctx context.Context) (err error) {
+		found, err = d.list(ctx, ownTag)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return cloud.Tagged(found), nil
+}

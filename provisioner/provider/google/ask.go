@@ -1,0 +1,119 @@
+package google
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+)
+
+// Probe looks at key, project, zone and network, and lists the zone's sizes and
+// the project's own images.
+func (g *Google) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := g.options.Ask(Type(), call, classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+	}
+	probe := loom.Probe{OK: true}
+	if !s.Look(ctx, &probe, "credentials", "Google takes the key for project “"+d.project+"” and zone "+d.zone+".", func(ctx context.Context) error {
+		_, err := d.api.Zones.Get(d.project, d.zone).Context(ctx).Do()
+		return err
+	}) {
+		return probe, ctx.Err()
+	}
+	cloud.CheckKey(ctx, call, &probe)
+	d.checkNetwork(ctx, s, &probe)
+	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
+		probe.Flavors, err = d.flavors(ctx)
+		return err
+	})
+	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
+		probe.Images, err = d.ownImages(ctx)
+		return err
+	})
+	if ctx.Err() != nil {
+		return loom.Probe{}, context.Cause(ctx)
+	}
+	return probe, nil
+}
+
+// checkNetwork looks whether the network is there, and the subnetwork. Those of
+// other projects are given by path, and are not looked at: that takes other rights.
+func (d *driver) checkNetwork(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	n := d.connection()
+	if name, ok := strings.CutPrefix(n.Network, "global/networks/"); ok {
+		s.Look(ctx, probe, "network", "The network “"+name+"” is there.", func(ctx context.Context) error {
+			_, err := d.api.Networks.Get(d.project, name).Context(ctx).Do()
+			return err
+		})
+	}
+	if parts := strings.Split(n.Subnetwork, "/"); len(parts) == 4 && parts[0] == "regions" {
+		s.Look(ctx, probe, "subnetwork", "The subnetwork “"+parts[3]+"” is there.", func(ctx context.Context) error {
+			_, err := d.api.Subnetworks.Get(d.project, parts[1], parts[3]).Context(ctx).Do()
+			return err
+		})
+	}
+}
+
+// flavors lists the sizes of the zone that are still current.
+func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
+	err = d.api.MachineTypes.List(d.project, d.zone).Pages(ctx, func(page *compute.MachineTypeList) error {
+		for _, t := range page.Items {
+			if t.Deprecated == nil {
+				flavors = append(flavors, loom.ProbeFlavor{ID: t.Name, Name: t.Name, VCPU: int(t.GuestCpus), RAM: int(t.MemoryMb)})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(flavors, func(a, b loom.ProbeFlavor) int { return strings.Compare(a.ID, b.ID) })
+	return flavors, err
+}
+
+// ownImages lists the project's own images; there are many of others.
+func (d *driver) ownImages(ctx context.Context) (images []loom.ProbeImage, err error) {
+	err = d.api.Images.List(d.project).Pages(ctx, func(page *compute.ImageList) error {
+		for _, i := range page.Items {
+			if i.Deprecated == nil {
+				images = append(images, loom.ProbeImage{ID: i.Name, Name: i.Name})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
+	return images, err
+}
+
+// List gives the instances of the project with Loom's labels, of all zones: the
+// zone is the cluster's choice.
+func (g *Google) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	s := g.options.Ask(Type(), call, classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("open Compute Engine: %w", s.Error(err))
+	}
+	var found []cloud.Machine
+	err = s.Call(ctx, func(ctx context.Context) error {
+		found = nil
+		return d.api.Instances.AggregatedList(d.project).Filter("labels."+cloud.LabelKey+":*").Pages(ctx, func(page *compute.InstanceAggregatedList) error {
+			if len(page.Unreachables) > 0 {
+				return cloud.Errorf(cloud.Unavailable, "Compute Engine cannot list %s just now", strings.Join(page.Unreachables, ", "))
+			}
+			for _, zone := range page.Items {
+				for _, i := range zone.Instances {
+					found = append(found, machine(i))
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cloud.Tagged(found), nil
+}

@@ -1,0 +1,21 @@
+package google
+
+import (
+	"context"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+)
+
+// AddressesOf gives the addresses that CONFIRM would use for a node.
+func AddressesOf(ctx context.Context, o cloud.Options, spec *loom.TaskSpec) [2]string {
+	s, d, err := New(o).open(ctx, spec, nil)
+	if err != nil {
+		return [2]string{err.Error()}
+	}
+	m, err := s.Await(ctx, spec, d)
+	if err != nil {
+		return [2]string{err.Error()}
+	}
+	return [2]string{access(s.Fields, m), m.Bind}
+}

@@ -1,0 +1,163 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/oauth2"
+	oauth "golang.org/x/oauth2/google"
+	"golang.org/x/oauth2/jwt"
+
+	"google.golang.org/api/compute/v1"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/provider/cloud"
+	"loom/provisioner/remote"
+)
+
+const (
+	// tokenLimit is how long a token may take to get.
+	tokenLimit = 20 * time.Second
+	// keySize is the most that is read of a key, in bytes.
+	keySize = 1 << 20
+)
+
+// keyOf reads the key of the service account. What is wrong with it is said
+// without quoting it.
+func keyOf(s *cloud.Session, files string) (*jwt.Config, error) {
+	name := path.Base(filepath.ToSlash(s.Fields.Text("api_key_resource")))
+	missing := cloud.Errorf(cloud.Credentials, "API key resource “%s” (provider field api_key_resource) is not there; upload the JSON key of the service account as a resource of type api_keys and synchronise", name)
+	switch {
+	case name == "." || name == "/":
+		return nil, cloud.Errorf(cloud.Credentials, "provider field api_key_resource is empty; name a resource of type api_keys with the JSON key of the service account")
+	case files == "" || !filepath.IsLocal(name):
+		return nil, missing
+	}
+	data, err := os.ReadFile(filepath.Join(files, "api_keys", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, cloud.Errorf(cloud.Credentials, "API key resource “%s” cannot be read", name)
+	}
+	unusable := cloud.Errorf(cloud.Credentials, "API key resource “%s” is no key of a service account; make one of type JSON at Google and upload that file", name)
+	if len(data) > keySize {
+		return nil, unusable
+	}
+	key, err := oauth.JWTConfigFromJSON(data, compute.ComputeScope)
+	if err != nil {
+		return nil, unusable
+	}
+	if _, err := ssh.ParseRawPrivateKey(key.PrivateKey); err != nil {
+		return nil, unusable
+	}
+	if key.Email == "" {
+		key.Email = s.Fields.Text("google_client_email")
+	}
+	if key.Email == "" {
+		return nil, cloud.Errorf(cloud.Credentials, "API key resource “%s” names no service account; fill in google_client_email", name)
+	}
+	// Where the signed request for a token goes is what the file says.
+	if key.TokenURL, err = s.CheckURL("api_key_resource (its token_uri)", key.TokenURL); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// authorized adds an access token to calls.
+type authorized struct {
+	http.RoundTripper
+	key *jwt.Config
+
+	mu    sync.Mutex
+	token *oauth2.Token
+}
+
+// tokenError is trouble on the way to a token: the call itself was not made.
+type tokenError struct{ error }
+
+// Unwrap gives the trouble.
+func (e tokenError) Unwrap() error { return e.error }
+
+// RoundTrip adds the header to a copy, as its contract asks for.
+func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := a.get(r.Context())
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, tokenError{err}
+	}
+	r = r.Clone(r.Context())
+	token.SetAuthHeader(r)
+	return a.RoundTripper.RoundTrip(r)
+}
+
+// get gives a token that holds. A call's context ends the wait for it, which the
+// library does not do by itself.
+func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.token.Valid() {
+		return a.token, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
+	defer cancel()
+	client := &http.Client{Transport: until{a.RoundTripper, ctx},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	token, err := a.key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	if err != nil {
+		return nil, err
+	}
+	if token.AccessToken == "" {
+		return nil, errors.New("the answer has no access token")
+	}
+	a.token = token
+	return token, nil
+}
+
+// until makes calls that end with a context.
+type until struct {
+	http.RoundTripper
+	ctx context.Context //nolint:containedctx // it is that of the one call this is made for
+}
+
+// RoundTrip makes the call.
+func (u until) RoundTrip(r *http.Request) (*http.Response, error) {
+	return u.RoundTripper.RoundTrip(r.WithContext(u.ctx))
+}
+
+// publicKeys gives the lines of the metadata ssh-keys that let Loom in:
+// "user:public key". Errors are those of remote.TargetOf.
+func publicKeys(ctx context.Context, spec *loom.TaskSpec) (string, error) {
+	as := *spec
+	as.Results = map[string]any{"ssh-auth": cloud.Auth(spec, "")}
+	target, err := remote.TargetOf(&as, provider.EnvOf(ctx).Files)
+	if err != nil {
+		return "", err
+	}
+	lines := ""
+	for _, pem := range target.Keys {
+		signer, err := ssh.ParsePrivateKey([]byte(pem.Reveal()))
+		var locked *ssh.PassphraseMissingError
+		if errors.As(err, &locked) {
+			signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(pem.Reveal()), []byte(target.Passphrase.Reveal()))
+		}
+		if err != nil {
+			return "", &remote.Error{Kind: remote.ErrCredentials,
+				Text: "the SSH key of the provider cannot be read; give a private key in PEM form, and its passphrase in the field ssh_key_passphrase if it has one"}
+		}
+		lines += fmt.Sprintf("%s:%s", target.User, ssh.MarshalAuthorizedKey(signer.PublicKey()))
+	}
+	return lines, nil
+}

@@ -1,0 +1,28 @@
+package joyent
+
+import (
+	"context"
+	"net/url"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+)
+
+// Addresses gives those that a machine is reached at.
+func Addresses(all []string) (access, bind string) { return addresses(all, false) }
+
+// FirstBoot is the script that waits for the end of the first boot.
+var FirstBoot = firstBoot
+
+// NewLocal makes a provider whose machines may be on this host.
+func NewLocal(o cloud.Options) *Joyent { return &Joyent{options: o, loopback: true} }
+
+// ListPaged lists machines in pages of a size.
+func ListPaged(ctx context.Context, o cloud.Options, call *loom.ProviderCall, size int) ([]cloud.Machine, error) {
+	d, err := dial(ctx, o.Ask(Type(), call, classify))
+	if err != nil {
+		return nil, err
+	}
+	d.client.page = size
+	return d.list(ctx, url.Values{})
+}

@@ -1,0 +1,134 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+	"loom/provisioner/provider/nova"
+)
+
+// Probe looks at credentials, key pair, security groups and networks, and lists
+// sizes and images.
+func (p *OpenStack) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := p.options.Ask(Type(), call, nova.Classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		e, name := s.Error(err), "settings"
+		if e.Kind == cloud.Credentials {
+			name = "credentials"
+		}
+		return loom.FailedProbe(name, cloud.Sentence(e.Message)), context.Cause(ctx)
+	}
+	probe := loom.Probe{OK: true}
+	probe.Check("credentials", true, "Keystone takes them.")
+	cloud.CheckKey(ctx, call, &probe)
+	if name := s.Fields.Text("ssh_keypair"); name != "" {
+		s.Look(ctx, &probe, "key pair", "Nova has the key pair “"+name+"”.", func(ctx context.Context) error { return d.compute.KeyPair(ctx, name) })
+	}
+	d.checkNetworks(ctx, s, &probe)
+	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
+		probe.Flavors, err = d.compute.Flavors(ctx)
+		return err
+	})
+	s.Look(ctx, &probe, "images", "", func(ctx context.Context) error {
+		glance, err := d.catalog.Service("image", "", "v2")
+		if err != nil {
+			return err
+		}
+		probe.Images, err = nova.Images(ctx, glance)
+		return err
+	})
+	if ctx.Err() != nil {
+		return loom.Probe{}, context.Cause(ctx)
+	}
+	return probe, nil
+}
+
+// checkNetworks looks whether what the fields name is there.
+func (d *driver) checkNetworks(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	if wanted := s.Fields.List("security_groups"); len(wanted) > 0 {
+		s.Look(ctx, probe, "security groups", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error { return d.checkGroups(ctx, wanted) })
+	}
+	if wanted := s.Fields.List("network_ids"); len(wanted) > 0 {
+		s.Look(ctx, probe, "networks", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error { return d.checkIDs(ctx, wanted) })
+	}
+	if name := s.Fields.Text("floating_network"); name != "" && s.Fields.Switch("floating_ip", false) {
+		s.Look(ctx, probe, "floating addresses", "The network “"+name+"” is there.", func(ctx context.Context) error {
+			p, err := d.pool(s, &loom.TaskSpec{})
+			if err != nil {
+				return err
+			}
+			id, err := p.resolve(ctx, name)
+			if err == nil && id == name {
+				err = d.checkIDs(ctx, []string{id})
+			}
+			return err
+		})
+	}
+}
+
+// checkGroups looks for security groups by name or id.
+func (d *driver) checkGroups(ctx context.Context, wanted []string) error {
+	client, err := d.network()
+	if err != nil {
+		return err
+	}
+	pages, err := groups.List(client, groups.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := groups.ExtractGroups(pages)
+	if err != nil {
+		return err
+	}
+	for _, name := range wanted {
+		if !slices.ContainsFunc(all, func(g groups.SecGroup) bool { return g.Name == name || g.ID == name }) {
+			return cloud.Errorf(cloud.Refused, "the project has no security group “%s” (provider field security_groups)", name)
+		}
+	}
+	return nil
+}
+
+// checkIDs looks for networks.
+func (d *driver) checkIDs(ctx context.Context, wanted []string) error {
+	client, err := d.network()
+	if err != nil {
+		return err
+	}
+	for _, id := range wanted {
+		if err := checkNetworkID(id); err != nil {
+			return err
+		}
+		if _, err := networks.Get(ctx, client, id).Extract(); err != nil {
+			if nova.Classify(err).Kind == cloud.NotFound {
+				return cloud.Errorf(cloud.Refused, "Neutron has no network %s, or this project may not use it", id)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// List gives the servers of the project with Loom's labels.
+func (p *OpenStack) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
+	s := p.options.Ask(Type(), call, nova.Classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("open OpenStack: %w", s.Error(err))
+	}
+	var found []cloud.Machine
+	if err := s.Call(ctx, func(ctx context.Context) (err error) {
+		found, err = d.compute.Labelled(ctx)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return cloud.Tagged(found), nil
+}

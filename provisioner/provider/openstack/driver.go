@@ -1,0 +1,198 @@
+package openstack
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+
+	"loom/app/loom"
+	"loom/provisioner/provider"
+	"loom/provisioner/provider/cloud"
+	"loom/provisioner/provider/nova"
+)
+
+// driver makes the calls.
+type driver struct {
+	compute nova.Compute
+	catalog nova.Catalog
+	fields  cloud.Fields
+	// spec is the task; nil outside of tasks.
+	spec *loom.TaskSpec
+	// names are those of the networks of the fields, once they are known.
+	names []string
+	// floats says that the server had a floating address when it was last looked at.
+	floats bool
+}
+
+// Token reports that Nova remembers no requests.
+func (*driver) Token() bool { return false }
+
+// Find looks by host name and key.
+func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
+	all, err := d.compute.Find(ctx, d.spec.Hostname, key)
+	var found []cloud.Machine
+	for i := range all {
+		m := nova.Machine(&all[i])
+		m.Password = nova.Password(d.spec, m.ID)
+		found = append(found, m)
+	}
+	return found, err
+}
+
+// Make asks for a server.
+func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+	opts, key, err := d.request(ctx, spec)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	m, err := d.compute.Make(ctx, opts, cloud.LabelsOf(spec))
+	if key != nil {
+		// Only here: of a server that was found nobody knows whether it was given the key.
+		m.Facts = map[string]any{"ssh_host_keys": key.Recorded()}
+	}
+	return m, err
+}
+
+// request makes the call that makes the machine (plugins.md 2.2), and the host key
+// that it passes to it, nil for none.
+func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, *provider.HostKey, error) {
+	in := servers.CreateOpts{
+		Name: spec.Hostname, ImageRef: spec.Image, FlavorRef: spec.Flavor, Metadata: cloud.LabelsOf(spec),
+		SecurityGroups: d.fields.List("security_groups"), AvailabilityZone: d.fields.Text("availability_zone"),
+	}
+	var nets []servers.Network
+	for _, id := range d.fields.List("network_ids") {
+		if err := checkNetworkID(id); err != nil {
+			return nil, nil, err
+		}
+		nets = append(nets, servers.Network{UUID: id})
+	}
+	if len(nets) > 0 {
+		in.Networks = nets
+	}
+	data, key, err := d.userData(ctx, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > 0 {
+		// Encoded here: what happens to be base64 already would arrive decoded.
+		in.UserData = []byte(base64.StdEncoding.EncodeToString(data))
+	}
+	return keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, key, nil
+}
+
+// checkNetworkID refuses what is no id and would lead to another path.
+func checkNetworkID(id string) error {
+	if len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return cloud.Errorf(cloud.Refused, "provider field network_ids has %.50q, which is no id of a network; give ids, separated by commas", id)
+	}
+	return nil
+}
+
+// userDataLimit is the most that Nova takes, in bytes of base64.
+const userDataLimit = 65535
+
+// userData gives what the machine runs at its first boot: the resource of the field
+// user_data_resource, and the installation of its host key where the field
+// inject_host_key is on.
+func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte, key *provider.HostKey, err error) {
+	if name := d.fields.Text("user_data_resource"); name != "" {
+		if data, err = readUserData(provider.EnvOf(ctx).Files, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if key, err = provider.InjectedHostKey(ctx, spec, cloud.Auth(spec, "")); err == nil && key != nil {
+		data, err = key.UserData(data)
+	}
+	if err != nil {
+		return nil, nil, &cloud.Error{Kind: cloud.Refused, Message: err.Error(), Err: err}
+	}
+	if base64.StdEncoding.EncodedLen(len(data)) > userDataLimit {
+		return nil, nil, cloud.Errorf(cloud.Refused, "the user data (provider field user_data_resource) has %d bytes; OpenStack takes up to %d", len(data), base64.StdEncoding.DecodedLen(userDataLimit))
+	}
+	return data, key, nil
+}
+
+func readUserData(files, name string) ([]byte, error) {
+	base := path.Base(name)
+	data, err := os.ReadFile(filepath.Join(files, "user_data", base))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), base == ".", base == "..", base == "/":
+		return nil, cloud.Errorf(cloud.Refused, "there is no resource “%s” of type user_data (provider field user_data_resource); upload it and synchronize the resources", base)
+	case err != nil:
+		return nil, &cloud.Error{Kind: cloud.Refused, Message: "the resource “" + base + "” of type user_data cannot be read", Err: err}
+	}
+	return data, nil
+}
+
+// Get looks at a server.
+func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
+	server, err := d.compute.Get(ctx, id)
+	if err != nil {
+		return cloud.Machine{}, err
+	}
+	m := nova.Machine(server)
+	if m.State != cloud.Running {
+		return m, nil
+	}
+	found := read(server.Addresses)
+	var order []string
+	if len(found) > 1 {
+		if order, err = d.order(ctx); err != nil {
+			return m, err
+		}
+	}
+	m.Access, m.Bind = choose(found, order)
+	d.floats = last(found, slices.Collect(maps.Keys(found)), true) != ""
+	return m, nil
+}
+
+// Remove asks for the end of a server.
+func (d *driver) Remove(ctx context.Context, id string) error { return d.compute.Remove(ctx, id) }
+
+// order gives the names of the networks of the field network_ids, in its order. A
+// network that is not there has no addresses and is left out.
+func (d *driver) order(ctx context.Context) ([]string, error) {
+	wanted := d.fields.List("network_ids")
+	if d.names != nil || len(wanted) == 0 {
+		return d.names, nil
+	}
+	client, err := d.network()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, id := range wanted {
+		if checkNetworkID(id) != nil {
+			continue
+		}
+		n, err := networks.Get(ctx, client, id).Extract()
+		if err != nil {
+			if nova.Classify(err).Kind == cloud.NotFound {
+				continue
+			}
+			return nil, err
+		}
+		names = append(names, n.Name)
+	}
+	d.names = names
+	return names, nil
+}
+
+func (d *driver) network() (*gophercloud.ServiceClient, error) {
+	return d.catalog.Service("network", "", "v2.0")
+}

@@ -1,0 +1,201 @@
+package openstack
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+	"loom/provisioner/provider/nova"
+)
+
+// OpenStack is the provider. It has no state.
+type OpenStack struct{ options cloud.Options }
+
+// New makes the provider.
+func New(o cloud.Options) *OpenStack { return &OpenStack{options: o} }
+
+// Type describes the provider type for the catalog.
+func (*OpenStack) Type() loom.PluginType { return Type() }
+
+// Create asks for a server, unless one has the node's key already.
+func (p *OpenStack) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	s, d, err := p.open(ctx, spec, sink)
+	if err != nil {
+		return s.CreateFailure(ctx, err)
+	}
+	return s.Create(ctx, spec, d)
+}
+
+// Confirm waits until the server is active, gives it a floating address where the
+// fields ask for one, and waits until it is usable over SSH.
+func (p *OpenStack) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	s, d, err := p.open(ctx, spec, sink)
+	if err != nil {
+		return s.Failure(ctx, err)
+	}
+	m, err := s.Await(ctx, spec, d)
+	if err != nil {
+		return s.Failure(ctx, err)
+	}
+	facts, err := d.float(ctx, s, spec, &m, sink)
+	if err != nil {
+		result, err := s.Failure(ctx, err)
+		result.Result = facts
+		return result, err
+	}
+	result, err := s.Confirm(ctx, spec, m, cloud.Disks{})
+	for name, value := range facts {
+		if result.Result == nil {
+			result.Result = map[string]any{}
+		}
+		result.Result[name] = value
+	}
+	return result, err
+}
+
+// Delete removes the server, waits until it is gone, and gives its floating
+// address back.
+func (p *OpenStack) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	s, d, err := p.open(ctx, spec, sink)
+	if err != nil {
+		return s.DeleteFailure(ctx, spec, err)
+	}
+	result, err := s.Delete(ctx, spec, d, factID, factCreated)
+	if err != nil || result.Status != 0 {
+		return result, err
+	}
+	if err := d.unfloat(ctx, s, spec); err != nil {
+		return s.Failure(ctx, err)
+	}
+	return result, nil
+}
+
+func (p *OpenStack) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
+	s := p.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, nova.Classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		return s, nil, err
+	}
+	d.spec = spec
+	return s, d, nil
+}
+
+// dial signs in.
+func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
+	identity, err := identityOf(s)
+	if err != nil {
+		return nil, err
+	}
+	options, err := credentials(s.Fields)
+	if err != nil {
+		return nil, err
+	}
+	client, err := nova.Client(s.Options, identity, s.Fields.Switch("openstack_ssl_verify_peer", true))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Call(ctx, func(ctx context.Context) error {
+		return openstack.AuthenticateV3(ctx, client, options, gophercloud.EndpointOpts{})
+	}); err != nil {
+		var e *cloud.Error
+		if errors.As(err, &e) && e.Kind == cloud.NotFound {
+			e.Kind = cloud.Refused
+			e.Message = "there is no Keystone of version 3 at " + identity + " (provider field openstack_auth_url): " + e.Message
+		}
+		return nil, err
+	}
+	catalog, err := catalogOf(client, s.Fields)
+	if err != nil {
+		return nil, err
+	}
+	compute, err := catalog.Service("compute", "", "")
+	if err != nil {
+		return nil, err
+	}
+	return &driver{compute: nova.Compute{Client: compute}, catalog: catalog, fields: s.Fields}, nil
+}
+
+// identityOf gives the address of Keystone without its version. The field
+// endpoint_url goes before openstack_auth_url.
+func identityOf(s *cloud.Session) (string, error) {
+	text := s.Fields.Text("openstack_auth_url")
+	address, err := s.Endpoint(s.Fields, "")
+	if err == nil && address == "" {
+		if text == "" {
+			return "", cloud.Errorf(cloud.Refused, "provider field openstack_auth_url is empty; give Keystone’s address, such as https://keystone.example:5000/v3")
+		}
+		address, err = s.CheckURL("openstack_auth_url", text)
+	}
+	if err != nil {
+		return "", err
+	}
+	return plain(address), nil
+}
+
+// plain cuts what addresses of Keystone end in, of the old and the new form.
+func plain(address string) string {
+	address = strings.TrimRight(address, "/")
+	for _, ending := range []string{"/tokens", "/auth", "/v2.0", "/v3"} {
+		address = strings.TrimRight(strings.TrimSuffix(address, ending), "/")
+	}
+	return address + "/"
+}
+
+// projectID is how Keystone writes ids, with and without dashes.
+var projectID = regexp.MustCompile(`^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$`)
+
+// credentials gives what is signed in with: an application credential, which
+// belongs to a project, or a user's name, password and project.
+func credentials(f cloud.Fields) (*gophercloud.AuthOptions, error) {
+	id, secret := f.Text("application_credential_id"), f.Text("application_credential_secret")
+	if id != "" && secret != "" {
+		return &gophercloud.AuthOptions{ApplicationCredentialID: id, ApplicationCredentialSecret: secret, AllowReauth: true}, nil
+	}
+	for _, name := range []string{"api_user", "api_password", "openstack_tenant"} {
+		if f.Text(name) == "" {
+			return nil, cloud.Errorf(cloud.Credentials, "provider field %s is empty; fill in user name, password and project, or an application credential", name)
+		}
+	}
+	domain := f.Text("openstack_domain")
+	if domain == "" {
+		domain = "Default"
+	}
+	scope := &gophercloud.AuthScope{ProjectName: f.Text("openstack_tenant"), DomainName: domain}
+	if projectID.MatchString(scope.ProjectName) {
+		scope = &gophercloud.AuthScope{ProjectID: scope.ProjectName}
+	}
+	return &gophercloud.AuthOptions{Username: f.Text("api_user"), Password: f.Text("api_password"), DomainName: domain, Scope: scope, AllowReauth: true}, nil
+}
+
+// catalogOf reads the catalog that came with the token.
+func catalogOf(client *gophercloud.ProviderClient, f cloud.Fields) (nova.Catalog, error) {
+	c := nova.Catalog{Provider: client, Region: f.Text("openstack_region"), Field: "openstack_region"}
+	token, ok := client.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return c, cloud.Errorf(cloud.Refused, "Keystone gave a token without a catalog of services; give a project")
+	}
+	services, err := token.ExtractServiceCatalog()
+	if err != nil {
+		return c, err
+	}
+	for _, entry := range services.Entries {
+		for _, e := range entry.Endpoints {
+			if e.Interface != string(gophercloud.AvailabilityPublic) {
+				continue
+			}
+			region := e.RegionID
+			if region == "" || e.Region == c.Region {
+				region = e.Region
+			}
+			c.Endpoints = append(c.Endpoints, nova.Endpoint{Type: entry.Type, Name: entry.Name, Region: region, URL: e.URL})
+		}
+	}
+	return c, nil
+}

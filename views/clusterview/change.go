@@ -1,0 +1,117 @@
+package clusterview
+
+import (
+	"loom/app/loom"
+	"loom/views/ui"
+)
+
+// ChangeModel is the form for an operation on a cluster that is there.
+type ChangeModel struct {
+	Cluster loom.ClusterID
+	// Name of the cluster, Title the heading, Lead what the operation does.
+	Name, Title, Lead string
+	// WhyNot stands in place of the form when the operation cannot begin now.
+	WhyNot string
+	// Lost says what cannot be had back.
+	Lost string
+	// Hidden fields tell what the form is about.
+	Hidden []HiddenField
+	Errors ui.FormErrors
+	Parts  []FormPart
+	// Live has the panel asked again as the form changes.
+	Live  bool
+	Panel ChangePanel
+	// Back is where Cancel leads.
+	Back string
+}
+
+// HiddenField is sent with a form and not seen.
+type HiddenField struct{ Name, Value string }
+
+// FormPart is one of: a field, a pair of short ones, a choice of several, what is
+// newer in a service, fields that are shown on demand.
+type FormPart struct {
+	Field  *ui.FieldModel
+	Pair   []ui.FieldModel
+	Picker *ui.ChoiceModel
+	Newer  []NewerService
+	// Fold hides More behind its words.
+	Fold string
+	Open bool
+	More []FormPart
+}
+
+// NewerService is a service of which the catalog has a newer version.
+type NewerService struct {
+	Name     string
+	From, To int
+	Changes  []ui.ChangeModel
+	// More is how many changes are not listed.
+	More int
+}
+
+// ChangePanel says what the form as it stands would come to.
+type ChangePanel struct {
+	Check CheckPanel
+	// Leaving are nodes of which those ticked go; For is the number of nodes that they
+	// were ticked for, in an empty text while there are none to tick.
+	Leaving *ui.ChoiceModel
+	For     string
+	// Coming are machines that are made.
+	Coming []PreviewNode
+	// Changes are the first lines of the preview, More how many follow.
+	Changes []ui.ChangeModel
+	More    int
+}
+
+// LeaseModel is the form for the end of a lease.
+type LeaseModel struct {
+	Cluster   loom.ClusterID
+	Name      string
+	WhyNot    string
+	Facts     []ui.Def
+	Extend    ExtendModel
+	Errors    ui.FormErrors
+	End       ui.FieldModel
+	MayNever  bool
+	IsForever bool
+}
+
+// ExtendModel prolongs a lease with one press of a button; without a label there is
+// none.
+type ExtendModel struct {
+	Post, Label string
+	// Expires is the new end as the form sends it.
+	Expires string
+}
+
+// EditModel is the form for what changes without an operation.
+type EditModel struct {
+	Cluster     loom.ClusterID
+	Name        string
+	WhyNot      string
+	Errors      ui.FormErrors
+	Description ui.FieldModel
+	Labels      ui.FieldModel
+}
+
+// ConfirmModel asks before something is done at once.
+type ConfirmModel struct {
+	Title, Text string
+	// WhyNot stands in place of the form.
+	WhyNot string
+	Errors ui.FormErrors
+	Fields []ui.FieldModel
+	// Post is where the form is sent, Back where Cancel leads.
+	Post, Back   string
+	Button, Busy string
+	Danger       bool
+}
+
+// SkippedModel are tasks that somebody left out and that no later operation ran.
+type SkippedModel struct {
+	ID    loom.ClusterID
+	Tasks []TaskLink
+	// Retry leads to running them, empty where that cannot be.
+	Retry string
+}

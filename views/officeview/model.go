@@ -1,0 +1,122 @@
+// Package officeview holds the pages with which administrators run a tenant and
+// superadmins the installation: users, hooks, audit, settings, tenants, workers,
+// queues, leftovers. They are sheets made of few parts: tables, forms, cards.
+//
+// It must not know use cases; models are flat and ready to print. A newcomer's
+// usual mistake: a cell with state shown by colour alone; a state is a word.
+package officeview
+
+import (
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/views/ui"
+)
+
+// SheetModel is a page: its head, and parts one below the other.
+type SheetModel struct {
+	Title string
+	// State stands behind the title, if set.
+	State *ui.State
+	// Intro is a sentence or two about what the page is for.
+	Intro   string
+	Actions []ui.ButtonModel
+	// Tabs are links to the parts of an object; TabsLabel names them.
+	TabsLabel string
+	Tabs      []ui.Tab
+	Banners   []ui.BannerModel
+	Parts     []templ.Component
+	// Calls are the calls of the REST API that do the same (portals.md 2.5).
+	Calls []ui.JSONCall
+}
+
+// Cell is a cell of a table. It shows Time, Text, State and Sub, those that are
+// set, then the buttons.
+type Cell struct {
+	Text string
+	Href string
+	Mono bool
+	// Sub is a second, muted line.
+	Sub   string
+	State *ui.State
+	// Time is shown relative to now; ShowTime shows the zero time as "never".
+	Time     time.Time
+	ShowTime bool
+	Buttons  []ui.ButtonModel
+	// Part is anything else.
+	Part templ.Component
+}
+
+// GridModel is a table. The cells of a row belong to its columns, the first is the
+// head of the row.
+type GridModel struct {
+	ID, Caption string
+	ShowCaption bool
+	Columns     []ui.Column
+	Rows        [][]Cell
+	Now         time.Time
+	Empty       ui.EmptyModel
+	// Pages is left out when its text is empty.
+	Pages ui.PaginationModel
+}
+
+// FiltersModel is the form above a list. It changes the table region with the id
+// Target as one types, and is a plain form without scripts.
+type FiltersModel struct {
+	Action, Target string
+	Fields         []ui.FieldModel
+	// Clear is the list without filters, empty when there are none.
+	Clear string
+}
+
+// FormModel is a form that is sent once.
+type FormModel struct {
+	Action string
+	Errors ui.FormErrors
+	Parts  []templ.Component
+	// Button says what happens, Busy the same while it does.
+	Button, Busy string
+	// Cancel leads back; without it there is no such link.
+	Cancel string
+}
+
+// ConfirmModel asks before something is done. With Type, a name must be typed.
+type ConfirmModel struct {
+	Action string
+	Errors ui.FormErrors
+	// Lines are the paragraphs of the question.
+	Lines []string
+	// Items is a list below, ItemsNote says what it holds.
+	ItemsNote    string
+	Items        []string
+	Button, Busy string
+	Cancel       string
+	// WhyNot says that it cannot be done at all; no button then.
+	WhyNot string
+	// Type is the name to be typed, Typed what was typed.
+	Type, Typed string
+	// Harmless fills the button in the usual colour.
+	Harmless bool
+	// Hidden are further fields, names and values in turn.
+	Hidden []string
+}
+
+// SecretModel shows something once.
+type SecretModel struct {
+	Title, Warning string
+	Facts          []ui.Def
+	// Back is where the button leads that says it was copied.
+	Back, Button string
+}
+
+// DetailsModel is something folded.
+type DetailsModel struct {
+	Summary string
+	Facts   []ui.Def
+	Changes []ui.ChangeModel
+	Code    *ui.CodeModel
+}
+
+// FieldConfirm is the name of the field in which a name is typed.
+const FieldConfirm = "confirm"

@@ -1,0 +1,50 @@
+package route
+
+import "loom/app/loom"
+
+// ClusterTry says what a form for a change of a cluster would come to (POST, fragment).
+func ClusterTry(id loom.ClusterID) string { return ClusterVerb(id, "try") }
+
+// ClusterScale is the form for another number of nodes; the nodes that leave may be
+// named already.
+func ClusterScale(id loom.ClusterID, leave ...loom.NodeID) string {
+	url := ClusterVerb(id, "scale")
+	for _, node := range leave {
+		url = Query(url, "leave", string(node))
+	}
+	return url
+}
+
+// ClusterRepair is the form for nodes to make anew, some of them ticked.
+func ClusterRepair(id loom.ClusterID, nodes ...loom.NodeID) string {
+	url := ClusterVerb(id, "repair")
+	for _, node := range nodes {
+		url = Query(url, "node", string(node))
+	}
+	return url
+}
+
+// ClusterServices is an action on the services of a cluster: "add", "remove", "start",
+// "stop", "restart".
+func ClusterServices(id loom.ClusterID, verb string) string {
+	return join("clusters", id.String(), "services", verb)
+}
+
+// ClusterService is "start", "stop" or "restart" of one service of a cluster.
+func ClusterService(id loom.ClusterID, service, verb string) string {
+	return join("clusters", id.String(), "services", service, verb)
+}
+
+// ClusterProtect switches the protection of a cluster on or off (POST).
+func ClusterProtect(id loom.ClusterID, on bool) string {
+	if on {
+		return ClusterVerb(id, "protect")
+	}
+	return Query(ClusterVerb(id, "protect"), "off", "1")
+}
+
+// ClusterEdit is the form for description and labels.
+func ClusterEdit(id loom.ClusterID) string { return ClusterVerb(id, "edit") }
+
+// TaskSkip asks for the reason to leave out a task (GET) and leaves it out (POST).
+func TaskSkip(ref loom.TaskRef) string { return Task(ref) + "/skip" }

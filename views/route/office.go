@@ -1,0 +1,119 @@
+package route
+
+import (
+	"strconv"
+
+	"loom/app/loom"
+)
+
+func number[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
+
+// AdminUser is the page of a user (GET) and where its form is saved (POST).
+func AdminUser(id loom.UserID) string { return join("admin", "users", string(id)) }
+
+// AdminUserVerb is an action on a user: "disable", "enable", "password", "delete".
+func AdminUserVerb(id loom.UserID, verb string) string {
+	return join("admin", "users", string(id), verb)
+}
+
+// AdminUserToken asks (GET) and revokes (POST) a token of a user.
+func AdminUserToken(id loom.UserID, token int64) string {
+	return join("admin", "users", string(id), "tokens", number(token), "revoke")
+}
+
+// AdminUserSession asks (GET) and ends (POST) a session of a user.
+func AdminUserSession(id loom.UserID, session string) string {
+	return join("admin", "users", string(id), "sessions", session, "end")
+}
+
+// AdminHooks lists the hooks of the tenant (GET) and makes one (POST).
+func AdminHooks() string { return "/admin/hooks" }
+
+// AdminHookNew is the form for a new hook.
+func AdminHookNew() string { return "/admin/hooks/new" }
+
+// AdminHook is the page of a hook (GET) and where its form is saved (POST).
+func AdminHook(id loom.HookID) string { return join("admin", "hooks", number(id)) }
+
+// AdminHookVerb is a form or an action of a hook: "edit", "test", "delete".
+func AdminHookVerb(id loom.HookID, verb string) string {
+	return join("admin", "hooks", number(id), verb)
+}
+
+// AdminDelivery shows what was sent to a hook.
+func AdminDelivery(id loom.HookID, delivery loom.DeliveryID) string {
+	return join("admin", "hooks", number(id), "deliveries", number(delivery))
+}
+
+// AdminDeliveryReplay sends it once more (POST).
+func AdminDeliveryReplay(id loom.HookID, delivery loom.DeliveryID) string {
+	return AdminDelivery(id, delivery) + "/replay"
+}
+
+// AdminAudit lists who did what in the tenant.
+func AdminAudit() string { return "/admin/audit" }
+
+// AdminQueue says which tasks of the tenant wait, and why.
+func AdminQueue() string { return "/admin/queue" }
+
+// AdminSettings is the form of the tenant's settings.
+func AdminSettings() string { return "/admin/settings" }
+
+// AdminProbe is the last answer of a provider (GET) and asks it again (POST).
+func AdminProbe(provider string) string { return join("admin", "providers", provider, "test") }
+
+// SystemTenants lists the tenants (GET) and makes one (POST).
+func SystemTenants() string { return "/system/tenants" }
+
+// SystemTenantNew is the form for a new tenant.
+func SystemTenantNew() string { return "/system/tenants/new" }
+
+// SystemTenant is the page of a tenant (GET) and where its form is saved (POST).
+func SystemTenant(name string) string { return join("system", "tenants", name) }
+
+// SystemTenantDelete asks (GET) and deletes a tenant (POST).
+func SystemTenantDelete(name string) string { return join("system", "tenants", name, "delete") }
+
+// SystemWorkers lists the processes.
+func SystemWorkers() string { return "/system/workers" }
+
+// SystemWorkerVerb asks (GET) and does (POST) something with a process: "drain",
+// "resume".
+func SystemWorkerVerb(id loom.ProcessID, verb string) string {
+	return join("system", "workers", string(id), verb)
+}
+
+// SystemQueues says what waits, by tenant.
+func SystemQueues() string { return "/system/queues" }
+
+// SystemJobs lists River jobs that belong to no task.
+func SystemJobs() string { return "/system/queues/jobs" }
+
+// SystemJobRetry makes a River job due at once (POST).
+func SystemJobRetry(id int64) string { return join("system", "queues", "jobs", number(id), "retry") }
+
+// SystemPlugins lists the plugin types.
+func SystemPlugins() string { return "/system/plugins" }
+
+// SystemOrphans lists machines that nobody claims, and those that deletes left.
+func SystemOrphans() string { return "/system/orphans" }
+
+// SystemOrphanRemove asks (GET) and removes a machine (POST).
+func SystemOrphanRemove(id int64) string { return join("system", "orphans", number(id), "remove") }
+
+// SystemLeftoversRetry tries all leftovers again (POST).
+func SystemLeftoversRetry() string { return "/system/orphans/retry" }
+
+// SystemAbandon asks (GET) and gives up what a delete left behind (POST).
+func SystemAbandon(tenant string, id loom.ClusterID) string {
+	return join("system", "tenants", tenant, "clusters", id.String(), "abandon")
+}
+
+// SystemAudit lists who did what, in all tenants.
+func SystemAudit() string { return "/system/audit" }
+
+// TopicTenant signals changes of the tenant: counts, users, settings.
+func TopicTenant() string { return "tenant" }
+
+// TopicSystem signals changes of workers, queues and tenants; superadmins only.
+func TopicSystem() string { return "system" }
