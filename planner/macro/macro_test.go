@@ -243,20 +243,6 @@ func TestExpandLink(t *testing.T) {
 	}
 }
 
-func TestLacks(t *testing.T) {
-	t.Parallel()
-	f := lab()
-	for text, want := range map[string]bool{
-		"http://%ip.access_v4.service.none[0]%/": true, "http://x/%join(host.service.none,'+')%": true, "http://%host.self%/%instance.self.service.none%": true,
-		"http://%ip.access_v4.service.api[1]%/": false, "http://%ip.access_v4.service.api[99]%/": false, "http://%host.self%/%instance.self.service.api%": false,
-		"http://x/%num.service.none%": false, "http://%host.self%/": false, "http://x/?q=100%%": false, "http://%oops%/": false, "": false,
-	} {
-		if got := f.Lacks(text); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	problems := lab().Check(map[string]any{
