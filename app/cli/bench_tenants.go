@@ -221,8 +221,9 @@ func (b *benchInstance) pickUps(ctx context.Context, pattern loom.ClusterID) ([]
 			return nil, err
 		}
 		var wait float64
-		if err := b.system.db.GetContext(ctx, &wait, `SELECT extract(epoch FROM a.started_at - r.scheduled_at)::float8
-			FROM tasks t JOIN attempts a ON a.task_id = t.id JOIN river_job r ON r.id = t.river_job_id WHERE t.operation_id = $1`, int64(op.Row)); err != nil {
+		// From the transaction that stored the plan: the River job is gone by now.
+		if err := b.system.db.GetContext(ctx, &wait, `SELECT extract(epoch FROM a.started_at - o.started_at)::float8
+			FROM operations o JOIN tasks t ON t.operation_id = o.id JOIN attempts a ON a.task_id = t.id WHERE o.id = $1`, int64(op.Row)); err != nil {
 			return nil, err
 		}
 		waits = append(waits, time.Duration(wait*float64(time.Second)))

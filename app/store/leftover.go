@@ -239,6 +239,12 @@ func TerminateCluster(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	return InsertEvents(ctx, tx, events...)
 }
 
+// Which nodes the cluster had at its end stays known.
+const forgetLayouts = `
+UPDATE operations SET after = NULL,
+    before = CASE WHEN action = 'cluster_delete' AND before IS NOT NULL THEN jsonb_build_object('nodes', before->'nodes') END
+WHERE tenant_id = $1 AND cluster_id = $2`
+
 // wipeSecrets deletes the secrets of a cluster that is gone, and the layouts that its
 // operations kept: nothing leads back to them, and their configs may hold what looks
 // secret.
@@ -246,7 +252,7 @@ func wipeSecrets(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom
 	if err := DeleteSecrets(ctx, tx, tenant, ClusterSecrets(id)); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE operations SET before = NULL, after = NULL WHERE tenant_id = $1 AND cluster_id = $2`, tenant, int64(id)); err != nil {
+	if _, err := tx.ExecContext(ctx, forgetLayouts, tenant, int64(id)); err != nil {
 		return wrap(err, "forget the layouts of cluster %s", id)
 	}
 	return DeleteNodeSecrets(ctx, tx, tenant, id)
