@@ -6,7 +6,9 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,16 +60,11 @@ func becomePlugin(args []string) error {
 	limits := []struct {
 		which int
 		value uint64
-		set   bool
 	}{
-		{unix.RLIMIT_CORE, 0, true}, // a core would hold the secrets of the request
-		{unix.RLIMIT_NOFILE, uint64(s.OpenFiles), s.OpenFiles > 0},
-		{unix.RLIMIT_AS, uint64(s.MemoryMB) << 20, s.MemoryMB > 0},
+		{unix.RLIMIT_CORE, 0}, // a core would hold the secrets of the request
+		{unix.RLIMIT_NOFILE, uint64(s.OpenFiles)},
 	}
 	for _, l := range limits {
-		if !l.set {
-			continue
-		}
 		if err := lower(l.which, l.value); err != nil {
 			return fmt.Errorf("set limit %d to %d: %w", l.which, l.value, err)
 		}
@@ -84,7 +81,43 @@ func becomePlugin(args []string) error {
 	if os.Getppid() != s.Parent {
 		return fmt.Errorf("the provisioner is gone")
 	}
-	return syscall.Exec(s.Program, s.Args, os.Environ())
+	if s.MemoryMB == 0 {
+		return syscall.Exec(s.Program, s.Args, os.Environ())
+	}
+	return s.confined()
+}
+
+// confined becomes the program with the limit of address space. This process has
+// more address space than a plugin may have, so that the next thing its runtime
+// asks of the kernel after the limit is set would end it: nothing of Go may run
+// between the two calls.
+func (s stage) confined() error {
+	program, err := syscall.BytePtrFromString(s.Program)
+	if err != nil {
+		return err
+	}
+	args, err := syscall.SlicePtrFromStrings(s.Args)
+	if err != nil {
+		return err
+	}
+	environ, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_AS, &now); err != nil {
+		return err
+	}
+	value := min(uint64(s.MemoryMB)<<20, now.Max)
+	limit := syscall.Rlimit{Cur: value, Max: value}
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(1)
+	_, _, limited := syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_AS, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if limited == 0 {
+		_, _, failed := syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(program)), uintptr(unsafe.Pointer(&args[0])), uintptr(unsafe.Pointer(&environ[0])))
+		return failed
+	}
+	return fmt.Errorf("set the limit of memory to %d MB: %w", s.MemoryMB, limited)
 }
 
 // lower sets both limits, but never above what the process may have.
