@@ -6,10 +6,29 @@ import (
 	"loom/views/route"
 )
 
+// router is where routes are entered.
+type router interface {
+	Handle(pattern string, h http.Handler)
+}
+
+// patterns keeps what is entered.
+type patterns []string
+
+// Handle keeps the pattern.
+func (p *patterns) Handle(pattern string, _ http.Handler) { *p = append(*p, pattern) }
+
+// Patterns gives the patterns of all routes of the pages, like
+// "GET /clusters/{cluster}", so that tests can walk them.
+func Patterns() []string {
+	var found patterns
+	new(Server).routes(&found)
+	return found
+}
+
 // routes is what all surfaces of the pages have in common; the rooms have their
 // tables of contents in routes_cluster.go, routes_account.go, routes_admin.go and
 // routes_office.go.
-func (s *Server) routes(mux *http.ServeMux) {
+func (s *Server) routes(mux router) {
 	mux.Handle("GET /events", s.page(s.events))
 	mux.Handle("POST "+route.AccountPreferences(), s.open(s.preferencesSave))
 	mux.Handle("POST "+route.CSPReports(), s.open(s.cspReport))

@@ -1,13 +1,11 @@
 package web
 
 import (
-	"net/http"
-
 	"loom/views/route"
 )
 
 // accountRoutes is the table of contents of sign-in, account and gallery.
-func (s *Server) accountRoutes(mux *http.ServeMux) {
+func (s *Server) accountRoutes(mux router) {
 	mux.Handle("GET /login", s.open(s.loginForm))
 	mux.Handle("POST /login", s.open(s.login))
 	mux.Handle("POST "+route.Logout(), s.open(s.logout))

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"net/http"
-
 	"loom/app/loom"
 	"loom/views/adminview"
 	"loom/views/route"
@@ -10,7 +8,7 @@ import (
 
 // adminRoutes is the table of contents of the admin area. The kinds are
 // registered one by one: an unknown one is no page.
-func (s *Server) adminRoutes(mux *http.ServeMux) {
+func (s *Server) adminRoutes(mux router) {
 	mux.Handle("GET "+route.Admin(), s.admin(s.adminOverview))
 	for _, kind := range loom.TenantKinds {
 		list := route.AdminKind(kind)

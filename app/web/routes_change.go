@@ -8,7 +8,7 @@ import (
 
 // changeRoutes are the forms for operations on a cluster that is there, and what is
 // done to it at once. The forms are sent to /previews.
-func (s *Server) changeRoutes(mux *http.ServeMux) {
+func (s *Server) changeRoutes(mux router) {
 	get := func(pattern string, h http.Handler) { mux.Handle("GET "+pattern, h) }
 	post := func(pattern string, h http.Handler) { mux.Handle("POST "+pattern, h) }
 

@@ -9,7 +9,7 @@ import (
 
 // clusterRoutes is the table of contents of the user portal: everything about
 // clusters. {cluster} is an id, {n} and {task} are numbers, {node} is a node id.
-func (s *Server) clusterRoutes(mux *http.ServeMux) {
+func (s *Server) clusterRoutes(mux router) {
 	get := func(pattern string, h http.Handler) { mux.Handle("GET "+pattern, h) }
 	post := func(pattern string, h http.Handler) { mux.Handle("POST "+pattern, h) }
 

@@ -1,14 +1,12 @@
 package web
 
 import (
-	"net/http"
-
 	"loom/views/route"
 )
 
 // officeRoutes is the table of contents of the pages with which tenants and the
 // installation are run.
-func (s *Server) officeRoutes(mux *http.ServeMux) {
+func (s *Server) officeRoutes(mux router) {
 	user := route.AdminUsers() + "/{id}"
 	mux.Handle("GET "+route.AdminUsers(), s.admin(s.adminUsers))
 	mux.Handle("POST "+route.AdminUsers(), s.admin(s.adminUserCreate))
