@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"loom/app/loom"
 )
 
@@ -44,14 +46,28 @@ func Within(r *http.Request, networks []netip.Prefix) bool {
 }
 
 // Chain is the middleware around everything, outermost first: request id,
-// access log, recovery, security headers. render answers what cross-site
+// access log, recovery, security headers, compression. render answers what cross-site
 // protection keeps out.
 func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		render(w, r, loom.NewError(loom.Forbidden,
 			"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
 	}))
-	return requestID(accessLog(log, recovery(log, render, securityHeaders(secure, protection.Handler(next)))))
+	return requestID(accessLog(log, recovery(log, render, securityHeaders(secure, compressed(protection.Handler(next))))))
+}
+
+// compressedTypes are compressed for clients that take it. Streams of events are
+// not among them, since each event must leave at once.
+var compressedTypes = []string{"text/html", "text/plain", "text/csv", "application/json", "application/problem+json", "image/svg+xml"}
+
+// compressed makes answers of some size smaller. Their length is blurred, so that it
+// tells nothing of a secret that stands beside what somebody else put into a page.
+func compressed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.ContentTypes(compressedTypes), gzhttp.EnableZstd(false), gzhttp.RandomJitter(32, 0, false))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return wrap(next)
 }
 
 func requestID(next http.Handler) http.Handler {
@@ -80,6 +96,11 @@ func (r *recorder) WriteHeader(status int) {
 
 // Unwrap lets http.ResponseController reach the real writer, for streams.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Flush sends what was written, if the real writer can.
+func (r *recorder) Flush() {
+	http.NewResponseController(r.ResponseWriter).Flush() //nolint:errcheck // it is asked of all writers
+}
 
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"loom/app/loom"
 )
 
@@ -35,6 +37,7 @@ func NewStream(w http.ResponseWriter) (*Stream, error) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
+	h.Set(gzhttp.HeaderNoCompression, "true") // which would wait for more
 	w.WriteHeader(http.StatusOK)
 	return s, s.write("retry: 3000\n\n")
 }
