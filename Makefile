@@ -42,15 +42,25 @@ help: ## this list
 run: deps-run build ## start Loom: private Postgres, all processes, local machines
 	@exec bin/loom up
 
+# scratch runs what follows with a private PostgreSQL for tests and removes it.
+define scratch
+export LOOM_DATA_DIR="$(CURDIR)/var/test" LOOM_TEST_REQUIRE=1 LOOM_TEST_BASE_DIR="$(CURDIR)/var/test/base"; \
+trap 'bin/loom db remove >/dev/null' EXIT; \
+bin/loom db remove >/dev/null; \
+LOOM_TEST_DATABASE_URL="$$(bin/loom db start --scratch)"; export LOOM_TEST_DATABASE_URL; unset LOOM_DATA_DIR; \
+trap 'LOOM_DATA_DIR="$(CURDIR)/var/test" bin/loom db remove >/dev/null' EXIT;
+endef
+
 .PHONY: test
 test: deps build ## every test there is
-	@export LOOM_DATA_DIR="$(CURDIR)/var/test" LOOM_TEST_REQUIRE=1 LOOM_TEST_BASE_DIR="$(CURDIR)/var/test/base"; \
-	trap 'bin/loom db remove >/dev/null' EXIT; \
-	bin/loom db remove >/dev/null; \
-	LOOM_TEST_DATABASE_URL="$$(bin/loom db start --scratch)"; export LOOM_TEST_DATABASE_URL; unset LOOM_DATA_DIR; \
-	trap 'LOOM_DATA_DIR="$(CURDIR)/var/test" bin/loom db remove >/dev/null' EXIT; \
+	@$(scratch) \
 	go test -race -timeout 10m $(RACE); \
 	go test -timeout 18m -tags '$(TAGS)' ./...
+
+.PHONY: screenshots
+screenshots: deps build ## pictures of all pages, light and dark, wide and narrow, in var/screenshots
+	@rm -rf var/screenshots; mkdir -p var/screenshots; $(scratch) \
+	LOOM_SCREENSHOTS="$(CURDIR)/var/screenshots" go test -count 1 -timeout 15m -tags '$(TAGS)' ./app/cli -run '^TestEveryPage$$'
 
 .PHONY: check
 check: ## format, vet, lint, generated and vendored files; no tests

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"loom/app/loom"
 )
@@ -33,6 +34,14 @@ type Cache struct {
 	// Dir is the provisioner's directory, absolute.
 	Dir    string
 	Source Source
+	// Linger is for how long a set stays held after its last use. Finding it again, and
+	// the secret files in it, takes longer than a short task.
+	Linger time.Duration
+	// Laid, if set, is told which set of a tenant this process works with, whenever
+	// that is another one than before. It must not take long.
+	Laid func(ctx context.Context, tenant loom.TenantID, set int)
+
+	told sync.Map // of the sets that Laid was told of, by tenant
 
 	mu      sync.Mutex
 	tenants map[loom.TenantID]*sync.Mutex
@@ -68,9 +77,19 @@ func (c *Cache) Set(ctx context.Context, tenant loom.TenantID, atLeast int) (dir
 			return "", 0, nil, err
 		}
 		h = c.shared(tenant, set, unlock)
+		c.tell(ctx, tenant, set)
 	}
 	var once sync.Once
 	return h.dir, h.set, func() { once.Do(func() { c.leave(tenant, h) }) }, nil
+}
+
+func (c *Cache) tell(ctx context.Context, tenant loom.TenantID, set int) {
+	if c.Laid == nil {
+		return
+	}
+	if before, there := c.told.Swap(tenant, set); !there || before != set {
+		c.Laid(ctx, tenant, set)
+	}
 }
 
 // lay finds or makes a set for a tenant whose lock the caller holds, and holds it

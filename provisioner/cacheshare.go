@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"loom/app/loom"
 )
@@ -15,6 +16,9 @@ type heldSet struct {
 	dir     string
 	users   int
 	release func()
+	// idle runs while nobody uses the set, until it is let go of.
+	idle *time.Timer
+	gone bool
 
 	mu      sync.Mutex
 	secrets map[string][]string
@@ -26,11 +30,31 @@ func (c *Cache) share(tenant loom.TenantID, atLeast int) (*heldSet, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.held[tenant]
-	if h == nil || h.set < atLeast {
+	if h == nil {
 		return nil, false
+	}
+	if h.set < atLeast {
+		c.drop(tenant, h) // the next one sweeps it away
+		return nil, false
+	}
+	if h.idle != nil {
+		h.idle.Stop()
+		h.idle = nil
 	}
 	h.users++
 	return h, true
+}
+
+// drop lets go of a set that nobody uses. The caller holds c.mu.
+func (c *Cache) drop(tenant loom.TenantID, h *heldSet) {
+	if h.users > 0 || h.gone {
+		return
+	}
+	h.gone = true
+	if c.held[tenant] == h {
+		delete(c.held, tenant)
+	}
+	h.release()
 }
 
 // shared makes a set that is held one that others may use as well.
@@ -45,18 +69,23 @@ func (c *Cache) shared(tenant loom.TenantID, set int, release func()) *heldSet {
 	return h
 }
 
-// leave ends the use of a set by one task; the last one lets go of it.
+// leave ends the use of a set by one task; a moment after the last one it is let go of.
 func (c *Cache) leave(tenant loom.TenantID, h *heldSet) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	h.users--
-	last := h.users == 0
-	if last && c.held[tenant] == h {
-		delete(c.held, tenant)
+	if h.users > 0 {
+		return
 	}
-	c.mu.Unlock()
-	if last {
-		h.release()
+	if c.Linger <= 0 || c.held[tenant] != h {
+		c.drop(tenant, h)
+		return
 	}
+	h.idle = time.AfterFunc(c.Linger, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.drop(tenant, h)
+	})
 }
 
 // secretFiles is what the secret resources that a task's plugins can get at hold,

@@ -87,6 +87,10 @@ func TestContrast(t *testing.T) {
 		checks["ansi-"+ansi+" on code-bg"] = 4.5
 		checks["ansi-"+ansi+" on bad-tint"] = 4.5
 	}
+	for _, series := range []string{"a", "b", "c", "d", "e", "f"} {
+		checks["series-"+series+" on surface"] = 3
+		checks["series-"+series+" on canvas"] = 3
+	}
 	for check, limit := range checks {
 		front, ground, _ := strings.Cut(check, " on ")
 		for i, theme := range []string{"light", "dark"} {

@@ -147,9 +147,10 @@ func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, addre
 			return loom.Actor{}, loom.Session{}, err
 		}
 	}
-	return loom.Actor{
+	actor := loom.Actor{
 		Tenant: session.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Via: "session", Address: address,
-	}, session, nil
+	}
+	return a.acting(ctx, actor, session, who)
 }
 
 // SessionData gives what the pages keep in a session. Unauthenticated.
@@ -174,6 +175,7 @@ func (a *Accounts) SetSessionData(ctx context.Context, cookie loom.Secret, data 
 
 // SignOut ends the session of a cookie.
 func (a *Accounts) SignOut(ctx context.Context, actor loom.Actor, cookie loom.Secret) error {
+	actor = himself(actor)
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		if err := store.DeleteSession(ctx, tx, actor.Tenant, hashOf(cookie)); err != nil {
 			return err

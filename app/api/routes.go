@@ -47,7 +47,7 @@ func (a *api) clusterRoutes() []route {
 			{"owner", "string", "User id of the owner; for administrators."},
 			{"label", "string", "Labels as key=value, separated by commas; a cluster has all of them."},
 			{"expiresBefore", "integer", "Milliseconds since 1970; clusters whose lease ends before."},
-			{"q", "string", "Words in name, description, id, host names or addresses."},
+			{"q", "string", "Words in name, description, id, host names or addresses, and terms such as status:failed, label:team=web, lease:48h or -owner:ana."},
 		}},
 		{method: post, path: "/v2/clusters", summary: "Create a cluster", once: true, body: "ClusterCreate", answer: "ClusterID", begins: true, handle: a.createCluster},
 		{method: get, path: one, summary: "Read a cluster with its nodes", answer: "Cluster", handle: a.showCluster},

@@ -176,3 +176,15 @@ func objectKey(tenant loom.TenantID, ref loom.ResourceRef, version int) string {
 	rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
 	return fmt.Sprintf("%s/%s/%s/%s/%s/%d-%s", tenant, ref.Kind, ref.Plugin, ref.Type, ref.Name, version, hex.EncodeToString(b[:]))
 }
+
+// CheckBucket reports whether the bucket of plugin resources can be reached.
+func (c *Catalog) CheckBucket(ctx context.Context) error {
+	there, err := c.bucket.IsAccessible(ctx)
+	if err != nil {
+		return fmt.Errorf("reach the bucket of plugin resources: %w", err)
+	}
+	if !there {
+		return loom.NewError(loom.Unavailable, "The bucket of plugin resources is not there, or may not be read.")
+	}
+	return nil
+}

@@ -292,6 +292,9 @@ func decodePluginType(base loom.Base, o *lenient.Object) *loom.PluginType {
 			t.Timeouts[loom.TaskAction(strings.ToLower(action))] = timeouts.Int(action)
 		}
 	}
+	for _, action := range o.Texts("actions") {
+		t.Actions = append(t.Actions, loom.TaskAction(strings.ToLower(action)))
+	}
 	return t
 }
 

@@ -41,6 +41,14 @@ func (f *finder) actions(s *loom.Service) {
 		if !ok {
 			continue // dangling
 		}
+		if len(plugin.Actions) > 0 && !slices.Contains(plugin.Actions, name) {
+			var has []string
+			for _, a := range plugin.Actions {
+				has = append(has, string(a))
+			}
+			f.say(loom.FindingError, loom.FindingDangling, pointer("provisioner", "actions", name, "type"), action.Type,
+				fmt.Sprintf("The automator type “%s” has no action “%s”, so it would fail.", action.Type, name), fmt.Sprintf("Take the action out, or let another automator carry it out; this one has %s.", enumerate(has, "and")))
+		}
 		values := make(map[string]any, len(action.Fields))
 		for field, value := range action.Fields {
 			values[field] = value

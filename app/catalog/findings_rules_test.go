@@ -14,7 +14,7 @@ func declared() map[loom.EntityKind][]string {
 	bodies := sound()
 	bodies[loom.KindAutomatorType] = []string{`{"name":"shell","parameters":{"admin":{"fields":{
 		"script":{"label":"S","type":"text"},"args":{"label":"A","type":"text"},"timeout_s":{"label":"T","type":"number","min":1,"max":60}},"required":[["script"]]}},
-		"resourceTypes":{"scripts":{"format":"file"}}}`}
+		"resourceTypes":{"scripts":{"format":"file"}}}`, `{"name":"two","actions":["START","stop"]}`}
 	bodies[loom.KindProviderType] = append(bodies[loom.KindProviderType], `{"name":"rich","parameters":{
 		"admin":{"fields":{"zone":{"label":"Z","type":"select","options":["a","b"]},"on":{"label":"O","type":"checkbox"},"user":{"label":"U","type":"text","pattern":"[a-z]+"},
 			"pin":{"label":"P","type":"password","pattern":"[0-9]+"},"hook":{"label":"H","type":"resource","resourceType":"scripts"}}},
@@ -54,6 +54,10 @@ func TestFindingsOfFields(t *testing.T) {
 			[]string{"warning pointless " + at + "/arg arg", "warning pointless " + at + "/colour colour"}},
 		{"time in words", loom.KindService, action(`"script":"live.sh","timeout_s":"long"`), []string{"warning incomplete " + at + "/timeout_s long"}},
 		{"time too long", loom.KindService, action(`"script":"live.sh","timeout_s":61`), []string{"warning incomplete " + at + "/timeout_s 61"}},
+
+		{"an action that the plugin has", loom.KindService, `{"name":"s","provisioner":{"actions":{"start":{"type":"two"},"stop":{"type":"two"}}}}`, nil},
+		{"an action that it has not", loom.KindService, `{"name":"s","provisioner":{"actions":{"start":{"type":"two"},"configure":{"type":"two"}}}}`,
+			[]string{"error dangling services/s /provisioner/actions/configure/type two"}},
 
 		{"settings", loom.KindProvider, provider(`"zone":"a","on":"true","user":"root","hook":"live.sh","region":"x"`), nil},
 		{"empty settings", loom.KindProvider, provider(`"zone":"","on":"","user":"","hook":"","pin":""`), nil},

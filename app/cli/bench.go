@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // benchSizes are the sizes of clusters that are measured unless told otherwise.
@@ -13,18 +14,39 @@ var benchSizes = []int{3, 10, 50}
 // benchTasks is how many tasks what is measured with one size is measured with.
 const benchTasks = 10_000
 
+// benchScale is how much of pages and REST is measured: with how many clusters
+// stored, how long each request, with how many nodes of a large cluster and how
+// many open pages.
+type benchScale struct {
+	clusters int
+	while    time.Duration
+	nodes    int
+	live     int
+	// machines is how many local ones are compared on.
+	machines int
+}
+
+var (
+	fullScale = benchScale{clusters: 10_000, while: 3 * time.Second, nodes: 1_080, live: 200, machines: 100}
+	// smallScale shows that the measurement works.
+	smallScale = benchScale{clusters: 50, while: 50 * time.Millisecond, nodes: 10, live: 5, machines: 3}
+)
+
 // runBench prints figures of this release on this host: how long a cluster of
 // local machines takes and where the time goes, what the processes need, how
 // many tasks a second go through and what they wait for. It runs instances of its
 // own in temporary directories and removes them.
 func runBench(ctx context.Context, e *environment, args []string) error {
-	graphs, queued := graphSizes, queuedTasks
+	graphs, queued, scale := graphSizes, queuedTasks, fullScale
 	if text, rest, ok := takeFlag(args, "tasks"); ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 10 || n > 100_000 {
 			return usageError("--tasks takes a number from 10 to 100000, not “%s”", text)
 		}
 		graphs, queued, args = []int{n}, n, rest
+		if n < 1_000 {
+			scale = smallScale
+		}
 	}
 	only, args, _ := takeFlag(args, "only")
 	sizes := benchSizes
@@ -49,7 +71,9 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		{"local", "clusters of local machines", func() error { return e.benchLocal(ctx, sizes) }},
 		{"tasks", "tasks", func() error { return e.benchTasks(ctx, graphs) }},
 		{"tenants", "tenants", func() error { return e.benchTenants(ctx, queued) }},
-		{"http", "REST API", func() error { return e.benchHTTP(ctx) }},
+		{"http", "REST API", func() error { return e.benchHTTP(ctx, scale) }},
+		{"pages", "pages", func() error { return e.benchPages(ctx, scale) }},
+		{"compare", "comparison with Ansible", func() error { return e.benchCompare(ctx, scale) }},
 		{"solver", "solver", func() error { return e.benchSolver(ctx) }},
 		{"planner", "planner", func() error { return e.benchPlanner(ctx) }},
 		{"makespan", "makespan", func() error { return e.benchMakespan(ctx) }},
@@ -68,7 +92,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	if !found {
-		return usageError("--only takes local, tasks, tenants, http, solver, planner, makespan or hundred, not “%s”", only)
+		return usageError("--only takes local, tasks, tenants, http, pages, compare, solver, planner, makespan or hundred, not “%s”", only)
 	}
 	return nil
 }

@@ -16,10 +16,8 @@ import (
 const (
 	// httpCallers send requests side by side, as browsers and scripts do.
 	httpCallers = 8
-	// httpTime is how long each kind of request is measured.
-	httpTime = 3 * time.Second
-	// manyClusters is the size of a large installation, fewClusters that of a new one.
-	fewClusters, manyClusters = 10, 10_000
+	// fewClusters is the size of a new installation.
+	fewClusters = 10
 )
 
 // httpCase is a kind of request; n counts up over all callers.
@@ -37,7 +35,7 @@ type httpFigures struct {
 
 // benchHTTP measures reads and writes over HTTP with few and with many clusters
 // stored. A page of a list must cost the same with both.
-func (e *environment) benchHTTP(ctx context.Context) (err error) {
+func (e *environment) benchHTTP(ctx context.Context, scale benchScale) (err error) {
 	b, err := e.startBench(ctx, "LOOM_MOCK=true")
 	if err != nil {
 		return err
@@ -59,20 +57,20 @@ func (e *environment) benchHTTP(ctx context.Context) (err error) {
 	}
 	cases := httpCases(id.String())
 	var results [2][]httpFigures
-	for i, stored := range []int{fewClusters, manyClusters} {
+	for i, stored := range []int{fewClusters, scale.clusters} {
 		if err := b.fillClusters(ctx, stored); err != nil {
 			return fmt.Errorf("store %d clusters: %w", stored, err)
 		}
 		for _, c := range cases {
-			found, err := b.load(ctx, c)
+			found, err := b.load(ctx, c, scale.while)
 			if err != nil {
 				return fmt.Errorf("%s with %d clusters: %w", c.name, stored, err)
 			}
 			results[i] = append(results[i], found)
 		}
 	}
-	fmt.Fprintf(e.out, "\nREST API: %d callers, %s each, beside a scheduler and a provisioner on the same host\n\n", httpCallers, httpTime)
-	fmt.Fprintf(e.out, "  %-34s %22s  %25s  %s\n", "", fmt.Sprintf("with %d clusters", fewClusters), fmt.Sprintf("with %d clusters", manyClusters), "p50")
+	fmt.Fprintf(e.out, "\nREST API: %d callers, %s each, beside a scheduler and a provisioner on the same host\n\n", httpCallers, scale.while)
+	fmt.Fprintf(e.out, "  %-34s %22s  %25s  %s\n", "", fmt.Sprintf("with %d clusters", fewClusters), fmt.Sprintf("with %d clusters", scale.clusters), "p50")
 	fmt.Fprintf(e.out, "  %-34s %6s %7s %7s  %9s %7s %7s  %s\n", "", "per s", "p50 ms", "p99 ms", "per s", "p50 ms", "p99 ms", "ratio")
 	for i, c := range cases {
 		few, many := results[0][i], results[1][i]
@@ -102,20 +100,29 @@ func httpCases(cluster string) []httpCase {
 }
 
 // load sends requests of one kind for a while and measures each.
-func (b *benchInstance) load(ctx context.Context, c httpCase) (httpFigures, error) {
+func (b *benchInstance) load(ctx context.Context, c httpCase, while time.Duration) (httpFigures, error) {
+	return measureCalls(ctx, httpCallers, while, func(ctx context.Context, n int64) error {
+		_, err := b.request(ctx, c.method, c.path(n), c.body(n))
+		return err
+	})
+}
+
+// measureCalls calls for a while, from several sides at once, and measures each
+// call; n counts up over all of them.
+func measureCalls(ctx context.Context, callers int, while time.Duration, call func(ctx context.Context, n int64) error) (httpFigures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var count atomic.Int64
-	took := make([][]time.Duration, httpCallers)
-	failed := make([]error, httpCallers)
+	took := make([][]time.Duration, callers)
+	failed := make([]error, callers)
 	began := time.Now()
-	var callers sync.WaitGroup
-	for i := range httpCallers {
-		callers.Go(func() {
-			for time.Since(began) < httpTime {
+	var lanes sync.WaitGroup
+	for i := range callers {
+		lanes.Go(func() {
+			for time.Since(began) < while {
 				n := count.Add(1)
 				sent := time.Now()
-				if _, err := b.request(ctx, c.method, c.path(n), c.body(n)); err != nil {
+				if err := call(ctx, n); err != nil {
 					failed[i] = err
 					cancel()
 					return
@@ -124,7 +131,7 @@ func (b *benchInstance) load(ctx context.Context, c httpCase) (httpFigures, erro
 			}
 		})
 	}
-	callers.Wait()
+	lanes.Wait()
 	whole := time.Since(began)
 	if err := errors.Join(failed...); err != nil {
 		return httpFigures{}, err

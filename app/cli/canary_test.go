@@ -158,7 +158,7 @@ func newCanary(t *testing.T) *canary {
 	c.url = site.url
 	for _, part := range []func(context.Context) error{
 		site.serve, (&work.Scheduler{Common: common}).Run,
-		(&work.Provisioner{Common: common, Runner: runner, Capacity: 20, Plugins: p.names(), DataDir: t.TempDir(), DrainTimeout: -1}).Run,
+		(&work.Provisioner{Common: common, Runner: runner, Capacity: 20, Plugins: p.names, DataDir: t.TempDir(), DrainTimeout: -1}).Run,
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {

@@ -163,6 +163,7 @@ func (e *environment) rescanOnHangup(ctx context.Context, s *system, p *plugins)
 				e.log.Error("the plugins could not be read again; those of before stay", "error", err.Error())
 				continue
 			}
+			s.metrics.Plugins(p.names())
 			e.log.Info("plugins are read again", "types", p.names())
 		}
 	}()

@@ -36,7 +36,7 @@ var flagsOf = map[string][]flag{
 		{"--format FORMAT", "json, dot or text [json]."},
 	},
 	"bench": {
-		{"--tasks N", "The tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]."},
+		{"--tasks N", "The tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, pages and REST are measured for a moment only, with little stored."},
 		{"--only PART", "Measure one part: local, tasks, tenants, http, solver, planner or makespan; or hundred, which takes minutes and is never measured by itself."},
 	},
 	"soak": {
@@ -44,7 +44,7 @@ var flagsOf = map[string][]flag{
 		{"--seed N", "Which ones; a seed that a run printed repeats its faults [made up]."},
 		{"--lanes N", "How many installations run side by side [3]."},
 		{"--nodes N", "How many nodes their clusters have [20]."},
-		{"--fault FAULTS", "What every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; one cluster then."},
+		{"--fault FAULTS", "What every provisioner and scheduler gets once instead, such as execution.FinishTasks.after:3:kill; one cluster then."},
 	},
 	"plugin": {
 		{"--live", "Of test: do real work too; machines are made and removed again."},

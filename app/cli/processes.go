@@ -124,7 +124,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	common.Asker = runner
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
-		Plugins: p.names(), DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
+		Plugins: p.names, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
 	}, func() { pool.Close() }, nil
 }
 

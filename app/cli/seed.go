@@ -132,6 +132,12 @@ func (s *system) load(ctx context.Context, actor loom.Actor, folder, scripts fs.
 	return report, err
 }
 
+// starter loads the starter catalog and its scripts into the actor's tenant.
+func (s *system) starter(ctx context.Context, actor loom.Actor) error {
+	_, err := s.load(ctx, actor, starterCatalog(), starterScripts())
+	return err
+}
+
 func starterCatalog() fs.FS { return sub(seeds.Catalog, "catalog") }
 
 func starterScripts() fs.FS { return sub(seeds.Scripts, "scripts") }

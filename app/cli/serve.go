@@ -85,14 +85,14 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
 		}
 	}
-	pages := web.New(web.Deps{
-		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
-		Shortage: s.shortage, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
-	})
 	rest := api.New(api.Deps{
 		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
 		TrustedNetworks: networks, Protection: protection, Hooks: s.hooks,
 		Ready: s.health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
+	})
+	pages := web.New(web.Deps{
+		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		Starter: s.starter, Shortage: s.shortage, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 	})
 	errorPage := web.ErrorPage(version)
 	refuse := func(w http.ResponseWriter, r *http.Request, err *loom.Error) {

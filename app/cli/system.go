@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -188,10 +189,28 @@ func (e *environment) runner(p *plugins, source provisioner.Source) (*provisione
 		return nil, nil, err
 	}
 	pool := remote.NewPool()
-	return &provisioner.Runner{
-		Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log,
-		Cache: &provisioner.Cache{Dir: filepath.Join(dir, "provisioner"), Source: source},
-	}, pool, nil
+	cache := &provisioner.Cache{Dir: filepath.Join(dir, "provisioner"), Source: source, Linger: setLinger}
+	if c, ok := source.(*catalog.Catalog); ok {
+		cache.Laid = e.noteFetched(c)
+	}
+	return &provisioner.Runner{Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Cache: cache}, pool, nil
+}
+
+// setLinger is for how long a set of plugin resources stays at hand after its last use.
+const setLinger = 50 * time.Millisecond
+
+// noteFetched tells the catalog which sets of plugin resources this host has. That
+// it cannot be told stops no task.
+func (e *environment) noteFetched(c *catalog.Catalog) func(ctx context.Context, tenant loom.TenantID, set int) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return func(ctx context.Context, tenant loom.TenantID, set int) {
+		if err := c.NoteFetched(ctx, tenant, host, set); err != nil {
+			e.log.Warn("which plugin resources were fetched could not be noted", "error", err.Error())
+		}
+	}
 }
 
 // cliActor acts for who may use the command line: whoever can reach database and

@@ -194,7 +194,9 @@ func (w *world) start(env []string, args ...string) *process {
 	p := &process{args: args, done: make(chan struct{}), cmd: exec.Command(os.Args[0], args...)}
 	p.cmd.Env = append(append([]string{}, w.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Without a terminal, as under a service manager: a hang-up then means that plugins
+	// are to be read again.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// What a killed process started must not keep the pipe of its output open.
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {

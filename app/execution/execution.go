@@ -10,8 +10,10 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,32 +107,72 @@ type Finished struct {
 	Result loom.TaskResult
 }
 
-// CompleteTasks records successes in one transaction and gives the tasks whose
-// result was accepted. A refused one is late: somebody else has the task.
-func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
+// Taken is an attempt that began in the process that recorded other ones.
+type Taken = store.Taken
+
+// Ends is what became of successes that were offered.
+type Ends struct {
+	// Accepted are the tasks whose result counts. One that is missing is late:
+	// somebody else has the task.
+	Accepted map[loom.TaskID]bool
+	// Taken are the attempts that the process has to run now, At when they began by
+	// the clock of the database.
+	Taken []Taken
+	At    time.Time
+}
+
+// FinishTasks records successes of a process in one transaction, which also begins
+// what they set free: of each tenant as many tasks as the process has room for. After
+// an error nobody knows whether it did; see HeldAttempts.
+func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, finished []Finished, room map[loom.TenantID]int) (Ends, error) {
+	slices.SortFunc(finished, func(a, b Finished) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
 	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
-	facts := make(map[loom.TaskID]learned, len(finished))
+	var facts map[loom.TaskID]learned
 	for i, f := range finished {
+		keys[i], results[i] = f.Key, f.Result
+		if len(f.Result.Result) == 0 {
+			continue
+		}
 		l := learn(f.Key.Task, f.Result.Result)
-		keys[i], results[i], facts[f.Key.Task] = f.Key, f.Result, l
-		results[i].Result = l.open
+		if facts == nil {
+			facts = map[loom.TaskID]learned{}
+		}
+		facts[f.Key.Task], results[i].Result = l, l.open
 	}
-	done, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) ([]loom.TaskID, error) {
-		done, err := store.CompleteTasksAllTenants(ctx, o.hot, tx, keys, results)
-		if err != nil {
-			return nil, err
+	ends, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
+		ends, err := store.FinishTasksAllTenants(ctx, o.hot, tx, process, keys, results, room)
+		if err != nil || facts == nil {
+			return ends, err
 		}
-		kept := make([]learned, len(done))
-		for i, id := range done {
-			kept[i] = facts[id]
+		var kept []learned
+		for _, id := range ends.Accepted {
+			if l, ok := facts[id]; ok {
+				kept = append(kept, l)
+			}
 		}
-		return done, o.keepHidden(ctx, tx, kept...)
+		return ends, o.keepHidden(ctx, tx, kept...)
 	})
-	accepted := make(map[loom.TaskID]bool, len(done))
-	for _, id := range done {
-		accepted[id] = true
+	if err != nil {
+		return Ends{}, err
 	}
-	return accepted, err
+	out := Ends{Accepted: make(map[loom.TaskID]bool, len(ends.Accepted)), Taken: ends.Taken, At: ends.At}
+	for _, id := range ends.Accepted {
+		out.Accepted[id] = true
+	}
+	return out, nil
+}
+
+// CompleteTasks records successes and gives the tasks whose result counts; nothing
+// begins here.
+func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
+	ends, err := o.FinishTasks(ctx, "", finished, nil)
+	return ends.Accepted, err
+}
+
+// HeldAttempts gives the attempts that run in a process by what is stored. It is
+// asked after an answer got lost, whether something began.
+func (o *Operations) HeldAttempts(ctx context.Context, process loom.ProcessID) ([]Taken, error) {
+	return store.HeldAttemptsAllTenants(ctx, o.db, process)
 }
 
 // StoreFact makes results of a running attempt durable on its node at once.

@@ -20,7 +20,7 @@ func TestNodesThatTasksKnow(t *testing.T) {
 	}{
 		{false, false, []int{1000, 1002}}, {true, false, []int{1000, 1001, 1002}}, {false, true, []int{1000}}, {true, true, []int{1000, 1001}},
 	} {
-		nodes, err := store.NodeProperties(ctx, w.db.DB, "t1", w.cluster, c.leaving, c.undo)
+		nodes, _, err := store.NodeProperties(ctx, w.db.DB, "t1", w.cluster, c.leaving, c.undo)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,9 @@ const maxClusters = 64
 type clusterNodes struct {
 	operation, version int64
 	properties         map[loom.NodeID]loom.NodeProperties
-	facts              *macro.Facts
+	// all are also those that others are not told of.
+	all   map[loom.NodeID]loom.NodeProperties
+	facts *macro.Facts
 }
 
 // view names the nodes that a task is told of: a node on its way out still knows
@@ -79,13 +81,13 @@ func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNod
 		return n, nil
 	}
 	id := viewOf(f)
-	properties, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving, id.undo)
+	properties, all, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving, id.undo)
 	if err != nil {
 		return nil, err
 	}
 	// The version was read before the nodes: they may be newer than it says, never
 	// older.
-	n = &clusterNodes{int64(f.Ref.Operation.Number), f.NodesVersion, properties, macro.NewFacts(string(f.Owner), properties)}
+	n = &clusterNodes{int64(f.Ref.Operation.Number), f.NodesVersion, properties, all, macro.NewFacts(string(f.Owner), properties)}
 	o.cache.put(id, n)
 	return n, nil
 }

@@ -79,6 +79,11 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if err != nil {
 		return nil, err
 	}
+	own, there := nodes.all[f.Node.ID]
+	if !there {
+		return nil, fmt.Errorf("node %s of task %s is not one of its cluster", f.Node.ID, f.Ref)
+	}
+	f.Describe(own)
 	limit, err := o.limit(ctx, f)
 	if err != nil {
 		return nil, err

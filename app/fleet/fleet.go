@@ -132,6 +132,12 @@ func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, err
 	})
 }
 
+// Carries says which plugin types a process has from now on. NotFound when its row
+// is gone.
+func (f *Fleet) Carries(ctx context.Context, id loom.ProcessID, plugins []string) error {
+	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return store.SetProcessPlugins(ctx, tx, id, plugins) })
+}
+
 // Deregister removes a process that ended cleanly; its workers are dealt to
 // others.
 func (f *Fleet) Deregister(ctx context.Context, id loom.ProcessID) error {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -80,7 +81,7 @@ func (f *Fleet) tryLeftover(ctx context.Context, r store.ProviderRequest, l loom
 
 // callFor builds what is needed to ask the provider of a cluster in the way in which
 // its tasks did: the cluster's copy, over it the sealed fields of the provider and
-// those given for the cluster.
+// those given for the cluster; and what tasks learned of the node, in secret too.
 func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCall, error) {
 	cluster, err := store.ClusterByID(ctx, f.db, l.Tenant, l.Cluster)
 	if err != nil {
@@ -116,7 +117,36 @@ func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCal
 		}
 	}
 	c.Provider.Fields = fields
+	hidden, err := f.open(ctx, l.Tenant, store.NodeSecrets(l.Node), l.Provider)
+	if err != nil {
+		return nil, err
+	}
+	for name, plain := range hidden {
+		var value any
+		if err := json.Unmarshal([]byte(plain.Reveal()), &value); err != nil {
+			return nil, fmt.Errorf("read the sealed result %s of node %s", name, l.Node) // the cause would quote it
+		}
+		c.Facts = loom.JoinFacts(c.Facts, map[string]any{name: value})
+		c.Sensitive = append(c.Sensitive, texts(value)...)
+	}
 	return c, nil
+}
+
+// texts gives every text of a value of JSON.
+func texts(value any) (all []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case map[string]any:
+		for _, inner := range v {
+			all = append(all, texts(inner)...)
+		}
+	case []any:
+		for _, inner := range v {
+			all = append(all, texts(inner)...)
+		}
+	}
+	return all
 }
 
 // endLeftover records what came of a try, and ends the cluster when nothing is left.

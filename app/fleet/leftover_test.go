@@ -79,6 +79,36 @@ func TestSweepRemovesLeftovers(t *testing.T) {
 	}
 }
 
+// What tasks learned of the machine in secret is what its removal may need.
+func TestLeftoverIsRemovedWithSealedFacts(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	m := a.left(1)
+	a.exec(`UPDATE nodes SET results = results || '{"registration": {"url": "https://registry.example"}}' WHERE id = $1`, m.Node)
+	for name, text := range map[string]string{"registration": `{"api_token": "t0ken-of-the-node"}`, "ssh-auth": `{"password": "made-up-pass"}`} {
+		sealed, err := a.ring.Seal("t1", "node:"+string(m.Node), name, loom.NewSecret(text))
+		a.must(err)
+		a.exec(`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t1', $1, $2, $3)`, "node:"+string(m.Node), name, sealed)
+	}
+	c := &cloud{machines: []loom.TaggedMachine{m}}
+	a.must(a.sweep(c))
+	i := slices.IndexFunc(c.calls, func(call *loom.ProviderCall) bool { return call.Facts != nil })
+	if i < 0 {
+		t.Fatalf("the provider is asked without facts: %+v", c.calls)
+	}
+	call := c.calls[i]
+	registration, _ := call.Facts["registration"].(map[string]any)
+	auth, _ := call.Facts["ssh-auth"].(map[string]any)
+	if registration["api_token"] != "t0ken-of-the-node" || registration["url"] != "https://registry.example" || auth["password"] != "made-up-pass" || call.Facts["providerid"] != m.ID {
+		t.Errorf("facts %v", call.Facts)
+	}
+	for _, secret := range []string{"t0ken-of-the-node", "made-up-pass"} {
+		if !slices.Contains(call.Sensitive, secret) {
+			t.Errorf("%s may be said", secret)
+		}
+	}
+}
+
 func TestLeftoversThatAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)

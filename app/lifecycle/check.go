@@ -49,9 +49,12 @@ type TemplateFacts struct {
 	// must be complete.
 	ProviderFields map[string]loom.FieldSchema
 	Required       [][]string
-	HardwareTypes  []Choice
-	ImageTypes     []Choice
-	Services       []Choice
+	// Resources are, by their type, the names of plugin resources that fields of the
+	// type resource can name.
+	Resources     map[string][]string
+	HardwareTypes []Choice
+	ImageTypes    []Choice
+	Services      []Choice
 	// Config is used when the request brings none.
 	Config map[string]any
 	// MaxMachines is the template's upper bound within the installation's.
@@ -167,7 +170,32 @@ func (u *Clusters) FormFacts(ctx context.Context, actor loom.Actor, template, pr
 	if w == nil || err != nil && !isNotFound(err) {
 		return TemplateFacts{}, err
 	}
-	return *u.facts(&prepared{world: w, in: loom.CreateInput{Template: template, Provider: provider}}), nil
+	f := u.facts(&prepared{world: w, in: loom.CreateInput{Template: template, Provider: provider}})
+	f.Resources, err = u.nameable(ctx, actor.Tenant, w.providerType.Name, f.ProviderFields)
+	return *f, err
+}
+
+// nameable reads which resources of a type of provider its fields can name: those with
+// a version that is in use.
+func (u *Clusters) nameable(ctx context.Context, tenant loom.TenantID, plugin string, fields map[string]loom.FieldSchema) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, schema := range fields {
+		kind := schema.ResourceType
+		if _, read := out[kind]; schema.Type != "resource" || kind == "" || read {
+			continue
+		}
+		out[kind] = []string{}
+		all, err := store.Resources(ctx, u.db, tenant, loom.ResourceRef{Kind: string(loom.KindProviderType), Plugin: plugin, Type: kind})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range all {
+			if r.Status() == loom.ResourceActive && !slices.Contains(out[kind], r.Name) {
+				out[kind] = append(out[kind], r.Name)
+			}
+		}
+	}
+	return out, nil
 }
 
 func (u *Clusters) facts(p *prepared) *TemplateFacts {

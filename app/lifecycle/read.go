@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"loom/app/loom"
@@ -51,6 +50,22 @@ const maxShownSkipped = 100
 // Cluster reads a cluster with all its page shows. NotFound for clusters that
 // the actor may not see.
 func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (ClusterView, error) {
+	v, err := u.Overview(ctx, actor, id)
+	if err != nil {
+		return v, err
+	}
+	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
+	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
+		for i := range nodes {
+			nodes[i].Actions = history[nodes[i].ID]
+		}
+	}
+	return v, err
+}
+
+// Overview reads a cluster as Cluster does, without the history of its nodes, which
+// of a large one is most of the work. NotFound.
+func (u *Clusters) Overview(ctx context.Context, actor loom.Actor, id loom.ClusterID) (ClusterView, error) {
 	var v ClusterView
 	cluster, latest, err := u.load(ctx, actor, id)
 	if err != nil {
@@ -64,13 +79,8 @@ func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err := u.divide(ctx, &v, all); err != nil {
 		return v, err
 	}
-	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
-	if err != nil {
-		return v, err
-	}
 	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
 		for i := range nodes {
-			nodes[i].Actions = history[nodes[i].ID]
 			maskFacts(&nodes[i])
 		}
 	}
@@ -211,22 +221,23 @@ type ListInput struct {
 	Labels        map[string]string
 	ExpiresBefore time.Time
 	// Q holds words that must all occur in name, description, id, a host name or
-	// an address.
+	// an address, and terms such as status:failed or -label:team=web (loom.ParseSearch).
 	Q string
+	// IDs, unless empty, are the only clusters listed.
+	IDs []loom.ClusterID
 	// Uncounted leaves out the total, which costs more the more clusters match.
 	Uncounted bool
+	// CountOnly leaves out the clusters and gives the total alone.
+	CountOnly bool
 }
 
 // List is a page of clusters; Next and Prev are cursors, Total counts all
-// matches and is 0 where it was left out.
+// matches as far as loom.CountLimit and one more, and is 0 where it was left out.
 type List struct {
 	Items      []loom.ClusterSummary
 	Next, Prev string
 	Total      int
 }
-
-// maxWords keeps a search from becoming a statement of any length.
-const maxWords = 10
 
 // Clusters lists the clusters that the actor may see. Invalid for a wrong sort,
 // limit, status or cursor.
@@ -242,12 +253,9 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	}
 	f := store.ClusterFilter{
 		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Template: in.Template, Provider: in.Provider,
-		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, Words: strings.Fields(in.Q), Uncounted: in.Uncounted,
+		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, IDs: in.IDs, Uncounted: in.Uncounted, CountOnly: in.CountOnly,
 	}
-	if len(f.Words) > maxWords {
-		errs = append(errs, loom.FieldError{Field: "q", Message: "Search for at most 10 words."})
-	}
-	errs = append(errs, checkStorable("q", in.Q)...)
+	errs = append(errs, readSearch(in.Q, &f)...)
 	if len(in.Labels) > 0 {
 		errs = append(errs, checkLabels(in.Labels)...)
 	}

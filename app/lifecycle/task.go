@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -31,6 +32,29 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 		return op, err
 	}
 	return op, u.wait(ctx, actor.Tenant, &op)
+}
+
+// LatestOperations reads the newest operations of listed clusters that the actor may
+// see, by cluster, in one query; why one waits is left out.
+func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clusters []loom.ClusterSummary) (map[loom.ClusterID]loom.Operation, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	out := map[loom.ClusterID]loom.Operation{}
+	var ids []loom.ClusterID
+	for _, c := range clusters {
+		if actor.IsAdmin() || c.Owner.User == actor.User {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return out, nil
+	}
+	operations, err := store.LatestOperations(ctx, u.db, actor.Tenant, ids)
+	for _, op := range operations {
+		out[op.Ref.Cluster] = op
+	}
+	return out, err
 }
 
 // seeOperation checks that the actor may read an operation, without counting its
@@ -95,6 +119,9 @@ type TaskView struct {
 	// Next are numbers of tasks that wait for this one alone or behind gates of
 	// which it is a part.
 	Next []int
+	// Ready is since when it had nothing to wait for but its node and a worker; zero
+	// while it has, and in lists.
+	Ready time.Time
 }
 
 // Task reads one task.
@@ -117,6 +144,9 @@ func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef)
 	v.DependsOn, v.Behind, v.Next = near.DependsOn, []planner.Behind{}, near.Next
 	for _, g := range near.Behind {
 		v.Behind = append(v.Behind, planner.Behind(g))
+	}
+	if v.Ready, err = store.TaskReady(ctx, u.db, actor.Tenant, v.Row); err != nil {
+		return v, err
 	}
 	v.Attempts, err = store.AttemptsByTask(ctx, u.db, actor.Tenant, v.Row)
 	return v, err

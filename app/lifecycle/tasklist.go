@@ -30,6 +30,8 @@ type TaskListInput struct {
 	Node     loom.NodeID
 	Services []string
 	Actions  []loom.TaskAction
+	// Level is that of a stage, 0 for all.
+	Level int
 }
 
 // Listed is a page of a list; Next and Prev are cursors, empty at the ends.
@@ -70,7 +72,7 @@ func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.Oper
 	if err := loom.InvalidFields(errs); err != nil {
 		return none, err
 	}
-	filter := store.TaskListFilter{Statuses: in.Statuses, Node: in.Node, Services: in.Services, Actions: in.Actions}
+	filter := store.TaskListFilter{Statuses: in.Statuses, Node: in.Node, Services: in.Services, Actions: in.Actions, Level: in.Level}
 	return pageByNumber(in.Page, fmt.Sprint(ref, filter), []string{"number", "-number"}, func(t TaskView) int { return t.Ref.Number },
 		func(r store.NumberRange) ([]TaskView, error) {
 			tasks, err := store.TasksInRange(ctx, u.db, actor.Tenant, ref, filter, r)

@@ -31,6 +31,12 @@ func (w *world) use(kind loom.EntityKind, e *loom.Base) {
 // the template's. NotFound, with the field of a create request, for a template,
 // provider or provider type that does not exist.
 func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, template, provider string) (*world, error) {
+	return u.readWorldWith(ctx, tenant, template, nil, provider)
+}
+
+// readWorldWith is readWorld with a template, unless nil, that stands in for the
+// stored one of the name.
+func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, template string, draft *loom.Template, provider string) (*world, error) {
 	entries, err := store.NewestCatalogEntries(ctx, u.db, tenant, loom.TenantKinds...)
 	if err != nil {
 		return nil, err
@@ -54,6 +60,9 @@ func (u *Clusters) readWorld(ctx context.Context, tenant loom.TenantID, template
 		case *loom.ImageType:
 			w.images = append(w.images, *e)
 		}
+	}
+	if draft != nil {
+		templates[template] = draft
 	}
 	t, ok := templates[template]
 	if !ok {

@@ -234,3 +234,10 @@ func parseCursor(cursor string) (store.EventPlace, bool) {
 	}
 	return store.EventPlaceAt(server, oldest), true
 }
+
+// Count gives how many streams of this process are open.
+func (h *Hub) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs)
+}

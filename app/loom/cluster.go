@@ -68,6 +68,10 @@ type ClusterSummary struct {
 	// cluster is in its time of grace.
 	LeaseSoon bool
 	DeletedAt time.Time
+	// NewestTemplate is the newest version of the template, 0 when it is gone.
+	NewestTemplate int
+	Revision       int
+	Protected      bool
 }
 
 // CreateInput is a request for a new cluster (entities.md 13.1). Empty texts

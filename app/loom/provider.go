@@ -105,6 +105,9 @@ type PluginType struct {
 	ResourceTypes map[string]ResourceType `json:"resourceTypes"`
 	// Timeouts are time limits of its actions; what it does not name has Loom's own.
 	Timeouts PluginTimeouts `json:"timeouts,omitempty"`
+	// Actions are those of services that an automator carries out, where it says so;
+	// empty: all.
+	Actions []TaskAction `json:"actions,omitempty"`
 }
 
 // Validate checks shape: labels and types of fields, names in required sets,
@@ -142,6 +145,11 @@ func (t *PluginType) Validate() []FieldError {
 		}
 		if r.Permissions != "" && (r.Format != "file" || len(r.Permissions) < 3 || len(r.Permissions) > 4 || strings.Trim(r.Permissions, "01234567") != "") {
 			errs = append(errs, FieldError{at + ".permissions", "Permissions are 3 or 4 octal digits and belong to files only."})
+		}
+	}
+	for i, action := range t.Actions {
+		if !action.Valid() || action.OfNode() {
+			errs = append(errs, FieldError{fmt.Sprintf("actions[%d]", i), fmt.Sprintf("“%s” is no action of services.", action)})
 		}
 	}
 	return append(errs, t.Timeouts.check()...)

@@ -1,13 +1,23 @@
 package loom
 
-import "regexp"
+import (
+	"slices"
+	"strings"
+)
 
-var secretKey = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_key|api_key)`)
+// secretWords are parts of keys that hold secrets; keys of every task are looked at.
+var secretWords = []string{"password", "passwd", "secret", "token", "private_key", "api_key"}
+
+// hasSecretWord reports whether a key has one of secretWords in it, in any case.
+func hasSecretWord(key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
+}
 
 // LooksSecret reports whether a key looks like the name of a secret
 // (provisioner.md 7). It decides where no schema does, and what is masked in
 // logs, audit, previews and events. The setting maxTokenDays only sounds like one.
-func LooksSecret(key string) bool { return secretKey.MatchString(key) && key != "maxTokenDays" }
+func LooksSecret(key string) bool { return hasSecretWord(key) && key != "maxTokenDays" }
 
 // MaskSecrets copies a JSON value (maps, slices, scalars) with the values of
 // keys that look secret replaced by "[redacted]", at any depth. Empty texts and

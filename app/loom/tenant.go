@@ -78,4 +78,9 @@ type Session struct {
 	Address  string
 	Agent    string
 	Expires  time.Time
+	// ActingUntil is when the session stops acting as the administrator of another
+	// tenant; zero where it does not, or was not found by its cookie.
+	ActingUntil time.Time
+	// Preferences are those of the user, where a session was found by its cookie.
+	Preferences ViewPreferences
 }

@@ -33,12 +33,19 @@ type ClusterFilter struct {
 	// Words must all be found in name, description, id, a host name or an
 	// address; letters of either case match.
 	Words []string
+	// Terms are further conditions, by the fields of ClusterTerms.
+	Terms []loom.SearchTerm
+	// IDs, unless empty, are the only clusters listed.
+	IDs []loom.ClusterID
 	// Uncounted leaves out the total, which costs more the more clusters match.
 	Uncounted bool `json:"-"`
+	// CountOnly gives the total alone, without clusters.
+	CountOnly bool `json:"-"`
 }
 
 // ClusterList is a page of the list. Next and Prev are cursors, empty at the
-// ends; Total counts all clusters that match the filter, unless it was left out.
+// ends; Total counts the clusters that match the filter, as far as loom.CountLimit
+// and one more, unless it was left out.
 type ClusterList struct {
 	Items      []loom.ClusterSummary
 	Next, Prev string
@@ -89,6 +96,10 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	if !f.ExpiresBefore.IsZero() {
 		conditions = append(conditions, "c.expires_at < "+b.add(f.ExpiresBefore))
 	}
+	if len(f.IDs) > 0 {
+		conditions = append(conditions, b.clusterIDs(f.IDs))
+	}
+	conditions = append(conditions, b.termConditions(t, f.Terms)...)
 	for _, word := range f.Words {
 		w := b.add(strings.ToLower(word))
 		// The nodes are searched once, not once per cluster.
@@ -149,6 +160,9 @@ type clusterSummaryRow struct {
 	OperationStatus     string         `db:"operation_status"`
 	Total               int            `db:"total"`
 	Done                int            `db:"done"`
+	Protected           bool           `db:"protected"`
+	Revision            int            `db:"revision"`
+	NewestTemplate      int            `db:"newest_template"`
 	Key                 string         `db:"key"`
 }
 
@@ -159,7 +173,7 @@ func (r *clusterSummaryRow) summary() loom.ClusterSummary {
 		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time, Nodes: r.Nodes,
 		Provider: loom.Base{Name: r.ProviderName, Label: r.ProviderLabel, Description: r.ProviderDescription, Icon: r.ProviderIcon, Version: r.ProviderVersion},
 		Template: loom.Base{Name: r.TemplateName, Label: r.TemplateLabel, Description: r.TemplateDescription, Icon: r.TemplateIcon, Version: r.TemplateVersion},
-		Services: r.Services, LatestOperation: r.LatestOperation,
+		Services: r.Services, LatestOperation: r.LatestOperation, Protected: r.Protected, Revision: r.Revision, NewestTemplate: r.NewestTemplate,
 		Progress: loom.Progress{Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.OperationStatus), Total: r.Total, Done: r.Done},
 	}
 }
@@ -180,7 +194,9 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        coalesce(tb.icon, '') AS template_icon, c.template_version,
        ARRAY(SELECT jsonb_object_keys(c.services) ORDER BY 1) AS services, c.latest_operation,
        coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status,
-       coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, page.key
+       coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, c.protected, c.revision,
+       coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
+       page.key
 FROM page JOIN clusters c ON c.id = page.id
 CROSS JOIN LATERAL jsonb_to_record(c.provider) AS pb(label text, description text, icon text, version int)
 CROSS JOIN LATERAL jsonb_to_record(c.template) AS tb(label text, description text, icon text)
@@ -189,7 +205,7 @@ LEFT JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE t.status IN 
                    FROM tasks t WHERE t.operation_id = o.id AND NOT t.gate) p ON true
 ORDER BY page.place`
 
-const countClusters = `SELECT count(*) FROM clusters c WHERE %s`
+const countClusters = `SELECT count(*) FROM (SELECT FROM clusters c WHERE %s LIMIT %d) x`
 
 // ClustersByTenant reads a page of the clusters of a tenant. Each cluster is on
 // exactly one page as long as nothing changes what the list is sorted by.
@@ -211,9 +227,12 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	where := f.where(&b, tenant)
 	total, limit := 0, ""
 	if !f.Uncounted {
-		if err := sqlx.GetContext(ctx, q, &total, fmt.Sprintf(countClusters, where), b.values...); err != nil {
+		if err := sqlx.GetContext(ctx, q, &total, fmt.Sprintf(countClusters, where, loom.CountLimit+1), b.values...); err != nil {
 			return ClusterList{}, wrap(err, "count clusters")
 		}
+	}
+	if f.CountOnly {
+		return ClusterList{Total: total}, nil
 	}
 	if cursor != nil {
 		key, id, ok := f.place(cursor, sort.kind)

@@ -80,7 +80,8 @@ SELECT ` + taskReadColumns + `
 FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
 WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
   AND (cardinality($4::text[]) = 0 OR t.status = ANY ($4)) AND ($5 = '' OR t.node_id::text = $5)
-  AND (cardinality($6::text[]) = 0 OR t.service = ANY ($6)) AND (cardinality($7::text[]) = 0 OR t.action = ANY ($7))`
+  AND (cardinality($6::text[]) = 0 OR t.service = ANY ($6)) AND (cardinality($7::text[]) = 0 OR t.action = ANY ($7))
+  AND ($8 = 0 OR t.level = $8)`
 
 // TaskListFilter narrows a list of tasks; empty fields do not filter.
 type TaskListFilter struct {
@@ -88,6 +89,8 @@ type TaskListFilter struct {
 	Node     loom.NodeID
 	Services []string
 	Actions  []loom.TaskAction
+	// Level is that of a stage.
+	Level int
 }
 
 // ListedTask is a task with what it waits for.
@@ -101,9 +104,9 @@ type ListedTask struct {
 // TasksInRange reads a part of the tasks of an operation, gates left out, with
 // what each waits for. It reads no more of the plan than that.
 func TasksInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, f TaskListFilter, r NumberRange) ([]ListedTask, error) {
-	end, args := r.sql("t.number", 8)
+	end, args := r.sql("t.number", 9)
 	var rows []taskReadRow
-	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions)}, args...)
+	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions), f.Level}, args...)
 	if err := sqlx.SelectContext(ctx, q, &rows, tasksInRange+end, args...); err != nil {
 		return nil, wrap(err, "list tasks of operation %s", ref)
 	}

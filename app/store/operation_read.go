@@ -83,11 +83,33 @@ func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return operations[0], nil
 }
 
+const latestOperations = `
+SELECT ` + operationReadColumns + ` FROM clusters c JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
+WHERE c.tenant_id = $1 AND o.tenant_id = $1 AND c.id = ANY ($2)`
+
+// LatestOperations reads the newest operations of clusters with their task counts, in
+// no order; clusters without one and those of other tenants are left out.
+func LatestOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID) ([]loom.Operation, error) {
+	ids := make(pq.Int64Array, len(clusters))
+	for i, id := range clusters {
+		ids[i] = int64(id)
+	}
+	var rows []operationReadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, latestOperations, tenant, ids); err != nil {
+		return nil, wrap(err, "read the newest operations of %d clusters", len(clusters))
+	}
+	return operationsOf(rows)
+}
+
 func readOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]loom.Operation, error) {
 	var rows []operationReadRow
 	if err := sqlx.SelectContext(ctx, q, &rows, operationsByCluster, tenant, int64(ref.Cluster), ref.Number); err != nil {
 		return nil, wrap(err, "read operations of cluster %s", ref.Cluster)
 	}
+	return operationsOf(rows)
+}
+
+func operationsOf(rows []operationReadRow) ([]loom.Operation, error) {
 	operations := make([]loom.Operation, len(rows))
 	for i := range rows {
 		var err error

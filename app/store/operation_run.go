@@ -27,8 +27,8 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 }
 
 const (
-	startTasks    = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
-	completeTasks = `SELECT task_id FROM loom_complete($1, $2, $3::jsonb[])`
+	startTasks  = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
+	finishTasks = `SELECT task_id, attempt, begun, tenant_id, at FROM loom_finish($1, $2, $3::jsonb[], $4, $5, $6)`
 )
 
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives
@@ -49,7 +49,7 @@ func StartTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process lo
 	return begun, at, wrap(err, "start %d tasks", len(keys))
 }
 
-// storedResult is what loom_complete takes of a result.
+// storedResult is what a result leaves in the database.
 type storedResult struct {
 	Message   string            `json:"message,omitempty"`
 	Hostname  string            `json:"hostname,omitempty"`
@@ -57,22 +57,85 @@ type storedResult struct {
 	Result    map[string]any    `json:"result,omitempty"`
 }
 
-// CompleteTasksAllTenants records successes, results[i] of keys[i], frees what
-// waited for them and gives the tasks it accepted; the others are not running
-// with that attempt any more.
-func CompleteTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, keys []AttemptKey, results []loom.TaskResult) ([]loom.TaskID, error) {
+// Taken is an attempt that began where the end of other tasks was recorded.
+type Taken struct {
+	Key    AttemptKey
+	Tenant loom.TenantID
+}
+
+// Ends is what became of recorded successes.
+type Ends struct {
+	// Accepted are the tasks whose result counts; the others are not running with
+	// that attempt any more.
+	Accepted []loom.TaskID
+	// Taken are the attempts that the process has to run now, At when they began by
+	// the clock of the database.
+	Taken []Taken
+	At    time.Time
+}
+
+// FinishTasksAllTenants records successes, results[i] of keys[i] in the order of the
+// tasks' ids, and frees what waited for them. Of that it begins for the process as
+// many tasks of each tenant as room says.
+func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey, results []loom.TaskResult, room map[loom.TenantID]int) (Ends, error) {
 	tasks, attempts := splitKeys(keys)
 	bodies := make([]string, len(results))
 	for i, r := range results {
-		body, err := json.Marshal(storedResult{cleanText(r.Message), r.Hostname, r.Addresses, Facts(r.Result)})
-		if err != nil {
-			return nil, fmt.Errorf("marshal the result of task %d: %w", keys[i].Task, err)
+		var err error
+		if bodies[i], err = storedBody(&r); err != nil {
+			return Ends{}, fmt.Errorf("marshal the result of task %d: %w", keys[i].Task, err)
 		}
-		bodies[i] = cleanJSON(body)
 	}
-	var done []loom.TaskID
-	err := hot.complete.selectInto(ctx, tx, &done, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies))
-	return done, wrap(err, "complete %d tasks", len(keys))
+	var tenants []string
+	var rooms []int64
+	for t, n := range room {
+		tenants, rooms = append(tenants, string(t)), append(rooms, int64(n))
+	}
+	var rows []struct {
+		AttemptKey
+		Begun  bool          `db:"begun"`
+		Tenant loom.TenantID `db:"tenant_id"`
+		At     time.Time     `db:"at"`
+	}
+	err := hot.finish.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies), process, pq.Array(tenants), pq.Array(rooms))
+	if err != nil {
+		return Ends{}, wrap(err, "finish %d tasks", len(keys))
+	}
+	ends := Ends{Accepted: make([]loom.TaskID, 0, len(keys))}
+	for _, r := range rows {
+		if !r.Begun {
+			ends.Accepted = append(ends.Accepted, r.Task)
+			continue
+		}
+		ends.Taken, ends.At = append(ends.Taken, Taken{r.AttemptKey, r.Tenant}), r.At
+	}
+	return ends, nil
+}
+
+// storedBody is what loom_finish takes of a result.
+func storedBody(r *loom.TaskResult) (string, error) {
+	if r.Message == "" && r.Hostname == "" && len(r.Addresses) == 0 && len(r.Result) == 0 {
+		return "{}", nil
+	}
+	body, err := json.Marshal(storedResult{cleanText(r.Message), r.Hostname, r.Addresses, Facts(r.Result)})
+	return cleanJSON(body), err
+}
+
+const heldAttempts = `
+SELECT id AS task_id, attempt, tenant_id FROM tasks WHERE process_id = $1 AND status = 'running'`
+
+// HeldAttemptsAllTenants gives the attempts that run in a process by what is stored.
+func HeldAttemptsAllTenants(ctx context.Context, q sqlx.ExtContext, process loom.ProcessID) ([]Taken, error) {
+	var rows []struct {
+		AttemptKey
+		Tenant loom.TenantID `db:"tenant_id"`
+	}
+	err := sqlx.SelectContext(ctx, q, &rows, heldAttempts, process)
+	held := make([]Taken, len(rows))
+	for i, r := range rows {
+		held[i] = Taken{r.AttemptKey, r.Tenant}
+	}
+	return held, wrap(err, "list the attempts of process %s", process)
 }
 
 // Facts gives the results that may be merged into a node: those not named like a

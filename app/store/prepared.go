@@ -10,11 +10,11 @@ import (
 // Hot are the statements that each batch of tasks needs, ready for a pool; nothing is
 // sent before their first use. Each connection plans one a few times and then keeps
 // the plan; lib/pq sends, and PostgreSQL plans, anything else at every call.
-type Hot struct{ spec, start, complete prepared }
+type Hot struct{ spec, start, finish prepared }
 
 // PrepareHot makes them for a pool.
 func PrepareHot(db *sqlx.DB) *Hot {
-	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, complete: prepared{db: db, query: completeTasks}}
+	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, finish: prepared{db: db, query: finishTasks}}
 }
 
 // prepared is one of them.

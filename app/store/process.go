@@ -32,6 +32,21 @@ func InsertProcess(ctx context.Context, tx *sqlx.Tx, p NewProcess) error {
 	return wrap(err, "register process %s", p.ID)
 }
 
+const setProcessPlugins = `UPDATE processes SET plugins = $2 WHERE id = $1`
+
+// SetProcessPlugins changes which plugin types a process is listed with; NotFound
+// when its row is gone.
+func SetProcessPlugins(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, plugins []string) error {
+	done, err := tx.ExecContext(ctx, setProcessPlugins, id, pq.Array(append([]string{}, plugins...)))
+	if err != nil {
+		return wrap(err, "list the plugins of process %s", id)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return loom.NewError(loom.NotFound, "There is no process %s.", id)
+	}
+	return nil
+}
+
 // Renewal is what a process learns each time it renews its lease.
 type Renewal struct {
 	// Workers by tenant that were dealt to the process.

@@ -47,6 +47,10 @@ type SignedIn struct {
 	TenantName string
 	// Stale says that "last seen" is older than a minute.
 	Stale bool
+	// Acting is the name of the tenant as whose administrator a session acts, until
+	// ActingUntil; "" for none.
+	Acting      string
+	ActingUntil time.Time
 }
 
 // sessionByHash finds by the hash of a secret, so it needs no tenant.
@@ -54,10 +58,12 @@ const sessionByHash = `
 SELECT s.id, s.tenant_id, s.user_id, s.address, s.agent, s.created_at, s.last_seen_at, s.expires_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
 	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id",
-	t.name AS tenant_name, s.last_seen_at < now() - interval '1 minute' AS stale
+	t.name AS tenant_name, s.last_seen_at < now() - interval '1 minute' AS stale, u.preferences,
+	coalesce(a.name, '') AS acting_name, coalesce(s.acting_until, to_timestamp(0)) AS acting_until
 FROM sessions s
 JOIN users u ON u.tenant_id = s.tenant_id AND u.id = s.user_id
 JOIN tenants t ON t.id = s.tenant_id
+LEFT JOIN tenants a ON a.id = s.acting_tenant AND a.deleted_at IS NULL AND s.acting_until > now()
 WHERE s.id = $1 AND s.expires_at > now() AND NOT u.disabled AND t.deleted_at IS NULL`
 
 // SessionByHashAllTenants finds a live session of a user who may sign in.
@@ -65,15 +71,20 @@ WHERE s.id = $1 AND s.expires_at > now() AND NOT u.disabled AND t.deleted_at IS 
 func SessionByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) (loom.Session, SignedIn, error) {
 	var row struct {
 		sessionRow
-		User       userRow `db:"u"`
-		TenantName string  `db:"tenant_name"`
-		Stale      bool    `db:"stale"`
+		User        userRow         `db:"u"`
+		TenantName  string          `db:"tenant_name"`
+		Stale       bool            `db:"stale"`
+		Preferences preferencesJSON `db:"preferences"`
+		ActingName  string          `db:"acting_name"`
+		ActingUntil time.Time       `db:"acting_until"`
 	}
 	err := sqlx.GetContext(ctx, q, &row, sessionByHash, hash)
 	if err != nil {
 		return loom.Session{}, SignedIn{}, wrap(err, "read a session")
 	}
-	return row.session(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale}, nil
+	session := row.session()
+	session.Preferences = row.Preferences.read()
+	return session, SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale, Acting: row.ActingName, ActingUntil: row.ActingUntil}, nil
 }
 
 const touchSession = `

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -23,11 +24,12 @@ type SpecFacts struct {
 	Attempt int
 	// Started is when the attempt began; Now is the database clock.
 	Started, Now time.Time
-	Node         loom.Node
-	Owner        loom.UserID
-	OwnerKeys    []string
-	Provider     loom.Provider
-	Config       map[string]any
+	// Node has its id, incarnation and results; Describe adds the rest.
+	Node      loom.Node
+	Owner     loom.UserID
+	OwnerKeys []string
+	Provider  loom.Provider
+	Config    map[string]any
 	// Service is the name of the task's service, "" for a node action; ServiceCopy
 	// is the cluster's copy of it, nil where it has none.
 	Service     string
@@ -42,6 +44,8 @@ type SpecFacts struct {
 	Sealed []SealedValue
 	// Undo says that the task takes back what others of its operation did.
 	Undo bool
+
+	hardware, image map[string]map[string]string // by type
 }
 
 // SealedValue is a sealed value with the names it was sealed under.
@@ -52,71 +56,65 @@ type SealedValue struct {
 }
 
 type specRow struct {
-	TaskID      int64          `db:"task_id"`
-	TenantID    string         `db:"tenant_id"`
-	ClusterID   int64          `db:"cluster_id"`
-	Operation   int            `db:"operation_number"`
-	TaskNumber  int            `db:"task_number"`
-	Action      string         `db:"action"`
-	Service     string         `db:"service"`
-	Status      string         `db:"task_status"`
-	Attempt     int            `db:"attempt"`
-	StartedAt   sql.NullTime   `db:"started_at"`
-	Now         time.Time      `db:"now"`
-	Owner       string         `db:"owner_id"`
-	SSHKeys     pq.StringArray `db:"ssh_keys"`
-	Provider    []byte         `db:"provider"`
-	Config      []byte         `db:"config"`
-	ServiceCopy []byte         `db:"service_copy"`
-	Hardware    []byte         `db:"hardware_settings"`
-	Image       []byte         `db:"image_settings"`
-	ResourceSet int            `db:"resource_set"`
-	Version     int64          `db:"nodes_version"`
-	Sealed      []byte         `db:"sealed"`
-	SealedNode  []byte         `db:"sealed_node"`
-	First       bool           `db:"is_first"`
-	OperationID int64          `db:"operation_id"`
-	Old         bool           `db:"old"`
-	Undo        bool           `db:"undo"`
-	nodeRow
+	TaskID      int64        `db:"task_id"`
+	OperationID int64        `db:"operation_id"`
+	TaskNumber  int          `db:"task_number"`
+	Action      string       `db:"action"`
+	Service     string       `db:"service"`
+	Status      string       `db:"task_status"`
+	Attempt     int          `db:"attempt"`
+	Old         bool         `db:"old"`
+	Undo        bool         `db:"undo"`
+	StartedAt   sql.NullTime `db:"started_at"`
+	Node        string       `db:"node_id"`
+	Incarnation int          `db:"incarnation"`
+	Leaving     bool         `db:"leaving"`
+	Results     []byte       `db:"results"`
+	SealedNode  []byte       `db:"sealed_node"`
+	// What a group has in common, with its first task; nil with the others.
+	Common []byte `db:"common"`
+}
+
+// specCommon is what a group has in common, as the statement gives it.
+type specCommon struct {
+	Tenant      loom.TenantID                `json:"tenant"`
+	Cluster     loom.ClusterID               `json:"cluster"`
+	Operation   int                          `json:"operation"`
+	Owner       loom.UserID                  `json:"owner"`
+	SSHKeys     []string                     `json:"ssh_keys"`
+	ResourceSet int                          `json:"resource_set"`
+	Provider    loom.Provider                `json:"provider"`
+	Config      map[string]any               `json:"config"`
+	Service     *loom.Service                `json:"service"`
+	Hardware    map[string]map[string]string `json:"hardware"`
+	Image       map[string]map[string]string `json:"image"`
+	Version     int64                        `json:"nodes_version"`
+	Sealed      []SealedValue                `json:"sealed"`
+	Now         time.Time                    `json:"now"`
 }
 
 // specGroup is what tasks have in common whose specs differ in their nodes only.
 type specGroup struct {
-	operation           int64
-	service             string
-	old, undo           bool
-	hardware, imageType string
+	operation int64
+	service   string
+	old, undo bool
 }
 
-func (r *specRow) group() specGroup {
-	return specGroup{r.OperationID, r.Service, r.Old, r.Undo, r.HardwareType, r.ImageType}
-}
+func (r *specRow) group() specGroup { return specGroup{r.OperationID, r.Service, r.Old, r.Undo} }
 
 // common decodes what the tasks of a group share, from the row of the first of them.
 // Nobody changes it.
 func (r *specRow) common() (*SpecFacts, error) {
-	f := &SpecFacts{
-		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Operation}, Number: r.TaskNumber},
-		Owner: loom.UserID(r.Owner), OwnerKeys: r.SSHKeys, ResourceSet: r.ResourceSet, NodesVersion: r.Version,
-		Tenant: loom.TenantID(r.TenantID), Service: r.Service, Undo: r.Undo,
+	var c specCommon
+	if err := decodeExact(r.Common, &c); err != nil {
+		return nil, fmt.Errorf("read what task %d needs: %w", r.TaskID, err)
 	}
-	for _, part := range []struct {
-		name string
-		data []byte
-		into any
-	}{
-		{"provider", r.Provider, &f.Provider}, {"config", r.Config, &f.Config}, {"service", r.ServiceCopy, &f.ServiceCopy},
-		{"hardware type", r.Hardware, &f.Hardware}, {"image type", r.Image, &f.Image}, {"sealed values", r.Sealed, &f.Sealed},
-	} {
-		if len(part.data) == 0 {
-			continue
-		}
-		if err := decodeExact(part.data, part.into); err != nil {
-			return f, fmt.Errorf("read the %s of task %s: %w", part.name, f.Ref, err)
-		}
-	}
-	return f, nil
+	return &SpecFacts{
+		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: c.Cluster, Number: c.Operation}, Number: r.TaskNumber},
+		Owner: c.Owner, OwnerKeys: c.SSHKeys, ResourceSet: c.ResourceSet, NodesVersion: c.Version, Tenant: c.Tenant, Now: c.Now,
+		Provider: c.Provider, Config: c.Config, Service: r.Service, ServiceCopy: c.Service, Undo: r.Undo,
+		hardware: c.Hardware, image: c.Image, Sealed: c.Sealed,
+	}, nil
 }
 
 // facts decodes what is the task's own, and adds what it has in common with others.
@@ -124,10 +122,10 @@ func (r *specRow) facts(common *SpecFacts) (SpecFacts, error) {
 	f := *common
 	f.Row, f.Ref.Number = loom.TaskID(r.TaskID), r.TaskNumber
 	f.Action, f.Status, f.Attempt = loom.TaskAction(r.Action), loom.TaskStatus(r.Status), r.Attempt
-	f.Started, f.Now = r.StartedAt.Time, r.Now
-	var err error
-	if f.Node, err = r.node(); err != nil {
-		return f, err
+	f.Started = r.StartedAt.Time
+	f.Node = loom.Node{ID: loom.NodeID(r.Node), Cluster: f.Ref.Operation.Cluster, Incarnation: r.Incarnation, Leaving: r.Leaving}
+	if err := decodeExact(r.Results, &f.Node.Results); err != nil {
+		return f, fmt.Errorf("read the results of node %s: %w", r.Node, err)
 	}
 	if len(r.SealedNode) > 0 {
 		var ofNode []SealedValue
@@ -139,53 +137,39 @@ func (r *specRow) facts(common *SpecFacts) (SpecFacts, error) {
 	return f, nil
 }
 
-// Tasks of one service on nodes of one kind form a group: what they have in common
-// is large, so that it is read for the first of them only. Found is what each has.
-const specFacts = `
-WITH found AS MATERIALIZED (
-	SELECT t.id AS task_id, t.operation_id, t.tenant_id, t.number AS task_number, t.action, t.service, t.status AS task_status, t.attempt, t.old, t.undo,
-		a.started_at, n.id, n.cluster_id, n.number, n.incarnation, n.state, n.leaving, n.hostname, n.hardwaretype, n.imagetype, n.flavor, n.image, n.sshuser,
-		n.services, n.automators, n.ipaddresses, n.results, n.service_states,
-		(SELECT ` + sealedValues + ` FROM secrets s WHERE s.tenant_id = t.tenant_id AND s.entity = 'node:' || t.node_id::text) AS sealed_node
-	FROM tasks t JOIN nodes n ON n.id = t.node_id
-	LEFT JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt
-	WHERE t.id = ANY ($1)
-), first AS MATERIALIZED (
-	SELECT min(task_id) AS task_id FROM found GROUP BY operation_id, service, old, undo, hardwaretype, imagetype
-), common AS MATERIALIZED (
-	SELECT f.task_id, true AS is_first, o.number AS operation_number, c.owner_id, coalesce(u.ssh_keys, '{}') AS ssh_keys, tn.resource_set, c.provider, c.config,
-		CASE WHEN f.old THEN o.before->'services'->f.service WHEN f.undo THEN coalesce(o.after, '{}')->'services'->f.service ELSE c.services->f.service END AS service_copy,
-		c.type_settings->'hardware'->f.hardwaretype AS hardware_settings, c.type_settings->'image'->f.imagetype AS image_settings,
-		coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0) AS nodes_version,
-		(SELECT ` + sealedValues + ` FROM secrets s
-		 WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))) AS sealed
-	FROM first
-	JOIN found f USING (task_id)
-	JOIN operations o ON o.id = f.operation_id
-	JOIN clusters c ON c.id = f.cluster_id
-	JOIN tenants tn ON tn.id = f.tenant_id
-	LEFT JOIN users u ON u.tenant_id = c.tenant_id AND u.id = c.owner_id
-)
-SELECT f.*, now() AS now, coalesce(is_first, false) AS is_first, coalesce(operation_number, 0) AS operation_number, coalesce(owner_id, '') AS owner_id, ssh_keys,
-	coalesce(resource_set, 0) AS resource_set, provider, config, service_copy, hardware_settings, image_settings, coalesce(nodes_version, 0) AS nodes_version, sealed
-FROM found f LEFT JOIN common USING (task_id)`
+// Describe adds what is said of the task's node wherever its cluster is described.
+func (f *SpecFacts) Describe(n loom.NodeProperties) {
+	f.Node.Number, f.Node.Hostname, f.Node.Addresses, f.Node.SSHUser = n.Number, n.Hostname, n.Addresses, n.SSHUser
+	f.Node.HardwareType, f.Node.ImageType, f.Node.Flavor, f.Node.Image = n.HardwareType, n.ImageType, n.Flavor, n.Image
+	f.Node.Services, f.Node.Automators = n.Services, n.Automators
+	f.Hardware, f.Image = f.hardware[n.HardwareType], f.image[n.ImageType]
+}
 
-const sealedValues = `jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', '')))`
+// A function, because PostgreSQL plans it once per session then: planning a statement
+// of this size takes longer than reading a few tasks.
+const specFacts = `
+SELECT task_id, operation_id, task_number, action, service, task_status, attempt, old, undo, started_at, node_id, incarnation, leaving,
+	results, sealed_node, common FROM loom_spec($1)`
 
 const specNodes = `
-SELECT id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses
-FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 OR NOT leaving) AND (ipaddresses <> '{}' OR NOT (leaving OR $4))`
+SELECT id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, ipaddresses,
+	($3 OR NOT leaving) AND (ipaddresses <> '{}' OR NOT (leaving OR $4)) AS told
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2`
 
-// NodeProperties reads what plugins and macros see of the nodes of a cluster: those
-// of its layout, and with leaving also those on their way out. A node without an
-// address that is leaving or gone is of no use to anybody; with reachable that is said
-// of every node.
-func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, leaving, reachable bool) (map[loom.NodeID]loom.NodeProperties, error) {
-	var rows []nodeRow
-	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster, leaving, reachable); err != nil {
-		return nil, wrap(err, "read the nodes of cluster %s", cluster)
+// NodeProperties reads what plugins and macros see of the nodes of a cluster. Told are
+// those of its layout, and with leaving also those on their way out. A node without
+// an address that is leaving or gone is of no use to anybody; with reachable that is
+// said of every node. All are those that are not told as well.
+func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, leaving, reachable bool) (told, all map[loom.NodeID]loom.NodeProperties, err error) {
+	var rows []struct {
+		nodeRow
+		Told bool `db:"told"`
 	}
-	nodes := make(map[loom.NodeID]loom.NodeProperties, len(rows))
+	if err := sqlx.SelectContext(ctx, q, &rows, specNodes, tenant, cluster, leaving, reachable); err != nil {
+		return nil, nil, wrap(err, "read the nodes of cluster %s", cluster)
+	}
+	told = make(map[loom.NodeID]loom.NodeProperties, len(rows))
+	all = told // most of the time
 	for i := range rows {
 		r := &rows[i]
 		n := loom.Node{
@@ -193,11 +177,17 @@ func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 			Image: r.Image, SSHUser: r.SSHUser, Services: r.Services, Automators: r.Automators,
 		}
 		if err := decodeExact(r.IPAddresses, &n.Addresses); err != nil {
-			return nil, fmt.Errorf("read the addresses of node %s: %w", r.ID, err)
+			return nil, nil, fmt.Errorf("read the addresses of node %s: %w", r.ID, err)
 		}
-		nodes[loom.NodeID(r.ID)] = n.Properties()
+		if !r.Told && len(all) == len(told) {
+			all = maps.Clone(told)
+		}
+		if r.Told {
+			told[loom.NodeID(r.ID)] = n.Properties()
+		}
+		all[loom.NodeID(r.ID)] = n.Properties()
 	}
-	return nodes, nil
+	return told, all, nil
 }
 
 // SpecFactsAllTenants reads what the specs of tasks are built from, but for the
@@ -213,7 +203,7 @@ func SpecFactsAllTenants(ctx context.Context, hot *Hot, tasks ...loom.TaskID) ([
 	}
 	facts, groups := make([]SpecFacts, 0, len(rows)), map[specGroup]*SpecFacts{}
 	for i := range rows {
-		if rows[i].First {
+		if rows[i].Common != nil {
 			common, err := rows[i].common()
 			if err != nil {
 				return nil, err

@@ -85,20 +85,7 @@ func readOrdered(ctx context.Context, q sqlx.ExtContext, query, days string, r O
 	if err != nil {
 		return OrderedLog{}, err
 	}
-	var rows []struct {
-		Xid       string    `db:"xid"`
-		ID        int64     `db:"id"`
-		Attempt   int       `db:"attempt"`
-		Seq       int       `db:"seq"`
-		At        time.Time `db:"at"`
-		Stream    string    `db:"stream"`
-		Level     string    `db:"level"`
-		Text      string    `db:"text"`
-		Cluster   int64     `db:"cluster_id"`
-		Operation int       `db:"operation"`
-		Task      int       `db:"task"`
-		Settled   bool      `db:"settled"`
-	}
+	var rows []orderedRow
 	args := append(of, strconv.FormatUint(r.After.Transaction, 10), r.After.Line, r.Attempt, textArray(r.Levels), within.First, within.Last, r.Limit+1)
 	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return OrderedLog{}, err
@@ -113,14 +100,37 @@ func readOrdered(ctx context.Context, q sqlx.ExtContext, query, days string, r O
 			log.More = true
 			break
 		}
-		xid, err := strconv.ParseUint(l.Xid, 10, 64)
+		line, err := l.line()
 		if err != nil {
-			return OrderedLog{}, fmt.Errorf("read the transaction of line %d: %w", l.ID, err)
+			return OrderedLog{}, err
 		}
-		ref := loom.OperationRef{Cluster: loom.ClusterID(l.Cluster), Number: l.Operation}
-		log.Lines = append(log.Lines, OrderedLine{Place: LogPlace{xid, l.ID}, LogLine: loom.LogLine{
-			Task: loom.TaskRef{Operation: ref, Number: l.Task}, Attempt: l.Attempt, Seq: l.Seq, Time: l.At, Stream: l.Stream, Level: l.Level, Text: l.Text,
-		}})
+		log.Lines = append(log.Lines, line)
 	}
 	return log, nil
+}
+
+type orderedRow struct {
+	Xid       string    `db:"xid"`
+	ID        int64     `db:"id"`
+	Attempt   int       `db:"attempt"`
+	Seq       int       `db:"seq"`
+	At        time.Time `db:"at"`
+	Stream    string    `db:"stream"`
+	Level     string    `db:"level"`
+	Text      string    `db:"text"`
+	Cluster   int64     `db:"cluster_id"`
+	Operation int       `db:"operation"`
+	Task      int       `db:"task"`
+	Settled   bool      `db:"settled"`
+}
+
+func (r *orderedRow) line() (OrderedLine, error) {
+	xid, err := strconv.ParseUint(r.Xid, 10, 64)
+	if err != nil {
+		return OrderedLine{}, fmt.Errorf("read the transaction of line %d: %w", r.ID, err)
+	}
+	ref := loom.OperationRef{Cluster: loom.ClusterID(r.Cluster), Number: r.Operation}
+	return OrderedLine{Place: LogPlace{xid, r.ID}, LogLine: loom.LogLine{
+		Task: loom.TaskRef{Operation: ref, Number: r.Task}, Attempt: r.Attempt, Seq: r.Seq, Time: r.At, Stream: r.Stream, Level: r.Level, Text: r.Text,
+	}}, nil
 }

@@ -18,7 +18,7 @@ var (
 
 // What reads nodes, operations and logs is held against the test of tenants as well.
 func init() {
-	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "tasklog_skip.go", "usage.go")
+	walked = append(walked, "node_list.go", "operation_list.go", "tasklog_order.go", "tasklog_skip.go", "usage.go", "operation_shape.go", "tasklog_find.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"NodesByTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.NodesByTenant(ctx, tx, t, "", loom.Page{})
@@ -86,6 +86,34 @@ func init() {
 		"SkipNodeLog": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			_, lines, err := store.SkipNodeLog(ctx, tx, t, 1, ownNode, store.OrderedRange{}, 0)
 			return leak(lines > 0), err
+		},
+		"TaskGroups": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			groups, err := store.TaskGroups(ctx, tx, t, ownOperation)
+			return leak(len(groups) > 0), err
+		},
+		"NodeCourses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			nodes, err := store.NodeCourses(ctx, tx, t, ownOperation)
+			return leak(len(nodes) > 0), err
+		},
+		"TasksOnNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.TasksOnNodes(ctx, tx, t, ownOperation, []loom.NodeID{ownNode})
+		},
+		"TasksNumbered": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.TasksNumbered(ctx, tx, t, ownOperation, []int{1, 2, 3})
+		},
+		"TaskReady": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			at, err := store.TaskReady(ctx, tx, t, 1)
+			return leak(!at.IsZero()), err
+		},
+		"FindLogLines": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			lines, _, err := store.FindLogLines(ctx, tx, t, loom.Task{Row: 1}, 1, store.LogMatch{Limit: 10})
+			return lines, err
+		},
+		"OperationLogBack": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.OperationLogBack(ctx, tx, t, ownOperation, store.LogPlace{}, store.LogMatch{Limit: 10})
+		},
+		"NodeLogBack": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.NodeLogBack(ctx, tx, t, 1, ownNode, store.LogPlace{}, store.LogMatch{Limit: 10})
 		},
 		"QueueCounts": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.QueueCounts(ctx, tx, t)

@@ -35,6 +35,12 @@ func init() {
 			have, err := store.NodesWithMachine(ctx, tx, t, 1)
 			return leak(len(have) > 0), err
 		},
+		"LatestOperations": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.LatestOperations(ctx, tx, t, []loom.ClusterID{1})
+		},
+		"TaskStatuses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.TaskStatuses(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
+		},
 		"SkippedTasks": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.SkippedTasks(ctx, tx, t, 1, 10)
 		},

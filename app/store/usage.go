@@ -25,8 +25,30 @@ var usageSplits = map[string]string{
 	"user":            `c.owner_id`,
 	"clustertemplate": `c.template_name`,
 	"cluster":         `loom_pad(c.id)`,
-	"hardwaretype":    `coalesce((SELECT n.hardwaretype FROM nodes n WHERE n.id = t.node_id), '')`,
-	"provider":        `c.provider_name`,
+	"hardwaretype": `coalesce((SELECT r.types[i] FROM generate_subscripts(r.operations, 1) i WHERE r.operations[i] > t.operation_id ORDER BY i LIMIT 1),
+                         (SELECT n.hardwaretype FROM nodes n WHERE n.id = t.node_id), '')`,
+	"provider": `c.provider_name`,
+	"tenant":   `coalesce((SELECT n.name FROM tenants n WHERE n.id = t.tenant_id), t.tenant_id)`,
+}
+
+// A node has the hardware type that the next operation which changes types found,
+// or its present one after the last of them. What an undone resize made before it
+// was undone counts under the type that was given back.
+const retyped = `
+    LEFT JOIN (SELECT p.node, array_agg(p.operation ORDER BY p.operation) AS operations, array_agg(p.type ORDER BY p.operation) AS types
+               FROM (SELECT o.id AS operation, (n->>'id')::uuid AS node, n->>'hardwaretype' AS type
+                     FROM operations o CROSS JOIN LATERAL jsonb_array_elements(o.before->'nodes') n
+                     WHERE o.action IN ('cluster_resize', 'rollback') AND jsonb_typeof(o.before->'nodes') = 'array'
+                       AND ($1 = '' OR o.tenant_id = $1)) p
+               GROUP BY p.node) r ON r.node = t.node_id`
+
+// livesBy gives the statement that finds lives, with what they are split by.
+func livesBy(split string) string {
+	join := ""
+	if split == "hardwaretype" {
+		join = retyped
+	}
+	return fmt.Sprintf(nodeLives, usageSplits[split], join)
 }
 
 // A node lives from the completion of CREATE to that of the next DELETE, or until
@@ -37,11 +59,11 @@ const nodeLives = `
 WITH turns AS (
     SELECT %s AS split, t.action, t.ended_at, lag(t.action) OVER turn AS before,
            min(t.ended_at) FILTER (WHERE t.action = 'delete') OVER (turn ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS gone
-    FROM (SELECT id, tenant_id, cluster_id, node_id, action, ended_at FROM tasks
+    FROM (SELECT id, operation_id, tenant_id, cluster_id, node_id, action, ended_at FROM tasks
           WHERE action IN ('create', 'delete') AND status IN ('complete', 'skipped') AND (status = 'complete' OR action = 'delete')
           UNION ALL
-          SELECT 0, tenant_id, cluster_id, node_id, 'delete', ended_at FROM leftovers WHERE ending IN ('removed', 'abandoned')) t
-    JOIN clusters c ON c.id = t.cluster_id
+          SELECT 0, 0, tenant_id, cluster_id, node_id, 'delete', ended_at FROM leftovers WHERE ending IN ('removed', 'abandoned')) t
+    JOIN clusters c ON c.id = t.cluster_id%s
     WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
@@ -57,7 +79,7 @@ func FirstUseAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter) (
 		First sql.NullInt64 `db:"first"`
 		Now   int64         `db:"now"`
 	}
-	query := fmt.Sprintf(nodeLives, usageSplits[""]) + `
+	query := livesBy("") + `
 SELECT floor(min(began))::bigint AS first, floor(extract(epoch FROM now()))::bigint AS now FROM lives`
 	err = sqlx.GetContext(ctx, q, &row, query, f.Tenant, f.User, int64(f.Cluster), f.Template)
 	return row.First.Int64, row.First.Valid, row.Now, wrap(err, "find the first use of a node")
@@ -101,15 +123,14 @@ FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT
 // UsedTimeAllTenants sums up the time for which nodes were used between each two
 // neighbouring marks, which are seconds since 1970 and ascend. Values are seconds
 // times/per: 1 and 60 give minutes. Split is "" or one of user, clustertemplate,
-// cluster, hardwaretype and provider; what was not used at all is left
+// cluster, hardwaretype, provider and tenant; what was not used at all is left
 // out, and so is what comes behind the first limit values.
 func UsedTimeAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter, split string, marks []int64, times, per int64, limit int) ([]UsedTime, error) {
-	expression, ok := usageSplits[split]
-	if !ok || len(marks) < 2 {
+	if _, ok := usageSplits[split]; !ok || len(marks) < 2 {
 		return nil, fmt.Errorf("usage cannot be split by %q into %d intervals", split, len(marks)-1)
 	}
 	var used []UsedTime
-	err := sqlx.SelectContext(ctx, q, &used, fmt.Sprintf(nodeLives, expression)+usedTime,
+	err := sqlx.SelectContext(ctx, q, &used, livesBy(split)+usedTime,
 		f.Tenant, f.User, int64(f.Cluster), f.Template, pq.Array(marks), marks[len(marks)-1], times, per, limit)
 	return used, wrap(err, "sum up the use of nodes")
 }

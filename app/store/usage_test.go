@@ -81,6 +81,7 @@ func TestUsageOfTheSpecification(t *testing.T) {
 		"cluster":         {{0, "00000001", "45"}, {0, "00000002", "15"}},
 		"hardwaretype":    {{0, "big", "10"}, {0, "small", "50"}},
 		"provider":        {{0, "lab", "60"}},
+		"tenant":          {{0, "a", "60"}},
 	} {
 		if got := l.used(store.UsageFilter{}, split, 5, 40); !reflect.DeepEqual(got, want) {
 			t.Errorf("by %s: %v, want %v", split, got, want)
@@ -107,6 +108,46 @@ func TestUsageOfTheSpecification(t *testing.T) {
 	}
 	if _, err := store.UsedTimeAllTenants(t.Context(), l.db.DB, store.UsageFilter{}, "t.message", []int64{5, 40}, 1, 1, 10); err == nil {
 		t.Error("split by anything")
+	}
+}
+
+// TestUsageOfResizedNodes: the time before a resize counts under the type before it,
+// whatever the node has now.
+func TestUsageOfResizedNodes(t *testing.T) {
+	t.Parallel()
+	l := newLives(t)
+	n, still := l.node(1, 1, "large"), l.node(1, 2, "small")
+	later := func(number int, action, before string) {
+		l.t.Helper()
+		l.db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by, before) OVERRIDING SYSTEM VALUE
+			VALUES ($1, 'a', 1, $2, $3, 'complete', 'ana', $4)`, 10+number, number, action, before)
+	}
+	taskOf := func(operation int, node, action string, at float64) {
+		l.t.Helper()
+		l.next++
+		l.db.MustExec(`INSERT INTO tasks (operation_id, tenant_id, cluster_id, number, node_id, action, status, ended_at)
+			VALUES ($1, 'a', 1, $2, $3, $4, 'complete', to_timestamp($5))`, operation, l.next, node, action, at)
+	}
+	nodes := func(hardware string) string {
+		return fmt.Sprintf(`{"nodes": [{"id": %q, "hardwaretype": %q}, {"id": %q, "hardwaretype": "small"}]}`, n, hardware, still)
+	}
+	l.task(1, n, "create", "complete", 0)
+	l.task(1, still, "create", "complete", 0)
+	later(2, "cluster_resize", nodes("small"))
+	taskOf(12, n, "delete", 100)
+	taskOf(12, n, "create", 110)
+	later(3, "add_services", nodes("medium"))
+	later(4, "cluster_resize", nodes("medium"))
+	taskOf(14, n, "delete", 200)
+	taskOf(14, n, "create", 220)
+	later(5, "rollback", `{"nodes": "nonsense"}`)
+
+	want := []store.UsedTime{{0, "large", "80"}, {0, "medium", "90"}, {0, "small", "400"}}
+	if got := l.used(store.UsageFilter{}, "hardwaretype", 0, 300); !reflect.DeepEqual(got, want) {
+		t.Errorf("used %v, want %v", got, want)
+	}
+	if got := l.used(store.UsageFilter{Tenant: "b"}, "hardwaretype", 0, 300); len(got) != 0 {
+		t.Errorf("another tenant used %v", got)
 	}
 }
 

@@ -65,8 +65,6 @@ func (s *Server) accountConfirm(w http.ResponseWriter, r *http.Request, actor lo
 
 func accountFrame(title, here string) layout.Model {
 	m := layout.Model{Title: title, Section: "Account", Area: layout.AreaAccount, Here: here}
-	m.Rail = append(layout.Rail(layout.AreaAccount, here),
-		layout.RailItem{Label: "Sessions", Icon: "monitor", Href: route.AccountSessions(), Current: here == route.AccountSessions()})
 	if here != route.Account() {
 		m.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: title}}
 	}

@@ -26,7 +26,7 @@ func (s *Server) accountPage(w http.ResponseWriter, r *http.Request, actor loom.
 	}
 	m := accountview.AccountModel{
 		User: string(user.ID), Role: string(actor.Role), Tenant: actor.TenantName,
-		DisplayName: user.DisplayName, Email: user.Email, Keys: strings.Join(user.SSHKeys, "\n"),
+		Zone: s.preferences(r).Location().String(), DisplayName: user.DisplayName, Email: user.Email, Keys: strings.Join(user.SSHKeys, "\n"),
 	}
 	change(&m)
 	return s.render(w, r, actor, status, accountFrame("Account", route.Account()), accountview.AccountPage(m))

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"loom/app/account"
 	"loom/app/httpx"
@@ -17,9 +16,6 @@ import (
 
 // tokenDays are the offered lives of a token, in days.
 var tokenDays = []int{30, 90, 365}
-
-// tokenWarning is how long before its end a token is marked.
-const tokenWarning = 7 * 24 * time.Hour
 
 var scopeTexts = map[loom.Scope]string{
 	loom.ScopeRead:         "Looks at everything you may see, and makes previews.",
@@ -42,8 +38,8 @@ func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	for _, t := range tokens {
 		m.Tokens = append(m.Tokens, accountview.TokenRow{
 			Name: t.Name, Prefix: t.Prefix, Scopes: scopeWords(t.Scopes), Created: t.Created, LastUsed: t.LastUsed, LastAddress: t.LastAddress,
-			Expires: t.Expires, ExpiresSoon: !t.Expires.IsZero() && t.Expires.Sub(m.Now) < tokenWarning,
-			Revoke: route.AccountToken(strconv.FormatInt(t.ID, 10), "revoke"),
+			Expires: t.Expires, ExpiresSoon: !t.Expires.IsZero() && t.Expires.Sub(m.Now) < account.TokenWarning,
+			Revoke: route.AccountToken(strconv.FormatInt(t.ID, 10), "revoke"), Rotate: route.AccountToken(strconv.FormatInt(t.ID, 10), "rotate"),
 		})
 	}
 	for _, sc := range loom.Scopes {
@@ -87,9 +83,40 @@ func (s *Server) accountTokenCreate(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	shown := &accountview.NewTokenModel{Name: token.Name, Secret: secret.Reveal(),
+	return s.showToken(w, r, actor, token, secret, "")
+}
+
+// showToken answers with a token's secret in the page, this once.
+func (s *Server) showToken(w http.ResponseWriter, r *http.Request, actor loom.Actor, token loom.Token, secret loom.Secret, note string) error {
+	shown := &accountview.NewTokenModel{Name: token.Name, Secret: secret.Reveal(), Note: note,
 		Curl: `curl -H "Authorization: Bearer ` + secret.Reveal() + `" ` + origin(r) + "/v2/whoami"}
 	return s.tokensPage(w, r, actor, http.StatusOK, accountview.TokensModel{New: shown}, loom.ScopeRead, "90")
+}
+
+func (s *Server) accountTokenRotateAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	token, err := s.ownToken(r, actor)
+	if err != nil {
+		return err
+	}
+	page := accountFrame("Rotate token "+token.Name, route.AccountTokens())
+	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: "Rotate"}}
+	return s.accountConfirm(w, r, actor, page, accountview.RotateForm(accountview.RevokeModel{
+		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), "rotate"),
+	}))
+}
+
+// accountTokenRotate gives a token another secret; the old one works on for a day.
+func (s *Server) accountTokenRotate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	token, err := s.ownToken(r, actor)
+	if err != nil {
+		return err
+	}
+	token, secret, err := s.Accounts.RotateToken(r.Context(), actor, token.ID)
+	if err != nil {
+		return err
+	}
+	note := "The old secret works until " + ui.ViewerOf(r.Context()).Moment(s.now().Add(account.RotationOverlap)) + ", so that programs can be changed without haste."
+	return s.showToken(w, r, actor, token, secret, note)
 }
 
 func (s *Server) makeToken(r *http.Request, actor loom.Actor, name string, scope loom.Scope, days string) (loom.Token, loom.Secret, error) {

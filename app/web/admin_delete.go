@@ -2,7 +2,9 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
+	"loom/app/catalog"
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/views/adminview"
@@ -22,10 +24,17 @@ func (s *Server) adminDeleteAsk(kind loom.EntityKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
+		users := usersOf(uses)
+		all := len(users)
+		entries := slices.DeleteFunc(users, func(u adminview.Use) bool { return u.Kind == catalog.KindCluster.Word() })
+		clusters := ""
+		if made := all - len(entries); made > 0 {
+			clusters = ui.Count(made, "cluster was", "clusters were") + " made from it; nothing changes there."
+		}
 		page := entryFrame(kind, name, "Delete")
 		page.Title = "Delete " + kind.Word() + " " + name
 		return s.accountConfirm(w, r, actor, page, adminview.DeleteForm(adminview.DeleteModel{
-			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: usersOf(uses), Back: route.AdminEntry(kind, name),
+			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: entries, Clusters: clusters, Back: route.AdminEntry(kind, name),
 		}, route.AdminEntryDelete(kind, name)))
 	}
 }

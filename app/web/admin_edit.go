@@ -17,7 +17,7 @@ import (
 // adminNew is the editor with a skeleton, or with a copy of the entry "from".
 func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		m := adminview.EditorModel{Kind: kind, Body: skeletons[kind]}
+		d := draft{kind: kind, body: skeletons[kind], asJSON: asksJSON(r)}
 		if from := r.URL.Query().Get("from"); from != "" {
 			entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, from, 0)
 			if err != nil {
@@ -25,13 +25,19 @@ func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 			}
 			entry.Meta().Name = from + "-copy"
 			if p, ok := entry.(*loom.Provider); ok && len(p.Sealed) > 0 {
-				m.Note = "Sealed fields are not copied; give them anew: " + and(p.Sealed) + "."
+				d.note = "Sealed fields are not copied; give them anew: " + and(p.Sealed) + "."
 			}
-			if m.Body, err = draftOf(kind, entry); err != nil {
+			if d.body, err = draftOf(kind, entry); err != nil {
 				return err
 			}
+		} else if used, err := s.usedOffer(r, actor, kind); err != nil {
+			return err
+		} else if used != "" {
+			d.body, d.changed = used, true
+		} else if err := s.restoreDraft(r, actor, &d); err != nil {
+			return err
 		}
-		return s.editorPage(w, r, actor, http.StatusOK, m)
+		return s.editorPage(w, r, actor, http.StatusOK, d)
 	}
 }
 
@@ -43,31 +49,53 @@ func (s *Server) adminEdit(kind loom.EntityKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
-		m := adminview.EditorModel{Kind: kind, Name: name, Expected: strconv.Itoa(info.Version)}
-		if version, err := strconv.Atoi(r.URL.Query().Get(adminview.FieldVersion)); err == nil && version > 0 && version != info.Version {
+		d := draft{kind: kind, name: name, expected: strconv.Itoa(info.Version), asJSON: asksJSON(r)}
+		version, _ := strconv.Atoi(r.URL.Query().Get(adminview.FieldVersion)) // what is no number asks for none
+		older := version > 0 && version != info.Version
+		if older {
 			if entry, _, err = s.Catalog.Entry(r.Context(), actor, kind, name, version); err != nil {
 				return err
 			}
-			m.Note = "This is the definition of version " + strconv.Itoa(version) + ". Saving stores it as a new version."
+			d.note = "This is the definition of version " + strconv.Itoa(version) + ". Saving stores it as a new version."
 		}
-		if m.Body, err = draftOf(kind, entry); err != nil {
+		if d.body, err = draftOf(kind, entry); err != nil {
 			return err
 		}
-		return s.editorPage(w, r, actor, http.StatusOK, m)
+		if !older {
+			if err := s.restoreDraft(r, actor, &d); err != nil {
+				return err
+			}
+		}
+		return s.editorPage(w, r, actor, http.StatusOK, d)
 	}
 }
 
-// editorPage completes the editor: where it saves, and its help.
-func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m adminview.EditorModel) error {
-	m.Action, m.Back = route.AdminKind(m.Kind), route.AdminKind(m.Kind)
-	page := entryFrame(m.Kind, m.Name, "New "+m.Kind.Word())
-	if m.Name != "" {
-		m.Action, m.Back = route.AdminEntry(m.Kind, m.Name), route.AdminEntry(m.Kind, m.Name)
-		page = entryFrame(m.Kind, m.Name, "Edit")
+func asksJSON(r *http.Request) bool { return r.URL.Query().Get("view") == "json" }
+
+// editorPage shows a draft: as the form of its kind, or as JSON where the kind has
+// none, where that was asked for and where the text cannot be read as a form.
+func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d draft) error {
+	m := adminview.EditorModel{
+		Kind: d.kind, Name: d.name, Expected: d.expected, Body: d.body, Note: d.note, Changed: d.changed, Restored: d.restored, Now: s.now(),
+		Action: route.AdminKind(d.kind), Back: route.AdminKind(d.kind), StepURL: stepURL(d.kind, d.name),
 	}
-	var err error
-	if m.Types, err = s.pluginHelp(r, actor, m.Kind); err != nil {
+	page := entryFrame(d.kind, d.name, "New "+d.kind.Word())
+	if d.name != "" {
+		m.Action, m.Back = route.AdminEntry(d.kind, d.name), route.AdminEntry(d.kind, d.name)
+		page = entryFrame(d.kind, d.name, "Edit")
+	}
+	if err := s.addForm(r, actor, d, &m); err != nil {
 		return err
+	}
+	if err := s.addAffected(r, actor, &m); err != nil {
+		return err
+	}
+	if !m.FormMode {
+		addJSONErrors(d, &m)
+		var err error
+		if m.Types, err = s.pluginHelp(r, actor, d.kind); err != nil {
+			return err
+		}
 	}
 	return s.render(w, r, actor, status, page, adminview.EditorPage(m))
 }
@@ -86,28 +114,40 @@ func (s *Server) adminUpdate(kind loom.EntityKind) httpx.ActorHandler {
 
 // save stores what the editor sent: as a new entry when name is empty.
 func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.EntityKind, name string) error {
-	f, err := accountForm(w, r)
+	d, err := s.readEditor(w, r, actor, kind, name)
 	if err != nil {
 		return err
 	}
-	body := strings.ReplaceAll(f.Get(adminview.FieldBody), "\r\n", "\n")
 	in := catalog.SaveInput{OnlyNew: name == ""}
 	if name != "" {
-		expected, err := strconv.Atoi(f.Get(adminview.FieldExpected))
+		expected, err := strconv.Atoi(d.expected)
 		if err != nil {
 			return loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldExpected, Message: "The form does not say which version it started from; open the editor again."}})
 		}
 		in.Expected = &expected
 	}
-	saved, found, err := s.saveBody(r, actor, kind, name, body, in)
+	saved, found, err := s.saveDraft(r, actor, d, in)
 	var conflict *catalog.VersionConflict
 	switch {
 	case err == nil:
+		if err := s.dropDraft(r, actor, kind, name); err != nil {
+			return err
+		}
 		return s.say(w, r, route.AdminEntry(kind, saved.Meta().Name), savedFlash(kind, saved, found))
 	case errors.As(err, &conflict):
-		return s.conflictPage(w, r, actor, kind, name, body, loom.AsError(err), conflict)
+		return s.conflictPage(w, r, actor, kind, name, d.body, loom.AsError(err), conflict)
 	}
-	return s.refused(w, r, actor, kind, name, f.Get(adminview.FieldExpected), body, err)
+	return s.refused(w, r, actor, d, err)
+}
+
+// saveDraft stores a draft. What the form could not take is told together with
+// what is wrong with the entry.
+func (s *Server) saveDraft(r *http.Request, actor loom.Actor, d draft, in catalog.SaveInput) (loom.Entry, []loom.Finding, error) {
+	if errs := d.formErrors(); len(errs) > 0 {
+		_, err := readDraft(d.kind, d.body)
+		return nil, nil, loom.InvalidFields(append(errs, loom.AsError(err).Fields...))
+	}
+	return s.saveBody(r, actor, d.kind, d.name, d.body, in)
 }
 
 func (s *Server) saveBody(r *http.Request, actor loom.Actor, kind loom.EntityKind, name, body string, in catalog.SaveInput) (loom.Entry, []loom.Finding, error) {
@@ -125,7 +165,7 @@ func (s *Server) saveBody(r *http.Request, actor loom.Actor, kind loom.EntityKin
 
 func readDraft(kind loom.EntityKind, body string) (loom.Entry, error) {
 	if len(body) > adminview.MaxBody {
-		return nil, loom.NewError(loom.Invalid, "The definition is larger than 256 KiB.")
+		return nil, tooLargeDraft()
 	}
 	return catalog.Decode(kind, []byte(body))
 }
@@ -144,13 +184,37 @@ func savedFlash(kind loom.EntityKind, saved loom.Entry, found []loom.Finding) ht
 }
 
 // refused shows the editor again with what is wrong. Other errors are returned.
-func (s *Server) refused(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.EntityKind, name, expected, body string, err error) error {
-	errs, status, ok := accountErrors(err, "The "+kind.Word()+" was not saved.")
-	if !ok {
+func (s *Server) refused(w http.ResponseWriter, r *http.Request, actor loom.Actor, d draft, err error) error {
+	e := loom.AsError(err)
+	switch e.Kind {
+	case loom.Invalid, loom.Conflict, loom.Throttled:
+	default:
 		return err
 	}
-	e := loom.AsError(err)
-	m := adminview.EditorModel{Kind: kind, Name: name, Expected: expected, Errors: errs}
+	d.failure, d.title = e, "The "+d.kind.Word()+" was not saved."
+	if err := s.hideSecrets(r, actor, &d); err != nil {
+		return err
+	}
+	return s.editorPage(w, r, actor, httpx.PageStatus(e.Kind), d)
+}
+
+// hideSecrets makes a draft fit to be shown again.
+func (s *Server) hideSecrets(r *http.Request, actor loom.Actor, d *draft) error {
+	shown, note, err := s.shownDraft(r, actor, d.kind, d.body)
+	d.body, d.changed = shown, true
+	if note != "" {
+		d.note = note
+	}
+	return err
+}
+
+// addJSONErrors shows what is wrong with a draft in the JSON editor.
+func addJSONErrors(d draft, m *adminview.EditorModel) {
+	e := d.failure
+	if e == nil {
+		return
+	}
+	m.Errors, _, _ = accountErrors(e, d.title)
 	for i := range m.Errors.Items {
 		// A path breaks after its dots, since it may be longer than a narrow page.
 		m.Errors.Items[i].Label = strings.ReplaceAll(m.Errors.Items[i].Field, ".", ".\u200b")
@@ -160,11 +224,7 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if len(e.Fields) == 0 {
 		m.Message = e.Message
 	}
-	if m.Body, m.Note, err = s.shownDraft(r, actor, kind, body); err != nil {
-		return err
-	}
 	m.Check = adminview.CheckModel{Checked: true, Problems: problems(m.Body, e)}
-	return s.editorPage(w, r, actor, status, m)
 }
 
 // shownDraft is a draft fit to be shown again: secrets of providers are emptied,

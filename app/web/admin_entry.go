@@ -19,8 +19,11 @@ const (
 	tabUses     = "Used by"
 	tabVersions = "Versions"
 	tabJSON     = "JSON"
+	tabActivity = "Activity"
 	// tabTest is for providers only.
 	tabTest = "Test"
+	// tabTry is for templates only.
+	tabTry = "Try it"
 )
 
 func entryName(r *http.Request) string { return route.Segment(r.PathValue("name")) }
@@ -34,9 +37,13 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 	tabs := []ui.Tab{
 		{Label: tabDetails, Href: route.AdminEntry(kind, name)}, {Label: tabUses, Href: adminview.EntryUses(kind, name)},
 		{Label: tabVersions, Href: route.AdminEntryVersions(kind, name)}, {Label: tabJSON, Href: adminview.EntryJSON(kind, name)},
+		{Label: tabActivity, Href: adminview.EntryActivity(kind, name)},
 	}
 	if kind == loom.KindProvider {
 		tabs = append(tabs, ui.Tab{Label: tabTest, Href: route.AdminProbe(name)})
+	}
+	if kind == loom.KindTemplate {
+		tabs = append(tabs, ui.Tab{Label: tabTry, Href: route.AdminTry(name)})
 	}
 	for _, t := range tabs {
 		t.Current = t.Label == tab
@@ -76,6 +83,9 @@ func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
 			return httpx.WriteJSON(w, entry)
 		}
 		m := s.entryModel(kind, entry, info)
+		if err := s.addPictures(r, actor, entry, &m); err != nil {
+			return err
+		}
 		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, ""), adminview.EntryPage(m))
 	}
 }

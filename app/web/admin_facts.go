@@ -112,7 +112,7 @@ func serviceFacts(s *loom.Service) []ui.Def {
 func serviceSections(s *loom.Service) []adminview.Section {
 	actions := adminview.Section{ID: "actions", Title: "Actions", Keys: true, Note: "It has no actions: nothing is done on the machines.",
 		Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}, {Label: "Fields"}}}
-	for _, name := range loom.TaskActions {
+	for _, name := range actionOrder {
 		action, ok := s.Provisioner.Actions[name]
 		if !ok {
 			continue

@@ -44,13 +44,13 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if _, known := deliveryStates[loom.DeliveryStatus(result)]; known {
 		filter.Statuses = []loom.DeliveryStatus{loom.DeliveryStatus(result)}
 	}
-	list, err := s.Hooks.Deliveries(r.Context(), actor, h.ID, filter, pageOf(q))
+	list, err := s.Hooks.Deliveries(r.Context(), actor, h.ID, filter, s.pageOf(r))
 	if err != nil {
 		return err
 	}
 	state := hookState(h)
 	m := officeview.SheetModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
-		{Label: "Edit", Icon: "edit", Href: route.AdminHookVerb(h.ID, "edit")}, opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
+		{Label: "Edit", Small: true, Href: route.AdminHookVerb(h.ID, "edit")}, opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
 		Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/hooks/"+itoa(h.ID), ""), call("deliveries", http.MethodGet, "/v2/hooks/"+itoa(h.ID)+"/deliveries", "")}}
 	if tried != nil {
 		m.Parts = append(m.Parts, triedPart(*tried))
@@ -101,7 +101,7 @@ func (s *Server) deliveryGrid(id loom.HookID, list hook.List, result string) tem
 		m.Rows = append(m.Rows, []officeview.Cell{
 			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
 			{Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, outcome, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created},
-			{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send delivery " + itoa(d.ID) + " again"}})},
+			{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})},
 		})
 	}
 	return officeview.Grid(m)

@@ -44,6 +44,15 @@ func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
 		}
 		m := listModel(kind, in, show, list)
 		m.Now = s.now()
+		counts, err := s.Catalog.UseCounts(r.Context(), actor, kind)
+		if err != nil {
+			return err
+		}
+		for i, row := range m.Rows {
+			if n := counts[row.Name]; n > 0 {
+				m.Rows[i].Used, m.Rows[i].UsesHref = ui.Count(n, "entry", "entries"), adminview.EntryUses(kind, row.Name)
+			}
+		}
 		page := adminFrame(adminview.Plural(kind), route.AdminKind(kind))
 		return s.render(w, r, actor, http.StatusOK, page, adminview.ListPage(m))
 	}
@@ -65,7 +74,6 @@ func listModel(kind loom.EntityKind, in catalog.ListInput, show string, list cat
 	m := adminview.ListModel{
 		Kind: kind, Q: in.Q, Filtered: in.Q != "" || in.Deprecated != nil, Text: ui.Count(list.Total, kind.Word(), kind.Word()+"s"),
 		NameSort: with(adminview.FieldSort, sortName), UpdateSort: with(adminview.FieldSort, sortUpdate),
-		JSONHref: with(adminview.FieldSort, in.Sort, "as", "json"),
 		Show: []ui.Option{
 			{Value: "", Label: "All", Selected: in.Deprecated == nil}, {Value: showUsable, Label: "Not deprecated", Selected: show == showUsable},
 			{Value: showDeprecated, Label: "Deprecated", Selected: show == showDeprecated},

@@ -25,6 +25,7 @@ func adminFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
 		}
 	}
 	m.Rail = append(m.Rail, layout.RailItem{Heading: "Tenant"},
+		railItem("Import and export", "layers", route.AdminTransfer(), here), railItem("Usage", "activity", route.AdminUsage(), here),
 		railItem("Plugin resources", "file", route.AdminResources(), here), railItem("Users", "user", route.AdminUsers(), here),
 		railItem("Hooks", "external", route.AdminHooks(), here), railItem("Queue", "clock", route.AdminQueue(), here),
 		railItem("Audit", "list", route.AdminAudit(), here), railItem("Settings", "settings", route.AdminSettings(), here))
@@ -51,12 +52,17 @@ func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	m := adminview.OverviewModel{Empty: true}
 	for _, kind := range []loom.EntityKind{loom.KindTemplate, loom.KindService, loom.KindProvider, loom.KindHardwareType, loom.KindImageType, loom.KindPartialTemplate} {
-		n, bad := len(bundle.Entries[kind]), map[string]bool{}
+		n, bad, said := len(bundle.Entries[kind]), map[string]bool{}, map[string]int{}
 		for _, f := range found {
 			if f.Kind != kind {
 				continue
 			}
 			bad[f.Name] = true
+			if at, again := said[f.Name+"\x00"+f.Message]; again { // the same in another field
+				m.Findings[at].Others++
+				continue
+			}
+			said[f.Name+"\x00"+f.Message] = len(m.Findings)
 			m.Findings = append(m.Findings, adminview.Finding{
 				Kind: kind.Word(), Name: f.Name, Text: sentence(f), Href: route.AdminEntry(kind, f.Name), FixHref: route.AdminEntryEdit(kind, f.Name),
 			})
@@ -69,10 +75,14 @@ func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loo
 		m.Tiles = append(m.Tiles, tile)
 	}
 	m.Findings = m.Findings[:min(len(m.Findings), maxFindings)]
-	tile := ui.TileModel{Number: strconv.Itoa(len(resources)), Label: "Versions of plugin resources", Href: route.AdminResources()}
+	tile := ui.TileModel{Number: strconv.Itoa(len(resources)), Label: "Resource versions", Href: route.AdminResources()}
 	if staged, recalled := waiting(resources); staged+recalled > 0 {
 		tile.Note, tile.Tone = ui.Count(staged+recalled, "change waits", "changes wait")+" for a sync", ui.ToneWarn
 	}
 	m.Tiles = append(m.Tiles, tile)
+	m.Starter = s.Starter != nil
+	if m.Now, m.More, err = s.adminState(r, actor); err != nil {
+		return err
+	}
 	return s.render(w, r, actor, http.StatusOK, adminFrame("Overview", route.Admin()), adminview.OverviewPage(m))
 }

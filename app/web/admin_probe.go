@@ -36,12 +36,15 @@ func (s *Server) adminProbe(w http.ResponseWriter, r *http.Request, actor loom.A
 	case err != nil:
 		return err
 	default:
-		m.Parts = append(m.Parts, s.probeParts(probe)...)
+		m.Parts = append(m.Parts, s.probeParts(name, probe)...)
 	}
 	return s.sheet(w, r, actor, http.StatusOK, entryFrame(loom.KindProvider, name, tabTest), m)
 }
 
-func (s *Server) probeParts(p loom.Probe) []templ.Component {
+func (s *Server) probeParts(provider string, p loom.Probe) []templ.Component {
+	use := func(kind loom.EntityKind, what, id string) officeview.Cell {
+		return officeview.Cell{Text: "Use in a new " + kind.Word(), Href: route.Query(route.AdminNew(kind), fieldProvider, provider, what, id)}
+	}
 	banner := ui.BannerModel{Tone: ui.ToneOK, Text: "The provider works as it is set up."}
 	if !p.OK {
 		banner = ui.BannerModel{Tone: ui.ToneBad, Text: "The provider cannot be used as it is set up; see what failed."}
@@ -56,16 +59,16 @@ func (s *Server) probeParts(p loom.Probe) []templ.Component {
 	}
 	parts := []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{{Term: "Asked", Value: ui.Time(p.Time, s.now())}}), officeview.Grid(checks)}
 	if len(p.Flavors) > 0 {
-		g := officeview.GridModel{ID: "flavors", Caption: "Sizes, for hardware types", ShowCaption: true, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name"}, {Label: "Processors", Numeric: true}, {Label: "Memory", Numeric: true}}}
+		g := officeview.GridModel{ID: "flavors", Caption: "Sizes, for hardware types", ShowCaption: true, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name"}, {Label: "Processors", Numeric: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
 		for _, f := range p.Flavors[:min(len(p.Flavors), maxOffers)] {
-			g.Rows = append(g.Rows, []officeview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}})
+			g.Rows = append(g.Rows, []officeview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}, use(loom.KindHardwareType, fieldFlavor, f.ID)})
 		}
 		parts = append(parts, officeview.Grid(g))
 	}
 	if len(p.Images) > 0 {
-		g := officeview.GridModel{ID: "images", Caption: "Images, for image types", ShowCaption: true, Columns: []ui.Column{{Label: "Image"}, {Label: "Name"}}}
+		g := officeview.GridModel{ID: "images", Caption: "Images, for image types", ShowCaption: true, Columns: []ui.Column{{Label: "Image"}, {Label: "Name"}, {Label: "Use"}}}
 		for _, i := range p.Images[:min(len(p.Images), maxOffers)] {
-			g.Rows = append(g.Rows, []officeview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}})
+			g.Rows = append(g.Rows, []officeview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}, use(loom.KindImageType, fieldImage, i.ID)})
 		}
 		parts = append(parts, officeview.Grid(g))
 	}

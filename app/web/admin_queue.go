@@ -78,7 +78,7 @@ func (s *Server) busyGrid(list lifecycle.List) templ.Component {
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No operation is at work."}}
 	for _, c := range list.Items {
 		m.Rows = append(m.Rows, []officeview.Cell{
-			{Text: c.Name, Href: route.Cluster(c.ID)}, {Text: string(c.Owner.User), Mono: true}, {Text: string(c.Progress.Action)},
+			{Text: c.Name, Href: route.Cluster(c.ID)}, {Text: string(c.Owner.User), Mono: true}, {Text: c.Progress.Action.Verb()},
 			{Text: strconv.Itoa(c.Progress.Done) + " of " + strconv.Itoa(c.Progress.Total)},
 		})
 	}

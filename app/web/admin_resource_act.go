@@ -203,5 +203,5 @@ func (s *Server) adminResourceSync(w http.ResponseWriter, r *http.Request, actor
 	if staged, recalled := waiting(before); staged+recalled > 0 {
 		flash.Text = "Synced: " + syncText(staged, recalled) + "."
 	}
-	return s.say(w, r, route.AdminResources(), flash)
+	return s.say(w, r, adminview.ResourceSync(), flash)
 }

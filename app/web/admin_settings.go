@@ -63,7 +63,7 @@ func (s *Server) settingsPage(w http.ResponseWriter, r *http.Request, actor loom
 			officeview.Form(officeview.FormModel{Action: route.AdminSettings(), Errors: errs, Button: "Save settings", Busy: "Saving…", Parts: settingsFields(draft, errs)}),
 			officeview.Card("quota-title", "Quotas", officeview.Text("They are set by a superadmin."), ui.Definitions([]ui.Def{
 				{Term: "Tenant", Text: tenant.Name, Mono: true}, {Term: "Description", Text: tenant.Description}, {Term: "Workers", Text: strconv.Itoa(tenant.Workers)},
-				{Term: "Clusters", Text: strconv.Itoa(use.Clusters) + " of " + limitText(use.MaxClusters)}, {Term: "Nodes", Text: strconv.Itoa(use.Nodes) + " of " + limitText(use.MaxNodes)},
+				{Term: "Clusters", Text: usedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: usedOf(use.Nodes, use.MaxNodes)},
 			})),
 		},
 	}

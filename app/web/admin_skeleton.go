@@ -46,10 +46,10 @@ var skeletons = map[loom.EntityKind]string{
   },
   "provisioner": {
     "actions": {
-      "install": {"type": "shell", "fields": {"script": "example.sh", "args": "install"}},
-      "configure": {"type": "shell", "fields": {"script": "example.sh", "args": "configure"}},
-      "start": {"type": "shell", "fields": {"script": "example.sh", "args": "start"}},
-      "stop": {"type": "shell", "fields": {"script": "example.sh", "args": "stop"}}
+      "install": {"type": "shell", "fields": {"script": "", "args": "install"}},
+      "configure": {"type": "shell", "fields": {"script": "", "args": "configure"}},
+      "start": {"type": "shell", "fields": {"script": "", "args": "start"}},
+      "stop": {"type": "shell", "fields": {"script": "", "args": "stop"}}
     }
   },
   "links": []

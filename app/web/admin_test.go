@@ -80,7 +80,7 @@ func TestEditor(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/services/nginx/edit").shows(t, 200, `name="expected" value="1"`, "&#34;name&#34;: &#34;nginx&#34;", "Fields of the type shell").hides(t, "&#34;version&#34;")
+	v.get("/admin/services/nginx/edit?view=json").shows(t, 200, `name="expected" value="1"`, "&#34;name&#34;: &#34;nginx&#34;", "Fields of the type shell").hides(t, "&#34;version&#34;")
 	v.get("/admin/services/new?from=nginx").shows(t, 200, "nginx-copy")
 	v.get("/admin/services/new?from=none").shows(t, 404)
 
@@ -138,6 +138,7 @@ func TestForeignTenant(t *testing.T) {
 	for _, page := range []string{"/admin/services/ours", "/admin/services/ours/edit", "/admin/services/ours/versions", "/admin/services/ours/delete"} {
 		super.get(page).shows(t, 404).hides(t, "planted-foreign")
 	}
+	super.post("/admin/services/ours/edit", "body", `{"name":"ours"}`).shows(t, 404)
 	super.get("/admin/services").shows(t, 200, "nginx").hides(t, "planted-foreign")
 	super.get("/admin/users").shows(t, 200).hides(t, `>user<`)
 }
@@ -208,7 +209,8 @@ func TestResources(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/resources").shows(t, 200, "There are no plugin resources yet", "shell (automator type): scripts", "Nothing is staged or recalled")
+	v.get("/admin/resources").shows(t, 200, "There are no plugin resources yet", "shell (automator type): scripts")
+	v.get("/admin/resources/sync").shows(t, 200, "Nothing waits for a sync")
 	v.upload("", "", "", true).shows(t, 422, "Choose a file.")
 	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "A name is made of")
 	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
@@ -218,7 +220,7 @@ func TestResources(t *testing.T) {
 	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "hello.sh", "version", "1"}
 	v.post("/admin/resources/stage", ref...).goes(t, "/admin/resources")
 	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for a sync: 1 version goes into use.")
-	v.post("/admin/resources/sync").goes(t, "/admin/resources")
+	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
 	v.get("/admin/resources").shows(t, 200, "Synced: 1 version goes into use.", "Active")
 	tenant, err := r.accounts.Tenant(r.ctx, loom.Actor{Tenant: loom.SuperTenant, Role: loom.RoleSuperadmin}, "demo")
 	check(t, err)
@@ -231,7 +233,7 @@ func TestResources(t *testing.T) {
 	v.get("/admin/resources/recall"+query).shows(t, 200, "Recall version 1 of hello.sh")
 	v.get("/admin/resources/recall"+strings.Replace(query, "version=1", "version=9", 1)).shows(t, 404)
 	v.post("/admin/resources/recall", ref...).goes(t, "/admin/resources")
-	v.post("/admin/resources/sync").goes(t, "/admin/resources")
+	v.post("/admin/resources/sync").goes(t, "/admin/resources/sync")
 	v.get("/admin/resources/delete"+query, "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "Delete version 1 of hello.sh").hides(t, "<html")
 	v.post("/admin/resources/delete", ref...).goes(t, "/admin/resources")
 	v.get("/admin/resources").shows(t, 200, "Deleted version 1 of hello.sh.")

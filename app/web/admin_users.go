@@ -32,7 +32,7 @@ func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.A
 // usersPage lists users, beneath the form for a new one with what was given.
 func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, in account.UserInput, errs ui.FormErrors) error {
 	q := r.URL.Query()
-	list := account.UserListInput{Page: pageOf(q), Q: q.Get("q")}
+	list := account.UserListInput{Page: s.pageOf(r), Q: q.Get("q")}
 	role, state := q.Get("role"), q.Get("state")
 	if role == string(loom.RoleUser) || role == string(loom.RoleAdmin) {
 		list.Roles = []loom.Role{loom.Role(role)}

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"loom/app/catalog"
 	"loom/app/loom"
@@ -33,6 +35,27 @@ func (s *Server) usesOf(r *http.Request, actor loom.Actor, kind loom.EntityKind,
 // usersOf names each user once, at however many fields it names the entry.
 func usersOf(uses []adminview.Use) []adminview.Use {
 	return slices.CompactFunc(uses, func(a, b adminview.Use) bool { return a.Href == b.Href })
+}
+
+// maxAffected is how many users the editor names.
+const maxAffected = 8
+
+// addAffected tells in the editor what names the entry. Steps that only change a part
+// of the form do without.
+func (s *Server) addAffected(r *http.Request, actor loom.Actor, m *adminview.EditorModel) error {
+	if m.Name == "" || r.Header.Get("HX-Target") != "" {
+		return nil
+	}
+	uses, err := s.usesOf(r, actor, m.Kind, m.Name)
+	if errors.Is(err, loom.NotFound) {
+		return nil // it was deleted meanwhile; saving will tell
+	}
+	uses = usersOf(uses)
+	m.Affects = uses[:min(len(uses), maxAffected)]
+	if more := len(uses) - maxAffected; more > 0 {
+		m.AffectsMore = "and " + strconv.Itoa(more) + " more"
+	}
+	return err
 }
 
 // sentence is a finding for a page: what is wrong, and where.

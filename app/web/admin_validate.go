@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,35 +9,96 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/views/adminview"
+	"loom/views/ui"
 )
 
 // adminValidate says what is wrong with a draft while it is typed. The answer is
 // a fragment, whatever is wrong.
 func (s *Server) adminValidate(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		d, err := s.readEditor(w, r, actor, kind, "")
+		if err != nil {
+			return err
+		}
+		s.keepDraft(r, actor, d)
+		m := adminview.CheckModel{Checked: true}
+		entry, err := readDraft(kind, d.body)
+		e := loom.AsError(err)
+		if err != nil && e.Kind != loom.Invalid {
+			return err
+		}
+		errs := d.formErrors()
+		switch {
+		case d.form != nil && (err != nil || len(errs) > 0):
+			if err != nil {
+				errs = append(errs, e.Fields...)
+			}
+			doc, failed := form.Parse(d.body)
+			if failed != nil {
+				return failed
+			}
+			m.Problems = formProblems(d.form.Show(doc, "", "", errs, d.read))
+		case err != nil:
+			m.Problems = problems(d.body, e)
+		}
+		if d.expected == "" && err == nil {
+			if taken, err := s.isTaken(r, actor, kind, entry.Meta().Name); err != nil {
+				return err
+			} else if taken {
+				m.Problems = append(m.Problems, adminview.Problem{Path: "Name", Message: takenText(kind, entry.Meta().Name)})
+			}
+		}
+		if err == nil {
+			found, err := s.Catalog.CheckEntry(r.Context(), actor, kind, entry)
+			if err != nil {
+				return err
+			}
+			m.Warnings = sentences(found)
+			m.Unknown = unknownMembers(parseTree([]byte(d.body)), treeOf(entry))
+		}
+		return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
+	}
+}
+
+func takenText(kind loom.EntityKind, name string) string {
+	return "There is " + kind.OneWord() + " “" + name + "” already; choose another name."
+}
+
+func (s *Server) isTaken(r *http.Request, actor loom.Actor, kind loom.EntityKind, name string) (bool, error) {
+	_, _, err := s.Catalog.Entry(r.Context(), actor, kind, name, 0)
+	if errors.Is(err, loom.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// adminValidateName says of the name of a new entry whether it can be had; the
+// answer is the field.
+func (s *Server) adminValidateName(kind loom.EntityKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		f, err := accountForm(w, r)
 		if err != nil {
 			return err
 		}
-		body := strings.ReplaceAll(f.Get(adminview.FieldBody), "\r\n", "\n")
-		m := adminview.CheckModel{Checked: true}
-		entry, err := readDraft(kind, body)
-		if err != nil {
-			e := loom.AsError(err)
-			if e.Kind != loom.Invalid {
+		name := strings.TrimSpace(f.Get(adminview.FieldName))
+		field := nameField(kind)
+		field.Value = name
+		switch wrong := loom.CheckName(adminview.FieldName, name); {
+		case name == "":
+		case len(wrong) > 0:
+			field.Error = wrong[0].Message
+		default:
+			taken, err := s.isTaken(r, actor, kind, name)
+			if err != nil {
 				return err
 			}
-			m.Problems = problems(body, e)
-			return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
+			if taken {
+				field.Error = takenText(kind, name)
+			}
 		}
-		found, err := s.Catalog.CheckEntry(r.Context(), actor, kind, entry)
-		if err != nil {
-			return err
-		}
-		m.Warnings = sentences(found)
-		m.Unknown = unknownMembers(parseTree([]byte(body)), treeOf(entry))
-		return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
+		return s.fragment(w, r, http.StatusOK, ui.Field(field))
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -35,7 +36,7 @@ func (q auditQuery) input() (in account.AuditInput, errs []loom.FieldError) {
 	for _, list := range []struct {
 		text string
 		into *[]string
-	}{{q.actor, &in.Actors}, {q.verb, &in.Verbs}, {q.kind, &in.Kinds}, {q.result, &in.Results}} {
+	}{{q.actor, &in.Actors}, {strings.ReplaceAll(q.verb, " ", "_"), &in.Verbs}, {q.kind, &in.Kinds}, {q.result, &in.Results}} {
 		if list.text != "" {
 			*list.into = []string{list.text}
 		}
@@ -78,7 +79,7 @@ func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	errs, status := ui.FormErrors{}, http.StatusOK
 	var list account.AuditList
 	if len(bad) == 0 {
-		in.Page = pageOf(r.URL.Query())
+		in.Page = s.pageOf(r)
 		found, err := s.Accounts.Audit(r.Context(), actor, in)
 		e := loom.AsError(err)
 		switch {
@@ -140,6 +141,9 @@ func (s *Server) auditGrid(base string, q auditQuery, list account.AuditList) te
 		Columns: []ui.Column{{Label: "When"}, {Label: "Who"}, {Label: "Did what"}, {Label: "Result"}, {Label: "Changed"}},
 		Pages:   turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
+	if base == "" { // a part of another page
+		m.Caption, m.ShowCaption = "What was done of late", true
+	}
 	if q.filtered() {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No entry matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
 	}
@@ -152,7 +156,7 @@ func (s *Server) auditGrid(base string, q auditQuery, list account.AuditList) te
 		if base == route.SystemAudit() {
 			who.Sub = e.Actor.TenantName + " · " + who.Sub
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: e.Verb + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(e)}})
+		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(e)}})
 	}
 	return officeview.Grid(m)
 }

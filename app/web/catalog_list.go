@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,9 +101,12 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	for _, l := range t.Links {
 		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
 	}
-	if m.Services, err = s.templateServices(r.Context(), actor, t); err != nil {
+	services, err := s.services(r.Context(), actor)
+	if err != nil {
 		return err
 	}
+	m.Services = templateServices(services, t)
+	m.Ties = templateTies(services, t, route.CatalogService)
 	title := t.Label
 	if title == "" {
 		title = t.Name
@@ -114,39 +118,21 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 
 // templateServices lists the default services of a template, then those that may
 // be added.
-func (s *Server) templateServices(ctx context.Context, actor loom.Actor, t loom.Template) ([]catalogview.ServiceRow, error) {
+func templateServices(services map[string]loom.Service, t loom.Template) []catalogview.ServiceRow {
 	var rows []catalogview.ServiceRow
 	seen := map[string]bool{}
-	add := func(name string, isDefault bool) error {
+	for i, name := range slices.Concat(t.Defaults.Services, t.Compatibility.Services) {
 		if seen[name] {
-			return nil
+			continue
 		}
 		seen[name] = true
-		row := catalogview.ServiceRow{Name: name, Default: isDefault}
-		entry, _, err := s.Catalog.Entry(ctx, actor, loom.KindService, name, 0)
-		switch {
-		case errors.Is(err, loom.NotFound):
-			row.Description = "There is no such service now."
-		case err != nil:
-			return err
-		default:
-			service := entry.(*loom.Service)
-			row.Description, row.Needs = service.Description, needs(*service)
+		row := catalogview.ServiceRow{Name: name, Default: i < len(t.Defaults.Services), Description: "There is no such service now."}
+		if service, there := services[name]; there {
+			row.Description, row.Needs, row.Href = service.Description, needs(service), route.CatalogService(name)
 		}
 		rows = append(rows, row)
-		return nil
 	}
-	for _, name := range t.Defaults.Services {
-		if err := add(name, true); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range t.Compatibility.Services {
-		if err := add(name, false); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
+	return rows
 }
 
 // entryJSON is the JSON pane of an entry, with the calls that read and write it.

@@ -145,7 +145,7 @@ func TestServicesRunAndStop(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 3)
-	w.get("ana", route.ClusterTab(id, "services")).is(200, route.ClusterService(id, "nginx", "stop"), "Actions of nginx")
+	w.get("ana", route.ClusterTab(id, "services")).is(200, route.ClusterService(id, "nginx", "stop"))
 	w.get("ana", route.ClusterServices(id, "restart")).is(200, "Restart services of shop-front", "Restarts 2 services")
 	w.get("ana", route.ClusterService(id, "nginx", "stop")).is(200, "Stop nginx of shop-front", "Stops 2 services", `name="service" value="nginx"`, "haproxy")
 	w.get("ana", route.ClusterService(id, "nothing", "stop")).is(404)

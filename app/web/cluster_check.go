@@ -29,11 +29,7 @@ func checkPanel(actor loom.Actor, st *settled, r lifecycle.CheckResult) clusterv
 		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: fitsHeadline(r.Layout)}
 	}
 	m.Errors = ui.NewFormErrors("", r.Fields).Items
-	for _, g := range r.Layout {
-		m.Layout = append(m.Layout, clusterview.LayoutRow{
-			Count: strconv.Itoa(g.Count), Services: strings.Join(g.Services, ", "), Hardware: g.HardwareType, Image: g.ImageType,
-		})
-	}
+	m.Layout = ui.NewLayoutPicture("check-layout", r.Layout)
 	if len(r.Layout) > 0 {
 		m.Facts = checkFacts(r)
 	}

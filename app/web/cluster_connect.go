@@ -14,6 +14,10 @@ import (
 	"loom/views/ui"
 )
 
+// connectShown is how many machines the overview of a cluster names; the tab of nodes
+// has all.
+const connectShown = 20
+
 // connectPart is the links of a cluster and how to sign in to its machines.
 func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.ConnectModel, error) {
 	m := clusterview.ConnectModel{ID: v.ID, SSHConfig: route.ClusterSSHConfig(v.ID), Gone: v.Status == loom.ClusterTerminated}
@@ -24,12 +28,15 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 	if err != nil {
 		return m, err
 	}
-	m.OwnKeys = own
+	m.OwnKeys, m.AllNodes = own, route.Query(route.ClusterNodes(v.ID), "view", "flat")
 	if v.Status == loom.ClusterActive {
 		m.Links = linkModels(v.Links)
 	}
 	for _, n := range v.Nodes {
 		if n.State == loom.NodeDeleted {
+			continue
+		}
+		if m.Count++; m.Count > connectShown {
 			continue
 		}
 		c := clusterview.ConnectNode{
@@ -99,6 +106,14 @@ func (s *Server) clusterSSHConfig(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "ssh-config-"+v.ID.String()))
+	_, err = w.Write([]byte(sshConfig(v, own)))
+	return err
+}
+
+// sshConfig has an entry for each node that can be reached.
+func sshConfig(v lifecycle.ClusterView, own bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Nodes of cluster %s (%s). Include it from ~/.ssh/config.\n", v.ID, v.Name)
 	for _, n := range v.Nodes {
@@ -106,14 +121,10 @@ func (s *Server) clusterSSHConfig(w http.ResponseWriter, r *http.Request, actor 
 			continue
 		}
 		// What a plugin reported must not become another directive.
-		clean := func(text string) string { return unsafeConfig.ReplaceAllString(text, "") }
-		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", clean(shortHost(n.Hostname)), clean(n.Hostname), clean(sshAddress(n)), clean(n.SSHUser))
+		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(shortHost(n.Hostname)), plainLine(n.Hostname), plainLine(sshAddress(n)), plainLine(n.SSHUser))
 		if !own {
 			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", keyFile(v.ID))
 		}
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "ssh-config-"+v.ID.String()))
-	_, err = w.Write([]byte(b.String()))
-	return err
+	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"loom/app/httpx"
@@ -28,7 +29,8 @@ func (s *Server) clusterDeleteForm(w http.ResponseWriter, r *http.Request, actor
 }
 
 func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
-	m := clusterview.DeleteModel{ID: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbDelete]}
+	m := clusterview.DeleteModel{ID: v.ID, Name: v.Name}
+	m.WhyNot, m.AbortFirst = deletable(v)
 	services := map[string]bool{}
 	for _, n := range v.Nodes {
 		if n.State == loom.NodeDeleted {
@@ -44,6 +46,19 @@ func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
 		m.Leftovers = append(m.Leftovers, leftoverText(l))
 	}
 	return m
+}
+
+// deletable says why a cluster cannot be deleted now, and whether its operation has to
+// be aborted for that.
+func deletable(v lifecycle.ClusterView) (whyNot string, abortFirst bool) {
+	whyNot = v.Allowed[loom.VerbDelete]
+	if v.Status != loom.ClusterPending || v.Latest == nil || v.Latest.Status.Final() || v.Latest.Action == loom.ClusterDelete || v.DeleteWanted != "" {
+		return whyNot, false
+	}
+	// All that forbids it but the operation, which would end.
+	then := v.Cluster
+	then.Status = loom.ClusterActive
+	return then.WhyNot(loom.VerbDelete, nil), true
 }
 
 func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, m clusterview.DeleteModel) error {
@@ -72,7 +87,7 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 		return s.showDelete(w, r, actor, http.StatusUnprocessableEntity, v, m)
 	}
 	m.Abandon = form.Get("abandon") != ""
-	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, lifecycle.DeleteInput{ProviderFields: givenFields(form), Abandon: m.Abandon})
+	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, lifecycle.DeleteInput{ProviderFields: givenFields(form), Abort: m.AbortFirst, Abandon: m.Abandon})
 	e := loom.AsError(err)
 	switch {
 	case errors.Is(err, loom.Invalid):
@@ -89,6 +104,8 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	case m.Abandon:
 		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " is terminated; what was left behind is in the audit."})
+	case m.AbortFirst && v.Latest != nil && ref == v.Latest.Ref:
+		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "; " + v.Name + " is deleted when it has ended.", URL: route.Operation(ref), Link: "View the plan"})
 	case ref.Number == 0:
 		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: v.Name + " was deleted already."})
 	}

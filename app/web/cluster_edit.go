@@ -21,11 +21,16 @@ func (s *Server) clusterEditForm(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	var labels []string
-	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
-		labels = append(labels, key+"="+v.Labels[key])
+	return s.showEdit(w, r, actor, http.StatusOK, v, v.Description, labelLines(v.Labels), ui.FormErrors{})
+}
+
+// labelLines writes labels as readLabels reads them.
+func labelLines(all map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, key+"="+all[key])
 	}
-	return s.showEdit(w, r, actor, http.StatusOK, v, v.Description, strings.Join(labels, "\n"), ui.FormErrors{})
+	return strings.Join(lines, "\n")
 }
 
 func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, description, labels string, errs ui.FormErrors) error {

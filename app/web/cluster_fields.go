@@ -1,8 +1,10 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +14,13 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
+	"loom/views/route"
 	"loom/views/ui"
 )
 
 // formModel makes the page of the form.
-func formModel(actor loom.Actor, st *settled, errs ui.FormErrors, check clusterview.CheckPanel) clusterview.FormModel {
-	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.IsAdmin(), Check: check}
+func (s *Server) formModel(actor loom.Actor, st *settled, errs ui.FormErrors, check clusterview.CheckPanel) clusterview.FormModel {
+	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.IsAdmin(), Check: check, Restored: st.restored, Now: s.now()}
 	m.Template = ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Filter: "Filter templates", Error: errs.For("clusterTemplate"), Attrs: formAgain()}
 	for _, t := range st.templates {
 		m.Template.Choices = append(m.Template.Choices, templateCard(t, st.form.Template))
@@ -70,6 +73,10 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.Open = openAdvanced(errs)
 	m.Provider = providerField(st, errs)
 	m.ProviderFields = providerFields(facts.ProviderFields, facts.Required, f.Fields, errs)
+	resourcePickers(m.ProviderFields, facts)
+	m.Labels = ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 2, Mono: true, Optional: true, Value: f.Labels, Error: errs.For("labels"),
+		Help: "One key=value on a line, to find the cluster by."}
+	m.Open = m.Open || f.Do == resetConfig
 	m.Hardware = typeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.Hardware, facts.Template.Defaults.HardwareType, errs)
 	m.Image = typeField("imagetype", "Image type", facts.ImageTypes, f.Image, facts.Template.Defaults.ImageType, errs)
 	m.Services = servicePicker(facts, f.Services, errs)
@@ -116,6 +123,7 @@ func differs(st *settled) string {
 	add("lease", f.Lease != "")
 	add("DNS suffix", f.DNSSuffix != "")
 	add("failure", f.OnFailure != "")
+	add("labels", f.Labels != "")
 	add("config", !sameJSON(f.Config, facts.Config))
 	if len(parts) == 0 {
 		return "as the template says"
@@ -178,6 +186,85 @@ func shape(f *ui.FieldModel, schema loom.FieldSchema) {
 	case schema.Type == "checkbox":
 		f.Kind, f.Checked = ui.FieldCheckbox, f.Value == "true"
 	}
+}
+
+// resetConfig is the button that puts the template's config back.
+const resetConfig = "reset-config"
+
+// resourcePickers makes fields that name a plugin resource a choice of those there are.
+// One that is named and not there stays, so that the check can speak of it.
+func resourcePickers(fields []ui.FieldModel, facts *lifecycle.TemplateFacts) {
+	for i := range fields {
+		f := &fields[i]
+		schema := facts.ProviderFields[strings.TrimPrefix(f.Name, fieldPrefix)]
+		names, offered := facts.Resources[schema.ResourceType]
+		if schema.Type != "resource" || !offered || schema.IsSensitive() {
+			continue
+		}
+		if len(names) == 0 && f.Value == "" {
+			f.Help = strings.TrimSpace(f.Help + " No resource of the type " + schema.ResourceType + " is in use yet; an administrator uploads and activates them.")
+		}
+		f.Kind = ui.FieldSelect
+		f.Options = []ui.Option{{Label: "not given"}}
+		for _, name := range names {
+			f.Options = append(f.Options, ui.Option{Value: name, Label: name, Selected: name == f.Value})
+		}
+		if f.Value != "" && !slices.Contains(names, f.Value) {
+			f.Options = append(f.Options, ui.Option{Value: f.Value, Label: f.Value + " (not in use)", Selected: true})
+		}
+	}
+}
+
+// configDifference is how the config of the form differs from the template's, nothing
+// while it is no JSON.
+func configDifference(st *settled) []ui.ChangeModel {
+	if st.facts == nil {
+		return nil
+	}
+	given, problem := parseConfig(st.form.Config)
+	if problem != "" {
+		return nil
+	}
+	return configChanges("", st.facts.Config, given)
+}
+
+// maxLink is how long a link to a filled in form may be; browsers and proxies take
+// that much.
+const maxLink = 6000
+
+// formLink leads to the form as it stands, without what is secret; empty when it would
+// be too long.
+func formLink(f createForm) string {
+	v := url.Values{"for": {f.Template}, "forProvider": {f.ForProvider}, "clusterTemplate": {f.Template}, "services": f.Services}
+	for name, value := range map[string]string{
+		"name": f.Name, "numMachines": f.Machines, "description": f.Description, "provider": f.Provider, "hardwaretype": f.Hardware, "imagetype": f.Image,
+		"initialLeaseDuration": f.Lease, "dnsSuffix": f.DNSSuffix, "onFailure": f.OnFailure, "labels": f.Labels, "config": linkConfig(f.Config),
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if f.ServicesShown {
+		v.Set("servicesShown", "1")
+	}
+	link := route.ClusterNew() + "?" + v.Encode()
+	if len(link) > maxLink {
+		return ""
+	}
+	return link
+}
+
+// linkConfig is a config for an address: compact, what looks secret left out.
+func linkConfig(text string) string {
+	given, problem := parseConfig(text)
+	if problem != "" {
+		return ""
+	}
+	data, err := json.Marshal(masked(given))
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }
 
 func typeField(name, label string, choices []lifecycle.Choice, chosen, usual string, errs ui.FormErrors) ui.FieldModel {

@@ -26,6 +26,7 @@ type createForm struct {
 	Template, Name, Machines, Description   string
 	Provider, Hardware, Image               string
 	Lease, DNSSuffix, OnFailure, Config     string
+	Labels                                  string
 	Services                                []string
 	ServicesShown                           bool
 	Fields                                  map[string]string
@@ -49,7 +50,7 @@ func readCreateForm(v url.Values) createForm {
 	f := createForm{
 		Template: text("clusterTemplate"), Name: text("name"), Machines: text("numMachines"), Description: text("description"),
 		Provider: text("provider"), Hardware: text("hardwaretype"), Image: text("imagetype"), Lease: text("initialLeaseDuration"),
-		DNSSuffix: text("dnsSuffix"), OnFailure: text("onFailure"), Config: text("config"), Services: v["services"],
+		DNSSuffix: text("dnsSuffix"), OnFailure: text("onFailure"), Config: text("config"), Services: v["services"], Labels: text("labels"),
 		ServicesShown: v.Get("servicesShown") != "", Fields: map[string]string{},
 		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest"),
 	}
@@ -81,6 +82,10 @@ func (f *createForm) input(facts *lifecycle.TemplateFacts) (loom.CreateInput, []
 		}
 		in.Machines = n
 	}
+	if f.Labels != "" {
+		labels, wrong := readLabels(f.Labels)
+		in.Labels, errs = labels, append(errs, wrong...)
+	}
 	if f.ServicesShown && len(f.Services) == 0 {
 		errs = append(errs, loom.FieldError{Field: "services", Message: "Choose at least one service."})
 	}
@@ -96,6 +101,8 @@ func (f *createForm) input(facts *lifecycle.TemplateFacts) (loom.CreateInput, []
 		config, problem := parseConfig(f.Config)
 		if problem != "" {
 			errs = append(errs, loom.FieldError{Field: "config", Message: problem})
+		} else if strings.Contains(f.Config, maskedText) {
+			errs = append(errs, loom.FieldError{Field: "config", Message: "A hidden value (" + maskedText + ") is not known here; write the value itself."})
 		} else {
 			in.Config = config
 		}
@@ -207,7 +214,7 @@ func formOf(in loom.CreateInput, config map[string]any) createForm {
 		Template: in.Template, Name: in.Name, Machines: strconv.Itoa(in.Machines), Description: in.Description, Provider: in.Provider,
 		Hardware: in.HardwareType, Image: in.ImageType, Lease: writeLease(in.LeaseMillis), DNSSuffix: in.DNSSuffix,
 		OnFailure: in.OnFailure, Services: in.Services, ServicesShown: len(in.Services) > 0, Fields: map[string]string{},
-		For: in.Template, ForProvider: in.Provider,
+		For: in.Template, ForProvider: in.Provider, Labels: labelLines(in.Labels),
 	}
 	for name, value := range in.ProviderFields {
 		f.Fields[name] = fmt.Sprint(value)

@@ -16,27 +16,27 @@ import (
 	"loom/views/ui"
 )
 
-// listRows is the length of a page of clusters.
-const listRows = 25
-
 // listQuery is the query string of the list of clusters.
 type listQuery struct {
-	Q, Status, Template, Provider, Owner, Sort string
-	After, Before                              string
+	Q, Status, Template, Provider, Owner, Label, Lease, Sort string
+	After, Before, Limit                                     string
 }
 
 func readListQuery(q url.Values) listQuery {
+	text := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	return listQuery{
-		Q: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Template: q.Get("template"), Provider: q.Get("provider"),
-		Owner: strings.TrimSpace(q.Get("owner")), Sort: q.Get("sort"), After: q.Get("after"), Before: q.Get("before"),
+		Q: text("q"), Status: q.Get("status"), Template: q.Get("template"), Provider: q.Get("provider"), Owner: text("owner"),
+		Label: text("label"), Lease: text("lease"), Sort: q.Get("sort"), After: q.Get("after"), Before: q.Get("before"), Limit: q.Get("limit"),
 	}
 }
 
+// filters are the parts that say which clusters are listed.
+func (q listQuery) filters() []string {
+	return []string{"q", q.Q, "status", q.Status, "template", q.Template, "provider", q.Provider, "owner", q.Owner, "label", q.Label, "lease", q.Lease}
+}
+
 func (q listQuery) pairs() []string {
-	return []string{
-		"q", q.Q, "status", q.Status, "template", q.Template, "provider", q.Provider,
-		"owner", q.Owner, "sort", q.Sort, "after", q.After, "before", q.Before,
-	}
+	return append(q.filters(), "sort", q.Sort, "after", q.After, "before", q.Before, "limit", q.Limit)
 }
 
 func listURL(q listQuery) string { return route.Query(route.Clusters(), q.pairs()...) }
@@ -50,7 +50,19 @@ func (q listQuery) turn(after, before string) listQuery {
 }
 
 func (q listQuery) filtered() bool {
-	return q.Q != "" || q.Template != "" || q.Provider != "" || q.Owner != ""
+	return q.Q != "" || q.Template != "" || q.Provider != "" || q.Owner != "" || q.Label != "" || q.Lease != ""
+}
+
+// search is what is typed with the facets that are terms of a search.
+func (q listQuery) search() string {
+	parts := []string{q.Q}
+	for field, value := range map[string]string{"label": q.Label, "lease": q.Lease} {
+		if value != "" {
+			parts = append(parts, field+`:"`+strings.ReplaceAll(value, `"`, "")+`"`)
+		}
+	}
+	slices.Sort(parts[1:])
+	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
 // statusTabs are the tabs of the list; the terminated ones are a history of their own.
@@ -65,10 +77,11 @@ var statusTabs = []struct {
 	{"terminated", "Terminated", []loom.ClusterStatus{loom.ClusterTerminated}},
 }
 
-func (q listQuery) input() lifecycle.ListInput {
+// input asks for a page of that many rows.
+func (q listQuery) input(rows int) lifecycle.ListInput {
 	in := lifecycle.ListInput{
-		Page:     loom.Page{Limit: listRows, After: q.After, Before: q.Before, Sort: q.Sort},
-		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Q: q.Q,
+		Page:     loom.Page{Limit: rows, After: q.After, Before: q.Before, Sort: q.Sort},
+		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Q: q.search(),
 	}
 	for _, tab := range statusTabs {
 		if tab.word == q.Status {
@@ -84,15 +97,20 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	q := readListQuery(r.URL.Query())
 	status := http.StatusOK
 	m := clusterview.ListModel{
-		Q: q.Q, Owner: q.Owner, Status: q.Status, Sort: q.Sort, ShowOwner: actor.IsAdmin(), MayCreate: true,
-		Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.Status, Sort: q.Sort}),
+		Q: q.Q, Owner: q.Owner, Label: q.Label, Status: q.Status, Sort: q.Sort, Limit: q.Limit, ShowOwner: actor.IsAdmin(), MayCreate: true,
+		Filtered: q.filtered(), ClearHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit}),
+		Leases: options(q.Lease, "", "Any lease", "ended", "Lease is over", "48h", "Lease ends in 48 hours", "7d", "Lease ends in 7 days", "30d", "Lease ends in 30 days", "none", "No end of lease"),
+	}
+	if s.API != nil {
+		page := listURL(q.first())
+		m.CSV, m.JSON = route.Export(page, asCSV), route.Export(page, asAll)
 	}
 	for _, tab := range statusTabs {
 		to := q.first()
 		to.Status = tab.word
 		m.Tabs = append(m.Tabs, ui.Tab{Label: tab.label, Href: listURL(to), Current: tab.word == q.Status})
 	}
-	list, err := s.Clusters.Clusters(r.Context(), actor, q.input())
+	list, err := s.Clusters.Clusters(r.Context(), actor, q.input(s.pageRows(r)))
 	if e := loom.AsError(err); err != nil && e.Kind == loom.Invalid {
 		// A wrong filter keeps the page, with the message where it was typed.
 		m.QError, status = e.Message, http.StatusUnprocessableEntity
@@ -102,11 +120,17 @@ func (s *Server) clusterList(w http.ResponseWriter, r *http.Request, actor loom.
 	if err := s.listOptions(r.Context(), actor, q, &m); err != nil {
 		return err
 	}
-	m.Table = s.listTable(actor, q, list)
+	m.Table = s.listTable(actor, q, list, s.pageRows(r))
+	if m.QError != "" {
+		m.Table = clusterview.ListTable{Empty: ui.EmptyModel{Icon: "search", Text: "Nothing was searched for.", More: "Clear filters", MoreHref: m.ClearHref}}
+	}
 	page := clusterPage("Clusters", "")
 	page.Crumbs = nil
 	page.Topics = []string{route.TopicClusters()}
 	reloading(r, &page, slices.ContainsFunc(list.Items, func(c loom.ClusterSummary) bool { return c.Status == loom.ClusterPending }))
+	if page.StopRefresh != "" {
+		page.StopRefresh = route.Query(listURL(q), "refresh", "off")
+	}
 	return s.render(w, r, actor, status, page, clusterview.ListPage(m))
 }
 
@@ -131,15 +155,16 @@ func (s *Server) listOptions(ctx context.Context, actor loom.Actor, q listQuery,
 	return nil
 }
 
-func (s *Server) listTable(actor loom.Actor, q listQuery, list lifecycle.List) clusterview.ListTable {
-	t := clusterview.ListTable{ShowOwner: actor.IsAdmin(), Now: s.now(), Columns: listColumns(q, actor.IsAdmin())}
+func (s *Server) listTable(actor loom.Actor, q listQuery, list lifecycle.List, rows int) clusterview.ListTable {
+	t := clusterview.ListTable{ShowOwner: actor.IsAdmin(), Now: s.now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
+	t.Columns = listColumns(q, actor.IsAdmin(), t.MaySelect)
 	var ids []string
 	for _, c := range list.Items {
 		t.Rows = append(t.Rows, s.listRow(c))
 		ids = append(ids, c.ID.String())
 	}
 	t.Live = rowsURL(q, ids, list.Total)
-	t.Pagination = ui.PaginationModel{Label: "Pages of clusters", Text: ui.Count(list.Total, "cluster", "clusters")}
+	t.Pagination = ui.PaginationModel{Label: "Pages of clusters", Text: manyClusters(list.Total)}
 	if list.Prev != "" {
 		t.Pagination.Prev = listURL(q.turn("", list.Prev))
 	}
@@ -149,8 +174,31 @@ func (s *Server) listTable(actor loom.Actor, q listQuery, list lifecycle.List) c
 	if len(list.Items) < list.Total {
 		t.Pagination.Text = strconv.Itoa(len(list.Items)) + " of " + t.Pagination.Text
 	}
+	if list.Total > loom.RowChoices[0] {
+		t.Pagination.Sizes = pageSizes(q, rows)
+	}
+	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total)}
 	t.Empty = emptyList(q)
 	return t
+}
+
+// pageSizes are the links to the same list in pages of other lengths.
+func pageSizes(q listQuery, rows int) []ui.Tab {
+	var sizes []ui.Tab
+	for _, n := range loom.RowChoices {
+		to := q.first()
+		to.Limit = strconv.Itoa(n)
+		sizes = append(sizes, ui.Tab{Label: to.Limit, Href: listURL(to), Current: n == rows})
+	}
+	return sizes
+}
+
+// manyClusters says how many there are, as far as was counted.
+func manyClusters(n int) string {
+	if n > loom.CountLimit {
+		return "10 000+ clusters"
+	}
+	return ui.Count(n, "cluster", "clusters")
 }
 
 func rowsURL(q listQuery, ids []string, total int) string {
@@ -161,7 +209,7 @@ func emptyList(q listQuery) ui.EmptyModel {
 	create := ui.ButtonModel{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()}
 	switch {
 	case q.filtered():
-		return ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", More: "Clear filters", MoreHref: listURL(listQuery{Status: q.Status, Sort: q.Sort})}
+		return ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", More: "Clear filters", MoreHref: listURL(listQuery{Status: q.Status, Sort: q.Sort, Limit: q.Limit})}
 	case q.Status == "attention":
 		return ui.EmptyModel{Icon: "check-circle", Text: "Nothing needs attention."}
 	case q.Status == "terminated":
@@ -172,7 +220,7 @@ func emptyList(q listQuery) ui.EmptyModel {
 	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of machines made from a template.", Action: create}
 }
 
-func listColumns(q listQuery, owner bool) []ui.Column {
+func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 	sorted := func(label, key string, down bool) ui.Column {
 		c := ui.Column{Label: label}
 		present := q.Sort
@@ -194,6 +242,9 @@ func listColumns(q listQuery, owner bool) []ui.Column {
 	}
 	low := func(c ui.Column) ui.Column { c.Low = true; return c }
 	columns := []ui.Column{sorted("Name", "name", false), sorted("Status", "status", false), {Label: "Template"}, {Label: "Nodes", Numeric: true}}
+	if selectable {
+		columns = append([]ui.Column{{Label: "Select", LabelHidden: true, Select: true}}, columns...)
+	}
 	if owner {
 		columns = append(columns, ui.Column{Label: "Owner", Low: true})
 	}

@@ -30,7 +30,7 @@ func clusterActions(v lifecycle.ClusterView) []ui.MenuItem {
 		{Label: "Change hardware", Icon: "cpu", Href: at(loom.VerbResize), WhyNot: v.Allowed[loom.VerbResize]},
 		{Label: "Repair nodes", Icon: "shield", Href: at(loom.VerbRepair), WhyNot: v.Allowed[loom.VerbRepair]},
 	}
-	if v.NewerTemplate > 0 {
+	if v.NewerTemplate > 0 { // the banner above the tabs says it as well
 		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.VerbSync), WhyNot: v.Allowed[loom.VerbSync]})
 	}
 	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete {
@@ -44,6 +44,7 @@ func clusterActions(v lifecycle.ClusterView) []ui.MenuItem {
 	lease := route.ClusterLease(v.ID)
 	return append(items,
 		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.VerbLease], Attrs: ui.OpensDialog(lease), Divider: true},
+		ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)},
 		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.VerbEdit]}, protect)
 }
 

@@ -2,23 +2,42 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
+	"time"
 
+	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
 )
 
-// clusterNew is the empty form, or one filled in from ?template= or ?preview=.
+// clusterNew is the empty form, or one filled in from ?template=, ?preview=, ?like= or
+// all of its fields.
 func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	f := createForm{Template: r.URL.Query().Get("template"), Fields: map[string]string{}}
+	var restored time.Time
+	if r.URL.RawQuery == "" {
+		if kept, at := s.restoreCreateDraft(r, actor); !at.IsZero() {
+			f, restored = kept, at
+		}
+	}
 	if id := r.URL.Query().Get("preview"); id != "" {
 		p, err := s.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(id))
 		if err != nil {
 			return err
 		}
 		f = formOf(p.Input, nil)
+	}
+	if like := r.URL.Query().Get("like"); like != "" {
+		var err error
+		if f, err = s.formLike(r, actor, like); err != nil {
+			return err
+		}
+	} else if r.URL.Query().Has("for") {
+		f = readCreateForm(r.URL.Query())
 	}
 	st, err := s.settle(r.Context(), actor, f)
 	if err != nil {
@@ -30,7 +49,22 @@ func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.A
 			return err
 		}
 	}
+	st.restored = restored
 	return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)
+}
+
+// formLike is the form for a cluster as another one is. What was given to its provider
+// in secret is not known and comes again.
+func (s *Server) formLike(r *http.Request, actor loom.Actor, text string) (createForm, error) {
+	id, ok := loom.ParseClusterID(text)
+	if !ok {
+		return createForm{}, loom.NewError(loom.NotFound, "There is no cluster “%.40s”.", text)
+	}
+	v, err := s.Clusters.Cluster(r.Context(), actor, id)
+	if err != nil {
+		return createForm{}, err
+	}
+	return formOf(likeCluster(v), nil), nil
 }
 
 // clusterForm gives the fields that depend on template and provider anew.
@@ -43,6 +77,7 @@ func (s *Server) clusterForm(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
+	s.keepCreateDraft(r, actor, st, v)
 	m := restModel(st, ui.NewFormErrors("", st.unusable))
 	// Somebody who changes the provider has the advanced part open.
 	m.Open = v.Get("for") == v.Get("clusterTemplate")
@@ -60,10 +95,12 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
+	s.keepCreateDraft(r, actor, st, v)
 	panel, err := s.check(r.Context(), actor, st)
 	if err != nil {
 		return err
 	}
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
 	return s.fragment(w, r, http.StatusOK, clusterview.CheckPanelPart(panel))
 }
 
@@ -77,9 +114,10 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 	} else if panel, err = s.check(r.Context(), actor, st); err != nil {
 		return err
 	}
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
 	page := clusterPage("New cluster", "Clusters", ui.Crumb{Label: "New cluster"})
 	page.Here = route.ClusterNew()
-	return s.render(w, r, actor, status, page, clusterview.NewPage(formModel(actor, st, errs, panel)))
+	return s.render(w, r, actor, status, page, clusterview.NewPage(s.formModel(actor, st, errs, panel)))
 }
 
 // check asks the solver and words the answer.
@@ -110,4 +148,31 @@ func replaceFields(unread, said []loom.FieldError) []loom.FieldError {
 		}
 	}
 	return out
+}
+
+// likeCluster is the request for another cluster like one that is there, or was. Its
+// name is to be given anew, and so are secrets; types are those on which all of its
+// nodes agree.
+func likeCluster(v lifecycle.ClusterView) loom.CreateInput {
+	in := loom.CreateInput{
+		Template: v.Template.Name, Description: v.Description, Provider: v.Provider.Name, DNSSuffix: v.DNSSuffix, Labels: v.Labels,
+		LeaseMillis: loom.TemplateLease, Config: masked(v.Config), Services: slices.Sorted(maps.Keys(v.Services)),
+	}
+	nodes := placedNodes(v)
+	if len(nodes) == 0 {
+		nodes = v.Nodes // of a cluster that is gone
+	}
+	in.Machines = len(nodes)
+	for i, n := range nodes {
+		if i == 0 {
+			in.HardwareType, in.ImageType = n.HardwareType, n.ImageType
+		}
+		if n.HardwareType != in.HardwareType {
+			in.HardwareType = ""
+		}
+		if n.ImageType != in.ImageType {
+			in.ImageType = ""
+		}
+	}
+	return in
 }

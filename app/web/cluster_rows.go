@@ -1,11 +1,13 @@
 package web
 
 import (
-	"errors"
+	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -17,37 +19,25 @@ import (
 // counted and offered.
 func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := readListQuery(r.URL.Query())
-	list, err := s.Clusters.Clusters(r.Context(), actor, q.input())
+	rows := s.pageRows(r)
+	list, err := s.Clusters.Clusters(r.Context(), actor, q.input(rows))
 	if err != nil {
 		return err
 	}
-	now := map[loom.ClusterID]loom.ClusterSummary{}
-	for _, c := range list.Items {
-		now[c.ID] = c
+	shown := readIDs(strings.Split(r.URL.Query().Get("ids"), ","), loom.RowChoices[len(loom.RowChoices)-1])
+	now, err := s.summaries(r.Context(), actor, shown)
+	if err != nil {
+		return err
 	}
-	m := s.listTable(actor, q, list)
+	m := s.listTable(actor, q, list, rows)
 	m.Rows = nil
 	var ids []string
-	for _, text := range strings.Split(r.URL.Query().Get("ids"), ",") {
-		id, ok := loom.ParseClusterID(text)
-		if !ok || len(ids) >= listRows {
-			continue
+	for _, id := range shown {
+		// What left the filter while it was looked at stays until the next load.
+		if c, there := now[id]; there {
+			ids = append(ids, id.String())
+			m.Rows = append(m.Rows, s.listRow(c))
 		}
-		c, shown := now[id]
-		if !shown {
-			// It left the filter while it was looked at: it stays until the next load.
-			view, err := s.Clusters.Cluster(r.Context(), actor, id)
-			if errors.Is(err, loom.NotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			c = summary(view.Cluster, len(view.Nodes), view.Latest)
-		}
-		delete(now, id)
-		ids = append(ids, id.String())
-		m.Rows = append(m.Rows, s.listRow(c))
 	}
 	total, err := strconv.Atoi(r.URL.Query().Get("total"))
 	if err == nil && list.Total > total && q.After == "" && q.Before == "" {
@@ -57,21 +47,35 @@ func (s *Server) clusterRows(w http.ResponseWriter, r *http.Request, actor loom.
 	return s.fragment(w, r, http.StatusOK, clusterview.ListRows(m))
 }
 
-func summary(c loom.Cluster, nodes int, latest *loom.Operation) loom.ClusterSummary {
-	out := loom.ClusterSummary{
-		ID: c.ID, Name: c.Name, Description: c.Description, Owner: c.Owner, Status: c.Status, Created: c.Created, Expires: c.Expires,
-		Nodes: nodes, Provider: c.Provider.Base, Template: c.Template.Base, LatestOperation: c.LatestOperation,
+// readIDs reads ids of clusters, each once, as far as most; what is none is left out.
+func readIDs(texts []string, most int) []loom.ClusterID {
+	var ids []loom.ClusterID
+	for _, text := range texts {
+		if id, ok := loom.ParseClusterID(text); ok && len(ids) < most && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
 	}
-	if latest != nil {
-		out.Progress = latest.Progress()
+	return ids
+}
+
+// summaries reads those of the clusters that the actor may see, in one query.
+func (s *Server) summaries(ctx context.Context, actor loom.Actor, ids []loom.ClusterID) (map[loom.ClusterID]loom.ClusterSummary, error) {
+	found := map[loom.ClusterID]loom.ClusterSummary{}
+	if len(ids) == 0 {
+		return found, nil
 	}
-	return out
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: len(ids)}, IDs: ids, Uncounted: true})
+	for _, c := range list.Items {
+		found[c.ID] = c
+	}
+	return found, err
 }
 
 func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
 		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterState(c.Status),
 		Template: c.Template.Name, Nodes: strconv.Itoa(c.Nodes), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires,
+		NewerTemplate: newer(c), Protected: c.Protected,
 		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || s.leaseSoon(c.Expires)), Deleted: c.DeletedAt,
 		Menu: []ui.MenuItem{{Label: "Open", Href: route.Cluster(c.ID)}},
 	}
@@ -86,9 +90,23 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 			Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total),
 		}
 	}
-	// Protection is not in a summary; the confirmation tells of it.
-	if (&loom.Cluster{Status: c.Status}).WhyNot(loom.VerbDelete, nil) == "" {
-		row.Menu = append(row.Menu, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
+	cluster := &loom.Cluster{Status: c.Status, Protected: c.Protected}
+	lease := route.ClusterLease(c.ID)
+	if cluster.WhyNot(loom.VerbLease, nil) == "" {
+		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
+	}
+	row.Menu = append(row.Menu, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
+	if why := cluster.WhyNot(loom.VerbDelete, nil); why == "" || c.Protected {
+		row.Menu = append(row.Menu, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
 	}
 	return row
+}
+
+// newer is the version of the template that is out, 0 unless it is newer than the
+// cluster's copy.
+func newer(c loom.ClusterSummary) int {
+	if c.Status == loom.ClusterTerminated || c.NewestTemplate <= c.Template.Version {
+		return 0
+	}
+	return c.NewestTemplate
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"loom/app/catalog"
 	"loom/app/lifecycle"
@@ -24,6 +25,8 @@ type settled struct {
 	facts    *lifecycle.TemplateFacts
 	unusable []loom.FieldError
 	note     string
+	// restored is when the form was kept that is shown again, zero for a new one.
+	restored time.Time
 }
 
 // settle reads what a form is made of. Where the template is another than the one

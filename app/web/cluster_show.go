@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -35,8 +36,17 @@ func (s *Server) clusterShow(w http.ResponseWriter, r *http.Request, actor loom.
 	return s.showCluster(w, r, actor, http.StatusOK, v, nil)
 }
 
-// pathCluster reads the cluster that a path names.
+// pathCluster reads the cluster that a path names, without the history of its nodes.
 func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+	id, err := pathCluster(r)
+	if err != nil {
+		return lifecycle.ClusterView{}, err
+	}
+	return s.Clusters.Overview(r.Context(), actor, id)
+}
+
+// pathHistory reads the cluster that a path names with the history of its nodes.
+func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
 	id, err := pathCluster(r)
 	if err != nil {
 		return lifecycle.ClusterView{}, err
@@ -54,7 +64,8 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 	if m.Connect, err = s.connectPart(r.Context(), actor, v); err != nil {
 		return err
 	}
-	if m.Recent, err = s.operationRows(r.Context(), actor, v.ID, recentOperations); err != nil {
+	m.Sets = s.setsPart(v)
+	if m.Recent, err = s.recentOperationRows(r.Context(), actor, v.ID); err != nil {
 		return err
 	}
 	return s.render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
@@ -80,7 +91,11 @@ func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab stri
 
 // clusterPanel gives one live part of a cluster's page.
 func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
+	read := s.pathCluster
+	if r.URL.Query().Get("part") == string(clusterview.PartServices) {
+		read = s.pathHistory
+	}
+	v, err := read(r, actor)
 	if err != nil {
 		return err
 	}
@@ -107,15 +122,19 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 	case clusterview.PartConnect:
 		m, err := s.connectPart(ctx, actor, v)
 		return clusterview.ConnectPart(m), err
+	case clusterview.PartSets:
+		return clusterview.SetsPart(s.setsPart(v)), nil
 	case clusterview.PartNodes:
-		m, err := s.nodesPart(ctx, actor, v)
+		m, err := s.nodesPart(ctx, actor, v, readNodesQuery(q, len(v.Nodes)))
 		return clusterview.NodesPart(m), err
 	case clusterview.PartServices:
 		return clusterview.ServicesPart(s.servicesPart(v)), nil
 	case clusterview.PartOperations:
-		// Anything but a number means all of them.
-		n, _ := strconv.Atoi(q.Get("limit"))
-		m, err := s.operationRows(ctx, actor, v.ID, n)
+		if q.Get("limit") != "" {
+			m, err := s.recentOperationRows(ctx, actor, v.ID)
+			return clusterview.OperationsPart(m), err
+		}
+		m, err := s.operationsPart(ctx, actor, v.ID, readOperationsQuery(q))
 		return clusterview.OperationsPart(m), err
 	default:
 		return nil, loom.NewError(loom.NotFound, "A cluster's page has no part “%.40s”.", part)
@@ -124,7 +143,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 
 // clusterTabs are the parts of a cluster; the word is the last part of the path.
 var clusterTabs = []struct{ word, label string }{
-	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"},
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
 }
 
 func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab string) clusterview.HeadModel {
@@ -134,8 +153,19 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 			m.State = m.State.With(strconv.Itoa(100*p.Done/p.Total) + " %")
 		}
 	}
-	if why, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
-		m.Delete, m.DeleteWhyNot = route.ClusterDelete(v.ID), why
+	if _, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
+		why, abortFirst := deletable(v)
+		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
+		if abortFirst {
+			m.DeleteWord = "Abort, then delete"
+		}
+	}
+	if v.Status == loom.ClusterTerminated {
+		m.Again = route.ClusterNewLike(v.ID)
+	}
+	if v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated {
+		m.Newer = fmt.Sprintf("Template %s %d is out (this cluster uses %d).", v.Template.Name, v.NewerTemplate, v.Template.Version)
+		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.VerbSync]
 	}
 	for _, t := range clusterTabs {
 		href := route.Cluster(v.ID)
@@ -153,9 +183,6 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 
 func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
 	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
-	if v.NewerTemplate > 0 {
-		template += " (" + strconv.Itoa(v.NewerTemplate) + " is out)"
-	}
 	lease := ui.Def{Term: "Lease", Text: "no limit"}
 	if !v.Expires.IsZero() {
 		lease = ui.Def{Term: "Lease ends", Value: ui.Time(v.Expires, s.now())}
@@ -166,7 +193,9 @@ func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
 		{Term: "Created", Value: ui.Time(v.Created, s.now())},
 		{Term: "Template", Text: template},
 		{Term: "Provider", Text: v.Provider.Name},
-		lease,
+	}
+	if v.Status != loom.ClusterTerminated {
+		facts = append(facts, lease)
 	}
 	if len(v.Labels) > 0 {
 		var labels []string
@@ -183,14 +212,19 @@ func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
 func (s *Server) progress(op loom.Operation) ui.ProgressModel {
 	p := op.Progress()
 	text := strconv.Itoa(p.Done) + " of " + ui.Count(p.Total, "task", "tasks")
-	if d := s.elapsed(op.Started, op.Ended); d != "" {
+	runs := !op.Started.IsZero() && !op.Status.Final()
+	if d := s.elapsed(op.Started, op.Ended); d != "" && !runs {
 		text += " · " + d
 	}
 	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationFailing
 	if failed {
 		text = "Failed at " + text
 	}
-	return ui.ProgressModel{Label: "Progress of " + op.Action.Verb(), Value: p.Done, Max: p.Total, Text: text, Failed: failed}
+	m := ui.ProgressModel{Label: "Progress of " + op.Action.Verb(), Value: p.Done, Max: p.Total, Text: text, Failed: failed, Runs: runs}
+	if runs {
+		m.Elapsed = s.now().Sub(op.Started)
+	}
+	return m
 }
 
 // elapsed is how long something took, or takes so far; empty before it began.
@@ -219,6 +253,10 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	m.None = false
 	m.Title = capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number)
 	m.Href, m.State, m.Progress = route.Operation(op.Ref), ui.OperationState(op.Status, op.Aborted), s.progress(*op)
+	var err error
+	if m.Progress.Left, err = s.left(ctx, actor, v, *op); err != nil {
+		return m, err
+	}
 	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
 	if err != nil {
 		return m, err
@@ -231,8 +269,34 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	}
 	m.Actions = operationActions(v, *op)
 	m.Running = s.taskLinks(tasks, loom.TaskRunning)
-	m.Failure, err = s.firstFailure(ctx, actor, *op, tasks)
-	return m, err
+	var node loom.NodeID
+	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
+		return m, err
+	}
+	m.Actions = append(m.Actions, failureActions(v, *op, node)...)
+	return m, nil
+}
+
+// failureActions are what else can be done once an operation failed: about the node on
+// which it did, and about all of the cluster.
+func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID) []ui.ButtonModel {
+	if !op.Status.Final() || v.Status == loom.ClusterTerminated {
+		return nil
+	}
+	var out []ui.ButtonModel
+	for _, n := range v.Nodes {
+		if n.ID == node && !n.Leaving {
+			out = append(out, ui.ButtonModel{Label: "Repair " + shortHost(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.VerbRepair]})
+		}
+	}
+	if op.Status == loom.OperationFailed && op.Action == loom.ClusterDelete {
+		at := route.ClusterDelete(v.ID)
+		out = append(out, ui.ButtonModel{Label: "Delete again", Icon: "trash", Kind: ui.Danger, Href: at, WhyNot: v.Allowed[loom.VerbDelete], Attrs: ui.OpensDialog(at)})
+	}
+	if op.Status == loom.OperationFailed {
+		out = append(out, ui.ButtonModel{Label: "Log of the operation", Icon: "list", Kind: ui.Quiet, Href: route.OperationLog(op.Ref)})
+	}
+	return out
 }
 
 // taskLinks names the tasks of a status, the first few.
@@ -246,7 +310,12 @@ func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus) []clusterv
 		if more++; more > runningShown {
 			continue
 		}
-		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref), Since: s.elapsed(t.Started, t.Ended)}
+		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref)}
+		if status == loom.TaskRunning && !t.Started.IsZero() {
+			link.Runs, link.Elapsed = true, s.now().Sub(t.Started)
+		} else {
+			link.Since = s.elapsed(t.Started, t.Ended)
+		}
 		if status == loom.TaskFailed && t.Message != "" {
 			link.Since = t.Message
 		}
@@ -264,8 +333,8 @@ func taskText(t loom.Task) string {
 	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + shortHost(t.NodeHostname)
 }
 
-// firstFailure is the task that failed first, with the end of its log.
-func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) (*clusterview.FailureModel, error) {
+// firstFailure is the task that failed first, with the end of its log, and its node.
+func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) (*clusterview.FailureModel, loom.NodeID, error) {
 	var first *loom.Task
 	for i, t := range tasks {
 		if t.Status == loom.TaskFailed && (first == nil || t.Ended.Before(first.Ended)) {
@@ -274,13 +343,13 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 	}
 	if first == nil {
 		if op.Status == loom.OperationFailed && op.Message != "" {
-			return &clusterview.FailureModel{Task: op.Action.Verb(), Href: route.Operation(op.Ref), Message: op.Message}, nil
+			return &clusterview.FailureModel{Task: op.Action.Verb(), Href: route.Operation(op.Ref), Message: op.Message}, "", nil
 		}
-		return nil, nil
+		return nil, "", nil
 	}
 	lines, _, err := s.Clusters.Log(ctx, actor, first.Ref, lifecycle.LogInput{Tail: failureLines})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &clusterview.FailureModel{Task: taskText(*first), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}, nil
+	return &clusterview.FailureModel{Task: taskText(*first), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}, first.Node, nil
 }

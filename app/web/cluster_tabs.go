@@ -1,13 +1,15 @@
 package web
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/a-h/templ"
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -16,49 +18,17 @@ import (
 	"loom/views/ui"
 )
 
-func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
-	if err != nil {
-		return err
-	}
-	m, err := s.nodesPart(r.Context(), actor, v)
-	if err != nil {
-		return err
-	}
-	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Nodes"), clusterview.NodesPage(s.clusterHead(actor, v, "nodes"), m))
-}
-
 func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
+	v, err := s.pathHistory(r, actor)
 	if err != nil {
 		return err
 	}
-	page := clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v))
+	known, err := s.services(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	page := templ.Join(clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v)), ui.TiesSection("How they depend on each other", clusterTies(v, known)))
 	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
-}
-
-func (s *Server) clusterOperations(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
-	if err != nil {
-		return err
-	}
-	m, err := s.operationRows(r.Context(), actor, v.ID, 0)
-	if err != nil {
-		return err
-	}
-	page := clusterview.OperationsPage(s.clusterHead(actor, v, "operations"), m)
-	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Operations"), page)
-}
-
-func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
-	if err != nil {
-		return err
-	}
-	config, _ := loom.MaskSecrets(v.Config).(map[string]any)
-	usual, _ := loom.MaskSecrets(v.Template.Defaults.Config).(map[string]any)
-	m := clusterview.ConfigModel{Text: configText(config), Template: v.Template.Name, Differences: configChanges("", usual, config)}
-	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Config"), clusterview.ConfigPage(s.clusterHead(actor, v, "config"), m))
 }
 
 // configChanges compares two configs key by key, nested ones by their path.
@@ -101,23 +71,6 @@ func configChanges(path string, from, to map[string]any) []ui.ChangeModel {
 	return changes
 }
 
-// nodesPart is the table of machines.
-func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.NodesModel, error) {
-	m := clusterview.NodesModel{ID: v.ID}
-	own, err := s.ownKeys(ctx, actor)
-	if err != nil {
-		return m, err
-	}
-	for _, n := range v.Nodes {
-		m.Rows = append(m.Rows, clusterview.NodeRow{
-			ID: string(n.ID), Hostname: n.Hostname, Href: route.Node(v.ID, n.ID), State: ui.NodeState(n.State), Addresses: addresses(n),
-			Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own),
-			Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: nodeActions(v, n),
-		})
-	}
-	return m, nil
-}
-
 func servicesOn(n loom.Node) []clusterview.ServiceOn {
 	var out []clusterview.ServiceOn
 	for _, name := range n.Services {
@@ -134,32 +87,69 @@ func serviceState(n loom.Node, service string) ui.State {
 	return ui.ServiceState(state)
 }
 
+const (
+	// serviceNodes is up to how many nodes of a service are named in its row.
+	serviceNodes = 3
+	// serviceLinksShown bounds the links of a service that are shown.
+	serviceLinksShown = 4
+)
+
+// serviceStates are the states of services, what needs attention first.
+var serviceStates = []loom.ServiceState{loom.ServiceFailed, loom.ServiceAbsent, loom.ServiceInstalled, loom.ServiceStopped, loom.ServiceStarted}
+
 // servicesPart is the table of services, each with where it runs.
 func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel {
 	m := clusterview.ServicesModel{ID: v.ID}
-	var names []string
-	for name := range v.Services {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		row := clusterview.ServiceRow{Name: name, Description: v.Services[name].Description, Menu: serviceActions(v, name)}
-		for _, n := range v.Nodes {
-			if !slices.Contains(n.Services, name) {
-				continue
-			}
-			on := clusterview.NodeOf{Hostname: shortHost(n.Hostname), Href: route.Node(v.ID, n.ID), State: serviceState(n, name)}
-			for _, a := range n.Actions {
-				if a.Service == name {
-					on.Last, on.LastHref = string(a.Action)+", "+ui.Relative(a.Started, s.now()), route.Task(a.Task)
-				}
-			}
-			on.Links = serviceLinks(v, n, name)
-			row.Nodes = append(row.Nodes, on)
-		}
-		m.Rows = append(m.Rows, row)
+	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
+		m.Rows = append(m.Rows, s.serviceRow(v, name))
 	}
 	return m
+}
+
+func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.ServiceRow {
+	row := clusterview.ServiceRow{
+		Name: name, Description: v.Services[name].Description, Version: strconv.Itoa(v.Services[name].Version),
+		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name), Actions: serviceActions(v, name),
+	}
+	states := map[loom.ServiceState]int{}
+	var last loom.NodeAction
+	for _, n := range v.Nodes {
+		if !slices.Contains(n.Services, name) {
+			continue
+		}
+		row.Count++
+		state := n.ServiceStates[name]
+		if state == "" {
+			state = loom.ServiceAbsent
+		}
+		states[state]++
+		if row.Count <= serviceNodes {
+			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: shortHost(n.Hostname), Href: route.Node(v.ID, n.ID)})
+		}
+		for _, a := range n.Actions {
+			if a.Service == name && !a.Started.Before(last.Started) {
+				last = a
+			}
+		}
+		for _, l := range serviceLinks(v, n, name) {
+			if len(row.Links) < serviceLinksShown {
+				row.Links = append(row.Links, l)
+			}
+		}
+	}
+	for _, state := range serviceStates {
+		if k := states[state]; k > 0 {
+			badge := ui.ServiceState(state)
+			if row.Count > 1 {
+				badge = badge.With(strconv.Itoa(k))
+			}
+			row.States = append(row.States, badge)
+		}
+	}
+	if !last.Started.IsZero() {
+		row.Last, row.LastHref, row.LastState = string(last.Action)+", "+ui.Relative(last.Started, s.now()), route.Task(last.Task), historyState(last)
+	}
+	return row
 }
 
 // serviceLinks are those of one service on a node.
@@ -187,28 +177,4 @@ func linkModels(links []loom.Link) []clusterview.LinkModel {
 		out = append(out, clusterview.LinkModel{Label: label, URL: l.URL})
 	}
 	return out
-}
-
-// operationRows lists operations, newest first; limit 0 is all.
-func (s *Server) operationRows(ctx context.Context, actor loom.Actor, id loom.ClusterID, limit int) (clusterview.OperationsModel, error) {
-	m := clusterview.OperationsModel{ID: id, Now: s.now(), Limit: limit}
-	operations, err := s.Clusters.Operations(ctx, actor, id)
-	if err != nil {
-		return m, err
-	}
-	for _, op := range operations {
-		if limit > 0 && len(m.Rows) == limit {
-			break
-		}
-		p := op.Progress()
-		tasks := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)
-		if failed := op.Tasks[loom.TaskFailed]; failed > 0 {
-			tasks += ", " + strconv.Itoa(failed) + " failed"
-		}
-		m.Rows = append(m.Rows, clusterview.OperationRow{
-			Number: strconv.Itoa(op.Ref.Number), Action: op.Action.Verb(), Href: route.Operation(op.Ref), By: string(op.RequestedBy),
-			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks, Message: op.Message,
-		})
-	}
-	return m, nil
 }

@@ -14,8 +14,12 @@ import (
 	"time"
 
 	"loom/app/account"
+	"loom/app/api"
+	"loom/app/api/wire"
 	"loom/app/catalog"
 	"loom/app/execution"
+	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/live"
@@ -36,6 +40,8 @@ type clusterWorld struct {
 	clusters *lifecycle.Clusters
 	hub      *live.Hub
 	ops      *execution.Operations
+	fleet    *fleet.Fleet
+	hooks    *hook.Hooks
 	handler  http.Handler
 	tenant   loom.Tenant
 	// cookies by user; "eve" is of another tenant.
@@ -44,9 +50,15 @@ type clusterWorld struct {
 
 func newClusterWorld(t testing.TB) *clusterWorld {
 	t.Helper()
+	return clusterWorldOn(t, testkit.NewDatabase(t))
+}
+
+// clusterWorldOn makes the world in a database that has nothing yet.
+func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	w := &clusterWorld{t: t, ctx: ctx, db: testkit.NewDatabase(t), cookies: map[loom.UserID]string{}}
+	w := &clusterWorld{t: t, ctx: ctx, db: db, cookies: map[loom.UserID]string{}}
 	ring, err := secret.ParseKeys(secret.GenerateKey())
 	w.must(err)
 	w.accounts = account.New(w.db.DB, ring)
@@ -65,10 +77,20 @@ func newClusterWorld(t testing.TB) *clusterWorld {
 	w.makeTenant("other", "eve")
 	w.fillCatalog()
 	sessions := httpx.NewSessions(w.accounts, false)
+	w.fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
+	rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: w.hub, Sessions: sessions, Log: log, Version: "test"})
 	pages := web.New(web.Deps{
-		Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Hub: w.hub, Sessions: sessions, Log: log, Version: "test",
+		Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: w.hub, Sessions: sessions, Log: log, Version: "test",
+		API: rest, APIDocument: api.Document(),
 	})
-	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), pages)
+	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if api.Owns(r.URL.Path) {
+			rest.ServeHTTP(rw, r)
+			return
+		}
+		pages.ServeHTTP(rw, r)
+	}))
 	return w
 }
 

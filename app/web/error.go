@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"loom/app/httpx"
@@ -43,8 +42,10 @@ func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Err
 // errorToast leaves the page as it is and says what happened.
 func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	if e.Kind == loom.Unauthenticated {
-		w.Header().Set("HX-Redirect", route.Login(currentPage(r)))
-		w.WriteHeader(http.StatusOK)
+		// The page asks for the password in a dialog: what stands in its forms is kept.
+		w.Header().Set("HX-Trigger", "loom:signin")
+		w.Header().Set("HX-Reswap", "none")
+		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
 	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": e.Message, "tone": "bad"}})
@@ -53,15 +54,6 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 	}
 	w.Header().Set("HX-Reswap", "none")
 	w.WriteHeader(httpx.PageStatus(e.Kind))
-}
-
-// currentPage is the path of the page a fragment was asked from.
-func currentPage(r *http.Request) string {
-	u, err := url.Parse(r.Header.Get("HX-Current-URL"))
-	if err != nil {
-		return route.Home()
-	}
-	return u.RequestURI()
 }
 
 func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error) {

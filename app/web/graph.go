@@ -17,6 +17,8 @@ import (
 type graphLabels struct {
 	title string
 	host  func(t loom.PlanTask) string
+	// node names the node of a box that stands for all its tasks of a stage.
+	node func(b draw.Box) string
 	// href leads to the tasks of a box: one, or those of a group.
 	href func(tasks []int) string
 	// state is nil for a plan that does not run yet.
@@ -87,8 +89,11 @@ func boxNode(plan loom.Plan, b draw.Box, l graphLabels) ui.DAGNode {
 // groupNode sums the tasks of a box up; the worst of their states is shown.
 func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 	n.Group = true
-	n.Title = fmt.Sprintf("%d × %s", len(b.Tasks), b.Action)
-	n.Line = b.Service
+	what, of := fmt.Sprintf("%d × %s", len(b.Tasks), b.Action), b.Service
+	if b.Of.Node != "" {
+		what, of = ui.Count(len(b.Tasks), "task", "tasks"), l.node(b)
+	}
+	n.Title, n.Line = what, of
 	complete := 0
 	looks := map[ui.DAGLook]ui.State{}
 	if l.state != nil {
@@ -99,7 +104,7 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 				complete++
 			}
 		}
-		n.Line = strings.TrimSpace(fmt.Sprintf("%s %d complete", b.Service, complete))
+		n.Line = strings.TrimSpace(fmt.Sprintf("%s %d complete", of, complete))
 	}
 	n.Look = ui.LookWaiting
 	order := []ui.DAGLook{ui.LookFailed, ui.LookRunning, ui.LookPaused, ui.LookWaiting, ui.LookOff, ui.LookComplete}
@@ -112,7 +117,7 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 	if n.Look == ui.LookWaiting && complete > 0 {
 		n.Look = ui.LookRunning
 	}
-	n.Label = fmt.Sprintf("%d times %s, %d complete, stage %d", len(b.Tasks), b.Action, complete, b.Level)
+	n.Label = fmt.Sprintf("%s, %d complete, stage %d", strings.TrimSpace(strings.Replace(what, "×", "times", 1)+" "+of), complete, b.Level)
 	if l.expand != nil {
 		n.Href = l.expand(b)
 	}

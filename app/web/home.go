@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"loom/app/account"
 	"loom/app/catalog"
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -19,6 +20,8 @@ import (
 const (
 	// homeItems bounds the cards of each panel of the start page.
 	homeItems = 12
+	// homeFeed is how much of the activity is there.
+	homeFeed = 20
 	// leaseSoon is when the end of a lease becomes a warning.
 	leaseSoon = 48 * time.Hour
 )
@@ -37,12 +40,18 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		return err
 	}
 	m.Templates = len(templates.Items) > 0
-	all, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}})
+	alive, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Statuses: liveStatuses, CountOnly: true})
 	if err != nil {
 		return err
 	}
+	all := alive
+	if alive.Total == 0 {
+		if all, err = s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{CountOnly: true}); err != nil {
+			return err
+		}
+	}
 	if m.First = all.Total == 0; !m.First {
-		if err := s.homeFigures(ctx, actor, &m); err != nil {
+		if err := s.homeFigures(ctx, actor, &m, alive.Total); err != nil {
 			return err
 		}
 	}
@@ -67,7 +76,7 @@ func (s *Server) homeAttention(w http.ResponseWriter, r *http.Request, actor loo
 	return s.fragment(w, r, http.StatusOK, clusterview.AttentionPanel(m))
 }
 
-func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel) error {
+func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, alive int) error {
 	var pending, attention int
 	var err error
 	if m.Running, pending, err = s.runningItems(ctx, actor); err != nil {
@@ -76,18 +85,22 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 	if m.Attention, attention, err = s.attentionItems(ctx, actor); err != nil {
 		return err
 	}
-	alive, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}, Statuses: liveStatuses})
+	feed, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Page: loom.Page{Limit: homeFeed}})
 	if err != nil {
 		return err
+	}
+	if len(feed.Items) > 0 {
+		feed.Next, feed.Prev = "", ""
+		m.Feed, m.FeedHref = s.activityFeed(route.Activity(), false, activityQuery{}, feed), route.Activity()
 	}
 	quota, err := s.Accounts.Quota(ctx, actor)
 	if err != nil {
 		return err
 	}
 	m.Tiles = []ui.TileModel{
-		{Number: strconv.Itoa(alive.Total), Label: "live clusters", Href: route.Clusters()},
-		{Number: strconv.Itoa(pending), Label: "pending", Href: listURL(listQuery{Status: "pending"})},
-		{Number: strconv.Itoa(attention), Label: "need attention", Href: listURL(listQuery{Status: "attention"})},
+		{Number: countedText(alive), Label: "live clusters", Href: route.Clusters()},
+		{Number: countedText(pending), Label: "pending", Href: listURL(listQuery{Status: "pending"})},
+		{Number: countedText(attention), Label: "need attention", Href: listURL(listQuery{Status: "attention"})},
 		{Number: strconv.Itoa(quota.Nodes), Label: "nodes of the tenant", Note: "of " + quotaLimit(quota.MaxNodes), Href: route.Clusters()},
 	}
 	if attention > 0 {
@@ -97,6 +110,14 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 		m.Tiles[3].Tone = ui.ToneWarn
 	}
 	return nil
+}
+
+// countedText writes what was counted, as far as it was.
+func countedText(n int) string {
+	if n > loom.CountLimit {
+		return "10 000+"
+	}
+	return strconv.Itoa(n)
 }
 
 // quotaLimit writes a quota; what nobody reaches is no limit.
@@ -113,10 +134,14 @@ func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clustervie
 	if err != nil {
 		return m, 0, err
 	}
+	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items)
+	if err != nil {
+		return m, 0, err
+	}
 	for _, c := range list.Items {
-		op, err := s.Clusters.Operation(ctx, actor, loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
-		if err != nil {
-			return m, 0, err
+		op, there := latest[c.ID]
+		if !there {
+			continue
 		}
 		now := op.Tasks[loom.TaskRunning]
 		m.Items = append(m.Items, clusterview.RunningItem{
@@ -133,23 +158,27 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 	if err != nil {
 		return m, 0, err
 	}
+	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items)
+	if err != nil {
+		return m, 0, err
+	}
 	for _, c := range list.Items {
-		ref := loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation}
-		op, err := s.Clusters.Operation(ctx, actor, ref)
-		if err != nil {
-			return m, 0, err
+		op, there := latest[c.ID]
+		if !there {
+			continue
 		}
+		ref := op.Ref
 		cause := op.Message
 		if cause == "" {
 			cause = fmt.Sprintf("Operation %d (%s) did not succeed.", ref.Number, op.Action.Verb())
 		}
 		m.Items = append(m.Items, clusterview.AttentionItem{
 			Cluster: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status), Cause: cause,
-			Action: "View failure", ActionHref: route.Operation(ref),
+			Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: route.Operation(ref)}, deleteButton(c)},
 		})
 	}
 	ending, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{
-		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}})
+		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, Uncounted: true})
 	if err != nil {
 		return m, 0, err
 	}
@@ -161,10 +190,17 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 		total++
 		m.Items = append(m.Items, clusterview.AttentionItem{
 			Cluster: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status), Cause: "Its lease ends ", Ends: c.Expires,
-			Action: "Open", ActionHref: route.Cluster(c.ID),
+			Actions: []ui.ButtonModel{{Label: "Extend lease", Icon: "clock", Small: true, Href: route.ClusterLease(c.ID), Attrs: ui.OpensDialog(route.ClusterLease(c.ID))}, deleteButton(c)},
 		})
 	}
 	return m, total, nil
+}
+
+// deleteButton opens the question whether to delete a cluster.
+func deleteButton(c loom.ClusterSummary) ui.ButtonModel {
+	b := ui.ButtonModel{Label: "Delete", Icon: "trash", Kind: ui.Danger, Small: true, Href: route.ClusterDelete(c.ID), Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))}
+	b.WhyNot = (&loom.Cluster{Status: c.Status, Protected: c.Protected}).WhyNot(loom.VerbDelete, nil)
+	return b
 }
 
 func (s *Server) leaseSoon(expires time.Time) bool {

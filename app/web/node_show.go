@@ -50,7 +50,8 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 	id := route.Segment(r.PathValue("node"))
 	for _, n := range v.Nodes {
 		if string(n.ID) == id {
-			return v, n, nil
+			n.Actions, err = s.Clusters.NodeActions(r.Context(), actor, v.ID, n.ID)
+			return v, n, err
 		}
 	}
 	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)

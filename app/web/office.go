@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -41,14 +40,18 @@ func systemFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
 	}
 	m.Rail = []layout.RailItem{
 		railItem("Overview", "activity", route.System(), here),
+		railItem("Status", "check-circle", route.SystemStatus(), here),
 		railItem("Tenants", "layers", route.SystemTenants(), here),
-		railItem("Audit", "list", route.SystemAudit(), here),
+		railItem("Clusters", "cluster", route.SystemClusters(), here),
+		railItem("Activity", "list", route.SystemActivity(), here),
+		railItem("Usage", "clock", route.SystemUsage(), here),
+		railItem("Audit", "shield", route.SystemAudit(), here),
 		{Heading: "Work"},
 		railItem("Workers", "server", route.SystemWorkers(), here),
 		railItem("Queues", "clock", route.SystemQueues(), here),
 		railItem("River jobs", "file", route.SystemJobs(), here),
 		{Heading: "Machines"},
-		railItem("Orphans and leftovers", "disk", route.SystemOrphans(), here),
+		railItem("Orphans", "disk", route.SystemOrphans(), here),
 		railItem("Plugin types", "box", route.SystemPlugins(), here),
 	}
 	return m
@@ -64,15 +67,16 @@ func (s *Server) sheet(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 
 // liveSheet answers with a page whose parts are fetched again as one when a topic is
 // signalled, and every few seconds: what waits and what is busy changes more often
-// than is signalled. Asked for the region alone, it answers with that.
-func (s *Server) liveSheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, topic string, page layout.Model, m officeview.SheetModel) error {
+// than is signalled. Asked for the region alone, it answers with that. What is still
+// stands below and is not fetched again.
+func (s *Server) liveSheet(w http.ResponseWriter, r *http.Request, actor loom.Actor, topic string, page layout.Model, m officeview.SheetModel, still ...templ.Component) error {
 	attrs := ui.Live(r.URL.RequestURI(), topic)
 	attrs["hx-trigger"] = "loom:live, every 10s"
 	region := officeview.Region(regionID, attrs, m.Parts...)
 	if wants(r, regionID) {
 		return s.fragment(w, r, http.StatusOK, region)
 	}
-	m.Parts = []templ.Component{region}
+	m.Parts = append([]templ.Component{region}, still...)
 	page.Topics = []string{topic}
 	reloading(r, &page, true)
 	return s.sheet(w, r, actor, http.StatusOK, page, m)
@@ -81,11 +85,6 @@ func (s *Server) liveSheet(w http.ResponseWriter, r *http.Request, actor loom.Ac
 // badConfirm is the error of a form in which the wrong name was typed.
 func badConfirm(title, name string) ui.FormErrors {
 	return ui.NewFormErrors(title, []loom.FieldError{{Field: officeview.FieldConfirm, Message: "Type “" + name + "” exactly as it is written."}})
-}
-
-// pageOf reads the cursors of a list's address.
-func pageOf(q url.Values) loom.Page {
-	return loom.Page{Limit: officeRows, After: q.Get("after"), Before: q.Get("before"), Sort: q.Get("sort")}
 }
 
 // turned gives the links to the neighbours of a page of a list.
@@ -121,12 +120,20 @@ func call(label, method, path, body string) ui.JSONCall {
 	return ui.JSONCall{Label: label, Curl: curl + `"$LOOM_URL` + path + `"`}
 }
 
-// limitText is a quota for people.
-func limitText(n int) string {
-	if n >= loom.Unlimited {
+// ofLimit is a quota for people, under the number that is used of it.
+func ofLimit(quota int) string {
+	if quota >= loom.Unlimited {
 		return "no limit"
 	}
-	return strconv.Itoa(n)
+	return "of " + strconv.Itoa(quota)
+}
+
+// usedOf is how much of a quota is used, for people.
+func usedOf(n, quota int) string {
+	if quota >= loom.Unlimited {
+		return strconv.Itoa(n) + ", no limit"
+	}
+	return strconv.Itoa(n) + " of " + strconv.Itoa(quota)
 }
 
 // opening is a button that opens a question in the dialog.

@@ -15,7 +15,7 @@ import (
 
 // systemPages are the pages of the area that a fresh installation can open.
 var systemPages = []string{"/system", "/system/tenants", "/system/tenants/new", "/system/tenants/demo", "/system/tenants/demo/delete", "/system/audit",
-	"/system/workers", "/system/queues", "/system/queues/jobs", "/system/queues/jobs?state=completed", "/system/plugins", "/system/orphans"}
+	"/system/clusters", "/system/usage", "/system/activity", "/system/status", "/system/tenants/demo/act-as", "/system/workers", "/system/queues", "/system/queues/jobs", "/system/queues/jobs?state=completed", "/system/plugins", "/system/orphans"}
 
 func TestSystemPages(t *testing.T) {
 	t.Parallel()
@@ -200,10 +200,10 @@ func TestTenantsPages(t *testing.T) {
 	made := v.post("/system/tenants", "name", "acme", "description", "Acme Inc", "workers", "0", "maxClusters", "4", "bootstrap", "true").shows(t, 200, "Tenant acme was created", "Copy the password")
 	password := cut(made.body, `data-copy="`, `" aria-label="Copy password"`)
 	r.visitor().post("/login", "tenant", "acme", "user", "admin", "password", password).goes(t, "/")
-	v.get("/system/tenants?q=acme").shows(t, 200, "Acme Inc", "of 4", "of no limit").hides(t, `href="/system/tenants/demo"`)
+	v.get("/system/tenants?q=acme").shows(t, 200, "Acme Inc", "of 4", "no limit").hides(t, `href="/system/tenants/demo"`)
 	v.get("/system/tenants/acme").shows(t, 200, `value="4"`, "0 of 4").hides(t, password)
 	v.post("/system/tenants/acme", "description", "Acme", "workers", "0", "maxClusters", "", "maxNodes", "7").goes(t, "/system/tenants/acme")
-	v.get("/system/tenants/acme").shows(t, 200, "0 of no limit", "0 of 7", "Saved the tenant acme.")
+	v.get("/system/tenants/acme").shows(t, 200, "0, no limit", "0 of 7", "Saved the tenant acme.")
 	v.post("/system/tenants/acme", "workers", "99").shows(t, 409, "The tenant was not changed.", `value="99"`)
 	v.get("/system/tenants/superadmin/delete").shows(t, 200, "cannot be deleted").hides(t, `name="confirm"`)
 	v.get("/system/tenants/demo/delete").shows(t, 200, "set workers to 0 first").hides(t, `name="confirm"`)
@@ -247,11 +247,12 @@ VALUES ('discarded', 'control', 'trim_events', '{"n": 7}', 25, 25, now(), now(),
 	check(t, r.db.Get(&task, `INSERT INTO river_job (state, queue, kind, args, attempt, max_attempts, scheduled_at, finalized_at)
 VALUES ('discarded', 'tenant_demo', 'run_task', '{"task_id": 1}', 1, 1, now(), now()) RETURNING id`))
 	v := r.signedIn("superadmin", "admin")
-	v.get("/system/queues/jobs").shows(t, 200, "planted trouble", "at planted.go", "Given up", "25 of 25").hides(t, "run_task")
+	v.get("/system/queues/jobs").shows(t, 200, "planted trouble", "Given up", "25 of 25").hides(t, "run_task")
+	v.get("/system/queues/jobs/"+loomID(id)).shows(t, 200, "planted trouble", "at planted.go")
 	v.get("/system/queues/jobs?state=running").shows(t, 200).hides(t, "planted trouble")
-	v.get("/system/queues/jobs?state=asleep").shows(t, 422, "A River job is")
+	v.get("/system/queues/jobs?state=asleep").shows(t, 422, "is none of")
 	v.post("/system/queues/jobs/"+loomID(task)+"/retry").shows(t, 409)
-	v.post("/system/queues/jobs/"+loomID(id)+"/retry").goes(t, "/system/queues/jobs")
+	v.post("/system/queues/jobs/"+loomID(id)+"/retry").goes(t, "/system/queues/jobs/"+loomID(id))
 	v.post("/system/queues/jobs/"+loomID(id)+"/retry").shows(t, 409, "there is nothing to retry")
 	v.get("/system/queues/jobs").shows(t, 200, "Waiting", "25 of 26")
 	v.get("/system/audit?kind=river_job").shows(t, 200, "retry river_job")

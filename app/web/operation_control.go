@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"loom/app/httpx"
+	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -65,7 +66,7 @@ func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Cluster)
+	v, err := s.briefCluster(r.Context(), actor, ref.Cluster)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Operation.Cluster)
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
 	if err != nil {
 		return err
 	}
@@ -175,11 +176,18 @@ func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return s.say(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
 }
 
-// taskActions is what an administrator can do about a task of a paused operation.
-func taskActions(actor loom.Actor, op loom.Operation, t loom.Task) []ui.ButtonModel {
-	if !actor.IsAdmin() || op.Status != loom.OperationPaused || t.Status != loom.TaskReady && t.Status != loom.TaskBlocked {
-		return nil
+// taskActions is what can be done about a task: an administrator leaves out one of a
+// paused operation, and after a failure the operation can be retried.
+func taskActions(actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t loom.Task) []ui.ButtonModel {
+	var out []ui.ButtonModel
+	if actor.IsAdmin() && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
+		at := route.TaskSkip(t.Ref)
+		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: skipWhyNot(op, t), Attrs: ui.OpensDialog(at)})
 	}
-	at := route.TaskSkip(t.Ref)
-	return []ui.ButtonModel{{Label: "Leave out", Icon: "ban", Href: at, WhyNot: skipWhyNot(op, t), Attrs: ui.OpensDialog(at)}}
+	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
+		out = append(out,
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.VerbRetry]},
+			ui.ButtonModel{Label: "Repair " + shortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.VerbRepair]})
+	}
+	return out
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 
 	"loom/app/loom"
@@ -14,15 +14,16 @@ import (
 	"loom/views/ui"
 )
 
-// graphQuery is what the options of the graph say: group is "", "on" or "off",
-// only "" or "failed", hide "complete" or "", open lists expanded groups.
+// graphQuery is what the options of the graph say: group is "" for what suits the
+// size of the plan, "on" or "off"; by "" (action), "service" or "node"; only "" or
+// "failed"; hide "complete" or ""; size "" or "fit"; open lists expanded groups.
 type graphQuery struct {
-	Group, Only, Hide string
-	Open              []string
+	Group, By, Only, Hide, Size string
+	Open                        []string
 }
 
 func readGraphQuery(q url.Values) graphQuery {
-	g := graphQuery{Group: q.Get("group"), Only: q.Get("only"), Hide: q.Get("hide")}
+	g := graphQuery{Group: q.Get("group"), By: q.Get("by"), Only: q.Get("only"), Hide: q.Get("hide"), Size: q.Get("size")}
 	if text := q.Get("open"); text != "" {
 		g.Open = strings.Split(text, ",")
 	}
@@ -30,22 +31,29 @@ func readGraphQuery(q url.Values) graphQuery {
 }
 
 func (g graphQuery) url(base string) string {
-	return route.Query(base, "group", g.Group, "only", g.Only, "hide", g.Hide, "open", strings.Join(g.Open, ","))
+	return route.Query(base, "group", g.Group, "by", g.By, "only", g.Only, "hide", g.Hide, "size", g.Size, "open", strings.Join(g.Open, ","))
 }
 
 // options are what the drawing is to show.
 func (g graphQuery) options(plan loom.Plan, tasks map[int]loom.Task) draw.Options {
 	o := draw.Options{Expanded: map[draw.Group]bool{}}
+	switch g.By {
+	case "service":
+		o.By = draw.ByService
+	case "node":
+		o.By = draw.ByNode
+	}
 	switch g.Group {
 	case "on":
 		o.Grouping = draw.Always
 	case "off":
 		o.Grouping = draw.Never
 	}
-	for _, text := range g.Open {
-		level, action, _ := strings.Cut(text, "-")
-		if n, err := strconv.Atoi(level); err == nil {
-			o.Expanded[draw.Group{Level: n, Action: loom.TaskAction(action)}] = true
+	if len(g.Open) > 0 {
+		for i := range plan.Tasks {
+			if key := draw.GroupOf(&plan.Tasks[i], o.By); !o.Expanded[key] && slices.Contains(g.Open, key.ID()) {
+				o.Expanded[key] = true
+			}
 		}
 	}
 	switch {
@@ -92,44 +100,62 @@ func (s *Server) operationGraph(w http.ResponseWriter, r *http.Request, actor lo
 	q := readGraphQuery(r.URL.Query())
 	d := draw.Draw(plan, q.options(plan, tasks))
 	m := clusterview.GraphModel{
-		DAG: operationDAG(op, plan, tasks, d, q), SVG: q.url(route.OperationGraphSVG(op.Ref)), Stages: stages(plan, tasks),
-		Nothing: len(d.Boxes) == 0, Options: graphOptions(op.Ref, q, d.Grouped),
+		DAG: operationDAG(op, plan, tasks, d, q), SVG: q.url(route.OperationGraphSVG(op.Ref)), Nothing: len(d.Boxes) == 0, Options: graphOptions(op.Ref, q, d.Grouped),
+	}
+	if d.Capped {
+		m.Note = fmt.Sprintf("A picture has at most %d boxes, so the tasks are grouped by action. Hide what is complete, or use the table.", draw.MostBoxes)
+	}
+	listed := make([]loom.Task, 0, len(plan.Tasks))
+	for i := range plan.Tasks {
+		listed = append(listed, tasks[plan.Tasks[i].Number])
+	}
+	if m.Stages, err = s.stageList(r.Context(), actor, op, listed); err != nil {
+		return err
 	}
 	return s.showOperation(w, r, actor, op, "graph", clusterview.OperationView{Graph: &m})
 }
 
-func graphOptions(ref loom.OperationRef, q graphQuery, grouped bool) []ui.Tab {
+func graphOptions(ref loom.OperationRef, q graphQuery, grouped bool) []clusterview.Choices {
 	base := route.OperationGraph(ref)
-	option := func(label string, to graphQuery, current bool) ui.Tab {
+	option := func(label string, current bool, change func(to *graphQuery)) ui.Tab {
+		to := q
+		change(&to)
 		return ui.Tab{Label: label, Href: to.url(base), Current: current}
 	}
-	all := graphQuery{Group: q.Group}
-	hide, only := all, all
-	hide.Hide, only.Only = "complete", "failed"
-	group := q
-	group.Open = nil
-	if group.Group = "on"; grouped {
-		group.Group = "off"
+	box := func(label, group, by string) ui.Tab {
+		current := grouped == (group == "on") && (!grouped || q.By == by)
+		return option(label, current, func(to *graphQuery) { to.Group, to.By, to.Open = group, by, nil })
 	}
-	return []ui.Tab{
-		option("All tasks", all, q.Only == "" && q.Hide == ""), option("Hide complete", hide, q.Hide != ""),
-		option("Failed and their causes", only, q.Only != ""), option("Grouped by stage and action", group, grouped),
+	show := clusterview.Choices{Label: "Show", Options: []ui.Tab{
+		option("All", q.Only == "" && q.Hide == "", func(to *graphQuery) { to.Only, to.Hide = "", "" }),
+		option("Hide complete", q.Hide != "", func(to *graphQuery) { to.Only, to.Hide = "", "complete" }),
+		option("Failed and their causes", q.Only != "", func(to *graphQuery) { to.Only, to.Hide = "failed", "" }),
+	}}
+	boxes := clusterview.Choices{Label: "Boxes", Options: []ui.Tab{box("Tasks", "off", ""), box("By action", "on", ""), box("By service", "on", "service"), box("By node", "on", "node")}}
+	if len(q.Open) > 0 {
+		boxes.Options = append(boxes.Options, option("Close groups", false, func(to *graphQuery) { to.Open = nil }))
 	}
+	size := clusterview.Choices{Label: "Size", Options: []ui.Tab{
+		option("100 %", q.Size != "fit", func(to *graphQuery) { to.Size = "" }), option("Fit width", q.Size == "fit", func(to *graphQuery) { to.Size = "fit" })}}
+	return []clusterview.Choices{show, boxes, size}
 }
 
 func operationDAG(op loom.Operation, plan loom.Plan, tasks map[int]loom.Task, d draw.Drawing, q graphQuery) ui.DAGModel {
 	p := op.Progress()
-	return graphModel(plan, d, graphLabels{
+	m := graphModel(plan, d, graphLabels{
 		title: fmt.Sprintf("Plan of %s: %d of %d tasks complete", op.Action.Verb(), p.Done, p.Total),
 		host:  func(t loom.PlanTask) string { return tasks[t.Number].NodeHostname },
+		node:  func(b draw.Box) string { return shortHost(tasks[b.Tasks[0]].NodeHostname) },
 		href:  func(numbers []int) string { return route.Task(tasks[numbers[0]].Ref) },
 		state: func(n int) ui.State { return ui.TaskState(tasks[n].Status) },
 		expand: func(b draw.Box) string {
 			to := q
-			to.Open = append(append([]string{}, q.Open...), fmt.Sprintf("%d-%s", b.Level, b.Action))
+			to.Open = append(append([]string{}, q.Open...), b.Of.ID())
 			return to.url(route.OperationGraph(op.Ref))
 		},
 	})
+	m.Fit = q.Size == "fit"
+	return m
 }
 
 // operationGraphSVG is the same picture as a file.

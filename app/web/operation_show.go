@@ -22,6 +22,8 @@ func (s *Server) operationShow(w http.ResponseWriter, r *http.Request, actor loo
 		switch c.Value {
 		case "stages":
 			return s.operationStages(w, r, actor)
+		case "timeline":
+			return s.operationTimeline(w, r, actor)
 		case "table":
 			return s.operationTable(w, r, actor)
 		}
@@ -39,19 +41,29 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Cluster)
+	v, err := s.briefCluster(r.Context(), actor, ref.Cluster)
 	if err != nil {
 		return err
 	}
-	m, err := s.operationHead(r.Context(), actor, op)
+	m, err := s.operationHead(r.Context(), actor, v, op)
 	if err != nil {
 		return err
 	}
-	m.Actions = operationActions(v, op)
 	return s.fragment(w, r, http.StatusOK, clusterview.OperationHeadPart(m))
 }
 
-func (s *Server) operationHead(ctx context.Context, actor loom.Actor, op loom.Operation) (clusterview.OperationHead, error) {
+// briefCluster is a cluster with its latest operation and what can be done, without
+// its nodes and their history: pages of operations ask for it every second.
+func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (lifecycle.ClusterView, error) {
+	c, latest, err := s.Clusters.Latest(ctx, actor, id)
+	v := lifecycle.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ClusterVerb]string{}}
+	for _, verb := range loom.ClusterVerbs {
+		v.Allowed[verb] = c.WhyNot(verb, latest)
+	}
+	return v, err
+}
+
+func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
 		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Waiting: op.Waiting,
@@ -68,6 +80,18 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, op loom.Op
 		{Term: "Duration", Text: s.elapsed(op.Started, op.Ended)},
 		{Term: "Tasks", Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)},
 	}
+	if !op.Status.Final() && !op.Started.IsZero() {
+		m.Facts[2].Value = ui.Elapsed(s.now().Sub(op.Started))
+	}
+	left, err := s.left(ctx, actor, v, op)
+	if err != nil {
+		return m, err
+	}
+	if left != "" {
+		m.Facts = append(m.Facts, ui.Def{Term: "Remaining", Text: left})
+	}
+	m.Facts = append(m.Facts, relatedFacts(op)...)
+	m.Actions = operationActions(v, op)
 	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
 	if err != nil {
 		return m, err
@@ -79,15 +103,32 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, op loom.Op
 	return m, nil
 }
 
+// relatedFacts lead to the operation that this one retries or takes back.
+func relatedFacts(op loom.Operation) []ui.Def {
+	if op.Concerns == 0 {
+		return nil
+	}
+	term := "Rolls back"
+	if op.Retries {
+		term = "Goes on with"
+	}
+	other := loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}
+	return []ui.Def{{Term: term, Value: clusterview.TextLink("operation "+strconv.Itoa(op.Concerns), route.Operation(other))}}
+}
+
 // viewWords are the views of a plan; the word is the last part of the path.
-var viewWords = []struct{ word, label string }{{"graph", "Graph"}, {"stages", "Stages"}, {"table", "Table"}}
+var viewWords = []struct{ word, label string }{{"graph", "Graph"}, {"stages", "Stages"}, {"timeline", "Timeline"}, {"table", "Table"}, {"log", "Log"}}
 
 func viewURL(ref loom.OperationRef, word string) string {
 	switch word {
 	case "stages":
 		return route.OperationStages(ref)
+	case "timeline":
+		return route.OperationTimeline(ref)
 	case "table":
 		return route.OperationTasks(ref)
+	case "log":
+		return route.OperationLog(ref)
 	}
 	return route.OperationGraph(ref)
 }
@@ -106,16 +147,18 @@ func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loo
 	for _, v := range viewWords {
 		m.Views = append(m.Views, ui.Tab{Label: v.label, Href: viewURL(op.Ref, v.word), Current: v.word == word})
 	}
-	head, err := s.operationHead(r.Context(), actor, op)
+	v, err := s.briefCluster(r.Context(), actor, op.Ref.Cluster)
 	if err != nil {
 		return err
 	}
-	v, err := s.Clusters.Cluster(r.Context(), actor, op.Ref.Cluster)
+	head, err := s.operationHead(r.Context(), actor, v, op)
 	if err != nil {
 		return err
 	}
-	head.Actions = operationActions(v, op)
 	page := s.operationFrame(r, v, op)
+	if word == "log" {
+		return s.render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
+	}
 	http.SetCookie(w, &http.Cookie{Name: viewCookie, Value: word, Path: route.Clusters(), SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: r.TLS != nil})
 	return s.render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
 }
@@ -132,15 +175,6 @@ func (s *Server) operationFrame(r *http.Request, v lifecycle.ClusterView, op loo
 	return m
 }
 
-// operationStages is the plan as nested lists.
-func (s *Server) operationStages(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	op, plan, tasks, err := s.operationPlan(r, actor)
-	if err != nil {
-		return err
-	}
-	return s.showOperation(w, r, actor, op, "stages", clusterview.OperationView{Stages: stages(plan, tasks)})
-}
-
 func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operation, loom.Plan, map[int]loom.Task, error) {
 	ref, err := pathOperation(r)
 	if err != nil {
@@ -150,21 +184,6 @@ func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operatio
 	if err != nil {
 		return op, loom.Plan{}, nil, err
 	}
-	plan, tasks, err := s.Clusters.PlanOf(r.Context(), actor, ref)
+	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.now())
 	return op, plan, tasks, err
-}
-
-func stages(plan loom.Plan, tasks map[int]loom.Task) []clusterview.Stage {
-	out := make([]clusterview.Stage, plan.Levels())
-	for i := range out {
-		out[i].Number = i + 1
-	}
-	for _, p := range plan.Tasks {
-		t := tasks[p.Number]
-		out[p.Level-1].Tasks = append(out[p.Level-1].Tasks, clusterview.StageTask{
-			Number: strconv.Itoa(p.Number), Action: string(p.Action), Service: p.Service, Host: shortHost(t.NodeHostname),
-			State: ui.TaskState(t.Status), Href: route.Task(t.Ref), Critical: p.Critical, Undo: p.Undo,
-		})
-	}
-	return out
 }

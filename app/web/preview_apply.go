@@ -40,6 +40,9 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 	text := "Creating " + p.Name + "."
 	switch p.Kind {
 	case loom.PreviewCreate:
+		if err := s.Accounts.DropDraft(r.Context(), actor, createDraft); err != nil {
+			return err
+		}
 	case loom.PreviewDelete:
 		text = "Deleting " + p.Name + "."
 	case loom.PreviewSync:

@@ -34,6 +34,9 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 			return err
 		}
 	}
+	if f.Do == resetConfig {
+		f.Config = ""
+	}
 	st, err := s.settle(r.Context(), actor, f)
 	if err != nil {
 		return err

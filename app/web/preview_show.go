@@ -79,6 +79,9 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 		m.Applied, m.AppliedHref = "View the cluster", route.Cluster(p.Cluster)
 	}
 	m.Facts = previewFacts(p)
+	if p.Kind == loom.PreviewCreate {
+		m.Layout = ui.NewLayoutPicture("layout", p.Layout)
+	}
 	for _, n := range p.Nodes {
 		m.Nodes = append(m.Nodes, clusterview.PreviewNode{
 			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image,
@@ -180,6 +183,7 @@ func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
 	return graphModel(p.Plan, d, graphLabels{
 		title: "Plan: " + p.Summary(),
 		host:  func(t loom.PlanTask) string { return hosts[t.Node] },
+		node:  func(b draw.Box) string { return shortHost(hosts[b.Of.Node]) },
 		href: func(tasks []int) string {
 			return route.Preview(p.ID) + "#" + clusterview.StageTaskID(strconv.Itoa(tasks[0]))
 		},
@@ -193,6 +197,7 @@ func plannedStages(p lifecycle.PreviewView) []clusterview.Stage {
 		stages[i].Number = i + 1
 	}
 	for _, t := range p.Plan.Tasks {
+		stages[t.Level-1].Count++
 		stages[t.Level-1].Tasks = append(stages[t.Level-1].Tasks, clusterview.StageTask{
 			Number: strconv.Itoa(t.Number), Action: string(t.Action), Service: t.Service, Host: shortHost(hosts[t.Node]), Planned: true, Critical: t.Critical,
 		})

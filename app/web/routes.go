@@ -26,11 +26,10 @@ func Patterns() []string {
 }
 
 // routes is what all surfaces of the pages have in common; the rooms have their
-// tables of contents in routes_cluster.go, routes_account.go, routes_admin.go and
-// routes_office.go.
+// tables of contents in routes_cluster.go, routes_account.go, routes_admin.go,
+// routes_office.go, routes_report.go and routes_shared.go.
 func (s *Server) routes(mux router) {
 	mux.Handle("GET /events", s.page(s.events))
-	mux.Handle("POST "+route.AccountPreferences(), s.open(s.preferencesSave))
 	mux.Handle("POST "+route.CSPReports(), s.open(s.cspReport))
 	mux.Handle("GET "+route.Gallery(), s.admin(s.gallery))
 	mux.Handle("GET "+route.API(), s.open(s.apiIndex))
@@ -42,4 +41,6 @@ func (s *Server) routes(mux router) {
 	s.accountRoutes(mux)
 	s.adminRoutes(mux)
 	s.officeRoutes(mux)
+	s.reportRoutes(mux)
+	s.sharedRoutes(mux)
 }

@@ -23,4 +23,5 @@ func (s *Server) accountRoutes(mux router) {
 
 	mux.Handle("GET "+route.Catalog(), s.page(s.catalogGallery))
 	mux.Handle("GET "+route.Catalog()+"/{template}", s.page(s.catalogTemplate))
+	mux.Handle("GET "+route.Catalog()+"/services/{service}", s.page(s.catalogService))
 }

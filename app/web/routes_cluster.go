@@ -14,12 +14,13 @@ func (s *Server) clusterRoutes(mux router) {
 	post := func(pattern string, h http.Handler) { mux.Handle("POST "+pattern, h) }
 
 	get(route.Home()+"{$}", s.page(s.home))
-	get(clusterview.HomeRunningURL(), s.page(s.homeRunning))
-	get(clusterview.HomeAttentionURL(), s.page(s.homeAttention))
+	get(clusterview.HomeRunningURL(), s.page(s.shared("", s.homeRunning)))
+	get(clusterview.HomeAttentionURL(), s.page(s.shared("", s.homeAttention)))
 
 	get(route.Clusters(), s.page(s.clusterList))
 	get(route.ClustersRows(), s.page(s.clusterRows))
 	get(route.ClusterNew(), s.page(s.clusterNew))
+	post(route.ClusterNew(), s.page(s.clusterNewDiscard))
 	post(route.ClusterCheck(), s.page(s.clusterCheck))
 	post(clusterview.FormURL(), s.page(s.clusterForm))
 
@@ -31,11 +32,13 @@ func (s *Server) clusterRoutes(mux router) {
 	post("/previews/{preview}/discard", s.page(s.previewDiscard))
 
 	get("/clusters/{cluster}", s.page(s.clusterShow))
-	get("/clusters/{cluster}/panel", s.page(s.clusterPanel))
+	get("/clusters/{cluster}/panel", s.page(s.shared("", s.clusterPanel)))
 	get("/clusters/{cluster}/nodes", s.page(s.clusterNodes))
 	get("/clusters/{cluster}/services", s.page(s.clusterServices))
 	get("/clusters/{cluster}/operations", s.page(s.clusterOperations))
 	get("/clusters/{cluster}/config", s.page(s.clusterConfig))
+	get("/clusters/{cluster}/activity", s.page(s.clusterActivity))
+	get("/clusters/{cluster}/copy", s.page(s.clusterCopy))
 	get("/clusters/{cluster}/ssh-config", s.page(s.clusterSSHConfig))
 	get("/clusters/{cluster}/delete", s.page(s.clusterDeleteForm))
 	post("/clusters/{cluster}/delete", s.page(s.clusterDelete))
@@ -44,17 +47,20 @@ func (s *Server) clusterRoutes(mux router) {
 
 	get("/clusters/{cluster}/nodes/{node}", s.page(s.nodeShow))
 	get("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeHide))
+	get("/clusters/{cluster}/nodes/{node}/log", s.page(s.nodeLog))
 	post("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeReveal))
 
 	get("/clusters/{cluster}/operations/{n}", s.page(s.operationShow))
-	get("/clusters/{cluster}/operations/{n}/graph", s.page(s.operationGraph))
+	get("/clusters/{cluster}/operations/{n}/graph", s.page(s.shared(clusterview.OperationViewID, s.operationGraph)))
 	get("/clusters/{cluster}/operations/{n}/graph.svg", s.page(s.operationGraphSVG))
-	get("/clusters/{cluster}/operations/{n}/stages", s.page(s.operationStages))
-	get("/clusters/{cluster}/operations/{n}/table", s.page(s.operationTable))
-	get("/clusters/{cluster}/operations/{n}/panel", s.page(s.operationPanel))
+	get("/clusters/{cluster}/operations/{n}/stages", s.page(s.shared(clusterview.OperationViewID, s.operationStages)))
+	get("/clusters/{cluster}/operations/{n}/timeline", s.page(s.shared(clusterview.OperationViewID, s.operationTimeline)))
+	get("/clusters/{cluster}/operations/{n}/table", s.page(s.shared(clusterview.OperationViewID, s.operationTable)))
+	get("/clusters/{cluster}/operations/{n}/log", s.page(s.operationLog))
+	get("/clusters/{cluster}/operations/{n}/panel", s.page(s.shared("", s.operationPanel)))
 
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}", s.page(s.taskShow))
-	get("/clusters/{cluster}/operations/{n}/tasks/{task}/panel", s.page(s.taskPanel))
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}/panel", s.page(s.shared("", s.taskPanel)))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log", s.page(s.taskLog))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log/raw", s.page(s.taskLogRaw))
 }

@@ -35,7 +35,7 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	for _, t := range tenants {
 		names[t.ID] = t.Name
 	}
-	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans: machines with a tag of Loom that no live node claims", ShowCaption: true, Now: s.now(),
+	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans. Providers are searched for them at intervals."}}
 	for _, o := range orphans {
@@ -44,7 +44,7 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 			{Buttons: []ui.ButtonModel{opening("Remove", "Remove machine "+o.Machine, route.SystemOrphanRemove(o.ID), ui.Danger)}},
 		})
 	}
-	left := officeview.GridModel{ID: "leftovers", Caption: "Leftovers: machines that the delete of their cluster could not delete", ShowCaption: true, Now: s.now(),
+	left := officeview.GridModel{ID: "leftovers", Caption: "Leftovers", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster"}, {Label: "Last try"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing was left behind."}}
 	for _, l := range leftovers {
@@ -58,7 +58,7 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 			{Buttons: []ui.ButtonModel{opening("Give up", "Give up what is left of cluster "+l.Cluster.String(), route.SystemAbandon(names[l.Tenant], l.Cluster), ui.Danger)}},
 		})
 	}
-	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them.",
+	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them; leftovers are what the delete of their cluster could not delete.",
 		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{call("orphans", http.MethodGet, "/v2/orphans", "")}}
 	if len(leftovers) > 0 {
 		m.Parts = append(m.Parts, officeview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
@@ -222,7 +222,7 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 				}
 			}
 			grid.Rows = append(grid.Rows, []officeview.Cell{
-				{Text: t.Name, Mono: true, Sub: t.Description}, {Text: strconv.Itoa(item.Version)}, {Part: fieldsOf(t)}, {Text: strings.Join(sortedKeys(t.ResourceTypes), ", ")},
+				{Text: t.Name, Href: route.SystemPlugin(string(kind), t.Name), Mono: true, Sub: t.Description}, {Text: strconv.Itoa(item.Version)}, {Part: fieldsOf(t)}, {Text: strings.Join(sortedKeys(t.ResourceTypes), ", ")},
 				{Text: ui.Count(carried, "process", "processes")}, {Time: item.Time},
 			})
 		}

@@ -58,9 +58,18 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	tiles = append(tiles, machines)
 	m := officeview.SheetModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
-		Parts: []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
-		Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
+		Parts:   []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
+		Banners: workerAlert(figures), Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
 	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("System", route.System()), m)
+}
+
+// workerAlert says that fewer workers run than tenants are promised.
+func workerAlert(f loom.Figures) []ui.BannerModel {
+	if f.Workers == nil || f.Workers.Assigned >= f.Workers.Wanted {
+		return nil
+	}
+	return []ui.BannerModel{{Tone: ui.ToneWarn, Action: "Workers", ActionHref: route.SystemWorkers(),
+		Text: "Tenants are promised " + ui.Count(f.Workers.Wanted, "worker", "workers") + ", but only " + strconv.Itoa(f.Workers.Assigned) + " could be dealt. Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}}
 }
 
 // check is a line of the status: what, how it is, and the figure.
@@ -77,6 +86,27 @@ func statusGrid(f loom.Figures, failed error) templ.Component {
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Figures", false, "Some could not be read in time; the database is slow or away."))
 	}
+	g.Rows = append(g.Rows, processRows(f, nil)...)
+	if d := f.Database; d != nil {
+		g.Rows = append(g.Rows, check("Database", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "connection", "connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
+	}
+	oldest := time.Duration(0)
+	for _, q := range f.Queues {
+		oldest = max(oldest, q.Oldest)
+	}
+	g.Rows = append(g.Rows, check("Queues", oldest < longWait, "the oldest task waits "+ui.Duration(oldest)))
+	if n := f.HooksWaiting; n != nil {
+		g.Rows = append(g.Rows, check("Hooks", *n == 0, ui.Count(*n, "delivery is", "deliveries are")+" to be tried"))
+	}
+	return officeview.Grid(g)
+}
+
+// processRows tells of each kind of process whether one is alive.
+func processRows(f loom.Figures, failed error) [][]officeview.Cell {
+	if failed != nil && f.Processes == nil {
+		return [][]officeview.Cell{check("Processes", false, "They could not be read in time.")}
+	}
+	var rows [][]officeview.Cell
 	for _, kind := range []string{loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner} {
 		found := loom.ProcessFigure{Kind: kind}
 		for _, p := range f.Processes {
@@ -90,20 +120,9 @@ func statusGrid(f loom.Figures, failed error) templ.Component {
 		} else {
 			text = "none is alive; start one with “loom " + kind + "”"
 		}
-		g.Rows = append(g.Rows, check(capital(kind)+" processes", found.Count > 0 && found.LeaseAge < oldLease, text))
+		rows = append(rows, check(capital(kind)+" processes", found.Count > 0 && found.LeaseAge < oldLease, text))
 	}
-	if d := f.Database; d != nil {
-		g.Rows = append(g.Rows, check("Database", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "connection", "connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
-	}
-	oldest := time.Duration(0)
-	for _, q := range f.Queues {
-		oldest = max(oldest, q.Oldest)
-	}
-	g.Rows = append(g.Rows, check("Queues", oldest < longWait, "the oldest task waits "+ui.Duration(oldest)))
-	if n := f.HooksWaiting; n != nil {
-		g.Rows = append(g.Rows, check("Hooks", *n == 0, ui.Count(*n, "delivery is", "deliveries are")+" to be tried"))
-	}
-	return officeview.Grid(g)
+	return rows
 }
 
 func clusterGrid(f loom.Figures) templ.Component {

@@ -53,7 +53,7 @@ func queuesByName(counts []fleet.QueueCount) map[string]fleet.QueueCount {
 
 func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := r.URL.Query().Get("q")
-	list, err := s.Accounts.ListTenants(r.Context(), actor, q, pageOf(r.URL.Query()))
+	list, err := s.Accounts.ListTenants(r.Context(), actor, q, s.pageOf(r))
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		grid.Rows = append(grid.Rows, []officeview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true, Sub: t.Description}, share,
-			{Text: strconv.Itoa(use.Clusters), Sub: "of " + limitText(use.MaxClusters)}, {Text: strconv.Itoa(use.Nodes), Sub: "of " + limitText(use.MaxNodes)},
+			{Text: strconv.Itoa(use.Clusters), Sub: ofLimit(use.MaxClusters)}, {Text: strconv.Itoa(use.Nodes), Sub: ofLimit(use.MaxNodes)},
 			{Text: strconv.Itoa(queued[t.Name].Waiting)}, {Text: strconv.Itoa(queued[t.Name].Running)}, {Time: t.Created},
 		})
 	}
@@ -243,16 +243,22 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
 	m := officeview.SheetModel{Title: t.Name, Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
 	if t.ID != loom.SuperTenant {
-		m.Actions = []ui.ButtonModel{opening("Delete", "", route.SystemTenantDelete(t.Name), ui.Danger)}
+		m.Actions = []ui.ButtonModel{opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), opening("Delete", "", route.SystemTenantDelete(t.Name), ui.Danger)}
 	}
 	m.Parts = []templ.Component{
 		ui.Definitions([]ui.Def{
-			{Term: "Clusters", Text: strconv.Itoa(use.Clusters) + " of " + limitText(use.MaxClusters)}, {Term: "Nodes", Text: strconv.Itoa(use.Nodes) + " of " + limitText(use.MaxNodes)},
+			{Term: "Clusters", Text: usedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: usedOf(use.Nodes, use.MaxNodes)},
 			{Term: "Workers", Text: strconv.Itoa(work.Dealt) + " of " + strconv.Itoa(t.Workers) + " dealt, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
-			{Term: "Created", Value: ui.Time(t.Created, s.now())}, {Term: "What was done", Value: officeview.Link("Audit", route.Query(route.SystemAudit(), "tenant", t.Name))},
+			{Term: "Created", Value: ui.Time(t.Created, s.now())},
 		}),
+		quotaBars(use),
 		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: tenantFields(d, false, free, use, errs)})),
 	}
+	past, err := s.tenantPast(r, actor, t.Name)
+	if err != nil {
+		return err
+	}
+	m.Parts = append(m.Parts, past...)
 	return s.sheet(w, r, actor, status, tenantFrame(t.Name, ui.Crumb{Label: t.Name}), m)
 }
 

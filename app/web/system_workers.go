@@ -169,5 +169,13 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 	if failed != nil {
 		m.Parts = append([]templ.Component{ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "How long the oldest tasks wait could not be read in time."})}, m.Parts...)
 	}
-	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Queues", route.SystemQueues()), m)
+	if wants(r, regionID) {
+		return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Queues", route.SystemQueues()), m)
+	}
+	// What was is not asked for again every few seconds.
+	more, err := s.paceParts(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Queues", route.SystemQueues()), m, more...)
 }

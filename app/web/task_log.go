@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -15,15 +16,29 @@ import (
 // makes the script ask again at once.
 const logPage = 1000
 
-// taskLogModel is the log of one attempt: its tail, or what lies before a line.
+// aroundLine is how many lines are shown before those that a link names.
+const aroundLine = 100
+
+// taskLogModel is the log of one attempt: its tail, what lies before a line, what is
+// around the lines that a link names, or what is found.
 func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int) (ui.LogModel, error) {
+	q, page := r.URL.Query(), route.TaskAttempt(t.Ref, attempt)
 	m := ui.LogModel{
-		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", taskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt),
+		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", taskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt), At: page,
+		Find: &ui.LogFind{Action: route.Task(t.Ref), Hidden: []string{"attempt", strconv.Itoa(attempt)}, Errors: route.Query(page, "errors", "1")},
+	}
+	if find := (lifecycle.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logPage}); find.Contains != "" || find.Errors {
+		err := s.findInTask(r, actor, t, attempt, find, &m)
+		return m, err
 	}
 	in := lifecycle.LogInput{Attempt: attempt, Tail: logTail}
-	before, err := strconv.Atoi(r.URL.Query().Get("before"))
+	first, last := lineRange(q.Get("lines"))
+	before, err := strconv.Atoi(q.Get("before"))
 	earlier := err == nil && before > 0
-	if earlier {
+	switch {
+	case first > 0:
+		in = lifecycle.LogInput{Attempt: attempt, After: max(0, first-aroundLine-1), Limit: min(max(logPage, last-first+2*aroundLine), 5*logPage)}
+	case earlier:
 		in = lifecycle.LogInput{Attempt: attempt, Before: before, Limit: logPage}
 	}
 	lines, more, err := s.Clusters.Log(r.Context(), actor, t.Ref, in)
@@ -31,19 +46,64 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.Tas
 		return m, err
 	}
 	m.Lines = logLines(lines)
-	if more && len(lines) > 0 {
-		m.Earlier = route.Query(route.TaskAttempt(t.Ref, attempt), "before", strconv.Itoa(lines[0].Seq))
+	for i := range m.Lines {
+		m.Lines[i].Marked = m.Lines[i].Seq >= first && m.Lines[i].Seq <= last
+	}
+	if len(lines) > 0 && (first == 0 && more || first > 0 && lines[0].Seq > 1) {
+		at := strconv.Itoa(lines[0].Seq)
+		m.Earlier = route.Query(page, "before", at)
+		m.EarlierRows = route.Query(route.TaskLog(t.Ref, attempt), "before", at)
 	}
 	a := attemptOf(t, attempt)
 	switch {
-	case earlier:
-		m.Note = "These are earlier lines; reload the page of the task for the end."
+	case first > 0 && more, earlier:
+		m.Later = page
+		m.Note = "The end of the log is on another page."
 	case a.Status == loom.AttemptRunning:
 		m.More, m.Topic = route.TaskLog(t.Ref, attempt), route.TopicLog(t.Ref, attempt)
 	case a.Number > 0 && !a.Ended.IsZero():
 		m.Note = fmt.Sprintf("The log ended %s with exit status %d.", ui.Relative(a.Ended, s.now()), a.Code)
 	}
 	return m, nil
+}
+
+// lineRange reads "120" or "120-131", 0 for anything else.
+func lineRange(text string) (first, last int) {
+	from, to, ranged := strings.Cut(text, "-")
+	first, err := strconv.Atoi(from)
+	if err != nil || first < 1 || first > 1<<30 {
+		return 0, 0
+	}
+	if last, err = strconv.Atoi(to); !ranged || err != nil || last < first || last > 1<<30 {
+		last = first
+	}
+	return first, last
+}
+
+// findInTask fills the log with the lines that a search finds; each leads to where it
+// stands.
+func (s *Server) findInTask(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int, find lifecycle.FindInput, m *ui.LogModel) error {
+	page := route.TaskAttempt(t.Ref, attempt)
+	m.Find.On, m.Find.Value, m.Find.Clear, m.At = true, find.Contains, page, ""
+	lines, more, err := s.Clusters.FindLog(r.Context(), actor, t.Ref, attempt, find)
+	if fields := loom.AsError(err).Fields; err != nil && len(fields) > 0 && fields[0].Field == "find" {
+		m.Find.Error = fields[0].Message
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.Lines = logLines(lines)
+	for i := range m.Lines {
+		n := strconv.Itoa(m.Lines[i].Seq)
+		m.Lines[i].SourceHref = route.Query(page, "lines", n) + "#L" + n
+	}
+	m.Find.Note = ui.Count(len(lines), "line", "lines")
+	if more {
+		m.Find.Note = "the first " + m.Find.Note
+	}
+	m.Note = "Each number leads to the line among its neighbours."
+	return nil
 }
 
 func logLines(lines []loom.LogLine) []ui.LogLine {
@@ -54,7 +114,7 @@ func logLines(lines []loom.LogLine) []ui.LogLine {
 	return out
 }
 
-// logInput reads attempt and after of a request for rows.
+// logInput reads attempt, after and before of a request for rows.
 func logInput(r *http.Request) lifecycle.LogInput {
 	in := lifecycle.LogInput{Limit: logPage}
 	q := r.URL.Query()
@@ -64,18 +124,31 @@ func logInput(r *http.Request) lifecycle.LogInput {
 	if n, err := strconv.Atoi(q.Get("after")); err == nil {
 		in.After = n
 	}
+	if n, err := strconv.Atoi(q.Get("before")); err == nil && n > 0 {
+		in.After, in.Before = 0, n
+	}
 	return in
 }
 
-// taskLog gives the rows after a line, for a page that follows.
+// taskLog gives the rows after a line, for a page that follows, or those before one.
 func (s *Server) taskLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ref, err := pathTask(r)
 	if err != nil {
 		return err
 	}
-	lines, _, err := s.Clusters.Log(r.Context(), actor, ref, logInput(r))
+	in := logInput(r)
+	lines, more, err := s.Clusters.Log(r.Context(), actor, ref, in)
 	if err != nil {
 		return err
+	}
+	if in.Before > 0 {
+		m := ui.LogModel{Lines: logLines(lines)}
+		if more && len(lines) > 0 {
+			at := strconv.Itoa(lines[0].Seq)
+			m.Earlier = route.Query(route.TaskAttempt(ref, in.Attempt), "before", at)
+			m.EarlierRows = route.Query(route.TaskLog(ref, in.Attempt), "before", at)
+		}
+		return s.earlierRows(w, r, m)
 	}
 	if len(lines) == 0 {
 		w.WriteHeader(http.StatusNoContent)
@@ -93,6 +166,7 @@ func (s *Server) taskLogRaw(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	in := logInput(r)
+	in.Before = 0
 	lines, more, err := s.Clusters.Log(r.Context(), actor, ref, in)
 	if err != nil {
 		return err

@@ -31,20 +31,20 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 		shown = n
 	}
 	m := clusterview.TaskModel{Waiting: len(t.Attempts) == 0}
-	if m.Panel, err = s.taskPanelModel(r.Context(), actor, t, shown); err != nil {
-		return err
-	}
-	m.Tabs = attemptTabs(t, shown)
-	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
+	if err != nil {
 		return err
 	}
 	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
 	if err != nil {
 		return err
 	}
-	m.Panel.Actions = taskActions(actor, op, t.Task)
-	v, err := s.Clusters.Cluster(r.Context(), actor, ref.Operation.Cluster)
-	if err != nil {
+	if m.Panel, err = s.taskPanelModel(r.Context(), actor, v, op, t, shown); err != nil {
+		return err
+	}
+	m.Input = taskInput(v, t.Task)
+	m.Tabs = attemptTabs(t, shown)
+	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
 		return err
 	}
 	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(ref.Number)})
@@ -83,7 +83,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		shown = t.Attempt
 	}
-	m, err := s.taskPanelModel(r.Context(), actor, t, shown)
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
 	if err != nil {
 		return err
 	}
@@ -91,14 +91,17 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	m.Actions = taskActions(actor, op, t.Task)
+	m, err := s.taskPanelModel(r.Context(), actor, v, op, t, shown)
+	if err != nil {
+		return err
+	}
 	return s.fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
 }
 
-func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
+func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
 		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskState(t.Status),
-		Message: t.Message, Bad: t.Status == loom.TaskFailed,
+		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task),
 	}
 	attempt := attemptOf(t, shown)
 	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
@@ -108,8 +111,8 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, t lifecyc
 		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
 		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
 	}
-	m.Facts = s.taskFacts(t, attempt)
-	tasks, err := s.Clusters.Tasks(ctx, actor, t.Ref.Operation, lifecycle.TaskFilter{})
+	m.Facts = s.taskFacts(v, t, attempt)
+	tasks, err := s.Clusters.TasksNumbered(ctx, actor, t.Ref.Operation, slices.Concat(t.DependsOn, t.Next))
 	if err != nil {
 		return m, err
 	}
@@ -145,20 +148,26 @@ func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {
 	return loom.Attempt{}
 }
 
-func (s *Server) taskFacts(t lifecycle.TaskView, a loom.Attempt) []ui.Def {
+func (s *Server) taskFacts(v lifecycle.ClusterView, t lifecycle.TaskView, a loom.Attempt) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Node", Value: clusterview.TextLink(t.NodeHostname, route.Node(t.Ref.Operation.Cluster, t.Node))},
+		{Term: "Plugin", Text: pluginOf(v, t.Task)},
 		{Term: "Stage", Text: strconv.Itoa(t.Level)},
-		{Term: "Attempts", Text: strconv.Itoa(len(t.Attempts))},
 	}
+	facts = append(facts, s.waitFacts(t)...)
 	if a.Number > 0 {
 		facts = append(facts,
 			ui.Def{Term: "Started", Value: ui.Time(a.Started, s.now())},
 			ui.Def{Term: "Run time", Text: s.elapsed(a.Started, a.Ended)},
 			ui.Def{Term: "By", Text: string(a.Process), Mono: true})
-		if !a.Ended.IsZero() {
+		if a.Ended.IsZero() {
+			facts[len(facts)-2].Value = ui.Elapsed(s.now().Sub(a.Started))
+		} else {
 			facts = append(facts, ui.Def{Term: "Exit status", Text: strconv.Itoa(a.Code)})
 		}
+	}
+	if len(t.Attempts) > 1 {
+		facts = append(facts, ui.Def{Term: "Attempts", Text: strconv.Itoa(len(t.Attempts))})
 	}
 	if t.Undo {
 		facts = append(facts, ui.Def{Term: "Purpose", Text: "Takes back what other tasks of the operation did"})
@@ -167,4 +176,16 @@ func (s *Server) taskFacts(t lifecycle.TaskView, a loom.Attempt) []ui.Def {
 		facts = append(facts, ui.Def{Term: "Skipped by", Text: string(t.SkippedBy) + ": " + t.SkipReason})
 	}
 	return facts
+}
+
+// waitFacts is how long the task waited for its node and a worker, once nothing else
+// kept it from starting.
+func (s *Server) waitFacts(t lifecycle.TaskView) []ui.Def {
+	switch {
+	case t.Ready.IsZero() || t.Status == loom.TaskSkipped || t.Status == loom.TaskDropped:
+		return nil
+	case len(t.Attempts) > 0:
+		return []ui.Def{{Term: "Waited", Text: ui.Duration(t.Attempts[0].Started.Sub(t.Ready))}}
+	}
+	return []ui.Def{{Term: "Waiting for", Value: ui.Elapsed(s.now().Sub(t.Ready))}}
 }

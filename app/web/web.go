@@ -44,9 +44,15 @@ type Deps struct {
 	Version    string
 	// APIDocument is the OpenAPI document that /docs/api shows.
 	APIDocument []byte
+	// API answers the documents that pages offer as JSON, with the session of whoever
+	// asks; nil offers none.
+	API http.Handler
 	// PublicURL is the address at which browsers reach Loom, without a slash at
 	// its end; examples of calls use it.
 	PublicURL string
+	// Starter loads the starter catalog into the actor's tenant; nil where there is
+	// none.
+	Starter func(ctx context.Context, actor loom.Actor) error
 	// Shortage says, for banners, that a tenant has fewer workers than it wants
 	// because capacity is short; empty when there is none.
 	Shortage func(ctx context.Context, actor loom.Actor) (string, error)
@@ -55,7 +61,10 @@ type Deps struct {
 // Server answers browsers.
 type Server struct {
 	Deps
-	now func() time.Time
+	now     func() time.Time
+	typical estimates
+	turns   turns
+	plans   plans
 }
 
 // New makes the handler of all pages, static files included. Cross-site
@@ -81,8 +90,12 @@ func (s *Server) open(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s
 // come back afterwards.
 func (s *Server) page(h httpx.ActorHandler) http.Handler {
 	return s.open(func(w http.ResponseWriter, r *http.Request) error {
-		actor, _, err := s.Sessions.Actor(r)
+		actor, session, err := s.Sessions.Actor(r)
 		if err != nil {
+			return err
+		}
+		r = seenBy(r, session.Preferences)
+		if answered, err := s.document(w, r, actor); answered || err != nil {
 			return err
 		}
 		err = h(w, r, actor)
@@ -125,8 +138,9 @@ func (s *Server) fragment(w http.ResponseWriter, r *http.Request, status int, co
 
 // frame fills in what every page shows.
 func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor, m *layout.Model) error {
-	m.Theme = theme(r)
+	s.prefer(r, m)
 	m.Path = r.URL.RequestURI()
+	m.Document = s.paneOf(r)
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
 	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.IsAdmin(), actor.IsSuperadmin()
 	m.Version = s.Version
@@ -149,6 +163,8 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 			m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: text})
 		}
 	}
+	s.notices(r, actor, m)
+	s.actingBanner(r, actor, m)
 	return nil
 }
 

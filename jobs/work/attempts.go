@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"loom/app/execution"
@@ -12,12 +13,34 @@ import (
 type attempts struct {
 	mu      sync.Mutex
 	running map[execution.AttemptKey]context.CancelCauseFunc
+	// expected began here and are about to run.
+	expected map[execution.AttemptKey]bool
 	// over is set once everything is to stop: what begins then is stopped at once.
 	over error
 }
 
 func newAttempts() *attempts {
-	return &attempts{running: map[execution.AttemptKey]context.CancelCauseFunc{}}
+	return &attempts{running: map[execution.AttemptKey]context.CancelCauseFunc{}, expected: map[execution.AttemptKey]bool{}}
+}
+
+// expect notes attempts that began and that somebody will claim.
+func (a *attempts) expect(taken []execution.Taken) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range taken {
+		a.expected[t.Key] = true
+	}
+}
+
+// known are the attempts that run here or are about to.
+func (a *attempts) known() map[execution.AttemptKey]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := maps.Clone(a.expected)
+	for key := range a.running {
+		all[key] = true
+	}
+	return all
 }
 
 // claim notes an attempt before it is asked to begin; false when it is here
@@ -25,6 +48,7 @@ func newAttempts() *attempts {
 func (a *attempts) claim(ctx context.Context, key execution.AttemptKey) (context.Context, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	delete(a.expected, key)
 	if _, twice := a.running[key]; twice {
 		return ctx, false
 	}

@@ -21,21 +21,35 @@ const (
 
 // committer records starts and successes in batches: one transaction for many
 // tasks is what makes thousands of tasks a second possible. Starts and successes
-// have a loop each, so that neither waits for the other.
+// have a loop each, so that neither waits for the other. With successes begins what
+// they set free, on the slots of those that ended and on free ones.
 type committer struct {
-	ops     *execution.Operations
-	process loom.ProcessID
-	load    func() int
-	watch   Watch
-	starts  chan commitAsk
-	ends    chan commitAsk
-	done    chan struct{}
+	ops      *execution.Operations
+	process  loom.ProcessID
+	limiter  *limiter
+	attempts *attempts
+	watch    Watch
+	starts   chan commitAsk
+	ends     chan commitAsk
+	done     chan struct{}
+	// takeUp runs what began on a slot that was lent, or with lent false on none.
+	takeUp func(taken execution.Taken, facts *execution.SpecFacts, lent bool)
+	// recorded is told which successes are stored.
+	recorded func(keys []execution.AttemptKey)
+	// others are those that takeUp runs.
+	others sync.WaitGroup
+	// recheck comes when it is time to look for attempts that began although the
+	// answer got lost; until doubtful that is done again.
+	recheck  <-chan time.Time
+	doubtful time.Time
 }
 
 // commitAsk is a start, or with result a success.
 type commitAsk struct {
 	key    execution.AttemptKey
 	result *loom.TaskResult
+	// tenant is whose slot the one who asks can go on with; "" where there is none.
+	tenant loom.TenantID
 	answer chan commitAnswer
 }
 
@@ -44,13 +58,17 @@ type commitAnswer struct {
 	yes bool
 	// at is when the attempt began, by the clock of the database.
 	at time.Time
-	// facts of an attempt that began; nil where they could not be read.
+	// next is an attempt that began in the place of the one that ended, nil for none;
+	// slotGone says that the slot is used by another one.
+	next     *execution.Taken
+	slotGone bool
+	// facts of the attempt that began; nil where they could not be read.
 	facts *execution.SpecFacts
 	err   error
 }
 
-func newCommitter(ops *execution.Operations, process loom.ProcessID, load func() int, watch Watch) *committer {
-	return &committer{ops: ops, process: process, load: load, watch: watch,
+func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, attempts *attempts, watch Watch) *committer {
+	return &committer{ops: ops, process: process, limiter: limiter, attempts: attempts, watch: watch,
 		starts: make(chan commitAsk), ends: make(chan commitAsk), done: make(chan struct{})}
 }
 
@@ -61,10 +79,11 @@ func (c *committer) start(ctx context.Context, key execution.AttemptKey) (commit
 	return a, a.err
 }
 
-// complete records a success and reports whether it counts.
-func (c *committer) complete(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
-	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, answer: make(chan commitAnswer, 1)})
-	return a.yes, a.err
+// complete records a success and reports whether it counts. With a tenant, one of
+// whose slots the caller holds, it may answer with an attempt to go on with.
+func (c *committer) complete(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (commitAnswer, error) {
+	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, tenant: tenant, answer: make(chan commitAnswer, 1)})
+	return a, a.err
 }
 
 func (c *committer) ask(ctx context.Context, to chan<- commitAsk, ask commitAsk) commitAnswer {
@@ -83,12 +102,12 @@ func (c *committer) ask(ctx context.Context, to chan<- commitAsk, ask commitAsk)
 func (c *committer) run(ctx context.Context) {
 	defer close(c.done)
 	var loops sync.WaitGroup
-	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts) })
-	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds) })
+	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, func() <-chan time.Time { return nil }) })
+	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, func() <-chan time.Time { return c.recheck }) })
 	loops.Wait()
 }
 
-func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func(context.Context, []commitAsk)) {
+func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func(context.Context, []commitAsk), recheck func() <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -99,6 +118,8 @@ func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func
 			commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			commit(commitCtx, batch)
 			cancel()
+		case <-recheck():
+			c.findLost(ctx)
 		}
 	}
 }
@@ -107,7 +128,7 @@ func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func
 func (c *committer) collect(first commitAsk, asks <-chan commitAsk) []commitAsk {
 	batch := []commitAsk{first}
 	var linger <-chan time.Time
-	if c.load() > commitQuiet {
+	if c.limiter.load() > commitQuiet {
 		timer := time.NewTimer(commitLinger)
 		defer timer.Stop()
 		linger = timer.C
@@ -149,39 +170,21 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	}
 	// The next batch need not wait until the facts of this one are read.
 	go func() {
-		var facts map[execution.AttemptKey]*execution.SpecFacts
-		if len(begun) > 0 {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-			defer cancel()
-			// One that cannot be read must not hold up the others: without facts each
-			// attempt reads its own.
-			facts, _ = c.ops.SpecFacts(ctx, begun)
-		}
+		facts := c.facts(ctx, begun)
 		for _, ask := range asks {
 			ask.answer <- commitAnswer{yes: yes[ask.key], at: at, facts: facts[ask.key], err: err}
 		}
 	}()
 }
 
-// commitEnds records successes in one transaction.
-func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
-	finished := make([]execution.Finished, len(asks))
-	for i, ask := range asks {
-		finished[i] = execution.Finished{Key: ask.key, Result: *ask.result}
+// facts reads what begun attempts need. One that cannot be read must not hold up the
+// others: without facts each attempt reads its own.
+func (c *committer) facts(ctx context.Context, begun []execution.AttemptKey) map[execution.AttemptKey]*execution.SpecFacts {
+	if len(begun) == 0 {
+		return nil
 	}
-	asked := time.Now()
-	accepted, err := c.ops.CompleteTasks(ctx, finished)
-	if err == nil {
-		c.watch.Committed("end", len(asks), time.Since(asked))
-	}
-	if err != nil && len(asks) > 1 {
-		// One result that the database refuses must not hold up the others.
-		for _, ask := range asks {
-			c.commitEnds(ctx, []commitAsk{ask})
-		}
-		return
-	}
-	for _, ask := range asks {
-		ask.answer <- commitAnswer{yes: accepted[ask.key.Task], err: err}
-	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	facts, _ := c.ops.SpecFacts(ctx, begun) //nolint:errcheck // as said
+	return facts
 }

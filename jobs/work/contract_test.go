@@ -277,7 +277,7 @@ func TestRiverCompleterLeavesRowsAlone(t *testing.T) {
 		// Somebody else has it by now. That River closes this delivery too is why results
 		// are fenced by the task's own row, and why the reconciler looks for it.
 		6: `UPDATE river_job SET attempt = 60, attempted_by = '{somebody-else}' WHERE id = $1`,
-		// What loom_complete does.
+		// What loom_finish does.
 		7: `DELETE FROM river_job WHERE id = $1`,
 	}
 	contract(t, w.db, 1, func(_ context.Context, job *river.Job[contractArgs]) error {

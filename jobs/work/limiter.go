@@ -195,6 +195,60 @@ func (l *limiter) release(t loom.TenantID) {
 	l.grant()
 }
 
+// loan are slots of a tenant on which something new may begin.
+type loan struct {
+	// kept are slots of those who are about to give theirs back; free ones are taken
+	// by the loan, and given back with giveBack.
+	kept, free int
+}
+
+// lend says on how many slots of each tenant something new may begin at once, where
+// so many of its tasks are ending: only on those that nobody waits for.
+func (l *limiter) lend(ending map[loom.TenantID]int) map[loom.TenantID]loan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closed:
+		return nil
+	default:
+	}
+	// Those who wait for a slot of the process, and could have it.
+	waiting := 0
+	for _, s := range l.tenants {
+		waiting += max(0, min(len(s.waiting), s.limit-s.used))
+	}
+	lent := make(map[loom.TenantID]loan, len(ending))
+	for t, n := range ending {
+		s := l.tenants[t]
+		var of loan
+		of.kept = max(0, n-max(0, s.used-s.limit)-len(s.waiting))
+		yielded := min(of.kept, waiting)
+		of.kept -= yielded
+		waiting -= yielded
+		if len(s.waiting) == 0 && waiting == 0 {
+			of.free = max(0, min(s.limit-s.used, l.capacity-l.used))
+			s.used += of.free
+			l.used += of.free
+		}
+		if of.kept+of.free > 0 {
+			lent[t] = of
+		}
+	}
+	return lent
+}
+
+// giveBack returns free slots of a loan that nobody used.
+func (l *limiter) giveBack(t loom.TenantID, n int) {
+	if n == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tenants[t].used -= n
+	l.used -= n
+	l.grant()
+}
+
 // close turns away all who wait and all who come: the process takes nothing new.
 // It is called once.
 func (l *limiter) close() {

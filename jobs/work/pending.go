@@ -197,22 +197,27 @@ func holdsSecret(auth map[string]any) bool {
 	return false
 }
 
-// forget notes that a result was recorded or refused.
-func (p *pending) forget(key execution.AttemptKey) error {
-	if p.dir == "" {
-		return nil
-	}
-	line, err := json.Marshal(keptResult{Key: key, Done: true})
-	if err != nil {
-		return fmt.Errorf("marshal the end of task %d: %w", key.Task, err)
-	}
+// forget notes that results were recorded or refused. Those it does not know it
+// leaves alone.
+func (p *pending) forget(keys ...execution.AttemptKey) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lines[key] == nil {
+	var all []byte
+	for _, key := range keys {
+		if p.lines[key] == nil {
+			continue
+		}
+		line, err := json.Marshal(keptResult{Key: key, Done: true})
+		if err != nil {
+			return fmt.Errorf("marshal the end of task %d: %w", key.Task, err)
+		}
+		delete(p.lines, key)
+		all = append(append(all, line...), '\n')
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	delete(p.lines, key)
-	return p.write(append(line, '\n'))
+	return p.write(all)
 }
 
 // left gives the results that could not be recorded yet: those of processes that

@@ -25,8 +25,9 @@ type Provisioner struct {
 	Capacity int
 	// OnlyTenant is the name of the one tenant to work for, "" for all.
 	OnlyTenant string
-	// Plugins are the plugin types the runner knows, for the list of processes.
-	Plugins []string
+	// Plugins gives the plugin types that the runner knows now, for the list of
+	// processes; nil lists none.
+	Plugins func() []string
 	// DataDir holds results that could not be recorded, "" keeps none.
 	DataDir string
 	// DrainTimeout is how long running attempts may go on after ctx of Run ended,
@@ -44,6 +45,9 @@ type Provisioner struct {
 }
 
 func (p *Provisioner) defaults() {
+	if p.Plugins == nil {
+		p.Plugins = func() []string { return nil }
+	}
 	if p.DrainTimeout == 0 {
 		p.DrainTimeout = 30 * time.Minute
 	}
@@ -126,8 +130,9 @@ type life struct {
 
 // live registers the process and works until ctx ends or the lease is lost.
 func (p *Provisioner) live(ctx context.Context, kept *pending) error {
+	carried := p.Plugins()
 	id, err := p.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
-		Capacity: p.Capacity, Plugins: p.Plugins, OnlyTenant: p.OnlyTenant})
+		Capacity: p.Capacity, Plugins: carried, OnlyTenant: p.OnlyTenant})
 	if err != nil {
 		return err
 	}
@@ -139,9 +144,10 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	base := context.WithoutCancel(ctx)
 	lifeCtx, endLife := context.WithCancel(base)
 	defer endLife()
-	l.committer = newCommitter(p.Operations, id, l.limiter.load, p.watch())
+	l.committer = newCommitter(p.Operations, id, l.limiter, l.attempts, p.watch())
 	worker := &runTask{ops: p.Operations, runner: p.Runner, limiter: l.limiter, committer: l.committer, attempts: l.attempts,
-		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, watch: p.watch()}
+		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, base: base, watch: p.watch()}
+	l.committer.takeUp, l.committer.recorded = worker.takeUp, worker.forget
 	// What is asked of providers does not: another provisioner asks again.
 	asking, endAsking := context.WithCancel(ctx)
 	defer endAsking()
@@ -168,6 +174,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	background.Go(func() { l.committer.run(commitCtx) })
 	p.replay(ctx, worker, kept)
 	background.Go(func() { l.keep(leaseCtx) })
+	background.Go(func() { l.tellCarried(leaseCtx, carried) })
 	if err := l.client.Start(base); err != nil {
 		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Fleet.Deregister(base, id))
 	}
@@ -229,7 +236,11 @@ func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
 	l.renewSoon()
 	l.limiter.close()
 	stopped := make(chan error, 1)
-	go func() { stopped <- l.client.Stop(ctx) }()
+	go func() {
+		err := l.client.Stop(ctx)
+		l.committer.others.Wait() // only they can make more of them now
+		stopped <- err
+	}()
 	var timeUp, giveUp <-chan time.Time
 	interrupt := func(why string) {
 		if why != "" {
@@ -286,13 +297,13 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 		w.log.Warn("unrecorded results could not be read", "error", err)
 	}
 	for _, k := range left {
-		counted, err := w.offer(ctx, k.Key, *k.Result)
+		answer, err := w.offer(ctx, "", k.Key, *k.Result)
 		if errors.Is(err, loom.NotFound) {
 			err = nil // the task is gone, as after a change of the database
 		}
 		if err == nil {
 			err = kept.forget(k.Key)
 		}
-		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counted, "error", err)
+		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", answer.yes, "error", err)
 	}
 }

@@ -43,7 +43,9 @@ type runTask struct {
 	note      func(queue string, change int)
 	// life ends some time after the lease was lost: results that could not be
 	// recorded by then wait on disk.
-	life  context.Context
+	life context.Context
+	// base is the context of attempts that River did not deliver.
+	base  context.Context
 	limit time.Duration
 	log   *slog.Logger
 	// retry is the first delay before a result is offered again.
@@ -60,7 +62,8 @@ const riverLimit time.Duration = -1
 // Timeout is none.
 func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
-// Work takes a slot, begins the attempt, runs it and records what came of it.
+// Work takes a slot, begins the attempt, runs it and records what came of it. On the
+// same slot it goes on with what was begun when that was recorded.
 func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error {
 	tenant, ok := jobs.QueueTenant(job.Queue)
 	if !ok {
@@ -70,42 +73,93 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 		w.watch.Snoozed()
 		return river.JobSnooze(snooze)
 	}
-	defer w.limiter.release(tenant)
 	w.note(job.Queue, 1)
 	defer w.note(job.Queue, -1)
 	key := execution.AttemptKey{Task: loom.TaskID(job.Args.TaskID), Attempt: job.Attempt}
-	log := func() *slog.Logger {
-		return w.log.With("tenant_id", tenant, "task_id", key.Task, "attempt", key.Attempt)
-	}
 	attemptCtx, ours := w.attempts.claim(ctx, key)
 	if !ours {
+		w.limiter.release(tenant)
 		return nil
 	}
-	defer w.attempts.done(key)
 	begun, err := w.begin(attemptCtx, key)
 	if err != nil || !begun.yes {
 		if err != nil && attemptCtx.Err() == nil {
-			log().Error("an attempt could not begin", "error", err)
+			w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
 		}
-		// Should it have begun after all, the reaper or its limit finds it.
+		w.attempts.done(key)
+		w.limiter.release(tenant)
 		return nil
 	}
 	if !snoozed(job) {
 		w.watch.Hop(begun.at.Sub(job.ScheduledAt))
 	}
+	w.carryOut(ctx, attemptCtx, tenant, key, begun.facts)
+	return nil
+}
+
+// carryOut runs a claimed attempt that began, and those that follow it on its slot,
+// one after the other. The slot is given back in the end.
+func (w *runTask) carryOut(ctx, attemptCtx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) {
+	for {
+		after := w.once(ctx, attemptCtx, tenant, key, facts)
+		w.attempts.done(key)
+		if after.next == nil {
+			if !after.slotGone {
+				w.limiter.release(tenant)
+			}
+			return
+		}
+		key, facts = after.next.Key, after.facts
+		attemptCtx, _ = w.attempts.claim(ctx, key)
+	}
+}
+
+// takeUp runs an attempt that began here although no worker was free for it: on a
+// slot that the limiter lent, or with lent false on one it has to wait for.
+func (w *runTask) takeUp(taken execution.Taken, facts *execution.SpecFacts, lent bool) {
+	attemptCtx, ours := w.attempts.claim(w.base, taken.Key)
+	if !ours {
+		return
+	}
+	if !lent && !w.limiter.acquire(attemptCtx, taken.Tenant, longestSlotWait, longestSlotWait) {
+		// It goes back, and on elsewhere.
+		defer w.attempts.done(taken.Key)
+		w.settle(w.base, taken.Tenant, taken.Key, loom.TaskResult{Status: -1, Message: "The process had no worker for it.", Interrupted: true}, time.Now())
+		return
+	}
+	queue := jobs.TenantQueue(taken.Tenant)
+	w.note(queue, 1)
+	defer w.note(queue, -1)
+	w.carryOut(w.base, attemptCtx, taken.Tenant, taken.Key, facts)
+}
+
+// once runs one attempt and records what came of it.
+func (w *runTask) once(ctx, attemptCtx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) commitAnswer {
 	began := time.Now()
-	result, ran, deadline := w.attempt(attemptCtx, key, begun.facts, log)
+	result, ran, deadline := w.attempt(attemptCtx, tenant, key, facts)
 	took := time.Since(began)
+	answer, err := w.settle(ctx, tenant, key, result, deadline)
+	if err == nil {
+		w.watch.AttemptEnded(ran.action, ran.plugin, outcomeOf(result, answer.yes), took)
+	}
+	return answer
+}
+
+// settle records a result, however long that takes until some time after the deadline
+// of its attempt.
+func (w *runTask) settle(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult, deadline time.Time) (commitAnswer, error) {
 	recordCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(recordFor))
 	defer cancel()
 	defer context.AfterFunc(w.life, cancel)()
-	counted, err := w.record(recordCtx, key, result)
+	answer, err := w.record(recordCtx, tenant, key, result)
 	if err != nil {
-		log().Error("the result of an attempt could not be recorded", "error", err, "duration_ms", time.Since(began).Milliseconds())
-		return nil
+		w.logOf(tenant, key).Error("the result of an attempt could not be recorded", "error", err)
 	}
-	w.watch.AttemptEnded(ran.action, ran.plugin, outcomeOf(result, counted), took)
-	return nil
+	return answer, err
+}
+
+func (w *runTask) logOf(tenant loom.TenantID, key execution.AttemptKey) *slog.Logger {
+	return w.log.With("tenant_id", tenant, "task_id", key.Task, "attempt", key.Attempt)
 }
 
 // snoozed reports whether a job was given back before: the time from which it was
@@ -132,7 +186,7 @@ func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun co
 
 // attempt builds the spec and runs it. The deadline is when the attempt had to be
 // over.
-func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts, log func() *slog.Logger) (result loom.TaskResult, about ran, deadline time.Time) {
+func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) (result loom.TaskResult, about ran, deadline time.Time) {
 	taskLog := w.ops.Log(key)
 	defer taskLog.Close()
 	deadline = time.Now().Add(w.limit)
@@ -151,11 +205,11 @@ func (w *runTask) attempt(ctx context.Context, key execution.AttemptKey, facts *
 	case err != nil && ctx.Err() != nil:
 		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, about, deadline
 	case err != nil:
-		log().Error("the spec of a task could not be read", "error", err)
+		w.logOf(tenant, key).Error("the spec of a task could not be read", "error", err)
 		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, about, deadline
 	}
 	about = ran{spec.Action, pluginOf(spec)}
-	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}, log), about, spec.Deadline
+	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}), about, spec.Deadline
 }
 
 func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *execution.SpecFacts) (*loom.TaskSpec, error) {
@@ -167,10 +221,10 @@ func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *exe
 
 // run calls the runner; a panic fails the attempt, its trace goes to the log of
 // the process.
-func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log func() *slog.Logger) (result loom.TaskResult) {
+func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result loom.TaskResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			log().Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
+			w.logOf(spec.Tenant, s.key).Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()
@@ -182,36 +236,46 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s loom.Sink, log
 
 // record stores the result, again and again until ctx ends: a lost result would
 // cost a machine.
-func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (counted bool, err error) {
+func (w *runTask) record(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (answer commitAnswer, err error) {
 	if err := w.pending.keep(key, result); err != nil {
 		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
 	}
 	fault.At(fault.ResultKept)
 	err = w.again(ctx, func() (err error) {
-		counted, err = w.offer(ctx, key, result)
-		if err == nil && !counted {
+		answer, err = w.offer(ctx, tenant, key, result)
+		if err == nil && !answer.yes {
 			w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
 		}
 		return err
 	})
 	if err != nil {
-		return false, err
+		return commitAnswer{}, err
 	}
-	return counted, w.pending.forget(key)
+	w.forget([]execution.AttemptKey{key})
+	return answer, nil
 }
 
-// offer hands the result to the database once.
-func (w *runTask) offer(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
+// forget crosses out results on disk.
+func (w *runTask) forget(keys []execution.AttemptKey) {
+	if err := w.pending.forget(keys...); err != nil {
+		w.log.Warn("recorded results could not be crossed out on disk", "count", len(keys), "error", err)
+	}
+}
+
+// offer hands the result to the database once. With a tenant another attempt may
+// begin in the place of the one that ended, on its slot.
+func (w *runTask) offer(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (answer commitAnswer, err error) {
 	if result.Status == 0 && !result.Interrupted && !result.Aborted {
-		counted, err := w.committer.complete(ctx, key, result)
-		if err == nil && !counted {
+		answer, err = w.committer.complete(ctx, tenant, key, result)
+		if err == nil && !answer.yes {
 			// A late CREATE may still tell of a machine.
 			result.Interrupted = true
 			_, err = w.ops.FailTask(ctx, key, result)
 		}
-		return counted, err
+		return answer, err
 	}
-	return w.ops.FailTask(ctx, key, result)
+	answer.yes, err = w.ops.FailTask(ctx, key, result)
+	return answer, err
 }
 
 // again calls do until it succeeds or ctx ends, waiting twice as long each time,

@@ -10,9 +10,14 @@
 // its column, so a picture has N + M curves there and not N × M. Nor is an edge
 // that follows from others drawn: what comes before and behind a box stays the
 // same without it. The end gate is never drawn.
+//
+// With the same means Ties draws what services have to do with each other; there
+// every tie is a line of its own.
 package draw
 
 import (
+	"fmt"
+
 	"loom/app/loom"
 )
 
@@ -44,15 +49,61 @@ const (
 	Never
 )
 
-// Group names the tasks of one level with one action.
+// MostBoxes is how many boxes a picture has at most: one that would have more is
+// grouped by level and action, whatever the options say, with nothing expanded.
+const MostBoxes = 2000
+
+// By says which tasks of a level share the box of a group.
+type By int
+
+// The ways to group.
+const (
+	// ByAction puts tasks with the same action together.
+	ByAction By = iota
+	// ByService puts tasks with the same action of the same service together.
+	ByService
+	// ByNode puts tasks on the same node together.
+	ByNode
+)
+
+// Group names the tasks of one level that share a box. Service is set where they are
+// grouped by service; Node alone where they are grouped by node.
 type Group struct {
-	Level  int
-	Action loom.TaskAction
+	Level   int
+	Action  loom.TaskAction
+	Service string
+	Node    loom.NodeID
+}
+
+// GroupOf is the group of a task.
+func GroupOf(t *loom.PlanTask, by By) Group {
+	switch by {
+	case ByService:
+		return Group{Level: t.Level, Action: t.Action, Service: t.Service}
+	case ByNode:
+		return Group{Level: t.Level, Node: t.Node}
+	}
+	return Group{Level: t.Level, Action: t.Action}
+}
+
+// ID is a name for the group that is unique in a picture: "g4-install",
+// "g4-install-nginx", "g4--n17".
+func (g Group) ID() string {
+	id := fmt.Sprintf("g%d-%s", g.Level, g.Action)
+	switch {
+	case g.Node != "":
+		id += "-" + string(g.Node)
+	case g.Service != "":
+		id += "-" + g.Service
+	}
+	return id
 }
 
 // Options choose what is drawn.
 type Options struct {
 	Grouping Grouping
+	// By is how tasks are grouped where they are.
+	By By
 	// Expanded groups are drawn task by task in a grouped picture.
 	Expanded map[Group]bool
 	// Only, when set, says which tasks are drawn, by number; others and their
@@ -63,8 +114,9 @@ type Options struct {
 // Drawing is a picture of a plan. The zero Drawing is that of a plan without tasks.
 type Drawing struct {
 	Width, Height int
-	// Grouped says that some box may stand for several tasks.
-	Grouped bool
+	// Grouped says that some box may stand for several tasks; Capped that there would
+	// have been more than MostBoxes otherwise.
+	Grouped, Capped bool
 	// Boxes come by column, then row: the order for the keyboard.
 	Boxes  []Box
 	Joints []Joint
@@ -73,7 +125,7 @@ type Drawing struct {
 
 // Box is a task or a group of tasks. X and Y are its upper left corner.
 type Box struct {
-	// ID is unique in the picture: "t12" for a task, "g4-install" for a group.
+	// ID is unique in the picture: "t12" for a task, that of the group for a group.
 	ID      string
 	X, Y    int
 	Level   int
@@ -84,8 +136,9 @@ type Box struct {
 	NodeNumber int
 	// Tasks are the numbers of the tasks it stands for, ascending.
 	Tasks []int
-	// Group says that it stands for a group, be it of a single task.
+	// Group says that it stands for a group, be it of a single task; Of is the group.
 	Group bool
+	Of    Group
 	// Critical says that a task of the critical path is among them.
 	Critical bool
 }

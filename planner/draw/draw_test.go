@@ -317,7 +317,7 @@ func TestDrawRandomPlans(t *testing.T) {
 		checkCritical(t, plan, d)
 		open := map[Group]bool{}
 		for _, task := range plan.Tasks {
-			open[Group{task.Level, task.Action}] = r.IntN(2) == 0
+			open[GroupOf(&task, ByAction)] = r.IntN(2) == 0
 		}
 		check(t, plan, Draw(plan, Options{Grouping: Always, Expanded: open}))
 	}

@@ -13,10 +13,13 @@ import (
 // behind it the joints in the gap. An edge that passes a layer has a
 // bend there.
 type graph struct {
-	grouped bool
-	boxes   []Box
-	joints  []Joint
-	edges   []line
+	// grouped and capped are as in a Drawing.
+	grouped, capped bool
+	// gap is the distance of columns.
+	gap    int
+	boxes  []Box
+	joints []Joint
+	edges  []line
 
 	vertices []vertex
 	layers   [][]int
@@ -44,7 +47,9 @@ type vertex struct {
 type line struct {
 	from, to end
 	critical bool
-	via      []int
+	// item is the index of what the edge stands for, in a picture of ties.
+	item int
+	via  []int
 }
 
 // end is one end of an edge, a box or a joint.
@@ -55,22 +60,34 @@ type end struct {
 
 // build chooses the boxes, joints and edges of a picture.
 func build(plan loom.Plan, o Options) *graph {
-	drawn := 0
 	shows := make([]bool, len(plan.Tasks)+1)
+	drawn := 0
 	for _, t := range plan.Tasks {
 		if o.Only == nil || o.Only(t.Number) {
 			shows[t.Number] = true
 			drawn++
 		}
 	}
-	g := &graph{grouped: o.Grouping == Always || o.Grouping == Auto && drawn > GroupAbove}
+	g := &graph{gap: ColumnGap, grouped: o.Grouping == Always || o.Grouping == Auto && drawn > GroupAbove}
+	boxOf := g.box(plan, o, shows)
+	if len(g.boxes) > MostBoxes {
+		g.boxes, g.grouped, g.capped = nil, true, true
+		boxOf = g.box(plan, Options{Grouping: Always}, shows)
+	}
+	g.connect(newDraft(plan, g.boxes, shows, boxOf))
+	return g
+}
+
+// box makes the boxes of a picture and gives that of each task.
+func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 	boxOf := make([]int, len(plan.Tasks)+1)
 	groups := map[Group]int{}
-	for _, t := range plan.Tasks {
+	for i := range plan.Tasks {
+		t := &plan.Tasks[i]
 		if !shows[t.Number] {
 			continue
 		}
-		key := Group{t.Level, t.Action}
+		key := GroupOf(t, o.By)
 		if !g.grouped || o.Expanded[key] {
 			boxOf[t.Number] = len(g.boxes)
 			g.boxes = append(g.boxes, Box{
@@ -84,7 +101,7 @@ func build(plan loom.Plan, o Options) *graph {
 			at = len(g.boxes)
 			groups[key] = at
 			g.boxes = append(g.boxes, Box{
-				ID: fmt.Sprintf("g%d-%s", t.Level, t.Action), Level: t.Level, Action: t.Action, Service: t.Service, Group: true,
+				ID: key.ID(), Level: t.Level, Action: t.Action, Service: t.Service, Node: t.Node, NodeNumber: t.NodeNumber, Group: true, Of: key,
 			})
 		}
 		b := &g.boxes[at]
@@ -93,10 +110,15 @@ func build(plan loom.Plan, o Options) *graph {
 		if b.Service != t.Service {
 			b.Service = ""
 		}
+		if b.Action != t.Action {
+			b.Action = ""
+		}
+		if b.Node != t.Node {
+			b.Node, b.NodeNumber = "", 0
+		}
 		boxOf[t.Number] = at
 	}
-	g.connect(newDraft(plan, g.boxes, shows, boxOf))
-	return g
+	return boxOf
 }
 
 // layer puts each vertex in its layer, in the order of task numbers, and gives

@@ -117,9 +117,9 @@ func floorDiv(a, b int) int {
 
 // left and right are the x at which curves reach and leave a vertex.
 func (g *graph) left(v int) int {
-	x := Margin + g.vertices[v].layer/2*(BoxWidth+ColumnGap)
+	x := Margin + g.vertices[v].layer/2*(BoxWidth+g.gap)
 	if g.vertices[v].layer%2 == 1 {
-		x += BoxWidth + ColumnGap/2
+		x += BoxWidth + g.gap/2
 	}
 	if g.vertices[v].kind == joint {
 		x -= JointRadius
@@ -139,7 +139,7 @@ func (g *graph) right(v int) int {
 
 // drawing reads the picture off the graph.
 func (g *graph) drawing() Drawing {
-	d := Drawing{Grouped: g.grouped}
+	d := Drawing{Grouped: g.grouped, Capped: g.capped}
 	for _, layer := range g.layers {
 		for _, v := range layer {
 			switch vx := g.vertices[v]; vx.kind {
@@ -173,24 +173,53 @@ func (g *graph) id(e end) string {
 	return g.boxes[e.item].ID
 }
 
-// path writes an edge: a curve through each gap, a straight line past each
-// column. Bends in gaps only served the order, so curves ignore them.
-func (g *graph) path(via []int) string {
+// path writes an edge: a curve through each gap, a straight line past each column.
+func (g *graph) path(via []int) string { return write(g.curves(via, 0)) }
+
+// curves gives the curves of an edge, one through each gap, moved down by shift.
+// Bends in gaps only served the order, so curves ignore them.
+func (g *graph) curves(via []int, shift int) []cubic {
 	via = slices.DeleteFunc(slices.Clone(via), func(v int) bool {
 		return g.vertices[v].kind == bend && g.vertices[v].layer%2 == 1
 	})
-	var b strings.Builder
-	x, y := g.right(via[0]), g.vertices[via[0]].y
-	fmt.Fprintf(&b, "M%d %d", x, y)
+	var curves []cubic
+	x, y := g.right(via[0]), g.vertices[via[0]].y+shift
 	for _, v := range via[1:] {
-		toX, toY := g.left(v), g.vertices[v].y
+		toX, toY := g.left(v), g.vertices[v].y+shift
 		middle := (x + toX) / 2
-		fmt.Fprintf(&b, "C%d %d %d %d %d %d", middle, y, middle, toY, toX, toY)
+		curves = append(curves, cubic{{x, y}, {middle, y}, {middle, toY}, {toX, toY}})
 		x, y = toX, toY
 		if g.vertices[v].kind == bend {
 			x = g.right(v)
-			fmt.Fprintf(&b, "H%d", x)
 		}
+	}
+	return curves
+}
+
+// cubic is a curve: its start, the two points that pull it, and its end.
+type cubic [4][2]int
+
+// point gives the point at a percentage of a curve's parameter.
+func (c cubic) point(percent int) [2]int {
+	t, u := percent, 100-percent
+	var p [2]int
+	for axis := range p {
+		p[axis] = (u*u*u*c[0][axis] + 3*u*u*t*c[1][axis] + 3*u*t*t*c[2][axis] + t*t*t*c[3][axis]) / 1000000
+	}
+	return p
+}
+
+// write gives curves as an SVG path, with level lines between them.
+func write(curves []cubic) string {
+	var b strings.Builder
+	for i, c := range curves {
+		switch {
+		case i == 0:
+			fmt.Fprintf(&b, "M%d %d", c[0][0], c[0][1])
+		case c[0] != curves[i-1][3]:
+			fmt.Fprintf(&b, "H%d", c[0][0])
+		}
+		fmt.Fprintf(&b, "C%d %d %d %d %d %d", c[1][0], c[1][1], c[2][0], c[2][1], c[3][0], c[3][1])
 	}
 	return b.String()
 }

@@ -200,6 +200,13 @@ func decodeType(name string, o *object, description string) Type {
 		o.to.fail(o.name("needs_provider_credentials"), "Providers get their fields anyway; leave it out.")
 	}
 	t.Describes = describe(name, o, description)
+	if t.Kind == KindAutomator {
+		for _, action := range t.Actions {
+			if a := loom.TaskAction(action); slices.Contains(known, action) && !a.OfNode() { // the others are not for services to name
+				t.Describes.Actions = append(t.Describes.Actions, a)
+			}
+		}
+	}
 	if !pluginName.MatchString(name) {
 		o.to.fail(o.at, "The name of a type has small letters, digits and dashes and begins with no dash.")
 	}

@@ -3,6 +3,7 @@ package external
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -244,5 +245,24 @@ func TestDiscover(t *testing.T) {
 	}
 	if path := SearchPath("/a:/b::/a"); strings.Join(path[:3], " ") != "/a /b /etc/loom/plugins" {
 		t.Errorf("search path: %v", path)
+	}
+}
+
+// The catalog learns which actions of services an automator carries out, so that a
+// check can say what would fail.
+func TestActionsOfAutomatorsReachTheCatalog(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[string]string{
+		`"kind":"automator"`: "[install configure initialize start stop remove]",
+		`"kind":"automator","actions":["bootstrap","start","drain"]`: "[start drain]",
+		`"kind":"provider"`: "[]",
+	} {
+		m, _, err := DecodeManifest([]byte(`{"protocol":[1],"name":"x","version":"1","command":["./x"],"types":{"x":{` + declared + `}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(m.Types["x"].Describes.Actions); got != want {
+			t.Errorf("%s: the catalog is told %s, want %s", declared, got, want)
+		}
 	}
 }

@@ -55,6 +55,19 @@ func (c *Cloud) strike(op string) Fault {
 	return Fault{}
 }
 
+// Pending gives the faults that have not struck as often as they should, those
+// without an end left out.
+func (c *Cloud) Pending() (left []Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.faults {
+		if f.Times > 0 {
+			left = append(left, *f)
+		}
+	}
+	return left
+}
+
 // ServeHTTP answers one call.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)

@@ -1,10 +1,15 @@
 // @ts-check
 /*
- * A followed log: c-log inside a frame. On "loom:live" it fetches the rows after
- * its last one from data-more and appends those it does not have, so that nothing
- * is doubled however often it is asked. An answer of 200 rows or more means that
- * there may be others. loom.js imports this where a page has a log.
+ * A followed log: c-log inside a frame. On "loom:live", or every data-every seconds,
+ * it fetches the rows after its last one from data-more and appends those it does not
+ * have, so that nothing is doubled however often it is asked. An answer of 200 rows or
+ * more means that there may be others. Rows before the first come in place of a new
+ * page. A line or a range of lines is named by #L120 or #L120-L131. loom.js imports
+ * this where a page has a log.
  */
+
+/** How many rows stay in the page; what is before them has a page of its own. */
+const mostRows = 5000;
 
 /** @param {HTMLElement} frame */
 export function enhance(frame) {
@@ -12,34 +17,46 @@ export function enhance(frame) {
   const boxes = /** @type {HTMLInputElement[]} */ ([...frame.querySelectorAll('[data-log-toggle]')]);
   if (!log || frame.dataset.ready) return;
   frame.dataset.ready = '1';
+  const follow = boxes.find((box) => box.dataset.logToggle === 'follow');
+  const end = /** @type {HTMLElement | null} */ (frame.querySelector('[data-log-end]'));
+  const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+  const toEnd = () => { log.scrollTop = log.scrollHeight; };
 
   /** @param {HTMLInputElement} box */
   const apply = (box) => {
     const name = box.dataset.logToggle ?? '';
     if (box.checked) log.dataset[name] = '1'; else delete log.dataset[name];
-    if (name === 'follow' && box.checked) log.scrollTop = log.scrollHeight;
+    if (name === 'follow' && box.checked) toEnd();
   };
   for (const box of boxes) {
     apply(box);
     box.addEventListener('change', () => apply(box));
   }
-  if (!location.hash.startsWith('#L')) log.scrollTop = log.scrollHeight;
+  if (!mark(log) && !('found' in log.dataset)) toEnd();
+  addEventListener('hashchange', () => mark(log));
+  range(log);
+  earlier(frame, log);
 
   // Scrolling up stops following; coming back to the end does not start it again.
   let top = log.scrollTop;
   log.addEventListener('scroll', () => {
-    const follow = boxes.find((box) => box.dataset.logToggle === 'follow');
-    const end = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
-    if (follow?.checked && !end && log.scrollTop < top) {
+    if (follow?.checked && !atEnd() && log.scrollTop < top) {
       follow.checked = false;
       apply(follow);
     }
     top = log.scrollTop;
+    if (end) end.hidden = atEnd();
   }, { passive: true });
+  end?.addEventListener('click', () => {
+    if (follow) { follow.checked = true; apply(follow); }
+    toEnd();
+    end.hidden = true;
+    log.focus();
+  });
 
   let busy = false;
   let again = false;
-  log.addEventListener('loom:live', async () => {
+  const look = async () => {
     again = true;
     if (busy) return;
     busy = true;
@@ -51,6 +68,80 @@ export function enhance(frame) {
     } finally {
       busy = false;
     }
+  };
+  log.addEventListener('loom:live', look);
+  const every = Number(log.dataset.every ?? 0);
+  const timer = every && setInterval(() => {
+    if (!log.isConnected) clearInterval(timer);
+    else if (!document.hidden) look();
+  }, every * 1000);
+}
+
+/** The lines that the address names. @returns {[number, number] | null} */
+function named() {
+  const found = /^#L(\d+)(?:-L?(\d+))?$/.exec(location.hash);
+  if (!found) return null;
+  const [a, b] = [Number(found[1]), Number(found[2] ?? found[1])];
+  return a <= b ? [a, b] : [b, a];
+}
+
+/** Marks the lines of the address and shows the first. Lines that the page does not
+ * have are on a page around them. @param {HTMLElement} log */
+function mark(log) {
+  const lines = named();
+  if (!lines) return false;
+  for (const row of log.querySelectorAll('[data-marked]')) row.removeAttribute('data-marked');
+  const first = document.getElementById('L' + lines[0]);
+  if (!first) {
+    if (!log.dataset.at) return false;
+    const url = new URL(log.dataset.at, location.href);
+    if (new URL(location.href).searchParams.get('lines') === lines.join('-')) return false;
+    url.searchParams.set('lines', lines.join('-'));
+    location.replace(url + location.hash);
+    return true;
+  }
+  for (let n = lines[0]; n <= Math.min(lines[1], lines[0] + mostRows); n += 1) document.getElementById('L' + n)?.setAttribute('data-marked', '');
+  first.scrollIntoView({ block: 'center' });
+  return true;
+}
+
+/** With the shift key a second number makes a range. @param {HTMLElement} log */
+function range(log) {
+  log.addEventListener('click', (event) => {
+    const number = event.target instanceof Element ? event.target.closest('.c-log-number') : null;
+    const lines = named();
+    if (!number || !event.shiftKey || !lines || !number.getAttribute('href')?.startsWith('#')) return;
+    event.preventDefault();
+    const n = Number(number.getAttribute('data-n'));
+    history.replaceState(history.state, '', `#L${Math.min(n, lines[0])}-L${Math.max(n, lines[0])}`);
+    mark(log);
+  });
+}
+
+/** Puts earlier rows above the first, without moving what is being read.
+ * @param {HTMLElement} frame @param {HTMLElement} log */
+function earlier(frame, log) {
+  const link = /** @type {HTMLAnchorElement | null} */ (frame.querySelector('[data-log-earlier]'));
+  link?.addEventListener('click', async (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || log.querySelectorAll('.c-log-row').length >= mostRows) return;
+    event.preventDefault();
+    if (link.getAttribute('aria-busy')) return;
+    link.setAttribute('aria-busy', 'true');
+    try {
+      const answer = await fetch(link.dataset.logEarlier ?? '', { headers: { 'HX-Request': 'true' } });
+      if (!answer.ok) { location.href = link.href; return; }
+      const height = log.scrollHeight;
+      const at = log.scrollTop;
+      const template = document.createElement('template');
+      template.innerHTML = await answer.text();
+      log.prepend(template.content);
+      log.scrollTop = at + log.scrollHeight - height;
+      const next = answer.headers.get('Loom-Earlier');
+      link.dataset.logEarlier = answer.headers.get('Loom-Earlier-Rows') ?? '';
+      if (next) link.href = next; else { log.focus(); link.parentElement?.remove(); }
+    } finally {
+      link.removeAttribute('aria-busy');
+    }
   });
 }
 
@@ -58,15 +149,19 @@ export function enhance(frame) {
 async function more(log) {
   if (!log.dataset.more) return false;
   const rows = log.querySelectorAll('.c-log-row');
-  const last = Number(/** @type {HTMLElement | undefined} */ (rows[rows.length - 1])?.dataset.seq ?? 0);
+  const end = /** @type {HTMLElement | undefined} */ (rows[rows.length - 1]);
+  const last = Number(end?.dataset.seq ?? 0);
   const url = new URL(log.dataset.more, location.href);
-  url.searchParams.set('after', String(last));
+  const cursor = end ? end.dataset.cursor : url.searchParams.get('after') ?? undefined;
+  url.searchParams.set('after', cursor ?? String(last));
   const answer = await fetch(url, { headers: { 'HX-Request': 'true' } });
   if (!answer.ok || answer.status === 204) return false;
   const template = document.createElement('template');
   template.innerHTML = await answer.text();
-  for (const row of template.content.querySelectorAll('.c-log-row')) {
-    if (Number(/** @type {HTMLElement} */ (row).dataset.seq) <= last) row.remove();
+  if (cursor === undefined) {
+    for (const row of template.content.querySelectorAll('.c-log-row')) {
+      if (Number(/** @type {HTMLElement} */ (row).dataset.seq) <= last) row.remove();
+    }
   }
   const added = template.content.querySelectorAll('.c-log-row').length;
   if (added) log.append(template.content);

@@ -362,8 +362,8 @@ doc.addEventListener('htmx:afterRequest', (event) => {
 });
 doc.addEventListener('htmx:responseError', (event) => {
   const { xhr, elt } = /** @type {any} */ (event).detail;
-  if (elt.matches?.('[data-live]') && xhr.status !== 401) return;
-  if (xhr.status === 401) { location.reload(); return; }
+  // Where the sign-in is over, session.js asks for it.
+  if (xhr.status === 401 || elt.matches?.('[data-live]')) return;
   const id = xhr.getResponseHeader('X-Request-Id');
   toast({ text: `That did not work (status ${xhr.status}${id ? ', request ' + id : ''}).`, tone: 'bad' });
 });
@@ -379,7 +379,7 @@ one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.ta
 if (win.Idiomorph) {
   win.Idiomorph.defaults.ignoreActiveValue = true;
   win.Idiomorph.defaults.callbacks.beforeAttributeUpdated = (/** @type {string} */ name, /** @type {Element} */ node) =>
-    name !== 'data-ready' && !(name === 'open' && node.matches('details, dialog'));
+    name !== 'data-ready' && !(name === 'open' && node.matches('details, dialog')) && !(name === 'checked' && node.matches('[data-kept]'));
 }
 
 /* Start */

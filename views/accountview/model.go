@@ -30,6 +30,8 @@ type LoginModel struct {
 // AccountModel is the account page: three forms, each with errors of its own.
 type AccountModel struct {
 	User, Role, Tenant string
+	// Zone is the time zone, which is chosen among the preferences.
+	Zone string
 
 	DisplayName, Email string
 	ProfileErrors      ui.FormErrors
@@ -56,22 +58,24 @@ type TokensModel struct {
 	Errors  ui.FormErrors
 }
 
-// TokenRow is a token in the list; Revoke is the page that asks whether to.
+// TokenRow is a token in the list; Revoke and Rotate are pages that ask whether to.
 type TokenRow struct {
 	Name, Prefix, Scopes string
 	Created, LastUsed    time.Time
 	LastAddress          string
 	Expires              time.Time
 	ExpiresSoon          bool
-	Revoke               string
+	Revoke, Rotate       string
 }
 
 // NewTokenModel shows a token's secret, this once, with a call that uses it.
 type NewTokenModel struct {
 	Name, Secret, Curl string
+	// Note is said beneath, about the old secret of a token that was rotated.
+	Note string
 }
 
-// RevokeModel asks whether to revoke a token.
+// RevokeModel asks whether to revoke or rotate a token.
 type RevokeModel struct {
 	Name, Prefix, Action string
 }

@@ -13,6 +13,7 @@ import (
 
 	"loom/app/loom"
 	"loom/views/adminview"
+	"loom/views/formview"
 	"loom/views/ui"
 )
 
@@ -71,7 +72,7 @@ func head() adminview.HeadModel {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	list := adminview.ListModel{Kind: loom.KindService, Now: now, NameSort: "/n", UpdateSort: "/u", NameOrder: ui.Ascending, Text: "1 service", JSONHref: "/j"}
+	list := adminview.ListModel{Kind: loom.KindService, Now: now, NameSort: "/n", UpdateSort: "/u", NameOrder: ui.Ascending, Text: "1 service"}
 	full := list
 	full.Rows = []adminview.EntryRow{{Name: "nginx", Label: "Web <server>", Description: "Pages", Href: "/admin/services/nginx", Version: "3", Author: "ana", Updated: now, Deprecated: true}}
 	filtered := list
@@ -95,8 +96,11 @@ func TestGolden(t *testing.T) {
 		"uses":     adminview.UsesPage(adminview.UsesModel{HeadModel: head(), Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w", Field: "defaults.services"}}}),
 		"json":     adminview.EntryJSONPage(adminview.EntryJSONModel{HeadModel: head(), JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/raw"}}),
 		"delete":   adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Versions: "2 versions", Back: "/b", Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}}, "/x"),
-		"editor":   adminview.EditorPage(editor), "check-fine": adminview.CheckPanel(adminview.CheckModel{Checked: true}),
-		"conflict": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
+		"editor":   adminview.EditorPage(editor), "editor-form": adminview.EditorPage(formEditor()),
+		"compare": adminview.ComparePage(adminview.CompareModel{HeadModel: head(), Action: "/c", Title: "From version 1 to version 2", From: []ui.Option{{Value: "1", Label: "Version 1", Selected: true}},
+			To: []ui.Option{{Value: "2", Label: "Version 2", Selected: true}}, Changes: []ui.ChangeModel{{Sign: ui.SignCreate, Name: "label", New: "a"}}}),
+		"check-fine": adminview.CheckPanel(adminview.CheckModel{Checked: true}),
+		"conflict": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
 			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
 		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
 		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Now: now, Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}},
@@ -111,4 +115,29 @@ func TestGolden(t *testing.T) {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Back: "/b", Body: "{}"})
 	}
 	golden(t, components)
+}
+
+// formEditor is the editor as a form, with each part that a form can have.
+func formEditor() adminview.EditorModel {
+	add := ui.ButtonModel{ID: "add", Label: "Add provider", Icon: "plus", Submit: true, Name: "do", Value: "add:map", FormAction: "/step", Attrs: formview.Step("/step", "map")}
+	choose := ui.FieldModel{Name: "new:map", Label: "Provider to add", LabelHidden: true, Kind: ui.FieldSelect, Optional: true, Options: []ui.Option{{Value: "far", Label: "far"}}}
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	text := ui.FieldModel{Name: "flavor", Label: "Flavor", Error: "Give a value."}
+	parts := []templ.Component{
+		formview.Group(formview.GroupModel{ID: "map", Legend: "Providers", Error: "One is needed.", Keyed: true, Add: &add, Choose: &choose, After: adminview.Unmapped([]string{"far"}, "a machine"),
+			Rows: []formview.RowModel{{Title: "local", Note: "type local", Mono: true, Parts: []templ.Component{ui.Field(text)}, Buttons: []ui.ButtonModel{{ID: "rm", Label: "Remove local", Icon: "trash", IconOnly: true}}}}}),
+		formview.Group(formview.GroupModel{ID: "none", Empty: "There is none yet."}),
+		formview.Pairs(formview.PairsModel{ID: "pairs", Legend: "Others", KeyLabel: "Name", ValueLabel: "Value", BlanksName: "x#blank", Add: add,
+			Rows: []formview.PairRow{{Key: ui.FieldModel{Name: "k", Label: "Name of x", LabelHidden: true, Value: "x"}, Value: ui.FieldModel{Name: "v", Label: "Value of x", LabelHidden: true}, Remove: ui.ButtonModel{Label: "Remove x", IconOnly: true, Icon: "trash"}}}}),
+		formview.Sealed(formview.SealedModel{Field: ui.FieldModel{Name: "key", Label: "Access key", Kind: ui.FieldPassword}, By: "ana", Time: now.Add(-72 * time.Hour), Now: now}),
+		formview.Sets("One of these sets of fields must be complete:", []string{"User, password", "Token"}), adminview.AlsoSealed([]string{"old_token"}), adminview.TestLink("/test"),
+		formview.Fold("More", true, []templ.Component{formview.Shown("yes?", ui.Field(ui.FieldModel{Name: "yes", Label: "Yes", Kind: ui.FieldCheckbox}))}),
+		formview.Pair([]templ.Component{formview.Suggesting(ui.FieldModel{Name: "image", Label: "Image"}, "list", []ui.Option{{Value: "i", Label: "An image"}})}),
+		formview.Echoing(ui.FieldModel{Name: "lease", Label: "Lease", Echo: "lease-echo"}, "Means 7 days."), formview.Refreshing(ui.Field(ui.FieldModel{Name: "type", Label: "Type"}), "/step"),
+		formview.Picker("names?", ui.ChoiceModel{Name: "names", Legend: "Names"}, ui.FieldModel{Name: "names+", Label: "Other names"}),
+	}
+	return adminview.EditorModel{Kind: loom.KindHardwareType, Name: "big", Action: "/a", Back: "/b", StepURL: "/step", Expected: "3", HasForm: true, FormMode: true, Base: `{"name":"big"}`, Changed: true,
+		Restored: now.Add(-time.Hour), Now: now, Affects: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}, AffectsMore: "and 3 more",
+		Sections: []formview.SectionModel{{ID: "a", Title: "A", Help: "What it is.", Parts: parts}, {ID: "b", Title: "B", Errors: 2}, {ID: "c", Title: "C"}, {ID: "d", Title: "D"}},
+		Check:    adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "Provider local, flavor", Message: "Give a value.", FieldID: "f-flavor"}}}}
 }

@@ -10,7 +10,10 @@ package adminview
 import (
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/app/loom"
+	"loom/views/formview"
 	"loom/views/ui"
 )
 
@@ -20,6 +23,10 @@ type OverviewModel struct {
 	Findings []Finding
 	// Empty says that the catalog holds nothing yet.
 	Empty bool
+	// Starter says that the starter catalog can be loaded.
+	Starter bool
+	// Now stands above the findings, More below: quotas, what happened.
+	Now, More []templ.Component
 }
 
 // Finding is something in the catalog that would not work.
@@ -27,6 +34,8 @@ type Finding struct {
 	Kind, Name, Href string
 	Text             string
 	FixHref          string
+	// Others counts further fields of the entry with the same trouble.
+	Others int
 }
 
 // ListModel is a list of entries of one kind.
@@ -42,7 +51,6 @@ type ListModel struct {
 	NameOrder, UpdateOrder ui.SortOrder
 	Text                   string
 	Next, Prev             string
-	JSONHref               string
 }
 
 // EntryRow is an entry in a list.
@@ -52,6 +60,8 @@ type EntryRow struct {
 	Author                         string
 	Updated                        time.Time
 	Deprecated                     bool
+	// Used says how many entries name it, "" for none; UsesHref lists them.
+	Used, UsesHref string
 }
 
 // HeadModel is the head of all pages of an entry.
@@ -80,6 +90,10 @@ type EntryModel struct {
 	// Changes are the differences to the version before, on a page of a version.
 	Changes     []ui.ChangeModel
 	ShowChanges bool
+	// Ties is the picture around a service, or of the services of a template; Order
+	// says where the actions of a service fall. Both may be nil.
+	Ties  *ui.TiesModel
+	Order *OrderModel
 }
 
 // Section is a part of an entry's definition: facts, a table or a code block.
@@ -129,7 +143,8 @@ type EntryJSONModel struct {
 	JSON ui.JSONModel
 }
 
-// EditorModel is the JSON editor of an entry; Name is empty for a new one.
+// EditorModel is the editor of an entry, as a form or as JSON; Name is empty for a
+// new one.
 type EditorModel struct {
 	Kind   loom.EntityKind
 	Name   string
@@ -148,6 +163,30 @@ type EditorModel struct {
 	// Types are the plugin types of the help panel: of providers for providers, of
 	// automators for services.
 	Types []PluginHelp
+	// HasForm says that the kind has a form, FormMode that it is shown: Sections made
+	// from the document Base. StepURL is where it is changed without being saved.
+	HasForm, FormMode bool
+	Sections          []formview.SectionModel
+	Base, StepURL     string
+	// Changed says that what is shown is not what is stored; Restored is when it was
+	// kept, where it is a draft of before.
+	Changed  bool
+	Restored time.Time
+	Now      time.Time
+	// Affects are what names the entry, the first of them; AffectsMore says how many
+	// there are besides.
+	Affects     []Use
+	AffectsMore string
+	// Tabs are the parts of a form that has several, Tab the one that is shown.
+	Tabs []EditorTab
+	Tab  string
+}
+
+// EditorTab is a part of a form. Its URL takes the draft along.
+type EditorTab struct {
+	Label, URL string
+	Current    bool
+	Errors     int
 }
 
 // PluginHelp describes the fields of a plugin type.
@@ -172,10 +211,12 @@ type CheckModel struct {
 	Checked bool
 }
 
-// Problem is a mistake in a draft; Line is 0 when its place is not known.
+// Problem is a mistake in a draft; Line is 0 when its place is not known. FieldID is
+// the control of a form, "" in JSON.
 type Problem struct {
 	Path, Message string
 	Line, Column  int
+	FieldID       string
 }
 
 // ConflictModel compares what is stored with what was to be saved.
@@ -199,6 +240,9 @@ type ConflictModel struct {
 	Note     string
 	Changes  []ui.ChangeModel
 	TakeHref string
+	// StepURL is where the editor goes on, as a form if the kind HasForm.
+	StepURL string
+	HasForm bool
 }
 
 // DeleteModel asks whether to delete an entry.
@@ -206,7 +250,9 @@ type DeleteModel struct {
 	Kind     loom.EntityKind
 	Name     string
 	Versions string
+	// Uses are entries, Clusters says how many clusters were made from it.
 	Uses     []Use
+	Clusters string
 	Back     string
 }
 
@@ -217,6 +263,8 @@ const (
 	FieldSort     = "sort"
 	FieldBody     = "body"
 	FieldExpected = "expected"
+	FieldTab      = "tab"
+	FieldTouched  = "touched"
 	FieldName     = "name"
 	FieldPlugin   = "plugin"
 	FieldKind     = "kind"
@@ -224,6 +272,20 @@ const (
 	FieldVersion  = "version"
 	FieldFile     = "file"
 	FieldStage    = "stage"
+	FieldEntry    = "entry"
+	FieldFrom     = "from"
+	FieldTo       = "to"
+
+	FieldDeprecated = "deprecated"
+)
+
+// Values of form.FieldDo that change how a draft is shown.
+const (
+	DoJSON = "json"
+	DoForm = "form"
+	// DoDiscard forgets the draft and shows what is stored, DoCancel leaves the editor.
+	DoDiscard = "discard"
+	DoCancel  = "cancel"
 )
 
 // MaxBody is the largest document of the editor, in bytes.

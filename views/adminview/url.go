@@ -15,6 +15,26 @@ func EntryJSON(kind loom.EntityKind, name string) string {
 	return route.AdminEntry(kind, name) + "/json"
 }
 
+// EntryActivity is who did what to an entry.
+func EntryActivity(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/activity"
+}
+
+// EntryExport is an entry as a bundle, for download.
+func EntryExport(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/export"
+}
+
+// EntryDeprecate takes an entry out of what is offered for choosing (POST).
+func EntryDeprecate(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/deprecate"
+}
+
+// EntryCompare compares two versions of an entry.
+func EntryCompare(kind loom.EntityKind, name string) string {
+	return route.AdminEntry(kind, name) + "/compare"
+}
+
 // Duplicate is the form for a new entry that starts as a copy of another.
 func Duplicate(kind loom.EntityKind, name string) string {
 	return route.Query(route.AdminNew(kind), "from", name)
@@ -32,7 +52,10 @@ func ResourceRecall() string { return route.AdminResources() + "/recall" }
 // ResourceDelete asks (GET) and deletes a version (POST).
 func ResourceDelete() string { return route.AdminResources() + "/delete" }
 
-// ResourceSync makes live what is staged (POST).
+// ResourceShow is the page of a version.
+func ResourceShow() string { return route.AdminResources() + "/show" }
+
+// ResourceSync shows what a sync would do (GET) and makes live what is staged (POST).
 func ResourceSync() string { return route.AdminResources() + "/sync" }
 
 // Query is base with the parts of the ref as its query.

@@ -38,7 +38,9 @@ type TemplateModel struct {
 	// Rules are the constraints in sentences.
 	Rules    []string
 	Services []ServiceRow
-	Links    []ui.Def
+	// Ties is the picture of its services, nil without services.
+	Ties  *ui.TiesModel
+	Links []ui.Def
 	// CreateHref is empty when no cluster can be made now, for the reason Problem.
 	CreateHref, Problem string
 	// EditHref is set for administrators.
@@ -49,6 +51,8 @@ type TemplateModel struct {
 // ServiceRow is a service that clusters of a template may have.
 type ServiceRow struct {
 	Name, Description string
+	// Href is empty for a service that is not in the catalog.
+	Href string
 	// Default services are there unless the request says otherwise.
 	Default bool
 	// Needs says what the service requires and uses.

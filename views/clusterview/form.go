@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"time"
+
 	"loom/views/ui"
 )
 
@@ -12,6 +14,8 @@ type FormModel struct {
 	Template      ui.ChoiceModel
 	Rest          FormRest
 	Check         CheckPanel
+	// Restored is when the form was kept that was not sent off, zero for a new one.
+	Restored, Now time.Time
 }
 
 // FormRest is what depends on the chosen template and provider.
@@ -36,6 +40,7 @@ type FormRest struct {
 	Lease          ui.FieldModel
 	DNSSuffix      ui.FieldModel
 	OnFailure      ui.FieldModel
+	Labels         ui.FieldModel
 	Config         ui.FieldModel
 }
 
@@ -49,12 +54,13 @@ type CheckPanel struct {
 	// Elsewhere are changes of the catalog that would help where no change of the
 	// request does, in words.
 	Elsewhere []string
-	Layout    []LayoutRow
+	Layout    ui.LayoutPictureModel
 	Facts     []ui.Def
 	Warnings  []string
-}
-
-// LayoutRow is so many nodes of one kind.
-type LayoutRow struct {
-	Count, Services, Hardware, Image string
+	// ConfigDiffers is what the config changes in the template's, Link leads to the form
+	// as it stands, without what is secret.
+	ConfigDiffers []ui.ChangeModel
+	Link          string
+	// Public is the address of Loom, before the link where that is copied.
+	Public string
 }

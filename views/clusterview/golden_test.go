@@ -52,6 +52,12 @@ func TestGolden(t *testing.T) {
 		"operation_graph": clusterview.OperationPage(operationModel()), "operation_stages": clusterview.OperationViewPart(stagesView()),
 		"operation_table": clusterview.OperationViewPart(tableView()), "task": clusterview.TaskPage(taskModel()),
 		"task_waiting": clusterview.TaskPage(clusterview.TaskModel{Panel: clusterview.TaskPanel{Title: "start nginx on web-1"}, Waiting: true}),
+		"nodes_sets":   clusterview.NodesPage(head(), setsModel()), "nodes_none": clusterview.NodesPart(clusterview.NodesModel{ID: 42, Live: "/clusters/00000042/panel?part=nodes", None: true}),
+		"operation_stages_grouped": clusterview.OperationViewPart(groupedStages()), "operation_timeline": clusterview.OperationViewPart(timelineView()),
+		"operation_log": clusterview.OperationViewPart(logView()), "cluster_gone": clusterview.ShowPage(goneModel()),
+		"node_log":     clusterview.NodeLogPage(clusterview.NodeLogModel{Hostname: "web-1", Node: "/clusters/00000042/nodes/n1", Log: *logView().Log}),
+		"copy":         clusterview.CopyPage(clusterview.CopyModel{Title: "Hosts entries", Name: "shop-front", Note: "Lines for /etc/hosts.", Text: "10.77.1.10 web-1", Download: "/clusters/00000042/copy?as=hosts&download=1", Back: "/clusters/00000042/nodes"}),
+		"delete_abort": clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", AbortFirst: true, Nodes: []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}}),
 		"node":         clusterview.NodePage(nodeModel()), "reveal": clusterview.Reveal(revealModel()), "reveal_gone": clusterview.RevealGone(),
 	} {
 		t.Run(name, func(t *testing.T) {

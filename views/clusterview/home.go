@@ -3,6 +3,8 @@ package clusterview
 import (
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/views/ui"
 )
 
@@ -11,6 +13,9 @@ type HomeModel struct {
 	Tiles     []ui.TileModel
 	Running   RunningModel
 	Attention AttentionModel
+	// Feed is what happened of late, nil for nothing; FeedHref leads to all of it.
+	Feed     templ.Component
+	FeedHref string
 	// First shows the three steps instead of figures: nothing was made yet.
 	First bool
 	// Templates says that there is one to begin with; MayMake that the viewer
@@ -45,7 +50,6 @@ type AttentionItem struct {
 	State         ui.State
 	Cause         string
 	// Ends is shown for a lease that ends soon.
-	Ends       time.Time
-	Action     string
-	ActionHref string
+	Ends    time.Time
+	Actions []ui.ButtonModel
 }

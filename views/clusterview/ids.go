@@ -1,8 +1,6 @@
 package clusterview
 
 import (
-	"strconv"
-
 	"loom/app/loom"
 	"loom/views/route"
 )
@@ -29,6 +27,7 @@ const (
 	PartOperation  Part = "operation"
 	PartConnect    Part = "connect"
 	PartNodes      Part = "nodes"
+	PartSets       Part = "sets"
 	PartServices   Part = "services"
 	PartOperations Part = "operations"
 	PartLeftovers  Part = "leftovers"
@@ -63,14 +62,6 @@ func rowID(id string) string { return "cluster-" + id }
 
 // TopicTenant signals changes of the tenant's figures.
 const TopicTenant = "tenant"
-
-func operationsURL(m OperationsModel) string {
-	url := PartURL(m.ID, PartOperations)
-	if m.Limit > 0 {
-		url = route.Query(url, "limit", strconv.Itoa(m.Limit))
-	}
-	return url
-}
 
 func operationHeadID() string { return "operation-head" }
 

@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"slices"
 	"time"
 
 	"loom/views/ui"
@@ -11,10 +12,12 @@ type ListModel struct {
 	Tabs []ui.Tab
 	// Q, Template, Provider and Owner are the filters; Status and Sort are kept in
 	// hidden fields.
-	Q, Owner, Status, Sort string
-	QError                 string
-	Templates, Providers   []ui.Option
-	ShowOwner              bool
+	Q, Owner, Label, Status, Sort, Limit string
+	QError                               string
+	Templates, Providers, Leases         []ui.Option
+	// CSV and JSON are the whole filtered list as files; "" offers none.
+	CSV, JSON string
+	ShowOwner bool
 	// Filtered says that a filter narrows the list; ClearHref takes it off.
 	Filtered  bool
 	ClearHref string
@@ -34,6 +37,9 @@ type ListTable struct {
 	Fresh      int
 	FreshHref  string
 	Pagination ui.PaginationModel
+	// MaySelect gives rows boxes, and the bar of what is done to several.
+	MaySelect bool
+	Bulk      BulkBar
 	// Empty is shown without rows.
 	Empty ui.EmptyModel
 }
@@ -43,8 +49,11 @@ type Row struct {
 	ID, Name, Href, Description string
 	State                       ui.State
 	// Progress is nil when no operation is under way.
-	Progress         *ui.ProgressModel
-	Template         string
+	Progress *ui.ProgressModel
+	Template string
+	// NewerTemplate is the version that is out, 0 for none that is newer.
+	NewerTemplate    int
+	Protected        bool
 	Nodes            string
 	Owner            string
 	Created, Expires time.Time
@@ -55,4 +64,76 @@ type Row struct {
 	Last     string
 	LastHref string
 	Menu     []ui.MenuItem
+}
+
+// BulkBar is what can be done to the clusters that are selected.
+type BulkBar struct {
+	// Filters are names and values of the list's filters, for "select all".
+	Filters []string
+	Total   int
+	// All says how many "all" are: "213 clusters".
+	All string
+}
+
+// pairs are the filters that are set.
+func (m BulkBar) pairs() [][2]string {
+	var out [][2]string
+	for i := 0; i+1 < len(m.Filters); i += 2 {
+		if m.Filters[i+1] != "" {
+			out = append(out, [2]string{m.Filters[i], m.Filters[i+1]})
+		}
+	}
+	return out
+}
+
+// BulkModel asks about something that is done to several clusters.
+type BulkModel struct {
+	// Verb is the action in the path: "delete" or "lease".
+	Verb, Title, Intro string
+	Now                time.Time
+	Columns            []ui.Column
+	Rows               []BulkRow
+	// Facts sum the previews up.
+	Facts []ui.Def
+	// Warning is said above; Nothing is why there is nothing to do.
+	Warning, Nothing string
+	Errors           ui.FormErrors
+	// Fields are those of the form; Button does it.
+	Fields []ui.FieldModel
+	Button ui.ButtonModel
+	// Confirm is the text that has to be typed, "" for none.
+	Confirm string
+	Back    string
+}
+
+// BulkRow is a cluster with what would be done to it.
+type BulkRow struct {
+	// Key is sent with the form: the id with the revision that was shown; "" where
+	// nothing is done.
+	Key, Name, Href string
+	State           ui.State
+	Cells           []string
+	// WhyNot says why nothing is done to it.
+	WhyNot string
+}
+
+func (m BulkModel) some() bool {
+	return slices.ContainsFunc(m.Rows, func(r BulkRow) bool { return r.Key != "" })
+}
+
+// DoneModel tells what came of it.
+type DoneModel struct {
+	Title   string
+	Summary ui.BannerModel
+	Rows    []DoneRow
+	Back    string
+}
+
+// DoneRow is what came of one cluster.
+type DoneRow struct {
+	Name, Href string
+	OK         bool
+	Text       string
+	// More leads to the operation that was begun.
+	More, MoreHref string
 }

@@ -22,8 +22,8 @@ func homeModel() clusterview.HomeModel {
 			State: ui.OperationState(loom.OperationRunning, false), Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Tasks: "3 tasks running",
 		}}},
 		Attention: clusterview.AttentionModel{Now: now, Items: []clusterview.AttentionItem{
-			{Cluster: "broken", Href: "/clusters/00000007", State: ui.ClusterState(loom.ClusterIncomplete), Cause: "The script ended with status 100.", Action: "View failure", ActionHref: "/clusters/00000007/operations/1"},
-			{Cluster: "friday", Href: "/clusters/00000008", State: ui.ClusterState(loom.ClusterActive), Cause: "Its lease ends ", Ends: now.Add(20 * time.Hour), Action: "Open", ActionHref: "/clusters/00000008"},
+			{Cluster: "broken", Href: "/clusters/00000007", State: ui.ClusterState(loom.ClusterIncomplete), Cause: "The script ended with status 100.", Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: "/clusters/00000007/operations/1"}}},
+			{Cluster: "friday", Href: "/clusters/00000008", State: ui.ClusterState(loom.ClusterActive), Cause: "Its lease ends ", Ends: now.Add(20 * time.Hour), Actions: []ui.ButtonModel{{Label: "Extend lease", Small: true, Href: "/clusters/00000008/lease"}}},
 		}},
 	}
 }
@@ -72,8 +72,10 @@ func formModel() clusterview.FormModel {
 
 func fitsPanel() clusterview.CheckPanel {
 	return clusterview.CheckPanel{
-		Head:     ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 2 services", Note: "These services work with 2 to 50 nodes."},
-		Layout:   []clusterview.LayoutRow{{Count: "1", Services: "haproxy", Hardware: "small", Image: "debian-12"}, {Count: "2", Services: "nginx", Hardware: "small", Image: "debian-12"}},
+		Head: ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 2 services", Note: "These services work with 2 to 50 nodes."},
+		Layout: ui.LayoutPictureModel{ID: "check-layout", Groups: []ui.LayoutPictureGroup{
+			{Count: 1, Services: []string{"haproxy"}, Hardware: "small", Image: "debian-12"}, {Count: 2, Services: []string{"nginx"}, Hardware: "small", Image: "debian-12"},
+		}},
 		Facts:    []ui.Def{{Term: "Nodes in use afterwards", Text: "6 of 20"}},
 		Warnings: []string{"The tenant has no workers, so nothing would run."},
 	}
@@ -105,8 +107,8 @@ func stages(planned bool) []clusterview.Stage {
 		href = ""
 	}
 	return []clusterview.Stage{
-		{Number: 1, Tasks: []clusterview.StageTask{{Number: "1", Action: "create", Host: "web-1", State: ui.TaskState(loom.TaskComplete), Planned: planned, Href: href}}},
-		{Number: 2, Tasks: []clusterview.StageTask{{Number: "2", Action: "install", Service: "nginx", Host: "web-1", State: ui.TaskState(loom.TaskRunning), Planned: planned, Href: href, Critical: true}}},
+		{Number: 1, Count: 1, Tasks: []clusterview.StageTask{{Number: "1", Action: "create", Host: "web-1", State: ui.TaskState(loom.TaskComplete), Planned: planned, Href: href}}},
+		{Number: 2, Count: 1, Tasks: []clusterview.StageTask{{Number: "2", Action: "install", Service: "nginx", Host: "web-1", State: ui.TaskState(loom.TaskRunning), Planned: planned, Href: href, Critical: true}}},
 	}
 }
 
@@ -138,7 +140,7 @@ func appliedPreview() clusterview.PreviewModel {
 
 func head() clusterview.HeadModel {
 	return clusterview.HeadModel{
-		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWhyNot: "The cluster is protected.", LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
+		ID: 42, Tab: "nodes", Name: "shop-front", State: ui.ClusterState(loom.ClusterActive), Locked: true, Delete: "/clusters/00000042/delete", DeleteWord: "Delete", DeleteWhyNot: "The cluster is protected.", LeaseNote: "The lease ends on 2 March 2026 at 12:00 UTC. The cluster stays, because it is protected.",
 		Facts: []ui.Def{{Term: "Owner", Text: "ana"}}, Tabs: []ui.Tab{{Label: "Overview", Href: "/clusters/00000042"}, {Label: "Nodes", Href: "/clusters/00000042/nodes", Current: true, Count: "2"}},
 	}
 }
@@ -177,27 +179,55 @@ func failedPanel() clusterview.OperationPanel {
 }
 
 func nodesModel() clusterview.NodesModel {
-	return clusterview.NodesModel{ID: 42, Rows: []clusterview.NodeRow{{
+	return clusterview.NodesModel{ID: 42, Matched: 1, Live: "/clusters/00000042/panel?part=nodes", View: "flat", Action: "/clusters/00000042/nodes", Filtered: true, Clear: "/clusters/00000042/nodes?view=flat",
+		Views:    clusterview.Choices{Label: "View", Options: []ui.Tab{{Label: "By services", Href: "/clusters/00000042/nodes?view=sets"}, {Label: "All in one table", Href: "/clusters/00000042/nodes?view=flat", Current: true}}},
+		Services: []ui.Option{{Label: "All services"}}, States: []ui.Option{{Label: "All states"}}, SSHConfig: "/clusters/00000042/copy?as=ssh", Hosts: "/clusters/00000042/copy?as=hosts", CSV: "/clusters/00000042/copy?as=csv",
+		Rows: []clusterview.NodeRow{nodeRow()}}
+}
+
+func setsModel() clusterview.NodesModel {
+	m := nodesModel()
+	m.View, m.Rows = "sets", nil
+	bad := nodeRow()
+	bad.ID, bad.Services[0].State = "n2", ui.ServiceState(loom.ServiceFailed)
+	m.Sets = []clusterview.NodeSet{{Key: "haproxy", Title: "30 nodes with 1 service each", Count: 30, Services: []string{"haproxy"}, States: []ui.State{ui.NodeState(loom.NodeReady).With("30")}, Open: true,
+		Rows: []clusterview.NodeRow{bad}, All: "/clusters/00000042/nodes?view=flat&set=haproxy"}}
+	return m
+}
+
+func nodeRow() clusterview.NodeRow {
+	return clusterview.NodeRow{
 		ID: "n1", Hostname: "web-1.lab.example", Href: "/clusters/00000042/nodes/n1", State: ui.NodeState(loom.NodeReady), Addresses: []string{"10.77.1.10"}, Hardware: "small", Image: "debian-12",
 		Services: []clusterview.ServiceOn{{Name: "haproxy", State: ui.ServiceState(loom.ServiceStarted)}}, Command: "ssh loom@10.77.1.10",
-	}}}
+	}
 }
 
 func servicesModel() clusterview.ServicesModel {
-	return clusterview.ServicesModel{ID: 42, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Nodes: []clusterview.NodeOf{{
-		Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", State: ui.ServiceState(loom.ServiceStarted), Last: "start, 2 minutes ago", LastHref: "/clusters/00000042/operations/1/tasks/7",
-		Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
-	}}}}}
-}
-
-func operationsModel() clusterview.OperationsModel {
-	return clusterview.OperationsModel{ID: 42, Limit: 5, Now: now, Rows: []clusterview.OperationRow{{
-		Number: "1", Action: "create", Href: "/clusters/00000042/operations/1", By: "ana", State: ui.OperationState(loom.OperationRunning, false), Started: now.Add(-42 * time.Second), Duration: "42 s", Tasks: "9 of 30",
+	return clusterview.ServicesModel{ID: 42, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Version: "3", Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
+		Nodes: []clusterview.NodeOf{{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1"}}, States: []ui.State{ui.ServiceState(loom.ServiceFailed).With("1"), ui.ServiceState(loom.ServiceStarted).With("4")},
+		Last: "start, 2 minutes ago", LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
+		Links:   []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+		Actions: []ui.MenuItem{{Label: "Start", Icon: "play", Href: "/clusters/00000042/services/haproxy/start"}, {Label: "Stop", Icon: "square", WhyNot: "Operation 1 is running."}},
 	}}}
 }
 
+func operationsModel() clusterview.OperationsModel {
+	return clusterview.OperationsModel{ID: 42, Live: "/clusters/00000042/panel?part=operations", Now: now, Clear: "/clusters/00000042/operations",
+		Filters: &clusterview.OperationFilters{Action: "/clusters/00000042/operations", Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}}, Filtered: true},
+		Pages:   ui.PaginationModel{Label: "Pages of operations", Text: "25 operations", Next: "/clusters/00000042/operations?after=x"},
+		Rows: []clusterview.OperationRow{{
+			Number: "1", Action: "create", Href: "/clusters/00000042/operations/1", By: "ana", State: ui.OperationState(loom.OperationRunning, false), Started: now.Add(-42 * time.Second), Duration: "42 s", Tasks: "9 of 30",
+		}}}
+}
+
 func configModel() clusterview.ConfigModel {
-	return clusterview.ConfigModel{Text: "{\n  \"port\": 8080\n}", Template: "web-cluster", Differences: []ui.ChangeModel{{Sign: ui.SignChange, Object: "config", Name: "port", Old: "80", New: "8080"}}}
+	return clusterview.ConfigModel{Label: "Config in use", Text: "{\n  \"port\": 8080\n}", Now: now, Edit: "/clusters/00000042/reconfigure", Action: "/clusters/00000042/config",
+		Macros: clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: "/clusters/00000042/config"}, {Label: "Filled in", Href: "/clusters/00000042/config?macros=expanded", Current: true}}},
+		Nodes:  []ui.Option{{Value: "n1", Label: "web-1", Selected: true}}, Problems: []string{"/peers: no node has nginx"}, More: 2,
+		History: []clusterview.ConfigRow{{Number: "2", By: "ana", Href: "/clusters/00000042/config?revision=2#config-revision", Time: now.Add(-time.Hour), Operation: "3", OperationHref: "/clusters/00000042/operations/3", InUse: true},
+			{Number: "1", By: "ana", Href: "/clusters/00000042/config?revision=1#config-revision", Time: now.Add(-2 * time.Hour), Shown: true}},
+		Revision: &clusterview.ConfigRevision{Number: "1", Text: "{}", IsOld: true, Since: []ui.ChangeModel{{Sign: ui.SignCreate, Object: "config", Name: "port", New: "8080"}}},
+		Template: "web-cluster", Differences: []ui.ChangeModel{{Sign: ui.SignChange, Object: "config", Name: "port", Old: "80", New: "8080"}}}
 }
 
 func deleteModel() clusterview.DeleteModel {
@@ -220,7 +250,7 @@ func operationModel() clusterview.OperationModel {
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
 		},
 		View: clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/graph", Graph: &clusterview.GraphModel{
-			DAG: graph(), Options: []ui.Tab{{Label: "All tasks", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Hide complete", Href: "/clusters/00000042/operations/1/graph?hide=complete"}},
+			DAG: graph(), Note: "The tasks are grouped.", Options: []clusterview.Choices{{Label: "Show", Options: []ui.Tab{{Label: "All", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Hide complete", Href: "/clusters/00000042/operations/1/graph?hide=complete"}}}},
 			SVG: "/clusters/00000042/operations/1/graph.svg", Stages: stages(false),
 		}},
 	}
@@ -232,7 +262,7 @@ func stagesView() clusterview.OperationView {
 
 func tableView() clusterview.OperationView {
 	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Table: &clusterview.TaskTable{
-		Action: "/clusters/00000042/operations/1/table", Filtered: true, Total: 2, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
+		Action: "/clusters/00000042/operations/1/table", Filtered: true, Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"}, Levels: []ui.Option{{Label: "All stages"}}, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
 		Services: []ui.Option{{Label: "All services"}}, Verbs: []ui.Option{{Label: "All actions"}},
 		Rows: []clusterview.TaskRow{{Number: "2", Href: "/clusters/00000042/operations/1/tasks/2", Stage: "2", Node: "web-1", NodeHref: "/clusters/00000042/nodes/n1", Service: "nginx", Action: "install",
 			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: "8 seconds ago", Duration: "8 s"}},
@@ -267,4 +297,36 @@ func nodeModel() clusterview.NodeModel {
 
 func revealModel() clusterview.RevealModel {
 	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Key: "-----BEGIN KEY-----", File: "loom-00000042.pem", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Again: "/clusters/00000042/nodes/n1/reveal"}
+}
+
+func groupedStages() clusterview.OperationView {
+	m := stagesView()
+	m.Stages = []clusterview.Stage{{Number: 1, Count: 480, Groups: []clusterview.StageGroup{{Text: "install nginx × 480", Summary: "1 failed, 479 complete", State: ui.TaskState(loom.TaskFailed), Critical: true,
+		Href: "/clusters/00000042/operations/1/table?stage=1&action=install&service=nginx"}}}}
+	return m
+}
+
+func timelineView() clusterview.OperationView {
+	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/timeline", Time: &clusterview.TimelineView{
+		Options: []clusterview.Choices{{Label: "Rows", Options: []ui.Tab{{Label: "Nodes", Href: "/clusters/00000042/operations/1/timeline?by=node", Current: true}}}},
+		Chart: ui.TimelineModel{ID: "timeline", Label: "Nodes", Ticks: []ui.TimelineTick{{Text: "start"}, {X: 50_000, Text: "1 m"}, {X: 100_000, Text: "2 m"}}, Lanes: []ui.TimelineLane{{ID: "n1", Label: "web-1", Href: "/clusters/00000042/nodes/n1", Note: "1 m 4 s", Bars: []ui.TimelineBar{
+			{X: 1_000, Width: 40_000, Look: ui.LookComplete, Text: "create", Label: "create on web-1, complete, 48 s", Href: "/clusters/00000042/operations/1/tasks/1", Critical: true},
+			{X: 60_000, Width: 250, Look: ui.LookFailed, Text: "confirm", Label: "confirm on web-1, failed, 0.3 s", Href: "/clusters/00000042/operations/1/tasks/2"}}}}},
+		Nodes: []clusterview.CourseRow{{Name: "web-1", Href: "/clusters/00000042/nodes/n1", Tasks: "1 of 3", TasksIn: "/clusters/00000042/operations/1/table?node=n1", Begin: "1 s", End: "1 m 12 s", Busy: "48 s", Idle: "24 s", Failed: 1}},
+		Pages: ui.PaginationModel{Label: "Pages of nodes", Text: "1–40 of 500 nodes", Next: "/clusters/00000042/operations/1/timeline?by=node&page=2"},
+	}}
+}
+
+func logView() clusterview.OperationView {
+	return clusterview.OperationView{Ref: ref, Views: views, Log: &ui.LogModel{ID: "log", Label: "Log of operation 1", Earlier: "/clusters/00000042/operations/1/log?before=x", EarlierRows: "/clusters/00000042/operations/1/log?before=x&rows=1",
+		More: "/clusters/00000042/operations/1/log?rows=1", Every: 3, Find: &ui.LogFind{Action: "/clusters/00000042/operations/1/log", Value: "nginx", On: true, Note: "1 line", Clear: "/clusters/00000042/operations/1/log", Errors: "/clusters/00000042/operations/1/log?errors=1"},
+		Lines: []ui.LogLine{{Seq: 7, Clock: "14:00:00.000", Stream: "stdout", Level: "info", Text: "hello", Cursor: "abc", Source: "2 install nginx on web-1", SourceHref: "/clusters/00000042/operations/1/tasks/2?lines=7#L7"}}}}
+}
+
+func goneModel() clusterview.ShowModel {
+	m := clusterview.ShowModel{Head: head(), Connect: clusterview.ConnectModel{ID: 42, Gone: true}, Operation: clusterview.OperationPanel{ID: 42, None: true}, Recent: operationsModel(),
+		Sets: clusterview.SetsModel{ID: 42, Sets: []clusterview.NodeSet{{Count: 1, Services: []string{"haproxy"}, All: "/a"}, {Count: 2, All: "/b"}}}}
+	m.Head.Delete, m.Head.Actions, m.Head.Again = "", nil, "/clusters/new?like=00000042"
+	m.Head.Newer, m.Head.Sync = "Template web-cluster 7 is out (this cluster uses 5).", "/clusters/00000042/sync"
+	return m
 }

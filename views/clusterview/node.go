@@ -27,6 +27,12 @@ type NodeModel struct {
 	Live string
 }
 
+// NodeLogModel is the page with the log of all that was done to a node.
+type NodeLogModel struct {
+	Hostname, Node string
+	Log            ui.LogModel
+}
+
 // NodeEvent is an action that was done to a node.
 type NodeEvent struct {
 	Action, Service, Href string

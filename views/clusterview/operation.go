@@ -37,13 +37,42 @@ type OperationView struct {
 	Graph  *GraphModel
 	Stages []Stage
 	Table  *TaskTable
+	Time   *TimelineView
+	// Log is read as it comes, and not fetched again as a whole.
+	Log *ui.LogModel
+}
+
+// Choices is a row of links of which one holds, with what they choose.
+type Choices struct {
+	Label   string
+	Options []ui.Tab
+}
+
+// TimelineView is what ran when: by node or by step, with the same as a table.
+type TimelineView struct {
+	Options []Choices
+	Chart   ui.TimelineModel
+	// Nothing says that nothing has begun yet.
+	Nothing bool
+	Nodes   []CourseRow
+	Pages   ui.PaginationModel
+}
+
+// CourseRow sums up what ran on a node, or for a step.
+type CourseRow struct {
+	Name, Href     string
+	Tasks, TasksIn string
+	Begin, End     string
+	Busy, Idle     string
+	Failed         int
 }
 
 // GraphModel is the plan as a picture, with the same as a list.
 type GraphModel struct {
 	DAG ui.DAGModel
-	// Options are links that change what is drawn.
-	Options []ui.Tab
+	// Options are links that change what is drawn; Note says what could not be.
+	Options []Choices
+	Note    string
 	SVG     string
 	Stages  []Stage
 	// Nothing says that the options leave nothing to draw.
@@ -54,9 +83,10 @@ type GraphModel struct {
 type TaskTable struct {
 	Action                           string
 	Statuses, Nodes, Services, Verbs []ui.Option
+	Levels                           []ui.Option
 	Filtered                         bool
 	Rows                             []TaskRow
-	Total                            int
+	Pages                            ui.PaginationModel
 }
 
 // TaskRow is a task in the table.

@@ -6,6 +6,17 @@ import "loom/views/ui"
 type Stage struct {
 	Number int
 	Tasks  []StageTask
+	// Groups stand for the tasks of a plan with too many to list.
+	Groups []StageGroup
+	// Count is how many tasks there are.
+	Count int
+}
+
+// StageGroup is so many tasks of a stage that do the same.
+type StageGroup struct {
+	Text, Summary, Href string
+	State               ui.State
+	Critical            bool
 }
 
 // StageTask is a task in the list of stages. Href is empty in a preview.

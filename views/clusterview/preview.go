@@ -20,7 +20,9 @@ type PreviewModel struct {
 	Applied     string
 	AppliedHref string
 
-	Facts    []ui.Def
+	Facts []ui.Def
+	// Layout is shown where a cluster is made.
+	Layout   ui.LayoutPictureModel
 	Nodes    []PreviewNode
 	Changes  []ui.ChangeModel
 	Warnings []string

@@ -19,6 +19,12 @@ type HeadModel struct {
 	// Delete leads to the confirmation; DeleteWhyNot says why not now.
 	Delete       string
 	DeleteWhyNot string
+	DeleteWord   string
+	// Again leads to the form for a new cluster like this one, for one that is gone.
+	Again string
+	// Newer says that there is a newer version of the template; Sync shows what it
+	// changes and takes it over.
+	Newer, Sync, SyncWhyNot string
 	// Actions is what else can be done, nothing for a cluster that is gone.
 	Actions []ui.MenuItem
 	// Extend prolongs the lease beside the note about its end.
@@ -36,6 +42,7 @@ type ShowModel struct {
 	Leftovers   LeftoversModel
 	Skipped     SkippedModel
 	Connect     ConnectModel
+	Sets        SetsModel
 	Description string
 	Recent      OperationsModel
 	// Revealed is shown once, for browsers without scripts.
@@ -80,6 +87,9 @@ type LeftoverRow struct {
 type TaskLink struct {
 	Text, Href string
 	Since      string
+	// Runs says that it goes on, for Elapsed so far.
+	Runs    bool
+	Elapsed time.Duration
 }
 
 // FailureModel is the first cause of a failed operation.
@@ -93,7 +103,10 @@ type FailureModel struct {
 type ConnectModel struct {
 	ID    loom.ClusterID
 	Links []LinkModel
-	Nodes []ConnectNode
+	// Nodes are the first of Count; AllNodes leads to all of them.
+	Nodes    []ConnectNode
+	Count    int
+	AllNodes string
 	// OwnKeys says that the viewer's own SSH keys are on the machines.
 	OwnKeys   bool
 	SSHConfig string
@@ -124,10 +137,48 @@ type RevealModel struct {
 	Again string
 }
 
-// NodesModel is the tab of nodes.
+// NodesModel is the tab of nodes: in Sets, or as Rows of one table.
 type NodesModel struct {
+	ID loom.ClusterID
+	// None says that the cluster has no nodes at all, Matched how many pass the filters.
+	None    bool
+	Matched int
+	// Live is where the part is fetched again.
+	Live             string
+	View             string
+	Views            Choices
+	Action, Clear    string
+	Q                string
+	Services, States []ui.Option
+	Filtered         bool
+	// SSHConfig, Hosts and CSV lead to all nodes as a text.
+	SSHConfig, Hosts, CSV string
+	Sets                  []NodeSet
+	Rows                  []NodeRow
+	Pages                 ui.PaginationModel
+}
+
+// NodeSet is the nodes that have the same services, or the first of them.
+type NodeSet struct {
+	Key, Title string
+	Count      int
+	Services   []string
+	States     []ui.State
+	Open       bool
+	Rows       []NodeRow
+	// All leads to all of them.
+	All string
+}
+
+// SetsModel sums the nodes up by what is on them.
+type SetsModel struct {
 	ID   loom.ClusterID
-	Rows []NodeRow
+	Sets []NodeSet
+}
+
+// CopyModel is something to copy or to store as a file.
+type CopyModel struct {
+	Title, Name, Note, Text, Download, Back string
 }
 
 // NodeRow is a machine in the tab of nodes.
@@ -160,29 +211,43 @@ type ServicesModel struct {
 
 // ServiceRow is a service with where it runs.
 type ServiceRow struct {
-	Name, Description string
-	Nodes             []NodeOf
-	// Menu is what can be done to the service.
-	Menu []ui.MenuItem
+	Name, Description, Version string
+	// Count is on how many nodes it is, Nodes are the first of them; AllNodes leads to
+	// all.
+	Count    int
+	Nodes    []NodeOf
+	AllNodes string
+	// States say in which states it is on how many nodes.
+	States []ui.State
+	// Last is its newest action on any node: "start, 2 minutes ago".
+	Last, LastHref string
+	LastState      ui.State
+	Links          []LinkModel
+	// Actions are what can be done to the service.
+	Actions []ui.MenuItem
 }
 
-// NodeOf is a node with the state of a service on it.
-type NodeOf struct {
-	Hostname, Href string
-	State          ui.State
-	// Last is its newest action: "start, 2 minutes ago".
-	Last     string
-	LastHref string
-	Links    []LinkModel
-}
+// NodeOf is a node on which a service is.
+type NodeOf struct{ Hostname, Href string }
 
 // OperationsModel is a list of operations.
 type OperationsModel struct {
 	ID loom.ClusterID
-	// Limit is how many rows are shown at most, 0 for all.
-	Limit int
-	Rows  []OperationRow
-	Now   time.Time
+	// Live is where the list is fetched again.
+	Live string
+	Rows []OperationRow
+	Now  time.Time
+	// Filters are those of the tab; Clear leads to the list without them.
+	Filters *OperationFilters
+	Clear   string
+	Pages   ui.PaginationModel
+}
+
+// OperationFilters narrow the list of operations.
+type OperationFilters struct {
+	Action           string
+	Actions, Results []ui.Option
+	Filtered         bool
 }
 
 // OperationRow is an operation in a list.
@@ -193,21 +258,59 @@ type OperationRow struct {
 	Duration                 string
 	Tasks                    string
 	Message                  string
+	// Runs says that it goes on, for Elapsed so far.
+	Runs    bool
+	Elapsed time.Duration
 }
 
 // ConfigModel is the tab of the config.
 type ConfigModel struct {
-	Text        string
+	Label, Text string
+	// Macros chooses between the text as written and with macros filled in; Nodes are
+	// those for which they can be, chosen by a form to Action.
+	Macros Choices
+	Nodes  []ui.Option
+	Action string
+	// Problems say which macros cannot be filled in yet, the first few.
+	Problems []string
+	More     int
+	// Edit leads to the form for another config, empty while there is none.
+	Edit        string
 	Differences []ui.ChangeModel
 	Template    string
+	History     []ConfigRow
+	Now         time.Time
+	// Revision is the one of the history that is shown.
+	Revision *ConfigRevision
+}
+
+// ConfigRow is a config that a cluster has had.
+type ConfigRow struct {
+	Number, By, Href         string
+	Operation, OperationHref string
+	Time                     time.Time
+	InUse, Shown             bool
+}
+
+// ConfigRevision is one of them with what it changed and what has changed since.
+type ConfigRevision struct {
+	Number, Text string
+	// Before is the number of the one before, empty for the first.
+	Before  string
+	Changed []ui.ChangeModel
+	// IsOld says that another one is in use.
+	IsOld bool
+	Since []ui.ChangeModel
 }
 
 // DeleteModel is the confirmation of a deletion.
 type DeleteModel struct {
-	ID     loom.ClusterID
-	Name   string
-	Nodes  []string
-	Errors ui.FormErrors
+	// AbortFirst says that the operation that runs is aborted before.
+	AbortFirst bool
+	ID         loom.ClusterID
+	Name       string
+	Nodes      []string
+	Errors     ui.FormErrors
 	// Leftovers are machines that can be given up, for administrators; Abandon says
 	// that they are to be.
 	Leftovers []string

@@ -12,6 +12,14 @@ type TaskModel struct {
 	Log   ui.LogModel
 	// Waiting says that there is no log yet.
 	Waiting bool
+	Input   TaskInput
+}
+
+// TaskInput is what the plugin is given, secrets masked.
+type TaskInput struct {
+	Fields []ui.Def
+	// Config leads to the config as the node reads it.
+	Config string
 }
 
 // TaskPanel is the facts of a task, which live.

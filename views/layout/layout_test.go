@@ -79,7 +79,7 @@ func TestModelDefaults(t *testing.T) {
 	t.Parallel()
 	page := render(t, layout.Wrap(layout.Model{Title: "x", Theme: "pink"}, ui.Icon("x")))
 	for want, why := range map[string]string{
-		`<html lang="en" data-theme="system">`: "an unknown theme is the system's",
+		`<html lang="en" data-theme="system" `: "an unknown theme is the system's",
 		`<title>x · Loom</title>`:              "an empty section leaves nothing behind",
 	} {
 		if !strings.Contains(page, want) {

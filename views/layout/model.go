@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -65,6 +66,14 @@ type Model struct {
 	Theme       Theme
 	// Path is the present page with its query; the theme form returns there.
 	Path string
+
+	// Compact makes rows of tables lower; NoShortcuts turns off single keys.
+	Compact, NoShortcuts bool
+	// Document is the pane with the page's JSON and the calls that do the same; ""
+	// where the REST API has nothing of the kind.
+	Document string
+	// SessionLeft is for how much longer one is signed in; 0 unless a person is.
+	SessionLeft time.Duration
 
 	User, Tenant, RoleWord string
 	// Anonymous pages may be read by people who are not signed in: no areas, and a
@@ -133,6 +142,9 @@ func railOf(area Area) []RailItem {
 		return []RailItem{
 			{Label: "Clusters", Icon: "cluster", Href: route.Clusters()},
 			{Label: "New cluster", Icon: "plus", Href: route.ClusterNew()},
+			{Heading: "What was"},
+			{Label: "Activity", Icon: "activity", Href: route.Activity()},
+			{Label: "Usage", Icon: "clock", Href: route.Usage()},
 		}
 	case AreaAdmin:
 		return []RailItem{
@@ -148,7 +160,10 @@ func railOf(area Area) []RailItem {
 	case AreaAccount:
 		return []RailItem{
 			{Label: "Account", Icon: "user", Href: route.Account()},
+			{Label: "Preferences", Icon: "settings", Href: route.AccountPreferences()},
 			{Label: "API tokens", Icon: "key", Href: route.AccountTokens()},
+			{Label: "Sessions", Icon: "monitor", Href: route.AccountSessions()},
+			{Label: "Activity", Icon: "activity", Href: route.AccountActivity()},
 		}
 	case AreaCatalog, AreaSystem:
 		return nil
@@ -194,6 +209,16 @@ func (m Model) events() string {
 	}
 	return route.Events(m.Topics...)
 }
+
+// density is what the stylesheet knows of the height of rows.
+func (m Model) density() string {
+	if m.Compact {
+		return "compact"
+	}
+	return "comfortable"
+}
+
+func (m Model) sessionLeft() string { return strconv.Itoa(int(m.SessionLeft.Seconds())) }
 
 func (m Model) refresh() string {
 	if m.Refresh <= 0 {

@@ -68,6 +68,8 @@ type FiltersModel struct {
 	Fields         []ui.FieldModel
 	// Clear is the list without filters, empty when there are none.
 	Clear string
+	// Button is what the button says, "Search" when empty.
+	Button string
 }
 
 // FormModel is a form that is sent once.

@@ -18,6 +18,9 @@ func ClusterNew() string { return "/clusters/new" }
 // ClusterNewFrom is that form with a template chosen.
 func ClusterNewFrom(template string) string { return Query(ClusterNew(), "template", template) }
 
+// ClusterNewLike is the form filled in as another cluster is.
+func ClusterNewLike(id loom.ClusterID) string { return Query(ClusterNew(), "like", id.String()) }
+
 // ClusterCheck solves a draft of a new cluster (POST, fragment).
 func ClusterCheck() string { return "/clusters/new/check" }
 
@@ -53,6 +56,11 @@ func ClusterOperations(id loom.ClusterID) string { return ClusterTab(id, "operat
 
 // ClusterSSHConfig is the ssh_config of a cluster's nodes as plain text.
 func ClusterSSHConfig(id loom.ClusterID) string { return ClusterTab(id, "ssh-config") }
+
+// ClusterCopy is all nodes of a cluster as a text to copy: "ssh", "hosts" or "csv".
+func ClusterCopy(id loom.ClusterID, as string) string {
+	return Query(ClusterTab(id, "copy"), "as", as)
+}
 
 // ClusterVerb is an action on a cluster (4.7): "delete", "lease", "sync".
 func ClusterVerb(id loom.ClusterID, verb string) string { return join("clusters", id.String(), verb) }
@@ -91,6 +99,17 @@ func OperationStages(ref loom.OperationRef) string { return operation(ref, "stag
 
 // OperationTasks is the table of an operation's tasks.
 func OperationTasks(ref loom.OperationRef) string { return operation(ref, "table") }
+
+// OperationTimeline is the chart of what ran when.
+func OperationTimeline(ref loom.OperationRef) string { return operation(ref, "timeline") }
+
+// OperationLog is the log of all tasks of an operation, interleaved by time.
+func OperationLog(ref loom.OperationRef) string { return operation(ref, "log") }
+
+// NodeLog is the log of all tasks of a node, interleaved by time.
+func NodeLog(id loom.ClusterID, node loom.NodeID) string {
+	return join("clusters", id.String(), "nodes", string(node), "log")
+}
 
 // OperationPanel is the live fragment with progress and actions.
 func OperationPanel(ref loom.OperationRef) string { return operation(ref, "panel") }

@@ -89,9 +89,6 @@ func SystemQueues() string { return "/system/queues" }
 // SystemJobs lists River jobs that belong to no task.
 func SystemJobs() string { return "/system/queues/jobs" }
 
-// SystemJobRetry makes a River job due at once (POST).
-func SystemJobRetry(id int64) string { return join("system", "queues", "jobs", number(id), "retry") }
-
 // SystemPlugins lists the plugin types.
 func SystemPlugins() string { return "/system/plugins" }
 

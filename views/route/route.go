@@ -119,6 +119,9 @@ func Catalog() string { return "/catalog" }
 // CatalogTemplate is a template as users see it.
 func CatalogTemplate(name string) string { return join("catalog", name) }
 
+// CatalogService is a service as users see it.
+func CatalogService(name string) string { return join("catalog", "services", name) }
+
 // Events is the event stream for the given topics (portals.md 7.2); with none
 // it is the empty text, which means "no stream".
 func Events(topics ...string) string {

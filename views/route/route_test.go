@@ -28,6 +28,7 @@ func TestURLs(t *testing.T) {
 		route.AccountSessions():                                   "/account/sessions",
 		route.Catalog():                                           "/catalog",
 		route.CatalogTemplate("web-cluster"):                      "/catalog/web-cluster",
+		route.CatalogService("nginx"):                             "/catalog/services/nginx",
 		route.Events():                                            "",
 		route.Events("clusters", "op:00000042/3"):                 "/events?topics=clusters%2Cop%3A00000042%2F3",
 		route.System():                                            "/system",

@@ -26,8 +26,10 @@ type DAGModel struct {
 	// Title and Description are for those who do not see the picture.
 	Title, Description string
 	Width, Height      int
-	Nodes              []DAGNode
-	Edges              []DAGEdge
+	// Fit makes a wide picture as narrow as the page.
+	Fit   bool
+	Nodes []DAGNode
+	Edges []DAGEdge
 }
 
 // DAGNode is a box. Nodes are listed in tab order: by stage, then row.
@@ -129,9 +131,10 @@ func (n DAGNode) class() string {
 func (n DAGNode) transform() string { return fmt.Sprintf("translate(%d %d)", n.X, n.Y) }
 
 // stateWord is the word at the right end of the first line; waiting goes without
-// saying, since its box is dashed and the list below says it.
+// saying, since its box is dashed and the list below says it. A group counts its states
+// in the second line.
 func (n DAGNode) stateWord() string {
-	if n.Look == LookWaiting {
+	if n.Look == LookWaiting || n.Group {
 		return ""
 	}
 	return n.State.Word

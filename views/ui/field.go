@@ -20,6 +20,7 @@ const (
 	FieldPassword FieldKind = "password"
 	FieldSearch   FieldKind = "search"
 	FieldEmail    FieldKind = "email"
+	FieldDate     FieldKind = "date"
 	FieldTextarea FieldKind = "textarea"
 	FieldJSON     FieldKind = "json"
 	FieldSelect   FieldKind = "select"
@@ -181,7 +182,7 @@ func (m FieldModel) inputAttrs() templ.Attributes {
 				a[k] = v
 			}
 		}
-	case FieldPassword, FieldSearch, FieldEmail:
+	case FieldPassword, FieldSearch, FieldEmail, FieldDate:
 		a["type"] = string(m.Kind)
 	default:
 		a["type"] = "text"
@@ -236,6 +237,8 @@ func (e FormErrors) For(field string) string {
 
 // ChoiceModel is a group of radio cards or a checkbox picker.
 type ChoiceModel struct {
+	// ID defaults to that of a field of the name.
+	ID     string
 	Name   string
 	Legend string
 	Help   string
@@ -261,7 +264,7 @@ type Choice struct {
 	WhyNot string
 }
 
-func (m ChoiceModel) id() string { return FieldID("", m.Name) }
+func (m ChoiceModel) id() string { return FieldID(m.ID, m.Name) }
 
 // choiceID of the first choice is the id of the group, so that an error summary
 // leads to a control.
@@ -273,5 +276,5 @@ func (m ChoiceModel) choiceID(i int) string {
 }
 
 func (m ChoiceModel) describedBy() string {
-	return FieldModel{Name: m.Name, Help: m.Help, Error: m.Error}.describedBy()
+	return FieldModel{ID: m.ID, Name: m.Name, Help: m.Help, Error: m.Error}.describedBy()
 }

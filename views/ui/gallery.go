@@ -115,3 +115,23 @@ func galleryServices() ChoiceModel {
 	}
 	return m
 }
+
+// galleryUse is a chart of the use of three templates over two weeks.
+func galleryUse(lines bool) ChartModel {
+	m := ChartModel{ID: "chart-use", Title: "Use of nodes", Unit: "node-hours", PlaceWord: "Day", Lines: lines, Limit: &ChartLimit{Name: "quota", Value: 480}, Decimals: 1}
+	if lines {
+		m.ID, m.Title, m.Unit, m.PlaceWord, m.Limit = "chart-wait", "Waiting tasks", "tasks", "Minute", nil
+	}
+	for day := range 14 {
+		at := galleryNow.AddDate(0, 0, day-14)
+		m.Places = append(m.Places, ChartPlace{Short: at.Format("2 Jan"), Long: at.Format("2006-01-02")})
+	}
+	for i, name := range []string{"web-cluster", "redis-replicated", "hadoop-distributed", "postgres-ha", "docker-host", "others"} {
+		s := ChartSeries{Name: name}
+		for day := range m.Places {
+			s.Values = append(s.Values, float64((day*(i+3)*7)%(24*(7-i)))+.5)
+		}
+		m.Series = append(m.Series, s)
+	}
+	return m
+}

@@ -33,7 +33,7 @@ func TestGolden(t *testing.T) {
 	for name, component := range map[string]templ.Component{
 		"badges": ui.GalleryBadges(), "buttons": ui.GalleryButtons(), "messages": ui.GalleryMessages(), "table": ui.GalleryTable(),
 		"fields": ui.GalleryFields(), "choices": ui.GalleryChoices(), "progress": ui.GalleryProgress(), "dag": ui.GalleryDAG(),
-		"check": ui.GalleryCheck(), "log": ui.GalleryLog(), "facts": ui.GalleryFacts(),
+		"check": ui.GalleryCheck(), "log": ui.GalleryLog(), "facts": ui.GalleryFacts(), "charts": ui.GalleryCharts(),
 		"dialog": ui.DialogContent("Delete cluster shop-front"),
 	} {
 		t.Run(name, func(t *testing.T) {

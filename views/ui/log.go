@@ -23,6 +23,11 @@ type LogLine struct {
 	// Text may hold colours as ANSI sequences; everything else of that sort is
 	// dropped.
 	Text string
+	// Source says where the line comes from in a log of several tasks, SourceHref
+	// leads to the line there. Cursor is its place in such a log.
+	Source, SourceHref, Cursor string
+	// Marked lines are those that a link named.
+	Marked bool
 }
 
 // LogModel is a followed log.
@@ -37,12 +42,55 @@ type LogModel struct {
 	More string
 	// Topic is the live topic that signals new lines.
 	Topic string
-	// Earlier is the link to the rows before the first; empty when there are none.
-	Earlier string
+	// Earlier is the link to a page with the rows before the first, EarlierRows to the
+	// rows alone, for scripts; empty when there are none. EarlierText is its label,
+	// "Load 1,000 earlier" when empty.
+	Earlier, EarlierRows, EarlierText string
+	// Later is the link to the rows after the last of a page that does not end with
+	// the log.
+	Later string
+	// At is where a page around a line of its own is found; scripts add "lines=".
+	At string
+	// Find is the search of the server; nil leaves it out.
+	Find *LogFind
+	// Every makes scripts look for newer rows every so many seconds, for logs that no
+	// topic tells of.
+	Every int
 	// Raw is the link to the log as plain text.
 	Raw string
 	// Note is said at the end: "The log ended 4 minutes ago".
 	Note string
+}
+
+// LogFind is the form that searches a whole log, and what the page shows of it.
+type LogFind struct {
+	Action string
+	// Hidden are values to send along: name, value, name, value.
+	Hidden []string
+	Value  string
+	Error  string
+	// Errors is the link to the lines of errors alone, Clear to the whole log; On says
+	// that the page shows those that were found, Note how many.
+	Errors, Clear string
+	On            bool
+	Note          string
+}
+
+func (f LogFind) hidden() [][2]string {
+	var pairs [][2]string
+	for i := 0; i+1 < len(f.Hidden); i += 2 {
+		if f.Hidden[i+1] != "" {
+			pairs = append(pairs, [2]string{f.Hidden[i], f.Hidden[i+1]})
+		}
+	}
+	return pairs
+}
+
+func (m LogModel) earlierText() string {
+	if m.EarlierText != "" {
+		return m.EarlierText
+	}
+	return "Load 1,000 earlier"
 }
 
 func (l LogLine) id() string { return "L" + strconv.Itoa(l.Seq) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 )
@@ -67,6 +68,9 @@ type Column struct {
 	Sort    string
 	Sorted  SortOrder
 	Numeric bool
+	// Select is the column of boxes; its head selects all rows of the page where scripts
+	// run.
+	Select bool
 	// Low columns are hidden below 40 rem; give the cells class u-wide.
 	Low bool
 }
@@ -79,6 +83,8 @@ type PaginationModel struct {
 	Next  string
 	// Text is "1–25 of 213".
 	Text string
+	// Sizes are links to pages of other lengths.
+	Sizes []Tab
 }
 
 // EmptyModel is what a list says when it has nothing.
@@ -102,6 +108,11 @@ type ProgressModel struct {
 	// Text is seen beside the bar: "49 of 81 tasks · 4 m 12 s".
 	Text   string
 	Failed bool
+	// Runs says that it goes on, for Elapsed so far; Left is how long it may still
+	// take: "about 3 m left".
+	Runs    bool
+	Elapsed time.Duration
+	Left    string
 }
 
 func (m ProgressModel) max() string { return strconv.Itoa(max(m.Max, 1)) }
@@ -203,9 +214,13 @@ type TileModel struct {
 type BannerModel struct {
 	Tone Tone
 	Text string
-	// Action is an optional link at the end.
+	// Key, when set, lets the reader close the banner for a day; Return is the page to
+	// come back to where scripts do not run.
+	Key, Return string
+	// Action is an optional link at the end, or with Post a button.
 	Action     string
 	ActionHref string
+	Post       bool
 }
 
 func (m BannerModel) icon() string {

@@ -30,6 +30,11 @@ func Duration(d time.Duration) string {
 	return units(seconds/(24*3600), "d", seconds%(24*3600)/3600, "h")
 }
 
+// tickOf is a duration in seconds, for the script that counts on.
+func tickOf(d time.Duration) string {
+	return strconv.FormatFloat(max(0, d.Seconds()), 'f', 1, 64)
+}
+
 func units(major int64, majorUnit string, minor int64, minorUnit string) string {
 	if minor == 0 {
 		return fmt.Sprintf("%d %s", major, majorUnit)

@@ -70,6 +70,13 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
+	data, facts, err := cloud.UserData(ctx, spec, nil)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	if len(data) > 0 {
+		in.UserData = sdk.String(base64.StdEncoding.EncodeToString(data))
+	}
 	out, err := d.client.RunInstances(ctx, in)
 	if hasCode(err, "IdempotentParameterMismatch") {
 		// The token was used with other parameters: its machine is the node's.
@@ -87,7 +94,9 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if len(out.Instances) == 0 {
 		return cloud.Machine{}, cloud.Errorf(cloud.Lost, "EC2 answered without an instance")
 	}
-	return machine(ctx, out.Instances[0]), nil
+	m := machine(ctx, out.Instances[0])
+	m.Facts = facts
+	return m, nil
 }
 
 func (d *driver) image(ctx context.Context, id string) (types.Image, error) {

@@ -1,6 +1,7 @@
 package aws_test
 
 import (
+	"encoding/base64"
 	"net/url"
 	"strings"
 	"testing"
@@ -100,4 +101,21 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: tags %v", name, tags)
 		}
 	}
+}
+
+func TestInjectedHostKey(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.InjectsHostKey(func() string {
+		calls := l.Cloud.Calls(l.MakeOp)
+		form, err := url.ParseQuery(calls[len(calls)-1].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := base64.StdEncoding.DecodeString(form.Get("UserData"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}, true)
 }

@@ -338,3 +338,18 @@ func TestProbe(t *testing.T) {
 		}
 	}
 }
+
+func TestInjectedHostKey(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.InjectsHostKey(func() string {
+		calls := l.Cloud.Calls(ocean.Create)
+		var in struct {
+			UserData string `json:"user_data"`
+		}
+		if err := json.Unmarshal([]byte(calls[len(calls)-1].Body), &in); err != nil {
+			t.Fatal(err)
+		}
+		return in.UserData
+	}, false)
+}

@@ -66,6 +66,11 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
+	data, facts, err := cloud.UserData(ctx, spec, nil)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	in.UserData = string(data)
 	droplet, _, err := d.client.Droplets.Create(ctx, in)
 	if err != nil {
 		return cloud.Machine{}, err
@@ -73,7 +78,9 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if droplet == nil || droplet.ID == 0 {
 		return cloud.Machine{}, cloud.Errorf(cloud.Lost, "DigitalOcean answered without a droplet")
 	}
-	return machine(droplet), nil
+	m := machine(droplet)
+	m.Facts = facts
+	return m, nil
 }
 
 // request makes the call that makes the machine (plugins.md 2.7).

@@ -67,6 +67,13 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
+	data, facts, err := cloud.UserData(ctx, spec, nil)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	if text := string(data); text != "" {
+		in.Metadata.Items = append(in.Metadata.Items, &compute.MetadataItems{Key: "user-data", Value: &text})
+	}
 	op, err := d.api.Instances.Insert(d.project, d.zone, in).RequestId(d.requestID(spec.IdempotencyKey)).Context(ctx).Do()
 	if err != nil {
 		if taken := classify(err); taken.Kind == cloud.Conflict {
@@ -81,7 +88,7 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 		}
 		return cloud.Machine{}, err
 	}
-	return cloud.Machine{ID: in.Name, Name: in.Name, State: cloud.Pending, Detail: "PROVISIONING", Labels: labels(in.Labels)}, nil
+	return cloud.Machine{ID: in.Name, Name: in.Name, State: cloud.Pending, Detail: "PROVISIONING", Labels: labels(in.Labels), Facts: facts}, nil
 }
 
 // hear waits a moment for the end of an operation and gives its error, nil where

@@ -255,3 +255,17 @@ func TestProbe(t *testing.T) {
 		}
 	}
 }
+
+func TestInjectedHostKey(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.InjectsHostKey(func() (data string) {
+		machines := l.Cloud.Machines()
+		for _, item := range machines[len(machines)-1].Request.(gce.Wanted).Metadata.Items {
+			if item.Key == "user-data" {
+				data = item.Value
+			}
+		}
+		return data
+	}, true)
+}

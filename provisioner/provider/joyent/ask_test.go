@@ -66,3 +66,12 @@ func TestProbe(t *testing.T) {
 		}
 	}
 }
+
+func TestInjectedHostKey(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	l.InjectsHostKey(func() string {
+		machines := l.Cloud.Machines()
+		return machines[len(machines)-1].Request.(map[string]string)["metadata.cloud-init:user-data"]
+	}, false)
+}

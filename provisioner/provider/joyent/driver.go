@@ -83,6 +83,13 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	for label, value := range cloud.LabelsOf(spec) {
 		in["tag."+label] = value
 	}
+	data, facts, err := cloud.UserData(ctx, spec, nil)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	if len(data) > 0 {
+		in["metadata.cloud-init:user-data"] = string(data)
+	}
 	var made vm
 	if err := d.client.call(ctx, http.MethodPost, "/machines", nil, in, &made); err != nil {
 		return cloud.Machine{}, err
@@ -90,7 +97,9 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	if made.ID == "" {
 		return cloud.Machine{}, cloud.Errorf(cloud.Lost, "CloudAPI answered without a machine")
 	}
-	return d.machine(made), nil
+	m := d.machine(made)
+	m.Facts = facts
+	return m, nil
 }
 
 var firstNumber = regexp.MustCompile(`[0-9]+`)

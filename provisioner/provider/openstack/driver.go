@@ -53,21 +53,18 @@ func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 
 // Make asks for a server.
 func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
-	opts, key, err := d.request(ctx, spec)
+	opts, facts, err := d.request(ctx, spec)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
 	m, err := d.compute.Make(ctx, opts, cloud.LabelsOf(spec))
-	if key != nil {
-		// Only here: of a server that was found nobody knows whether it was given the key.
-		m.Facts = map[string]any{"ssh_host_keys": key.Recorded()}
-	}
+	m.Facts = facts
 	return m, err
 }
 
-// request makes the call that makes the machine (plugins.md 2.2), and the host key
-// that it passes to it, nil for none.
-func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, *provider.HostKey, error) {
+// request makes the call that makes the machine (plugins.md 2.2), and the facts of
+// the host key that it passes to it, nil for none.
+func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, map[string]any, error) {
 	in := servers.CreateOpts{
 		Name: spec.Hostname, ImageRef: spec.Image, FlavorRef: spec.Flavor, Metadata: cloud.LabelsOf(spec),
 		SecurityGroups: d.fields.List("security_groups"), AvailabilityZone: d.fields.Text("availability_zone"),
@@ -82,7 +79,10 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.Crea
 	if len(nets) > 0 {
 		in.Networks = nets
 	}
-	data, key, err := d.userData(ctx, spec)
+	if err := d.bootVolume(&in); err != nil {
+		return nil, nil, err
+	}
+	data, facts, err := d.userData(ctx, spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +90,21 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.Crea
 		// Encoded here: what happens to be base64 already would arrive decoded.
 		in.UserData = []byte(base64.StdEncoding.EncodeToString(data))
 	}
-	return keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, key, nil
+	return keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, facts, nil
+}
+
+// bootVolume lets the server boot from a new volume where the field
+// boot_volume_size_gb names its size. Nova makes it of the image, and removes it
+// with the server, also where the server fails.
+func (d *driver) bootVolume(in *servers.CreateOpts) error {
+	size, err := d.fields.Number("boot_volume_size_gb", 0, 65536)
+	if err != nil || size == 0 {
+		return err
+	}
+	in.BlockDevice = []servers.BlockDevice{{SourceType: servers.SourceImage, UUID: in.ImageRef, DestinationType: servers.DestinationVolume,
+		VolumeSize: size, DeleteOnTermination: true}}
+	in.ImageRef = ""
+	return nil
 }
 
 // checkNetworkID refuses what is no id and would lead to another path.
@@ -109,22 +123,19 @@ const userDataLimit = 65535
 // userData gives what the machine runs at its first boot: the resource of the field
 // user_data_resource, and the installation of its host key where the field
 // inject_host_key is on.
-func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte, key *provider.HostKey, err error) {
+func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte, facts map[string]any, err error) {
 	if name := d.fields.Text("user_data_resource"); name != "" {
 		if data, err = readUserData(provider.EnvOf(ctx).Files, name); err != nil {
 			return nil, nil, err
 		}
 	}
-	if key, err = provider.InjectedHostKey(ctx, spec, cloud.Auth(spec, "")); err == nil && key != nil {
-		data, err = key.UserData(data)
-	}
-	if err != nil {
-		return nil, nil, &cloud.Error{Kind: cloud.Refused, Message: err.Error(), Err: err}
+	if data, facts, err = cloud.UserData(ctx, spec, data); err != nil {
+		return nil, nil, err
 	}
 	if base64.StdEncoding.EncodedLen(len(data)) > userDataLimit {
 		return nil, nil, cloud.Errorf(cloud.Refused, "the user data (provider field user_data_resource) has %d bytes; OpenStack takes up to %d", len(data), base64.StdEncoding.DecodedLen(userDataLimit))
 	}
-	return data, key, nil
+	return data, facts, nil
 }
 
 func readUserData(files, name string) ([]byte, error) {

@@ -40,6 +40,8 @@ func Type() loom.PluginType {
 						Tip: "Where new ones come from when no free one is there."},
 					"network_ids": {Label: "Networks", Type: "text", Override: true,
 						Tip: "Ids, separated by commas. The first that has an address decides."},
+					"boot_volume_size_gb": {Label: "Boot volume in GB", Type: "text", Override: true,
+						Tip: "Machines boot from a new volume of this size that is made of the image and goes with them; for flavors without a disk. Empty: from the flavor's own disk."},
 					"openstack_ssl_verify_peer": {Label: "Check certificates", Type: "checkbox",
 						Tip: "Certificates are checked unless this is turned off."},
 					"security_groups":      {Label: "Security groups", Type: "text", Default: "default", Override: true, Tip: "Names, separated by commas."},

@@ -62,10 +62,19 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 	in := servers.CreateOpts{
 		Name: spec.Hostname, ImageRef: spec.Image, FlavorRef: spec.Flavor, Metadata: cloud.LabelsOf(spec), ConfigDrive: &drive, AdminPass: password,
 	}
+	data, facts, err := cloud.UserData(ctx, spec, nil)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	if len(data) > 0 {
+		in.UserData = []byte(base64.StdEncoding.EncodeToString(data))
+		drive = true // there it is read from
+	}
 	m, err := d.compute.Make(ctx, keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, cloud.LabelsOf(spec))
 	if m.Password == "" {
 		m.Password = password
 	}
+	m.Facts = facts
 	return m, err
 }
 

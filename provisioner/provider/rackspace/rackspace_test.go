@@ -2,6 +2,7 @@ package rackspace_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"reflect"
@@ -321,4 +322,17 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%s %q: %+v, %v", field, c.value, probe.Checks, err)
 		}
 	}
+}
+
+func TestInjectedHostKey(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.InjectsHostKey(func() string {
+		in := asked(t, l)
+		data, err := base64.StdEncoding.DecodeString(in.UserData)
+		if err != nil || *in.ConfigDrive != (len(data) > 0) {
+			t.Errorf("user data %q with drive %t, %v", in.UserData, *in.ConfigDrive, err)
+		}
+		return string(data)
+	}, false)
 }

@@ -24,7 +24,21 @@ type Wanted struct {
 	Metadata       map[string]string
 	ConfigDrive    *bool `json:"config_drive"`
 	AdminPass      string
+	Disks          []WantedDisk `json:"block_device_mapping_v2"`
 }
+
+// WantedDisk is a disk of a server; the one with boot index 0 is booted from.
+type WantedDisk struct {
+	Source      string `json:"source_type"`
+	UUID        string
+	Destination string `json:"destination_type"`
+	Boot        int    `json:"boot_index"`
+	Size        int    `json:"volume_size"`
+	Temporary   bool   `json:"delete_on_termination"`
+}
+
+// ImageSize is the least size of a volume that is made of the image, in GB.
+const ImageSize = 3
 
 // WantedBy reads the body of a call of Create.
 func WantedBy(body string) (Wanted, error) {
@@ -64,8 +78,14 @@ func (s *Stack) check(in Wanted) string {
 		return "Invalid input for field/attribute name."
 	case in.FlavorRef != Flavor:
 		return "Flavor " + in.FlavorRef + " could not be found."
-	case in.ImageRef != Image:
+	case len(in.Disks) == 0 && in.ImageRef != Image:
 		return "Invalid imageRef provided."
+	case len(in.Disks) > 0 && in.Disks[0] != WantedDisk{Source: "image", UUID: Image, Destination: "volume", Size: in.Disks[0].Size, Temporary: in.Disks[0].Temporary}:
+		return "Block Device Mapping is Invalid."
+	case len(in.Disks) > 0 && (len(in.Disks) > 1 || in.ImageRef != ""):
+		return "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid."
+	case len(in.Disks) > 0 && in.Disks[0].Size < ImageSize:
+		return "Volume is smaller than the minimum size specified in image metadata."
 	case in.KeyName != "" && in.KeyName != KeyPair:
 		return "Invalid key_name provided."
 	case in.Zone != "" && in.Zone != Zone:
@@ -152,6 +172,9 @@ func (s *Stack) server(m standin.Machine) object {
 	}
 	if m.State == standin.Broken {
 		out["fault"] = object{"code": 500, "created": m.Made.Format(time.RFC3339), "message": m.Reason}
+	}
+	if m.Image == "" {
+		out["image"] = "" // it booted from a volume
 	}
 	if s.rackspace && m.Backing.Public != "" {
 		out["accessIPv4"] = m.Backing.Public

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Stands in for chef-solo and checks the contract: its arguments, that the config and
 # the attributes can be read, that every recipe and role of the run list is in its
-# place, and that only root reads the attributes. It converges nothing. What it was
-# given is kept below /var/lib/contract.
+# place, and that only root reads the attributes. It converges nothing, unless a test
+# puts a program into /var/lib/contract/converge, which gets the attributes, the path
+# of the cookbooks and the run list. What it was given is kept below /var/lib/contract.
 fail() { echo "FATAL: $1" >&2; exit 1; }
 keep=/var/lib/contract
 mkdir -p "$keep"
@@ -39,5 +40,6 @@ cp "$json" "$keep/attributes.json"
 printf '%s\n' "$list" >>"$keep/lists"
 [ -f /etc/chef/encrypted_data_bag_secret ] && cp /etc/chef/encrypted_data_bag_secret "$keep/secret"
 [ -z "$CHEF_LICENSE" ] || echo "$CHEF_LICENSE" >"$keep/license"
+[ ! -x "$keep/converge" ] || "$keep/converge" "$json" "$books" "$list" || fail 'the convergence broke'
 [ ! -e "$keep/broken" ] || fail 'the convergence broke'
 echo "Contract run of $list complete"

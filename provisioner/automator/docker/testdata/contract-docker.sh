@@ -1,10 +1,13 @@
 #!/bin/sh
 # Stands in for docker: containers are directories, calls are written down. It knows
-# the commands that the automator uses and refuses what docker refuses.
+# the commands that the automator uses and refuses what docker refuses. No image runs,
+# unless a test puts a program into /var/lib/stub/engine, which gets start or stop and
+# the name of the image.
 base=/var/lib/stub
 { for a in "$@"; do printf '%s|' "$a"; done; echo; } >>"$base/calls"
 die() { echo "$1" >&2; exit "${2:-1}"; }
 there() { [ -d "$base/containers/$1" ] || die "Error: No such container: $1"; }
+engine() { [ ! -x "$base/engine" ] || "$base/engine" "$1" "$(cat "$base/containers/$2/image")" >&2 || die "Error response from daemon: failed to $1 container $2"; }
 [ "$(id -u)" = 0 ] || die 'permission denied while trying to connect to the Docker daemon socket'
 [ ! -e "$base/down" ] || die 'Cannot connect to the Docker daemon. Is the docker daemon running?'
 command=$1
@@ -46,13 +49,16 @@ run)
   [ -z "$env" ] || cat "$env" >"$base/containers/$name/env"
   printf '%s\n' "$all" >"$base/containers/$name/args"
   echo "$spec" >"$base/containers/$name/spec"
+  echo "$1" >"$base/containers/$name/image"
+  engine start "$name"
   echo running >"$base/containers/$name/state"
   cat /proc/sys/kernel/random/uuid | tee "$base/containers/$name/id" ;;
-start) there "$1"; echo running >"$base/containers/$1/state"; echo "$1" ;;
-stop) there "$1"; echo exited >"$base/containers/$1/state"; echo "$1" ;;
+start) there "$1"; engine start "$1"; echo running >"$base/containers/$1/state"; echo "$1" ;;
+stop) there "$1"; engine stop "$1"; echo exited >"$base/containers/$1/state"; echo "$1" ;;
 rm)
   while [ "${1#-}" != "$1" ]; do shift; done
   there "$1"
+  engine stop "$1"
   rm -rf "$base/containers/$1"
   echo "$1" ;;
 *) die "docker: '$command' is not a docker command." ;;

@@ -1,0 +1,25 @@
+package account
+
+import (
+	"context"
+	"time"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// TokenWarning is how long before its end a token is warned of.
+const TokenWarning = 7 * 24 * time.Hour
+
+// Notices are what pages tell without being asked.
+type Notices = store.Notices
+
+// Notices gives what there is to tell the actor; what only administrators can do
+// something about is left out for others.
+func (a *Accounts) Notices(ctx context.Context, actor loom.Actor) (Notices, error) {
+	found, err := store.NoticesFor(ctx, a.db, actor.Tenant, actor.User, TokenWarning)
+	if !actor.IsAdmin() {
+		found.Outstanding = 0
+	}
+	return found, err
+}

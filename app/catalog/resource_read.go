@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+const (
+	// maxShownText is the largest text that is shown, in bytes.
+	maxShownText = 256 << 10
+	// maxListed bounds the files of an archive that are listed, maxUnpacked how much of
+	// it is read for that, in bytes.
+	maxListed   = 1000
+	maxUnpacked = 1 << 30
+)
+
+// ResourceContent is what can be shown of a version of a plugin resource.
+type ResourceContent struct {
+	// Secret content is never shown.
+	Secret bool
+	// Text is that of a text file; Binary files and those that are too Large have none.
+	Text          string
+	Binary, Large bool
+	// Files are those of an archive, More says that there are more of them; Odd is what
+	// is not as provisioners expect it.
+	Files []ArchiveFile
+	More  bool
+	Odd   string
+}
+
+// ArchiveFile is a file or folder of an archive; Size is in bytes.
+type ArchiveFile struct {
+	Name string
+	Size int64
+	Mode string
+}
+
+// ResourceContent reads what can be shown of a version: the text of a text file, the
+// list of files of an archive. Errors: Forbidden for those who may not change it,
+// NotFound.
+func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.Resource) (ResourceContent, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return ResourceContent{}, err
+	}
+	if r.Sealed {
+		return ResourceContent{Secret: true}, nil
+	}
+	content, err := c.Open(ctx, r)
+	if err != nil {
+		return ResourceContent{}, err
+	}
+	defer content.Close()
+	if r.Format == "archive" {
+		return listArchive(content), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(content, maxShownText+1))
+	switch {
+	case err != nil:
+		return ResourceContent{}, err
+	case bytes.IndexByte(text, 0) >= 0 || len(text) <= maxShownText && !utf8.Valid(text):
+		return ResourceContent{Binary: true}, nil
+	case len(text) > maxShownText:
+		return ResourceContent{Large: true}, nil
+	}
+	return ResourceContent{Text: string(text)}, nil
+}
+
+// listArchive lists a gzipped tar, and says what is odd about it.
+func listArchive(r io.Reader) ResourceContent {
+	var found ResourceContent
+	unpacked, err := gzip.NewReader(r)
+	if err != nil {
+		found.Odd = "This is no archive: provisioners expect a gzipped tar (.tar.gz)."
+		return found
+	}
+	reader := tar.NewReader(io.LimitReader(unpacked, maxUnpacked))
+	tops := map[string]bool{}
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			found.Odd = "The archive is broken off or damaged: " + loom.AsError(err).Message
+			return found
+		}
+		name := path.Clean(strings.TrimPrefix(header.Name, "./"))
+		if name == "." {
+			continue
+		}
+		top, _, _ := strings.Cut(name, "/")
+		tops[top] = true
+		if len(found.Files) == maxListed {
+			found.More = true
+			continue
+		}
+		if header.FileInfo().IsDir() {
+			name += "/"
+		}
+		found.Files = append(found.Files, ArchiveFile{Name: strings.ToValidUTF8(name, "\uFFFD"), Size: header.Size, Mode: header.FileInfo().Mode().String()})
+	}
+	switch len(tops) {
+	case 0:
+		found.Odd = "The archive is empty."
+	case 1:
+	default:
+		found.Odd = "The archive should hold one folder at its top; this one has more than one entry there."
+	}
+	return found
+}
+
+// ResourceFetch is the newest set of plugin resources that a host has fetched.
+type ResourceFetch = store.ResourceFetch
+
+// NoteFetched notes that a host of provisioners has a set of a tenant, for
+// provisioners.
+func (c *Catalog) NoteFetched(ctx context.Context, tenant loom.TenantID, host string, set int) error {
+	return store.NoteResourceFetch(ctx, c.db, tenant, host, set)
+}
+
+// Fetched gives the number of the actor's tenant's newest set, and which hosts have
+// fetched what. Forbidden.
+func (c *Catalog) Fetched(ctx context.Context, actor loom.Actor) (set int, fetches []ResourceFetch, err error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return 0, nil, err
+	}
+	if set, _, err = store.LiveResources(ctx, c.db, actor.Tenant); err != nil {
+		return 0, nil, err
+	}
+	fetches, err = store.ResourceFetches(ctx, c.db, actor.Tenant)
+	return set, fetches, err
+}

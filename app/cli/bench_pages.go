@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"time"
+
+	"loom/app/catalog"
+	"loom/app/loom"
+)
+
+// pageCallers look at pages side by side.
+const pageCallers = 2
+
+// pageFigures are the answers of one page; bytes is its HTML, wire what of it
+// travels.
+type pageFigures struct {
+	httpFigures
+	bytes, wire int
+}
+
+// visitor is somebody who is signed in to the pages.
+type visitor struct {
+	url    string
+	client *http.Client
+}
+
+// visitor signs the administrator of demo in.
+func (b *benchInstance) visitor(ctx context.Context) (*visitor, error) {
+	password, err := b.accounts.SetPassword(ctx, b.actor.TenantName, b.actor.User, loom.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	// Without compression of its own the client sees what travels.
+	v := &visitor{b.url, &http.Client{Jar: jar, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * fullScale.live, DisableCompression: true}}}
+	form := url.Values{"tenant": {b.actor.TenantName}, "user": {string(b.actor.User)}, "password": {password.Reveal()}}
+	_, err = v.send(ctx, http.MethodPost, "/login", form, false)
+	return v, err
+}
+
+// send gives the body of an answer.
+func (v *visitor) send(ctx context.Context, method, path string, form url.Values, compressed bool) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, v.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if compressed {
+		r.Header.Set("Accept-Encoding", "gzip")
+	}
+	answer, err := v.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %.300s", method, path, answer.Status, body)
+	}
+	return body, err
+}
+
+// benchPages measures the pages that are used most, with many clusters stored and
+// a large operation running.
+func (e *environment) benchPages(ctx context.Context, scale benchScale) (err error) {
+	b, err := e.startBench(ctx, "LOOM_MOCK=true")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.end(ctx)) }()
+	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
+	if err != nil {
+		return err
+	}
+	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+		return err
+	}
+	small, err := b.create(ctx, "mock", 3)
+	if err != nil {
+		return err
+	}
+	if err := b.until(ctx, small, 1); err != nil {
+		return err
+	}
+	if err := b.fillClusters(ctx, scale.clusters); err != nil {
+		return fmt.Errorf("store %d clusters: %w", scale.clusters, err)
+	}
+	v, err := b.visitor(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.measureLive(ctx, v, scale); err != nil {
+		return fmt.Errorf("live pages: %w", err)
+	}
+	big, err := b.create(ctx, "mock-slow", scale.nodes)
+	if err != nil {
+		return err
+	}
+	return b.measurePages(ctx, v, big, scale)
+}
+
+// page is one that is looked at.
+type page struct{ name, path string }
+
+func pagesOf(cluster loom.ClusterID, node loom.NodeID, nodes, tasks int) []page {
+	at := "/clusters/" + cluster.String()
+	op := at + "/operations/1"
+	return []page{
+		{"home", "/"},
+		{"clusters", "/clusters"},
+		{"clusters by words and status", "/clusters?q=stored-77+status:active"},
+		{"new cluster", "/clusters/new?template=mock"},
+		{fmt.Sprintf("cluster of %d nodes", nodes), at},
+		{"its nodes", at + "/nodes"},
+		{"one node", at + "/nodes/" + string(node)},
+		{fmt.Sprintf("operation of %d tasks, graph", tasks), op},
+		{"its stages", op + "/stages"},
+		{"its timeline", op + "/timeline"},
+		{"its table of tasks", op + "/table"},
+		{"a task with its log", op + "/tasks/1"},
+		{"usage", "/usage"},
+		{"activity", "/activity"},
+	}
+}
+
+func (b *benchInstance) measurePages(ctx context.Context, v *visitor, big loom.ClusterID, scale benchScale) error {
+	op, err := b.clusters.Operation(ctx, b.actor, loom.OperationRef{Cluster: big, Number: 1})
+	if err != nil {
+		return err
+	}
+	var node loom.NodeID
+	if err := b.system.db.GetContext(ctx, &node, `SELECT id FROM nodes WHERE cluster_id = $1 ORDER BY number LIMIT 1`, int64(big)); err != nil {
+		return err
+	}
+	total := 0
+	for _, n := range op.Tasks {
+		total += n
+	}
+	fmt.Fprintf(b.out, "\nPages: %d callers, %s each, with %d clusters stored and an operation of %d tasks running on the same host\n\n", pageCallers, scale.while, scale.clusters, total)
+	fmt.Fprintf(b.out, "  %-34s %7s %7s %7s  %9s %9s\n", "", "per s", "p50 ms", "p99 ms", "HTML KB", "on wire")
+	for _, p := range pagesOf(big, node, scale.nodes, total) {
+		f, err := b.measurePage(ctx, v, p.path, scale.while)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b.out, "  %-34s %7.0f %7.1f %7.1f  %9.1f %9.1f\n", p.name, f.perSecond, milliseconds(f.p50), milliseconds(f.p99), float64(f.bytes)/1000, float64(f.wire)/1000)
+	}
+	return nil
+}
+
+func (b *benchInstance) measurePage(ctx context.Context, v *visitor, path string, while time.Duration) (f pageFigures, err error) {
+	plain, err := v.send(ctx, http.MethodGet, path, nil, false)
+	if err != nil {
+		return f, err
+	}
+	packed, err := v.send(ctx, http.MethodGet, path, nil, true)
+	if err != nil {
+		return f, err
+	}
+	f.bytes, f.wire = len(plain), len(packed)
+	f.httpFigures, err = measureCalls(ctx, pageCallers, while, func(ctx context.Context, _ int64) error {
+		_, err := v.send(ctx, http.MethodGet, path, nil, true)
+		return err
+	})
+	return f, err
+}

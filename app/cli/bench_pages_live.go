@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"loom/app/loom"
+)
+
+// paceTasksPerNode is how many tasks a node of the template "mock-pace" has.
+const paceTasksPerNode = 13
+
+// fetched is when a page asked for a part of itself and had it.
+type fetched struct{ asked, had time.Time }
+
+// livePart is a part of a page that is fetched again upon signals of its topics.
+type livePart struct {
+	id, path string
+	topics   []string
+}
+
+var (
+	eventsAt   = regexp.MustCompile(`data-events="([^"]+)"`)
+	cursorAt   = regexp.MustCompile(`data-cursor="([^"]+)"`)
+	liveTag    = regexp.MustCompile(`<[a-z]+ [^>]*data-live="([^"]+)"[^>]*>`)
+	liveID     = regexp.MustCompile(` id="([^"]+)"`)
+	livePathAt = regexp.MustCompile(` hx-get="([^"]+)"`)
+)
+
+// livePage reads how a page lives: the address of its stream and its parts.
+func livePage(body string) (stream string, parts []livePart, err error) {
+	events := eventsAt.FindStringSubmatch(body)
+	if events == nil {
+		return "", nil, errors.New("the page does not live")
+	}
+	stream = html.UnescapeString(events[1])
+	if cursor := cursorAt.FindStringSubmatch(body); cursor != nil {
+		stream += "&after=" + html.UnescapeString(cursor[1])
+	}
+	for _, tag := range liveTag.FindAllStringSubmatch(body, -1) {
+		path, id := livePathAt.FindStringSubmatch(tag[0]), liveID.FindStringSubmatch(tag[0])
+		if path == nil || id == nil {
+			continue
+		}
+		parts = append(parts, livePart{id[1], html.UnescapeString(path[1]), strings.Fields(html.UnescapeString(tag[1]))})
+	}
+	if len(parts) == 0 {
+		return "", nil, errors.New("the page has no parts that live")
+	}
+	return stream, parts, nil
+}
+
+// watch does what a browser does with an open page until the stream ends, and
+// notes each fetch of its parts.
+func (v *visitor) watch(ctx context.Context, path string) ([]fetched, error) {
+	body, err := v.send(ctx, http.MethodGet, path, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	stream, parts, err := livePage(string(body))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+stream, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := v.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", stream, answer.Status)
+	}
+	var all []fetched
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		topic, isEvent := strings.CutPrefix(lines.Text(), "event: ")
+		if !isEvent || topic == "end" {
+			continue
+		}
+		for _, p := range parts {
+			if topic != "reset" && !slices.Contains(p.topics, topic) {
+				continue
+			}
+			f := fetched{asked: time.Now()}
+			if err := v.part(ctx, p); err != nil {
+				return all, err
+			}
+			f.had = time.Now()
+			all = append(all, f)
+		}
+	}
+	if ctx.Err() != nil {
+		return all, nil
+	}
+	return all, errors.New("the stream of " + path + " ended early")
+}
+
+func (v *visitor) part(ctx context.Context, p livePart) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+p.path, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("HX-Request", "true")
+	r.Header.Set("HX-Target", p.id)
+	r.Header.Set("Accept-Encoding", "gzip")
+	answer, err := v.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode >= 400 {
+		return fmt.Errorf("%s: %s", p.path, answer.Status)
+	}
+	return nil
+}
+
+// measureLive opens many pages of one running operation and says what they cost
+// and how late they show each change.
+func (b *benchInstance) measureLive(ctx context.Context, v *visitor, scale benchScale) error {
+	id, err := b.create(ctx, "mock-pace", max(1, scale.live*5/paceTasksPerNode))
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	seen := make([][]fetched, scale.live)
+	failed := make([]error, scale.live)
+	var pages sync.WaitGroup
+	began := time.Now()
+	before, err := cpuOf(b.processes[0])
+	if err != nil {
+		return err
+	}
+	for i := range scale.live {
+		path := "/clusters/" + id.String()
+		if i%2 == 0 {
+			path += "/operations/1"
+		}
+		pages.Go(func() {
+			if seen[i], failed[i] = v.watch(watching, path); watching.Err() != nil {
+				failed[i] = nil // it was to end
+			}
+		})
+	}
+	err = b.until(ctx, id, 1)
+	took := time.Since(began)
+	after, cpuErr := cpuOf(b.processes[0])
+	// The last change is shown within the pace of signals, or too late.
+	select {
+	case <-ctx.Done():
+	case <-time.After(3 * time.Second):
+	}
+	stop()
+	pages.Wait()
+	if err := errors.Join(append(failed, err, cpuErr)...); err != nil {
+		return err
+	}
+	plan, times, err := b.times(ctx, loom.OperationRef{Cluster: id, Number: 1})
+	if err != nil {
+		return err
+	}
+	var late []time.Duration
+	never := 0
+	for _, fetches := range seen {
+		for _, change := range times {
+			i := slices.IndexFunc(fetches, func(f fetched) bool { return f.asked.After(change.ended) })
+			switch {
+			case change.ended.Before(began.Add(2 * time.Second)): // the page was just being opened
+			case i < 0:
+				never++
+			default:
+				late = append(late, fetches[i].had.Sub(change.ended))
+			}
+		}
+	}
+	slices.Sort(late)
+	if len(late) == 0 {
+		return errors.New("no page saw a change")
+	}
+	fmt.Fprintf(b.out, "\nLive pages: %d open, half of them the cluster and half the operation of %d tasks, which took %s\n\n", scale.live, len(plan.Tasks), seconds(took))
+	fmt.Fprintf(b.out, "  share of one core of the web process   %.0f %%\n", 100*float64(after-before)/float64(took))
+	fmt.Fprintf(b.out, "  a change is on the page after          p50 %s, p99 %s, at most %s\n", seconds(percentile(late, 50)), seconds(percentile(late, 99)), seconds(late[len(late)-1]))
+	fmt.Fprintf(b.out, "  changes never shown                    %d\n", never)
+	return nil
+}

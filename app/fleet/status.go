@@ -1,0 +1,30 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Status is how the database of the installation is, as seen from this process.
+type Status struct {
+	store.DatabaseStatus
+	// Answer is how long the database took, Skew how far its clock is ahead of that of
+	// this process, give or take Answer.
+	Answer, Skew time.Duration
+}
+
+// Status asks the database how it is; superadmins only.
+func (f *Fleet) Status(ctx context.Context, actor loom.Actor) (Status, error) {
+	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		return Status{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, figureTimeout)
+	defer cancel()
+	began := time.Now()
+	s, err := store.ReadDatabaseStatus(asking, f.db)
+	took := time.Since(began)
+	return Status{DatabaseStatus: s, Answer: took, Skew: s.Now.Sub(began.Add(took / 2))}, err
+}

@@ -1,0 +1,23 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"loom/app/loom"
+	"loom/planner/macro"
+)
+
+// ExpandedConfig is the config of the cluster with its macros filled in as a task on a
+// node would read it, "" for none; what cannot be filled in yet stays as written, and
+// the sentences say why. Secrets are not masked.
+func (v *ClusterView) ExpandedConfig(self loom.NodeID) (config map[string]any, problems []string) {
+	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving || n.State == loom.NodeDeleted })
+	expanded, found := macro.NewFacts(string(v.Owner.User), properties(told)).Expand(v.Config, self)
+	if expanded == nil {
+		expanded = v.Config
+	}
+	for _, p := range found {
+		problems = append(problems, p.String())
+	}
+	return expanded, problems
+}

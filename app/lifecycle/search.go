@@ -1,0 +1,96 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+const (
+	// maxWords and maxTerms keep a search from becoming a statement of any length.
+	maxWords = 10
+	maxTerms = 10
+	// maxValues is how many values a term may have.
+	maxValues = 50
+)
+
+// readSearch puts what is searched for into a filter.
+func readSearch(q string, f *store.ClusterFilter) []loom.FieldError {
+	if errs := checkStorable("q", q); len(errs) > 0 {
+		return errs
+	}
+	words, terms, err := loom.ParseSearch(q, store.ClusterTerms...)
+	if err != nil {
+		return loom.AsError(err).Fields
+	}
+	wrong := func(format string, args ...any) []loom.FieldError {
+		return []loom.FieldError{{Field: "q", Message: fmt.Sprintf(format, args...)}}
+	}
+	if len(words) > maxWords || len(terms) > maxTerms {
+		return wrong("Search for at most %d words and %d terms.", maxWords, maxTerms)
+	}
+	for i := range terms {
+		t := &terms[i]
+		if len(t.Values) > maxValues {
+			return wrong("“%s:” takes at most %d values.", t.Field, maxValues)
+		}
+		for n, value := range t.Values {
+			switch t.Field {
+			case "status":
+				if !slices.Contains(loom.ClusterStatuses, loom.ClusterStatus(strings.ToLower(value))) {
+					return wrong("There is no status “%.40s”; statuses are pending, active, incomplete, inconsistent and terminated.", value)
+				}
+			case "lease":
+				seconds, ok := leaseValue(value)
+				if !ok {
+					return wrong("“lease:%.40s” says no time; write lease:none, lease:ended, or within which time the lease ends, such as lease:48h or lease:7d.", value)
+				}
+				t.Values[n] = seconds
+			}
+		}
+	}
+	f.Words, f.Terms = words, terms
+	return nil
+}
+
+// leaseValue reads none, ended, or a time such as 48h or 7d, which becomes seconds.
+func leaseValue(text string) (string, bool) {
+	text = strings.ToLower(text)
+	if text == store.LeaseNone || text == store.LeaseEnded {
+		return text, true
+	}
+	units := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+	if text == "" || units[text[len(text)-1:]] == 0 {
+		return "", false
+	}
+	n, err := strconv.Atoi(text[:len(text)-1])
+	if err != nil || n < 0 || n > 100_000 {
+		return "", false
+	}
+	return strconv.Itoa(n * int(units[text[len(text)-1:]]/time.Second)), true
+}
+
+// FoundNode is a node that a search found.
+type FoundNode = store.FoundNode
+
+// SearchNodes gives nodes of live clusters that the actor may see, with a word in
+// host name or address, limit of them at most. Invalid for a word that no text can be.
+func (u *Clusters) SearchNodes(ctx context.Context, actor loom.Actor, word string, limit int) ([]FoundNode, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	if err := loom.InvalidFields(checkStorable("q", word)); err != nil {
+		return nil, err
+	}
+	owner := actor.User
+	if actor.IsAdmin() {
+		owner = ""
+	}
+	return store.SearchNodes(ctx, u.db, actor.Tenant, owner, strings.ToLower(strings.TrimSpace(word)), limit)
+}

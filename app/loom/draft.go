@@ -1,0 +1,6 @@
+package loom
+
+import "time"
+
+// DraftLife is how long a form that was not saved is kept after its last change.
+const DraftLife = 7 * 24 * time.Hour

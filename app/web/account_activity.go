@@ -1,0 +1,37 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/a-h/templ"
+
+	"loom/app/account"
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// accountActivity lists what the user did himself.
+func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q := readAuditQuery(r.URL.Query())
+	q.actor, q.tenant = "", ""
+	in, bad := q.input()
+	errs, status := ui.FormErrors{}, http.StatusOK
+	var list account.AuditList
+	if len(bad) > 0 {
+		errs, status = ui.NewFormErrors("", bad), http.StatusUnprocessableEntity
+	} else {
+		in.Page, in.Actors = s.pageOf(r), []string{string(actor.User)}
+		found, err := s.Accounts.Audit(r.Context(), actor, in)
+		if err != nil {
+			return err
+		}
+		list = found
+	}
+	here := route.AccountActivity()
+	return s.sheet(w, r, actor, status, accountFrame("Your activity", here), officeview.SheetModel{
+		Title: "Your activity", Intro: "What you did, from where, and what it changed; also what was refused to you. Secrets are masked.",
+		Parts: []templ.Component{auditFilters(here, q, errs), s.auditGrid(here, q, list)},
+	})
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/route"
+)
+
+// Names of the values of a kept draft, besides those of the editor.
+const draftView = "view"
+
+// draftSubject names the draft of an entry; there is one for each new entry of a
+// kind, and one for each entry that is edited.
+func draftSubject(kind loom.EntityKind, name string) string {
+	return "catalog/" + string(kind) + "/" + name
+}
+
+// keepDraft keeps what was typed, without secrets, until it is saved. That it cannot
+// be kept stops nobody from going on.
+func (s *Server) keepDraft(r *http.Request, actor loom.Actor, d draft) {
+	body, _, err := s.shownDraft(r, actor, d.kind, d.body)
+	if err == nil {
+		values := map[string][]string{adminview.FieldBody: {body}, adminview.FieldExpected: {d.expected}}
+		if d.asJSON {
+			values[draftView] = []string{adminview.DoJSON}
+		}
+		err = s.Accounts.SaveDraft(r.Context(), actor, draftSubject(d.kind, d.name), values)
+	}
+	if err != nil && !errors.Is(err, loom.Invalid) {
+		s.Log.Error("a draft could not be kept", "request_id", httpx.RequestID(r), "error", err.Error())
+	}
+}
+
+// restoreDraft puts the draft that the actor did not save in place of what is
+// stored, if there is one that differs.
+func (s *Server) restoreDraft(r *http.Request, actor loom.Actor, d *draft) error {
+	kept, err := s.Accounts.Draft(r.Context(), actor, draftSubject(d.kind, d.name))
+	if errors.Is(err, loom.NotFound) {
+		return nil
+	}
+	if err != nil {
+		// A key that is gone, say: the draft is lost, the page is not.
+		s.Log.Error("a draft could not be read", "request_id", httpx.RequestID(r), "error", err.Error())
+		return nil
+	}
+	first := func(name string) string {
+		if values := kept.Values[name]; len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+	body := first(adminview.FieldBody)
+	if tree := parseTree([]byte(body)); body == "" || tree != nil && reflect.DeepEqual(tree, parseTree([]byte(d.body))) {
+		return nil // nothing was changed
+	}
+	d.body, d.expected, d.changed, d.restored = body, first(adminview.FieldExpected), true, kept.Saved
+	d.asJSON = d.asJSON || first(draftView) == adminview.DoJSON
+	return nil
+}
+
+// dropDraft forgets the draft of what was saved, or is not wanted any more.
+func (s *Server) dropDraft(r *http.Request, actor loom.Actor, kind loom.EntityKind, name string) error {
+	return s.Accounts.DropDraft(r.Context(), actor, draftSubject(kind, name))
+}
+
+// leaveDraft forgets a draft and goes back: to the editor with what is stored, or to
+// the entry.
+func (s *Server) leaveDraft(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.EntityKind, name string, stay bool) error {
+	if err := s.dropDraft(r, actor, kind, name); err != nil {
+		return err
+	}
+	to := route.AdminKind(kind)
+	switch {
+	case stay:
+		to = stepURL(kind, name)
+	case name != "":
+		to = route.AdminEntry(kind, name)
+	}
+	return httpx.SeeOther(w, r, to)
+}

@@ -1,0 +1,77 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"loom/app/loom"
+	"loom/app/testkit"
+)
+
+// TestPagesMakeABoundedNumberOfQueries holds pages to as many statements with many
+// clusters, nodes and tasks as with few.
+func TestPagesMakeABoundedNumberOfQueries(t *testing.T) {
+	t.Parallel()
+	db, statements := testkit.NewCountedDatabase(t)
+	w := clusterWorldOn(t, db)
+	w.db.MustExec(`UPDATE tenants SET max_clusters = 1000, max_nodes = 10000 WHERE id = $1`, w.tenant.ID)
+	// pages gives those of the world as it is now, with a cluster that runs an operation
+	// and one that is done.
+	pages := func(running, done loom.OperationRef) map[string]string {
+		at, op := "/clusters/"+running.Cluster.String(), "/clusters/"+running.Cluster.String()+"/operations/1"
+		rest := "/clusters/" + done.Cluster.String()
+		var node string
+		w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 ORDER BY number LIMIT 1`, int64(done.Cluster)))
+		return map[string]string{
+			"home": "/", "clusters": "/clusters", "clusters found": "/clusters?q=done+status:active", "new cluster": "/clusters/new?template=web-cluster",
+			"cluster that runs": at, "its operation": at + "/panel?part=operation", "cluster": rest, "nodes": rest + "/nodes", "node": rest + "/nodes/" + node,
+			"services": rest + "/services", "operations": rest + "/operations", "config": rest + "/config", "delete": rest + "/delete",
+			"graph": op + "/graph", "stages": op + "/stages", "timeline": op + "/timeline", "table": op + "/table", "log": op + "/log", "head": op + "/panel",
+			"task": op + "/tasks/1", "running": "/home/running", "attention": "/home/attention", "usage": "/usage", "activity": "/activity",
+		}
+	}
+	count := func(pages map[string]string) map[string]int {
+		found := map[string]int{}
+		for name, path := range pages {
+			for range 2 { // what is kept for a while is kept the second time
+				before := statements.Count()
+				w.get("admin", path).is(http.StatusOK)
+				found[name] = statements.Count() - before
+			}
+		}
+		return found
+	}
+	// world makes clusters of every state, the first of them of some machines.
+	world := func(name string, clusters, machines int) (running, done loom.OperationRef) {
+		for i := range clusters {
+			size := 3
+			if i == 0 {
+				size = machines
+			}
+			r, d, bad := w.create(fmt.Sprintf("%s-run-%d", name, i), size), w.create(fmt.Sprintf("%s-done-%d", name, i), size), w.create(fmt.Sprintf("%s-bad-%d", name, i), 3)
+			w.runSome(r, 2, 1)
+			w.finish(d, loom.ClusterActive)
+			w.fail(loom.TaskRef{Operation: bad, Number: 1}, "no capacity")
+			w.db.MustExec(`UPDATE clusters SET expires_at = now() + interval '1 hour' WHERE id = $1`, int64(d.Cluster))
+			if i == 0 {
+				running, done = r, d
+			}
+		}
+		return running, done
+	}
+	few, many, more := count(pages(world("few", 1, 5))), count(pages(world("many", 3, 30))), count(pages(world("more", 5, 40)))
+	t.Logf("few: %v\nmany: %v\nmore: %v", few, many, more)
+	for name, n := range few {
+		// Plans of many tasks are read in groups: by other statements, not by more of them.
+		if grouped := name == "graph" || name == "stages"; many[name] > n && !grouped {
+			t.Errorf("%s makes %d statements with few rows and %d with many", name, n, many[name])
+		}
+		if more[name] > many[name] {
+			t.Errorf("%s makes %d statements with many rows and %d with more", name, many[name], more[name])
+		}
+		if n == 0 || n > 40 {
+			t.Errorf("%s makes %d statements", name, n)
+		}
+	}
+}

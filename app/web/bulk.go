@@ -1,0 +1,315 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// maxBulk is how many clusters are taken at once: each is previewed and changed for
+// itself.
+const maxBulk = 200
+
+// chosen are the clusters that something is to be done to.
+type chosen struct {
+	items []loom.ClusterSummary
+	// all says that they are those that match a filter, more that there are others that
+	// were left out.
+	all, more bool
+	back      string
+}
+
+// readChosen reads which clusters were selected: those with the ids, or with all=1 what
+// matches the filters. What the actor may not see is not among them.
+func (s *Server) readChosen(r *http.Request, actor loom.Actor) (chosen, error) {
+	v := r.URL.Query()
+	q := readListQuery(v)
+	c := chosen{all: v.Get("all") != "", back: listURL(q)}
+	in := q.input(maxBulk)
+	in.Page = loom.Page{Limit: maxBulk, Sort: "name"}
+	if !c.all {
+		ids := readIDs(v["id"], maxBulk+1)
+		if len(ids) == 0 {
+			return c, nil
+		}
+		c.more = len(ids) > maxBulk
+		in = lifecycle.ListInput{Page: in.Page, IDs: ids}
+	}
+	list, err := s.Clusters.Clusters(r.Context(), actor, in)
+	c.items = list.Items
+	c.more = c.more || list.Next != ""
+	return c, err
+}
+
+// warning says what was left out.
+func (c chosen) warning() string {
+	if !c.more {
+		return ""
+	}
+	return fmt.Sprintf("More than %d clusters are selected. These are the first %d by name; do the same again for the others, or narrow the list first.", maxBulk, maxBulk)
+}
+
+// bulkKey names a cluster with the revision that was shown, so that nothing is done to
+// one that has changed since.
+func bulkKey(id loom.ClusterID, revision int) string {
+	return id.String() + "." + strconv.Itoa(revision)
+}
+
+func readBulkKey(text string) (id loom.ClusterID, revision int, ok bool) {
+	first, second, _ := strings.Cut(text, ".")
+	id, ok = loom.ParseClusterID(first)
+	revision, err := strconv.Atoi(second)
+	return id, revision, ok && err == nil
+}
+
+func bulkRow(c loom.ClusterSummary) clusterview.BulkRow {
+	return clusterview.BulkRow{Key: bulkKey(c.ID, c.Revision), Name: c.Name, Href: route.Cluster(c.ID), State: ui.ClusterState(c.Status)}
+}
+
+func nothingChosen(m *clusterview.BulkModel) {
+	m.Nothing = "No cluster is selected. Tick some in the list first."
+}
+
+// bulkDelete shows what deleting the selected clusters would do, each previewed.
+func (s *Server) bulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	c, err := s.readChosen(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.showBulkDelete(w, r, actor, http.StatusOK, c, "")
+}
+
+func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, typed string) error {
+	m := clusterview.BulkModel{Verb: "delete", Title: "Delete clusters", Back: c.back, Warning: c.warning(), Now: s.now(),
+		Intro:   "This removes the machines with everything on them. It cannot be undone. Operations and logs stay readable.",
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Machines", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
+	nodes, tasks, doable := 0, 0, 0
+	for _, item := range c.items {
+		row := bulkRow(item)
+		view, err := s.Clusters.Try(r.Context(), actor, lifecycle.PreviewInput{Kind: loom.PreviewDelete, Cluster: item.ID})
+		switch e := loom.AsError(err); {
+		case err == nil && len(view.Missing) > 0:
+			row.Key, row.WhyNot = "", "Its provider asks for credentials; delete it from its own page."
+		case err == nil:
+			doable++
+			nodes += len(view.Nodes)
+			tasks += len(view.Plan.Tasks)
+			row.Cells = []string{strconv.Itoa(len(view.Nodes)), strconv.Itoa(len(view.Plan.Tasks)), strings.Join(view.Services, ", ")}
+		case e.Kind == loom.NotFound || e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Forbidden:
+			row.Key, row.WhyNot = "", e.Message
+		default:
+			return err
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	if len(c.items) == 0 {
+		nothingChosen(&m)
+	}
+	if doable > 0 {
+		m.Confirm = deleteWords(doable)
+		m.Facts = []ui.Def{{Term: "Clusters", Text: strconv.Itoa(doable)}, {Term: "Machines", Text: strconv.Itoa(nodes)}, {Term: "Tasks", Text: strconv.Itoa(tasks)}}
+		f := ui.FieldModel{Name: "confirm", Label: "Type “" + m.Confirm + "” to confirm", Value: typed, Autocomplete: "off", Width: "m"}
+		if status != http.StatusOK {
+			f.Error = "Type “" + m.Confirm + "” exactly as it is written."
+			m.Errors = ui.NewFormErrors("Nothing was deleted.", []loom.FieldError{{Field: "confirm", Message: f.Error}})
+		}
+		m.Fields = []ui.FieldModel{f}
+		m.Button = ui.ButtonModel{Label: capital(m.Confirm), Busy: "Deleting…", Kind: ui.DangerFilled, Submit: true, Attrs: map[string]any{"data-confirm": true}}
+	}
+	return s.bulkPage(w, r, actor, status, m)
+}
+
+// deleteWords is what has to be typed.
+func deleteWords(n int) string { return "delete " + ui.Count(n, "cluster", "clusters") }
+
+func (s *Server) bulkPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m clusterview.BulkModel) error {
+	return s.render(w, r, actor, status, clusterPage(m.Title, "Clusters", ui.Crumb{Label: m.Title}), clusterview.BulkPage(m))
+}
+
+// readBulk reads a form about several clusters: those that are as they were shown, and
+// a row for each that is not.
+func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Actor) (f url.Values, c chosen, changed []clusterview.DoneRow, err error) {
+	if f, err = readForm(w, r); err != nil {
+		return nil, c, nil, err
+	}
+	c.back = route.Local(f.Get("back"), route.Clusters())
+	shown := map[loom.ClusterID]int{}
+	var ids []loom.ClusterID
+	for _, key := range f["id"] {
+		if id, revision, ok := readBulkKey(key); ok && len(ids) < maxBulk && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+			shown[id] = revision
+		}
+	}
+	now, err := s.summaries(r.Context(), actor, ids)
+	for _, id := range ids {
+		item, there := now[id]
+		switch {
+		case !there:
+			changed = append(changed, clusterview.DoneRow{Name: id.String(), Href: route.Cluster(id), Text: "It is not there any more."})
+		case item.Revision != shown[id]:
+			changed = append(changed, clusterview.DoneRow{Name: item.Name, Href: route.Cluster(id), Text: "It has changed since it was shown, so nothing was done to it."})
+		default:
+			c.items = append(c.items, item)
+		}
+	}
+	return f, c, changed, err
+}
+
+// bulkDeleteDo deletes the clusters that were shown, once that was typed.
+func (s *Server) bulkDeleteDo(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, c, rows, err := s.readBulk(w, r, actor)
+	if err != nil {
+		return err
+	}
+	if typed := strings.TrimSpace(f.Get("confirm")); typed != deleteWords(len(c.items)+len(rows)) {
+		return s.showBulkDelete(w, r, actor, http.StatusUnprocessableEntity, c, typed)
+	}
+	begun := 0
+	for _, item := range c.items {
+		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		ref, err := s.Clusters.Delete(r.Context(), actor, item.ID, lifecycle.DeleteInput{})
+		if err != nil && !refused(err) {
+			return err
+		}
+		if row.OK = err == nil; row.OK {
+			begun++
+			row.Text, row.More, row.MoreHref = "Its deletion has begun. ", "View the plan", route.Operation(ref)
+			if ref.Number == 0 {
+				row.Text, row.More, row.MoreHref = "It was deleted already.", "", ""
+			}
+		} else {
+			row.Text = loom.AsError(err).Message
+		}
+		rows = append(rows, row)
+	}
+	return s.bulkDone(w, r, actor, "Delete clusters", "The deletion of %s has begun.", begun, rows, c.back)
+}
+
+// refused says that one of several could not be done, which is no reason to stop.
+func refused(err error) bool {
+	return errors.Is(err, loom.NotFound) || errors.Is(err, loom.Conflict) || errors.Is(err, loom.Invalid) || errors.Is(err, loom.Forbidden) || errors.Is(err, loom.Exhausted)
+}
+
+func (s *Server) bulkDone(w http.ResponseWriter, r *http.Request, actor loom.Actor, title, said string, done int, rows []clusterview.DoneRow, back string) error {
+	m := clusterview.DoneModel{Title: title, Rows: rows, Back: back, Summary: ui.BannerModel{Tone: ui.ToneOK, Text: fmt.Sprintf(said, ui.Count(done, "cluster", "clusters"))}}
+	if done == 0 {
+		m.Summary.Text = "Nothing was done."
+	}
+	if failed := len(rows) - done; failed > 0 {
+		m.Summary.Tone = ui.ToneWarn
+		m.Summary.Text += " " + ui.Count(failed, "was", "were") + " left as "
+		m.Summary.Text += map[bool]string{true: "it is.", false: "they are."}[failed == 1]
+	}
+	page := clusterPage(title, "Clusters", ui.Crumb{Label: title})
+	return s.render(w, r, actor, http.StatusOK, page, clusterview.BulkDonePage(m))
+}
+
+// bulkLease asks by how much to prolong the selected leases.
+func (s *Server) bulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	c, err := s.readChosen(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.showBulkLease(w, r, actor, http.StatusOK, c, "7d", "")
+}
+
+func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, by, wrong string) error {
+	m := clusterview.BulkModel{Verb: "lease", Title: "Extend leases", Back: c.back, Warning: c.warning(), Now: s.now(),
+		Intro:   "Each lease ends later by the time you give, as far as its template allows.",
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Ends"}, {Label: "At the latest"}}}
+	see := ui.ViewerOf(r.Context())
+	for _, item := range c.items {
+		row := bulkRow(item)
+		v, err := s.Clusters.Cluster(r.Context(), actor, item.ID)
+		if err != nil && !refused(err) {
+			return err
+		}
+		switch {
+		case err != nil:
+			row.Key, row.WhyNot = "", loom.AsError(err).Message
+		case v.Allowed[loom.VerbLease] != "":
+			row.Key, row.WhyNot = "", v.Allowed[loom.VerbLease]
+		case v.Expires.IsZero():
+			row.Key, row.WhyNot = "", "It lives without limit."
+		default:
+			latest := "no limit"
+			if !v.Lease.Latest.IsZero() {
+				latest = see.Moment(v.Lease.Latest)
+			}
+			row.Cells = []string{see.Moment(v.Expires), latest}
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	if len(c.items) == 0 {
+		nothingChosen(&m)
+	}
+	f := ui.FieldModel{Name: "by", Label: "Prolong by", Value: by, Error: wrong, Width: "s", Help: "How much longer: 7d, 12h, 1d 6h.", Autocomplete: "off"}
+	if wrong != "" {
+		m.Errors = ui.NewFormErrors("No lease was changed.", []loom.FieldError{{Field: "by", Message: wrong}})
+	}
+	m.Fields = []ui.FieldModel{f}
+	m.Button = ui.ButtonModel{Label: "Extend leases", Busy: "Extending…", Kind: ui.Primary, Submit: true}
+	return s.bulkPage(w, r, actor, status, m)
+}
+
+// bulkLeaseDo prolongs the leases that were shown.
+func (s *Server) bulkLeaseDo(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, c, rows, err := s.readBulk(w, r, actor)
+	if err != nil {
+		return err
+	}
+	millis, ok := parseLease(f.Get("by"))
+	if !ok || millis <= 0 || millis > (20*365*24*time.Hour).Milliseconds() {
+		return s.showBulkLease(w, r, actor, http.StatusUnprocessableEntity, c, f.Get("by"), "Write a time such as 7d, 12h or 1d 6h.")
+	}
+	done, see := 0, ui.ViewerOf(r.Context())
+	for _, item := range c.items {
+		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
+		changed, err := s.prolong(r, actor, item.ID, time.Duration(millis)*time.Millisecond)
+		if err != nil && !refused(err) {
+			return err
+		}
+		if row.OK = err == nil; row.OK {
+			done++
+			row.Text = "Ends " + see.Moment(changed.Expires) + "."
+		} else {
+			row.Text = loom.AsError(err).Message
+		}
+		rows = append(rows, row)
+	}
+	return s.bulkDone(w, r, actor, "Extend leases", "The leases of %s end later now.", done, rows, c.back)
+}
+
+// prolong moves the end of a lease by some time, at most to the latest one allowed.
+func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, by time.Duration) (loom.Cluster, error) {
+	v, err := s.Clusters.Cluster(r.Context(), actor, id)
+	if err != nil {
+		return loom.Cluster{}, err
+	}
+	if v.Expires.IsZero() {
+		return loom.Cluster{}, loom.NewError(loom.Conflict, "It lives without limit.")
+	}
+	end := v.Expires
+	if now := s.now(); end.Before(now) && v.Lease.Rule != "step" {
+		end = now
+	}
+	if end = end.Add(by); !v.Lease.Latest.IsZero() && end.After(v.Lease.Latest) {
+		end = v.Lease.Latest
+	}
+	if !end.After(v.Expires) {
+		return loom.Cluster{}, loom.NewError(loom.Conflict, "It cannot end later than it does; its template sets the limit.")
+	}
+	return s.Clusters.ChangeExpiry(r.Context(), actor, id, end)
+}

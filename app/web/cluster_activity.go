@@ -1,0 +1,27 @@
+package web
+
+import (
+	"net/http"
+
+	"loom/app/account"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+)
+
+// clusterActivity is what was done to a cluster and its operations, as far as the
+// viewer may know.
+func (s *Server) clusterActivity(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	in := account.ActivityInput{Cluster: v.ID.String(), Page: s.pageOf(r)}
+	in.Page.Sort = ""
+	list, err := s.Accounts.Activity(r.Context(), actor, in)
+	if err != nil {
+		return err
+	}
+	feed := s.activityFeed(route.ClusterTab(v.ID, "activity"), false, activityQuery{}, list)
+	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Activity"), clusterview.ActivityPage(s.clusterHead(actor, v, "activity"), feed))
+}

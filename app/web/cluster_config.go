@@ -1,0 +1,112 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// problemsShown is how many macros that cannot be filled in are named.
+const problemsShown = 10
+
+// clusterConfig is the config in use, raw or with its macros filled in for a node, how
+// it differs from the template's, and every one before it.
+func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
+	present := masked(v.Config)
+	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
+		Differences: configChanges("", masked(v.Template.Defaults.Config), present)}
+	if v.Allowed[loom.VerbConfigure] == "" && v.Status != loom.ClusterTerminated {
+		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
+	}
+	expanded := q.Get("macros") == "expanded"
+	m.Macros = clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: base, Current: !expanded}, {Label: "Filled in", Href: route.Query(base, "macros", "expanded"), Current: expanded}}}
+	if expanded {
+		node := nodeOf(v, q.Get("node"))
+		filled, problems := v.ExpandedConfig(node.ID)
+		m.Label, m.Text = "Config with macros filled in", configText(masked(filled))
+		if node.ID != "" {
+			m.Label += ", as " + shortHost(node.Hostname) + " reads it"
+		}
+		m.Problems, m.More = problems[:min(len(problems), problemsShown)], max(0, len(problems)-problemsShown)
+		for _, n := range placedNodes(v) {
+			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: shortHost(n.Hostname), Selected: n.ID == node.ID})
+		}
+		m.Action = base
+	}
+	if err := s.configHistory(r.Context(), actor, v, &m, base, q.Get("revision")); err != nil {
+		return err
+	}
+	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Config"), clusterview.ConfigPage(s.clusterHead(actor, v, "config"), m))
+}
+
+func masked(config map[string]any) map[string]any {
+	out, _ := loom.MaskSecrets(config).(map[string]any)
+	return out
+}
+
+// nodeOf is the named node of a cluster, or its first one.
+func nodeOf(v lifecycle.ClusterView, id string) loom.Node {
+	nodes := placedNodes(v)
+	for _, n := range nodes {
+		if string(n.ID) == id {
+			return n
+		}
+	}
+	if len(nodes) > 0 {
+		return nodes[0]
+	}
+	return loom.Node{}
+}
+
+// configHistory lists the configs there were; of the chosen one it shows what it
+// changed, and what has changed since.
+func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, base, chosen string) error {
+	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
+	if err != nil {
+		return err
+	}
+	m.Now = s.now()
+	for i, rev := range revisions {
+		number := strconv.Itoa(rev.Revision)
+		row := clusterview.ConfigRow{Number: number, By: string(rev.Author), Time: rev.Time, Href: route.Query(base, "revision", number) + "#config-revision", InUse: i == 0, Shown: number == chosen}
+		if rev.Operation > 0 {
+			row.Operation, row.OperationHref = strconv.Itoa(rev.Operation), route.Operation(loom.OperationRef{Cluster: v.ID, Number: rev.Operation})
+		}
+		m.History = append(m.History, row)
+		if !row.Shown {
+			continue
+		}
+		config, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, rev.Revision)
+		if err != nil {
+			return err
+		}
+		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(masked(config))}
+		if i > 0 {
+			m.Revision.Since = configChanges("", masked(config), masked(v.Config))
+			m.Revision.IsOld = true
+		}
+		if i+1 < len(revisions) {
+			before, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, revisions[i+1].Revision)
+			if err != nil {
+				return err
+			}
+			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
+			m.Revision.Changed = configChanges("", masked(before), masked(config))
+		}
+	}
+	if chosen != "" && m.Revision == nil {
+		return loom.NewError(loom.NotFound, "Cluster %s has had no config “%.20s”.", v.ID, chosen)
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+const (
+	// nodesFlat is up to how many nodes the tab opens with one table of all.
+	nodesFlat = 4
+	// nodesShown is how many rows a table of nodes has.
+	nodesShown = 100
+)
+
+// nodeStates are the states of nodes in the order of their life.
+var nodeStates = []loom.NodeState{loom.NodePlanned, loom.NodeCreating, loom.NodeReady, loom.NodeFailed, loom.NodeDeleting, loom.NodeDeleted}
+
+// nodesQuery is what the filters of the tab of nodes say: view "sets" or "flat", set
+// the services of one set joined with ",".
+type nodesQuery struct {
+	view, q, service, state, set string
+	page                         int
+}
+
+func readNodesQuery(q url.Values, nodes int) nodesQuery {
+	n := nodesQuery{q.Get("view"), strings.TrimSpace(q.Get("q")), q.Get("service"), q.Get("state"), q.Get("set"), 1}
+	if n.view != "flat" && n.view != "sets" {
+		if n.view = "sets"; nodes <= nodesFlat {
+			n.view = "flat"
+		}
+	}
+	if page, err := strconv.Atoi(q.Get("page")); err == nil {
+		n.page = min(max(page, 1), nodes/nodesShown+1)
+	}
+	return n
+}
+
+func (n nodesQuery) url(base string) string {
+	page := ""
+	if n.page > 1 {
+		page = strconv.Itoa(n.page)
+	}
+	return route.Query(base, "view", n.view, "q", n.q, "service", n.service, "state", n.state, "set", n.set, "page", page)
+}
+
+func (n nodesQuery) filtered() bool { return n.q+n.service+n.state+n.set != "" }
+
+// noServices names the set of nodes without services in a query.
+const noServices = "none"
+
+func setOf(n loom.Node) string {
+	if len(n.Services) == 0 {
+		return noServices
+	}
+	return strings.Join(slices.Sorted(slices.Values(n.Services)), ",")
+}
+
+// matches reports whether a node passes the filters; words are looked for in its name,
+// addresses and types.
+func (n nodesQuery) matches(node loom.Node) bool {
+	if n.service != "" && !slices.Contains(node.Services, n.service) || n.state != "" && string(node.State) != n.state || n.set != "" && setOf(node) != n.set {
+		return false
+	}
+	text := strings.ToLower(strings.Join(append(addresses(node), node.Hostname, string(node.ID), node.HardwareType, node.ImageType, strconv.Itoa(node.Number)), " "))
+	for _, word := range strings.Fields(strings.ToLower(n.q)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	m, err := s.nodesPart(r.Context(), actor, v, readNodesQuery(r.URL.Query(), len(v.Nodes)))
+	if err != nil {
+		return err
+	}
+	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Nodes"), clusterview.NodesPage(s.clusterHead(actor, v, "nodes"), m))
+}
+
+// nodesPart is the machines: in sets that have the same services, or all in one table.
+func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
+	base := route.ClusterNodes(v.ID)
+	m := clusterview.NodesModel{
+		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
+		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), SSHConfig: route.ClusterCopy(v.ID, "ssh"), Hosts: route.ClusterCopy(v.ID, "hosts"), CSV: route.ClusterCopy(v.ID, "csv"),
+	}
+	own, err := s.ownKeys(ctx, actor)
+	if err != nil {
+		return m, err
+	}
+	for _, view := range []struct{ word, label string }{{"sets", "By services"}, {"flat", "All in one table"}} {
+		to := q
+		to.view, to.page, to.set = view.word, 1, ""
+		m.Views.Options = append(m.Views.Options, ui.Tab{Label: view.label, Href: to.url(base), Current: view.word == q.view})
+	}
+	m.Views.Label = "View"
+	m.Services, m.States = nodeFilters(v, q)
+	var shown []loom.Node
+	for _, n := range v.Nodes {
+		if q.matches(n) {
+			shown = append(shown, n)
+		}
+	}
+	m.Matched = len(shown)
+	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, own) }
+	if q.view == "flat" {
+		from := min((q.page-1)*nodesShown, len(shown))
+		to := min(from+nodesShown, len(shown))
+		for _, n := range shown[from:to] {
+			m.Rows = append(m.Rows, row(n))
+		}
+		if len(shown) > nodesShown {
+			m.Pages = ui.PaginationModel{Label: "Pages of nodes", Text: fmt.Sprintf("%d–%d of %d nodes", from+1, to, len(shown))}
+			prev, next := q, q
+			if prev.page--; prev.page > 0 {
+				m.Pages.Prev = prev.url(base)
+			}
+			if next.page++; to < len(shown) {
+				m.Pages.Next = next.url(base)
+			}
+		}
+		return m, nil
+	}
+	m.Sets = nodeSets(shown, q, base, row)
+	return m, nil
+}
+
+// nodeSets gathers nodes with the same services, the largest set first; of a large one
+// the first nodes stand for it.
+func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
+	const first = 25
+	sets := map[string]int{}
+	var out []clusterview.NodeSet
+	states := map[string]map[loom.NodeState]int{}
+	for _, n := range nodes {
+		key := setOf(n)
+		at, ok := sets[key]
+		if !ok {
+			at = len(out)
+			sets[key] = at
+			flat := q
+			flat.view, flat.set, flat.page = "flat", key, 1
+			out = append(out, clusterview.NodeSet{Key: key, Services: slices.Sorted(slices.Values(n.Services)), All: flat.url(base)})
+			states[key] = map[loom.NodeState]int{}
+		}
+		out[at].Count++
+		states[key][n.State]++
+		if len(out[at].Rows) < first {
+			out[at].Rows = append(out[at].Rows, row(n))
+		}
+	}
+	for i := range out {
+		set := &out[i]
+		set.Title = ui.Count(set.Count, "node", "nodes") + " with " + ui.Count(len(set.Services), "service", "services")
+		if set.Count > 1 && len(set.Services) > 0 {
+			set.Title += " each"
+		}
+		for _, state := range nodeStates {
+			if k := states[set.Key][state]; k > 0 {
+				set.States = append(set.States, ui.NodeState(state).With(strconv.Itoa(k)))
+			}
+		}
+		set.Open = len(out) <= 6 && set.Count <= first
+	}
+	slices.SortStableFunc(out, func(a, b clusterview.NodeSet) int { return b.Count - a.Count })
+	return out
+}
+
+// setsPart sums the nodes up by what is on them.
+func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
+	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
+	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
+}
+
+func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool) clusterview.NodeRow {
+	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
+	return clusterview.NodeRow{
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Node(v.ID, n.ID), State: ui.NodeState(n.State), Addresses: addresses(n),
+		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own),
+		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
+	}
+}
+
+// nodeFilters offers what occurs among the nodes.
+func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.Option) {
+	services, states = []ui.Option{{Label: "All services"}}, []ui.Option{{Label: "All states"}}
+	there := map[string]bool{}
+	for _, n := range v.Nodes {
+		there["state "+string(n.State)] = true
+		for _, name := range n.Services {
+			there[name] = true
+		}
+	}
+	var names []string
+	for name := range there {
+		if !strings.HasPrefix(name, "state ") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		services = append(services, ui.Option{Value: name, Label: name, Selected: name == q.service})
+	}
+	for _, state := range nodeStates {
+		if there["state "+string(state)] {
+			states = append(states, ui.Option{Value: string(state), Label: ui.NodeState(state).Word, Selected: string(state) == q.state})
+		}
+	}
+	return services, states
+}
+
+// clusterCopy is all nodes as a text to copy: an ssh_config, entries of /etc/hosts or
+// CSV.
+func (s *Server) clusterCopy(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	m := clusterview.CopyModel{Name: v.Name, Back: route.ClusterNodes(v.ID)}
+	file, kind := "", ""
+	switch as := r.URL.Query().Get("as"); as {
+	case "ssh":
+		own, err := s.ownKeys(r.Context(), actor)
+		if err != nil {
+			return err
+		}
+		m.Title, m.Text, file, kind = "ssh_config", sshConfig(v, own), "ssh-config-"+v.ID.String(), "text/plain; charset=utf-8"
+		m.Note = "Put it in ~/.ssh/config, or name it with ssh -F."
+	case "hosts":
+		m.Title, m.Text, file, kind = "Hosts entries", hostsEntries(v), "hosts-"+v.ID.String(), "text/plain; charset=utf-8"
+		m.Note = "Lines for /etc/hosts."
+	case "csv":
+		m.Title, m.Text, file, kind = "CSV", nodesCSV(v), "nodes-"+v.ID.String()+".csv", "text/csv; charset=utf-8"
+	default:
+		return loom.NewError(loom.NotFound, "Nodes are given as ssh, hosts or csv, not as “%.20s”.", as)
+	}
+	if r.URL.Query().Get("download") != "" {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
+		_, err := w.Write([]byte(m.Text))
+		return err
+	}
+	m.Download = route.Query(r.URL.Path, "as", r.URL.Query().Get("as"), "download", "1")
+	if wants(r, dialogID) {
+		return s.fragment(w, r, http.StatusOK, clusterview.CopyDialog(m))
+	}
+	page := clusterPage(m.Title+" of "+v.Name, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: m.Title})
+	return s.render(w, r, actor, http.StatusOK, page, clusterview.CopyPage(m))
+}
+
+// hostsEntries has a line for each node with an address.
+func hostsEntries(v lifecycle.ClusterView) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Nodes of cluster %s (%s).\n", v.ID, plainLine(v.Name))
+	for _, n := range v.Nodes {
+		if address := sshAddress(n); address != "" && n.State != loom.NodeDeleted {
+			names := plainLine(n.Hostname)
+			if short := plainLine(shortHost(n.Hostname)); short != names {
+				names += " " + short
+			}
+			fmt.Fprintf(&b, "%s\t%s\n", plainLine(address), names)
+		}
+	}
+	return b.String()
+}
+
+// plainLine keeps what a plugin reported from becoming another line or word.
+func plainLine(text string) string { return unsafeConfig.ReplaceAllString(text, "") }
+
+func nodesCSV(v lifecycle.ClusterView) string {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	// Writing to memory does not fail.
+	_ = w.Write([]string{"number", "hostname", "id", "state", "access_v4", "bind_v4", "hardware", "image", "services", "ssh_user"})
+	for _, n := range v.Nodes {
+		_ = w.Write([]string{strconv.Itoa(n.Number), n.Hostname, string(n.ID), string(n.State), n.Addresses[loom.AccessV4], n.Addresses[loom.BindV4],
+			n.HardwareType, n.ImageType, strings.Join(n.Services, " "), n.SSHUser})
+	}
+	w.Flush()
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package web_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+)
+
+func TestNodesTab(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 6)
+	w.finish(op, loom.ClusterActive)
+	base := route.ClusterNodes(op.Cluster)
+	sets := w.get("ana", base).is(200, "5 nodes with 1 service each", "1 node with 1 service", "<details", "<span>Ready</span>", "10.77.1.10")
+	w.get("ana", link(t, sets, "view=flat")).is(200, "All in one table", "10.77.1.15").lacks("<details class=\"c-set\"")
+	w.get("ana", base+"?view=flat&service=haproxy").is(200, "10.77.1.10", "Clear filters").lacks("10.77.1.11")
+	w.get("ana", base+"?view=flat&q=1.77.1.14+nothing").is(200, "No node matches these filters.")
+	w.get("ana", base+"?view=flat&q=10.77.1.14").is(200, "10.77.1.14").lacks("10.77.1.13")
+	w.get("ana", base+"?view=flat&state=failed").is(200, "No node matches these filters.")
+	w.get("ana", clusterview.PartURL(op.Cluster, clusterview.PartNodes)+"&view=flat&service=haproxy").is(200, `id="cluster-nodes"`, "10.77.1.10", "service=haproxy").lacks("10.77.1.11", "<main")
+	for as, text := range map[string]string{"ssh": "HostName 10.77.1.12", "hosts": "10.77.1.12\tshop", "csv": ",10.77.1.12,"} {
+		at := route.ClusterCopy(op.Cluster, as)
+		w.get("ana", at).is(200, text, "Download")
+		w.part("ana", at, "dialog").is(200, text).lacks("<main")
+		file := w.get("ana", at+"&download=1").is(200, text).lacks("<html")
+		if got := file.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment") {
+			t.Errorf("%s is sent as %q", as, got)
+		}
+		w.get("eve", at).is(404)
+	}
+	w.get("ana", route.ClusterCopy(op.Cluster, "xml")).is(404)
+}
+
+func TestServicesTabSumsUp(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 6)
+	w.finish(op, loom.ClusterActive)
+	w.db.MustExec(`UPDATE nodes SET service_states = '{"nginx": "failed"}' WHERE cluster_id = $1 AND number = 1002`, int64(op.Cluster))
+	page := w.get("ana", route.ClusterTab(op.Cluster, "services")).is(200, "<span>Failed</span>", "<span>Started</span>", "5 nodes", "start, ", "Statistics", route.ClusterService(op.Cluster, "nginx", "restart"))
+	if n := strings.Count(page.Body, `id="service-nginx"`); n != 1 {
+		t.Errorf("nginx has %d rows", n)
+	}
+}
+
+func TestConfigTab(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 3)
+	w.finish(op, loom.ClusterActive)
+	base := route.ClusterTab(op.Cluster, "config")
+	w.get("ana", base).is(200, "Config in use", "%host.service.nginx%", "The config is the default of the template.", "Config 1", "in use", "Reconfigure")
+	w.get("ana", base+"?macros=expanded").is(200, "Config with macros filled in", ".lab.example").lacks("%host.service.nginx%")
+	ref, err := w.clusters.Configure(w.ctx, w.actor("ana"), op.Cluster, lifecycle.ConfigureInput{ConfigPatch: map[string]any{"web": map[string]any{"port": 8080}, "password": "planted-marker-9"}}, nil)
+	w.must(err)
+	w.finish(ref, loom.ClusterActive)
+	w.get("ana", base).is(200, "8080", "Config 2").lacks("planted-marker-9")
+	w.get("ana", base+"?revision=2").is(200, "What it changed in config 1", "web.port").lacks("planted-marker-9", "What has changed since")
+	w.get("ana", base+"?revision=1").is(200, "What has changed since", "web.port").lacks("planted-marker-9")
+	w.get("ana", base+"?macros=expanded&node=nope").is(200).lacks("planted-marker-9")
+	w.get("ana", base+"?revision=9").is(404)
+	w.get("eve", base+"?revision=1").is(404)
+	// A cluster like it needs the hidden value anew.
+	like := w.get("ana", route.ClusterNewLike(op.Cluster)).is(200, "8080").lacks("planted-marker-9")
+	like.has(`value="3"`)
+	form := createValues("shop-two", "3")
+	form.Set("config", `{"password": "******", "web": {"port": 8080}}`)
+	if masked := loom.MaskSecrets(map[string]any{"password": "x"}).(map[string]any)["password"]; masked != "******" {
+		form.Set("config", `{"password": "`+masked.(string)+`"}`)
+	}
+	w.post("ana", route.Previews(), form).is(422, "is not known here")
+}
+
+func TestOperationsTab(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.finish(op, loom.ClusterActive)
+	w.db.MustExec(`INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, created_at, started_at, ended_at)
+		SELECT tenant_id, cluster_id, n, CASE WHEN n % 2 = 0 THEN 'stop_services' ELSE 'start_services' END, CASE WHEN n = 7 THEN 'failed' ELSE 'complete' END, 'ana', now(), now(), now()
+		FROM operations, generate_series(2, 40) AS n WHERE cluster_id = $1`, int64(op.Cluster))
+	base := route.ClusterOperations(op.Cluster)
+	first := w.get("ana", base).is(200, "40 · ", "16 · ", `rel="next"`, "All actions").lacks("15 · ")
+	w.get("ana", link(t, first, `rel="next"`)).is(200, "15 · ", "1 · create").lacks("16 · ")
+	w.get("ana", base+"?result=failed").is(200, "7 · ", "Clear filters").lacks("8 · ")
+	w.get("ana", base+"?result=running").is(200, "No operation matches these filters.")
+	w.get("ana", base+"?action=nonsense").is(200, "No operation matches these filters.")
+	w.get("ana", clusterview.PartURL(op.Cluster, clusterview.PartOperations)+"&result=failed").is(200, "7 · ").lacks("8 · ", "<main")
+	w.get("ana", clusterview.PartURL(op.Cluster, clusterview.PartOperations)+"&limit=5").is(200, "36 · ").lacks("35 · ")
+	w.get("ana", route.ClusterTab(op.Cluster, "activity")).is(200, "Activity", `id="feed"`, "shop")
+	w.get("eve", route.ClusterTab(op.Cluster, "activity")).is(404)
+}
+
+func TestClusterThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 3)
+	w.finish(op, loom.ClusterTerminated)
+	w.db.MustExec(`UPDATE nodes SET state = 'deleted' WHERE cluster_id = $1`, int64(op.Cluster))
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Create again from these settings", "Terminated").lacks("Reveal key", "Abort", ">Actions<")
+	w.get("ana", route.ClusterNewLike(op.Cluster)).is(200, `name="numMachines"`, `value="3"`, "web-cluster")
+	w.get("eve", route.ClusterNewLike(op.Cluster)).is(404)
+	w.get("ana", route.ClusterNew()+"?like=nonsense").is(404)
+}
+
+func TestAbortThenDelete(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("busy", 2)
+	w.runSome(op, 1, 1)
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Abort, then delete")
+	at := route.ClusterDelete(op.Cluster)
+	w.get("ana", at).is(200, "The operation that runs is aborted", "Abort, then delete cluster busy")
+	w.post("ana", at, url.Values{"confirm": {"wrong"}}).is(422, "Type the name of the cluster exactly")
+	w.post("ana", at, url.Values{"confirm": {"busy"}}).goesTo(route.Cluster(op.Cluster))
+	now, err := w.clusters.Operation(w.ctx, w.actor("ana"), op)
+	w.must(err)
+	if !now.Aborted {
+		t.Errorf("the operation is %s and was not aborted", now.Status)
+	}
+	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("Abort, then delete")
+}
+
+func TestNewerTemplateIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.finish(op, loom.ClusterActive)
+	tpl := webTemplate()
+	tpl.Description = "Another."
+	w.save(loom.KindTemplate, tpl)
+	w.get("ana", route.ClusterNodes(op.Cluster)).is(200, "Template web-cluster 2 is out (this cluster uses 1).", "Compare", route.ClusterVerb(op.Cluster, "sync"))
+}
+
+func TestFormHasALinkOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	form := createValues("linked", "4")
+	form.Set("labels", "team=web")
+	form.Set("providerFields.token", "planted-marker-3")
+	form.Set("config", `{"web": {"port": 81, "secret": "planted-marker-4"}}`)
+	panel := w.post("ana", route.ClusterCheck(), form).is(200, "from the default config", "web.port", "Link to this form")
+	panel.lacks("planted-marker-3")
+	at := link(t, panel, "for=web-cluster")
+	if strings.Contains(at, "planted-marker") {
+		t.Errorf("the link holds a secret: %s", at)
+	}
+	w.get("ana", at).is(200, `value="linked"`, `value="4"`, "team=web", "81")
+	form.Set("do", "reset-config")
+	w.post("ana", route.Previews(), form).is(200, `value="linked"`, "%host.service.nginx%").lacks("planted-marker-4")
+}

@@ -1,0 +1,275 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/sharedview"
+	"loom/views/ui"
+)
+
+// document is what the REST API has for a page. The API itself answers it, with the
+// session of whoever asks, so that it is exactly the same (portals.md 2.5).
+type document struct {
+	// path of the API; {x} is the part of the page's path of that name, {me} the user.
+	path string
+	// list says that the answer is an array; fresh, that the API answers it in pages.
+	list, fresh bool
+	// query gives the API's parameters for those of the page; nil: none.
+	query func(page url.Values) url.Values
+	// columns are those of a CSV file, as "head=member" or "head=outer.member"; "@"
+	// before the member says that it is a time in milliseconds since 1970.
+	columns []string
+	// calls are what else can be done, with the same placeholders, and {doc.x} for a
+	// member of the document.
+	calls []documentCall
+}
+
+type documentCall struct{ label, method, path, body string }
+
+// Values of the parameter "as".
+const (
+	asJSON = "json"     // the answer of the API
+	asPane = "pane"     // the same for people, with the calls
+	asCSV  = "csv"      // all rows of a list for spreadsheets
+	asAll  = "json-all" // all rows of a list
+)
+
+// maxPane is how much of a document the pane shows, in bytes.
+const maxPane = 200_000
+
+// exportRows is how many rows of a list are asked for at a time.
+const exportRows = 500
+
+// DocumentPatterns gives the patterns of the pages that the REST API has something for,
+// so that tests can walk them.
+func DocumentPatterns() map[string]bool {
+	found := map[string]bool{}
+	for _, pattern := range Patterns() {
+		if _, ok := documents[pattern]; ok {
+			found[pattern] = true
+		}
+	}
+	return found
+}
+
+// documentOf gives what the API has for the page of a request.
+func (s *Server) documentOf(r *http.Request) (document, bool) {
+	if s.API == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return document{}, false
+	}
+	d, ok := documents[r.Pattern]
+	return d, ok
+}
+
+// paneOf is the address of the pane of the page, "" where there is none.
+func (s *Server) paneOf(r *http.Request) string {
+	if _, ok := s.documentOf(r); !ok || r.URL.Query().Has("as") {
+		return ""
+	}
+	return route.Pane(r.URL.RequestURI())
+}
+
+// document answers a page that is asked for as JSON. It reports false where the page
+// itself is to be shown: that also checks who may see it.
+func (s *Server) document(w http.ResponseWriter, r *http.Request, actor loom.Actor) (answered bool, err error) {
+	as := r.URL.Query().Get("as")
+	d, ok := s.documentOf(r)
+	if as == "" || !ok {
+		return false, nil
+	}
+	if strings.HasPrefix(r.URL.Path, route.Admin()) && !actor.IsAdmin() || strings.HasPrefix(r.URL.Path, route.System()) && !actor.IsSuperadmin() {
+		return false, nil
+	}
+	switch {
+	case as == asJSON:
+		s.API.ServeHTTP(w, s.toAPI(r, s.target(r, actor, d, true)))
+		return true, nil
+	case as == asPane:
+		return true, s.pane(w, r, actor, d)
+	case as == asAll && d.list:
+		return true, s.exportJSON(w, r, actor, d)
+	case as == asCSV && len(d.columns) > 0:
+		return true, s.exportCSV(w, r, actor, d)
+	}
+	return false, nil
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// filled puts the parts of the page's path into a path of the API.
+func filled(path string, r *http.Request, actor loom.Actor) string {
+	return placeholder.ReplaceAllStringFunc(path, func(name string) string {
+		name = name[1 : len(name)-1]
+		part := route.Segment(r.PathValue(name))
+		if name == "me" {
+			part = string(actor.User)
+		}
+		// "$" would be read by a shell.
+		return strings.ReplaceAll(url.PathEscape(part), "$", "%24")
+	})
+}
+
+// target is the path and query of the API for a page. whole asks new lists for as
+// much as they give at once.
+func (s *Server) target(r *http.Request, actor loom.Actor, d document, whole bool) string {
+	q := url.Values{}
+	if d.query != nil {
+		for key, values := range d.query(r.URL.Query()) {
+			if len(values) > 0 && values[0] != "" {
+				q.Set(key, values[0])
+			}
+		}
+	}
+	for key, values := range q {
+		if values[0] == "{me}" {
+			q.Set(key, string(actor.User))
+		}
+	}
+	if d.fresh && d.list && whole {
+		q.Set("limit", "500")
+	}
+	return withQuery(filled(d.path, r, actor), q)
+}
+
+func withQuery(path string, q url.Values) string {
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// toAPI makes a request for the API of one for a page; the session stays.
+func (s *Server) toAPI(r *http.Request, target string) *http.Request {
+	sub := r.Clone(r.Context())
+	u, err := url.Parse(target)
+	if err != nil {
+		u = &url.URL{Path: "/v2/"} // targets are made of escaped parts
+	}
+	sub.URL, sub.RequestURI, sub.Method, sub.Body, sub.ContentLength = u, target, http.MethodGet, http.NoBody, 0
+	for _, name := range []string{"If-None-Match", "If-Match", "Range"} {
+		sub.Header.Del(name)
+	}
+	return sub
+}
+
+// kept is an answer of the API in memory.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header is that of the answer.
+func (k *kept) Header() http.Header { return k.header }
+
+// WriteHeader keeps the status.
+func (k *kept) WriteHeader(status int) {
+	if k.status == 0 {
+		k.status = status
+	}
+}
+
+// Write keeps a part of the body.
+func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
+
+// askAPI gives the answer of the API, or its error as one of ours.
+func (s *Server) askAPI(r *http.Request, target string) (*kept, error) {
+	k := &kept{header: http.Header{}}
+	s.API.ServeHTTP(k, s.toAPI(r, target))
+	if k.status == 0 || k.status < 300 {
+		return k, nil
+	}
+	var problem httpx.Problem
+	if err := json.Unmarshal(k.body.Bytes(), &problem); err != nil || problem.Detail == "" {
+		return nil, loom.NewError(loom.Unavailable, "The REST API answers with status %d.", k.status)
+	}
+	return nil, &loom.Error{Kind: loom.Kind(strings.TrimPrefix(problem.Type, "urn:loom:error:")), Message: problem.Detail, Fields: problem.Errors}
+}
+
+// pane shows the document with the calls that do the same, in the dialog or as a page.
+func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, d document) error {
+	q := r.URL.Query()
+	q.Del("as")
+	page := withQuery(r.URL.EscapedPath(), q)
+	read := s.target(r, actor, d, true)
+	shown := read
+	if d.list { // the pane shows the beginning, the file has all
+		u, err := url.Parse(read)
+		if err != nil {
+			return err
+		}
+		query := u.Query()
+		query.Set("limit", "25")
+		shown = withQuery(u.EscapedPath(), query)
+	}
+	m := sharedview.PaneModel{Back: page, Raw: route.Export(page, asJSON)}
+	answer, err := s.askAPI(r, shown)
+	switch e := loom.AsError(err); {
+	case err == nil:
+		m.Text, m.Cut = paneText(answer.body.Bytes())
+		m.Part = d.list && answer.header.Get("Link") != ""
+	case e.Kind == loom.NotFound && d.path != "/v2/profile" || e.Kind == loom.Forbidden || e.Kind == loom.Internal:
+		return err
+	default:
+		m.Problem = e.Message
+	}
+	m.Calls = []ui.JSONCall{call("Read", http.MethodGet, read, "")}
+	if d.list {
+		m.Calls[0].Label = "List with the present filters"
+	}
+	var fields map[string]any
+	if err == nil && !d.list {
+		_ = json.Unmarshal(answer.body.Bytes(), &fields) // not every document is an object
+	}
+	for _, c := range d.calls {
+		m.Calls = append(m.Calls, call(c.label, c.method, filled(c.path, r, actor), ofDocument(c.body, fields)))
+	}
+	if wants(r, dialogID) {
+		return s.fragment(w, r, http.StatusOK, sharedview.PaneDialog(m))
+	}
+	frame := layout.Model{Title: "JSON and curl", Area: layout.AreaClusters}
+	switch {
+	case strings.HasPrefix(r.URL.Path, route.System()):
+		frame = systemFrame("JSON and curl", "")
+	case strings.HasPrefix(r.URL.Path, route.Admin()):
+		frame = adminFrame("JSON and curl", "")
+	case strings.HasPrefix(r.URL.Path, route.Account()):
+		frame = accountFrame("JSON and curl", "")
+	}
+	frame.Crumbs = nil
+	return s.render(w, r, actor, http.StatusOK, frame, sharedview.PanePage(m))
+}
+
+// paneText writes a document for people, and says whether the end is left out.
+func paneText(body []byte) (text string, cut bool) {
+	var b bytes.Buffer
+	if json.Indent(&b, bytes.TrimSpace(body), "", "  ") != nil {
+		return string(bytes.ToValidUTF8(body, []byte("?"))), false
+	}
+	if b.Len() > maxPane {
+		return strings.ToValidUTF8(string(b.Bytes()[:maxPane]), "") + "\n…", true
+	}
+	return b.String(), false
+}
+
+var member0 = regexp.MustCompile(`\{doc\.([a-zA-Z]+)\}`)
+
+// ofDocument puts members of the document into the body of a call, as JSON.
+func ofDocument(body string, fields map[string]any) string {
+	return member0.ReplaceAllStringFunc(body, func(name string) string {
+		value, ok := fields[member0.FindStringSubmatch(name)[1]]
+		if !ok {
+			return `""`
+		}
+		return compact(value)
+	})
+}

@@ -1,0 +1,100 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+var auditColumns = []string{"time=@time", "tenant=tenant", "actor=actor", "via=via", "address=address", "verb=verb", "kind=kind", "object=object", "result=result", "request=requestId"}
+
+func accountDocuments(get func(string, document)) {
+	get(route.Account(), document{path: "/v2/whoami", calls: []documentCall{
+		write("Your free-form object", http.MethodGet, "/v2/profile", ""), write("Replace that", http.MethodPut, "/v2/profile", `{"desk":"4.17"}`)}})
+	tokens := document{path: "/v2/tokens", list: true, fresh: true, query: same("q"), calls: []documentCall{
+		write("Make a token", http.MethodPost, "/v2/tokens", `{"name":"nightly build","scopes":["read"]}`)},
+		columns: []string{"name=name", "starts with=prefix", "created=@createTime", "expires=@expires", "last used=@lastUsed", "from=lastAddress"}}
+	get(route.AccountTokens(), tokens)
+	get(route.AccountTokens()+"/{id}/revoke", document{path: "/v2/tokens", list: true, fresh: true, calls: []documentCall{write("Revoke it", http.MethodDelete, "/v2/tokens/{id}", "")}})
+	get(route.AccountTokens()+"/{id}/rotate", document{path: "/v2/tokens", list: true, fresh: true, calls: []documentCall{write("Give it another secret", http.MethodPost, "/v2/tokens/{id}/rotate", "")}})
+	get(route.AccountSessions(), document{path: "/v2/sessions", list: true, fresh: true, calls: []documentCall{write("End all others", http.MethodDelete, "/v2/sessions", "")},
+		columns: []string{"signed in=@createTime", "last used=@lastUsed", "address=address", "browser=agent"}})
+	get(route.AccountActivity(), document{path: "/v2/audit", list: true, fresh: true, columns: auditColumns, query: func(page url.Values) url.Values {
+		q := auditParams(page)
+		q.Set("actor", "{me}")
+		return q
+	}})
+}
+
+func systemDocuments(get func(string, document)) {
+	const user = "/v2/users/{id}"
+	edit := write("Change", http.MethodPatch, user, `{"displayName":"Eve"}`)
+	get(route.AdminUsers(), document{path: "/v2/users", list: true, fresh: true, query: userParams,
+		columns: []string{"id=id", "role=role", "name=displayName", "e-mail=email", "disabled=disabled", "created=@createTime", "last seen=@lastSeen", "clusters=clusters", "tokens=tokens"},
+		calls:   []documentCall{write("Create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)}})
+	get(route.AdminUsers()+"/{id}", document{path: user, calls: []documentCall{edit, write("Tokens", http.MethodGet, user+"/tokens", ""),
+		write("Sessions", http.MethodGet, user+"/sessions", ""), write("Remove", http.MethodDelete, user, "")}})
+	get(route.AdminUsers()+"/{id}/{verb}", document{path: user, calls: []documentCall{edit, write("Remove", http.MethodDelete, user, "")}})
+	get(route.AdminUsers()+"/{id}/tokens/{token}/revoke", document{path: user + "/tokens", list: true, fresh: true, calls: []documentCall{write("Revoke", http.MethodDelete, "/v2/tokens/{token}", "")}})
+	get(route.AdminUsers()+"/{id}/sessions/{session}/end", document{path: user + "/sessions", list: true, fresh: true, calls: []documentCall{write("End", http.MethodDelete, "/v2/sessions/{session}", "")}})
+
+	const hook = "/v2/hooks/{id}"
+	make := write("Make one", http.MethodPost, "/v2/hooks", `{"name":"ci","url":"https://ci.example/loom"}`)
+	get(route.AdminHooks(), document{path: "/v2/hooks", list: true, fresh: true, calls: []documentCall{make}})
+	get(route.AdminHookNew(), document{path: "/v2/hooks", list: true, fresh: true, calls: []documentCall{make}})
+	for _, end := range []string{"", "/edit", "/delete"} {
+		get(route.AdminHooks()+"/{id}"+end, document{path: hook, calls: []documentCall{write("What was sent", http.MethodGet, hook+"/deliveries", ""), write("Delete", http.MethodDelete, hook, "")}})
+	}
+	get(route.AdminHooks()+"/{id}/deliveries/{delivery}", document{path: hook + "/deliveries", list: true, fresh: true, calls: []documentCall{
+		write("Send it again", http.MethodPost, hook+"/deliveries/{delivery}/replay", "")}})
+
+	get(route.AdminAudit(), document{path: "/v2/audit", list: true, fresh: true, query: auditParams, columns: auditColumns})
+	get(route.SystemAudit(), document{path: "/v2/audit", list: true, fresh: true, columns: auditColumns, query: func(page url.Values) url.Values {
+		q := auditParams(page)
+		if q.Set("tenant", page.Get("tenant")); q.Get("tenant") == "" {
+			q.Set("tenant", "*")
+		}
+		return q
+	}})
+	get(route.AdminQueue(), document{path: "/v2/metrics/queues"})
+	get(route.SystemQueues(), document{path: "/v2/metrics/queues"})
+	get(route.AdminSettings(), document{path: "/v2/settings", calls: []documentCall{write("Change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)}})
+
+	const tenant = "/v2/tenants/{tenant}"
+	change := write("Change", http.MethodPut, tenant, `{"tenant":{"name":{doc.name},"workers":2}}`)
+	make = write("Make one", http.MethodPost, "/v2/tenants", `{"tenant":{"name":"lab","workers":2},"bootstrap":true}`)
+	get(route.SystemTenants(), document{path: "/v2/tenants", list: true, query: same("q"), calls: []documentCall{make},
+		columns: []string{"name=name", "description=description", "workers=workers", "most clusters=maxClusters", "most nodes=maxNodes"}})
+	get(route.SystemTenantNew(), document{path: "/v2/tenants", list: true, calls: []documentCall{make}})
+	for _, end := range []string{"", "/edit", "/delete"} {
+		get(route.SystemTenants()+"/{tenant}"+end, document{path: tenant, calls: []documentCall{change, write("Delete", http.MethodDelete, tenant, "")}})
+	}
+	get(route.SystemTenants()+"/{tenant}/clusters/{cluster}/abandon", document{path: tenant})
+	get(route.SystemWorkers(), document{path: "/v2/processes", list: true, fresh: true})
+	get(route.SystemWorkers()+"/{id}/{verb}", document{path: "/v2/processes", list: true, fresh: true, calls: []documentCall{
+		write("Drain", http.MethodPost, "/v2/processes/{id}/drain", ""), write("Resume", http.MethodPost, "/v2/processes/{id}/resume", "")}})
+	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true})
+	get(route.SystemOrphans()+"/{id}/remove", document{path: "/v2/orphans", list: true, fresh: true, calls: []documentCall{write("Remove", http.MethodDelete, "/v2/orphans/{id}", "")}})
+	get(route.SystemPlugins(), document{path: "/v2/plugins/" + string(loom.KindProviderType), list: true, columns: entryColumns, calls: []documentCall{
+		write("Automator types", http.MethodGet, "/v2/plugins/"+string(loom.KindAutomatorType), "")}})
+}
+
+// userParams gives the API's parameters for the filters of the users.
+func userParams(page url.Values) url.Values {
+	q := same("q")(page)
+	switch page.Get("role") {
+	case string(loom.RoleUser):
+		q.Set("role", "user")
+	case string(loom.RoleAdmin):
+		q.Set("role", "admin,superadmin")
+	}
+	switch page.Get("state") {
+	case "active":
+		q.Set("disabled", "false")
+	case "disabled":
+		q.Set("disabled", "true")
+	}
+	return q
+}

@@ -1,0 +1,264 @@
+package form
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"loom/views/formview"
+	"loom/views/ui"
+)
+
+// Empty says what an emptied field leaves in the document.
+type Empty int
+
+// The kinds: the member goes, or it stays as an empty text.
+const (
+	Leave Empty = iota
+	EmptyText
+)
+
+// Field is a single control for a text, number or boolean: a text field, a
+// textarea, a number, a select or a checkbox. Face is how it looks; its name,
+// value, id, error and, for selects, the chosen option are filled in.
+type Field struct {
+	Path Path
+	Face ui.FieldModel
+	// Empty says what an emptied field leaves.
+	Empty Empty
+	// Fallback is shown, and counts as unchanged, where the document has nothing:
+	// the default of a checkbox or a select.
+	Fallback string
+	// AsText stores numbers and booleans as text, for members that are always text.
+	AsText bool
+	// Odd is said of a value of a select that is not among its options; "not in the
+	// catalog" without.
+	Odd string
+	// Refresh is the id of a group that depends on the field: it is made anew when
+	// the field changes.
+	Refresh string
+	// Suggest are values that a text field offers; others can be typed.
+	Suggest []ui.Option
+}
+
+// shown is what the control shows for the document; nothing for an object or a
+// list, which stays as it is.
+func (f Field) shown(doc *Doc) string {
+	text := f.Fallback
+	if doc.Has(f.Path) {
+		text = doc.Text(f.Path)
+	}
+	if f.Face.Kind == ui.FieldCheckbox {
+		return strconv.FormatBool(text == "true" || text == "on")
+	}
+	return text
+}
+
+// oneLine is what a browser makes of a text in a field of one line.
+func (f Field) oneLine(text string) string {
+	if f.Face.Kind == ui.FieldTextarea {
+		return text
+	}
+	return strings.NewReplacer("\n", "", "\r", "").Replace(text)
+}
+
+// Read implements Part.
+func (f Field) Read(in *Input) {
+	name := f.Path.String()
+	given, posted := in.Get(name)
+	if f.Face.Kind == ui.FieldCheckbox {
+		_, posted = in.Get(ShownName(name))
+		given = strconv.FormatBool(given == "true")
+	}
+	if !posted || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
+		return
+	}
+	if f.Face.Kind != ui.FieldTextarea {
+		given = strings.TrimSpace(given)
+	}
+	switch {
+	case given == "" && f.Empty == Leave:
+		in.Doc.Delete(f.Path)
+	case f.AsText || given == "":
+		in.Doc.Set(f.Path, given)
+	case f.Face.Kind == ui.FieldCheckbox:
+		in.Doc.Set(f.Path, given == "true")
+	case f.Face.Kind == ui.FieldNumber && isNumber(given):
+		in.Doc.Set(f.Path, json.Number(given))
+	default:
+		in.Doc.Set(f.Path, given) // whoever reads the entry says what is wrong with it
+	}
+}
+
+// ShownName is the name of the hidden control that says that a control was there,
+// for those that post nothing when nothing is chosen.
+func ShownName(name string) string { return name + "?" }
+
+// isNumber reports whether a text is a JSON number.
+func isNumber(text string) bool {
+	if !json.Valid([]byte(text)) {
+		return false
+	}
+	c := text[0]
+	return c == '-' || c >= '0' && c <= '9'
+}
+
+// Show implements Part.
+func (f Field) Show(out *Output) templ.Component {
+	m := f.face(out)
+	if m.Kind == ui.FieldCheckbox {
+		return formview.Shown(ShownName(m.Name), ui.Field(m))
+	}
+	if len(f.Suggest) > 0 {
+		list := out.ID("list-" + m.Name)
+		m.Attrs = with(m.Attrs, "list", list)
+		return formview.Suggesting(m, list, f.Suggest)
+	}
+	return formview.Refreshing(ui.Field(m), out.refreshURL(f.Refresh))
+}
+
+// face fills in the model of the control.
+func (f Field) face(out *Output) ui.FieldModel {
+	m := f.Face
+	m.Name = f.Path.String()
+	if m.ID == "" {
+		m.ID = out.ID(m.Name)
+	}
+	m.Value = f.shown(out.Doc)
+	m.Error = out.Claim(f.Path, m.ID, m.Label)
+	m.Autofocus = m.Autofocus || out.TakesFocus()
+	switch m.Kind {
+	case ui.FieldCheckbox:
+		m.Checked = m.Value == "true"
+	case ui.FieldSelect:
+		m.Options = chosen(m.Options, m.Value, f.Odd)
+	case ui.FieldNumber:
+		// A browser would empty what is no number; so it is a text field that brings
+		// up the keys for numbers.
+		m.Kind = ui.FieldText
+		if m.Width == "" {
+			m.Width = "xs"
+		}
+		m.Attrs = with(m.Attrs, "inputmode", "decimal")
+	}
+	if f.Refresh != "" {
+		for k, v := range formview.Step(out.StepURL, f.Refresh) {
+			m.Attrs = with(m.Attrs, k, v)
+		}
+		m.Attrs["hx-trigger"] = "change"
+	}
+	return m
+}
+
+// chosen marks the option of a value; one that is not offered is added, so that it
+// is neither hidden nor lost.
+func chosen(options []ui.Option, value, odd string) []ui.Option {
+	out := make([]ui.Option, 0, len(options)+1)
+	found := false
+	for _, o := range options {
+		o.Selected = o.Value == value
+		if o.Selected {
+			found, o.WhyNot = true, ""
+		}
+		out = append(out, o)
+	}
+	if !found {
+		if odd == "" {
+			odd = "not in the catalog"
+		}
+		label := value + " (" + odd + ")"
+		if value == "" {
+			label = "choose …"
+		}
+		out = append([]ui.Option{{Value: value, Label: label, Selected: true}}, out...)
+	}
+	return out
+}
+
+func with(attrs templ.Attributes, key string, value any) templ.Attributes {
+	out := templ.Attributes{key: value}
+	for k, v := range attrs {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func lowerFirst(text string) string {
+	r, size := utf8.DecodeRuneInString(text)
+	if next, _ := utf8.DecodeRuneInString(text[size:]); unicode.IsUpper(next) {
+		return text // "URL"
+	}
+	return string(unicode.ToLower(r)) + text[size:]
+}
+
+// Fixed is a value that cannot be changed here, with the reason.
+type Fixed struct {
+	Path  Path
+	Label string
+	// Value is shown for the member, its own text if empty.
+	Value string
+	Why   string
+	Mono  bool
+}
+
+// Read implements Part: there is nothing to read.
+func (f Fixed) Read(*Input) {}
+
+// Show implements Part.
+func (f Fixed) Show(out *Output) templ.Component {
+	m := ui.FieldModel{Name: f.Path.String(), Label: f.Label, Value: f.Value, LockedWhy: f.Why, Mono: f.Mono}
+	if m.Value == "" {
+		m.Value = out.Doc.Text(f.Path)
+	}
+	m.ID = out.ID(m.Name)
+	m.Error = out.Claim(f.Path, m.ID, m.Label)
+	return ui.Field(m)
+}
+
+// Row puts short fields side by side.
+type Row struct{ Parts []Part }
+
+// Read implements Part.
+func (r Row) Read(in *Input) { in.Parts(r.Parts) }
+
+// Show implements Part.
+func (r Row) Show(out *Output) templ.Component { return formview.Pair(out.Parts(r.Parts)) }
+
+// Fold hides parts behind a line until it is opened; it is open when one of its
+// fields has an error.
+type Fold struct {
+	Title string
+	Open  bool
+	Parts []Part
+}
+
+// Read implements Part.
+func (f Fold) Read(in *Input) { in.Parts(f.Parts) }
+
+// Show implements Part.
+func (f Fold) Show(out *Output) templ.Component {
+	first := len(out.claims)
+	parts := out.Parts(f.Parts)
+	open := f.Open
+	for _, item := range out.errs.Items {
+		open = open || best(out.claims, item.Field) >= first
+	}
+	return formview.Fold(f.Title, open, parts)
+}
+
+// Note is a component that has no control.
+type Note struct{ Component templ.Component }
+
+// Read implements Part: there is nothing to read.
+func (n Note) Read(*Input) {}
+
+// Show implements Part.
+func (n Note) Show(*Output) templ.Component { return n.Component }

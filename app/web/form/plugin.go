@@ -1,0 +1,260 @@
+package form
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/views/formview"
+	"loom/views/ui"
+)
+
+// PluginFields are the fields that a plugin type declares, for an object that
+// holds their values. Members that the type does not declare stay in the document;
+// show them with Pairs.
+type PluginFields struct {
+	Path  Path
+	Group loom.FieldGroup
+	// Sealed are the sensitive fields with a stored value, which is never shown.
+	Sealed map[string]Sealed
+	Now    time.Time
+	// AsText stores every value as text, as actions of services have them.
+	AsText bool
+	// Resources gives the plugin resources of a type that can be chosen; nil offers
+	// a text field.
+	Resources func(resourceType string) []Choice
+	// UploadURL is where resources are uploaded.
+	UploadURL string
+	// Overridable says of fields that users may change, where the type allows it.
+	Overridable string
+}
+
+// Sealed says who stored a sensitive value, and when.
+type Sealed struct {
+	By   string
+	Time time.Time
+}
+
+// Declared gives the names of the fields in the order in which they are shown:
+// required ones in the order of their sets, then the others by label.
+func Declared(group loom.FieldGroup) []string {
+	var names []string
+	for _, set := range group.Required {
+		for _, name := range set {
+			if _, there := group.Fields[name]; there && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	rest := slices.DeleteFunc(slices.Collect(maps.Keys(group.Fields)), func(name string) bool { return slices.Contains(names, name) })
+	slices.SortFunc(rest, func(a, b string) int {
+		return cmp.Or(strings.Compare(strings.ToLower(group.Fields[a].Label), strings.ToLower(group.Fields[b].Label)), strings.Compare(a, b))
+	})
+	return append(names, rest...)
+}
+
+// Preset writes the defaults of the type for what the document does not say. It is
+// for a type that was just chosen, never for a document that somebody stored.
+func (p PluginFields) Preset(doc *Doc) {
+	for _, name := range Declared(p.Group) {
+		schema, at := p.Group.Fields[name], p.Path.To(name)
+		if schema.Default == nil || schema.IsSensitive() || doc.Has(at) {
+			continue
+		}
+		if p.AsText {
+			doc.Set(at, loom.FieldText(schema.Default))
+		} else {
+			doc.Set(at, schema.Default)
+		}
+	}
+}
+
+// Missing gives an error for each field of the set that is nearest to complete,
+// when none is. Sealed fields count as given.
+func (p PluginFields) Missing(doc *Doc) []loom.FieldError {
+	var least []string
+	for _, set := range p.Group.Required {
+		var absent []string
+		for _, name := range set {
+			if _, sealed := p.Sealed[name]; !sealed && strings.TrimSpace(p.given(doc, name)) == "" {
+				absent = append(absent, name)
+			}
+		}
+		if len(absent) == 0 {
+			return nil
+		}
+		if least == nil || len(absent) < len(least) {
+			least = absent
+		}
+	}
+	var errs []loom.FieldError
+	for _, name := range least {
+		message := "This is needed; give a value."
+		if len(p.Group.Required) > 1 {
+			message = "This is needed, unless another set of fields is complete; give a value."
+		}
+		errs = append(errs, loom.FieldError{Field: p.Path.To(name).String(), Message: message})
+	}
+	return errs
+}
+
+func (p PluginFields) given(doc *Doc, name string) string {
+	text, ok := doc.scalar(p.Path.To(name))
+	if !ok {
+		return doc.JSON(p.Path.To(name))
+	}
+	return text
+}
+
+// Read implements Part.
+func (p PluginFields) Read(in *Input) {
+	for _, name := range Declared(p.Group) {
+		if p.Group.Fields[name].IsSensitive() {
+			// What is empty keeps the stored value, and what was typed is not shown again.
+			if given, _ := in.Get(p.Path.To(name).String()); given != "" {
+				in.Doc.Set(p.Path.To(name), given)
+			}
+			continue
+		}
+		p.field(in.Doc, name).Read(in)
+	}
+}
+
+// field makes the field of a declared name.
+func (p PluginFields) field(doc *Doc, name string) Field {
+	schema := p.Group.Fields[name]
+	f := Field{Path: p.Path.To(name), AsText: p.AsText, Odd: "not among the options", Face: ui.FieldModel{Label: cmp.Or(schema.Label, name), Help: schema.Tip}}
+	f.Face.Optional = len(p.Group.Required) != 1 || !slices.Contains(p.Group.Required[0], name)
+	usual := loom.FieldText(schema.Default)
+	if usual != "" && schema.Type != "checkbox" {
+		f.Face.Placeholder = usual
+	}
+	switch schema.Type {
+	case "select":
+		f.Face.Kind, f.Face.Width = ui.FieldSelect, "m"
+		if f.Face.Optional || !doc.Has(f.Path) {
+			none := "not given"
+			if usual != "" {
+				none = "as the plugin does: " + usual
+			}
+			f.Face.Options = append(f.Face.Options, ui.Option{Value: "", Label: none})
+		}
+		for _, o := range schema.Options {
+			if o != "" {
+				f.Face.Options = append(f.Face.Options, ui.Option{Value: o, Label: o})
+			}
+		}
+	case "checkbox":
+		f.Face.Kind, f.Fallback = ui.FieldCheckbox, "false"
+		if usual == "true" || usual == "on" {
+			f.Fallback = "true"
+		}
+	case "textarea":
+		f.Face.Kind, f.Face.Mono, f.Face.Rows = ui.FieldTextarea, true, 5
+	case "number":
+		f.Face.Kind = ui.FieldNumber
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " " + bounds(schema))
+	case "resource":
+		p.resource(doc, &f, schema)
+	}
+	if schema.Override && p.Overridable != "" {
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " " + p.Overridable)
+	}
+	return f
+}
+
+func bounds(schema loom.FieldSchema) string {
+	switch {
+	case schema.Min != nil && schema.Max != nil:
+		return fmt.Sprintf("From %g to %g.", *schema.Min, *schema.Max)
+	case schema.Min != nil:
+		return fmt.Sprintf("From %g.", *schema.Min)
+	case schema.Max != nil:
+		return fmt.Sprintf("Up to %g.", *schema.Max)
+	}
+	return ""
+}
+
+// resource makes the field a choice among the resources of its type.
+func (p PluginFields) resource(doc *Doc, f *Field, schema loom.FieldSchema) {
+	f.Face.Mono = true
+	var choices []Choice
+	if p.Resources != nil {
+		choices = p.Resources(schema.ResourceType)
+	}
+	if len(choices) == 0 {
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is live or staged yet; upload one under Plugin resources, or name one that will be.")
+		return
+	}
+	f.Face.Kind, f.Face.Width, f.Odd = ui.FieldSelect, "m", "not live or staged"
+	if !f.Face.Optional {
+		f.Face.Options = append(f.Face.Options, ui.Option{Value: "", Label: "choose …"})
+	} else {
+		f.Face.Options = append(f.Face.Options, ui.Option{Value: "", Label: "none"})
+	}
+	for _, c := range choices {
+		label := c.Value
+		if len(c.Facts) > 0 {
+			label += " – " + strings.Join(c.Facts, ", ")
+		}
+		f.Face.Options = append(f.Face.Options, ui.Option{Value: c.Value, Label: label})
+	}
+}
+
+// Show implements Part.
+func (p PluginFields) Show(out *Output) templ.Component {
+	var parts []templ.Component
+	if text := p.sets(); text != "" {
+		parts = append(parts, formview.Sets(text, p.setLines()))
+	}
+	for _, name := range Declared(p.Group) {
+		if p.Group.Fields[name].IsSensitive() {
+			parts = append(parts, p.secret(out, name))
+			continue
+		}
+		parts = append(parts, p.field(out.Doc, name).Show(out))
+	}
+	return formview.Stack(parts)
+}
+
+// sets says which sets of fields are required, when there are several.
+func (p PluginFields) sets() string {
+	if len(p.Group.Required) < 2 {
+		return ""
+	}
+	return "One of these sets of fields must be complete:"
+}
+
+func (p PluginFields) setLines() []string {
+	var lines []string
+	for _, set := range p.Group.Required {
+		var labels []string
+		for _, name := range set {
+			labels = append(labels, cmp.Or(p.Group.Fields[name].Label, name))
+		}
+		lines = append(lines, strings.Join(labels, ", "))
+	}
+	return lines
+}
+
+// secret shows a sensitive field: never its value.
+func (p PluginFields) secret(out *Output, name string) templ.Component {
+	f := p.field(out.Doc, name)
+	m := f.Face
+	m.Kind, m.Autocomplete, m.Placeholder = ui.FieldPassword, "off", ""
+	m.Name = f.Path.String()
+	m.ID = out.ID(m.Name)
+	m.Error = out.Claim(f.Path, m.ID, m.Label)
+	sealed, set := p.Sealed[name]
+	if !set {
+		return ui.Field(m)
+	}
+	m.Optional, m.Autofocus = true, false
+	return formview.Sealed(formview.SealedModel{Field: m, By: sealed.By, Time: sealed.Time, Now: p.Now})
+}

@@ -1,0 +1,56 @@
+//go:build browser
+
+package web_test
+
+import (
+	"testing"
+
+	"loom/app/loom"
+	"loom/app/testkit/browser"
+)
+
+// TestServiceByKeyboard makes a small web server by the form alone, without
+// pointing: what it needs, its actions, its link, and a look at the order.
+func TestServiceByKeyboard(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	b := browser.New(t, browser.Options{})
+	hands := b.Keyboard()
+	b.Open(r.server.URL + "/login?tenant=demo")
+	hands.Fill("the user name", "input[name=user]", "admin")
+	hands.Fill("the password", "input[name=password]", r.passwords["demo/admin"].Reveal())
+	hands.Activate("sign in", "form[action='/login'] button[type=submit]")
+	b.Wait("the home page", func() bool { return b.URL() == r.server.URL+"/" })
+	b.Open(r.server.URL + "/admin/services")
+	hands.Activate("a new service", "a[href='/admin/services/new']")
+	b.WaitFor("#editor input[name=name]")
+	hands.Fill("the name", "input[name=name]", "web8081")
+	hands.Activate("what it requires", "#dependencies > details:nth-of-type(3) > summary")
+	b.WaitFor("#dependencies > details:nth-of-type(3)[open]")
+	hands.Fill("haproxy among the services", "input[name='dependencies.runtime.requires'][value=haproxy]", " ")
+	b.WaitFor("#draft-picture a[href='/admin/services/haproxy']")
+	for _, a := range [][2]string{
+		{"install", `-c 'command -v python3'`}, {"configure", `-c 'mkdir -p /srv/web8081'`},
+		{"start", `-c 'nohup python3 -m http.server 8081 -d /srv/web8081 >/dev/null 2>&1 &'`}, {"stop", `-c 'pkill -f "http.server 8081" || true'`},
+	} {
+		hands.Fill("the script of "+a[0], "input[name='provisioner.actions."+a[0]+".fields.script']", "sh")
+		hands.Fill("the arguments of "+a[0], "input[name='provisioner.actions."+a[0]+".fields.args']", a[1])
+	}
+	hands.Activate("one more link", "button[value='add:links']")
+	b.WaitFor("input[name='links[0].url']")
+	hands.Fill("its address", "input[name='links[0].url']", "http://%ip.access_v4.self%:8081/")
+	hands.Activate("the order", "button[value='order:order']")
+	b.WaitText("Stages of a new cluster")
+	hands.Activate("create", "#editor .c-actions button[type=submit]")
+	b.WaitText("Saved the service web8081 as version 1.")
+	if complaints := b.Complaints(); len(complaints) != 0 {
+		t.Errorf("the browser complains: %q", complaints)
+	}
+	entry, _, err := r.catalog.Entry(r.ctx, r.visitor().actor("demo"), loom.KindService, "web8081", 0)
+	check(t, err)
+	s := entry.(*loom.Service)
+	if len(s.Provisioner.Actions) != 4 || s.Provisioner.Actions[loom.ActionStop].Fields["args"] != `-c 'pkill -f "http.server 8081" || true'` || len(s.Links) != 1 ||
+		len(s.Dependencies.Runtime.Requires) != 1 {
+		t.Errorf("stored: %+v", s)
+	}
+}

@@ -1,0 +1,115 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/ui"
+)
+
+// paceParts are the pictures of the last hour and the counts of each queue.
+func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component, error) {
+	states, pace, err := s.Fleet.QueueCourse(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := s.Accounts.Tenants(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, t := range tenants {
+		names[fleet.TenantQueue(t.ID)] = "tasks of " + t.Name
+	}
+	charts := officeview.Bare("c-card l-stack", officeview.Text("Nothing was done within the last hour."))
+	if len(pace) > 0 {
+		done, wait, run := s.paceCharts(pace)
+		charts = officeview.Bare("l-stack", officeview.Bare("c-card", ui.Chart(done)), officeview.Bare("c-card", ui.Chart(wait)), officeview.Bare("c-card", ui.Chart(run)))
+	}
+	return []templ.Component{stateGrid(states, names), charts}, nil
+}
+
+// paceCharts are the throughput, and how long tasks waited and ran.
+func (s *Server) paceCharts(pace []fleet.QueuePace) (done, wait, run ui.ChartModel) {
+	const stretch = fleet.PaceSince / fleet.PaceStretches
+	places := make([]ui.ChartPlace, fleet.PaceStretches)
+	start := s.now().UTC().Add(-fleet.PaceSince)
+	series := make([][]float64, 6)
+	for i := range series {
+		series[i] = make([]float64, fleet.PaceStretches)
+	}
+	for i := range places {
+		from := start.Add(time.Duration(i) * stretch)
+		places[i] = ui.ChartPlace{Short: from.Format("15:04"), Long: from.Format("15:04") + " to " + from.Add(stretch).Format("15:04 UTC")}
+	}
+	for _, p := range pace {
+		if p.Stretch < 0 || p.Stretch >= fleet.PaceStretches {
+			continue
+		}
+		for i, v := range []float64{float64(p.Tasks), float64(p.Others), p.Wait50, p.Wait95, p.Run50, p.Run95} {
+			series[i][p.Stretch] = v
+		}
+	}
+	two := func(id, title, unit, first, second string, lines bool, at, decimals int) ui.ChartModel {
+		return ui.ChartModel{ID: id, Title: title, Unit: unit, PlaceWord: "From", Lines: lines, Decimals: decimals, Places: places,
+			Series: []ui.ChartSeries{{Name: first, Values: series[at]}, {Name: second, Values: series[at+1]}}}
+	}
+	return two("pace-done", "Done within five minutes", "River jobs", "tasks", "others", false, 0, 0),
+		two("pace-wait", "How long tasks waited for a worker", "seconds", "half of them less than", "95 % less than", true, 2, 2),
+		two("pace-run", "How long tasks ran", "seconds", "half of them less than", "95 % less than", true, 4, 2)
+}
+
+// countedStates are the columns of the table of queues.
+var countedStates = []string{"available", "running", "scheduled", "retryable", "pending", "discarded"}
+
+func stateGrid(states []fleet.QueueState, names map[string]string) templ.Component {
+	m := officeview.GridModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Columns: []ui.Column{{Label: "Queue"}},
+		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Every queue is empty."}}
+	for _, state := range countedStates {
+		m.Columns = append(m.Columns, ui.Column{Label: jobStates[state].Word, Numeric: true, Low: state == "pending" || state == "scheduled"})
+	}
+	at := map[string]int{}
+	for _, q := range states {
+		i, there := at[q.Queue]
+		if !there {
+			i = len(m.Rows)
+			at[q.Queue] = i
+			row := []officeview.Cell{{Text: queueName(q.Queue, names), Sub: q.Queue}}
+			for range countedStates {
+				row = append(row, officeview.Cell{Text: "0"})
+			}
+			m.Rows = append(m.Rows, row)
+		}
+		for n, state := range countedStates {
+			if state == q.State {
+				m.Rows[i][n+1].Text = cappedText(q.Count)
+			}
+		}
+	}
+	return officeview.Grid(m)
+}
+
+func queueName(queue string, names map[string]string) string {
+	if name := names[queue]; name != "" {
+		return name
+	}
+	if strings.HasPrefix(queue, "tenant_") {
+		return "tasks of a tenant that is gone"
+	}
+	return map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "questions to providers"}[queue]
+}
+
+// cappedText writes a count that stops at 100,000.
+func cappedText(n int) string {
+	if n >= 100_000 {
+		return "100 000+"
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// Above these a part of the installation is marked.
+const (
+	slowAnswer  = 250 * time.Millisecond
+	wideSkew    = 2 * time.Second
+	bucketLimit = 3 * time.Second
+)
+
+// systemStatus tells how each part of the installation is, as this process sees it.
+func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	status, failed := s.Fleet.Status(r.Context(), actor)
+	figures, figuresFailed := s.Fleet.Figures(r.Context())
+	limited, cancel := context.WithTimeout(r.Context(), bucketLimit)
+	defer cancel()
+	bucket := s.Catalog.CheckBucket(limited)
+
+	g := officeview.GridModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part"}, {Label: "State"}, {Label: "Figure"}}}
+	if failed != nil {
+		g.Rows = append(g.Rows, check("Database", false, "It did not answer in time: "+cutShort(loom.AsError(failed).Message)))
+	} else {
+		g.Rows = append(g.Rows, databaseRows(status)...)
+	}
+	if d := figures.Database; d != nil {
+		g.Rows = append(g.Rows, check("Transactions", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "other connection", "other connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
+	}
+	text := ui.Count(status.Resources, "version", "versions") + " of plugin resources, " + sizeOf(status.ResourceBytes)
+	if bucket != nil {
+		text = loom.AsError(bucket).Message
+	}
+	g.Rows = append(g.Rows, check("Storage", bucket == nil, text))
+	g.Rows = append(g.Rows, processRows(figures, figuresFailed)...)
+	g.Rows = append(g.Rows, check("Event streams", true, ui.Count(s.Hub.Count(), "page listens", "pages listen")+" to this process"), certificateRow(s.PublicURL), check("Build", true, buildText(s.Version)))
+
+	m := officeview.SheetModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
+		Parts: []templ.Component{officeview.Grid(g)}}
+	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Status", route.SystemStatus()), m)
+}
+
+func databaseRows(s fleet.Status) [][]officeview.Cell {
+	answer := "PostgreSQL " + s.Version + ", " + sizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"
+	if !s.Primary {
+		answer += "; it is a standby and can only be read"
+	}
+	skew := "the database is " + ui.Duration(s.Skew.Abs()) + " ahead of this host"
+	if s.Skew < 0 {
+		skew = "the database is " + ui.Duration(s.Skew.Abs()) + " behind this host"
+	}
+	if s.Skew.Abs() < 100*time.Millisecond {
+		skew = "this host and the database agree"
+	}
+	leader := "no scheduler leads; due work is found late"
+	if s.Leader != "" {
+		leader = s.Leader + " leads, until " + ui.Absolute(s.LeaderUntil) + " at first"
+	}
+	return [][]officeview.Cell{
+		check("Database", s.Primary && s.Answer < slowAnswer, answer),
+		check("Migrations", s.Migration > 0, "schema "+strconv.FormatInt(s.Migration, 10)+", River's "+strconv.FormatInt(s.River, 10)),
+		check("Clocks", s.Skew.Abs() < wideSkew, skew),
+		check("Queue leader", s.Leader != "", leader),
+	}
+}
+
+// certificateRow says whose the certificate is: Loom serves plain HTTP.
+func certificateRow(public string) []officeview.Cell {
+	if strings.HasPrefix(public, "https://") {
+		return check("Certificate", true, "that of the proxy at "+public)
+	}
+	return check("Certificate", true, "none: Loom serves plain HTTP; put a proxy with TLS before it where browsers are on other hosts")
+}
+
+// buildText names the release, the compiler and the revision.
+func buildText(version string) string {
+	text := "version " + version + ", " + runtime.Version() + " on " + runtime.GOOS + "/" + runtime.GOARCH
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return text
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			text += ", revision " + setting.Value[:min(len(setting.Value), 12)]
+		}
+	}
+	return text
+}

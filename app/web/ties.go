@@ -1,0 +1,201 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+	"loom/planner/draw"
+	"loom/planner/ties"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// tieLabels is what a picture of services says that the web does not know.
+type tieLabels struct {
+	id, title string
+	// href leads to a service; "" for one that leads nowhere.
+	href func(service string) string
+	// line stands beneath the name of a service.
+	line func(service string) string
+	// icon is that of a service.
+	icon func(service string) string
+	// missing stands beneath what is not there: "not in the catalog".
+	missing string
+}
+
+var tieKinds = map[ties.Kind]ui.TieKind{
+	ties.Requires: ui.TieRequires, ties.Uses: ui.TieUses, ties.Provides: ui.TieProvides, ties.Follows: ui.TieFollows, ties.Conflicts: ui.TieConflicts,
+}
+
+var tieSorts = map[ties.Sort]ui.TieSort{ties.Service: ui.TieService, ties.Name: ui.TieName, ties.Missing: ui.TieMissing}
+
+// tiesModel turns what services have to do with each other into a picture and its
+// table. middle names the service it is about, "" for none.
+func tiesModel(web ties.Web, middle string, l tieLabels) ui.TiesModel {
+	m := ui.TiesModel{ID: l.id, Title: l.title, Description: tiesText(web)}
+	d := draw.Ties(web)
+	m.Width, m.Height = d.Width, d.Height
+	for _, b := range d.Things {
+		box := ui.TieBox{ID: b.ID, X: b.X, Y: b.Y, Sort: tieSorts[b.Sort], Title: b.Name, Middle: b.Sort == ties.Service && b.Name == middle}
+		switch b.Sort {
+		case ties.Service:
+			box.Href, box.Line, box.Icon = l.href(b.Name), l.line(b.Name), l.icon(b.Name)
+			box.Label = b.Name + ", " + box.Line
+		case ties.Name:
+			box.Line, box.Label = "provided name", b.Name+", a name that services provide"
+		case ties.Missing:
+			box.Line, box.Label = l.missing, b.Name+", "+l.missing
+		}
+		m.Boxes = append(m.Boxes, box)
+	}
+	for _, t := range d.Ties {
+		m.Lines = append(m.Lines, ui.TieLine{From: t.FromID, To: t.ToID, Kind: tieKinds[t.Kind], Path: t.Path, Backwards: t.Backwards,
+			Text: t.Text, X: t.X, Y: t.Y, Circle: t.Circle, Label: tieSentence(web, t.Tie)})
+	}
+	for _, c := range web.Circles {
+		m.Circles = append(m.Circles, circleSentence(c))
+	}
+	m.Rows = tieRows(web, middle, l)
+	return m
+}
+
+// tiesText counts a picture for those who do not see it.
+func tiesText(web ties.Web) string {
+	services := 0
+	for _, t := range web.Things {
+		if t.Sort == ties.Service {
+			services++
+		}
+	}
+	return ui.Count(services, "service", "services") + " with " + ui.Count(len(web.Ties), "relation", "relations") + ". The table below says the same."
+}
+
+func tieSentence(web ties.Web, t ties.Tie) string {
+	text := web.Things[t.From].Name + " " + t.Kind.String() + " " + web.Things[t.To].Name
+	if note := tieNote(t); note != "" {
+		text += ", " + note
+	}
+	return text
+}
+
+// tieNote says for which actions a need holds.
+func tieNote(t ties.Tie) string {
+	if !t.Kind.Needs() {
+		return ""
+	}
+	var parts []string
+	if t.Install {
+		text := "to install"
+		if t.SameNode {
+			text += " on the same machine"
+		}
+		parts = append(parts, text)
+	}
+	if t.Runtime {
+		parts = append(parts, "to run")
+	}
+	return strings.Join(parts, " and ")
+}
+
+func circleSentence(c ties.Circle) string {
+	phase := "when they start and stop"
+	if c.Install {
+		phase = "when they are installed"
+	}
+	return "These services wait for each other in a circle " + phase + ": " + strings.Join(c.Path, " → ") +
+		". A cluster with all of them cannot be planned; take one of these dependencies out."
+}
+
+// tieRows lists each service with what it says of others, the middle one first.
+func tieRows(web ties.Web, middle string, l tieLabels) []ui.TieRow {
+	rows := map[int]*ui.TieRow{}
+	var order []int
+	for i, t := range web.Things {
+		if t.Sort == ties.Service {
+			rows[i] = &ui.TieRow{Name: t.Name, Href: l.href(t.Name), Middle: t.Name == middle}
+			order = append(order, i)
+		}
+	}
+	ref := func(t ties.Tie, to int) ui.TieRef {
+		thing := web.Things[to]
+		r := ui.TieRef{Name: thing.Name, Note: tieNote(t), Missing: thing.Sort == ties.Missing}
+		if thing.Sort == ties.Service {
+			r.Href = l.href(thing.Name)
+		}
+		return r
+	}
+	for _, t := range web.Ties {
+		row := rows[t.From]
+		switch t.Kind {
+		case ties.Requires:
+			row.Requires = append(row.Requires, ref(t, t.To))
+		case ties.Uses:
+			row.Uses = append(row.Uses, ref(t, t.To))
+		case ties.Provides:
+			row.Provides = append(row.Provides, ref(t, t.To))
+		case ties.Follows:
+			row.Follows = append(row.Follows, ref(t, t.To))
+		case ties.Conflicts:
+			row.Conflicts = append(row.Conflicts, ref(t, t.To))
+			if other := rows[t.To]; other != nil {
+				other.Conflicts = append(other.Conflicts, ref(t, t.From))
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(rows[a].Middle), rank(rows[b].Middle)) })
+	out := make([]ui.TieRow, len(order))
+	for i, at := range order {
+		out[i] = *rows[at]
+	}
+	return out
+}
+
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// tieHops are links to more or less of the surroundings of a service.
+func tieHops(base string, hops int) []ui.Tab {
+	var tabs []ui.Tab
+	for n := 1; n <= ties.MaxHops; n++ {
+		label := "Direct relations"
+		if n > 1 {
+			label = ui.Count(n, "hop", "hops")
+		}
+		tabs = append(tabs, ui.Tab{Label: label, Href: route.Query(base, "hops", string(rune('0'+n))) + "#" + tiesID, Current: n == hops})
+	}
+	return tabs
+}
+
+// tiesID is the id of the one picture of services of a page.
+const tiesID = "relations"
+
+// hopsOf reads how far a picture reaches; 1 unless the query says otherwise.
+func hopsOf(text string) int {
+	if len(text) == 1 && text[0] >= '1' && text[0] <= '0'+ties.MaxHops {
+		return int(text[0] - '0')
+	}
+	return 1
+}
+
+// iconsOf gives the icons of services.
+func iconsOf(services map[string]loom.Service) func(string) string {
+	return func(name string) string { return ui.EntryIcon(services[name].Icon, "box") }
+}
+
+// versionLine says what is known of a service of the catalog.
+func versionLine(services map[string]loom.Service) func(string) string {
+	return func(name string) string {
+		s := services[name]
+		text := ui.Count(len(s.Provisioner.Actions), "action", "actions")
+		if s.Deprecated {
+			text += ", deprecated"
+		}
+		return text
+	}
+}

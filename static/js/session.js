@@ -1,0 +1,85 @@
+// @ts-check
+/*
+ * The sign-in of the page: two minutes before it ends a dialog offers to go on, and
+ * where it ended meanwhile one asks for the password, so that what stands in a form is
+ * not lost. <main data-session-left> says how many seconds are left. loom.js imports
+ * this where somebody is signed in.
+ */
+
+const doc = document;
+const warning = 120;
+/** The longest time that browsers wait for, in seconds. */
+const longest = 2_000_000;
+let timer = 0;
+
+/** @param {HTMLElement} main */
+export function enhance(main) {
+  if (!doc.body.dataset.session) {
+    doc.body.dataset.session = '1';
+    doc.addEventListener('loom:signin', signIn);
+  }
+  arm(Number(main.dataset.sessionLeft));
+}
+
+/** @param {number} left seconds */
+function arm(left) {
+  clearTimeout(timer);
+  if (left > 0 && left < longest) timer = window.setTimeout(warn, Math.max(1, left - warning) * 1000);
+}
+
+/** A dialog of our own: that of the page may hold what somebody is writing. */
+function dialog() {
+  const there = /** @type {HTMLDialogElement | null} */ (doc.getElementById('session'));
+  if (there) return there;
+  const made = doc.createElement('dialog');
+  made.id = 'session';
+  made.className = 'c-dialog';
+  made.setAttribute('aria-labelledby', 'dialog-title');
+  made.addEventListener('submit', submit);
+  made.addEventListener('close', () => made.replaceChildren());
+  doc.body.append(made);
+  return made;
+}
+
+/** @param {string} url */
+async function show(url) {
+  const answer = await fetch(url, { headers: { 'HX-Request': 'true', 'HX-Target': 'dialog' } });
+  if (answer.status === 401) { if (url !== loginForm()) await show(loginForm()); return; }
+  const left = Number(answer.headers.get('Loom-Session-Left') ?? 0);
+  // Another tab has gone on with it.
+  if (left > warning + 30) { arm(left); return; }
+  const box = dialog();
+  box.innerHTML = await answer.text();
+  if (!box.open) box.showModal();
+  /** @type {HTMLElement | null} */ (box.querySelector('[autofocus], input:not([type=hidden]), button[type=submit]'))?.focus();
+}
+
+/** The form with the name of whoever was signed in. */
+const loginForm = () => '/login/dialog?' + new URLSearchParams({ user: doc.querySelector('.l-user-name')?.textContent ?? '' });
+
+const warn = () => show('/account/session').catch(() => arm(warning + 30));
+
+function signIn() {
+  if (!dialog().open) show(loginForm()).catch(() => location.reload());
+}
+
+/** @param {Event} event */
+async function submit(event) {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  if (form.method === 'dialog') return;
+  event.preventDefault();
+  const box = dialog();
+  /** @type {Record<string, string>} */
+  const fields = {};
+  for (const [key, value] of new FormData(form)) if (typeof value === 'string') fields[key] = value;
+  const answer = await fetch(form.action, { method: 'POST', body: new URLSearchParams(fields), headers: { 'HX-Request': 'true', 'HX-Target': 'dialog' } });
+  if (answer.status === 204) {
+    arm(Number(answer.headers.get('Loom-Session-Left') ?? 0));
+    box.close();
+    doc.dispatchEvent(new CustomEvent('loom:toast', { detail: { text: answer.headers.get('Loom-Said') ?? 'You are signed in.' } }));
+    return;
+  }
+  if (answer.status === 401 && form.action.endsWith('/account/session')) { await show(loginForm()); return; }
+  box.innerHTML = await answer.text();
+  /** @type {HTMLElement | null} */ (box.querySelector('input[type=password]'))?.focus();
+}

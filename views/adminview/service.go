@@ -1,0 +1,34 @@
+package adminview
+
+import (
+	"github.com/a-h/templ"
+
+	"loom/views/formview"
+	"loom/views/ui"
+)
+
+// DraftPicture is the picture of a service while it is edited.
+type DraftPicture struct {
+	ID, StepURL string
+	// Watch is the id of the section whose changes draw it anew.
+	Watch   string
+	Hops    ui.FieldModel
+	Button  ui.ButtonModel
+	Problem string
+	Ties    ui.TiesModel
+}
+
+// DraftOrder is the order preview of a service while it is edited.
+type DraftOrder struct {
+	ID, Service string
+	Template    ui.FieldModel
+	Button      ui.ButtonModel
+	Result      OrderResult
+}
+
+// follows makes the picture follow what is changed in the watched section.
+func (m DraftPicture) follows() templ.Attributes {
+	attrs := formview.Step(m.StepURL, m.ID)
+	attrs["hx-trigger"] = "change from:#" + m.Watch + " delay:300ms"
+	return attrs
+}

@@ -1,0 +1,84 @@
+// Package formview holds what forms of catalog entries are made of beyond single
+// fields: sections, repeated groups, rows of key and value, sealed values.
+//
+// It must not know documents: package form fills in the models. A newcomer's usual
+// mistake: a button that changes the form without the attributes of Step, which then loses what
+// was typed in the other fields when scripts run.
+package formview
+
+import (
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/views/ui"
+)
+
+// BaseID is the id of the hidden field with the document that a form was made from.
+// Whatever exchanges a part of the form exchanges it too.
+const BaseID = "form-base"
+
+// SectionModel is a titled piece of a form.
+type SectionModel struct {
+	ID, Title, Help string
+	Parts           []templ.Component
+	// Errors is how many errors are in it.
+	Errors int
+}
+
+// GroupModel is a repeated group of fields.
+type GroupModel struct {
+	ID, Legend, Help, Error string
+	Rows                    []RowModel
+	// Empty is said where there is no row.
+	Empty string
+	// Keyed says that rows have names, one of which is chosen (Choose) for Add.
+	Keyed  bool
+	Choose *ui.FieldModel
+	Add    *ui.ButtonModel
+	// After follows the rows.
+	After templ.Component
+}
+
+// RowModel is one row of a group.
+type RowModel struct {
+	Title, Note string
+	Mono        bool
+	Parts       []templ.Component
+	Buttons     []ui.ButtonModel
+}
+
+// PairsModel is rows of key and value.
+type PairsModel struct {
+	ID, Legend, Help     string
+	KeyLabel, ValueLabel string
+	Rows                 []PairRow
+	// BlanksName is the control that says how many of the rows, the last ones, have
+	// no name yet.
+	BlanksName string
+	Blanks     int
+	Add        ui.ButtonModel
+}
+
+// PairRow is one row.
+type PairRow struct {
+	Key, Value ui.FieldModel
+	Remove     ui.ButtonModel
+}
+
+// SealedModel is a sensitive field that has a stored value.
+type SealedModel struct {
+	Field ui.FieldModel
+	By    string
+	Time  time.Time
+	Now   time.Time
+}
+
+// Step gives the attributes of a control that gets the form from url with a change,
+// of which only the group with that id is put into the page.
+func Step(url, groupID string) templ.Attributes {
+	return templ.Attributes{
+		"hx-post": url, "hx-target": "#" + groupID, "hx-select": "#" + groupID, "hx-swap": "outerHTML",
+		"hx-select-oob": "#" + BaseID, "hx-sync": "closest form:queue all",
+	}
+}

@@ -1,0 +1,38 @@
+package officeview
+
+import (
+	"github.com/a-h/templ"
+
+	"loom/views/ui"
+)
+
+// ExportModel is the form with which entries are chosen and downloaded. Action sends
+// the bundle, Mark shows the page again with what the chosen entries need.
+type ExportModel struct {
+	Action, Mark string
+	Groups       []ExportGroup
+	Total        int
+	// Marked counts the entries that are chosen.
+	Marked int
+	// Needs is the name of the box that takes along what the entries need.
+	Needs string
+}
+
+// ExportGroup is the entries of a kind.
+type ExportGroup struct {
+	Choices ui.ChoiceModel
+	Marked  int
+}
+
+// UploadModel is a form with a file.
+type UploadModel struct {
+	Action                    string
+	Errors                    ui.FormErrors
+	File, FileLabel, FileHelp string
+	// Accept is what the browser offers to choose.
+	Accept   string
+	Optional bool
+	// Before and Parts stand above and below the file.
+	Before, Parts []templ.Component
+	Button, Busy  string
+}

@@ -1,0 +1,146 @@
+package templateview_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/views/adminview"
+	"loom/views/clusterview"
+	"loom/views/templateview"
+	"loom/views/ui"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
+
+func render(t *testing.T, c templ.Component) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func matrix(step string) templateview.MatrixModel {
+	m := templateview.MatrixModel{ID: "matrix", Services: []string{"base", "front", "pg"}, StepURL: step}
+	marks := [][]templateview.MatrixMark{{"", templateview.MarkMust, templateview.MarkPart}, {templateview.MarkMust, "", templateview.MarkClash}, {templateview.MarkPart, templateview.MarkClash, ""}}
+	for _, row := range marks {
+		var cells []templateview.MatrixCell
+		for _, mark := range row {
+			cells = append(cells, templateview.MatrixCell{Mark: mark, Next: loom.RelationCant})
+		}
+		m.Cells = append(m.Cells, cells)
+	}
+	return m
+}
+
+func sizes() templateview.SizesModel {
+	return templateview.SizesModel{Summary: "The template allows 1 to 6 nodes.", Note: "More could be tried.", Rows: []templateview.SizeRow{
+		{Machines: 1, State: templateview.SizeCannot, Why: "At least 3 are needed.", Href: "/1"}, {Machines: 2, State: templateview.SizeCannot, Why: "At least 3 are needed.", Href: "/2"},
+		{Machines: 3, State: templateview.SizeFits, Kinds: 2, Layout: []string{"2 × base, front", "1 × pg"}, Asked: true, Href: "/3"},
+		{Machines: 4, State: templateview.SizeFits, Kinds: 3, Layout: []string{"2 × base", "2 × pg"}}, {Machines: 5, State: templateview.SizeUndecided}, {Machines: 6, State: templateview.SizeUntried},
+	}}
+}
+
+func tryModel() templateview.TryModel {
+	s := sizes()
+	return templateview.TryModel{
+		Head: adminview.HeadModel{Kind: loom.KindTemplate, Name: "gaps"}, Action: "/admin/templates/gaps/try", Edit: "/admin/templates/gaps/edit",
+		Fields: templateview.TryFields{Machines: ui.FieldModel{Name: templateview.FieldTryMachines, Label: "Number of nodes"}, Differs: "as the template says",
+			Services: ui.ChoiceModel{Name: templateview.FieldTryServices, Legend: "Services", Choices: []ui.Choice{{Value: "base", Label: "base", Checked: true}}}},
+		Answer: templateview.TryAnswer{Sizes: &s, Apply: []ui.ButtonModel{{Label: "Allow 8 machines", Submit: true}}, Panel: clusterview.CheckPanel{
+			Head: ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 3 services"}, Layout: ui.NewLayoutPicture("trial-layout", loom.Layout{
+				{Count: 2, NodeLayout: loom.NodeLayout{HardwareType: "a-hardware-type-with-a-long-name", ImageType: "deb", Services: []string{"front", "base"}}},
+				{Count: 1, NodeLayout: loom.NodeLayout{HardwareType: "small", ImageType: "deb", Services: []string{"pg"}}},
+			})}},
+	}
+}
+
+func components() map[string]templ.Component {
+	return map[string]templ.Component{
+		"try": templateview.TryPage(tryModel()), "try_in_form": templateview.TryInForm(tryModel()), "matrix": templateview.Matrix(matrix("")), "matrix_form": templateview.Matrix(matrix("/step")),
+		"coexist":  templateview.CoexistPicture(matrix("/step"), []templateview.ClashModel{{Text: "front and pg are in both lists."}}, []string{"Groups that overlap chain together."}, ""),
+		"empty":    templateview.CoexistPicture(templateview.MatrixModel{ID: "matrix"}, nil, nil, "Choose services first."),
+		"advice":   templateview.Follows("advice", "/step", "region", templateview.Advice([]templateview.AdviceModel{{Text: "app requires base.", Button: ui.ButtonModel{Label: "Add it"}}})),
+		"locked":   templateview.Locked([]templateview.LockedKey{{Key: "audit", Value: "{}", By: "part"}}),
+		"resolved": templateview.Resolved(templateview.ResolvedModel{Groups: []templateview.ResolvedGroup{{Title: "Default config", Rows: []templateview.ResolvedRow{{Term: "audit", Value: "1", From: "partial template part", Href: "/p", Over: "base", Locked: true}, {Term: "own", Own: true}}}}}),
+		"effects":  templateview.Effects(templateview.EffectsModel{StepURL: "/step", Rows: []templateview.EffectRow{{Name: "one", Href: "/one", Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "defaults.provider", Old: "a", New: "b"}}}, {Name: "two", Href: "/two", Problem: "It could not be used any more."}}}),
+	}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, component := range components() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
+			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
+			path := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.MkdirAll("testdata", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v (run with -update to write it)", err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s differs; run with -update and review the difference", path)
+			}
+		})
+	}
+}
+
+// What a cell says goes there and back, whatever services are called.
+func TestRelateValues(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][2]string{{"a", "b"}, {"b", "a"}, {"a b", "c+d"}, {"%20", "&amp;"}, {"ä", ":"}} {
+		for _, relation := range []loom.Relation{loom.RelationNone, loom.RelationMust, loom.RelationCant} {
+			pair, got, ok := templateview.ParseRelate(templateview.RelateValue(loom.NewPair(names[0], names[1]), relation))
+			if !ok || pair != loom.NewPair(names[0], names[1]) || got != relation {
+				t.Errorf("%v %q became %v %q", names, relation, pair, got)
+			}
+		}
+	}
+	for _, bad := range []string{"", "relate:", "relate:must a", "relate:love a b", "relate:must a a", "must a b", "relate:must %zz b"} {
+		if _, _, ok := templateview.ParseRelate(bad); ok {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+// Fifty services make a matrix that is within reason, each pair once to press by keys.
+func TestLargeMatrix(t *testing.T) {
+	t.Parallel()
+	m := templateview.MatrixModel{ID: "matrix", StepURL: "/admin/templates/data-platform/edit/constraints"}
+	const n = 40
+	for i := range n {
+		m.Services = append(m.Services, fmt.Sprintf("hadoop-component-%02d", i))
+		m.Cells = append(m.Cells, make([]templateview.MatrixCell, n))
+	}
+	html := render(t, templateview.Matrix(m))
+	if got := strings.Count(html, "data-cell"); got != n*(n-1) {
+		t.Errorf("%d cells", got)
+	}
+	if got := strings.Count(html, `tabindex="-1"`); got != n*(n-1)/2 {
+		t.Errorf("%d cells are not for the Tab key", got)
+	}
+	if len(html) > 700<<10 {
+		t.Errorf("%d KB", len(html)>>10)
+	}
+}

@@ -1,0 +1,200 @@
+// Package templateview holds the pages on which administrators try out cluster
+// templates and write them and partial templates as forms.
+//
+// It must not know use cases: models are flat and ready to print, and what the
+// rules of a template come to has been worked out before. A newcomer's usual
+// mistake: reading a template here; what a page shows of one is said by the handler.
+package templateview
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"loom/views/ui"
+)
+
+// SizeState is what is known about a number of machines.
+type SizeState string
+
+// The states of a size.
+const (
+	SizeFits      SizeState = "fits"
+	SizeCannot    SizeState = "cannot"
+	SizeUndecided SizeState = "undecided"
+	SizeUntried   SizeState = "untried"
+)
+
+// state is the badge of a size.
+func (s SizeState) state() ui.State {
+	switch s {
+	case SizeFits:
+		return ui.State{Word: "Fits", Icon: "check-circle", Tone: ui.ToneOK}
+	case SizeCannot:
+		return ui.State{Word: "Cannot fit", Icon: "error", Tone: ui.ToneBad}
+	case SizeUndecided:
+		return ui.State{Word: "Not sure", Icon: "alert", Tone: ui.ToneWarn}
+	}
+	return ui.State{Word: "Not tried", Icon: "circle", Tone: ui.ToneIdle}
+}
+
+// mark tells the states apart in the picture without colour; what fits is a bar.
+func (s SizeState) mark() string {
+	switch s {
+	case SizeCannot:
+		return "×"
+	case SizeUndecided:
+		return "?"
+	case SizeUntried:
+		return "–"
+	}
+	return ""
+}
+
+// SizesModel is which numbers of machines have a layout, as a chart and a table.
+type SizesModel struct {
+	// Summary is the answer in a sentence, Note what else is to know.
+	Summary, Note string
+	Rows          []SizeRow
+}
+
+// SizeRow is a number of machines. Kinds is how many distinct node layouts it comes
+// to, 0 where that is not known.
+type SizeRow struct {
+	Machines int
+	State    SizeState
+	Kinds    int
+	// Layout lists the nodes: "1 × db, lb". Why is one sentence, for one that has none.
+	Layout []string
+	Why    string
+	// Asked marks the size that is looked at closely; Href looks at this one instead.
+	Asked bool
+	Href  string
+}
+
+// Sizes of the chart in pixels, and how far its bars reach into their steps.
+const (
+	sizesPlot  = 120
+	sizesTop   = 18
+	sizesFoot  = 22
+	sizesAxis  = 28
+	sizesMarks = 10
+	sizesBar   = .72
+)
+
+func (m SizesModel) height() string { return strconv.Itoa(sizesTop + sizesPlot + sizesFoot) }
+
+// highest is the top of the scale: at least 2, so that a bar of 1 is no wall.
+func (m SizesModel) highest() int {
+	high := 2
+	for _, r := range m.Rows {
+		high = max(high, r.Kinds)
+	}
+	return high
+}
+
+type sizeTick struct {
+	y    int
+	text string
+}
+
+// ticks are at most five whole numbers of the vertical axis.
+func (m SizesModel) ticks() []sizeTick {
+	high := m.highest()
+	step := max(1, (high+3)/4)
+	var found []sizeTick
+	for n := 0; n <= high; n += step {
+		found = append(found, sizeTick{m.y(n), strconv.Itoa(n)})
+	}
+	return found
+}
+
+func (m SizesModel) y(kinds int) int { return sizesTop + sizesPlot - sizesPlot*kinds/m.highest() }
+
+func percent(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) + "%" }
+
+// left, wide and middle are where the step of a row stands, in percent.
+func (m SizesModel) left(row int) string {
+	step := 100 / float64(max(len(m.Rows), 1))
+	return percent(step*float64(row) + step*(1-sizesBar)/2)
+}
+
+func (m SizesModel) wide() string {
+	return percent(100 / float64(max(len(m.Rows), 1)) * sizesBar)
+}
+
+func (m SizesModel) middle(row int) string {
+	step := 100 / float64(max(len(m.Rows), 1))
+	return percent(step * (float64(row) + .5))
+}
+
+// barHeight of a size that fits; where its layout is not known it is the least.
+func (m SizesModel) barHeight(r SizeRow) int { return sizesTop + sizesPlot - m.y(max(r.Kinds, 1)) }
+
+// labelled says whether a row has its number below it: so many that they stay apart,
+// and always the first.
+func (m SizesModel) labelled(row int) bool {
+	every := max(1, (len(m.Rows)+sizesMarks-1)/sizesMarks)
+	return row%every == 0
+}
+
+// counted says whether bars carry their number.
+func (m SizesModel) counted(r SizeRow) bool { return len(m.Rows) <= 24 && r.Kinds > 0 }
+
+// sizeSpan is neighbouring sizes that have none for the same reason; others stand
+// alone.
+type sizeSpan struct {
+	SizeRow
+	last int
+}
+
+func (s sizeSpan) machines() string {
+	if s.last == s.Machines {
+		return strconv.Itoa(s.Machines)
+	}
+	return strconv.Itoa(s.Machines) + "–" + strconv.Itoa(s.last)
+}
+
+func (m SizesModel) spans() []sizeSpan {
+	var out []sizeSpan
+	for _, r := range m.Rows {
+		if n := len(out) - 1; n >= 0 && r.State != SizeFits && out[n].State == r.State && out[n].Why == r.Why {
+			out[n].last = r.Machines
+			out[n].Asked = out[n].Asked && r.Asked
+			continue
+		}
+		out = append(out, sizeSpan{r, r.Machines})
+	}
+	return out
+}
+
+// Label is a row in words.
+func (r SizeRow) Label() string {
+	text := ui.Count(r.Machines, "machine", "machines") + ": " + strings.ToLower(r.State.state().Word)
+	if r.Kinds > 0 {
+		text += ", " + ui.Count(r.Kinds, "kind", "kinds") + " of node"
+	}
+	return text
+}
+
+// Describe is the chart in words: ranges of sizes with the same state.
+func (m SizesModel) Describe() string {
+	var parts []string
+	for i := 0; i < len(m.Rows); {
+		j := i
+		for j+1 < len(m.Rows) && m.Rows[j+1].State == m.Rows[i].State {
+			j++
+		}
+		word := strings.ToLower(m.Rows[i].State.state().Word)
+		if i == j {
+			parts = append(parts, fmt.Sprintf("%d %s", m.Rows[i].Machines, word))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d to %d %s", m.Rows[i].Machines, m.Rows[j].Machines, word))
+		}
+		i = j + 1
+	}
+	if len(parts) == 0 {
+		return "No size was tried."
+	}
+	return "Number of machines: " + strings.Join(parts, ", ") + "."
+}

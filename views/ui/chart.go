@@ -1,0 +1,347 @@
+package ui
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MaxSeries is how many series a chart tells apart; callers sum up the rest.
+const MaxSeries = 6
+
+// Sizes of a chart in pixels: the plot, the line of labels below it, and the
+// column of labels beside it.
+const (
+	chartHeight = 200
+	chartTop    = 8
+	chartFoot   = 24
+	chartAxis   = 56
+	// chartTicks bounds the labels beside the plot, chartLabels those below it, which
+	// must stay apart on a phone.
+	chartTicks  = 6
+	chartLabels = 4
+	// chartScale is the width of drawn lines in units of their own.
+	chartScale = 1000
+)
+
+// ChartModel draws figures over time: bars that stand on each other, or lines.
+// The numbers stand in the table below, which is also what those read who do not
+// see the picture.
+type ChartModel struct {
+	// ID must be unique in the page.
+	ID string
+	// Title names the chart, Unit what its axis counts: "node-hours".
+	Title, Unit string
+	// Lines draws lines instead of bars.
+	Lines bool
+	// Places are the steps of the horizontal axis, PlaceWord what they are: "Day".
+	Places    []ChartPlace
+	PlaceWord string
+	// Series are MaxSeries at most; more are not drawn.
+	Series []ChartSeries
+	// Limit is a line across, left out when it is nil or far above the rest.
+	Limit *ChartLimit
+	// Decimals of the values of the table.
+	Decimals int
+	// TableOpen unfolds the table.
+	TableOpen bool
+}
+
+// ChartPlace is a step of the horizontal axis: Short below it, Long in the table.
+type ChartPlace struct{ Short, Long string }
+
+// ChartSeries is a value for each place; Note stands behind its name in the legend.
+type ChartSeries struct {
+	Name, Note string
+	Values     []float64
+}
+
+// ChartLimit is a line across the chart with its name.
+type ChartLimit struct {
+	Name  string
+	Value float64
+}
+
+// series are those that are drawn.
+func (m ChartModel) series() []ChartSeries { return m.Series[:min(len(m.Series), MaxSeries)] }
+
+// values gives a value of a series, 0 where it has none.
+func (s ChartSeries) value(place int) float64 {
+	if place >= len(s.Values) || math.IsNaN(s.Values[place]) || s.Values[place] < 0 {
+		return 0
+	}
+	return s.Values[place]
+}
+
+// Highest is the greatest value that is drawn: of the sum of a place for bars.
+func (m ChartModel) Highest() float64 {
+	high := 0.0
+	for place := range m.Places {
+		sum := 0.0
+		for _, s := range m.series() {
+			if m.Lines {
+				high = max(high, s.value(place))
+			}
+			sum += s.value(place)
+		}
+		if !m.Lines {
+			high = max(high, sum)
+		}
+	}
+	return high
+}
+
+// ShowsLimit reports whether the limit is near enough to be drawn.
+func (m ChartModel) ShowsLimit() bool {
+	return m.Limit != nil && m.Limit.Value > 0 && m.Limit.Value <= 3*m.Highest()
+}
+
+// top is the end of the vertical axis, step the distance of its marks.
+func (m ChartModel) scale() (top, step float64) {
+	high := m.Highest()
+	if m.ShowsLimit() {
+		high = max(high, m.Limit.Value)
+	}
+	if high <= 0 {
+		return 1, 1
+	}
+	step = math.Pow(10, math.Floor(math.Log10(high/(chartTicks-1))))
+	for _, factor := range []float64{1, 2, 2.5, 5, 10} {
+		if math.Ceil(high/(step*factor)) <= chartTicks-1 {
+			step *= factor
+			break
+		}
+	}
+	return step * math.Ceil(high/step), step
+}
+
+// tick is a mark of an axis: at is in pixels or in percent.
+type tick struct{ at, text string }
+
+func (m ChartModel) heights() []tick {
+	top, step := m.scale()
+	var found []tick
+	for v := 0.0; v <= top+step/2; v += step {
+		found = append(found, tick{m.y(v, top), Figure(v, 0)})
+	}
+	return found
+}
+
+// y is where a value stands.
+func (m ChartModel) y(v, top float64) string { return decimal(chartTop + chartHeight*(1-v/top)) }
+
+// places are the labels below: every so many, so that they stay apart.
+func (m ChartModel) marks() []tick {
+	n := len(m.Places)
+	every := (n + chartLabels - 1) / chartLabels
+	var found []tick
+	for i := 0; i < n; i += max(every, 1) {
+		found = append(found, tick{m.middle(i), m.Places[i].Short})
+	}
+	return found
+}
+
+func (m ChartModel) middle(place int) string {
+	if m.Lines && len(m.Places) > 1 {
+		return decimal(100*float64(place)/float64(len(m.Places)-1)) + "%"
+	}
+	return decimal(100*(float64(place)+.5)/float64(max(len(m.Places), 1))) + "%"
+}
+
+// anchor keeps the labels of lines within the picture.
+func (m ChartModel) anchor(at string) string {
+	switch {
+	case m.Lines && at == "0%":
+		return "start"
+	case m.Lines && at == "100%":
+		return "end"
+	}
+	return "middle"
+}
+
+// bar is a piece of a bar: x and width in percent, y and height in pixels.
+type bar struct {
+	x, width, y, height, title string
+	series                     int
+}
+
+func (m ChartModel) bars() []bar {
+	top, _ := m.scale()
+	wide := 100 / float64(max(len(m.Places), 1))
+	gap := wide * .2
+	var found []bar
+	for place := range m.Places {
+		below := 0.0
+		for i, s := range m.series() {
+			v := s.value(place)
+			if v <= 0 {
+				continue
+			}
+			found = append(found, bar{
+				x: decimal(float64(place)*wide+gap/2) + "%", width: decimal(wide-gap) + "%",
+				y: m.y(below+v, top), height: decimal(max(chartHeight*v/top, .5)), series: i,
+				title: m.Places[place].Long + ": " + s.Name + " " + Figure(v, m.Decimals) + " " + m.Unit,
+			})
+			below += v
+		}
+	}
+	return found
+}
+
+// line gives the points of a series in units of their own.
+func (m ChartModel) line(s ChartSeries) string {
+	top, _ := m.scale()
+	points := make([]string, len(m.Places))
+	for i := range m.Places {
+		x := float64(chartScale) / 2
+		if len(m.Places) > 1 {
+			x = chartScale * float64(i) / float64(len(m.Places)-1)
+		}
+		points[i] = decimal(x) + "," + m.y(s.value(i), top)
+	}
+	return strings.Join(points, " ")
+}
+
+// sum adds up a series, total a place.
+func (s ChartSeries) sum() (sum float64) {
+	for i := range s.Values {
+		sum += s.value(i)
+	}
+	return sum
+}
+
+func (m ChartModel) total(place int) (sum float64) {
+	for _, s := range m.series() {
+		sum += s.value(place)
+	}
+	return sum
+}
+
+// Summary is the chart in a sentence, for those who do not see it.
+func (m ChartModel) Summary() string {
+	parts := []string{m.Title + ": " + Count(len(m.Places), "value", "values")}
+	if n := len(m.Places); n > 0 {
+		parts = append(parts, "from "+m.Places[0].Long+" to "+m.Places[n-1].Long)
+	}
+	parts = append(parts, "highest "+Figure(m.Highest(), m.Decimals)+" "+m.Unit)
+	if m.ShowsLimit() {
+		parts = append(parts, m.Limit.Name+" "+Figure(m.Limit.Value, 0))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// columns are those of the table: a total is shown where bars add up.
+func (m ChartModel) columns() []Column {
+	columns := []Column{{Label: m.PlaceWord}}
+	for _, s := range m.series() {
+		columns = append(columns, Column{Label: s.Name, Numeric: true})
+	}
+	if m.sums() {
+		columns = append(columns, Column{Label: "Total", Numeric: true})
+	}
+	return columns
+}
+
+func (m ChartModel) sums() bool { return !m.Lines && len(m.series()) > 1 }
+
+func class(series int) string { return "s" + strconv.Itoa(series+1) }
+
+// decimal is a coordinate: two digits behind the point, none that say nothing.
+func decimal(v float64) string {
+	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+}
+
+// Figure writes a number for people: at least decimals digits behind the point,
+// those that a small one needs, and blanks between thousands.
+func Figure(v float64, decimals int) string {
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if decimals == 0 && v != math.Trunc(v) {
+		text = strconv.FormatFloat(v, 'g', 3, 64)
+		if math.Abs(v) >= 1000 || strings.Contains(text, "e") {
+			text = strconv.FormatFloat(v, 'f', 0, 64)
+		}
+	}
+	whole, rest, _ := strings.Cut(text, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "−", whole[1:]
+	}
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "\u202f" + whole[at:]
+	}
+	if rest != "" {
+		rest = "." + rest
+	}
+	return sign + whole + rest
+}
+
+// SparkModel is a small line within a table.
+type SparkModel struct {
+	// Label says what it is of; the highest value is added for those who do not see.
+	Label  string
+	Values []float64
+	Unit   string
+}
+
+// Sizes of a spark in pixels.
+const (
+	sparkWidth  = 96
+	sparkHeight = 24
+)
+
+func (m SparkModel) highest() (high float64) {
+	for _, v := range m.Values {
+		high = max(high, v)
+	}
+	return high
+}
+
+func (m SparkModel) summary() string {
+	return m.Label + ": highest " + Figure(m.highest(), 0) + " " + m.Unit
+}
+
+func (m SparkModel) points() string {
+	high := max(m.highest(), 1e-9)
+	points := make([]string, len(m.Values))
+	for i, v := range m.Values {
+		x := float64(sparkWidth) / 2
+		if len(m.Values) > 1 {
+			x = 1 + (sparkWidth-2)*float64(i)/float64(len(m.Values)-1)
+		}
+		points[i] = decimal(x) + "," + decimal(2+(sparkHeight-4)*(1-max(v, 0)/high))
+	}
+	return strings.Join(points, " ")
+}
+
+// QuotaModel is how much of a quota is used. Max < 0 means that there is none.
+type QuotaModel struct {
+	// Label says of what: "Nodes".
+	Label     string
+	Used, Max int
+}
+
+// tone marks what is nearly and what is wholly used up.
+func (m QuotaModel) tone() Tone {
+	switch {
+	case m.Max < 0:
+		return ""
+	case m.Used >= m.Max:
+		return ToneBad
+	case m.Used*10 >= m.Max*8:
+		return ToneWarn
+	}
+	return ""
+}
+
+func (m QuotaModel) text() string {
+	used := strconv.Itoa(m.Used)
+	switch {
+	case m.Max < 0:
+		return used + ", no limit"
+	case m.Max == 0 || m.Used > m.Max:
+		return used + " of " + strconv.Itoa(m.Max) + ", none left"
+	case m.Used == m.Max:
+		return used + " of " + strconv.Itoa(m.Max) + ", all used"
+	}
+	return used + " of " + strconv.Itoa(m.Max) + ", " + strconv.Itoa(100*m.Used/m.Max) + " %"
+}

@@ -1,0 +1,63 @@
+package ui_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"loom/views/ui"
+)
+
+// Figures are written alike everywhere.
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		value    float64
+		decimals int
+		want     string
+	}{
+		{0, 0, "0"}, {0, 1, "0.0"}, {2.5, 0, "2.5"}, {12.345, 1, "12.3"}, {1234, 0, "1\u202f234"}, {1234567.8, 0, "1\u202f234\u202f568"},
+		{-1234, 1, "−1\u202f234.0"}, {0.00012, 0, "0.00012"}, {999, 0, "999"}, {1e21, 0, "1\u202f000\u202f000\u202f000\u202f000\u202f000\u202f000\u202f000"},
+	} {
+		if got := ui.Figure(c.value, c.decimals); got != c.want {
+			t.Errorf("Figure(%v, %d) is %q, want %q", c.value, c.decimals, got, c.want)
+		}
+	}
+}
+
+// FuzzChart draws whatever it is given: no more series than it can tell apart, at
+// most six labels at an axis, and no coordinate that is no number.
+func FuzzChart(f *testing.F) {
+	f.Add(uint8(3), uint8(14), 10.0, 480.0, false)
+	f.Add(uint8(9), uint8(0), 0.0, 0.0, true)
+	f.Add(uint8(1), uint8(1), 1e-9, math.Inf(1), false)
+	f.Add(uint8(2), uint8(200), -5.0, math.NaN(), true)
+	f.Fuzz(func(t *testing.T, series, places uint8, value, limit float64, lines bool) {
+		if math.IsInf(value, 0) || math.Abs(value) > 1e15 {
+			t.Skip("no figure of Loom's is as large as that")
+		}
+		m := ui.ChartModel{ID: "x", Title: "T", Unit: "u", PlaceWord: "Day", Lines: lines, Limit: &ui.ChartLimit{Name: "quota", Value: limit}}
+		for range places {
+			m.Places = append(m.Places, ui.ChartPlace{Short: "place", Long: "the place"})
+		}
+		for i := range series {
+			s := ui.ChartSeries{Name: "one"}
+			for j := range places {
+				s.Values = append(s.Values, value*float64(i)*float64(j))
+			}
+			m.Series = append(m.Series, s)
+		}
+		html := render(t, ui.Chart(m))
+		for _, wrong := range []string{"NaN", "Inf", `class="bar s7"`, `class="line s7"`} {
+			if strings.Contains(html, wrong) {
+				t.Errorf("the chart holds %q", wrong)
+			}
+		}
+		if n := strings.Count(html, ">place</text>"); n > 6 {
+			t.Errorf("%d labels below the chart", n)
+		}
+		if n := strings.Count(html, `text-anchor="end" dominant-baseline`); n > 6 {
+			t.Errorf("%d labels beside the chart", n)
+		}
+	})
+}

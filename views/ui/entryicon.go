@@ -1,0 +1,22 @@
+package ui
+
+import "slices"
+
+// EntryIcons are the icons that an entry of the catalog may choose, with what they
+// show. Other references are kept, and shown as the usual icon of the kind.
+var EntryIcons = []Option{
+	{Value: "box", Label: "box"}, {Value: "server", Label: "server"}, {Value: "disk", Label: "disk: stores data"}, {Value: "layers", Label: "layers: a base for others"},
+	{Value: "cloud", Label: "cloud: serves the network"}, {Value: "cluster", Label: "cluster: spans machines"}, {Value: "graph", Label: "graph: spreads work"},
+	{Value: "cpu", Label: "processor: computes"}, {Value: "activity", Label: "activity: watches others"}, {Value: "monitor", Label: "screen: for people"},
+	{Value: "terminal", Label: "terminal"}, {Value: "search", Label: "magnifier: searches"}, {Value: "file", Label: "file"}, {Value: "list", Label: "list: a queue or log"},
+	{Value: "clock", Label: "clock: runs by time"}, {Value: "key", Label: "key"}, {Value: "lock", Label: "lock"}, {Value: "shield", Label: "shield: protects"},
+	{Value: "user", Label: "user"}, {Value: "settings", Label: "gear: configures"}, {Value: "template", Label: "page"},
+}
+
+// EntryIcon is the icon of an entry: its own if it is one of EntryIcons, else usual.
+func EntryIcon(icon, usual string) string {
+	if slices.ContainsFunc(EntryIcons, func(o Option) bool { return o.Value == icon }) {
+		return icon
+	}
+	return usual
+}

@@ -1,0 +1,66 @@
+package ui
+
+import "fmt"
+
+// TimelineModel is a chart of what happened when: a lane for each node or step, with
+// bars over a common axis. Places and widths are in thousandths of a percent of it.
+type TimelineModel struct {
+	// ID must be unique in the page.
+	ID string
+	// Label names the chart for those who do not see it.
+	Label string
+	Ticks []TimelineTick
+	Lanes []TimelineLane
+}
+
+// TimelineTick is a mark on the axis: "2 m".
+type TimelineTick struct {
+	X    int
+	Text string
+}
+
+// TimelineLane is a row of bars. Bars are listed in their order in time, which is that
+// of the keyboard.
+type TimelineLane struct {
+	ID          string
+	Label, Href string
+	// Note stands at the end: "1 m 12 s".
+	Note string
+	Bars []TimelineBar
+}
+
+// TimelineBar is one stretch of time.
+type TimelineBar struct {
+	X, Width int
+	Look     DAGLook
+	// Text is shown inside as far as it fits, Label is read out and shown when
+	// pointing: "install nginx, complete, 12 s, from 1 m 3 s".
+	Text, Label, Href string
+	// Critical draws the bar of the longest path with a line beneath.
+	Critical bool
+}
+
+// share writes a place on the axis for SVG.
+func share(n int) string { return fmt.Sprintf("%d.%03d%%", n/1000, n%1000) }
+
+// textWidth is the least width of a bar with a text.
+const textWidth = 4_000
+
+func (b TimelineBar) class() string {
+	class := "gantt-bar is-" + string(b.Look)
+	if b.Critical {
+		class += " is-critical"
+	}
+	return class
+}
+
+// anchor is where the text of a tick hangs, so that the outer ones stay inside.
+func (t TimelineTick) anchor() string {
+	switch {
+	case t.X < 3_000:
+		return "start"
+	case t.X > 95_000:
+		return "end"
+	}
+	return "middle"
+}

@@ -1,0 +1,68 @@
+package ui
+
+import (
+	"context"
+	"time"
+)
+
+// Viewer is how the person in front of the page wants times shown.
+type Viewer struct {
+	// Zone of the times; nil is UTC.
+	Zone *time.Location
+	// Absolute shows date and clock where others see "5 minutes ago".
+	Absolute bool
+	// AnnounceLogs reads new lines of a followed log aloud.
+	AnnounceLogs bool
+}
+
+// logLive is how a screen reader follows a log.
+func (v Viewer) logLive() string {
+	if v.AnnounceLogs {
+		return "polite"
+	}
+	return "off"
+}
+
+type viewerKey struct{}
+
+// WithViewer gives a context in which components show times as the viewer wants.
+func WithViewer(ctx context.Context, v Viewer) context.Context {
+	return context.WithValue(ctx, viewerKey{}, v)
+}
+
+// ViewerOf is the viewer of a context; UTC and relative times where there is none.
+func ViewerOf(ctx context.Context) Viewer {
+	v, _ := ctx.Value(viewerKey{}).(Viewer)
+	if v.Zone == nil {
+		v.Zone = time.UTC
+	}
+	return v
+}
+
+// In gives a time in the viewer's zone.
+func (v Viewer) In(t time.Time) time.Time {
+	if v.Zone == nil {
+		return t.UTC()
+	}
+	return t.In(v.Zone)
+}
+
+// Moment gives a time to the minute, with its zone: "12 June 2026, 14:00 CEST".
+func (v Viewer) Moment(t time.Time) string { return v.In(t).Format("2 January 2006, 15:04 MST") }
+
+// Stamp gives a time in the form of tables: "12 Jun 2026, 14:00:05".
+func (v Viewer) Stamp(t time.Time) string { return v.In(t).Format("2 Jan 2006, 15:04:05") }
+
+func (v Viewer) text(t, now time.Time) string {
+	if v.Absolute {
+		return v.Stamp(t)
+	}
+	return Relative(t, now)
+}
+
+func (v Viewer) title(t, now time.Time) string {
+	if v.Absolute {
+		return Absolute(v.In(t)) + ", " + Relative(t, now)
+	}
+	return Absolute(v.In(t))
+}
