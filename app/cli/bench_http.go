@@ -16,6 +16,8 @@ import (
 const (
 	// httpCallers send requests side by side, as browsers and scripts do.
 	httpCallers = 8
+	// benchServices are written and read.
+	benchServices = 50
 	// fewClusters is the size of a new installation.
 	fewClusters = 10
 )
@@ -56,6 +58,11 @@ func (e *environment) benchHTTP(ctx context.Context, scale benchScale) (err erro
 		return err
 	}
 	cases := httpCases(id.String())
+	for n := range int64(benchServices) { // what is read is there, however few were written
+		if _, err := b.request(ctx, cases[0].method, cases[0].path(n), cases[0].body(n)); err != nil {
+			return err
+		}
+	}
 	var results [2][]httpFigures
 	for i, stored := range []int{fewClusters, scale.clusters} {
 		if err := b.fillClusters(ctx, stored); err != nil {
@@ -84,7 +91,7 @@ func (e *environment) benchHTTP(ctx context.Context, scale benchScale) (err erro
 func httpCases(cluster string) []httpCase {
 	fixed := func(path string) func(int64) string { return func(int64) string { return path } }
 	none := func(int64) string { return "" }
-	service := func(n int64) string { return fmt.Sprintf("bench-%d", n%50) }
+	service := func(n int64) string { return fmt.Sprintf("bench-%d", n%benchServices) }
 	return []httpCase{
 		{"write a service (PUT)", http.MethodPut, func(n int64) string { return "/v2/services/" + service(n) },
 			func(n int64) string {

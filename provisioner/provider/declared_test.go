@@ -56,6 +56,7 @@ var declared = map[string]struct {
 		admin application_credential_id text
 		admin application_credential_secret password s
 		admin availability_zone text o
+		admin boot_volume_size_gb text o
 		admin endpoint_url text
 		admin floating_ip checkbox o
 		admin floating_network text o
