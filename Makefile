@@ -78,6 +78,7 @@ check: ## format, vet, lint, generated and vendored files; no tests
 
 .PHONY: build
 build: ## bin/loom
+	@test -e bin/loom || echo "Building Loom; the first time this takes a minute or two."
 	@go build -ldflags '$(LDFLAGS)' -o bin/loom ./app
 
 .PHONY: generate

@@ -28,6 +28,8 @@ type Change struct {
 	// MinHealthy is how many nodes of each service must be up at any time; nil
 	// means all but one batch, and at least 1 where there are 2.
 	MinHealthy *int
+	// Rest runs with what is new. It is not looked at where a cluster comes or goes.
+	Rest Rest
 	// Early is as in Scope.
 	Early bool
 }
@@ -61,6 +63,9 @@ func MakeChange(change Change) (loom.Plan, error) {
 		return plan, nil
 	}
 	if err := d.refuse(); err != nil {
+		return loom.Plan{}, err
+	}
+	if err := d.finish(change.Rest); err != nil {
 		return loom.Plan{}, err
 	}
 	batches, err := d.batches(change)

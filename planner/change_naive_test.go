@@ -238,8 +238,16 @@ func (e *expected) build() {
 			case resized:
 				rolling = append(rolling, id)
 			default:
-				if added := without(a.Services, b.Services); len(added) > 0 {
-					s.chain(e.after, id, s.chain(e.after, id, nil, nil, loom.ActionBootstrap), added, comes...)
+				added, rest := without(a.Services, b.Services), e.change.Rest[id]
+				var last []string
+				for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
+					if slices.Contains(rest[""], action) || action == loom.ActionBootstrap && len(added) > 0 {
+						last = s.chain(e.after, id, last, nil, action)
+					}
+				}
+				s.chain(e.after, id, last, has(added), comes...)
+				for service, actions := range rest {
+					s.chain(e.after, id, last, has([]string{service}), slices.DeleteFunc(slices.Clone(restSteps), func(a loom.TaskAction) bool { return !slices.Contains(actions, a) })...)
 				}
 				note(moved, without(a.Services, b.Services), without(b.Services, a.Services))
 				if len(e.upgraded(id)) > 0 {
@@ -364,7 +372,11 @@ func FuzzMakeChange(f *testing.F) {
 
 func checkChange(t *testing.T, seed uint64) {
 	t.Helper()
-	change := randomChange(rand.New(rand.NewPCG(seed, 2)))
+	r := rand.New(rand.NewPCG(seed, 2))
+	change := randomChange(r)
+	if r.IntN(3) == 0 {
+		change.Rest = randomRest(r, change)
+	}
 	plan, err := MakeChange(change)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)

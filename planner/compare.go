@@ -148,6 +148,8 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 		if a, b := d.old.services[s].Version, d.new.services[s].Version; a != b {
 			c.Because = fmt.Sprintf("Version %d takes the place of version %d.", b, a)
 		}
+	case actions[loom.ActionInstall]:
+		c.Change, c.Because = "add", "An earlier operation did not finish it."
 	case actions[loom.ActionConfigure]:
 		c.Change = "configure"
 		if start && stop {

@@ -39,6 +39,8 @@ type nodeDelta struct {
 	added, removed, upgraded []int
 	// prepare says that an upgrade brings an automator that is new to the machine.
 	prepare bool
+	// rest are actions left of earlier operations, by service.
+	rest map[int][]loom.TaskAction
 }
 
 func newDelta(change Change) (*delta, error) {

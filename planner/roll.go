@@ -27,6 +27,8 @@ func (d *delta) come() error {
 			d.chain(s, n.at, part{own: machineSteps}, part{services: n.after, defined: d.new, actions: comeSteps})
 		case n.repaired:
 			d.replace(s, n, nil)
+		case len(n.rest) > 0:
+			d.chain(s, n.at, append(n.remains(d), part{services: n.added, defined: d.new, actions: comeSteps})...)
 		case len(n.added) > 0:
 			d.chain(s, n.at, part{own: machineSteps[2:]}, part{services: n.added, defined: d.new, actions: comeSteps})
 		}

@@ -22,7 +22,8 @@ const (
 	ListLimit = 10 * time.Minute
 )
 
-// Probe asks a provider whether it works as it is set up. What hinders it is in
+// Probe asks a provider whether it works as it is set up, or with call.Ask whether it
+// has that size or image. What hinders it is in
 // the checks, and no secret of call is in any text; an error is trouble of this
 // process, or the cause with which ctx ended.
 func (r *Runner) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
@@ -68,6 +69,9 @@ func (r *Runner) probe(ctx context.Context, call *loom.ProviderCall, redactor *R
 		return loom.Probe{}, err
 	}
 	defer release()
+	if call.Ask.Kind != "" {
+		return guarded(r, call, func() (loom.Probe, error) { return verify(ctx, prober, call) })
+	}
 	return guarded(r, call, func() (loom.Probe, error) { return prober.Probe(ctx, call) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"loom/planner"
 	"loom/provisioner/automator/docker"
 	"loom/provisioner/provider/aws"
+	"loom/provisioner/remote/sshtest"
 )
 
 // TestTypesThatAreOnlyDeclared: a task that meets one fails for good, at once.
@@ -36,7 +37,7 @@ func TestTypesThatAreOnlyDeclared(t *testing.T) {
 		}
 		spec.Automators = []string{"docker"}
 		spec.Service = &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "docker"}}
-		got := r.Run(context.Background(), spec, &record{})
+		got := r.Run(context.Background(), spec, &sshtest.Record{})
 		if got.Status != c.status || got.Retryable == nil || *got.Retryable || got.Interrupted {
 			t.Errorf("%s: %+v", c.action, got)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"loom/provisioner/remote"
+	"loom/provisioner/remote/sshtest"
 )
 
 func TestRedactorForms(t *testing.T) {
@@ -98,7 +99,7 @@ func FuzzRedactor(f *testing.F) {
 
 func TestRedactingSinkAcrossSplitLines(t *testing.T) {
 	t.Parallel()
-	next := &record{}
+	next := &sshtest.Record{}
 	r := NewRedactor("correct horse battery")
 	sink := r.Sink(next)
 	sink.Log("stdout", strings.Repeat("x", remote.MaxLine-7)+"correct")
@@ -111,11 +112,11 @@ func TestRedactingSinkAcrossSplitLines(t *testing.T) {
 	}
 	sink.Log("loom", "got s3cret-of-cloud")
 	sink.Flush()
-	text := next.text()
+	text := next.Text()
 	if strings.Contains(text, "horse") || strings.Contains(text, "s3cret") || !strings.Contains(text, Redacted+" staple") || strings.Count(text, "y") != remote.MaxLine {
 		t.Fatal(text)
 	}
-	if next.facts["ssh-auth"].(map[string]any)["password"] != "s3cret-of-cloud" {
+	if next.Facts()[0]["ssh-auth"].(map[string]any)["password"] != "s3cret-of-cloud" {
 		t.Fatal("facts must pass unchanged")
 	}
 }

@@ -112,14 +112,19 @@ func (r *Runner) bootstrap(ctx context.Context, spec *loom.TaskSpec, set string,
 		return loom.TaskResult{}, nil
 	}
 	var merged loom.TaskResult
+	each := *spec
+	each.Results = maps.Clone(spec.Results)
 	for _, name := range spec.Automators {
-		result, err := r.automate(ctx, spec, name, set, sink, automator.Automator.Bootstrap)
+		result, err := r.automate(ctx, &each, name, set, sink, automator.Automator.Bootstrap)
 		facts := merged.Result
 		if len(result.Result) > 0 {
 			if facts == nil {
 				facts = map[string]any{}
 			}
 			maps.Copy(facts, result.Result)
+			if sets, ok := facts[preparedFact]; ok && each.Results != nil {
+				each.Results[preparedFact] = sets
+			}
 		}
 		merged, merged.Result = result, facts
 		if err != nil || result.Status != 0 {
@@ -179,7 +184,7 @@ func (r *Runner) automate(ctx context.Context, spec *loom.TaskSpec, name, set st
 	if err := manageHosts(ctx, conn, spec); err != nil {
 		return remote.Failure(err)
 	}
-	result, err := r.guard(spec, func() (loom.TaskResult, error) { return call(a, ctx, spec, conn, files, sink) })
+	result, err := r.guard(spec, func() (loom.TaskResult, error) { return upToDate(ctx, a, name, spec, conn, files, sink, call) })
 	if learned != nil {
 		if result.Result == nil {
 			result.Result = map[string]any{}

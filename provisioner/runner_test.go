@@ -101,7 +101,7 @@ func TestRunnerOutcomes(t *testing.T) {
 			if c.limit > 0 {
 				spec.Deadline = time.Now().Add(c.limit)
 			}
-			got := runner(t, c.create).Run(ctx, spec, &record{})
+			got := runner(t, c.create).Run(ctx, spec, &sshtest.Record{})
 			if got.Status != c.want.Status || got.Message != c.want.Message || got.Interrupted != c.want.Interrupted || got.Aborted != c.want.Aborted {
 				t.Fatalf("got %+v", got)
 			}
@@ -121,7 +121,7 @@ func TestRunnerRedactsAndRefuses(t *testing.T) {
 	}
 	spec := createSpec()
 	spec.Config = map[string]any{"db": map[string]any{"Root_Password": "db-pass-word", "port": "3306"}}
-	sink := &record{}
+	sink := &sshtest.Record{}
 	got := runner(t, create).Run(context.Background(), spec, sink)
 	if got.Message != "bad [redacted]" || got.Stdout != "x [redacted]" || got.Stderr != "[redacted]" {
 		t.Fatalf("got %+v", got)
@@ -129,7 +129,7 @@ func TestRunnerRedactsAndRefuses(t *testing.T) {
 	if len(got.Result) != 2 || got.Result["providerid"] != "i-1" {
 		t.Fatalf("results %v", got.Result)
 	}
-	if text := sink.text(); !strings.Contains(text, "key [redacted] and [redacted] and") || strings.Count(text, "warning: the result") != 2 {
+	if text := sink.Text(); !strings.Contains(text, "key [redacted] and [redacted] and") || strings.Count(text, "warning: the result") != 2 {
 		t.Fatal(text)
 	}
 }
@@ -149,18 +149,18 @@ func TestRunnerChooses(t *testing.T) {
 	} {
 		spec := createSpec()
 		c.change(spec)
-		if got := r.Run(context.Background(), spec, &record{}); got.Status == 0 || got.Interrupted || !strings.Contains(got.Message, c.want) {
+		if got := r.Run(context.Background(), spec, &sshtest.Record{}); got.Status == 0 || got.Interrupted || !strings.Contains(got.Message, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	spec, sink := createSpec(), &record{}
+	spec, sink := createSpec(), &sshtest.Record{}
 	spec.Action = loom.ActionBootstrap
-	if got := r.Run(context.Background(), spec, sink); got.Status != 0 || !strings.Contains(sink.text(), "warning") {
+	if got := r.Run(context.Background(), spec, sink); got.Status != 0 || !strings.Contains(sink.Text(), "warning") {
 		t.Errorf("bootstrap without automators: %+v", got)
 	}
 	spec.Action, spec.Service = loom.ActionStart, &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "mock", Fields: map[string]string{"output_lines": "3"}}}
-	if got := r.Run(context.Background(), spec, sink); got.Status != 0 || !strings.Contains(sink.text(), "line 3 of web start") {
-		t.Errorf("mock automator: %+v, %s", got, sink.text())
+	if got := r.Run(context.Background(), spec, sink); got.Status != 0 || !strings.Contains(sink.Text(), "line 3 of web start") {
+		t.Errorf("mock automator: %+v, %s", got, sink.Text())
 	}
 	spec.Service.Action.Fields["fail_percent"] = "100"
 	if got := r.Run(context.Background(), spec, sink); got.Status != 1 {
@@ -213,17 +213,17 @@ func TestRunnerOnAMachine(t *testing.T) {
 			Results: map[string]any{"ssh-auth": map[string]any{"user": "root", "identityfile": "ssh_keys/prod"}, "ssh_port": s.Port},
 			Service: &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "shell", Fields: map[string]string{"script": "web.sh", "args": args}}}}
 	}
-	sink := &record{}
+	sink := &sshtest.Record{}
 	got := r.Run(context.Background(), spec(loom.ActionBootstrap, ""), sink)
 	keys, _ := got.Result["ssh_host_keys"].(map[string]string)
-	if got.Status != 0 || keys["ed25519"] != s.HostKeys["ed25519"] || !strings.Contains(sink.text(), "warning: no host key") {
-		t.Fatalf("%+v\n%s", got, sink.text())
+	if got.Status != 0 || keys["ed25519"] != s.HostKeys["ed25519"] || !strings.Contains(sink.Text(), "warning: no host key") {
+		t.Fatalf("%+v\n%s", got, sink.Text())
 	}
 	for range 2 {
 		got = r.Run(context.Background(), spec(loom.ActionConfigure, "go"), sink)
 		web, _ := got.Result["web"].(map[string]any)
-		if got.Status != 0 || web["up"] != "1" || got.Stdout != "go with [redacted]\n" || !strings.Contains(sink.text(), "stdout: go with [redacted]") {
-			t.Fatalf("%+v\n%s", got, sink.text())
+		if got.Status != 0 || web["up"] != "1" || got.Stdout != "go with [redacted]\n" || !strings.Contains(sink.Text(), "stdout: go with [redacted]") {
+			t.Fatalf("%+v\n%s", got, sink.Text())
 		}
 	}
 	hosts, err := os.ReadFile(filepath.Join(s.Dir, "etc/hosts"))
@@ -233,7 +233,7 @@ func TestRunnerOnAMachine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	cut := cancelOn{record: &record{}, text: "wait with", cancel: func() { cancel(fmt.Errorf("%w by ann", ErrAborted)) }}
+	cut := cancelOn{Record: &sshtest.Record{}, text: "wait with", cancel: func() { cancel(fmt.Errorf("%w by ann", ErrAborted)) }}
 	if got = r.Run(ctx, spec(loom.ActionStart, "wait"), cut); !got.Aborted || got.Message != "aborted by ann" {
 		t.Fatalf("%+v", got)
 	}
@@ -253,14 +253,14 @@ func TestRunnerOnAMachine(t *testing.T) {
 
 // cancelOn calls a function when a line with a text comes.
 type cancelOn struct {
-	*record
+	*sshtest.Record
 	text   string
 	cancel func()
 }
 
 // Log looks for the text.
 func (c cancelOn) Log(stream, text string) {
-	c.record.Log(stream, text)
+	c.Record.Log(stream, text)
 	if strings.Contains(text, c.text) {
 		c.cancel()
 	}

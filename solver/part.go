@@ -41,6 +41,7 @@ const (
 	machinesPart
 	nodesPart  // other nodes to take away
 	resizePart // other services whose nodes are resized
+	providerPart
 )
 
 func adding(service, by string) part { return part{kind: addPart, service: service, by: by} }
@@ -81,6 +82,8 @@ func (p part) apply(a *ask) {
 		}
 	case imagePart:
 		a.in.ImageType = p.name
+	case providerPart:
+		a.in.Provider = p.name
 	case machinesPart:
 		a.in.Machines, a.move.total = p.n, p.n
 	case nodesPart:
@@ -133,6 +136,9 @@ func way(was ask, parts []part) Way {
 		case imagePart:
 			s.ImageType = p.name
 			types, before = append(types, p.name), append(before, p.was)
+		case providerPart:
+			s.Provider = p.name
+			types, before = append(types, "provider "+p.name), append(before, p.was)
 		case machinesPart:
 			s.Machines = p.n
 			size = []string{was.move.verb() + " " + count(p.n, "machine")}

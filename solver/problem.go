@@ -107,6 +107,8 @@ type Input struct {
 	ImageTypes    []loom.ImageType
 	// MaxMachines is the server's limit; 0 means none.
 	MaxMachines int
+	// Providers may be suggested instead; the answer itself does not depend on them.
+	Providers []string
 }
 
 // withDefaults takes what the request leaves out from the template (solver.md 2).

@@ -52,8 +52,8 @@ func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 			leaving = append(leaving, nodes[n].ID)
 		}
 		if n := int(t.gone[i]); n > 0 {
-			why = append(why, fmt.Sprintf("%s of %d with %s on %s and %s: the last layout in order of preference that can go.",
-				capital(count(n, "node")), p.Nodes[i].Count, list2(p.Nodes[i].Services), p.Nodes[i].HardwareType, p.Nodes[i].ImageType))
+			why = append(why, fmt.Sprintf("Chosen: %d of the %s with %s on %s and %s, the newest of them; layouts that are preferred least go first.",
+				n, count(p.Nodes[i].Count, "node"), list2(p.Nodes[i].Services), p.Nodes[i].HardwareType, p.Nodes[i].ImageType))
 		}
 	}
 	out, unsat, err := ShrinkNodes(ctx, c, leaving)

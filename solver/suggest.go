@@ -32,6 +32,7 @@ func Suggest(ctx context.Context, in Input, unsat *loom.Unsat) []loom.Suggestion
 	g.size()
 	g.additions()
 	g.types()
+	g.providers()
 	g.removals()
 	for _, last := range []func(){g.companions, g.fewest, func() { g.relaxations(nil) }, func() { g.relaxations(g.undone()) },
 		func() { g.relaxations(append(g.undone(), g.entries()...)) }} {

@@ -24,6 +24,7 @@ func applied(t testing.TB, in Input, s loom.Suggestion) Input {
 	}
 	in.HardwareType = firstSet(s.HardwareType, in.HardwareType)
 	in.ImageType = firstSet(s.ImageType, in.ImageType)
+	in.Provider = firstSet(s.Provider, in.Provider)
 	if patches, ok := s.Catalog["services"].(map[string]any); ok {
 		in.Catalog = maps.Clone(in.Catalog)
 		for name, change := range patches {
@@ -90,6 +91,7 @@ func drops(s loom.Suggestion) []loom.Suggestion {
 		func(d *loom.Suggestion) bool { was := d.Machines; d.Machines = 0; return was > 0 },
 		func(d *loom.Suggestion) bool { was := d.HardwareType; d.HardwareType = ""; return was != "" },
 		func(d *loom.Suggestion) bool { was := d.ImageType; d.ImageType = ""; return was != "" },
+		func(d *loom.Suggestion) bool { was := d.Provider; d.Provider = ""; return was != "" },
 		func(d *loom.Suggestion) bool { was := d.Catalog; d.Catalog = nil; return was != nil },
 		func(d *loom.Suggestion) bool { was := d.Template; d.Template = nil; return was != nil },
 	} {

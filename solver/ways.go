@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"loom/app/loom"
 )
@@ -101,6 +102,19 @@ func (g *suggester) types() {
 		}
 	}
 	g.firstOf(both)
+}
+
+// providers offers other providers where the one chosen has no machines to offer.
+func (g *suggester) providers() {
+	if !slices.ContainsFunc(g.unsat.Reasons, func(r loom.Reason) bool { return strings.HasPrefix(r.ID, "provider.") }) {
+		return
+	}
+	was := g.ask.in.Provider
+	for _, name := range g.ask.in.Providers {
+		if name != was && len(g.found) < 3 {
+			g.try([]part{{kind: providerPart, name: name, was: was}})
+		}
+	}
 }
 
 func (g *suggester) otherTypes() []part { return slices.Concat(g.otherHardware(), g.otherImages()) }

@@ -22,6 +22,7 @@ import (
 // Accounts is the way in to the use cases; make it with New.
 type Accounts struct {
 	db   *sqlx.DB
+	kept *store.Kept // for what every request reads
 	ring *secret.Ring
 	// Resources copies plugin resources when a tenant is made by bootstrap; nil is
 	// refused once there are any.
@@ -37,7 +38,7 @@ type ResourceCopier interface {
 
 // New makes the use cases; set Resources where tenants are bootstrapped.
 func New(db *sqlx.DB, ring *secret.Ring) *Accounts {
-	return &Accounts{db: db, ring: ring, passwords: newPasswords()}
+	return &Accounts{db: db, kept: store.Keep(db), ring: ring, passwords: newPasswords()}
 }
 
 // record writes the audit row of a change.

@@ -17,7 +17,7 @@ type Notices = store.Notices
 // Notices gives what there is to tell the actor; what only administrators can do
 // something about is left out for others.
 func (a *Accounts) Notices(ctx context.Context, actor loom.Actor) (Notices, error) {
-	found, err := store.NoticesFor(ctx, a.db, actor.Tenant, actor.User, TokenWarning)
+	found, err := store.NoticesFor(ctx, a.kept, actor.Tenant, actor.User, TokenWarning)
 	if !actor.IsAdmin() {
 		found.Outstanding = 0
 	}

@@ -132,7 +132,7 @@ func (a *Accounts) beginSignIn(ctx context.Context, subject, address string) err
 // ActorBySession gives who a cookie stands for. It notes once a minute that the
 // session is in use. Unauthenticated.
 func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, address string) (loom.Actor, loom.Session, error) {
-	session, who, err := store.SessionByHashAllTenants(ctx, a.db, hashOf(cookie))
+	session, who, err := store.SessionByHashAllTenants(ctx, a.kept, hashOf(cookie))
 	if err != nil {
 		if isNotFound(err) {
 			return loom.Actor{}, loom.Session{}, loom.NewError(loom.Unauthenticated, "You are not signed in.")
@@ -155,7 +155,7 @@ func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, addre
 
 // SessionData gives what the pages keep in a session. Unauthenticated.
 func (a *Accounts) SessionData(ctx context.Context, cookie loom.Secret) (map[string]string, error) {
-	data, err := store.SessionDataByHashAllTenants(ctx, a.db, hashOf(cookie))
+	data, err := store.SessionDataByHashAllTenants(ctx, a.kept, hashOf(cookie))
 	if isNotFound(err) {
 		return nil, loom.NewError(loom.Unauthenticated, "You are not signed in.")
 	}

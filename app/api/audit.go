@@ -26,6 +26,8 @@ func (a *api) auditRoutes() []route {
 				{"kind", "string", "Kinds of objects, separated by commas, such as cluster."},
 				{"object", "string", "The object, as entries name it."},
 				{"result", "string", "Results, separated by commas: ok, refused, failed."},
+				{"from", "string", "An address, or what was acted through: session, or the name of a token."},
+				{"request", "string", "The id of a request."},
 				{"since", "integer", "Milliseconds since 1970; entries from then on."},
 				{"until", "integer", "Milliseconds since 1970; entries before."},
 			}},
@@ -40,7 +42,7 @@ func (a *api) listAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	q := r.URL.Query()
 	in := account.AuditInput{Page: page, Tenant: q.Get("tenant"), AuditFilter: account.AuditFilter{
 		Actors: strings.FieldsFunc(q.Get("actor"), func(c rune) bool { return c == ',' }),
-		Verbs:  words(q.Get("verb")), Kinds: strings.FieldsFunc(q.Get("kind"), func(c rune) bool { return c == ',' }), Object: q.Get("object"),
+		Verbs:  words(q.Get("verb")), Kinds: strings.FieldsFunc(q.Get("kind"), func(c rune) bool { return c == ',' }), Object: q.Get("object"), From: q.Get("from"), Request: q.Get("request"),
 	}}
 	if in.Results, err = oneOf(r, "result", auditResults); err != nil {
 		return err

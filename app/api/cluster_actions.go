@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
-		fields, err := wire.ReadProviderFields(body)
+		fields, err := wire.ReadOperation(loom.RestartServices, body) // as start and stop
 		if err != nil {
 			return err
 		}
@@ -96,8 +97,12 @@ func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 func (a *api) syncTemplate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	id, err := clusterID(r)
+	id, body, err := clusterBody(w, r)
 	if err != nil {
+		return err
+	}
+	// The predecessor took no body: only what asks for the impossible is refused.
+	if _, err := wire.ReadOperation("", body); err != nil && slices.ContainsFunc(loom.AsError(err).Fields, func(f loom.FieldError) bool { return f.Field == "onFailure" }) {
 		return err
 	}
 	if err := a.Clusters.Sync(r.Context(), actor, id); err != nil {
@@ -180,7 +185,7 @@ func (a *api) rollBack(w http.ResponseWriter, r *http.Request, actor loom.Actor)
 	if err != nil {
 		return err
 	}
-	fields, err := wire.ReadProviderFields(body)
+	fields, err := wire.ReadOperation(loom.Rollback, body)
 	if err != nil {
 		return err
 	}

@@ -69,12 +69,17 @@ func hookHas(text, search string) bool {
 	return true
 }
 
-func (a *api) createHook(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+// readHook reads the hook that a request describes. Invalid.
+func readHook(w http.ResponseWriter, r *http.Request) (hook.Input, error) {
 	body, err := readBody(w, r)
 	if err != nil {
-		return err
+		return hook.Input{}, err
 	}
-	in, err := wire.ReadHook(body)
+	return wire.ReadHook(body)
+}
+
+func (a *api) createHook(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	in, err := readHook(w, r)
 	if err != nil {
 		return err
 	}
@@ -104,11 +109,7 @@ func (a *api) putHook(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	body, err := readBody(w, r)
-	if err != nil {
-		return err
-	}
-	in, err := wire.ReadHook(body)
+	in, err := readHook(w, r)
 	if err != nil {
 		return err
 	}
@@ -158,17 +159,14 @@ func (a *api) listDeliveries(w http.ResponseWriter, r *http.Request, actor loom.
 	return answer(w, r, out)
 }
 
-// lastMoment is a time behind which no database counts: the year 9999.
-const lastMoment = 253402300799999
-
 // sinceOf reads milliseconds since 1970, the zero time when absent.
 func sinceOf(r *http.Request) (time.Time, error) {
 	text := r.URL.Query().Get("since")
 	if text == "" {
 		return time.Time{}, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > lastMoment {
+	n, ok := wire.ReadMillis(text)
+	if !ok {
 		return time.Time{}, loom.InvalidFields([]loom.FieldError{{Field: "since", Message: "This is a time in milliseconds since 1970."}})
 	}
 	return time.UnixMilli(n), nil

@@ -240,45 +240,14 @@ func (f *follower) resume(cursor string) error {
 
 // run ends with the log, the client or the process.
 func (f *follower) run(wake <-chan struct{}) {
-	keepAlive, recheck := time.NewTicker(f.keepAlive), time.NewTicker(f.recheck)
-	defer keepAlive.Stop()
-	defer recheck.Stop()
-	fresh := true
-	for {
-		if fresh {
-			ended, err := f.send()
-			if err != nil || ended {
-				return
-			}
-			fresh = false
-		}
-		select {
-		case <-f.r.Context().Done(): // the client is gone, or the server stops
-			f.stream.End("shutdown") //nolint:errcheck // over either way
-			return
-		case <-f.Stopping:
-			f.stream.End("shutdown") //nolint:errcheck // over either way
-			return
-		case <-keepAlive.C:
-			if f.stream.Comment() != nil {
-				return
-			}
-		case <-recheck.C:
-			err := f.stillMay(f.r, f.actor, func(now loom.Actor) error {
-				_, err := f.task(now)
-				return err
-			})
-			if err != nil {
-				f.stream.End("forbidden") //nolint:errcheck // over either way
-				return
-			}
-		case <-f.signals.Ready():
-			f.signals.Take()
-			fresh = true
-		case <-wake: // also when a signal was lost
-			fresh = true
-		}
+	may := func(now loom.Actor) error {
+		_, err := f.task(now)
+		return err
 	}
+	f.loop(wake, 0, may, func() (time.Duration, bool) {
+		ended, err := f.send()
+		return 0, ended || err != nil
+	})
 }
 
 // send sends all lines that are new and says whether the log is over. The state

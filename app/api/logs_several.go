@@ -9,7 +9,6 @@ import (
 	"loom/app/api/wire"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
-	"loom/app/live"
 	"loom/app/loom"
 )
 
@@ -137,7 +136,7 @@ func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	defer signals.Close()
-	f := severalFollower{follower: follower{api: a, r: r, actor: actor, pacer: newPacer()}, of: of, in: in}
+	f := severalFollower{follower: follower{api: a, r: r, actor: actor, signals: signals, pacer: newPacer()}, of: of, in: in}
 	f.in.Limit = logChunk
 	kept, err := a.Clusters.KeepsCursor(r.Context(), actor, of, in.After)
 	if err != nil {
@@ -152,7 +151,7 @@ func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.A
 			return nil
 		}
 	}
-	f.run(wake, signals)
+	f.run(wake)
 	return nil
 }
 
@@ -163,55 +162,19 @@ type severalFollower struct {
 	in lifecycle.InterleavedInput
 }
 
-// run ends with the log, the client or the process.
-func (f *severalFollower) run(wake <-chan struct{}, signals *live.Subscription) {
-	keepAlive, recheck := time.NewTicker(f.keepAlive), time.NewTicker(f.recheck)
-	defer keepAlive.Stop()
-	defer recheck.Stop()
-	// Lines of the whole installation wake it: it looks at most once per pace.
-	look, due := time.NewTimer(0), true
-	defer look.Stop()
-	lookSoon := func() {
-		if !due {
-			due = true
-			look.Reset(severalPace)
-		}
+// run ends with the log, the client or the process. Lines of the whole installation
+// wake it: it looks at most once per pace.
+func (f *severalFollower) run(wake <-chan struct{}) {
+	may := func(now loom.Actor) error {
+		return f.Clusters.MaySeeTopic(f.r.Context(), now, "cluster:"+f.of.Operation.Cluster.String())
 	}
-	for {
-		select {
-		case <-f.r.Context().Done(): // the client is gone, or the server stops
-			f.stream.End("shutdown") //nolint:errcheck // over either way
-			return
-		case <-f.Stopping:
-			f.stream.End("shutdown") //nolint:errcheck // over either way
-			return
-		case <-keepAlive.C:
-			if f.stream.Comment() != nil {
-				return
-			}
-		case <-recheck.C:
-			err := f.stillMay(f.r, f.actor, func(now loom.Actor) error {
-				return f.Clusters.MaySeeTopic(f.r.Context(), now, "cluster:"+f.of.Operation.Cluster.String())
-			})
-			if err != nil {
-				f.stream.End("forbidden") //nolint:errcheck // over either way
-				return
-			}
-		case <-signals.Ready():
-			signals.Take()
-			lookSoon()
-		case <-wake:
-			lookSoon()
-		case <-look.C:
-			waiting, ended := f.sendNew()
-			if ended {
-				return
-			}
-			if due = waiting; waiting {
-				look.Reset(settlePace)
-			}
+	f.loop(wake, severalPace, may, func() (time.Duration, bool) {
+		waiting, ended := f.sendNew()
+		if waiting {
+			return settlePace, ended
 		}
-	}
+		return 0, ended
+	})
 }
 
 // sendNew sends all lines that can be read and says whether some could not be yet,

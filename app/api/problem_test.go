@@ -16,7 +16,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	want := map[loom.Kind][2]int{
 		loom.Invalid: {400, 400}, loom.Unsolvable: {400, 400}, loom.Unauthenticated: {401, 401}, loom.Forbidden: {403, 403},
 		loom.NotFound: {404, 404}, loom.Conflict: {409, 409}, loom.Exhausted: {409, 409}, loom.Throttled: {429, 429},
-		loom.Unavailable: {500, 503}, loom.Internal: {500, 500}, loom.NotImplemented: {501, 501},
+		loom.Unavailable: {500, 503}, loom.Internal: {500, 500},
 	}
 	for _, kind := range loom.Kinds {
 		for i, render := range []httpx.ErrorRenderer{Problem, newProblem} {

@@ -126,12 +126,15 @@ func (c *Catalog) ResolveDraft(ctx context.Context, actor loom.Actor, t *loom.Te
 
 // SaveInput is an entry to store. Expected is the version that the author
 // started from, 0 for "there was none", nil for whatever is there; OnlyNew
-// refuses a name that exists, OnlyThere one that does not.
+// refuses a name that exists, OnlyThere one that does not. AskRotate refuses, with a
+// Conflict about FieldRotate, to replace credentials of a provider while operations
+// use it.
 type SaveInput struct {
 	Entry     loom.Entry
 	Expected  *int
 	OnlyNew   bool
 	OnlyThere bool
+	AskRotate bool
 }
 
 // VersionConflict is the cause of a Conflict of Save: what is stored by now and
@@ -232,7 +235,7 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	entry.Meta().Version = highest + 1
 	after := any(entry)
 	if p, ok := entry.(*loom.Provider); ok {
-		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User); err != nil {
+		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User, in.AskRotate); err != nil {
 			return nil, err
 		}
 	}

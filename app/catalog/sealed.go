@@ -83,11 +83,17 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 
 // sealProvider is splitProvider and stores the sealed values. It gives the
 // provider as the audit may keep it: as long as the type is unknown, any value
-// may turn out to be a secret, and the audit is not rewritten.
-func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider, by loom.UserID) (shown loom.Provider, err error) {
+// may turn out to be a secret, and the audit is not rewritten. ask refuses to replace
+// credentials that operations use.
+func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider, by loom.UserID, ask bool) (shown loom.Provider, err error) {
 	s, err := c.splitProvider(ctx, tx, tenant, p)
 	if err != nil {
 		return loom.Provider{}, err
+	}
+	if ask {
+		if err := c.mayRotate(ctx, tx, tenant, p.Name, s); err != nil {
+			return loom.Provider{}, err
+		}
 	}
 	return shownProvider(*p, s.known), c.storeSplit(ctx, tx, tenant, p.Name, s, by)
 }

@@ -19,11 +19,20 @@ import (
 const pageCallers = 2
 
 // pageFigures are the answers of one page; bytes is its HTML, wire what of it
-// travels.
+// travels. Web and database are the processor time that one answer takes, which says
+// more than the others on a host that is busy.
 type pageFigures struct {
 	httpFigures
-	bytes, wire int
+	bytes, wire   int
+	web, database time.Duration
 }
+
+// times are the columns of what was measured of a page.
+func (f *pageFigures) times() string {
+	return fmt.Sprintf("%7.0f %7.1f %7.1f  %7.1f %7.1f", f.perSecond, milliseconds(f.p50), milliseconds(f.p99), milliseconds(f.web), milliseconds(f.database))
+}
+
+const pageColumns = "  per s  p50 ms  p99 ms   web ms  SQL ms"
 
 // visitor is somebody who is signed in to the pages.
 type visitor struct {
@@ -97,6 +106,11 @@ func (e *environment) benchPages(ctx context.Context, scale benchScale) (err err
 	if err := b.fillClusters(ctx, scale.clusters); err != nil {
 		return fmt.Errorf("store %d clusters: %w", scale.clusters, err)
 	}
+	for _, statement := range []string{varied, `VACUUM ANALYZE clusters`} {
+		if _, err := b.system.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
 	v, err := b.visitor(ctx)
 	if err != nil {
 		return err
@@ -108,7 +122,14 @@ func (e *environment) benchPages(ctx context.Context, scale benchScale) (err err
 	if err != nil {
 		return err
 	}
-	return b.measurePages(ctx, v, big, scale)
+	log, err := b.fillLog(ctx, small, 10*scale.clusters)
+	if err != nil {
+		return err
+	}
+	if err := b.measurePages(ctx, v, big, log, scale); err != nil {
+		return err
+	}
+	return b.measureFilters(ctx, v, scale)
 }
 
 // page is one that is looked at.
@@ -121,6 +142,7 @@ func pagesOf(cluster loom.ClusterID, node loom.NodeID, nodes, tasks int) []page 
 		{"home", "/"},
 		{"clusters", "/clusters"},
 		{"clusters by words and status", "/clusters?q=stored-77+status:active"},
+		{"search", "/search?q=stored-77"},
 		{"new cluster", "/clusters/new?template=mock"},
 		{fmt.Sprintf("cluster of %d nodes", nodes), at},
 		{"its nodes", at + "/nodes"},
@@ -135,7 +157,47 @@ func pagesOf(cluster loom.ClusterID, node loom.NodeID, nodes, tasks int) []page 
 	}
 }
 
-func (b *benchInstance) measurePages(ctx context.Context, v *visitor, big loom.ClusterID, scale benchScale) error {
+// filtersOf are the lists that each of the filters of the list of clusters gives, by
+// itself and beside the status that is always asked for; some match few, some all.
+func filtersOf() []page {
+	list := func(name, value string) page {
+		return page{name + " " + value, "/clusters?" + url.Values{name: {value}}.Encode()}
+	}
+	return []page{
+		list("status", "active"), list("status", "attention"), list("status", "terminated"), list("template", "mock"), list("template", "other"),
+		list("provider", "mock"), list("owner", string(loom.AdminUser)), list("owner", "nobody"), list("label", "team=web"), list("label", "team"),
+		list("lease", "ended"), list("lease", "48h"), list("lease", "none"), list("sort", "name"), list("sort", "-expireTime"),
+		list("q", "stored"), list("q", "stored-777"), list("q", "77"), list("q", "198.18.2"), list("q", "nowhere"),
+		list("q", "name:stored-77"), list("q", "node:bench1-1000"), list("q", "ip:198.18.2"), list("q", "id:0077"), list("q", "service:mock-app"), list("q", "-label:team=web"),
+	}
+}
+
+// varied makes the stored clusters differ in what lists are narrowed by.
+const varied = `
+UPDATE clusters SET labels = jsonb_build_object('team', CASE WHEN id % 50 = 0 THEN 'web' ELSE 'other' END),
+    expires_at = CASE WHEN id % 3 = 0 THEN now() + (id % 1000) * interval '12 hours' END,
+    status = CASE WHEN id % 20 = 0 THEN 'terminated' WHEN id % 400 = 1 THEN 'incomplete' ELSE status END
+WHERE name LIKE 'stored-%'`
+
+// measureFilters measures the list of clusters with one filter at a time.
+func (b *benchInstance) measureFilters(ctx context.Context, v *visitor, scale benchScale) error {
+	var figures []pageFigures
+	var names []string
+	for _, p := range filtersOf() {
+		f, err := b.measurePage(ctx, v, p.path, scale.while/2)
+		if err != nil {
+			return err
+		}
+		figures, names = append(figures, f), append(names, p.name)
+	}
+	fmt.Fprintf(b.out, "\nThe list of clusters with one filter, %s each\n\n  %-34s %s\n", scale.while/2, "", pageColumns)
+	for i, f := range figures {
+		fmt.Fprintf(b.out, "  %-34s %s\n", names[i], f.times())
+	}
+	return nil
+}
+
+func (b *benchInstance) measurePages(ctx context.Context, v *visitor, big loom.ClusterID, log page, scale benchScale) error {
 	op, err := b.clusters.Operation(ctx, b.actor, loom.OperationRef{Cluster: big, Number: 1})
 	if err != nil {
 		return err
@@ -149,13 +211,13 @@ func (b *benchInstance) measurePages(ctx context.Context, v *visitor, big loom.C
 		total += n
 	}
 	fmt.Fprintf(b.out, "\nPages: %d callers, %s each, with %d clusters stored and an operation of %d tasks running on the same host\n\n", pageCallers, scale.while, scale.clusters, total)
-	fmt.Fprintf(b.out, "  %-34s %7s %7s %7s  %9s %9s\n", "", "per s", "p50 ms", "p99 ms", "HTML KB", "on wire")
-	for _, p := range pagesOf(big, node, scale.nodes, total) {
+	fmt.Fprintf(b.out, "  %-34s %s  %9s %9s\n", "", pageColumns, "HTML KB", "on wire")
+	for _, p := range append(pagesOf(big, node, scale.nodes, total), log) {
 		f, err := b.measurePage(ctx, v, p.path, scale.while)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b.out, "  %-34s %7.0f %7.1f %7.1f  %9.1f %9.1f\n", p.name, f.perSecond, milliseconds(f.p50), milliseconds(f.p99), float64(f.bytes)/1000, float64(f.wire)/1000)
+		fmt.Fprintf(b.out, "  %-34s %s  %9.1f %9.1f\n", p.name, f.times(), float64(f.bytes)/1000, float64(f.wire)/1000)
 	}
 	return nil
 }
@@ -170,9 +232,48 @@ func (b *benchInstance) measurePage(ctx context.Context, v *visitor, path string
 		return f, err
 	}
 	f.bytes, f.wire = len(plain), len(packed)
+	// What the database does without anybody looking is not the pages'.
+	before, err := b.pageCPU(ctx)
+	if err != nil {
+		return f, err
+	}
+	select {
+	case <-ctx.Done():
+		return f, context.Cause(ctx)
+	case <-time.After(while / 3):
+	}
+	quiet, err := b.pageCPU(ctx)
+	if err != nil {
+		return f, err
+	}
 	f.httpFigures, err = measureCalls(ctx, pageCallers, while, func(ctx context.Context, _ int64) error {
 		_, err := v.send(ctx, http.MethodGet, path, nil, true)
 		return err
 	})
+	if err != nil {
+		return f, err
+	}
+	after, err := b.pageCPU(ctx)
+	share := float64(after.at.Sub(quiet.at)) / float64(quiet.at.Sub(before.at))
+	answers := f.perSecond * after.at.Sub(quiet.at).Seconds()
+	each := func(before, quiet, after time.Duration) time.Duration {
+		return max(0, time.Duration((float64(after-quiet)-share*float64(quiet-before))/answers))
+	}
+	f.web, f.database = each(before.web, quiet.web, after.web), each(before.database, quiet.database, after.database)
 	return f, err
+}
+
+// pageCPU is the processor time used up to a moment.
+type pageCPU struct {
+	at            time.Time
+	web, database time.Duration
+}
+
+func (b *benchInstance) pageCPU(ctx context.Context) (c pageCPU, err error) {
+	c.at = time.Now()
+	if c.web, err = cpuOf(b.processes[0]); err != nil {
+		return c, err
+	}
+	c.database, err = b.postgresCPU(ctx)
+	return c, err
 }

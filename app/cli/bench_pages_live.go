@@ -83,28 +83,62 @@ func (v *visitor) watch(ctx context.Context, path string) ([]fetched, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", stream, answer.Status)
 	}
-	var all []fetched
+	seen := &partsSeen{}
+	var fetching sync.WaitGroup
+	due := make([]chan struct{}, len(parts))
+	for i, p := range parts {
+		due[i] = make(chan struct{}, 1)
+		fetching.Go(func() { v.follow(ctx, p, due[i], seen) })
+	}
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		topic, isEvent := strings.CutPrefix(lines.Text(), "event: ")
 		if !isEvent || topic == "end" {
 			continue
 		}
-		for _, p := range parts {
+		for i, p := range parts {
 			if topic != "reset" && !slices.Contains(p.topics, topic) {
 				continue
 			}
-			f := fetched{asked: time.Now()}
-			if err := v.part(ctx, p); err != nil {
-				return all, err
+			select {
+			case due[i] <- struct{}{}:
+			default: // it is fetched again anyway
 			}
-			f.had = time.Now()
-			all = append(all, f)
 		}
 	}
-	if ctx.Err() != nil {
-		return all, nil
+	for i := range due {
+		close(due[i])
 	}
-	return all, errors.New("the stream of " + path + " ended early")
+	fetching.Wait()
+	if ctx.Err() != nil {
+		return seen.fetches, nil
+	}
+	return seen.fetches, errors.Join(seen.err, errors.New("the stream of "+path+" ended early"))
+}
+
+// partsSeen are the fetches of the parts of one page that show each task.
+type partsSeen struct {
+	mu      sync.Mutex
+	fetches []fetched
+	err     error
+}
+
+// follow fetches a part whenever it is due, as a browser does: the parts of a page side
+// by side, and each again when the signal came while it was on its way.
+func (v *visitor) follow(ctx context.Context, p livePart, due <-chan struct{}, seen *partsSeen) {
+	shows := slices.ContainsFunc(p.topics, func(topic string) bool { return strings.HasPrefix(topic, "op:") })
+	for range due {
+		f := fetched{asked: time.Now()}
+		err := v.part(ctx, p)
+		f.had = time.Now()
+		seen.mu.Lock()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			seen.err = errors.Join(seen.err, err)
+		case err == nil && shows:
+			seen.fetches = append(seen.fetches, f)
+		}
+		seen.mu.Unlock()
+	}
 }
 
 func (v *visitor) part(ctx context.Context, p livePart) error {
@@ -177,6 +211,7 @@ func (b *benchInstance) measureLive(ctx context.Context, v *visitor, scale bench
 	var late []time.Duration
 	never := 0
 	for _, fetches := range seen {
+		slices.SortFunc(fetches, func(a, b fetched) int { return a.asked.Compare(b.asked) })
 		for _, change := range times {
 			i := slices.IndexFunc(fetches, func(f fetched) bool { return f.asked.After(change.ended) })
 			switch {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -189,24 +190,29 @@ func TestBrowserNoScript(t *testing.T) {
 	newJourney(t, browser.Options{NoScript: true}).whole()
 }
 
-// TestBrowserAfterRestart leaves a page open while `loom up` ends and starts
-// again: it goes on by itself.
+// TestBrowserAfterRestart leaves a page open while the process that serves it is killed
+// in the middle of an operation and another takes its place: the page goes on by itself,
+// to the end of that operation and through the next one.
 func TestBrowserAfterRestart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	first := w.up()
+	p := newProcfile(t)
 	b := browser.New(t, browser.Options{})
-	j := &journey{world: w, b: b, hands: b.Mouse(), scripts: true}
+	j := &journey{world: p.world, b: b, hands: b.Mouse(), scripts: true}
 	j.signIn("user")
 	id := j.create("shop")
-	j.b.WaitText("Active")
-	first.kill(t, 2)
-	first.waitEnd(t)
-	w.up()
-	w.user().call("DELETE", "/v2/clusters/"+id, nil, nil)
+	p.inTheMiddle(id, 2)
+	p.pages.kill(t, syscall.SIGKILL)
+	p.pages.waitEnd(t)
+	p.pages = p.web()
+	p.user.waitActive(id)
 	began := time.Now()
+	j.b.WaitText("Active")
+	t.Logf("the open page knew that the cluster is active after %s", time.Since(began))
+	p.user.call("DELETE", "/v2/clusters/"+id, nil, nil)
+	began = time.Now()
 	j.b.WaitText("Terminated")
-	t.Logf("the open page knew after %s", time.Since(began))
+	t.Logf("the open page knew that it is terminated after %s", time.Since(began))
+	p.noMachines()
 }
 
 // TestBrowserFaults scans every kind of page in light and dark colours.

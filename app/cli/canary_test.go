@@ -32,13 +32,23 @@ func TestNoSecretComesToLight(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
 	c.plant()
+	ofAPI, ofPages := c.listen("/v2/events?topics=user:me,tenant,clusters", "Authorization", "Bearer "+c.token), c.listen("/events?topics=user:me,tenant,clusters", "Cookie", "loom-dev="+c.cookie)
 	id := c.cluster()
+	c.refused()
 	c.walk(id)
+	pages := map[string]bool{}
+	c.walkPages("with a cluster that runs", id, pages)
 	c.search("with a cluster that runs")
 	c.reveal(id)
+	ofCluster := c.listen("/events?topics=cluster:"+id, "Cookie", "loom-dev="+c.cookie)
 	c.call("DELETE", "/v2/clusters/"+id, `{"providerFields":{"user_pin":"`+c.text("cluster field at the end")+`"}}`)
 	c.until(id, "terminated")
 	c.walk(id)
+	c.walkPages("with a cluster that is gone", id, pages)
+	c.allPages(pages)
+	for _, stop := range []func(){ofAPI, ofPages, ofCluster} {
+		stop()
+	}
 	c.search("with a cluster that is gone")
 	c.chain()
 	var left int
@@ -260,6 +270,7 @@ func (c *canary) plant() {
 	}
 	c.call("PUT", "/v2/services/talk", `{"name":"talk","provisioner":{"actions":{"install":{"type":"leaky","fields":{}},"start":{"type":"leaky","fields":{}}}}}`)
 	c.call("PUT", "/v2/clustertemplates/talk", `{"name":"talk","defaults":{"services":["talk"],"provider":"vault","hardwaretype":"plain","imagetype":"plain"}}`)
+	c.call("PUT", "/v2/partialtemplates/part", `{"name":"part","constraints":{"size":{"min":1,"max":5}}}`)
 	key := "-----BEGIN OPENSSH PRIVATE KEY-----\n" + c.text("first line of a key resource") + "\n" + c.text("second line of a key resource") + "\n-----END OPENSSH PRIVATE KEY-----\n"
 	const resource = "/v2/plugins/providertypes/vault/ssh_keys/mine"
 	c.call("POST", resource, key)

@@ -42,6 +42,7 @@ func (e *environment) tryBuiltIn(ctx context.Context, r conformance.Reporter, na
 		return err
 	}
 	defer func() { err = errors.Join(err, machines.Purge(context.WithoutCancel(ctx))) }()
+	defer machines.Close()
 	if err := machines.Ready(); err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func (e *environment) scheduler(s *system, port int) *work.Scheduler {
 const gcPercent = 300
 
 // provisioner makes a provisioner ready: its plugin types are in the catalog and
-// the machines of this host run. done closes what it holds.
+// the machines of this host run. done closes what it holds, and ends the builds of
+// base roots.
 func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, port int) (*work.Provisioner, func(), error) {
 	if err := e.register(ctx, s, p); err != nil {
 		return nil, nil, err
@@ -125,7 +126,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
 		Plugins: p.names, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
-	}, func() { pool.Close() }, nil
+	}, func() { p.local.Close(); pool.Close() }, nil
 }
 
 // adopt boots the machines of this host that should run and do not. Trouble

@@ -92,7 +92,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	})
 	pages := web.New(web.Deps{
 		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
-		Starter: s.starter, Shortage: s.shortage, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
+		Starter: s.starter, Shortage: s.shortage, Condition: s.fleet.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 	})
 	errorPage := web.ErrorPage(version)
 	refuse := func(w http.ResponseWriter, r *http.Request, err *loom.Error) {

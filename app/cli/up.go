@@ -101,6 +101,7 @@ func (e *environment) welcome(ctx context.Context, s *system, url string) {
 	if err := e.printSignIns(ctx, s, &text); err != nil {
 		e.log.Warn("cannot show the sign-ins", "error", err.Error())
 	}
+	fmt.Fprintf(&text, "\nThe superadmin signs in at %s/login?tenant=superadmin\n", url)
 	text.WriteString("\nThen choose New cluster, the template “Load-balanced web cluster” and 3 nodes.\n" +
 		"Ctrl-C ends Loom and leaves machines running.\n\n")
 	fmt.Fprint(e.out, text.String())

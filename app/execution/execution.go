@@ -42,6 +42,10 @@ type Options struct {
 	LogAge time.Duration
 	// LogBytes is how much of task logs is kept per tenant, the newest ones; 0: all.
 	LogBytes int64
+	// LogPatience is how long the end of a log waits for a database that is away, for
+	// example restarted; 0 means 10 s. The result of the task could not be recorded
+	// meanwhile either.
+	LogPatience time.Duration
 	// Logger takes what goes wrong in the background; nil means slog's default.
 	Logger *slog.Logger
 	// Ended is told of each operation that ended here, Logged of the bytes of task
@@ -74,6 +78,9 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	if opts.LogAge == 0 {
 		opts.LogAge = 90 * 24 * time.Hour
 	}
+	if opts.LogPatience == 0 {
+		opts.LogPatience = 10 * time.Second
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -91,9 +98,9 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 // that began, with the time by the database clock; nothing is to be done for the
 // others.
 func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) (begun []AttemptKey, at time.Time, err error) {
-	err = store.Exec(ctx, o.db, func(tx *sqlx.Tx) (err error) {
+	_, err = store.Single(ctx, o.db, func(tx *sqlx.Tx) (_ struct{}, err error) {
 		begun, at, err = store.StartTasksAllTenants(ctx, o.hot, tx, process, keys)
-		return err
+		return struct{}{}, err
 	})
 	if err != nil {
 		return nil, time.Time{}, err
@@ -139,7 +146,11 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 		}
 		facts[f.Key.Task], results[i].Result = l, l.open
 	}
-	ends, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
+	transaction := store.InTx[store.Ends]
+	if facts == nil {
+		transaction = store.Single[store.Ends]
+	}
+	ends, err := transaction(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
 		ends, err := store.FinishTasksAllTenants(ctx, o.hot, tx, process, keys, results, room)
 		if err != nil || facts == nil {
 			return ends, err
@@ -149,6 +160,10 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 			if l, ok := facts[id]; ok {
 				kept = append(kept, l)
 			}
+		}
+		// What was learned in secret is not yet in what came with the attempts that begin.
+		for i := range ends.Taken {
+			ends.Taken[i].Facts = nil
 		}
 		return ends, o.keepHidden(ctx, tx, kept...)
 	})
@@ -160,13 +175,6 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 		out.Accepted[id] = true
 	}
 	return out, nil
-}
-
-// CompleteTasks records successes and gives the tasks whose result counts; nothing
-// begins here.
-func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
-	ends, err := o.FinishTasks(ctx, "", finished, nil)
-	return ends.Accepted, err
 }
 
 // HeldAttempts gives the attempts that run in a process by what is stored. It is

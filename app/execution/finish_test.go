@@ -41,7 +41,7 @@ func TestNextTaskBeginsWithTheEndOfAnother(t *testing.T) {
 	if !slices.Equal(begun, []int{2}) || ends.Taken[0].Tenant != "t1" || ends.Taken[0].Key.Attempt != 1 || ends.At.IsZero() {
 		t.Fatalf("%v began: %+v", begun, ends)
 	}
-	w.expect("running 0 1 p1 t 1 running p1 running 1 p1 t t creating", begunTask, 2)
+	w.expect("running 0 1 p1 t 1 running p1 pending 0 f t creating", begunTask, 2)
 	w.expect("complete", `SELECT status FROM tasks WHERE number = 1`)
 	if spec, err := w.ops.Spec(ctx, ends.Taken[0].Key); err != nil || spec.Action != loom.ActionConfirm || spec.Hostname != "shop-1" || spec.HardwareSettings["flavor"] != "s" {
 		t.Errorf("%+v, %v", spec, err)
@@ -63,11 +63,10 @@ func TestNextTaskBeginsWithTheEndOfAnother(t *testing.T) {
 func TestNothingBeginsWhereItMustNot(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"the operation is paused":     `UPDATE operations SET status = 'paused'`,
-		"the operation fails":         `UPDATE operations SET status = 'failing'`,
-		"the lease is over":           `UPDATE processes SET expires_at = now() - interval '1 second'`,
-		"the process is gone":         `DELETE FROM processes`,
-		"River has something with it": `UPDATE river_job SET state = 'scheduled' WHERE state = 'pending'`,
+		"the operation is paused": `UPDATE operations SET status = 'paused'`,
+		"the operation fails":     `UPDATE operations SET status = 'failing'`,
+		"the lease is over":       `UPDATE processes SET expires_at = now() - interval '1 second'`,
+		"the process is gone":     `DELETE FROM processes`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,6 +81,72 @@ func TestNothingBeginsWhereItMustNot(t *testing.T) {
 			w.expect("0", `SELECT count(*) FROM attempts WHERE status = 'running'`)
 		})
 	}
+}
+
+// TestRiverDeliversWhatIsRunning: River's row says nothing of a task that began with the
+// end of another one. Whatever River does with it, the task runs once, and a later try
+// has a number that was never used.
+func TestRiverDeliversWhatIsRunning(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"it is pending":        `UPDATE river_job SET state = 'pending'`,
+		"it waits for a retry": `UPDATE river_job SET state = 'scheduled', attempt = 7`,
+		"it is delivered":      `UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{p2}'`,
+		"it is closed":         `UPDATE river_job SET state = 'completed', finalized_at = now()`,
+		"it is gone":           `DELETE FROM river_job`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.exec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p2', 'provisioner', 'h', now() + interval '1 hour')`)
+			w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
+			key := w.deliver(1)
+			w.exec(change)
+			begun, ends := w.finish(key, map[loom.TenantID]int{"t1": 5})
+			if !slices.Equal(begun, []int{2}) || ends.Taken[0].Key.Attempt != 1 {
+				t.Fatalf("%v began: %+v", begun, ends)
+			}
+			for _, attempt := range []int{1, 2, 8} {
+				if again, _, err := w.ops.StartTasks(ctx, "p2", []execution.AttemptKey{{Task: ends.Taken[0].Key.Task, Attempt: attempt}}); err != nil || len(again) != 0 {
+					t.Errorf("attempt %d began beside it: %v, %v", attempt, again, err)
+				}
+			}
+			w.expect("1", `SELECT count(*) FROM running_tasks`)
+			// Its process is lost: it is delivered again, under a number of its own.
+			w.exec(`DELETE FROM processes WHERE id = 'p1'`)
+			w.exec(`SELECT loom_reap()`)
+			w.exec(`SELECT loom_reconcile(id) FROM operations`)
+			w.expect("ready available interrupted 1", `SELECT concat_ws(' ', t.status, r.state, a.status, count(*) OVER ()) FROM tasks t
+				JOIN river_job r ON r.id = t.river_job_id JOIN attempts a ON a.task_id = t.id WHERE t.number = 2 AND r.attempt >= t.attempt`)
+		})
+	}
+}
+
+// TestWhatIsReadyAndRunsIsListed: the lists of ready and of running tasks follow them
+// wherever they go.
+func TestWhatIsReadyAndRunsIsListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
+	listed := func(want string) {
+		t.Helper()
+		w.expect(want, `SELECT concat_ws(' ', (SELECT string_agg(t.number::text, ',' ORDER BY t.number) FROM ready_tasks r JOIN tasks t ON t.id = r.task_id AND t.node_id = r.node_id),
+			'|', (SELECT string_agg(t.number::text, ',' ORDER BY t.number) FROM running_tasks t))`)
+		w.expect("0", `SELECT count(*) FROM (SELECT id FROM tasks WHERE status = 'ready') t FULL JOIN ready_tasks r ON r.task_id = t.id WHERE t.id IS NULL OR r.task_id IS NULL`)
+		w.expect("0", `SELECT count(*) FROM (SELECT id FROM tasks WHERE status = 'running') t FULL JOIN running_tasks r ON r.id = t.id WHERE t.id IS NULL OR r.id IS NULL`)
+	}
+	listed("1,3 |")
+	first, second := w.deliver(1), w.deliver(3)
+	listed("| 1,3")
+	w.finish(first, map[loom.TenantID]int{"t1": 1})
+	listed("| 2,3")
+	w.finish(second, nil)
+	listed("4 | 2")
+	w.exec(`DELETE FROM processes`)
+	w.exec(`SELECT loom_reap()`)
+	listed("2,4 |")
+	w.exec(`SELECT loom_drop(id) FROM operations`)
+	listed("|")
 }
 
 // TestWhatWaitsGoesFirst: tasks on the tenant's queue are not passed by those that a
@@ -112,9 +177,9 @@ func TestWhatWaitsGoesFirst(t *testing.T) {
 				t.Errorf("%v began, want %v", begun, c.want)
 			}
 			for _, number := range c.want {
-				w.expect("running 0 1 p1 t 1 running p1 running 1 p1 t t creating", begunTask, number)
+				w.expect("running 0 1 p1 t 1 running p1 pending 0 f t creating", begunTask, number)
 			}
-			w.expect("0", `SELECT count(*) FROM tasks t JOIN river_job r ON r.id = t.river_job_id WHERE NOT t.gate AND (t.status = 'running') <> (r.state = 'running')`)
+			w.expect("0", `SELECT count(*) FROM tasks t JOIN river_job r ON r.id = t.river_job_id WHERE r.state = 'running' OR t.status = 'running' AND r.state <> 'pending'`)
 		})
 	}
 }

@@ -126,10 +126,6 @@ func (l *Log) append(line loom.LogLine) {
 	}
 }
 
-// logPatience is how long the end of a log waits for a database that is away, for
-// example restarted. The result of the task could not be recorded meanwhile either.
-const logPatience = 10 * time.Second
-
 // run stores batches until wake is closed.
 func (l *Log) run(wake <-chan struct{}) {
 	defer close(l.done)
@@ -143,7 +139,7 @@ func (l *Log) run(wake <-chan struct{}) {
 		}
 		err := l.flush()
 		if stopping {
-			for began := time.Now(); err != nil && time.Since(began) < logPatience; {
+			for began := time.Now(); err != nil && time.Since(began) < l.ops.opts.LogPatience; {
 				time.Sleep(logEvery)
 				err = l.flush()
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"loom/app/execution"
 	"loom/app/loom"
@@ -15,6 +16,7 @@ func TestManyLogsAreStoredTogether(t *testing.T) {
 	t.Parallel()
 	const n = 30
 	w := newWorld(t, n)
+	w.ops = execution.New(w.db.DB, w.ring, execution.Options{LogPatience: 300 * time.Millisecond})
 	w.plan(loom.ClusterCreate, loom.ActionCreate)
 	keys := make([]execution.AttemptKey, n)
 	for i := range keys {
@@ -47,17 +49,16 @@ func TestRecordedTasksLeaveNoRiverJob(t *testing.T) {
 	w := newWorld(t, 2)
 	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	key := w.deliver(1)
-	done, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key}})
-	if err != nil || !done[key.Task] {
-		t.Fatal(done, err)
+	if !w.complete(key, loom.TaskResult{}) {
+		t.Fatal("a result was refused")
 	}
 	w.expect("complete none", `SELECT t.status || ' ' || coalesce(r.state::text, 'none') FROM tasks t LEFT JOIN river_job r ON r.id = t.river_job_id WHERE t.id = $1`, int64(key.Task))
 	// The node goes on with its next task.
 	w.expect("ready available", `SELECT t.status || ' ' || r.state FROM nodes n JOIN tasks t ON t.id = n.task_id JOIN river_job r ON r.id = t.river_job_id
 		WHERE n.id = (SELECT node_id FROM tasks WHERE id = $1)`, int64(key.Task))
 	// A result that comes again is late, and the reconciler has nothing to put right.
-	if done, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key}}); err != nil || done[key.Task] {
-		t.Error("recorded twice", done, err)
+	if w.complete(key, loom.TaskResult{}) {
+		t.Error("recorded twice")
 	}
 	if n, err := w.ops.Reconcile(ctx); n != 0 || err != nil {
 		t.Error("the reconciler touched", n, err)

@@ -19,8 +19,8 @@ func TestBigBatchesTellOnce(t *testing.T) {
 		finished[i].Key = w.deliver(i + 1)
 	}
 	w.exec(`DELETE FROM events`)
-	if done, err := w.ops.CompleteTasks(ctx, finished); err != nil || len(done) != n {
-		t.Fatal(len(done), err)
+	if ends, err := w.ops.FinishTasks(ctx, "p1", finished, nil); err != nil || len(ends.Accepted) != n {
+		t.Fatal(len(ends.Accepted), err)
 	}
 	w.expect("cluster:00000001 0, clusters 1, op:00000001/1 0", `SELECT string_agg(topic || ' ' || cardinality(ids), ', ' ORDER BY topic) FROM events`)
 	w.expect("1", `SELECT count(DISTINCT tenant_id)::text FROM events e JOIN clusters c USING (tenant_id)`)

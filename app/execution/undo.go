@@ -33,7 +33,7 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 	plan, err := undoPlan(ctx, tx, op, after)
 	if err != nil {
 		domain := loom.AsError(err)
-		if domain.Kind == loom.Internal {
+		if domain.Kind == loom.Internal || domain.Kind == loom.Unavailable { // it is tried again
 			return false, err
 		}
 		end.Message = fmt.Sprintf("%s It could not be undone: %s", sentence(op.Message), domain.Message)

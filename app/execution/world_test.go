@@ -144,11 +144,11 @@ func (w *world) fetch(number int) (execution.AttemptKey, bool) {
 
 func (w *world) complete(key execution.AttemptKey, r loom.TaskResult) bool {
 	w.t.Helper()
-	accepted, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key, Result: r}})
+	ends, err := w.ops.FinishTasks(ctx, "p1", []execution.Finished{{Key: key, Result: r}}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return accepted[key.Task]
+	return ends.Accepted[key.Task]
 }
 
 func (w *world) fail(key execution.AttemptKey, r loom.TaskResult) {

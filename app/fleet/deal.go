@@ -28,7 +28,7 @@ func deal(ctx context.Context, tx *sqlx.Tx) error {
 	if err := store.LockDealing(ctx, tx); err != nil {
 		return err
 	}
-	live, err := store.LiveProcessesAllTenants(ctx, tx, loom.ProcessProvisioner)
+	live, err := store.LiveProvisionersAllTenants(ctx, tx)
 	if err != nil {
 		return err
 	}

@@ -127,6 +127,9 @@ func TestFreeElsewhere(t *testing.T) {
 		`INSERT INTO tasks (operation_id, tenant_id, cluster_id, status, process_id)
 			SELECT o.id, x.tenant, o.cluster_id, 'running', x.process FROM operations o,
 			(VALUES ('a', 'p2'), ('a', 'p3'), ('a', 'p3'), ('a', 'p3'), ('b', 'p2'), ('c', 'p3')) AS x (tenant, process)`,
+		`UPDATE tasks SET node_id = gen_random_uuid()`,
+		`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, task_id)
+			SELECT node_id, cluster_id, tenant_id, 1000 + id, 'h', 'h', 'i', 'f', 'i', 'root', '{}', '{}', id FROM tasks`,
 	} {
 		if _, err := db.Exec(query); err != nil {
 			t.Fatal(err)

@@ -33,6 +33,32 @@ func (f *Fleet) Probe(ctx context.Context, actor loom.Actor, provider string) (l
 	return store.NewestProbe(ctx, f.db, actor.Tenant, provider)
 }
 
+// BeginProbe asks for a probe as Probe does and does not wait: OpenProbe tells that it is
+// under way, LastProbe its answer. Errors: Forbidden, NotFound for the provider.
+func (f *Fleet) BeginProbe(ctx context.Context, actor loom.Actor, provider string) error {
+	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
+		return err
+	}
+	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
+		return err
+	}
+	_, err := f.ask(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeProbe, By: actor.User},
+		loom.AuditEntry{Actor: actor, Verb: "probe", Kind: loom.KindProvider.Word(), Object: provider})
+	return err
+}
+
+// OpenProbe is a probe that was asked for and has no answer yet.
+type OpenProbe = store.OpenProbe
+
+// OpenProbe tells of a probe of a provider that has no answer yet; ok is false when there
+// is none.
+func (f *Fleet) OpenProbe(ctx context.Context, actor loom.Actor, provider string) (probe OpenProbe, ok bool, err error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return OpenProbe{}, false, err
+	}
+	return store.OpenProbeOf(ctx, f.db, actor.Tenant, provider)
+}
+
 // LastProbe gives the newest answer of a provider. NotFound for the provider, and
 // for one that was never probed.
 func (f *Fleet) LastProbe(ctx context.Context, actor loom.Actor, provider string) (loom.Probe, error) {
@@ -60,6 +86,7 @@ func (f *Fleet) probe(ctx context.Context, process loom.ProcessID, r store.Provi
 	case err != nil:
 		return err
 	default:
+		call.Ask = r.Offer
 		if answer, err = asker.Probe(ctx, call); err != nil {
 			return err
 		}
@@ -68,6 +95,9 @@ func (f *Fleet) probe(ctx context.Context, process loom.ProcessID, r store.Provi
 		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, &answer, "", false)
 		if err != nil || !held {
 			return err
+		}
+		if r.Purpose == store.PurposeVerify {
+			return nil // whoever asked waits for it
 		}
 		if err := store.TrimProbes(ctx, tx, r.Tenant, r.Provider); err != nil {
 			return err

@@ -24,8 +24,9 @@ type ReportInput struct {
 	Template string
 	// Start and End bound the time; an End in the future counts as now.
 	Start, End time.Time
-	// GroupBy is hour, day, week or month of the calendar, in UTC; weeks begin on
-	// Mondays. Split is one of ReportSplits, or "tenant" with All.
+	// Zone is whose calendar counts; nil is UTC.
+	Zone *time.Location
+	// GroupBy is hour, day, week or month of the calendar; weeks begin on Mondays. Split is one of ReportSplits, or "tenant" with All.
 	GroupBy, Split string
 }
 
@@ -86,7 +87,8 @@ func (f *Fleet) Report(ctx context.Context, actor loom.Actor, in ReportInput) (R
 	if err := in.check(); err != nil {
 		return Report{}, err
 	}
-	r := Report{Start: in.Start.UTC().Truncate(time.Second), End: in.End.UTC().Truncate(time.Second)}
+	zone := cmp.Or(in.Zone, time.UTC)
+	r := Report{Start: in.Start.In(zone).Truncate(time.Second), End: in.End.In(zone).Truncate(time.Second)}
 	if r.Marks, err = calendar(r.Start, r.End, in.GroupBy); err != nil {
 		return Report{}, err
 	}
@@ -147,19 +149,21 @@ func calendar(start, end time.Time, group string) ([]time.Time, error) {
 	return append(marks, end), nil
 }
 
-// NextOf gives the beginning of the hour, day, week or month after a time, in UTC.
+// NextOf gives the beginning of the hour, day, week or month after a time, by the
+// calendar of its zone.
 func NextOf(at time.Time, group string) time.Time {
-	at = at.UTC()
 	year, month, day := at.Date()
 	switch group {
 	case "hour":
-		return at.Truncate(time.Hour).Add(time.Hour)
+		// Counted from what the clock shows: not all zones differ from UTC by whole hours,
+		// and the hour that is there twice a year is two.
+		return at.Add(time.Hour - time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second - time.Duration(at.Nanosecond()))
 	case "week":
-		return time.Date(year, month, day+7-(int(at.Weekday())+6)%7, 0, 0, 0, 0, time.UTC)
+		return time.Date(year, month, day+7-(int(at.Weekday())+6)%7, 0, 0, 0, 0, at.Location())
 	case "month":
-		return time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
+		return time.Date(year, month+1, 1, 0, 0, 0, 0, at.Location())
 	}
-	return time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
+	return time.Date(year, month, day+1, 0, 0, 0, 0, at.Location())
 }
 
 // used reads hours by interval and part.

@@ -52,7 +52,7 @@ func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int6
 		return ErrNotForUs
 	}
 	switch r.Purpose {
-	case store.PurposeProbe:
+	case store.PurposeProbe, store.PurposeVerify:
 		err = f.probe(ctx, process, r, asker)
 	case store.PurposeSweep:
 		err = f.sweep(ctx, process, r, asker)
@@ -131,7 +131,7 @@ func (f *Fleet) ask(ctx context.Context, tenant loom.TenantID, r store.ProviderR
 		if err := store.InsertAudit(ctx, tx, audit); err != nil {
 			return 0, err
 		}
-		id, err := store.WaitingRequest(ctx, tx, tenant, r.Provider, r.Purpose, r.Orphan)
+		id, err := store.WaitingRequest(ctx, tx, tenant, r)
 		if err != nil || id != 0 {
 			return id, err
 		}

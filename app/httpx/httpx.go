@@ -34,10 +34,10 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if err == nil {
 			return
 		}
-		if errors.Is(r.Context().Err(), err) || (r.Context().Err() != nil && errors.Is(err, r.Context().Err())) {
-			return // the client is gone
-		}
 		e := loom.AsError(err)
+		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable) {
+			return // the client is gone, and what was begun for it was cancelled
+		}
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			log.Error("request failed", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
 		}

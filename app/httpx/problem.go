@@ -21,7 +21,6 @@ var apiStatus = map[loom.Kind]int{
 	loom.Throttled:       http.StatusTooManyRequests,
 	loom.Unavailable:     http.StatusInternalServerError,
 	loom.Internal:        http.StatusInternalServerError,
-	loom.NotImplemented:  http.StatusNotImplemented,
 }
 
 // pageStatus maps kinds to statuses of pages.
@@ -36,7 +35,6 @@ var pageStatus = map[loom.Kind]int{
 	loom.Throttled:       http.StatusTooManyRequests,
 	loom.Unavailable:     http.StatusServiceUnavailable,
 	loom.Internal:        http.StatusInternalServerError,
-	loom.NotImplemented:  http.StatusNotImplemented,
 }
 
 var titles = map[loom.Kind]string{
@@ -50,7 +48,6 @@ var titles = map[loom.Kind]string{
 	loom.Throttled:       "Too many tries",
 	loom.Unavailable:     "Not available right now",
 	loom.Internal:        "Something went wrong",
-	loom.NotImplemented:  "Not implemented yet",
 }
 
 // PageStatus is the status of a page that shows an error of this kind.

@@ -21,6 +21,8 @@ type RetryInput struct {
 	Skip           []int
 	Reason         string
 	ProviderFields map[string]any
+	// OnFailure is the policy of the new operation, "" for that of the failed one.
+	OnFailure string
 }
 
 // Retry goes on at once with what is left of the latest operation of a cluster, which
@@ -37,7 +39,7 @@ func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.Operatio
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{
 		Kind: loom.PreviewRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
-		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason},
+		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure},
 	}, nil)
 	return ref, err
 }
@@ -55,9 +57,6 @@ func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraf
 	if number != cluster.LatestOperation {
 		return loom.NewError(loom.Conflict, "Only the latest operation can be retried, and that is operation %d.", cluster.LatestOperation)
 	}
-	if cluster.Protected && (op.Action == loom.ClusterDelete || op.Action == loom.ClusterShrink) {
-		return loom.NewError(loom.Conflict, "The cluster is protected; take the protection off first.")
-	}
 	if len(in.Skip) > 0 {
 		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
 			return err
@@ -69,9 +68,18 @@ func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraf
 			return invalid("skip", "A retry leaves out at most %d tasks.", maxSkipped)
 		}
 	}
-	d.Action, d.OnFailure = op.Action, op.OnFailure
+	d.Action = op.Action
+	if err := d.policy(in.OnFailure, op.OnFailure); err != nil {
+		return err
+	}
 	d.Followed = &following{Asked: in, Of: number, By: actor.User}
-	return d.Followed.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRetry)
+	if err := d.Followed.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRetry); err != nil {
+		return err
+	}
+	if cluster.Protected && op.Action == loom.Rollback && deletes(d.Followed.plan) {
+		return isProtected()
+	}
+	return nil
 }
 
 // computeRetry plans the tasks that are left, and behind them those that are left out.

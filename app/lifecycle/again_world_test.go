@@ -99,7 +99,7 @@ func (m *mock) one(s step, fails bool) {
 			}
 		}
 		m.ran = append(m.ran, s.String())
-		_, err = m.ops.CompleteTasks(m.ctx, []execution.Finished{{Key: key, Result: r}})
+		_, err = m.ops.FinishTasks(m.ctx, "p1", []execution.Finished{{Key: key, Result: r}}, nil)
 	}
 	if err != nil {
 		m.t.Fatal(err)

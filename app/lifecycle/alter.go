@@ -24,6 +24,8 @@ type alteration struct {
 	// catalog entries that must still be the newest ones.
 	Types    store.TypeSettings   `json:"types"`
 	Versions []store.EntryVersion `json:"versions"`
+	// Rest is what a repair finishes on nodes that stay.
+	Rest planner.Rest `json:"rest,omitempty"`
 	// Why says how the nodes that leave were chosen, where the request names none.
 	Why []string `json:"why,omitempty"`
 }
@@ -97,26 +99,6 @@ func checkAlteration(in ChangeInput) []loom.FieldError {
 		errs = append(errs, loom.FieldError{Field: "minHealthy", Message: "The number of nodes that must be up is 0 or more."})
 	}
 	return errs
-}
-
-// policy settles what a failure does: the request says it, else the template, as far
-// as operations of the kind can be undone.
-func (d *liveDraft) policy(asked, template string) error {
-	if errs := loom.CheckOnFailure("onFailure", asked); len(errs) > 0 {
-		return loom.InvalidFields(errs)
-	}
-	undoable := planner.Undoable(d.Action)
-	if asked == loom.OnFailureUndo && !undoable {
-		return invalid("onFailure", "A failed operation of this kind (%s) is not undone by itself; leave this out.", d.Action.Verb())
-	}
-	d.AskedPolicy, d.OnFailure = asked, asked
-	if asked == "" {
-		d.OnFailure = template
-	}
-	if d.OnFailure != loom.OnFailureUndo || !undoable {
-		d.OnFailure = loom.OnFailureKeep
-	}
-	return nil
 }
 
 // versions are the catalog entries that must still be the newest ones.

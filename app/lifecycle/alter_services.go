@@ -186,6 +186,10 @@ func (u *Clusters) draftRepair(ctx context.Context, d *liveDraft, cluster loom.C
 	if err != nil {
 		return err
 	}
+	past, err := u.pastOf(ctx, cluster, d.Nodes)
+	if err != nil {
+		return err
+	}
 	for _, n := range d.Nodes {
 		was := n
 		named := slices.Contains(in.Nodes, n.ID)
@@ -197,7 +201,7 @@ func (u *Clusters) draftRepair(ctx context.Context, d *liveDraft, cluster loom.C
 		case n.Leaving && !lost[n.ID]:
 			out = append(out, n)
 			continue
-		case n.State == loom.NodePlanned, n.State == loom.NodeDeleted:
+		case past.bare(&n):
 			bare = append(bare, n)
 		}
 		n.Leaving = false // the cluster lives on
@@ -208,6 +212,9 @@ func (u *Clusters) draftRepair(ctx context.Context, d *liveDraft, cluster loom.C
 	}
 	d.Altered.Was.Nodes, d.Nodes = before, after
 	d.warnOfOut(out)
+	if err := u.draftRest(ctx, d, cluster, past); err != nil {
+		return err
+	}
 	if returns {
 		if err := u.stillValid(ctx, cluster, d.Nodes, d.Services); err != nil {
 			return err

@@ -27,6 +27,11 @@ func (v *PreviewView) alter(d *liveDraft, list *changeList) error {
 	list.machines("create", diff.Made)
 	list.machines("replace", diff.Replaced)
 	list.machines("remove", diff.Removed)
+	for _, n := range d.Nodes {
+		if d.resumes(n.ID, "") {
+			list.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "An earlier operation did not make it ready."})
+		}
+	}
 	list.alteredServices(d, diff)
 	told := map[string]bool{}
 	for _, c := range diff.Services {
@@ -106,6 +111,9 @@ func (d *liveDraft) alteredService(n *loom.Node, c planner.ServiceChange) Change
 		if c.Effect == planner.Restarts {
 			line.Change = "restart"
 		}
+	}
+	if d.resumes(c.Node, c.Service) {
+		line.Because = "An earlier operation did not finish it; it should run."
 	}
 	if c.Change == "upgrade" {
 		line.Old, line.New = d.Altered.Was.Services[c.Service].Version, d.Services[c.Service].Version

@@ -222,7 +222,7 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 	if err != nil {
 		// The request no longer works at all; say so instead of a new preview.
 		e := loom.AsError(err)
-		if e.Kind == loom.Internal {
+		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			return err
 		}
 		conflict.Message += " It cannot be done any more: " + e.Message

@@ -27,6 +27,8 @@ type CheckResult struct {
 	// which quota that breaks, or "".
 	Quota    loom.QuotaUse
 	Exceeded string
+	// Within are changes that would keep within the quota of nodes.
+	Within []loom.Suggestion
 	// Tasks and Stages count the plan.
 	Tasks, Stages int
 	Warnings      []string
@@ -79,7 +81,7 @@ func (u *Clusters) Check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 	if err != nil {
 		return result, err
 	}
-	if result.Quota, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {
+	if result.Quota, err = u.quotaUse(ctx, actor.Tenant); err != nil {
 		return result, err
 	}
 	p, err := u.prepare(ctx, actor, in)
@@ -100,6 +102,9 @@ func (u *Clusters) Check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 		}
 		return result, nil
 	}
+	if len(p.lost) > 0 {
+		return result, nil
+	}
 	return result, u.checkLayout(ctx, actor, tenant, p, &result)
 }
 
@@ -109,14 +114,15 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	if p.in.Machines <= 0 || p.in.Machines > u.opts.MaxMachines {
 		return nil
 	}
-	if err := result.Quota.Check(1, p.in.Machines); err != nil {
+	quota := result.Quota
+	if err := quota.Check(1, p.in.Machines); err != nil {
 		result.Exceeded = loom.AsError(err).Message
 	}
 	result.Quota.Clusters++
 	result.Quota.Nodes += p.in.Machines
 	solving, stop := u.solving(ctx, u.opts.CheckTime)
 	defer stop()
-	problem, layout, unsat, err := solver.Create(solving, u.input(p))
+	problem, layout, unsat, err := u.fit(solving, p, quota)
 	switch {
 	case errors.Is(err, loom.Unavailable) && ctx.Err() == nil:
 		result.Unsure = true
@@ -132,6 +138,9 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 		return nil
 	}
 	result.Layout = layout
+	if result.Exceeded != "" {
+		result.Within = u.within(solving, p, quota)
+	}
 	if sizes, some, err := solver.Sizes(solving, problem); err == nil && some {
 		result.Sizes = &sizes
 	}

@@ -12,6 +12,12 @@ import (
 	"loom/app/loom"
 )
 
+// PatchedConfig is a config with a merge patch (RFC 7386) on top; it changes neither.
+func PatchedConfig(config, patch map[string]any) map[string]any {
+	out, _ := mergePatch(config, patch).(map[string]any) // a patch that is an object gives one
+	return out
+}
+
 // mergePatch applies an RFC 7386 merge patch to a document without changing
 // either: null removes, objects merge, everything else replaces.
 func mergePatch(target any, patch any) any {

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -9,7 +8,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/solver"
 )
 
 // noWorkers is the warning that nothing would run.
@@ -21,7 +19,7 @@ const noWorkers = "The tenant has no workers, so nothing would run; ask an admin
 // NotFound for template and provider, Exhausted, Unsolvable, Unavailable when
 // the search ran out of time.
 func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.CreateInput, lenient bool) (*draft, *prepared, error) {
-	quota, err := store.QuotaUse(ctx, u.db, actor.Tenant)
+	quota, err := u.quotaUse(ctx, actor.Tenant)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +44,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 		return nil, p, err
 	}
 	solving, stop := u.solving(ctx, u.opts.SolveTime)
-	problem, layout, unsat, err := solver.Create(solving, u.input(p))
+	problem, layout, unsat, err := u.fit(solving, p, quota)
 	stop()
 	if err != nil {
 		return nil, p, err
@@ -145,7 +143,7 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
 		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User,
-		OnFailure: cmp.Or(d.Input.OnFailure, d.Template.Administration.OnFailure, loom.OnFailureKeep),
+		OnFailure: d.policy(),
 	}, plan)
 	if err != nil {
 		return none, err

@@ -48,6 +48,9 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 		}
 		body.Live, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
 	case loom.PreviewSync:
+		if err := loom.InvalidFields(CheckPolicy("", in.Change.OnFailure)); err != nil {
+			return p, nil, loom.Plan{}, err
+		}
 		d, cluster, err := u.draftSync(ctx, actor, in.Cluster)
 		if err != nil {
 			return p, nil, loom.Plan{}, err

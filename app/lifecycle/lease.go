@@ -14,17 +14,17 @@ func (u *Clusters) remains(ctx context.Context, actor loom.Actor, v *ClusterView
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
-	settings, err := store.Settings(ctx, u.db, actor.Tenant)
+	settings, err := store.Settings(ctx, u.kept, actor.Tenant)
 	if err != nil {
 		return err
 	}
-	end, now, err := store.LeaseEndOf(ctx, u.db, actor.Tenant, v.ID)
+	end, now, err := store.LeaseEndOf(ctx, u.kept, actor.Tenant, v.ID)
 	if err != nil {
 		return err
 	}
-	v.LeaseNote = settings.LeaseNotice(end, anyStopped(v.Nodes), now)
+	v.LeaseNote = settings.LeaseNotice(end, anyStopped(v.Nodes), now.In(loom.ZoneOf(ctx)))
 	if actor.IsAdmin() && v.Status != loom.ClusterActive {
-		v.Leftovers, err = store.Leftovers(ctx, u.db, actor.Tenant, v.ID)
+		v.Leftovers, err = store.Leftovers(ctx, u.kept, actor.Tenant, v.ID)
 	}
 	return err
 }
@@ -47,7 +47,7 @@ func (u *Clusters) leaseSoon(ctx context.Context, tenant loom.TenantID, items []
 	if len(items) == 0 {
 		return nil
 	}
-	settings, err := store.Settings(ctx, u.db, tenant)
+	settings, err := store.Settings(ctx, u.kept, tenant)
 	if err != nil {
 		return err
 	}

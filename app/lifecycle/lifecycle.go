@@ -47,6 +47,7 @@ type Options struct {
 // concurrent use.
 type Clusters struct {
 	db   *sqlx.DB
+	kept *store.Kept // for what pages read again and again
 	ring *secret.Ring
 	opts Options
 }
@@ -68,7 +69,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.Solved == nil {
 		opts.Solved = func(time.Duration) {}
 	}
-	return &Clusters{db: db, ring: ring, opts: opts}
+	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts}
 }
 
 // solving begins a search for a layout that may take as long as limit. over ends
@@ -93,7 +94,7 @@ func (u *Clusters) see(ctx context.Context, actor loom.Actor, id loom.ClusterID)
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return err
 	}
-	owner, err := store.ClusterOwner(ctx, u.db, actor.Tenant, id)
+	owner, err := ownerOf(ctx, u.kept, actor.Tenant, id)
 	return visible(actor, id, owner, err)
 }
 

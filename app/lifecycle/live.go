@@ -55,7 +55,7 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Altered != nil {
 		return planner.MakeChange(planner.Change{
 			Action: d.Action, Before: d.Altered.Was, After: planner.State{Nodes: d.Nodes, Services: d.Services},
-			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy,
+			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Rest: d.Altered.Rest,
 		})
 	}
 	scope := planner.Scope{}
@@ -249,7 +249,7 @@ func latestOperation(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*l
 	if c.LatestOperation == 0 {
 		return nil, nil
 	}
-	op, err := store.OperationByRef(ctx, q, c.Owner.Tenant, loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
+	op, err := operationOf(ctx, q, c.Owner.Tenant, loom.OperationRef{Cluster: c.ID, Number: c.LatestOperation})
 	if err != nil {
 		return nil, err
 	}

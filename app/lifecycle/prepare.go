@@ -26,6 +26,8 @@ type prepared struct {
 	lease  int64
 	config map[string]any
 	errs   []loom.FieldError
+	// lost are those of errs that make the search for a layout pointless.
+	lost []loom.FieldError
 }
 
 // prepare checks a request against the catalog. The error is for trouble that is
@@ -44,6 +46,8 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	w, err := u.readWorld(ctx, actor.Tenant, in.Template, in.Provider)
 	if w != nil {
 		p.world = w
+		p.lost = w.lost(in.Services)
+		p.errs = append(slices.Clone(p.lost), p.errs...)
 		p.weighLease(settings)
 		p.config = w.config(in)
 		p.checkConfig()
@@ -90,6 +94,7 @@ func (u *Clusters) input(p *prepared) solver.Input {
 		Template: p.world.template, Provider: p.world.provider.Name, Services: p.in.Services, Machines: p.in.Machines,
 		HardwareType: p.in.HardwareType, ImageType: p.in.ImageType, Catalog: p.world.services,
 		HardwareTypes: p.world.hardware, ImageTypes: p.world.images, MaxMachines: u.opts.MaxMachines,
+		Providers: p.world.providers,
 	}
 }
 

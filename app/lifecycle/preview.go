@@ -67,8 +67,11 @@ type PreviewView struct {
 	// Of is the number of the operation that a retry or a rollback is about, Skipped how
 	// many of its tasks a retry leaves out.
 	Of, Skipped int
-	Template    loom.Base
-	Provider    loom.Base
+	// OnFailure is what a failure of the operation does, as the request or the template
+	// says; "" where there is no operation.
+	OnFailure string
+	Template  loom.Base
+	Provider  loom.Base
 	// Config has values of keys that look secret masked.
 	Config map[string]any
 	// LeaseMillis is 0 for a cluster that never expires.
@@ -275,7 +278,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, b
 		v.Name, v.Description, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input.Description, d.Input, d.Layout, d.Nodes
 		v.Services, v.Template, v.Provider = sortedNames(d.Services), d.Template.Base, d.Provider.Base
 		v.Config, _ = loom.MaskSecrets(d.Config).(map[string]any)
-		v.LeaseMillis, v.Warnings, v.Price = d.Lease, d.Warnings, d.Price
+		v.LeaseMillis, v.Warnings, v.Price, v.OnFailure = d.Lease, d.Warnings, d.Price, d.policy()
 		v.After.Clusters++
 		v.After.Nodes += len(d.Nodes)
 		list.wholeNodes("create", v.Nodes)

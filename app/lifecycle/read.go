@@ -72,7 +72,7 @@ func (u *Clusters) Overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.Cluster, v.Latest = cluster, latest
-	all, err := store.NodesByCluster(ctx, u.db, actor.Tenant, id)
+	all, err := store.NodesByCluster(ctx, u.kept, actor.Tenant, id)
 	if err != nil {
 		return v, err
 	}
@@ -86,14 +86,14 @@ func (u *Clusters) Overview(ctx context.Context, actor loom.Actor, id loom.Clust
 	}
 	v.expandLinks()
 	v.Allowed = allowed(cluster, latest)
-	if v.Skipped, err = store.SkippedTasks(ctx, u.db, actor.Tenant, id, maxShownSkipped); err != nil {
+	if v.Skipped, err = store.SkippedTasks(ctx, u.kept, actor.Tenant, id, maxShownSkipped); err != nil {
 		return v, err
 	}
 	if err := u.remains(ctx, actor, &v); err != nil {
 		return v, err
 	}
 	v.Lease = cluster.Template.Administration.Lease.Limits(cluster.Created, cluster.Expires)
-	newest, err := store.CatalogVersionNumber(ctx, u.db, actor.Tenant, loom.KindTemplate, cluster.Template.Name)
+	newest, err := store.CatalogVersionNumber(ctx, u.kept, actor.Tenant, loom.KindTemplate, cluster.Template.Name)
 	if newest > cluster.Template.Version {
 		v.NewerTemplate = newest
 	}
@@ -136,11 +136,11 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return loom.Cluster{}, nil, err
 	}
-	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
+	cluster, err := store.ClusterByID(ctx, u.kept, actor.Tenant, id)
 	if err := visible(actor, id, cluster.Owner, err); err != nil {
 		return loom.Cluster{}, nil, err
 	}
-	latest, err := latestOperation(ctx, u.db, cluster)
+	latest, err := latestOperation(ctx, u.kept, cluster)
 	if err != nil {
 		return cluster, nil, err
 	}
@@ -178,16 +178,26 @@ func maskFacts(n *loom.Node) {
 }
 
 func (v *ClusterView) expandLinks() {
+	v.NodeLinks, v.ServiceLinks = map[loom.NodeID][]loom.Link{}, map[loom.NodeID]map[string][]loom.Link{}
+	linked := false // of most clusters no service has any
+	for _, service := range v.Services {
+		linked = linked || len(service.Links) > 0
+	}
+	if !linked && len(v.Template.Links) == 0 {
+		return
+	}
 	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving })
 	if len(told) == 0 {
 		told = v.Nodes // all of it goes or is gone
 	}
 	facts := macro.NewFacts(string(v.Owner.User), properties(told))
 	v.Links = expanded(facts, v.Template.Links, "")
-	v.NodeLinks, v.ServiceLinks = map[loom.NodeID][]loom.Link{}, map[loom.NodeID]map[string][]loom.Link{}
 	for _, n := range v.Nodes {
 		v.ServiceLinks[n.ID] = map[string][]loom.Link{}
 		for _, name := range n.Services {
+			if len(v.Services[name].Links) == 0 {
+				continue
+			}
 			links := expanded(facts, v.Services[name].Links, n.ID)
 			v.ServiceLinks[n.ID][name] = links
 			v.NodeLinks[n.ID] = append(v.NodeLinks[n.ID], links...)
@@ -229,6 +239,8 @@ type ListInput struct {
 	Uncounted bool
 	// CountOnly leaves out the clusters and gives the total alone.
 	CountOnly bool
+	// Brief leaves out of each cluster how far its operation is.
+	Brief bool
 }
 
 // List is a page of clusters; Next and Prev are cursors, Total counts all
@@ -253,7 +265,7 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	}
 	f := store.ClusterFilter{
 		Owner: loom.UserID(in.Owner), Statuses: in.Statuses, Template: in.Template, Provider: in.Provider,
-		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, IDs: in.IDs, Uncounted: in.Uncounted, CountOnly: in.CountOnly,
+		Labels: in.Labels, ExpiresBefore: in.ExpiresBefore, IDs: in.IDs, Uncounted: in.Uncounted, CountOnly: in.CountOnly, Brief: in.Brief,
 	}
 	errs = append(errs, readSearch(in.Q, &f)...)
 	if len(in.Labels) > 0 {

@@ -48,22 +48,34 @@ func (u *Clusters) draftRollback(ctx context.Context, d *liveDraft, cluster loom
 		return err
 	}
 	nodes := d.Nodes
-	d.Followed, d.OnFailure = f, loom.OnFailureKeep
+	d.Followed = f
+	if err := d.policy(in.OnFailure, loom.OnFailureKeep); err != nil {
+		return err
+	}
 	d.Altered = &alteration{Asked: in, Was: planner.State{Nodes: nodes, Services: cluster.Services}, Versions: []store.EntryVersion{}}
 	d.Nodes, d.Services = f.To.Nodes, f.To.Services
 	if len(f.To.Nodes) > 0 && len(differences(cluster.Config, f.To.Config)) > 0 {
 		f.Config, d.Before, d.After = true, cluster.Config, f.To.Config
 	}
-	if cluster.Protected && len(d.leavers()) > 0 {
-		return loom.NewError(loom.Conflict, "The cluster is protected, and the rollback would delete machines; take the protection off first.")
-	}
 	if err := f.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRollback); err != nil {
 		return err
+	}
+	if cluster.Protected && (len(d.leavers()) > 0 || deletes(f.plan)) {
+		return isProtected()
 	}
 	if f.Failed == 0 && len(f.plan.Tasks) == 0 && !f.Config && sameLayout(f.After, f.To) {
 		return loom.NewError(loom.Conflict, "The cluster is as it was before operation %d; there is nothing to roll back.", in.Operation)
 	}
 	return nil
+}
+
+// deletes reports whether a plan takes machines away.
+func deletes(plan loom.Plan) bool {
+	return slices.ContainsFunc(plan.Tasks, func(t loom.PlanTask) bool { return t.Action == loom.ActionDelete })
+}
+
+func isProtected() error {
+	return loom.NewError(loom.Conflict, "The cluster is protected, and the rollback would delete machines; take the protection off first.")
 }
 
 // layoutBefore is the layout before an operation: no node before the create.

@@ -41,7 +41,7 @@ func (b *bundle) runTasks(fails loom.TaskAction) {
 			if loom.TaskAction(d.Action) == fails {
 				_, err = ops.FailTask(b.ctx, key, loom.TaskResult{Status: 1, Message: "no", Retryable: new(false)})
 			} else {
-				_, err = ops.CompleteTasks(b.ctx, []execution.Finished{{Key: key}})
+				_, err = ops.FinishTasks(b.ctx, "p1", []execution.Finished{{Key: key}}, nil)
 			}
 			if err != nil {
 				b.t.Fatal(err)

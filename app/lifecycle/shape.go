@@ -15,22 +15,25 @@ type TaskGroup = store.TaskGroup
 // NodeCourse sums up what an operation does on a node.
 type NodeCourse = store.NodeCourse
 
+// NodeName names a node that an operation is about.
+type NodeName = store.NodeName
+
 // TaskGroups counts the tasks of an operation by what they do and how they stand: a
 // short list for a plan of any size. NotFound.
 func (u *Clusters) TaskGroups(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]TaskGroup, error) {
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.TaskGroups(ctx, u.db, actor.Tenant, ref)
+	return once(ctx, groupsRead{actor.Tenant, ref}, func() ([]TaskGroup, error) { return store.TaskGroups(ctx, u.kept, actor.Tenant, ref) })
 }
 
-// TaskStatuses reads how the tasks of an operation stand, by number: far less than
-// the tasks. NotFound.
-func (u *Clusters) TaskStatuses(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (map[int]loom.TaskStatus, error) {
+// TaskStatuses reads how the tasks of an operation stand, their numbers by status: far
+// less than the tasks. NotFound.
+func (u *Clusters) TaskStatuses(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (map[loom.TaskStatus][]int64, error) {
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.TaskStatuses(ctx, u.db, actor.Tenant, ref)
+	return store.TaskStatuses(ctx, u.kept, actor.Tenant, ref)
 }
 
 // NodeCourses sums the tasks of an operation up by node, by number. NotFound.
@@ -39,6 +42,15 @@ func (u *Clusters) NodeCourses(ctx context.Context, actor loom.Actor, ref loom.O
 		return nil, err
 	}
 	return store.NodeCourses(ctx, u.db, actor.Tenant, ref)
+}
+
+// OperationNodes names the nodes that an operation is about, by number: far less work
+// than to sum their tasks up. NotFound.
+func (u *Clusters) OperationNodes(ctx context.Context, actor loom.Actor, ref loom.OperationRef) ([]NodeName, error) {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return nil, err
+	}
+	return store.OperationNodes(ctx, u.db, actor.Tenant, ref)
 }
 
 // TasksOn lists the tasks of an operation on the named nodes, by number. NotFound

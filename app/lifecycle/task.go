@@ -24,7 +24,7 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 	if err := u.see(ctx, actor, ref.Cluster); err != nil {
 		return loom.Operation{}, err
 	}
-	op, err := store.OperationByRef(ctx, u.db, actor.Tenant, ref)
+	op, err := operationOf(ctx, u.kept, actor.Tenant, ref)
 	if isNotFound(err) {
 		return op, loom.NewError(loom.NotFound, "Cluster %s has no operation %d.", ref.Cluster, ref.Number)
 	}
@@ -68,7 +68,9 @@ func (u *Clusters) seeOperation(ctx context.Context, actor loom.Actor, ref loom.
 }
 
 func (u *Clusters) operationStatus(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.OperationStatus, error) {
-	status, err := store.OperationStatus(ctx, u.db, actor.Tenant, ref)
+	status, err := once(ctx, statusRead{actor.Tenant, ref}, func() (loom.OperationStatus, error) {
+		return store.OperationStatus(ctx, u.kept, actor.Tenant, ref)
+	})
 	if isNotFound(err) {
 		return "", loom.NewError(loom.NotFound, "Cluster %s has no operation %d.", ref.Cluster, ref.Number)
 	}

@@ -22,16 +22,17 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 	}
 	var q *store.Queueing
 	if op.Tasks[loom.TaskRunning] == 0 {
-		found, err := store.QueueingOf(ctx, u.db, tenant, op.Ref)
+		found, err := store.QueueingOf(ctx, u.kept, tenant, op.Ref)
 		if err != nil {
 			return err
 		}
 		q = &found
 	}
-	try, retries, err := store.NextTryOf(ctx, u.db, tenant, op.Ref)
+	try, retries, err := store.NextTryOf(ctx, u.kept, tenant, op.Ref)
 	if err != nil {
 		return err
 	}
+	try.At = try.At.In(loom.ZoneOf(ctx))
 	op.Waiting = waitsFor(q, try, retries)
 	return nil
 }
@@ -80,7 +81,7 @@ func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
 		return ""
 	}
 	what := strings.TrimSpace(try.Action + " " + try.Service)
-	text := fmt.Sprintf("Task %d, %s on node %d, is tried again at %s", try.Number, what, try.NodeNumber, try.At.UTC().Format("15:04:05 UTC"))
+	text := fmt.Sprintf("Task %d, %s on node %d, is tried again at %s", try.Number, what, try.NodeNumber, try.At.Format("15:04:05 MST"))
 	if try.Message != "" {
 		return text + ", after: " + try.Message
 	}

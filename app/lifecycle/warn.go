@@ -90,31 +90,14 @@ func (d *liveDraft) warnOfLoss() {
 			}
 		}
 	})
-	switch d.Kind {
-	case loom.PreviewRemoveServices:
-		for _, name := range d.Altered.Services {
-			if s := d.Altered.Was.Services[name]; !s.Defines(loom.ActionRemove) {
-				warn("“%s” has no remove action: its files stay on the machines.", name)
-			}
-		}
-	case loom.PreviewRepair:
-		d.warnOfRest()
+	if d.Kind != loom.PreviewRemoveServices {
+		return
 	}
-}
-
-// warnOfRest names services that a repair of other nodes leaves as they failed.
-func (d *liveDraft) warnOfRest() {
-	d.pairs(func(before, after *loom.Node) {
-		if before == nil || after == nil || before.Incarnation != after.Incarnation {
-			return
+	for _, name := range d.Altered.Services {
+		if s := d.Altered.Was.Services[name]; !s.Defines(loom.ActionRemove) {
+			warn("“%s” has no remove action: its files stay on the machines.", name)
 		}
-		for _, name := range after.Services {
-			s := d.Services[name]
-			if state := before.ServiceStates[name]; state == loom.ServiceFailed || state == "" && s.Defines(loom.ActionStart) {
-				d.Warnings = append(d.Warnings, fmt.Sprintf("“%s” on node %d does not run; a repair of other nodes leaves it so.", name, after.Number))
-			}
-		}
-	})
+	}
 }
 
 // warnOfOut names nodes that an earlier operation left on their way out.

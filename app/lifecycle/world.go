@@ -19,6 +19,8 @@ type world struct {
 	services     map[string]loom.Service
 	hardware     []loom.HardwareType
 	images       []loom.ImageType
+	// providers are the names of those that may be chosen.
+	providers []string
 	// used are the template with its parts, the provider and its type.
 	used []store.EntryVersion
 }
@@ -53,6 +55,9 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 			partials[e.Name] = e
 		case *loom.Provider:
 			providers[e.Name] = e
+			if !e.Deprecated {
+				w.providers = append(w.providers, e.Name)
+			}
 		case *loom.Service:
 			w.services[e.Name] = *e
 		case *loom.HardwareType:
@@ -66,7 +71,12 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 	}
 	t, ok := templates[template]
 	if !ok {
-		return nil, missing("clusterTemplate", "There is no template “%s”.", template)
+		err := missing("clusterTemplate", "There is no template “%s”.", template)
+		if _, known := providers[provider]; provider != "" && !known {
+			e := loom.AsError(err)
+			e.Fields = append(e.Fields, unknownProvider(provider))
+		}
+		return nil, err
 	}
 	w.use(loom.KindTemplate, &t.Base)
 	w.template, err = loom.MergeTemplate(*t, loom.TemplateLookup{
@@ -98,7 +108,8 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 	}
 	p, ok := providers[provider]
 	if !ok {
-		return w, missing("provider", "There is no provider “%s”.", provider)
+		f := unknownProvider(provider)
+		return w, missing(f.Field, "%s", f.Message)
 	}
 	w.provider = *p
 	w.use(loom.KindProvider, &p.Base)
@@ -120,6 +131,10 @@ func (u *Clusters) readProviderType(ctx context.Context, w *world) error {
 	w.providerType = *t
 	w.use(loom.KindProviderType, &t.Base)
 	return nil
+}
+
+func unknownProvider(name string) loom.FieldError {
+	return loom.FieldError{Field: "provider", Message: fmt.Sprintf("There is no provider “%s”.", name)}
 }
 
 // missing is NotFound about a field of the request.

@@ -76,8 +76,8 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 	if !slices.Contains(statuses, c.Status) {
 		return c.wrongStatus(verb, latest)
 	}
-	if c.Protected && (verb == VerbDelete || verb == VerbShrink) {
-		return "The cluster is protected; take the protection off first."
+	if why := c.whyProtected(verb, latest); why != "" {
+		return why
 	}
 	begins := slices.Contains(statuses, ClusterActive) || verb == VerbRetry
 	if c.DeleteWanted != "" && begins && verb != VerbDelete && verb != VerbEdit && verb != VerbLease {
@@ -99,6 +99,27 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 		return fmt.Sprintf("Operation %d is not paused.", latest.Ref.Number)
 	case verb == VerbAbort && (latest.Status == OperationFailing || latest.Status.Final()):
 		return fmt.Sprintf("Operation %d is ending already.", latest.Ref.Number)
+	}
+	return ""
+}
+
+// whyProtected says why protection keeps the verb from beginning (changes.md 6):
+// it deletes machines that nobody has called broken.
+func (c *Cluster) whyProtected(verb ClusterVerb, latest *Operation) string {
+	if !c.Protected {
+		return ""
+	}
+	resizes := verb == VerbResize
+	deletes := verb == VerbDelete || verb == VerbShrink
+	if verb == VerbRetry && latest != nil {
+		resizes = latest.Action == ClusterResize
+		deletes = latest.Action == ClusterDelete || latest.Action == ClusterShrink
+	}
+	switch {
+	case resizes:
+		return "The cluster is protected, and other hardware means other machines, without what is on the disks of the present ones; take the protection off first."
+	case deletes:
+		return "The cluster is protected; take the protection off first."
 	}
 	return ""
 }

@@ -49,6 +49,9 @@ func TestWhyNotLooksAtOperationAndProtection(t *testing.T) {
 	op := func(s loom.OperationStatus) *loom.Operation {
 		return &loom.Operation{Ref: loom.OperationRef{Cluster: 1, Number: 3}, Action: loom.ClusterCreate, Status: s}
 	}
+	failed := func(a loom.ClusterAction) *loom.Operation {
+		return &loom.Operation{Action: a, Status: loom.OperationFailed, Started: time.Unix(1, 0)}
+	}
 	for _, c := range []struct {
 		verb      loom.ClusterVerb
 		status    loom.ClusterStatus
@@ -64,7 +67,15 @@ func TestWhyNotLooksAtOperationAndProtection(t *testing.T) {
 		{loom.VerbAbort, loom.ClusterPending, false, op(loom.OperationFailing), "ending already"},
 		{loom.VerbDelete, loom.ClusterActive, true, nil, "protected"},
 		{loom.VerbShrink, loom.ClusterActive, true, nil, "protected"},
+		{loom.VerbResize, loom.ClusterActive, true, nil, "take the protection off"},
+		{loom.VerbResize, loom.ClusterActive, false, nil, ""},
 		{loom.VerbConfigure, loom.ClusterActive, true, nil, ""},
+		{loom.VerbExpand, loom.ClusterActive, true, nil, ""},
+		{loom.VerbRepair, loom.ClusterInconsistent, true, nil, ""},
+		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterResize), "take the protection off"},
+		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterShrink), "take the protection off"},
+		{loom.VerbRetry, loom.ClusterIncomplete, true, failed(loom.ClusterDelete), "take the protection off"},
+		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterExpand), ""},
 		{loom.VerbDelete, loom.ClusterPending, false, op(loom.OperationRunning), "Operation 3 (create) is running."},
 		{loom.VerbDelete, loom.ClusterPending, false, op(loom.OperationPaused), "is paused"},
 		{loom.VerbDelete, loom.ClusterTerminated, false, nil, "gone"},

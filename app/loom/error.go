@@ -24,12 +24,10 @@ const (
 	Throttled       Kind = "throttled"
 	Unavailable     Kind = "unavailable"
 	Internal        Kind = "internal"
-	// NotImplemented is a request that this version understands but cannot carry out.
-	NotImplemented Kind = "not-implemented"
 )
 
 // Kinds lists every kind; mapping tables are tested against it.
-var Kinds = []Kind{Invalid, Unsolvable, Unauthenticated, Forbidden, NotFound, Conflict, Exhausted, Throttled, Unavailable, Internal, NotImplemented}
+var Kinds = []Kind{Invalid, Unsolvable, Unauthenticated, Forbidden, NotFound, Conflict, Exhausted, Throttled, Unavailable, Internal}
 
 // Error makes a Kind usable as a target of errors.Is.
 func (k Kind) Error() string { return string(k) }

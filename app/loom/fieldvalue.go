@@ -66,9 +66,16 @@ func FieldText(value any) string {
 	case json.Number:
 		return v.String()
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
+	return JSONText(value)
+}
+
+// JSONText writes a value as people read JSON: on one line, with <, > and & as they are.
+func JSONText(value any) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
-	return string(data)
+	return strings.TrimSuffix(out.String(), "\n")
 }

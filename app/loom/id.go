@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // TenantID identifies a tenant: a UUID, or "superadmin" for the built-in one.
@@ -110,9 +112,29 @@ func CheckName(field, name string) []FieldError {
 	case len(name) > MaxNameLength:
 		return []FieldError{{field, fmt.Sprintf("A name has at most %d characters; this one has %d.", MaxNameLength, len(name))}}
 	case !nameRule.MatchString(name):
-		return []FieldError{{field, "A name is made of letters, digits, “_”, “-” and “.” only."}}
+		return []FieldError{{field, "A name is made of letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only; this one has " + offender(name) + "."}}
 	}
 	return nil
+}
+
+// offender shows the first character of a name that breaks the name rule.
+func offender(name string) string {
+	for i := 0; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		if part := name[i : i+size]; !nameRule.MatchString(part) {
+			switch {
+			case r == utf8.RuneError && size == 1:
+				return "a byte that is no character"
+			case r == ' ':
+				return "a space"
+			case !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.IsMark(r):
+				return fmt.Sprintf("the character %U", r)
+			}
+			return "“" + part + "”"
+		}
+		i += size
+	}
+	return "an empty part"
 }
 
 var dnsLabel = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)

@@ -63,6 +63,7 @@ type Suggestion struct {
 	RemoveServices []string `json:"removeServices,omitempty"`
 	HardwareType   string   `json:"hardwaretype,omitempty"`
 	ImageType      string   `json:"imagetype,omitempty"`
+	Provider       string   `json:"provider,omitempty"`
 	// Nodes and Services are what to name in place of those that the request names.
 	Nodes    []NodeID `json:"nodes,omitempty"`
 	Services []string `json:"services,omitempty"`

@@ -97,7 +97,8 @@ func (s Settings) LeaseStep(e LeaseEnd, now time.Time) LeaseStep {
 }
 
 // LeaseNotice is the sentence about the end of a cluster's lease for its page, ""
-// while there is nothing to say. Stopped says that some of its services are.
+// while there is nothing to say. Stopped says that some of its services are. Times are
+// in the zone of now.
 func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
 	if e.Status == ClusterTerminated {
 		return ""
@@ -110,20 +111,20 @@ func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
 	case e.Expires.IsZero(), !over && s.reminder(e.Expires, now) == NotReminded:
 		return ""
 	case !over && e.Protected:
-		return fmt.Sprintf("The lease ends %s. The cluster stays, because it is protected.", moment(e.Expires))
+		return fmt.Sprintf("The lease ends %s. The cluster stays, because it is protected.", moment(e.Expires, now))
 	case !over && s.LeaseGraceHours > 0:
-		return fmt.Sprintf("The lease ends %s: services are stopped then and the machines deleted %s later. Extend the lease to keep them.", moment(e.Expires), hours(s.LeaseGraceHours))
+		return fmt.Sprintf("The lease ends %s: services are stopped then and the machines deleted %s later. Extend the lease to keep them.", moment(e.Expires, now), hours(s.LeaseGraceHours))
 	case !over:
-		return fmt.Sprintf("The lease ends %s: the cluster is deleted then. Extend the lease to keep it.", moment(e.Expires))
+		return fmt.Sprintf("The lease ends %s: the cluster is deleted then. Extend the lease to keep it.", moment(e.Expires, now))
 	case e.Protected:
-		return fmt.Sprintf("The lease is over since %s. The cluster stays, because it is protected.", moment(e.Expires))
+		return fmt.Sprintf("The lease is over since %s. The cluster stays, because it is protected.", moment(e.Expires, now))
 	}
 	text := "The lease is over"
 	if stopped && e.StoppedFor.Equal(e.Expires) {
 		text += " and services were stopped"
 	}
 	if deleted := e.Expires.Add(s.Grace()); now.Before(deleted) {
-		text += fmt.Sprintf("; the machines are deleted %s. Extend the lease to keep the cluster.", moment(deleted))
+		text += fmt.Sprintf("; the machines are deleted %s. Extend the lease to keep the cluster.", moment(deleted, now))
 	} else {
 		text += "; the cluster is deleted."
 	}
@@ -131,15 +132,17 @@ func (s Settings) LeaseNotice(e LeaseEnd, stopped bool, now time.Time) string {
 	case e.Left:
 		text += " Machines that could not be deleted are tried again every hour."
 	case now.Before(e.Next) && e.Status != ClusterPending && e.Problem != "":
-		text += fmt.Sprintf(" That could not begin (%s); it is tried again %s.", e.Problem, moment(e.Next))
+		text += fmt.Sprintf(" That could not begin (%s); it is tried again %s.", e.Problem, moment(e.Next, now))
 	case now.Before(e.Next) && e.Status != ClusterPending && !now.Before(e.Expires.Add(s.Grace())):
-		text += fmt.Sprintf(" That is tried again %s.", moment(e.Next))
+		text += fmt.Sprintf(" That is tried again %s.", moment(e.Next, now))
 	}
 	return text
 }
 
-// moment writes a time for people.
-func moment(t time.Time) string { return "on " + t.UTC().Format("2 January 2006 at 15:04 UTC") }
+// moment writes a time for people, in the zone of now.
+func moment(t, now time.Time) string {
+	return "on " + t.In(now.Location()).Format("2 January 2006 at 15:04 MST")
+}
 
 func hours(n int) string {
 	if n == 1 {

@@ -51,6 +51,29 @@ func FailedProbe(name, message string) Probe {
 	return p
 }
 
+// OfferKind is what a provider offers.
+type OfferKind string
+
+// The kinds of what providers offer.
+const (
+	OfferFlavor OfferKind = "flavor"
+	OfferImage  OfferKind = "image"
+)
+
+// Noun is the word of the kind for people.
+func (k OfferKind) Noun() string {
+	if k == OfferFlavor {
+		return "size"
+	}
+	return string(k)
+}
+
+// Offer names a size or an image as hardware and image types do.
+type Offer struct {
+	Kind OfferKind `json:"kind"`
+	ID   string    `json:"id"`
+}
+
 // ProviderCall is everything needed to ask a provider something outside of any
 // task. Like a TaskSpec it lives in memory only and holds secrets.
 type ProviderCall struct {
@@ -60,6 +83,9 @@ type ProviderCall struct {
 	Provider Provider
 	// ResourceSet is the number of the tenant's synced set of plugin resources.
 	ResourceSet int
+	// Ask is the one size or image that a probe is about; of no kind, it is about the
+	// provider as a whole.
+	Ask Offer
 	// Sensitive are texts that must not appear in messages.
 	Sensitive []string
 	// Facts are what earlier tasks learned of the node whose machine is to be removed,

@@ -2,6 +2,7 @@ package loom
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 	_ "time/tzdata" // zones must be known also where the host has no files of them
@@ -49,6 +50,21 @@ func (p ViewPreferences) Location() *time.Location {
 		return time.UTC
 	}
 	return at
+}
+
+type zoneKey struct{}
+
+// WithZone gives a context in which sentences name times as clocks there show them.
+func WithZone(ctx context.Context, zone *time.Location) context.Context {
+	return context.WithValue(ctx, zoneKey{}, zone)
+}
+
+// ZoneOf is the zone of the times in sentences; UTC without one.
+func ZoneOf(ctx context.Context) *time.Location {
+	if zone, ok := ctx.Value(zoneKey{}).(*time.Location); ok && zone != nil {
+		return zone
+	}
+	return time.UTC
 }
 
 // Check gives what is wrong, by field of the form; nil when all is right.

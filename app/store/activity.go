@@ -27,23 +27,38 @@ type ActivityFilter struct {
 
 // Of the audit only what is told is read: ids, names, times of leases. An operation
 // that ended has no entry there; it is told from its own row.
-const activityRows = `(
+const (
+	auditActivity = `
 	SELECT a.created_at AS at, 'a' || lpad(a.id::text, 19, '0') AS key, a.tenant_id, a.actor, a.via, a.verb, a.kind, a.object, a.result,
 		CASE WHEN a.kind IN ('cluster', 'operation', 'task') OR a.kind = 'node' AND a.object ~ '^[0-9]{8,18}/'
 		     THEN substring(a.object FROM '^[0-9]{8,18}')::bigint END AS cluster_id,
 		coalesce(a.after->>'action', '') AS action, coalesce(a.after->>'operationId', '') AS operation, '' AS status, '' AS message, 0::bigint AS operation_row,
 		coalesce(a.before->>'expireTime', '') AS lease_before, coalesce(a.after->>'expireTime', '') AS lease_after
-	FROM audit a
-	UNION ALL
-	SELECT o.ended_at, 'o' || lpad(o.id::text, 19, '0'), o.tenant_id, o.requested_by, '', 'finish', 'operation', loom_pad(o.cluster_id) || '-' || lpad(o.number::text, greatest(3, length(o.number::text)), '0'),
-		CASE o.status WHEN 'complete' THEN 'ok' ELSE 'failed' END, o.cluster_id, o.action, '', o.status, o.message, o.id, '', ''
-	FROM operations o WHERE o.ended_at IS NOT NULL
-) x LEFT JOIN clusters c ON c.tenant_id = x.tenant_id AND c.id = x.cluster_id LEFT JOIN tenants t ON t.id = x.tenant_id`
+	FROM audit a`
+	endedActivity = `
+	SELECT o.ended_at AS at, 'o' || lpad(o.id::text, 19, '0') AS key, o.tenant_id, o.requested_by AS actor, '' AS via, 'finish' AS verb, 'operation' AS kind,
+		loom_pad(o.cluster_id) || '-' || lpad(o.number::text, greatest(3, length(o.number::text)), '0') AS object,
+		CASE o.status WHEN 'complete' THEN 'ok' ELSE 'failed' END AS result, o.cluster_id, o.action, '' AS operation, o.status, o.message, o.id AS operation_row,
+		'' AS lease_before, '' AS lease_after
+	FROM operations o WHERE o.ended_at IS NOT NULL`
+)
+
+// activityCut cuts both sources before they are put together: each is read backwards
+// along its index of times (audit_time, operations_ended and those of all tenants)
+// and ends where the page does.
+func activityCut(conditions, order, limit string) string {
+	part := func(rows string) string {
+		return `(SELECT x.*, coalesce(c.name, '') AS cluster_name FROM (` + rows + `) x
+	LEFT JOIN clusters c ON c.tenant_id = x.tenant_id AND c.id = x.cluster_id
+	WHERE ` + conditions + order + limit + `)`
+	}
+	return `(` + part(auditActivity) + ` UNION ALL ` + part(endedActivity) + `) x LEFT JOIN tenants t ON t.id = x.tenant_id`
+}
 
 var activity = keyset{
 	columns: `x.at, x.key, x.tenant_id, coalesce(t.name, '') AS tenant_name, x.actor, x.via, x.verb, x.kind, x.object, x.result, x.cluster_id,
-	coalesce(c.name, '') AS cluster_name, x.action, x.operation, x.status, x.message, x.operation_row, x.lease_before, x.lease_after`,
-	from: activityRows, id: "x.key", idKind: "text",
+	x.cluster_name, x.action, x.operation, x.status, x.message, x.operation_row, x.lease_before, x.lease_after`,
+	cut: activityCut, id: "x.key", idKind: "text",
 	sorts: map[string]sortColumn{"time": {"x.at", `to_char(x.at AT TIME ZONE 'UTC', '` + cursorTime + `')`, "timestamptz"}},
 }
 

@@ -39,6 +39,8 @@ var wrongAtRest = []string{
 	`SELECT 'node ' || n.number || ' still holds task ' || t.number FROM operations o
 	JOIN nodes n ON n.cluster_id = o.cluster_id JOIN tasks t ON t.id = n.task_id
 	WHERE o.id = $1 AND t.operation_id = o.id`,
+	`SELECT 'task ' || t.number || ', which is ' || t.status || ', is listed as ready' FROM tasks t JOIN ready_tasks r ON r.node_id = t.node_id AND r.task_id = t.id
+	WHERE t.operation_id = $1`,
 	`SELECT 'the River job of task ' || t.number || ', which is ' || t.status || ', is ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id
 	WHERE t.operation_id = $1 AND r.state NOT IN ('completed', 'cancelled', 'discarded')`,
 	`SELECT 'a River job that looks for its end is ' || r.state FROM river_job r

@@ -130,7 +130,10 @@ func (r *auditRow) chained() ChainedEntry {
 type AuditFilter struct {
 	Actors, Verbs, Kinds, Results []string
 	Object                        string
-	Since, Until                  time.Time
+	// From is an address, or what was acted through: session, or a token as entries name
+	// it. Request is the id of a request.
+	From, Request string
+	Since, Until  time.Time
 }
 
 func (f *AuditFilter) where(b *binder) []string {
@@ -149,6 +152,13 @@ func (f *AuditFilter) where(b *binder) []string {
 	}
 	if f.Object != "" {
 		conditions = append(conditions, "a.object = "+b.add(f.Object))
+	}
+	if f.From != "" {
+		from := b.add(f.From)
+		conditions = append(conditions, "(a.address = "+from+" OR a.via = "+from+" OR a.via = 'token:' || "+from+")")
+	}
+	if f.Request != "" {
+		conditions = append(conditions, "a.request_id = "+b.add(f.Request))
 	}
 	if !f.Since.IsZero() {
 		conditions = append(conditions, "a.created_at >= "+b.add(f.Since))

@@ -2,12 +2,8 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +37,9 @@ type ClusterFilter struct {
 	Uncounted bool `json:"-"`
 	// CountOnly gives the total alone, without clusters.
 	CountOnly bool `json:"-"`
+	// Brief leaves out of each cluster how far its operation is, which costs more the
+	// more tasks that has.
+	Brief bool `json:"-"`
 }
 
 // ClusterList is a page of the list. Next and Prev are cursors, empty at the
@@ -82,7 +81,12 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
 	}
 	if len(f.Statuses) > 0 {
-		conditions = append(conditions, "c.status = ANY ("+b.add(pq.Array(f.Statuses))+")")
+		// In the collation of clusters_by_status, for few among many; and as other
+		// indexes have it, for all that live.
+		conditions = append(conditions, `c.status COLLATE "C" = ANY (`+b.add(pq.Array(f.Statuses))+")")
+		if !slices.Contains(f.Statuses, loom.ClusterTerminated) {
+			conditions = append(conditions, "c.status <> 'terminated'")
+		}
 	}
 	if f.Template != "" {
 		conditions = append(conditions, "c.template_name = "+b.add(f.Template))
@@ -90,8 +94,8 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	if f.Provider != "" {
 		conditions = append(conditions, "c.provider_name = "+b.add(f.Provider))
 	}
-	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
-		conditions = append(conditions, "c.labels->>"+b.add(key)+" = "+b.add(f.Labels[key]))
+	if len(f.Labels) > 0 {
+		conditions = append(conditions, "c.labels @> "+b.add(jsonOf(f.Labels))+"::jsonb")
 	}
 	if !f.ExpiresBefore.IsZero() {
 		conditions = append(conditions, "c.expires_at < "+b.add(f.ExpiresBefore))
@@ -101,25 +105,13 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	}
 	conditions = append(conditions, b.termConditions(t, f.Terms)...)
 	for _, word := range f.Words {
-		w := b.add(strings.ToLower(word))
-		// The nodes are searched once, not once per cluster.
-		conditions = append(conditions, `(strpos(lower(c.name), `+w+`) > 0 OR strpos(lower(c.description), `+w+`) > 0
-    OR strpos(lpad(c.id::text, 8, '0'), `+w+`) > 0
-    OR c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = `+t+` AND (strpos(n.hostname, `+w+`) > 0
-       OR (n.ipaddresses <> '{}' AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, `+w+`) > 0)))))`)
+		conditions = append(conditions, b.clusterHas(t, word))
 	}
 	return strings.Join(conditions, "\n  AND ")
 }
 
 // fingerprint ties cursors to the filter they were made with.
-func (f *ClusterFilter) fingerprint() string {
-	data, err := json.Marshal(f)
-	if err != nil {
-		panic(fmt.Sprintf("store: a filter is not JSON: %v", err)) // text and lists of it only
-	}
-	sum := sha256.Sum256(data)
-	return base64.RawURLEncoding.EncodeToString(sum[:9])
-}
+func (f *ClusterFilter) fingerprint() string { return fingerprintOf(f) }
 
 // place gives the sort key and the id a cursor stands at; whoever made it may
 // have tampered with it.
@@ -164,6 +156,7 @@ type clusterSummaryRow struct {
 	Revision            int            `db:"revision"`
 	NewestTemplate      int            `db:"newest_template"`
 	Key                 string         `db:"key"`
+	Matches             int            `db:"matches"`
 }
 
 func (r *clusterSummaryRow) summary() loom.ClusterSummary {
@@ -178,12 +171,16 @@ func (r *clusterSummaryRow) summary() loom.ClusterSummary {
 	}
 }
 
-// The page is cut first; only its rows are joined with what costs reading.
+// The page is cut first; only its rows are joined with what costs reading. The tasks
+// of all of them are counted in one go: row by row the planner may read the whole
+// table for each, since it cannot know how many tasks an operation has.
 const clusterSummaries = `
-WITH page AS MATERIALIZED (
-    SELECT c.id, %[5]s AS key, row_number() OVER (ORDER BY %[1]s %[2]s, c.id %[2]s) AS place FROM clusters c
-    WHERE %[3]s
-    ORDER BY %[1]s %[2]s, c.id %[2]s %[4]s)
+WITH %[1]s, progress AS MATERIALIZED (
+    SELECT t.operation_id, count(*) AS total, count(*) FILTER (WHERE t.status IN ('complete', 'skipped')) AS done
+    FROM tasks t
+    WHERE %[3]s AND NOT t.gate AND t.operation_id = ANY (ARRAY(SELECT o.id FROM page JOIN clusters c ON c.id = page.id
+                                                     JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation))
+    GROUP BY t.operation_id)
 SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created_at, c.expires_at,
        CASE WHEN o.action = 'cluster_delete' AND o.before IS NOT NULL THEN coalesce(jsonb_array_length(nullif(o.before->'nodes', 'null')), 0)
             ELSE (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id
@@ -191,19 +188,33 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        c.provider_name, coalesce(pb.label, '') AS provider_label, coalesce(pb.description, '') AS provider_description,
        coalesce(pb.icon, '') AS provider_icon, coalesce(pb.version, 0) AS provider_version,
        c.template_name, coalesce(tb.label, '') AS template_label, coalesce(tb.description, '') AS template_description,
-       coalesce(tb.icon, '') AS template_icon, c.template_version,
-       ARRAY(SELECT jsonb_object_keys(c.services) ORDER BY 1) AS services, c.latest_operation,
+       coalesce(tb.icon, '') AS template_icon, c.template_version, c.service_names AS services, c.latest_operation,
        coalesce(o.action, '') AS action, coalesce(o.status, '') AS operation_status,
        coalesce(p.total, 0) AS total, coalesce(p.done, 0) AS done, c.protected, c.revision,
        coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
-       page.key
+       %[2]s AS key, page.matches
 FROM page JOIN clusters c ON c.id = page.id
 CROSS JOIN LATERAL jsonb_to_record(c.provider) AS pb(label text, description text, icon text, version int)
 CROSS JOIN LATERAL jsonb_to_record(c.template) AS tb(label text, description text, icon text)
 LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
-LEFT JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE t.status IN ('complete', 'skipped')) AS done
-                   FROM tasks t WHERE t.operation_id = o.id AND NOT t.gate) p ON true
+LEFT JOIN progress p ON p.operation_id = o.id
 ORDER BY page.place`
+
+const (
+	// An index that has the order is walked as far as the page goes.
+	walkedPage = `page AS MATERIALIZED (
+    SELECT c.id, row_number() OVER (ORDER BY %[1]s %[2]s, c.id %[2]s) AS place, 0 AS matches FROM clusters c
+    WHERE %[3]s
+    ORDER BY %[1]s %[2]s, c.id %[2]s %[4]s)`
+	// What costs looking for is looked for once, for the page and for the total.
+	foundPage = `found AS MATERIALIZED (
+    SELECT c.id, %[1]s AS sorted FROM clusters c
+    WHERE %[3]s
+), page AS MATERIALIZED (
+    SELECT c.id, row_number() OVER (ORDER BY c.sorted %[2]s, c.id %[2]s) AS place, (SELECT count(*) FROM (SELECT FROM found LIMIT %[6]d) x) AS matches FROM found c
+    WHERE %[5]s
+    ORDER BY c.sorted %[2]s, c.id %[2]s %[4]s)`
+)
 
 const countClusters = `SELECT count(*) FROM (SELECT FROM clusters c WHERE %s LIMIT %d) x`
 
@@ -225,15 +236,25 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	}
 	var b binder
 	where := f.where(&b, tenant)
-	total, limit := 0, ""
-	if !f.Uncounted {
-		if err := sqlx.GetContext(ctx, q, &total, fmt.Sprintf(countClusters, where, loom.CountLimit+1), b.values...); err != nil {
-			return ClusterList{}, wrap(err, "count clusters")
+	filtered, once := len(b.values), f.searches() && !f.Uncounted && !f.CountOnly
+	count := func() (n int, err error) {
+		err = sqlx.GetContext(ctx, q, &n, fmt.Sprintf(countClusters, where, loom.CountLimit+1), b.values[:filtered]...)
+		return n, wrap(err, "count clusters")
+	}
+	total := 0
+	if !f.Uncounted && !once {
+		if total, err = count(); err != nil {
+			return ClusterList{}, err
 		}
 	}
 	if f.CountOnly {
 		return ClusterList{Total: total}, nil
 	}
+	column := sort.column
+	if once {
+		column = "c.sorted"
+	}
+	behind := "true"
 	if cursor != nil {
 		key, id, ok := f.place(cursor, sort.kind)
 		if !ok {
@@ -244,15 +265,28 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 			return ClusterList{}, loom.InvalidFields([]loom.FieldError{{Field: name,
 				Message: "This cursor belongs to another list, order or filter; start from the first page."}})
 		}
-		where += fmt.Sprintf("\n  AND (%s, c.id) %s (%s::%s, %s)", sort.column, comparison, b.add(key), sort.kind, b.add(id))
+		behind = fmt.Sprintf("(%s, c.id) %s (%s::%s, %s)", column, comparison, b.add(key), sort.kind, b.add(id))
 	}
+	limit := ""
 	if p.Limit > 0 {
 		limit = "LIMIT " + b.add(p.Limit+1)
 	}
+	page := fmt.Sprintf(walkedPage, sort.column, direction, where+"\n  AND "+behind, limit)
+	if once {
+		page = fmt.Sprintf(foundPage, sort.column, direction, where, limit, behind, loom.CountLimit+1)
+	}
 	var rows []clusterSummaryRow
-	query := fmt.Sprintf(clusterSummaries, sort.column, direction, where, limit, sort.key)
+	query := fmt.Sprintf(clusterSummaries, page, sort.key, strconv.FormatBool(!f.Brief))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return ClusterList{}, wrap(err, "list clusters")
+	}
+	switch {
+	case once && len(rows) > 0:
+		total = rows[0].Matches
+	case once && cursor != nil: // the page behind the last one still has a total
+		if total, err = count(); err != nil {
+			return ClusterList{}, err
+		}
 	}
 	more := p.Limit > 0 && len(rows) > p.Limit
 	if more {

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,20 +59,19 @@ func (b *binder) termCondition(tenant, field, value string) string {
 	case "label":
 		key, wanted, exact := strings.Cut(value, "=")
 		if !exact {
-			return "jsonb_exists(c.labels, " + b.add(key) + ")"
+			return "c.labels ? " + b.add(key)
 		}
-		return "c.labels->>" + b.add(key) + " = " + b.add(wanted)
+		return "c.labels @> " + b.add(jsonOf(map[string]string{key: wanted})) + "::jsonb"
 	case "service":
-		return "jsonb_exists(c.services, " + b.add(value) + ")"
+		return "c.service_names @> ARRAY[" + b.add(value) + "::text]"
 	case "name":
-		return "strpos(lower(c.name), " + b.add(lower) + ") > 0"
+		return "lower(c.name) LIKE " + b.add(likeAnywhere(lower))
 	case "id":
-		return "strpos(lpad(c.id::text, 8, '0'), " + b.add(lower) + ") > 0"
+		return "loom_pad(c.id) LIKE " + b.add(likeAnywhere(lower))
 	case "node":
-		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND strpos(n.hostname, " + b.add(lower) + ") > 0)"
+		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND n.hostname LIKE " + b.add(likeAnywhere(lower)) + ")"
 	case "ip":
-		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant +
-			" AND n.ipaddresses <> '{}' AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, " + b.add(lower) + ") > 0))"
+		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND " + b.addressHas(lower) + ")"
 	case "lease":
 		return b.leaseCondition(value)
 	}
@@ -97,4 +99,49 @@ func (b *binder) clusterIDs(ids []loom.ClusterID) string {
 		numbers[i] = int64(id)
 	}
 	return "c.id = ANY (" + b.add(pq.Array(numbers)) + ")"
+}
+
+// searches says whether the filter looks for text, for which there is no order: what is
+// found is looked for at once and sorted then.
+func (f *ClusterFilter) searches() bool {
+	return len(f.Words) > 0 || slices.ContainsFunc(f.Terms, func(t loom.SearchTerm) bool {
+		return slices.Contains([]string{"name", "id", "node", "ip"}, t.Field)
+	})
+}
+
+// clusterHas is the condition that a word is in name, description, id, a host name or
+// an address. Each side is found by an index of trigrams where there is one
+// (clusters_words, nodes_words); put together with OR they would not be.
+func (b *binder) clusterHas(tenant, word string) string {
+	word = strings.ToLower(word)
+	like := b.add(likeAnywhere(word))
+	return `c.id IN (
+    SELECT w.id FROM clusters w WHERE w.tenant_id = ` + tenant + ` AND (lower(w.name) LIKE ` + like + ` OR lower(w.description) LIKE ` + like + ` OR loom_pad(w.id) LIKE ` + like + `)
+    UNION SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = ` + tenant + ` AND (n.hostname LIKE ` + like + ` OR ` + b.addressHas(word) + `))`
+}
+
+// addressHas is the condition that a text is in an address of node n. The text of all
+// of them, which is indexed, has their names as well: who is found by it is looked at
+// again.
+func (b *binder) addressHas(text string) string {
+	quoted := jsonOf(text)
+	return `(n.ipaddresses::text LIKE ` + b.add(likeAnywhere(quoted[1:len(quoted)-1])) + `
+       AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, ` + b.add(text) + `) > 0))`
+}
+
+// likeAnywhere is the pattern of LIKE for texts that hold this one.
+func likeAnywhere(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
+}
+
+// jsonOf writes texts and maps of them as the database writes jsonb: no character is
+// escaped that need not be.
+func jsonOf(v any) string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		panic(fmt.Sprintf("store: texts are not JSON: %v", err)) // they always are
+	}
+	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(text.String(), "\n"))
 }

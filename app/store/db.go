@@ -71,7 +71,7 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 	var zero T
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
-		return zero, fmt.Errorf("begin a transaction: %w", err)
+		return zero, fmt.Errorf("begin a transaction: %w", domainError(err))
 	}
 	committed := false
 	defer func() {
@@ -90,6 +90,16 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 	committed = true
 	fault.After()
 	return result, nil
+}
+
+// Single is InTx for a single statement, which is a transaction by itself: fn gets no
+// transaction, and the disk is waited for in the same round trip. Where faults are armed
+// there is one around it, or none could be set before its commit.
+func Single[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, error)) (T, error) {
+	if fault.Armed() {
+		return InTx(ctx, db, fn)
+	}
+	return fn(nil)
 }
 
 // Exec is InTx for a change without a result.

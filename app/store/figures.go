@@ -112,7 +112,7 @@ const workerFigures = `
 SELECT coalesce((SELECT sum(capacity) FROM processes WHERE kind = 'provisioner' AND expires_at > now() AND NOT draining AND NOT drain_asked), 0) AS capacity,
 	coalesce((SELECT sum(workers) FROM tenants WHERE deleted_at IS NULL), 0) AS wanted,
 	coalesce((SELECT sum(workers) FROM worker_assignments), 0) AS assigned,
-	(SELECT count(*) FROM tasks WHERE status = 'running') AS busy`
+	(SELECT count(*) FROM running_tasks) AS busy`
 
 // WorkerFiguresAllTenants sums up workers over provisioners and tenants.
 func WorkerFiguresAllTenants(ctx context.Context, q sqlx.ExtContext) (loom.WorkerFigure, error) {

@@ -118,7 +118,8 @@ func notice(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, legacy bool) (
 // clusterSummary reads one row of the list of clusters.
 func clusterSummary(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.ClusterSummary, error) {
 	var row clusterSummaryRow
-	query := fmt.Sprintf(clusterSummaries, "c.created_at", "ASC", "c.tenant_id = $1 AND c.id = $2", "", "''")
+	page := fmt.Sprintf(walkedPage, "c.created_at", "ASC", "c.tenant_id = $1 AND c.id = $2", "")
+	query := fmt.Sprintf(clusterSummaries, page, "''", "true")
 	if err := tx.GetContext(ctx, &row, query, tenant, int64(id)); err != nil {
 		return loom.ClusterSummary{}, wrap(err, "read the summary of cluster %s", id)
 	}

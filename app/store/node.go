@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,15 +41,42 @@ func (r *nodeRow) node() (loom.Node, error) {
 		State: loom.NodeState(r.State), Leaving: r.Leaving, Hostname: r.Hostname, HardwareType: r.HardwareType, ImageType: r.ImageType,
 		Flavor: r.Flavor, Image: r.Image, SSHUser: r.SSHUser, Services: r.Services, Automators: r.Automators,
 	}
-	for _, part := range []struct {
-		data []byte
-		into any
-	}{{r.IPAddresses, &n.Addresses}, {r.Results, &n.Results}, {r.ServiceStates, &n.ServiceStates}} {
-		if err := decodeExact(part.data, part.into); err != nil {
-			return loom.Node{}, fmt.Errorf("read node %s: %w", r.ID, err)
-		}
+	err := errors.Join(decodeTexts(r.IPAddresses, &n.Addresses), decodeExact(r.Results, &n.Results), decodeTexts(r.ServiceStates, &n.ServiceStates))
+	if err != nil {
+		return loom.Node{}, fmt.Errorf("read node %s: %w", r.ID, err)
 	}
 	return n, nil
+}
+
+// decodeTexts decodes an object of texts. A cluster may have thousands of nodes with
+// two of them each, so that plain ones are read without a decoder.
+func decodeTexts[V ~string](data []byte, into *map[string]V) error {
+	rest, ok := bytes.CutPrefix(data, []byte("{"))
+	if !ok || bytes.ContainsRune(data, '\\') {
+		return decodeExact(data, into)
+	}
+	found := map[string]V{}
+	for {
+		var text [2]string
+		for i, before := range []string{`"`, `: "`} {
+			end := -1
+			if rest, ok = bytes.CutPrefix(rest, []byte(before)); ok {
+				end = bytes.IndexByte(rest, '"')
+			}
+			if end < 0 {
+				return decodeExact(data, into) // empty, or not as the database writes it
+			}
+			text[i], rest = string(rest[:end]), rest[end+1:]
+		}
+		found[text[0]] = V(text[1])
+		if string(rest) == "}" {
+			*into = found
+			return nil
+		}
+		if rest, ok = bytes.CutPrefix(rest, []byte(", ")); !ok {
+			return decodeExact(data, into)
+		}
+	}
 }
 
 const insertNodes = `
@@ -121,18 +150,27 @@ func NodeByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clus
 }
 
 func readNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, id loom.NodeID) ([]loom.Node, error) {
-	var rows []nodeRow
-	if err := sqlx.SelectContext(ctx, q, &rows, nodesByCluster, tenant, int64(cluster), id); err != nil {
+	rows, err := q.QueryxContext(ctx, nodesByCluster, tenant, int64(cluster), id)
+	if err != nil {
 		return nil, wrap(err, "read the nodes of cluster %s", cluster)
 	}
-	nodes := make([]loom.Node, len(rows))
-	for i := range rows {
-		var err error
-		if nodes[i], err = rows[i].node(); err != nil {
+	defer rows.Close()
+	// Thousands of rows: finding the fields by their names takes as long as reading them.
+	nodes := []loom.Node{}
+	for rows.Next() {
+		var r nodeRow
+		err := rows.Scan(&r.ID, &r.ClusterID, &r.Number, &r.Incarnation, &r.State, &r.Leaving, &r.Hostname, &r.HardwareType, &r.ImageType, &r.Flavor, &r.Image,
+			&r.SSHUser, &r.Services, &r.Automators, &r.IPAddresses, &r.Results, &r.ServiceStates)
+		if err != nil {
+			return nil, wrap(err, "read the nodes of cluster %s", cluster)
+		}
+		n, err := r.node()
+		if err != nil {
 			return nil, err
 		}
+		nodes = append(nodes, n)
 	}
-	return nodes, nil
+	return nodes, wrap(rows.Err(), "read the nodes of cluster %s", cluster)
 }
 
 type nodeActionRow struct {

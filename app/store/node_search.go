@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
@@ -21,7 +22,7 @@ const searchNodes = `
 SELECT n.id, n.hostname, coalesce(n.ipaddresses->>'access_v4', '') AS address, c.id AS cluster, c.name
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
 WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND c.status <> 'terminated' AND n.state <> 'deleted'
-  AND (strpos(n.hostname, $3) > 0 OR (n.ipaddresses <> '{}' AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, $3) > 0)))
+  AND (n.hostname LIKE $3 OR %s)
 ORDER BY n.hostname, n.id LIMIT $4`
 
 // SearchNodes gives nodes of live clusters with a word in host name or address, of
@@ -34,7 +35,9 @@ func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, o
 		Cluster  int64  `db:"cluster"`
 		Name     string `db:"name"`
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, searchNodes, tenant, owner, word, limit); err != nil {
+	b := binder{values: []any{tenant, owner, likeAnywhere(word), limit}}
+	query := fmt.Sprintf(searchNodes, b.addressHas(word))
+	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return nil, wrap(err, "search nodes")
 	}
 	found := make([]FoundNode, len(rows))

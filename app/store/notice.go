@@ -29,8 +29,7 @@ type Notices struct {
 const notices = `
 SELECT t.workers, t.max_clusters, t.max_nodes,
 	t.max_clusters < 2147483647 AND (SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status <> 'terminated') >= t.max_clusters AS clusters_full,
-	CASE WHEN t.max_nodes < 2147483647 THEN (SELECT count(*) FROM nodes n JOIN clusters c ON c.id = n.cluster_id
-		WHERE c.tenant_id = t.id AND c.status <> 'terminated' AND n.state <> 'deleted') >= t.max_nodes ELSE false END AS nodes_full,
+	CASE WHEN t.max_nodes < 2147483647 THEN ` + nodesInUse + ` >= t.max_nodes ELSE false END AS nodes_full,
 	(SELECT count(DISTINCT (r.kind, r.plugin, r.type, r.name)) FROM resources r WHERE r.tenant_id = t.id AND r.live <> r.slated) AS outstanding,
 	(SELECT count(*) FROM tokens k WHERE k.tenant_id = t.id AND k.user_id = $2 AND k.revoked_at IS NULL AND k.expires_at > now()
 		AND k.expires_at < now() + make_interval(secs => $3)) AS expiring,

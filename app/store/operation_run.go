@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,19 +29,22 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 
 const (
 	startTasks  = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
-	finishTasks = `SELECT task_id, attempt, begun, tenant_id, at FROM loom_finish($1, $2, $3::jsonb[], $4, $5, $6)`
+	finishTasks = `
+SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
+	results, sealed_node, stamp, nodes_version FROM loom_finish($1, $2, $3, $4::jsonb[], $5, $6)`
 )
 
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives
 // those that began, with the time by the database clock, the zero time when none
-// did. The River jobs of the others were put where they belong.
+// did. The River jobs of the others were put where they belong. Without a transaction
+// it is one by itself.
 func StartTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
 	tasks, attempts := splitKeys(keys)
 	var rows []struct {
 		AttemptKey
 		At time.Time `db:"at"`
 	}
-	err := hot.start.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), process)
+	err := hot.start.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), atMostOnce(process))
 	var at time.Time
 	begun := make([]AttemptKey, len(rows))
 	for i, r := range rows {
@@ -61,6 +65,8 @@ type storedResult struct {
 type Taken struct {
 	Key    AttemptKey
 	Tenant loom.TenantID
+	// Facts are what its spec is built from; nil where that has to be read.
+	Facts *SpecFacts
 }
 
 // Ends is what became of recorded successes.
@@ -76,7 +82,7 @@ type Ends struct {
 
 // FinishTasksAllTenants records successes, results[i] of keys[i] in the order of the
 // tasks' ids, and frees what waited for them. Of that it begins for the process as
-// many tasks of each tenant as room says.
+// many tasks of each tenant as room says. Without a transaction it is one by itself.
 func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey, results []loom.TaskResult, room map[loom.TenantID]int) (Ends, error) {
 	tasks, attempts := splitKeys(keys)
 	bodies := make([]string, len(results))
@@ -91,25 +97,56 @@ func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process l
 	for t, n := range room {
 		tenants, rooms = append(tenants, string(t)), append(rooms, int64(n))
 	}
-	var rows []struct {
-		AttemptKey
-		Begun  bool          `db:"begun"`
-		Tenant loom.TenantID `db:"tenant_id"`
-		At     time.Time     `db:"at"`
-	}
-	err := hot.finish.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies), process, pq.Array(tenants), pq.Array(rooms))
+	var rows []finishRow
+	err := hot.finish.selectInto(ctx, tx, &rows, atMostOnce(process), pq.Array(tasks), pq.Array(attempts), pq.Array(bodies), pq.Array(tenants), pq.Array(rooms))
 	if err != nil {
 		return Ends{}, wrap(err, "finish %d tasks", len(keys))
 	}
-	ends := Ends{Accepted: make([]loom.TaskID, 0, len(keys))}
-	for _, r := range rows {
-		if !r.Begun {
-			ends.Accepted = append(ends.Accepted, r.Task)
+	ends := Ends{Accepted: make([]loom.TaskID, 0, len(keys)), Taken: make([]Taken, 0, len(rows))}
+	for i := range rows {
+		r := &rows[i]
+		if r.Done != nil {
+			for _, id := range r.Done {
+				ends.Accepted = append(ends.Accepted, loom.TaskID(id))
+			}
+			ends.At = r.At.Time
 			continue
 		}
-		ends.Taken, ends.At = append(ends.Taken, Taken{r.AttemptKey, r.Tenant}), r.At
+		facts, err := r.begunFacts(hot, ends.At)
+		if err != nil {
+			return Ends{}, err
+		}
+		key := AttemptKey{loom.TaskID(r.TaskID), r.Attempt}
+		ends.Taken = append(ends.Taken, Taken{key, r.Tenant, facts})
 	}
 	return ends, nil
+}
+
+// finishRow are the tasks that ended or, without them, an attempt that began, with its
+// own part of what its spec is built from.
+type finishRow struct {
+	specOwn
+	Done    pq.Int64Array `db:"done"`
+	Tenant  loom.TenantID `db:"tenant_id"`
+	At      sql.NullTime  `db:"at"`
+	Stamp   string        `db:"stamp"`
+	Version int64         `db:"nodes_version"`
+}
+
+// begunFacts puts together what the spec of an attempt that began is built from; nil
+// where what it has in common with others is not known as it is now. It began at a time
+// by the clock of the database.
+func (r *finishRow) begunFacts(hot *Hot, at time.Time) (*SpecFacts, error) {
+	common := hot.commons.get(r.group(), r.Stamp)
+	if common == nil {
+		return nil, nil
+	}
+	f, err := r.facts(common)
+	if err != nil {
+		return nil, err
+	}
+	f.Status, f.NodesVersion, f.Started, f.Now = loom.TaskRunning, r.Version, at, at
+	return &f, nil
 }
 
 // storedBody is what loom_finish takes of a result.
@@ -122,7 +159,7 @@ func storedBody(r *loom.TaskResult) (string, error) {
 }
 
 const heldAttempts = `
-SELECT id AS task_id, attempt, tenant_id FROM tasks WHERE process_id = $1 AND status = 'running'`
+SELECT id AS task_id, attempt, tenant_id FROM running_tasks WHERE process_id = $1`
 
 // HeldAttemptsAllTenants gives the attempts that run in a process by what is stored.
 func HeldAttemptsAllTenants(ctx context.Context, q sqlx.ExtContext, process loom.ProcessID) ([]Taken, error) {
@@ -133,7 +170,7 @@ func HeldAttemptsAllTenants(ctx context.Context, q sqlx.ExtContext, process loom
 	err := sqlx.SelectContext(ctx, q, &rows, heldAttempts, process)
 	held := make([]Taken, len(rows))
 	for i, r := range rows {
-		held[i] = Taken{r.AttemptKey, r.Tenant}
+		held[i] = Taken{Key: r.AttemptKey, Tenant: r.Tenant}
 	}
 	return held, wrap(err, "list the attempts of process %s", process)
 }
@@ -232,10 +269,10 @@ SELECT t.id AS task_id, t.attempt, t.action, extract(epoch FROM now() - a.starte
        array_remove(CASE WHEN t.action = 'bootstrap' THEN n.automators
             WHEN t.action IN ('create', 'confirm', 'delete') THEN ARRAY[c.provider->>'providertype']
             ELSE ARRAY[CASE WHEN t.old THEN o.before->'services'->t.service ELSE c.services->t.service END->'provisioner'->'actions'->t.action->>'type'] END, NULL) AS plugins
-FROM tasks t
+FROM running_tasks t
 JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt AND a.status = 'running'
 JOIN operations o ON o.id = t.operation_id JOIN clusters c ON c.id = t.cluster_id JOIN nodes n ON n.id = t.node_id
-WHERE t.status = 'running' AND a.started_at < now() - make_interval(secs => $1)
+WHERE a.started_at < now() - make_interval(secs => $1)
 ORDER BY t.id LIMIT 10000`
 
 // LongAttempt is an attempt that runs for a long time, and the plugins that carry

@@ -64,23 +64,25 @@ func TaskGroups(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, re
 }
 
 const taskStatuses = `
-SELECT array_agg(t.number) AS numbers, array_agg(t.status) AS statuses FROM tasks t
-WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate`
+SELECT t.status, array_agg(t.number) AS numbers FROM tasks t
+WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
+GROUP BY t.status`
 
-// TaskStatuses reads how the tasks of an operation stand, by number.
-func TaskStatuses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (map[int]loom.TaskStatus, error) {
-	var row struct {
-		Numbers  pq.Int64Array  `db:"numbers"`
-		Statuses pq.StringArray `db:"statuses"`
+// TaskStatuses reads how the tasks of an operation stand: their numbers by status, in
+// no order.
+func TaskStatuses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (map[loom.TaskStatus][]int64, error) {
+	var rows []struct {
+		Status  loom.TaskStatus `db:"status"`
+		Numbers pq.Int64Array   `db:"numbers"`
 	}
-	if err := sqlx.GetContext(ctx, q, &row, taskStatuses, tenant, int64(ref.Cluster), ref.Number); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, taskStatuses, tenant, int64(ref.Cluster), ref.Number); err != nil {
 		return nil, wrap(err, "read how the tasks of operation %s stand", ref)
 	}
-	statuses := make(map[int]loom.TaskStatus, len(row.Numbers))
-	for i, n := range row.Numbers {
-		statuses[int(n)] = loom.TaskStatus(row.Statuses[i])
+	numbers := make(map[loom.TaskStatus][]int64, len(rows))
+	for _, r := range rows {
+		numbers[r.Status] = r.Numbers
 	}
-	return statuses, nil
+	return numbers, nil
 }
 
 // NodeCourse sums up what an operation does on a node.
@@ -97,16 +99,19 @@ type NodeCourse struct {
 	Started, Ended time.Time
 }
 
+// Tasks are summed up by the ids that they have; the nodes are looked up for the sums.
 const nodeCourses = `
-SELECT t.node_id::text AS node_id, coalesce(n.number, 0) AS number, coalesce(n.hostname, '') AS hostname, count(*) AS tasks,
-       count(*) FILTER (WHERE t.status IN ('complete', 'skipped')) AS done, count(*) FILTER (WHERE t.status = 'running') AS running,
-       count(*) FILTER (WHERE t.status = 'failed') AS failed,
-       coalesce(sum(extract(epoch FROM coalesce(t.ended_at, CASE WHEN t.status = 'running' THEN now() END) - t.started_at)), 0)::float8 AS busy,
-       min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
-FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
-WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3)
-  AND NOT t.gate AND t.node_id IS NOT NULL
-GROUP BY t.node_id, n.number, n.hostname ORDER BY n.number, t.node_id`
+SELECT t.node_id::text AS node_id, coalesce(n.number, 0) AS number, coalesce(n.hostname, '') AS hostname,
+       t.tasks, t.done, t.running, t.failed, coalesce(t.busy, 0) AS busy, t.started_at, t.ended_at
+FROM (SELECT node_id, count(*) AS tasks, count(*) FILTER (WHERE status IN ('complete', 'skipped')) AS done,
+             count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE status = 'failed') AS failed,
+             sum(date_part('epoch', coalesce(ended_at, CASE WHEN status = 'running' THEN now() END) - started_at)) AS busy,
+             min(started_at) AS started_at, max(ended_at) AS ended_at
+      FROM tasks
+      WHERE operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3)
+        AND NOT gate AND node_id IS NOT NULL
+      GROUP BY node_id) t LEFT JOIN nodes n ON n.id = t.node_id
+ORDER BY n.number, t.node_id`
 
 // NodeCourses sums the tasks of an operation up by node, by number.
 func NodeCourses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]NodeCourse, error) {
@@ -131,6 +136,37 @@ func NodeCourses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, r
 			Node: loom.NodeID(r.NodeID), Number: r.Number, Hostname: r.Hostname, Tasks: r.Tasks, Done: r.Done, Running: r.Running, Failed: r.Failed,
 			Busy: time.Duration(r.Busy * float64(time.Second)), Started: r.StartedAt.Time, Ended: r.EndedAt.Time,
 		}
+	}
+	return nodes, nil
+}
+
+// NodeName names a node; Number is 0 and Hostname empty of one whose record is gone.
+type NodeName struct {
+	ID       loom.NodeID
+	Number   int
+	Hostname string
+}
+
+const operationNodes = `
+SELECT t.node_id::text AS id, coalesce(n.number, 0) AS number, coalesce(n.hostname, '') AS hostname
+FROM (SELECT DISTINCT node_id FROM tasks
+      WHERE operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3)
+        AND NOT gate AND node_id IS NOT NULL) t LEFT JOIN nodes n ON n.id = t.node_id
+ORDER BY n.number, t.node_id`
+
+// OperationNodes names the nodes that tasks of an operation are about, by number.
+func OperationNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]NodeName, error) {
+	var rows []struct {
+		ID       string `db:"id"`
+		Number   int    `db:"number"`
+		Hostname string `db:"hostname"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, operationNodes, tenant, int64(ref.Cluster), ref.Number); err != nil {
+		return nil, wrap(err, "name the nodes of operation %s", ref)
+	}
+	nodes := make([]NodeName, len(rows))
+	for i, r := range rows {
+		nodes[i] = NodeName{loom.NodeID(r.ID), r.Number, r.Hostname}
 	}
 	return nodes, nil
 }

@@ -51,7 +51,7 @@ func FailOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, message
 // EndIfIdle enqueues the end of a held failing operation in which nothing runs.
 func EndIfIdle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	var running bool
-	err := tx.GetContext(ctx, &running, `SELECT EXISTS (SELECT FROM tasks WHERE operation_id = $1 AND status = 'running')`, op.Row)
+	err := tx.GetContext(ctx, &running, `SELECT EXISTS (SELECT FROM running_tasks WHERE operation_id = $1)`, op.Row)
 	if err != nil {
 		return wrap(err, "look whether operation %s is idle", op.Ref)
 	}
@@ -150,7 +150,7 @@ func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID)
 	}
 	err = tx.GetContext(ctx, &gate, `
 SELECT coalesce((SELECT g.status = 'complete' FROM tasks g WHERE g.id = o.end_gate), false) AS done,
-	EXISTS (SELECT FROM tasks t WHERE t.operation_id = o.id AND t.status = 'running') AS running,
+	EXISTS (SELECT FROM running_tasks t WHERE t.operation_id = o.id) AS running,
 	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before,
 	-- In the order of an index: an EXISTS reads all nodes of everybody.
 	(SELECT n.number FROM nodes n WHERE n.cluster_id = o.cluster_id AND NOT n.leaving ORDER BY n.number LIMIT 1) IS NULL AS empty

@@ -196,15 +196,16 @@ func SkipTask(ctx context.Context, tx *sqlx.Tx, task loom.TaskID, s Skip) (bool,
 	return done, wrap(err, "skip task %d", task)
 }
 
-// A later operation that completed the same task takes the mark away, and so does
-// the end of the node.
+// A later operation that completed the same task takes the mark away, and so do
+// another machine, and the end of the node or of the service there.
 const skippedTasks = `
 SELECT ` + taskReadColumns + `, o.number AS operation
 FROM tasks t JOIN operations o ON o.id = t.operation_id JOIN nodes n ON n.id = t.node_id
-WHERE t.tenant_id = $1 AND t.cluster_id = $2 AND t.status = 'skipped' AND NOT t.gate AND n.state <> 'deleted'
+WHERE t.tenant_id = $1 AND t.cluster_id = $2 AND t.status = 'skipped' AND t.skipped_by <> '' AND NOT t.gate AND n.state <> 'deleted'
+  AND (t.service = '' OR t.service = ANY (n.services))
   AND NOT EXISTS (SELECT FROM operations p JOIN tasks l ON l.operation_id = p.id
-                  WHERE p.cluster_id = t.cluster_id AND p.number > o.number AND l.node_id = t.node_id AND l.service = t.service
-                    AND l.action = t.action AND NOT l.gate AND l.status IN ('complete', 'skipped'))
+                  WHERE p.cluster_id = t.cluster_id AND p.number > o.number AND l.node_id = t.node_id AND NOT l.gate AND l.status IN ('complete', 'skipped')
+                    AND (l.service = t.service AND l.action = t.action OR l.action = 'create'))
 ORDER BY t.operation_id, t.number LIMIT $3`
 
 // SkippedTasks reads the tasks of a cluster that somebody left out and that no later

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 
 	"github.com/lib/pq"
 
@@ -27,6 +31,9 @@ func domainError(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return &loom.Error{Kind: loom.NotFound, Message: "There is no such thing.", Err: err}
 	}
+	if away(err) {
+		return &loom.Error{Kind: loom.Unavailable, Message: "The database cannot answer right now; try again in a moment.", Err: err}
+	}
 	var pqErr *pq.Error
 	if !errors.As(err, &pqErr) {
 		return err
@@ -39,9 +46,29 @@ func domainError(err error) error {
 	if pqErr.Code == "22021" { // a NUL or broken UTF-8
 		return &loom.Error{Kind: loom.Invalid, Message: "A text holds characters that cannot be stored.", Err: err}
 	}
-	switch pqErr.Code.Class() {
-	case "08", "53", "57": // connection, resources, shutdown
-		return &loom.Error{Kind: loom.Unavailable, Message: "The database cannot answer right now; try again in a moment.", Err: err}
-	}
 	return err
+}
+
+// away reports whether the database did not do what it was asked for reasons that pass:
+// it cannot be reached, has no room, did not answer in time, or ended our session.
+func away(err error) bool {
+	var pqErr *pq.Error
+	if errors.As(err, &pqErr) {
+		switch pqErr.Code.Class() {
+		case "08", "53", "57", "40": // connection, resources, shutdown; deadlocks
+			return true
+		}
+		// A lock that was not to be had in time; a session that stood still for too long.
+		return pqErr.Code == "55P03" || pqErr.Code == "25P03"
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return true
+	}
+	for _, lost := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
@@ -10,7 +13,10 @@ import (
 // Hot are the statements that each batch of tasks needs, ready for a pool; nothing is
 // sent before their first use. Each connection plans one a few times and then keeps
 // the plan; lib/pq sends, and PostgreSQL plans, anything else at every call.
-type Hot struct{ spec, start, finish prepared }
+type Hot struct {
+	spec, start, finish prepared
+	commons             specCommons
+}
 
 // PrepareHot makes them for a pool.
 func PrepareHot(db *sqlx.DB) *Hot {
@@ -39,6 +45,28 @@ func (p *prepared) selectInto(ctx context.Context, tx *sqlx.Tx, into any, args .
 	return stmt.SelectContext(ctx, into, args...)
 }
 
+// once is an argument of a statement that must not be sent twice: where a connection
+// breaks, database/sql sends it again on another one as if nothing had happened, but it
+// may have been carried out.
+type once[T any] struct {
+	value T
+	sent  bool
+}
+
+func atMostOnce[T any](value T) driver.Valuer { return &once[T]{value: value} }
+
+// Value gives the argument the first time it is asked for.
+func (o *once[T]) Value() (driver.Value, error) {
+	if o.sent {
+		return nil, errAnswerLost
+	}
+	o.sent = true
+	return driver.DefaultParameterConverter.ConvertValue(o.value)
+}
+
+// errAnswerLost says that nobody knows whether a statement was carried out.
+var errAnswerLost = errors.New("the connection broke before the answer came")
+
 func (p *prepared) statement(ctx context.Context) (*sqlx.Stmt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,4 +78,63 @@ func (p *prepared) statement(ctx context.Context) (*sqlx.Stmt, error) {
 		p.stmt = stmt // closed with its connections
 	}
 	return p.stmt, nil
+}
+
+// mostKept bounds the statements of Kept: texts that differ from call to call would
+// fill the memory of every connection.
+const mostKept = 200
+
+// Kept is a pool whose statements are planned once per connection and not at each
+// call, which of short reads is most of the work. It is for statements whose text is
+// always the same and whose plan does not hang on their arguments; what it cannot keep
+// runs as it does on the pool.
+type Kept struct {
+	*sqlx.DB
+
+	mu    sync.Mutex
+	stmts map[string]*prepared
+}
+
+// Keep makes one of a pool; nothing is sent before its first use.
+func Keep(db *sqlx.DB) *Kept { return &Kept{DB: db, stmts: map[string]*prepared{}} }
+
+// statement gives the statement of a text, nil where it is not kept.
+func (k *Kept) statement(ctx context.Context, query string) *sqlx.Stmt {
+	k.mu.Lock()
+	p := k.stmts[query]
+	if p == nil && len(k.stmts) < mostKept {
+		p = &prepared{db: k.DB, query: query}
+		k.stmts[query] = p
+	}
+	k.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	stmt, err := p.statement(ctx)
+	if err != nil {
+		return nil // the pool says what is wrong
+	}
+	return stmt
+}
+
+// QueryContext, QueryxContext and QueryRowxContext are those of the pool.
+func (k *Kept) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if stmt := k.statement(ctx, query); stmt != nil {
+		return stmt.QueryContext(ctx, args...)
+	}
+	return k.DB.QueryContext(ctx, query, args...)
+}
+
+func (k *Kept) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	if stmt := k.statement(ctx, query); stmt != nil {
+		return stmt.QueryxContext(ctx, args...)
+	}
+	return k.DB.QueryxContext(ctx, query, args...)
+}
+
+func (k *Kept) QueryRowxContext(ctx context.Context, query string, args ...any) *sqlx.Row {
+	if stmt := k.statement(ctx, query); stmt != nil {
+		return stmt.QueryRowxContext(ctx, args...)
+	}
+	return k.DB.QueryRowxContext(ctx, query, args...)
 }

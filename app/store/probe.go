@@ -22,6 +22,8 @@ const (
 	PurposeRemove RequestPurpose = "remove"
 	// PurposeLeftover removes a machine that a delete left behind.
 	PurposeLeftover RequestPurpose = "leftover"
+	// PurposeVerify looks up one size or image.
+	PurposeVerify RequestPurpose = "verify"
 )
 
 // ProviderRequest is something that a provisioner shall ask of a provider.
@@ -33,7 +35,9 @@ type ProviderRequest struct {
 	// Orphan is the machine of a removal, else 0; Leftover one that a delete left
 	// behind.
 	Orphan, Leftover int64
-	By               loom.UserID
+	// Offer is what a verification is about.
+	Offer loom.Offer
+	By    loom.UserID
 	// Started is when a provisioner took it, Ended when it was done with it; zero
 	// until then.
 	Started, Ended time.Time
@@ -50,6 +54,8 @@ type requestRow struct {
 	Orphan   sql.NullInt64 `db:"orphan_id"`
 	Leftover sql.NullInt64 `db:"leftover_id"`
 	By       string        `db:"requested_by"`
+	Kind     string        `db:"offer_kind"`
+	Offer    string        `db:"offer_id"`
 	Started  sql.NullTime  `db:"started_at"`
 	Ended    sql.NullTime  `db:"ended_at"`
 	Failure  string        `db:"failure"`
@@ -58,23 +64,23 @@ type requestRow struct {
 
 func (r requestRow) request() ProviderRequest {
 	return ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64, Leftover: r.Leftover.Int64,
-		By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused}
+		Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.Offer}, By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused}
 }
 
-const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, started_at, ended_at, failure, refused`
+const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, offer_kind, offer_id, started_at, ended_at, failure, refused`
 
 // One that nobody took for an hour may have lost its River job.
 const waitingRequest = `
 SELECT id FROM provider_requests
 WHERE tenant_id = $1 AND provider_name = $2 AND purpose = $3 AND coalesce(orphan_id, 0) = $4
-  AND started_at IS NULL AND ended_at IS NULL AND created_at > now() - interval '1 hour'
+  AND offer_kind = $5 AND offer_id = $6 AND started_at IS NULL AND ended_at IS NULL AND created_at > now() - interval '1 hour'
 ORDER BY id DESC LIMIT 1`
 
-// WaitingRequest finds a request of the same kind that no provisioner took yet,
+// WaitingRequest finds a request for the same as r that no provisioner took yet,
 // 0 when there is none.
-func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string, purpose RequestPurpose, orphan int64) (int64, error) {
+func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, r ProviderRequest) (int64, error) {
 	var ids []int64
-	err := sqlx.SelectContext(ctx, q, &ids, waitingRequest, tenant, provider, purpose, orphan)
+	err := sqlx.SelectContext(ctx, q, &ids, waitingRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.Offer.Kind, r.Offer.ID)
 	if err != nil || len(ids) == 0 {
 		return 0, wrap(err, "look for waiting requests")
 	}
@@ -82,14 +88,14 @@ func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 }
 
 const insertRequest = `
-INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by)
-VALUES ($1, $2, $3, nullif($4, 0::bigint), $5) RETURNING id`
+INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by, offer_kind, offer_id)
+VALUES ($1, $2, $3, nullif($4, 0::bigint), $5, $6, $7) RETURNING id`
 
 // InsertRequest stores a request and gives its id. Enqueueing its River job is
 // the caller's.
 func InsertRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, r ProviderRequest) (int64, error) {
 	var id int64
-	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By)
+	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By, r.Offer.Kind, r.Offer.ID)
 	return id, wrap(err, "store a request to provider %s", r.Provider)
 }
 
@@ -115,7 +121,7 @@ const takeRequest = `
 UPDATE provider_requests r SET process_id = $2, started_at = now()
 FROM processes p
 WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
-RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.started_at, r.ended_at, r.failure, r.refused`
+RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.offer_kind, r.offer_id, r.started_at, r.ended_at, r.failure, r.refused`
 
 // TakeRequestAllTenants gives a request to a process. taken is false when the
 // process may not have it; open whether it still waits for somebody.
@@ -142,7 +148,7 @@ UPDATE provider_requests SET ended_at = clock_timestamp(), probe = $4, failure =
 WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`
 
 // EndRequest records what came of a request; false when the process does not
-// hold it any more. probe is nil but for a probe.
+// hold it any more. probe is nil but for a probe or a verification.
 func EndRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe *loom.Probe, failure string, refused bool) (bool, error) {
 	var body any
 	if probe != nil {

@@ -63,8 +63,8 @@ WITH alive AS (
 SELECT
 	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = $1), '{}') AS workers,
 	coalesce((SELECT jsonb_agg(jsonb_build_array(t.id, t.attempt))
-	          FROM tasks t JOIN operations o ON o.id = t.operation_id
-	          WHERE t.process_id = $1 AND t.status = 'running' AND o.status = 'failing' AND o.aborted), '[]') AS stop
+	          FROM running_tasks t JOIN operations o ON o.id = t.operation_id
+	          WHERE t.process_id = $1 AND o.status = 'failing' AND o.aborted), '[]') AS stop
 FROM alive`
 
 // RenewProcess prolongs the lease of a process; NotFound when its row is gone:
@@ -148,11 +148,13 @@ type LiveProcess struct {
 }
 
 const liveProcesses = `
+WITH busy AS MATERIALIZED (
+	SELECT t.process_id, t.tenant_id, count(*) AS n FROM running_tasks t WHERE $2 GROUP BY t.process_id, t.tenant_id
+)
 SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins,
 	p.draining OR p.drain_asked AS draining, p.draining AS ending, p.started_at, p.expires_at,
 	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = p.id), '{}') AS workers,
-	coalesce((SELECT jsonb_object_agg(b.tenant_id, b.n) FROM (
-		SELECT t.tenant_id, count(*) AS n FROM tasks t WHERE t.process_id = p.id AND t.status = 'running' GROUP BY t.tenant_id) AS b), '{}') AS busy
+	coalesce((SELECT jsonb_object_agg(b.tenant_id, b.n) FROM busy b WHERE b.process_id = p.id), '{}') AS busy
 FROM processes p
 WHERE p.expires_at > now() AND ($1 = '' OR p.kind = $1)
 ORDER BY p.started_at, p.id`
@@ -160,8 +162,18 @@ ORDER BY p.started_at, p.id`
 // LiveProcessesAllTenants lists processes of a kind ("" for all) whose lease
 // runs, oldest first.
 func LiveProcessesAllTenants(ctx context.Context, q sqlx.ExtContext, kind string) ([]LiveProcess, error) {
+	return liveProcessesOf(ctx, q, kind, true)
+}
+
+// LiveProvisionersAllTenants lists provisioners whose lease runs, oldest first, but not
+// what they do: that has to be looked up in the nodes at work, which may be many.
+func LiveProvisionersAllTenants(ctx context.Context, q sqlx.ExtContext) ([]LiveProcess, error) {
+	return liveProcessesOf(ctx, q, loom.ProcessProvisioner, false)
+}
+
+func liveProcessesOf(ctx context.Context, q sqlx.ExtContext, kind string, busy bool) ([]LiveProcess, error) {
 	var rows []processRow
-	if err := sqlx.SelectContext(ctx, q, &rows, liveProcesses, kind); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, liveProcesses, kind, busy); err != nil {
 		return nil, wrap(err, "list live processes")
 	}
 	live := make([]LiveProcess, len(rows))
@@ -239,7 +251,7 @@ func ReplaceAssignmentsAllTenants(ctx context.Context, tx *sqlx.Tx, assignments 
 const freeWorkers = `
 SELECT w.tenant_id, sum(w.workers - coalesce(b.n, 0)) AS free
 FROM worker_assignments w
-LEFT JOIN (SELECT tenant_id, process_id, count(*) AS n FROM tasks WHERE status = 'running' GROUP BY tenant_id, process_id) b USING (tenant_id, process_id)
+LEFT JOIN (SELECT tenant_id, process_id, count(*) AS n FROM running_tasks GROUP BY tenant_id, process_id) b USING (tenant_id, process_id)
 WHERE w.process_id <> $1 AND w.tenant_id = ANY($2) AND w.workers > coalesce(b.n, 0)
 GROUP BY w.tenant_id`
 

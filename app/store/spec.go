@@ -55,13 +55,13 @@ type SealedValue struct {
 	Sealed []byte `json:"sealed"`
 }
 
-type specRow struct {
+// specOwn is the part of a task's facts that is its own.
+type specOwn struct {
 	TaskID      int64        `db:"task_id"`
 	OperationID int64        `db:"operation_id"`
 	TaskNumber  int          `db:"task_number"`
 	Action      string       `db:"action"`
 	Service     string       `db:"service"`
-	Status      string       `db:"task_status"`
 	Attempt     int          `db:"attempt"`
 	Old         bool         `db:"old"`
 	Undo        bool         `db:"undo"`
@@ -71,6 +71,11 @@ type specRow struct {
 	Leaving     bool         `db:"leaving"`
 	Results     []byte       `db:"results"`
 	SealedNode  []byte       `db:"sealed_node"`
+}
+
+type specRow struct {
+	specOwn
+	Status string `db:"task_status"`
 	// What a group has in common, with its first task; nil with the others.
 	Common []byte `db:"common"`
 }
@@ -91,6 +96,7 @@ type specCommon struct {
 	Version     int64                        `json:"nodes_version"`
 	Sealed      []SealedValue                `json:"sealed"`
 	Now         time.Time                    `json:"now"`
+	Stamp       string                       `json:"stamp"`
 }
 
 // specGroup is what tasks have in common whose specs differ in their nodes only.
@@ -100,28 +106,28 @@ type specGroup struct {
 	old, undo bool
 }
 
-func (r *specRow) group() specGroup { return specGroup{r.OperationID, r.Service, r.Old, r.Undo} }
+func (r *specOwn) group() specGroup { return specGroup{r.OperationID, r.Service, r.Old, r.Undo} }
 
 // common decodes what the tasks of a group share, from the row of the first of them.
-// Nobody changes it.
-func (r *specRow) common() (*SpecFacts, error) {
+// Nobody changes it. The stamp is another one as soon as anything in it is.
+func (r *specRow) common() (facts *SpecFacts, stamp string, err error) {
 	var c specCommon
 	if err := decodeExact(r.Common, &c); err != nil {
-		return nil, fmt.Errorf("read what task %d needs: %w", r.TaskID, err)
+		return nil, "", fmt.Errorf("read what task %d needs: %w", r.TaskID, err)
 	}
 	return &SpecFacts{
 		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: c.Cluster, Number: c.Operation}, Number: r.TaskNumber},
 		Owner: c.Owner, OwnerKeys: c.SSHKeys, ResourceSet: c.ResourceSet, NodesVersion: c.Version, Tenant: c.Tenant, Now: c.Now,
 		Provider: c.Provider, Config: c.Config, Service: r.Service, ServiceCopy: c.Service, Undo: r.Undo,
 		hardware: c.Hardware, image: c.Image, Sealed: c.Sealed,
-	}, nil
+	}, c.Stamp, nil
 }
 
 // facts decodes what is the task's own, and adds what it has in common with others.
-func (r *specRow) facts(common *SpecFacts) (SpecFacts, error) {
+func (r *specOwn) facts(common *SpecFacts) (SpecFacts, error) {
 	f := *common
 	f.Row, f.Ref.Number = loom.TaskID(r.TaskID), r.TaskNumber
-	f.Action, f.Status, f.Attempt = loom.TaskAction(r.Action), loom.TaskStatus(r.Status), r.Attempt
+	f.Action, f.Attempt = loom.TaskAction(r.Action), r.Attempt
 	f.Started = r.StartedAt.Time
 	f.Node = loom.Node{ID: loom.NodeID(r.Node), Cluster: f.Ref.Operation.Cluster, Incarnation: r.Incarnation, Leaving: r.Leaving}
 	if err := decodeExact(r.Results, &f.Node.Results); err != nil {
@@ -204,11 +210,12 @@ func SpecFactsAllTenants(ctx context.Context, hot *Hot, tasks ...loom.TaskID) ([
 	facts, groups := make([]SpecFacts, 0, len(rows)), map[specGroup]*SpecFacts{}
 	for i := range rows {
 		if rows[i].Common != nil {
-			common, err := rows[i].common()
+			common, stamp, err := rows[i].common()
 			if err != nil {
 				return nil, err
 			}
 			groups[rows[i].group()] = common
+			hot.commons.put(rows[i].group(), stamp, common)
 		}
 	}
 	for i := range rows {
@@ -220,6 +227,7 @@ func SpecFactsAllTenants(ctx context.Context, hot *Hot, tasks ...loom.TaskID) ([
 		if err != nil {
 			return nil, err
 		}
+		f.Status = loom.TaskStatus(rows[i].Status)
 		facts = append(facts, f)
 	}
 	return facts, nil

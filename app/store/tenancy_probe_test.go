@@ -14,10 +14,10 @@ import (
 // What asks providers and keeps what they say is held against the test of tenants
 // as well.
 func init() {
-	walked = append(walked, "probe.go", "orphan.go", "plugins.go")
+	walked = append(walked, "probe.go", "verify.go", "provider_operations.go", "queued.go", "orphan.go", "plugins.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"WaitingRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			id, err := store.WaitingRequest(ctx, tx, t, mark, store.PurposeSweep, 0)
+			id, err := store.WaitingRequest(ctx, tx, t, store.ProviderRequest{Provider: mark, Purpose: store.PurposeSweep})
 			return leak(id != 0), err
 		},
 		"InsertRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
@@ -36,6 +36,31 @@ func init() {
 		},
 		"NewestProbe": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.NewestProbe(ctx, tx, t, mark)
+		},
+		"Verifications": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.Verifications(ctx, tx, t, loom.OfferImage)
+		},
+		"OperationsOfProvider": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.OperationsOfProvider(ctx, tx, t, mark, 10)
+		},
+		"CountOperationsOfProvider": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			n, err := store.CountOperationsOfProvider(ctx, tx, t, mark)
+			return leak(n > 0), err
+		},
+		"QueuedTasks": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			tasks, _, _, err := store.QueuedTasks(ctx, tx, t, false, loom.Page{Limit: 10})
+			return tasks, err
+		},
+		"SumQueued": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			sum, err := store.SumQueued(ctx, tx, t)
+			return leak(sum.Waiting > 0), err
+		},
+		"OpenProbeOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, open, err := store.OpenProbeOf(ctx, tx, t, mark)
+			return leak(open), err
+		},
+		"VerificationByID": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.VerificationByID(ctx, tx, t, 996)
 		},
 		"TrimProbes": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.TrimProbes(ctx, tx, t, mark)

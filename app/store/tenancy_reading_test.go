@@ -95,6 +95,10 @@ func init() {
 			nodes, err := store.NodeCourses(ctx, tx, t, ownOperation)
 			return leak(len(nodes) > 0), err
 		},
+		"OperationNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			nodes, err := store.OperationNodes(ctx, tx, t, ownOperation)
+			return leak(len(nodes) > 0), err
+		},
 		"TasksOnNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.TasksOnNodes(ctx, tx, t, ownOperation, []loom.NodeID{ownNode})
 		},

@@ -41,6 +41,9 @@ func init() {
 		"TaskStatuses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.TaskStatuses(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
 		},
+		"LatestSteps": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.LatestSteps(ctx, tx, t, 1, []loom.NodeID{ownNode})
+		},
 		"SkippedTasks": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.SkippedTasks(ctx, tx, t, 1, 10)
 		},

@@ -162,11 +162,15 @@ func DeleteTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error 
 	return nil
 }
 
+// nodesInUse counts the nodes of live clusters of tenant t. The terminated ones are
+// known from their index alone; joining all others costs more than leaving those out.
+const nodesInUse = `(SELECT count(*) FROM nodes n WHERE n.tenant_id = t.id AND n.state <> 'deleted'
+		AND n.cluster_id NOT IN (SELECT c.id FROM clusters c WHERE c.tenant_id = t.id AND c.status = 'terminated'))`
+
 const quotaUse = `
 SELECT t.max_clusters AS max_clusters, t.max_nodes AS max_nodes,
 	(SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status <> 'terminated') AS clusters,
-	(SELECT count(*) FROM nodes n JOIN clusters c ON c.id = n.cluster_id
-		WHERE c.tenant_id = t.id AND c.status <> 'terminated' AND n.state <> 'deleted') AS nodes
+	` + nodesInUse + ` AS nodes
 FROM tenants t WHERE t.id = $1 AND t.deleted_at IS NULL`
 
 // QuotaUse counts the live clusters and nodes of a tenant; to rely on it, hold

@@ -142,13 +142,12 @@ type QueueCount struct {
 	Running int    `db:"running"`
 }
 
-// Two partial indexes hold just the rows that count: tasks_node_ready and
-// tasks_running.
+// What is ready has a table of its own, what runs is found through the nodes at work.
 const queueCounts = `
 SELECT n.name, coalesce(w.n, 0) AS waiting, coalesce(r.n, 0) AS running
 FROM tenants n
-LEFT JOIN (SELECT tenant_id, count(*) AS n FROM tasks WHERE status = 'ready' GROUP BY tenant_id) w ON w.tenant_id = n.id
-LEFT JOIN (SELECT tenant_id, count(*) AS n FROM tasks WHERE status = 'running' GROUP BY tenant_id) r ON r.tenant_id = n.id
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM ready_tasks GROUP BY tenant_id) w ON w.tenant_id = n.id
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM running_tasks GROUP BY tenant_id) r ON r.tenant_id = n.id
 WHERE n.deleted_at IS NULL AND ($2 OR n.id = $1) ORDER BY n.name`
 
 // QueueCounts counts the tasks of a tenant.

@@ -28,7 +28,7 @@ SELECT t.workers AS wanted,
        (SELECT count(*) FROM processes p WHERE p.kind = $4 AND p.expires_at > now() AND (p.only_tenant IS NULL OR p.only_tenant = t.id)) AS live,
        (SELECT coalesce(sum(a.workers), 0) FROM worker_assignments a JOIN processes p ON p.id = a.process_id AND p.expires_at > now()
         WHERE a.tenant_id = t.id) AS dealt,
-       (SELECT count(*) FROM operations o JOIN tasks b ON b.operation_id = o.id AND b.status = 'running'
+       (SELECT count(*) FROM operations o JOIN running_tasks b ON b.operation_id = o.id
         WHERE o.tenant_id = t.id AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')) AS busy,
        (SELECT count(*) FROM operations o JOIN nodes n ON n.cluster_id = o.cluster_id
         JOIN tasks h ON h.id = n.task_id AND h.operation_id = o.id AND h.status = 'ready' AND h.code = 0

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -90,9 +91,25 @@ var (
 )
 
 // Main runs the tests of a package and ends the server that they started, if
-// any. Packages that use NewDatabase call it from TestMain.
-func Main(m *testing.M) {
+// any. Packages that use NewDatabase call it from TestMain. lacks, where given, are
+// asked for what the tests of the package did not do together; they are left alone
+// where some tests were left out or have failed.
+func Main(m *testing.M, lacks ...func() []string) {
 	code := m.Run()
+	whole := code == 0 && !testing.Short()
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		f := flag.Lookup(name)
+		whole = whole && (f == nil || f.Value.String() == "")
+	}
+	for _, ask := range lacks {
+		if !whole {
+			break
+		}
+		for _, lack := range ask() {
+			fmt.Fprintln(os.Stderr, "FAIL:", lack)
+			code = 1
+		}
+	}
 	if shared.stop != nil {
 		shared.stop()
 	}

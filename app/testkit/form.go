@@ -49,6 +49,14 @@ func attribute(n *html.Node, key string) (string, bool) {
 }
 
 func collectControls(n *html.Node, values url.Values) {
+	collectControl(n, values)
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		collectControls(c, values)
+	}
+}
+
+// collectControl adds what a browser would send for one control.
+func collectControl(n *html.Node, values url.Values) {
 	name, _ := attribute(n, "name")
 	_, disabled := attribute(n, "disabled")
 	if n.Type == html.ElementNode && name != "" && !disabled {
@@ -60,9 +68,6 @@ func collectControls(n *html.Node, values url.Values) {
 		case "select":
 			values.Add(name, selected(n))
 		}
-	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		collectControls(c, values)
 	}
 }
 

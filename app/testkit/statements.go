@@ -76,7 +76,35 @@ func (c *countedConn) ExecContext(ctx context.Context, query string, args []driv
 	return c.postgresConn.ExecContext(ctx, query, args)
 }
 
+// PrepareContext counts each run of what it prepares: on which connection it has to be
+// prepared first is chance.
 func (c *countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := c.postgresConn.PrepareContext(ctx, query)
+	if prepared, ok := stmt.(postgresStmt); err == nil && ok {
+		return &countedStmt{prepared, c.s}, nil
+	}
+	c.s.n.Add(1) // a COPY is sent once
+	return stmt, err
+}
+
+// postgresStmt is what the prepared statements of the driver offer.
+type postgresStmt interface {
+	driver.Stmt
+	driver.StmtQueryContext
+	driver.StmtExecContext
+}
+
+type countedStmt struct {
+	postgresStmt
+	s *Statements
+}
+
+func (c *countedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	c.s.n.Add(1)
-	return c.postgresConn.PrepareContext(ctx, query)
+	return c.postgresStmt.QueryContext(ctx, args)
+}
+
+func (c *countedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	c.s.n.Add(1)
+	return c.postgresStmt.ExecContext(ctx, args)
 }

@@ -16,7 +16,7 @@ import (
 func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	q := readAuditQuery(r.URL.Query())
 	q.actor, q.tenant = "", ""
-	in, bad := q.input()
+	in, bad := q.input(ui.ViewerOf(r.Context()))
 	errs, status := ui.FormErrors{}, http.StatusOK
 	var list account.AuditList
 	if len(bad) > 0 {
@@ -32,6 +32,6 @@ func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor l
 	here := route.AccountActivity()
 	return s.sheet(w, r, actor, status, accountFrame("Your activity", here), officeview.SheetModel{
 		Title: "Your activity", Intro: "What you did, from where, and what it changed; also what was refused to you. Secrets are masked.",
-		Parts: []templ.Component{auditFilters(here, q, errs), s.auditGrid(here, q, list)},
+		Parts: []templ.Component{auditFilters(here, q, errs), s.auditGrid(ui.ViewerOf(r.Context()), here, q, list)},
 	})
 }

@@ -30,7 +30,7 @@ func (q activityQuery) pairs() []string {
 	return []string{"actor", q.actor, "about", q.about, "cluster", q.cluster, "verb", q.verb, "result", q.result, "since", q.since, "until", q.until, "tenant", q.tenant}
 }
 
-func (q activityQuery) input() (in account.ActivityInput, errs []loom.FieldError) {
+func (q activityQuery) input(see ui.Viewer) (in account.ActivityInput, errs []loom.FieldError) {
 	in = account.ActivityInput{Tenant: q.tenant, About: q.about, Cluster: q.cluster,
 		ActivityFilter: account.ActivityFilter{Actor: loom.UserID(q.actor), Verb: q.verb, Result: q.result}}
 	for _, day := range []struct {
@@ -41,7 +41,7 @@ func (q activityQuery) input() (in account.ActivityInput, errs []loom.FieldError
 		if day.text == "" {
 			continue
 		}
-		at, err := time.Parse(time.DateOnly, day.text)
+		at, err := see.ParseDay(day.text)
 		if err != nil {
 			errs = append(errs, loom.FieldError{Field: day.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
 			continue
@@ -68,7 +68,8 @@ func (s *Server) systemActivity(w http.ResponseWriter, r *http.Request, actor lo
 }
 
 func (s *Server) activityPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, page layout.Model, base, intro string, all bool, q activityQuery) error {
-	in, bad := q.input()
+	see := ui.ViewerOf(r.Context())
+	in, bad := q.input(see)
 	in.All, in.Page = all, s.pageOf(r)
 	in.Page.Sort = ""
 	errs, status := ui.FormErrors{}, http.StatusOK
@@ -91,7 +92,7 @@ func (s *Server) activityPage(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	m := officeview.SheetModel{Title: "Activity", Intro: intro,
 		Calls: []ui.JSONCall{call("audit", http.MethodGet, route.Query("/v2/audit", "actor", q.actor, "verb", q.verb, "result", q.result), "")},
-		Parts: []templ.Component{activityFilters(base, all, q, errs), s.activityFeed(base, all, q, list)}}
+		Parts: []templ.Component{activityFilters(base, all, q, errs), s.activityFeed(see, base, all, q, list)}}
 	return s.sheet(w, r, actor, status, page, m)
 }
 
@@ -124,19 +125,19 @@ func activityFilters(base string, all bool, q activityQuery, errs ui.FormErrors)
 }
 
 // activityFeed shows the entries by day; several alike become one.
-func (s *Server) activityFeed(base string, all bool, q activityQuery, list account.ActivityList) templ.Component {
+func (s *Server) activityFeed(see ui.Viewer, base string, all bool, q activityQuery, list account.ActivityList) templ.Component {
 	m := officeview.FeedModel{ID: "feed", Now: s.now(), Pages: turned("Pages of the activity", base, list.Next, list.Prev, q.pairs()...),
 		Empty: ui.EmptyModel{Icon: "activity", Text: "Nothing happened yet.", Action: ui.ButtonModel{Label: "Create a cluster", Href: route.ClusterNew()}}}
 	if q != (activityQuery{}) {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "Nothing that happened matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
 	}
 	for _, group := range bursts(list.Items) {
-		day := group[0].Time.UTC().Format("Monday, 2 January 2006")
+		day := see.Day(group[0].Time)
 		if n := len(m.Days); n == 0 || m.Days[n-1].Title != day {
 			m.Days = append(m.Days, officeview.FeedDay{Title: day})
 		}
 		d := &m.Days[len(m.Days)-1]
-		d.Items = append(d.Items, feedItem(group, all))
+		d.Items = append(d.Items, feedItem(see, group, all))
 	}
 	return officeview.Feed(m)
 }
@@ -164,7 +165,7 @@ func bursts(items []loom.Activity) [][]loom.Activity {
 }
 
 // feedItem says what a burst, or one entry, is.
-func feedItem(group []loom.Activity, all bool) officeview.FeedItem {
+func feedItem(see ui.Viewer, group []loom.Activity, all bool) officeview.FeedItem {
 	a := group[0]
 	item := officeview.FeedItem{Icon: activityIcon(a), Who: string(a.Actor), Time: a.Time}
 	if all {
@@ -184,7 +185,7 @@ func feedItem(group []loom.Activity, all bool) officeview.FeedItem {
 	} else {
 		item.Text = activityText(a)
 		item.Link = officeview.FeedLink{Text: activityObject(a), Href: activityHref(a, all)}
-		item.Note = activityNote(a)
+		item.Note = activityNote(see, a)
 	}
 	if state, ok := auditStates[a.Result]; ok && a.Result != "ok" {
 		item.State = &state

@@ -46,7 +46,7 @@ func activityText(a loom.Activity) string {
 	case a.Kind == "cluster" && a.Verb == "apply":
 		return "applied a preview for"
 	case a.Kind == "operation", a.Kind == "task":
-		return verbPast(a.Verb) + " " + a.Kind + " " + a.Object + " of"
+		return verbPast(a.Verb) + " " + numbered(a.Object) + " of"
 	case a.Kind == "catalog":
 		return verbPast(a.Verb) + " the"
 	case a.Kind == "node" || a.Kind == "cluster":
@@ -66,7 +66,7 @@ func activityObject(a loom.Activity) string {
 }
 
 // activityNote is the rest of the sentence.
-func activityNote(a loom.Activity) string {
+func activityNote(see ui.Viewer, a loom.Activity) string {
 	switch {
 	case a.FailedTasks > 0:
 		note := ui.Count(a.FailedTasks, "task", "tasks") + " failed"
@@ -77,18 +77,32 @@ func activityNote(a loom.Activity) string {
 	case a.Status == loom.OperationFailed && a.Message != "":
 		return cutShort(a.Message)
 	case a.LeaseMoved():
-		return "from " + leaseWord(a.LeaseBefore) + " to " + leaseWord(a.LeaseAfter)
+		return "from " + leaseWord(see, a.LeaseBefore) + " to " + leaseWord(see, a.LeaseAfter)
 	}
 	return ""
 }
 
+// numbered writes the id of an operation, "00000042-003", or of a task, "00000042-003-007",
+// as it is called where the cluster is named beside it: "task 7 of operation 3".
+func numbered(id string) string {
+	parts := strings.Split(id, "-")
+	number := func(text string) string { return cmp.Or(strings.TrimLeft(text, "0"), "0") }
+	switch len(parts) {
+	case 2:
+		return "operation " + number(parts[1])
+	case 3:
+		return "task " + number(parts[2]) + " of operation " + number(parts[1])
+	}
+	return id
+}
+
 // leaseWord writes the end of a lease, milliseconds since 1970.
-func leaseWord(millis string) string {
+func leaseWord(see ui.Viewer, millis string) string {
 	n, err := strconv.ParseInt(millis, 10, 64)
 	if err != nil || n == 0 {
 		return "no end"
 	}
-	return ui.Absolute(time.UnixMilli(n))
+	return see.Moment(time.UnixMilli(n))
 }
 
 // activityHref leads to what it is about; pages of other tenants cannot be opened.

@@ -58,9 +58,31 @@ func (s *Server) restoreDraft(r *http.Request, actor loom.Actor, d *draft) error
 	if tree := parseTree([]byte(body)); body == "" || tree != nil && reflect.DeepEqual(tree, parseTree([]byte(d.body))) {
 		return nil // nothing was changed
 	}
+	if d.name == "" && s.alreadySaved(r, actor, d.kind, body) {
+		return nil
+	}
 	d.body, d.expected, d.changed, d.restored = body, first(adminview.FieldExpected), true, kept.Saved
 	d.asJSON = d.asJSON || first(draftView) == adminview.DoJSON
 	return nil
+}
+
+// alreadySaved reports whether the draft of a new entry is what is stored under its name:
+// the last keystrokes may be kept after the entry that they made.
+func (s *Server) alreadySaved(r *http.Request, actor loom.Actor, kind loom.EntityKind, body string) bool {
+	made, err := readDraft(kind, body)
+	if err != nil {
+		return false
+	}
+	stored, _, err := s.Catalog.Entry(r.Context(), actor, kind, made.Meta().Name, 0)
+	if err != nil {
+		return false
+	}
+	before, err := draftOf(kind, stored)
+	if err != nil {
+		return false
+	}
+	after, err := draftOf(kind, made)
+	return err == nil && after == before
 }
 
 // dropDraft forgets the draft of what was saved, or is not wanted any more.

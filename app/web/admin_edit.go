@@ -97,6 +97,9 @@ func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.A
 			return err
 		}
 	}
+	if err := s.addRotation(r, actor, d, &m); err != nil {
+		return err
+	}
 	return s.render(w, r, actor, status, page, adminview.EditorPage(m))
 }
 
@@ -118,7 +121,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	if err != nil {
 		return err
 	}
-	in := catalog.SaveInput{OnlyNew: name == ""}
+	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true"}
 	if name != "" {
 		expected, err := strconv.Atoi(d.expected)
 		if err != nil {

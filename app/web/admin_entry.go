@@ -44,6 +44,7 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 	}
 	if kind == loom.KindTemplate {
 		tabs = append(tabs, ui.Tab{Label: tabTry, Href: route.AdminTry(name)})
+		m.CreateHref = route.Query(route.ClusterNew(), "template", name)
 	}
 	for _, t := range tabs {
 		t.Current = t.Label == tab

@@ -32,7 +32,7 @@ func (s *Server) adminEntryActivity(kind loom.EntityKind) httpx.ActorHandler {
 		m := officeview.SheetModel{
 			Title: name, TabsLabel: "Parts of this " + kind.Word(), Tabs: head.Tabs,
 			Intro: "What people did to it, and what that changed. Secrets are masked.",
-			Parts: []templ.Component{s.auditGrid(adminview.EntryActivity(kind, name), auditQuery{}, list)},
+			Parts: []templ.Component{s.auditGrid(ui.ViewerOf(r.Context()), adminview.EntryActivity(kind, name), auditQuery{}, list)},
 			Calls: []ui.JSONCall{call("list", http.MethodGet, route.Query("/v2/audit", "kind", kind.Word(), "object", name), "")},
 		}
 		return s.sheet(w, r, actor, http.StatusOK, entryFrame(kind, name, tabActivity), m)
@@ -108,7 +108,7 @@ func (s *Server) adminCompare(kind loom.EntityKind) httpx.ActorHandler {
 		from, to := askedVersion(r, adminview.FieldFrom, infos[min(1, len(infos)-1)].Version), askedVersion(r, adminview.FieldTo, infos[0].Version)
 		for _, v := range infos {
 			number := strconv.Itoa(v.Version)
-			label := "Version " + number + " by " + string(v.Author) + ", " + v.Time.UTC().Format("2 Jan 2006, 15:04 UTC")
+			label := "Version " + number + " by " + string(v.Author) + ", " + ui.ViewerOf(r.Context()).Moment(v.Time)
 			m.From = append(m.From, ui.Option{Value: number, Label: label, Selected: v.Version == from})
 			m.To = append(m.To, ui.Option{Value: number, Label: label, Selected: v.Version == to})
 		}

@@ -23,6 +23,8 @@ type formDraft struct {
 	Kind loom.EntityKind
 	Name string
 	Doc  *form.Doc
+	// Told are answers about single rows, by path, that are kept nowhere else.
+	Told map[string]loom.Probe
 }
 
 // formMakers are the kinds that have a form; the others have the JSON editor only.
@@ -49,6 +51,8 @@ type draft struct {
 	// form and read are set when the draft came from a form.
 	form *form.Form
 	read form.Result
+	// told are answers about single rows, by path, that are kept nowhere else.
+	told map[string]loom.Probe
 	// failure is why the draft was refused, under the title.
 	failure *loom.Error
 	title   string
@@ -123,7 +127,7 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	if err != nil {
 		return nil // the JSON editor says what is wrong
 	}
-	made, err := maker(s, r, actor, formDraft{Kind: d.kind, Name: d.name, Doc: doc})
+	made, err := maker(s, r, actor, formDraft{Kind: d.kind, Name: d.name, Doc: doc, Told: d.told})
 	if err != nil {
 		return err
 	}
@@ -179,6 +183,7 @@ func (s *Server) adminStep(kind loom.EntityKind) httpx.ActorHandler {
 				return err // also a name of another tenant's
 			}
 		}
+		s.verifyRow(r, actor, &d)
 		switch do {
 		case adminview.DoJSON:
 			if d.asJSON = len(d.read.Errors) == 0; !d.asJSON {

@@ -75,9 +75,10 @@ func (s *Server) adminOverview(w http.ResponseWriter, r *http.Request, actor loo
 		m.Tiles = append(m.Tiles, tile)
 	}
 	m.Findings = m.Findings[:min(len(m.Findings), maxFindings)]
-	tile := ui.TileModel{Number: strconv.Itoa(len(resources)), Label: "Resource versions", Href: route.AdminResources()}
-	if staged, recalled := waiting(resources); staged+recalled > 0 {
-		tile.Note, tile.Tone = ui.Count(staged+recalled, "change waits", "changes wait")+" for a sync", ui.ToneWarn
+	staged, recalled := waiting(resources)
+	tile := ui.TileModel{Number: strconv.Itoa(staged + recalled), Label: "Resources waiting for sync", Note: "of " + ui.Count(len(resources), "version", "versions"), Href: route.AdminResources()}
+	if staged+recalled > 0 {
+		tile.Tone = ui.ToneWarn
 	}
 	m.Tiles = append(m.Tiles, tile)
 	m.Starter = s.Starter != nil

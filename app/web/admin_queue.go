@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -14,13 +15,15 @@ import (
 	"loom/views/ui"
 )
 
+// queueRunning is the value of ?state with which the tasks that run are listed.
+const queueRunning = "running"
+
 // adminQueue says what of the tenant waits for a worker, and for want of what.
 func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	counts, err := s.Fleet.Queues(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	running := r.URL.Query().Get("state") == queueRunning
+	page := s.pageOf(r)
+	page.Sort = ""
+	q, err := s.Fleet.Queued(r.Context(), actor, running, page)
 	if err != nil {
 		return err
 	}
@@ -28,48 +31,112 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	var waits fleet.QueueCount
-	for _, c := range counts {
-		if c.Tenant == actor.TenantName {
-			waits = c
-		}
-	}
-	share := fleet.TenantWorkers{Tenant: actor.Tenant}
-	for _, t := range shortage.Tenants {
-		if t.Tenant == actor.Tenant {
-			share = t
-		}
-	}
 	m := officeview.SheetModel{
-		Title: "Queue", Intro: "Tasks of this tenant that wait for a worker. A worker does one task at a time; how many there are for the tenant is set by a superadmin.",
+		Title: "Queue", Intro: "Tasks of this tenant that wait for a worker, and those that have one. A worker does one task at a time; how many there are for the tenant is set by a superadmin.",
+		TabsLabel: "Tasks of the queue",
+		Tabs: []ui.Tab{{Label: "Waiting", Href: route.AdminQueue(), Current: !running, Count: strconv.Itoa(q.Waiting)},
+			{Label: "Running", Href: route.Query(route.AdminQueue(), "state", queueRunning), Current: running, Count: strconv.Itoa(q.Running)}},
 		Calls: []ui.JSONCall{call("count", http.MethodGet, "/v2/metrics/queues", "")},
 	}
-	banner := ui.BannerModel{Tone: ui.ToneWarn, Text: whyWaiting(waits, share)}
-	if waits.Waiting == 0 {
+	banner := ui.BannerModel{Tone: ui.ToneWarn, Text: whyWaiting(fleet.QueueCount{Waiting: q.Waiting}, q.Share)}
+	if q.Oldest.IsZero() {
 		banner.Tone = ui.ToneOK
+		if q.Waiting > 0 {
+			banner.Text = ui.Count(q.Waiting, "task waits", "tasks wait") + ", none of them for a worker."
+		}
 	}
-	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{
-		{Term: "Tasks that wait", Text: strconv.Itoa(waits.Waiting)}, {Term: "Tasks at work", Text: strconv.Itoa(waits.Running)},
-		{Term: "Workers wanted", Text: strconv.Itoa(share.Wanted)}, {Term: "Workers dealt", Text: strconv.Itoa(share.Dealt)}, {Term: "Workers busy", Text: strconv.Itoa(share.Busy)},
-	}), s.busyGrid(busy)}
+	oldest := ui.Def{Term: "Longest wait", Text: "nothing waits"}
+	if !q.Oldest.IsZero() {
+		oldest.Text = ui.Duration(q.Now.Sub(q.Oldest))
+	}
+	m.Parts = []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{oldest,
+		{Term: "Workers wanted", Text: strconv.Itoa(q.Share.Wanted)}, {Term: "Workers dealt", Text: strconv.Itoa(q.Share.Dealt)}, {Term: "Workers busy", Text: strconv.Itoa(q.Share.Busy)},
+	}), s.queueGrid(q, running), s.busyGrid(busy)}
 	return s.liveSheet(w, r, actor, route.TopicTenant(), adminFrame("Queue", route.AdminQueue()), m)
 }
 
 // whyWaiting names the share of workers that makes tasks wait.
 func whyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
+	n := c.Waiting
 	switch {
-	case c.Waiting == 0:
+	case n == 0:
 		return "No task waits for a worker."
 	case t.Wanted == 0:
 		return "The tenant has no workers, so nothing starts; a superadmin gives it some."
 	case t.Dealt == 0:
-		return "No provisioner that runs has workers to spare for the tenant; " + ui.Count(c.Waiting, "task waits", "tasks wait") + "."
+		return "No provisioner that runs has workers to spare for the tenant; " + ui.Count(n, "task waits", "tasks wait") + "."
 	case t.Dealt < t.Wanted:
-		return "The tenant is to have " + ui.Count(t.Wanted, "worker", "workers") + ", the provisioners that run gave it " + strconv.Itoa(t.Dealt) + "; " + ui.Count(c.Waiting, "task waits", "tasks wait") + "."
+		return "The tenant is to have " + ui.Count(t.Wanted, "worker", "workers") + ", the provisioners that run gave it " + strconv.Itoa(t.Dealt) + "; " + ui.Count(n, "task waits", "tasks wait") + "."
 	case t.Busy >= t.Dealt:
-		return "All " + ui.Count(t.Dealt, "worker", "workers") + " of the tenant are busy; " + ui.Count(c.Waiting, "task waits", "tasks wait") + " for one."
+		return allBusy(t) + "; " + ui.Count(n, "task waits", "tasks wait") + " for one."
 	}
-	return ui.Count(c.Waiting, "task is", "tasks are") + " about to start."
+	return ui.Count(n, "task is", "tasks are") + " about to start."
+}
+
+func allBusy(t fleet.TenantWorkers) string {
+	if t.Dealt == 1 {
+		return "The one worker of the tenant is busy"
+	}
+	return "All " + strconv.Itoa(t.Dealt) + " workers of the tenant are busy"
+}
+
+// queueGrid lists the single tasks.
+func (s *Server) queueGrid(q fleet.Queued, running bool) templ.Component {
+	m := officeview.GridModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
+		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Machine", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No task waits for a worker."}}
+	filters := []string{"state", ""}
+	if running {
+		m.Caption, m.Empty.Text, filters[1] = "Tasks that run, the longest first", "No task runs.", queueRunning
+		m.Columns[3].Label, m.Columns[4].Label = "Runs for", "On"
+	}
+	m.Pages = turned("Pages of tasks", route.AdminQueue(), q.Next, q.Prev, filters...)
+	for _, t := range q.Items {
+		last := officeview.Cell{Text: whyTaskWaits(t, q.Share)}
+		if running {
+			last = officeview.Cell{Text: t.Host, Sub: t.Process}
+		}
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: strings.TrimSpace(t.Action + " " + t.Service), Href: route.Task(t.Ref()), Sub: "task " + strconv.Itoa(t.Number) + " of operation " + strconv.Itoa(t.Operation)},
+			{Text: t.ClusterName, Href: route.Operation(t.Ref().Operation), Sub: "of " + t.Owner}, {Text: shortHost(t.Hostname), Mono: true}, {Text: waitedFor(t)}, last})
+	}
+	return officeview.Grid(m)
+}
+
+// waitedFor is how long a task has waited or run.
+func waitedFor(t fleet.QueuedTask) string {
+	if t.Since.After(t.Now) {
+		return "–"
+	}
+	return ui.Duration(t.Now.Sub(t.Since))
+}
+
+// whyTaskWaits says what a single task waits for: its operation, the time of its next
+// try, or the share of workers of the tenant.
+func whyTaskWaits(t fleet.QueuedTask, share fleet.TenantWorkers) string {
+	switch {
+	case t.State == loom.OperationPaused:
+		return "Its operation is paused."
+	case t.State == loom.OperationNotSubmitted:
+		return "Its operation is about to begin."
+	case t.State == loom.OperationFailing:
+		return "Its operation failed; it will be left out."
+	case t.Since.After(t.Now) && t.Failed:
+		return strings.TrimSuffix("It is tried again in "+ui.Duration(t.Since.Sub(t.Now))+", after: "+t.Message, ", after: ")
+	case t.Since.After(t.Now):
+		return "It is looked at again in " + ui.Duration(t.Since.Sub(t.Now)) + "."
+	case t.Priority == 0:
+		return "It is on its way into the queue."
+	case share.Wanted == 0:
+		return "The tenant has no workers."
+	case share.Dealt == 0:
+		return "No provisioner that runs has a worker for the tenant."
+	case share.Busy < share.Dealt:
+		return "It is about to start."
+	case t.Priority > 1:
+		return allBusy(share) + ", and clusters with less under way go first."
+	}
+	return allBusy(share) + "."
 }
 
 func (s *Server) busyGrid(list lifecycle.List) templ.Component {

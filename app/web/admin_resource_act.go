@@ -19,8 +19,12 @@ import (
 	"loom/views/ui"
 )
 
-// maxUploadField bounds the fields before the file, in bytes.
-const maxUploadField = 4 << 10
+// maxUploadField bounds a field before the file, maxUploadText the text that is
+// written in place of one; in bytes.
+const (
+	maxUploadField = 4 << 10
+	maxUploadText  = 256 << 10
+)
 
 // adminResourceUpload streams the file of a form to the bucket, and stages it if
 // asked to.
@@ -33,7 +37,11 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 	if name == "" && file != nil {
 		name = filepath.Base(file.FileName())
 	}
-	resource, err := s.upload(r, actor, fields.Get(adminview.FieldPlugin), name, file)
+	content, err := uploadContent(fields, file)
+	var resource loom.Resource
+	if err == nil {
+		resource, err = s.upload(r, actor, fields.Get(adminview.FieldPlugin), name, content)
+	}
 	if err == nil && fields.Get(adminview.FieldStage) == "true" {
 		err = s.Catalog.Stage(r.Context(), actor, resource.ResourceRef, resource.Version)
 	}
@@ -42,13 +50,13 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 			errs = ui.NewFormErrors("The file was not stored.", []loom.FieldError{{Field: adminview.FieldPlugin, Message: loom.AsError(err).Message}})
 			status = http.StatusUnprocessableEntity
 		}
-		m := adminview.ResourcesModel{Name: fields.Get(adminview.FieldName), Stage: fields.Get(adminview.FieldStage) == "true", Errors: errs}
+		m := adminview.ResourcesModel{Name: fields.Get(adminview.FieldName), Text: fields.Get(adminview.FieldText), Stage: fields.Get(adminview.FieldStage) == "true", Errors: errs}
 		return s.resourcesPage(w, r, actor, status, m, fields.Get(adminview.FieldPlugin))
 	}
 	if err != nil {
 		return err
 	}
-	text := "Uploaded version " + strconv.Itoa(resource.Version) + " of " + resource.Name + "."
+	text := "Stored version " + strconv.Itoa(resource.Version) + " of " + resource.Name + "."
 	if fields.Get(adminview.FieldStage) == "true" {
 		text += " It is staged; sync to put it in use."
 	}
@@ -77,24 +85,48 @@ func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
 			}
 			return fields, part, nil
 		}
-		value, err := io.ReadAll(io.LimitReader(part, maxUploadField))
+		limit := int64(maxUploadField)
+		if part.FormName() == adminview.FieldText {
+			limit = maxUploadText
+		}
+		value, err := io.ReadAll(io.LimitReader(part, limit+1))
 		if err != nil {
 			return nil, nil, loom.NewError(loom.Invalid, "The upload broke off; try again.")
+		}
+		if int64(len(value)) > limit {
+			return nil, nil, loom.NewError(loom.Invalid, "The field “%s” holds more than %s; upload it as a file.", part.FormName(), sizeOf(limit))
 		}
 		fields.Set(part.FormName(), string(value))
 	}
 }
 
-func (s *Server) upload(r *http.Request, actor loom.Actor, plugin, name string, file *multipart.Part) (loom.Resource, error) {
-	if file == nil {
-		return loom.Resource{}, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldFile, Message: "Choose a file."}})
+// uploadContent is the file, or the text in place of it. Browsers send lines that end
+// in CR LF, which no script does.
+func uploadContent(fields url.Values, file *multipart.Part) (io.Reader, error) {
+	text := strings.ReplaceAll(fields.Get(adminview.FieldText), "\r\n", "\n")
+	switch {
+	case file != nil && strings.TrimSpace(text) != "":
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldText, Message: "There is a text and a file; give one of them."}})
+	case file != nil:
+		return file, nil
+	case strings.TrimSpace(text) == "":
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldFile, Message: "Write a text, or choose a file."}})
+	case strings.TrimSpace(fields.Get(adminview.FieldName)) == "":
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldName, Message: "Give the text a name, such as hello.sh."}})
 	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return strings.NewReader(text), nil
+}
+
+func (s *Server) upload(r *http.Request, actor loom.Actor, plugin, name string, content io.Reader) (loom.Resource, error) {
 	parts := strings.Split(plugin, "/")
 	if len(parts) != 3 {
 		return loom.Resource{}, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldPlugin, Message: "Choose the plugin that uses the file."}})
 	}
 	ref := loom.ResourceRef{Kind: parts[0], Plugin: parts[1], Type: parts[2], Name: name}
-	return s.Catalog.Upload(r.Context(), actor, ref, file, catalog.DefaultMaxUpload)
+	return s.Catalog.Upload(r.Context(), actor, ref, content, catalog.DefaultMaxUpload)
 }
 
 // resourceRef reads which version of which resource a request is about.
@@ -187,7 +219,7 @@ func (s *Server) resourceExists(r *http.Request, actor loom.Actor, ref loom.Reso
 			return nil
 		}
 	}
-	return loom.NewError(loom.NotFound, "There is no version %d of the resource “%s”.", version, ref.Name)
+	return noResource(ref, version)
 }
 
 // adminResourceSync makes live what is slated, and says what that was.

@@ -34,7 +34,7 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 	slices.SortFunc(versions, func(a, b loom.Resource) int { return b.Version - a.Version })
 	at := slices.IndexFunc(versions, func(v loom.Resource) bool { return v.Version == version })
 	if at < 0 {
-		return loom.NewError(loom.NotFound, "There is no version %d of the resource “%s”.", version, ref.Name)
+		return noResource(ref, version)
 	}
 	shown := versions[at]
 	content, err := s.Catalog.ResourceContent(r.Context(), actor, shown)
@@ -43,6 +43,9 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	state := ui.ResourceState(shown.Status())
 	m := officeview.SheetModel{Title: ref.Name + ", version " + strconv.Itoa(version), State: &state}
+	if content.Text != "" {
+		m.Actions = []ui.ButtonModel{{Label: "Write a new version", Icon: "edit", Href: resourceQuery(shown, route.AdminResources()) + "#upload"}}
+	}
 	m.Parts = []templ.Component{ui.Definitions([]ui.Def{
 		{Term: "Used by", Text: ref.Plugin + " · " + ref.Type}, {Term: "Size", Text: sizeOf(shown.Size)}, {Term: "SHA-256", Value: ui.CopyText(shown.SHA256, "checksum")},
 		{Term: "Format", Text: shown.Format}, {Term: "Uploaded", Value: ui.Time(shown.Created, s.now())}, {Term: "By", Text: string(shown.Author)},
@@ -112,8 +115,11 @@ func (s *Server) versionGrid(ref loom.ResourceRef, versions []loom.Resource, sho
 }
 
 // resourceURL is the page of a version.
-func resourceURL(v loom.Resource) string {
-	return adminview.ResourceRef{Kind: v.Kind, Plugin: v.Plugin, Type: v.Type, Name: v.Name, Version: strconv.Itoa(v.Version)}.Query(adminview.ResourceShow())
+func resourceURL(v loom.Resource) string { return resourceQuery(v, adminview.ResourceShow()) }
+
+// resourceQuery is an address that says which version it is about.
+func resourceQuery(v loom.Resource, base string) string {
+	return adminview.ResourceRef{Kind: v.Kind, Plugin: v.Plugin, Type: v.Type, Name: v.Name, Version: strconv.Itoa(v.Version)}.Query(base)
 }
 
 func resourceDiff(before int, old, fresh string) templ.Component {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +16,51 @@ import (
 )
 
 func (s *Server) adminResources(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.resourcesPage(w, r, actor, http.StatusOK, adminview.ResourcesModel{Stage: true}, r.URL.Query().Get(adminview.FieldPlugin))
+	m := adminview.ResourcesModel{Stage: true}
+	q := r.URL.Query()
+	if q.Get(adminview.FieldVersion) == "" {
+		return s.resourcesPage(w, r, actor, http.StatusOK, m, q.Get(adminview.FieldPlugin))
+	}
+	from, content, err := s.resourceVersion(r, actor)
+	if err != nil {
+		return err
+	}
+	m.Name, m.Text = from.Name, content.Text
+	return s.resourcesPage(w, r, actor, http.StatusOK, m, resourceKind(from.ResourceRef))
+}
+
+// resourceVersion is the version that a request names, with what is in it.
+func (s *Server) resourceVersion(r *http.Request, actor loom.Actor) (loom.Resource, catalog.ResourceContent, error) {
+	ref, version, _, err := resourceRef(r.URL.Query())
+	if err != nil {
+		return loom.Resource{}, catalog.ResourceContent{}, err
+	}
+	versions, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{ResourceRef: ref})
+	if err != nil {
+		return loom.Resource{}, catalog.ResourceContent{}, err
+	}
+	at := slices.IndexFunc(versions, func(v loom.Resource) bool { return v.Version == version })
+	if at < 0 {
+		return loom.Resource{}, catalog.ResourceContent{}, noResource(ref, version)
+	}
+	content, err := s.Catalog.ResourceContent(r.Context(), actor, versions[at])
+	return versions[at], content, err
+}
+
+func noResource(ref loom.ResourceRef, version int) error {
+	return loom.NewError(loom.NotFound, "There is no version %d of the resource “%s”.", version, ref.Name)
+}
+
+// resourceKind is the value by which the upload form knows what uses a resource.
+func resourceKind(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + "/" + ref.Type }
+
+// latestKind is that of the resource that was stored last, the likely one of the
+// next; scripts where there is none.
+func latestKind(resources []loom.Resource) string {
+	if len(resources) == 0 {
+		return resourceKind(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: shellType, Type: scriptsType})
+	}
+	return resourceKind(slices.MaxFunc(resources, func(a, b loom.Resource) int { return a.Created.Compare(b.Created) }).ResourceRef)
 }
 
 // resourcesPage completes the page with what is stored and what plugins take.
@@ -28,7 +73,7 @@ func (s *Server) resourcesPage(w http.ResponseWriter, r *http.Request, actor loo
 	if staged, recalled := waiting(resources); staged+recalled > 0 {
 		m.Waiting = "Waiting for a sync: " + syncText(staged, recalled) + "."
 	}
-	if m.Kinds, err = s.resourceKinds(r, actor, chosen); err != nil {
+	if m.Kinds, err = s.resourceKinds(r, actor, cmp.Or(chosen, latestKind(resources))); err != nil {
 		return err
 	}
 	m.NoPlugins = len(m.Kinds) == 0

@@ -43,7 +43,7 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 		defs = append(defs, ui.Def{Term: ui.ClusterState(status).Word, Value: officeview.Link(ui.Count(counts[status], "cluster", "clusters"), route.Query(route.Clusters(), "status", string(status)))})
 	}
 	now = []templ.Component{officeview.Card("now-title", "Clusters and queue", ui.Definitions(defs)), quotaBars(quota)}
-	past = []templ.Component{s.auditGrid("", auditQuery{}, audit), officeview.Link("The whole audit", route.AdminAudit())}
+	past = []templ.Component{s.auditGrid(ui.ViewerOf(r.Context()), "", auditQuery{}, audit), officeview.Link("The whole audit", route.AdminAudit())}
 	return now, past, nil
 }
 

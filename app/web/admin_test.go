@@ -205,18 +205,45 @@ func (v *visitor) upload(name, file, content string, stage bool) answer {
 	return v.do(req)
 }
 
+// A script can be written in the form: with a name, ends of lines as scripts have
+// them, and the text of a version as the start of the next one.
+func TestScriptsAreWrittenInTheForm(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	send := func(name, text string) answer {
+		var b bytes.Buffer
+		form := multipart.NewWriter(&b)
+		for _, field := range [][2]string{{"plugin", "automatortypes/shell/scripts"}, {"name", name}, {"text", text}} {
+			check(t, form.WriteField(field[0], field[1]))
+		}
+		check(t, form.Close())
+		req, err := http.NewRequestWithContext(v.ctx, http.MethodPost, v.server.URL+"/admin/resources/upload", &b)
+		check(t, err)
+		req.Header.Set("Content-Type", form.FormDataContentType())
+		return v.do(req)
+	}
+	send("", "#!/bin/sh\r\n").shows(t, 422, "Give the text a name", "#!/bin/sh")
+	send("big.sh", strings.Repeat("x", 256<<10+1)).shows(t, 422, "holds more than 256.0 KiB")
+	send("hello.sh", "#!/bin/sh\r\necho planted").goes(t, "/admin/resources")
+	query := "?kind=automatortypes&plugin=shell&type=scripts&name=hello.sh&version=1"
+	v.get("/admin/resources/show"+query).shows(t, 200, "echo planted", "Write a new version", "23 bytes")
+	v.get("/admin/resources"+query).shows(t, 200, `value="hello.sh"`, "#!/bin/sh\necho planted\n</textarea>")
+	v.get("/admin/resources"+strings.Replace(query, "version=1", "version=7", 1)).shows(t, 404)
+}
+
 func TestResources(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
 	v.get("/admin/resources").shows(t, 200, "There are no plugin resources yet", "shell (automator type): scripts")
 	v.get("/admin/resources/sync").shows(t, 200, "Nothing waits for a sync")
-	v.upload("", "", "", true).shows(t, 422, "Choose a file.")
+	v.upload("", "", "", true).shows(t, 422, "Write a text, or choose a file.")
 	v.upload("bad name", "x.sh", "echo", true).shows(t, 422, "A name is made of")
 	v.post("/admin/resources/upload", "plugin", "x").shows(t, 422, "multipart/form-data")
 
 	v.upload("", "hello.sh", "#!/bin/sh\necho hello\n", false).goes(t, "/admin/resources")
-	v.get("/admin/resources").shows(t, 200, "Uploaded version 1 of hello.sh.", "Inactive", "21 bytes")
+	v.get("/admin/resources").shows(t, 200, "Stored version 1 of hello.sh.", "Inactive", "21 bytes")
 	ref := []string{"kind", "automatortypes", "plugin", "shell", "type", "scripts", "name", "hello.sh", "version", "1"}
 	v.post("/admin/resources/stage", ref...).goes(t, "/admin/resources")
 	v.get("/admin/resources").shows(t, 200, "Staged", "Waiting for a sync: 1 version goes into use.")

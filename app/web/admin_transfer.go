@@ -50,6 +50,16 @@ func entryNames(values []string) []catalog.EntryName {
 // transferPage shows what can be exported, with chosen entries and what they need
 // marked, and the form of the import.
 func (s *Server) transferPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, chosen []catalog.EntryName, paste string, errs ui.FormErrors) error {
+	return s.transferPageWith(w, r, actor, status, chosen, paste, errs, ui.FormErrors{})
+}
+
+// transferPageWith is transferPage with what is wrong with an archive of plugin
+// resources.
+func (s *Server) transferPageWith(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, chosen []catalog.EntryName, paste string, errs, archiveErrs ui.FormErrors) error {
+	archive, err := s.archiveCards(r, actor, archiveErrs)
+	if err != nil {
+		return err
+	}
 	all, err := s.Catalog.Export(r.Context(), actor)
 	if err != nil {
 		return err
@@ -67,8 +77,8 @@ func (s *Server) transferPage(w http.ResponseWriter, r *http.Request, actor loom
 		}
 	}
 	m := officeview.SheetModel{Title: "Import and export",
-		Intro: "A bundle holds entries of the catalog as one JSON document, to be kept under version control or taken to another tenant. It never holds secrets or plugin resources.",
-		Parts: []templ.Component{exportCard(all, marked), importCard(paste, errs)},
+		Intro: "A bundle holds entries of the catalog as one JSON document, to be kept under version control or taken to another tenant. Plugin resources, the scripts and archives that services use, travel beside it in an archive of their own. Neither ever holds secrets.",
+		Parts: append([]templ.Component{exportCard(all, marked), importCard(paste, errs)}, archive...),
 		Calls: []ui.JSONCall{call("export", http.MethodGet, "/v2/export", ""),
 			{Label: "import", Curl: `curl -H "Authorization: Bearer $LOOM_TOKEN" -H 'Content-Type: application/json' --data-binary @bundle.json "$LOOM_URL/v2/import?mode=merge"`}}}
 	return s.sheet(w, r, actor, status, adminFrame("Import and export", route.AdminTransfer()), m)

@@ -169,7 +169,7 @@ func (s *Server) adminTransferReport(w http.ResponseWriter, r *http.Request, act
 		Empty: ui.EmptyModel{Icon: "file", Text: "You have imported nothing yet.", Action: ui.ButtonModel{Label: "Import a bundle", Href: route.AdminTransfer()}}}
 	if len(list.Items) > 0 {
 		entry := list.Items[0]
-		m.Intro = "Imported by " + string(entry.Actor.User) + ", " + ui.Absolute(entry.Time) + ". Entries that were the same are left out."
+		m.Intro = "Imported by " + string(entry.Actor.User) + ", " + ui.ViewerOf(r.Context()).Full(entry.Time) + ". Entries that were the same are left out."
 		report, _ := members(entry.After).(map[string]any)
 		for _, part := range []struct {
 			word  string

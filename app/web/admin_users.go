@@ -57,7 +57,7 @@ func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		m.Parts = append(m.Parts, made)
 	}
 	filtered := list.Q != "" || role != "" || state != ""
-	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(users, filtered, "q", list.Q, "role", role, "state", state),
+	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(r, users, filtered, "q", list.Q, "role", role, "state", state),
 		officeview.Card("new-user", "New user", newUserForm(in, errs)))
 	return s.sheet(w, r, actor, status, adminFrame("Users", route.AdminUsers()), m)
 }
@@ -83,7 +83,7 @@ func options(chosen string, pairs ...string) []ui.Option {
 	return all
 }
 
-func (s *Server) userGrid(users account.UserList, filtered bool, filters ...string) templ.Component {
+func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool, filters ...string) templ.Component {
 	m := officeview.GridModel{ID: "users", Caption: "Users of the tenant", Now: s.now(), Columns: []ui.Column{
 		{Label: "User"}, {Label: "Name", Low: true}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true, Low: true}, {Label: "Last seen"}, {Label: "Created", Low: true}},
 		Pages: turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, filters...),
@@ -102,6 +102,7 @@ func (s *Server) userGrid(users account.UserList, filtered bool, filters ...stri
 			{Time: u.LastSeen, ShowTime: true}, {Time: u.Created},
 		})
 	}
+	m.CSV, m.JSON = s.exportsOf(r)
 	return officeview.Grid(m)
 }
 

@@ -19,19 +19,19 @@ import (
 
 // auditQuery is what the filters of the audit say.
 type auditQuery struct {
-	actor, verb, kind, object, result, since, until, tenant string
+	actor, verb, kind, object, result, from, request, since, until, tenant string
 }
 
 func readAuditQuery(q url.Values) auditQuery {
-	return auditQuery{q.Get("actor"), q.Get("verb"), q.Get("kind"), q.Get("object"), q.Get("result"), q.Get("since"), q.Get("until"), q.Get("tenant")}
+	return auditQuery{q.Get("actor"), q.Get("verb"), q.Get("kind"), q.Get("object"), q.Get("result"), strings.TrimSpace(q.Get("from")), strings.TrimSpace(q.Get("request")), q.Get("since"), q.Get("until"), q.Get("tenant")}
 }
 
 func (q auditQuery) pairs() []string {
-	return []string{"actor", q.actor, "verb", q.verb, "kind", q.kind, "object", q.object, "result", q.result, "since", q.since, "until", q.until, "tenant", q.tenant}
+	return []string{"actor", q.actor, "verb", q.verb, "kind", q.kind, "object", q.object, "result", q.result, "from", q.from, "request", q.request, "since", q.since, "until", q.until, "tenant", q.tenant}
 }
 
 // input reads the days; until is the last day that is shown. Invalid.
-func (q auditQuery) input() (in account.AuditInput, errs []loom.FieldError) {
+func (q auditQuery) input(see ui.Viewer) (in account.AuditInput, errs []loom.FieldError) {
 	in.Tenant = q.tenant
 	for _, list := range []struct {
 		text string
@@ -41,7 +41,7 @@ func (q auditQuery) input() (in account.AuditInput, errs []loom.FieldError) {
 			*list.into = []string{list.text}
 		}
 	}
-	in.Object = q.object
+	in.Object, in.From, in.Request = q.object, q.from, q.request
 	for _, day := range []struct {
 		name, text string
 		into       *time.Time
@@ -50,7 +50,7 @@ func (q auditQuery) input() (in account.AuditInput, errs []loom.FieldError) {
 		if day.text == "" {
 			continue
 		}
-		at, err := time.Parse(time.DateOnly, day.text)
+		at, err := see.ParseDay(day.text)
 		if err != nil {
 			errs = append(errs, loom.FieldError{Field: day.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
 			continue
@@ -75,7 +75,7 @@ func (s *Server) systemAudit(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, page layout.Model, base string, q auditQuery) error {
-	in, bad := q.input()
+	in, bad := q.input(ui.ViewerOf(r.Context()))
 	errs, status := ui.FormErrors{}, http.StatusOK
 	var list account.AuditList
 	if len(bad) == 0 {
@@ -94,10 +94,11 @@ func (s *Server) auditPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if len(bad) > 0 {
 		errs, status = ui.NewFormErrors("", bad), http.StatusUnprocessableEntity
 	}
+	csv, json := s.exportsOf(r)
 	m := officeview.SheetModel{
-		Title: "Audit", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked.",
+		Title: "Audit", Intro: "Who did what, from where, and what it changed. Entries are chained and cannot be changed; secrets are masked. They are kept for 400 days, or as long as the scheduler’s option LOOM_AUDIT_DAYS says.",
 		Calls: []ui.JSONCall{call("list", http.MethodGet, route.Query("/v2/audit", "tenant", q.tenant, "actor", q.actor, "verb", q.verb, "kind", q.kind, "result", q.result), "")},
-		Parts: []templ.Component{auditFilters(base, q, errs), s.auditGrid(base, q, list)},
+		Parts: []templ.Component{auditFilters(base, q, errs), s.auditGrid(ui.ViewerOf(r.Context()), base, q, list, csv, json)},
 	}
 	return s.sheet(w, r, actor, status, page, m)
 }
@@ -115,11 +116,12 @@ func auditFilters(base string, q auditQuery, errs ui.FormErrors) templ.Component
 	m := officeview.FiltersModel{Action: base, Target: "audit-list", Fields: []ui.FieldModel{
 		text("actor", "Who", q.actor), text("verb", "Did", q.verb), text("kind", "To a", q.kind), text("object", "Named", q.object),
 		{Name: "result", Label: "Result", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(q.result, "", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed")},
-		text("since", "From day", q.since), text("until", "To day", q.until),
+		text("from", "From where", q.from), text("request", "Request", q.request), text("since", "From day", q.since), text("until", "To day", q.until),
 	}}
-	for i := range m.Fields[5:] {
-		m.Fields[5+i].Placeholder = "2026-06-09"
+	for i := range m.Fields[7:] {
+		m.Fields[7+i].Placeholder = "2026-06-09"
 	}
+	m.Fields[5].Placeholder = "address or session"
 	m.Fields[1].Placeholder, m.Fields[2].Placeholder = "update", "cluster"
 	if base == route.SystemAudit() {
 		m.Fields = append(m.Fields, ui.FieldModel{Name: "tenant", Label: "Tenant", Value: q.tenant, Optional: true, Width: "s", MaxLength: 255, Help: "“*” is all of them.", Error: errs.For("tenant")})
@@ -136,13 +138,17 @@ var auditStates = map[string]ui.State{
 	"failed":  {Word: "Failed", Icon: "error", Tone: ui.ToneBad},
 }
 
-func (s *Server) auditGrid(base string, q auditQuery, list account.AuditList) templ.Component {
+// auditGrid lists entries; files are the addresses of all of them as CSV and JSON.
+func (s *Server) auditGrid(see ui.Viewer, base string, q auditQuery, list account.AuditList, files ...string) templ.Component {
 	m := officeview.GridModel{ID: "audit", Caption: "Audit, the newest first", Now: s.now(),
 		Columns: []ui.Column{{Label: "When"}, {Label: "Who"}, {Label: "Did what"}, {Label: "Result"}, {Label: "Changed"}},
 		Pages:   turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
 	if base == "" { // a part of another page
 		m.Caption, m.ShowCaption = "What was done of late", true
+	}
+	if len(files) == 2 {
+		m.CSV, m.JSON = files[0], files[1]
 	}
 	if q.filtered() {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No entry matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
@@ -156,7 +162,7 @@ func (s *Server) auditGrid(base string, q auditQuery, list account.AuditList) te
 		if base == route.SystemAudit() {
 			who.Sub = e.Actor.TenantName + " · " + who.Sub
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(e)}})
+		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(see, e)}})
 	}
 	return officeview.Grid(m)
 }
@@ -170,14 +176,14 @@ func via(a loom.Actor) string {
 
 // auditDetails shows what an entry changed as a difference; what was made or
 // removed as a whole differs from nothing.
-func auditDetails(e loom.AuditEntry) templ.Component {
+func auditDetails(see ui.Viewer, e loom.AuditEntry) templ.Component {
 	before, after := members(e.Before), members(e.After)
 	changes := changesOf(catalog.Differences(before, after))
 	summary := "details"
 	if len(changes) > 0 {
 		summary = ui.Count(len(changes), "value", "values")
 	}
-	facts := []ui.Def{{Term: "Time", Text: ui.Absolute(e.Time)}, {Term: "Object", Text: e.Kind + " " + e.Object, Mono: true}}
+	facts := []ui.Def{{Term: "Time", Text: see.Full(e.Time)}, {Term: "Object", Text: e.Kind + " " + e.Object, Mono: true}}
 	if e.Actor.RequestID != "" {
 		facts = append(facts, ui.Def{Term: "Request", Text: e.Actor.RequestID, Mono: true})
 	}

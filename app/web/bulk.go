@@ -244,7 +244,7 @@ func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loo
 		case v.Expires.IsZero():
 			row.Key, row.WhyNot = "", "It lives without limit."
 		default:
-			latest := "no limit"
+			latest := "no end"
 			if !v.Lease.Latest.IsZero() {
 				latest = see.Moment(v.Lease.Latest)
 			}

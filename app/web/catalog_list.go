@@ -107,6 +107,11 @@ func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor l
 	}
 	m.Services = templateServices(services, t)
 	m.Ties = templateTies(services, t, route.CatalogService)
+	if problem == "" {
+		if err := s.exampleLayout(r.Context(), actor, t, &m); err != nil {
+			return err
+		}
+	}
 	title := t.Label
 	if title == "" {
 		title = t.Name

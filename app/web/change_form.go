@@ -23,7 +23,9 @@ type changeForm struct {
 	Nodes, Services, Skip                []string
 	Hardware, Batch, MinHealthy          string
 	OnFailure, Config, Reason, Operation string
-	Restart                              bool
+	// Revision is a config that the cluster has had, which takes the place of Config.
+	Revision string
+	Restart  bool
 	// Do is a button that only looks again, Change a suggestion that was pressed.
 	Do, Change string
 }
@@ -33,7 +35,7 @@ func readChangeForm(v url.Values) changeForm {
 	return changeForm{
 		Kind: loom.PreviewKind(v.Get("kind")), Service: v.Get("service"), Machines: text("numMachines"), For: v.Get("for"), Nodes: v["nodes"],
 		Services: v["services"], Skip: v["skip"], Hardware: text("hardwaretype"), Batch: text("batch"), MinHealthy: text("minHealthy"),
-		OnFailure: text("onFailure"), Config: text("config"), Reason: text("reason"), Operation: v.Get("operation"), Restart: v.Get("restart") != "",
+		OnFailure: text("onFailure"), Config: text("config"), Reason: text("reason"), Operation: v.Get("operation"), Revision: text("revision"), Restart: v.Get("restart") != "",
 		Do: v.Get("do"), Change: v.Get("suggest"),
 	}
 }
@@ -72,6 +74,10 @@ func (f *changeForm) blank(v lifecycle.ClusterView) string {
 	case loom.PreviewResize:
 		if f.Hardware == "" {
 			return "Choose a hardware type."
+		}
+	case loom.PreviewConfigure:
+		if f.Revision == "" && (f.Config == "" || f.Config == configText(masked(v.Config))) {
+			return "Nothing is changed yet."
 		}
 	case loom.PreviewRepair:
 		if len(f.Nodes) == 0 {
@@ -149,7 +155,7 @@ func (f *changeForm) scale(v lifecycle.ClusterView, total int, in *lifecycle.Pre
 	case total > have:
 		return nil
 	}
-	in.Kind, in.Change.OnFailure = loom.PreviewShrink, ""
+	in.Kind = loom.PreviewShrink
 	if f.For == "" || f.For != f.Machines {
 		return nil // Loom chooses
 	}
@@ -181,6 +187,13 @@ var maskedText = fmt.Sprint(loom.MaskSecrets(map[string]any{"password": "x"}).(m
 // configure is the change of the config: what differs from what was shown, so that
 // secrets that were hidden stay as they are.
 func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInput, []loom.FieldError) {
+	if f.Revision != "" {
+		number, err := strconv.Atoi(f.Revision)
+		if err != nil {
+			return &lifecycle.ConfigureInput{}, []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
+		}
+		return &lifecycle.ConfigureInput{Restart: f.Restart, Revision: &number}, nil
+	}
 	in := &lifecycle.ConfigureInput{Restart: f.Restart, ConfigPatch: map[string]any{}}
 	given, problem := parseConfig(f.Config)
 	if problem != "" {

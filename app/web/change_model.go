@@ -55,10 +55,13 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v lifecycle.
 		Cluster: v.ID, Name: v.Name, Title: changeTitle(v, f), Lead: page.lead, Lost: page.lost, Errors: errs, Live: page.live,
 		Back: route.Cluster(v.ID), WhyNot: v.Allowed[f.verb()],
 	}
-	for _, h := range []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}} {
+	for _, h := range []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}, {Name: "revision", Value: f.Revision}} {
 		if h.Value != "" {
 			m.Hidden = append(m.Hidden, h)
 		}
+	}
+	if f.Revision != "" {
+		m.Lead = "A config that the cluster has had comes back. Services are configured again with it."
 	}
 	if m.WhyNot != "" || page.parts == nil {
 		return m, nil
@@ -73,6 +76,8 @@ func changeTitle(v lifecycle.ClusterView, f changeForm) string {
 	switch {
 	case f.Kind == kindScale:
 		words = "Scale"
+	case f.Revision != "":
+		return "Restore config " + f.Revision + " of " + v.Name
 	case f.Service != "":
 		return capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
 	case f.Kind == loom.PreviewRetry:
@@ -97,7 +102,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.C
 	if why := v.Allowed[loom.VerbShrink]; why != "" {
 		field.Help += " Fewer is not possible: " + why
 	}
-	return []clusterview.FormPart{{Field: &field}, folded(f, errs, failureField("If more nodes cannot be made", f.OnFailure, errs))}, "", nil
+	return []clusterview.FormPart{{Field: &field}, policyPart(v, f, errs)}, "", nil
 }
 
 // leavingPart lists the nodes of which some go, once a number below the present one is
@@ -139,16 +144,28 @@ func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clustervi
 	return part
 }
 
-// failureField chooses what becomes of a failure.
-func failureField(label, chosen string, errs ui.FormErrors) ui.FieldModel {
+// policyPart hides what a failure does.
+func policyPart(v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) clusterview.FormPart {
+	return folded(f, errs, failureField("If it fails", f.OnFailure, v.Template.Administration.OnFailure, errs))
+}
+
+// failureField chooses what becomes of a failure; usual is what the template says.
+func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel {
 	return ui.FieldModel{Name: "onFailure", Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"), Options: []ui.Option{
-		{Value: "", Label: "as the template says", Selected: chosen == ""},
-		{Value: loom.OnFailureKeep, Label: "keep what was made, to look at it", Selected: chosen == loom.OnFailureKeep},
-		{Value: loom.OnFailureUndo, Label: "take back what was made", Selected: chosen == loom.OnFailureUndo},
+		{Value: "", Label: "as the template says (" + usualPolicy(usual) + ")", Selected: chosen == ""},
+		{Value: loom.OnFailureKeep, Label: "keep what was done, to look at it", Selected: chosen == loom.OnFailureKeep},
+		{Value: loom.OnFailureUndo, Label: "take back what was done", Selected: chosen == loom.OnFailureUndo},
 	}}
 }
 
 func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
+		Help: "Otherwise they are configured while they run, and many read their settings only when they start."}
+	if f.Revision != "" {
+		config := ui.FieldModel{ID: "f-revision", Name: "revision", Label: "Config", Value: "config " + f.Revision, Error: errs.For("revision"),
+			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}
+		return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
+	}
 	if f.Config == "" {
 		shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
 		f.Config = configText(shown)
@@ -156,8 +173,6 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	config := configField(f.Config, errs)
 	config.Optional, config.Rows = false, 18
 	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
-	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
-		Help: "Otherwise they are configured while they run, and many read their settings only when they start."}
 	return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
 }
 

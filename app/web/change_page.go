@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"loom/app/httpx"
@@ -41,11 +40,34 @@ func (s *Server) changeShow(kind loom.PreviewKind) httpx.ActorHandler {
 		if nodes := q["node"]; kind == loom.PreviewRepair && len(nodes) > 0 {
 			f.Nodes = nodes
 		}
+		if id := q.Get(previewParam); kind == loom.PreviewConfigure && id != "" {
+			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
+				return err
+			}
+		}
 		if nodes := q["leave"]; kind == kindScale && len(nodes) > 0 {
 			f.leave(v, nodes)
 		}
 		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
 	}
+}
+
+// configureAgain fills in the config that a preview of this cluster was asked for.
+func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, id loom.PreviewID, f *changeForm) error {
+	p, err := s.Clusters.PreviewByID(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	in := p.Asked.Configure
+	if p.Asked.Cluster != v.ID || in == nil {
+		return loom.NewError(loom.NotFound, "Preview %.40s is not about the config of this cluster.", id)
+	}
+	config := in.Config
+	if config == nil {
+		config = lifecycle.PatchedConfig(masked(v.Config), in.ConfigPatch)
+	}
+	f.Config, f.Restart = configText(config), in.Restart
+	return nil
 }
 
 // changeTry says what the form as it stands would come to.
@@ -217,7 +239,7 @@ func fittingPanel(v lifecycle.ClusterView, f changeForm, p lifecycle.PreviewView
 		m.Check.Warnings = append(m.Check.Warnings, "The provider needs "+missingLabels(p.Missing)+" when the preview is applied.")
 	}
 	if p.Before.Nodes != p.After.Nodes {
-		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes in use afterwards", Text: strconv.Itoa(p.After.Nodes) + " of " + quotaLimit(p.Before.MaxNodes)})
+		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes in use afterwards", Text: usedOf(p.After.Nodes, p.Before.MaxNodes)})
 	}
 	if p.Kind == loom.PreviewExpand {
 		for _, n := range p.Nodes {

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,7 +45,7 @@ func (s *Server) addParts(ctx context.Context, actor loom.Actor, v lifecycle.Clu
 	if len(picker.Choices) == 0 {
 		return nil, "The cluster has all services that its template allows.", nil
 	}
-	return []clusterview.FormPart{{Picker: &picker}, folded(f, errs, failureField("If they cannot be added", f.OnFailure, errs))}, "", nil
+	return []clusterview.FormPart{{Picker: &picker}, policyPart(v, f, errs)}, "", nil
 }
 
 // presentServices lists the services of a cluster to choose from.
@@ -70,7 +69,7 @@ func (s *Server) removeParts(_ context.Context, _ loom.Actor, v lifecycle.Cluste
 	if len(picker.Choices) == 0 {
 		return nil, "The cluster has no services.", nil
 	}
-	return []clusterview.FormPart{{Picker: &picker}}, "", nil
+	return []clusterview.FormPart{{Picker: &picker}, policyPart(v, f, errs)}, "", nil
 }
 
 // rollFields say how many nodes are changed at a time.
@@ -111,7 +110,7 @@ func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v lifecycle
 	if len(picker.Choices) == 0 {
 		return nil, "Nothing is newer: the cluster has the newest versions of all its services.", nil
 	}
-	return []clusterview.FormPart{{Picker: &picker}, {Newer: newer}, rollFields(f, errs, true)}, "", nil
+	return []clusterview.FormPart{{Picker: &picker}, {Newer: newer}, rollFields(f, errs, true), policyPart(v, f, errs)}, "", nil
 }
 
 func newerService(present, newest loom.Service, differences []catalog.Difference) clusterview.NewerService {
@@ -121,11 +120,7 @@ func newerService(present, newest loom.Service, differences []catalog.Difference
 		if v == nil {
 			return ""
 		}
-		text, err := json.Marshal(loom.MaskSecrets(v))
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		return string(text)
+		return loom.JSONText(loom.MaskSecrets(v))
 	}
 	for _, d := range differences[:min(len(differences), newerLines)] {
 		n.Changes = append(n.Changes, ui.ChangeModel{Sign: signs[d.Sign], Name: d.Path, Old: shown(d.Old), New: shown(d.New)})
@@ -167,5 +162,5 @@ func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v lifecycle.
 	}
 	picker := presentServices(v, f, errs)
 	picker.Legend, picker.Optional, picker.Help = "Only nodes with these services", true, "None ticked: all nodes."
-	return []clusterview.FormPart{{Field: &field}, {Picker: &picker}, rollFields(f, errs, true)}, "", nil
+	return []clusterview.FormPart{{Field: &field}, {Picker: &picker}, rollFields(f, errs, true), policyPart(v, f, errs)}, "", nil
 }

@@ -323,11 +323,24 @@ func TestFailurePolicyIsChosen(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	v := createValues("shop-front", "2")
-	w.get("ana", "/clusters/new?template=web-cluster").is(200, `name="onFailure"`, "take back what was made")
+	w.get("ana", "/clusters/new?template=web-cluster").is(200, `name="onFailure"`, "take back what was done")
 	v.Set("onFailure", "undo")
 	at := w.post("ana", route.Previews(), v).goesTo(`/previews/.*`)
-	page := w.get("ana", at).is(200)
+	page := w.get("ana", at).is(200, "If it fails", "everything is deleted again")
 	w.get("ana", link(t, page, "/clusters/new?preview=")).is(200, `value="undo" selected`)
 	v.Set("onFailure", "pray")
 	w.post("ana", route.Previews(), v).is(422, `id="f-onFailure-error"`)
+	// Changes that can be taken back offer it as well, the others do not.
+	id := w.active("shop-back", 4)
+	for _, form := range []string{route.ClusterScale(id), route.ClusterServices(id, "remove"), route.ClusterVerb(id, "resize")} {
+		w.get("ana", form).is(200, `name="onFailure"`, "as the template says (keep it)")
+	}
+	for _, form := range []string{route.ClusterVerb(id, "reconfigure"), route.ClusterServices(id, "stop"), route.ClusterRepair(id)} {
+		w.get("ana", form).is(200).lacks(`name="onFailure"`)
+	}
+	at = w.post("ana", route.Previews(), change("scale", id, "numMachines", "3", "onFailure", "undo")).goesTo(`/previews/.*`)
+	w.get("ana", at).is(200, "If it fails", "what was done is taken back", "onFailure=undo")
+	at = w.post("ana", route.Previews(), change("restart", id)).goesTo(`/previews/.*`)
+	w.get("ana", at).is(200).lacks("If it fails")
+	w.post("ana", route.Previews(), change("restart", id, "onFailure", "undo")).is(422, "changes no layout")
 }

@@ -7,6 +7,7 @@ import (
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
+	"loom/views/ui"
 )
 
 // clusterActivity is what was done to a cluster and its operations, as far as the
@@ -22,6 +23,6 @@ func (s *Server) clusterActivity(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	feed := s.activityFeed(route.ClusterTab(v.ID, "activity"), false, activityQuery{}, list)
+	feed := s.activityFeed(ui.ViewerOf(r.Context()), route.ClusterTab(v.ID, "activity"), false, activityQuery{}, list)
 	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Activity"), clusterview.ActivityPage(s.clusterHead(actor, v, "activity"), feed))
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"loom/app/lifecycle"
@@ -18,10 +17,13 @@ func checkPanel(actor loom.Actor, st *settled, r lifecycle.CheckResult) clusterv
 	switch {
 	case r.Unsat != nil:
 		m = cannot(actor, st, r.Unsat)
+		if r.Exceeded != "" {
+			m.Reasons = append(m.Reasons, ui.Reason{Text: r.Exceeded, Origin: "quota"})
+		}
 	case len(r.Fields) > 0:
 		m.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something is missing or wrong"}
 	case r.Exceeded != "":
-		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: "The quota does not allow it"}
+		m = cannot(actor, st, &loom.Unsat{Headline: "The quota does not allow it", Suggestions: r.Within})
 		m.Reasons = []ui.Reason{{Text: r.Exceeded, Origin: "quota"}}
 	case r.Unsure:
 		m.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search took too long", Note: "The preview searches longer, up to 30 s."}
@@ -55,8 +57,8 @@ func fitsHeadline(l loom.Layout) string {
 
 func checkFacts(r lifecycle.CheckResult) []ui.Def {
 	facts := []ui.Def{
-		{Term: "Nodes in use afterwards", Text: strconv.Itoa(r.Quota.Nodes) + " of " + quotaLimit(r.Quota.MaxNodes)},
-		{Term: "Clusters afterwards", Text: strconv.Itoa(r.Quota.Clusters) + " of " + quotaLimit(r.Quota.MaxClusters)},
+		{Term: "Nodes in use afterwards", Text: usedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
+		{Term: "Clusters afterwards", Text: usedOf(r.Quota.Clusters, r.Quota.MaxClusters)},
 	}
 	if r.Tasks > 0 {
 		facts = append(facts, ui.Def{Term: "Plan", Text: ui.Count(r.Tasks, "task", "tasks") + " in " + ui.Count(r.Stages, "stage", "stages")})

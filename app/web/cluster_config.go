@@ -69,6 +69,21 @@ func nodeOf(v lifecycle.ClusterView, id string) loom.Node {
 	return loom.Node{}
 }
 
+// restoreAction offers the config from before an operation that was to bring another
+// one and failed; nil where there is none, or it is in use.
+func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (*ui.ButtonModel, error) {
+	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
+	if !failed || op.Action != loom.ClusterConfigure && op.Action != loom.ClusterConfigureWithRestart {
+		return nil, nil
+	}
+	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
+	if err != nil || len(revisions) < 2 {
+		return nil, err
+	}
+	before := revisions[1]
+	return &ui.ButtonModel{Label: "Restore config " + strconv.Itoa(before.Revision), Icon: "rotate", Href: route.ConfigRestore(v.ID, before.Revision, true), WhyNot: v.Allowed[loom.VerbConfigure]}, nil
+}
+
 // configHistory lists the configs there were; of the chosen one it shows what it
 // changed, and what has changed since.
 func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, base, chosen string) error {
@@ -95,6 +110,9 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycl
 		if i > 0 {
 			m.Revision.Since = configChanges("", masked(config), masked(v.Config))
 			m.Revision.IsOld = true
+			if m.Edit != "" {
+				m.Revision.Restore = route.ConfigRestore(v.ID, rev.Revision, true)
+			}
 		}
 		if i+1 < len(revisions) {
 			before, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, revisions[i+1].Revision)

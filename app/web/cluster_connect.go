@@ -43,6 +43,10 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 			Hostname: shortHost(n.Hostname), Href: route.Node(v.ID, n.ID), Services: strings.Join(n.Services, ", "),
 			State: ui.NodeState(n.State), Command: sshCommand(v.ID, n, own),
 		}
+		if n.State == loom.NodeReady {
+			c.Links = linkModels(v.NodeLinks[n.ID])
+			c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]
+		}
 		if c.Command != "" {
 			c.Reveal = route.NodeReveal(v.ID, n.ID)
 		}

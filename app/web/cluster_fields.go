@@ -53,7 +53,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m := clusterview.FormRest{
 		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
 		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.Name, Error: errs.For("name"), MaxLength: loom.MaxNameLength,
-			Help: "Letters, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
+			Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
 		Machines: ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines,
 			Min: "1", Error: errs.For("numMachines")},
 		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
@@ -84,8 +84,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
 	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.DNSSuffix, Optional: true, Mono: true, Help: "What host names end with.",
 		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
-	m.OnFailure = failureField("If the operation fails", f.OnFailure, errs)
-	m.OnFailure.Options[0].Label += " (" + usualPolicy(facts.Template.Administration.OnFailure) + ")"
+	m.OnFailure = failureField("If the operation fails", f.OnFailure, facts.Template.Administration.OnFailure, errs)
 	m.Config = configField(f.Config, errs)
 	return m
 }
@@ -191,6 +190,9 @@ func shape(f *ui.FieldModel, schema loom.FieldSchema) {
 // resetConfig is the button that puts the template's config back.
 const resetConfig = "reset-config"
 
+// saveDraft is the button that keeps the form for later.
+const saveDraft = "draft"
+
 // resourcePickers makes fields that name a plugin resource a choice of those there are.
 // One that is named and not there stays, so that the check can speak of it.
 func resourcePickers(fields []ui.FieldModel, facts *lifecycle.TemplateFacts) {
@@ -293,6 +295,13 @@ func servicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.Form
 			choice.Facts = []string{"default"}
 		}
 		m.Choices = append(m.Choices, choice)
+	}
+	// What is not there any more stays chosen until somebody takes it out: left out
+	// without a word, the form would ask for something else than was meant.
+	for _, name := range chosen {
+		if !slices.ContainsFunc(facts.Services, func(c lifecycle.Choice) bool { return c.Name == name }) {
+			m.Choices = append(m.Choices, ui.Choice{Value: name, Label: name, Description: "This service does not exist (any more).", Checked: true})
+		}
 	}
 	return m
 }

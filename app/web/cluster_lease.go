@@ -14,7 +14,7 @@ import (
 	"loom/views/ui"
 )
 
-// leaseLayouts are the ways to write the end of a lease, in UTC.
+// leaseLayouts are the ways to write the end of a lease, where the viewer is.
 var leaseLayouts = []string{"2006-01-02 15:04", "2006-01-02", time.RFC3339, "2006-01-02T15:04"}
 
 // usualStep prolongs a lease where the template has neither a step nor an initial lease.
@@ -25,7 +25,7 @@ func (s *Server) clusterLeaseForm(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	return s.showLease(w, r, actor, http.StatusOK, v, s.leaseModel(v, "", ui.FormErrors{}))
+	return s.showLease(w, r, actor, http.StatusOK, v, s.leaseModel(ui.ViewerOf(r.Context()), v, "", ui.FormErrors{}))
 }
 
 func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, m clusterview.LeaseModel) error {
@@ -36,7 +36,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.render(w, r, actor, status, page, clusterview.LeasePage(m))
 }
 
-func (s *Server) leaseModel(v lifecycle.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
+func (s *Server) leaseModel(see ui.Viewer, v lifecycle.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
 	m := clusterview.LeaseModel{
 		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbLease], Extend: s.extend(v), Errors: errs,
 		MayNever: v.Lease.Latest.IsZero(), IsForever: v.Expires.IsZero(),
@@ -45,9 +45,9 @@ func (s *Server) leaseModel(v lifecycle.ClusterView, value string, errs ui.FormE
 	if !v.Expires.IsZero() {
 		ends = ui.Def{Term: "Ends", Value: ui.Time(v.Expires, s.now())}
 	}
-	latest := ui.Def{Term: "At the latest", Text: "no limit"}
+	latest := ui.Def{Term: "At the latest", Text: "no end"}
 	if !v.Lease.Latest.IsZero() {
-		latest = ui.Def{Term: "At the latest", Text: moment(v.Lease.Latest)}
+		latest = ui.Def{Term: "At the latest", Text: see.Moment(v.Lease.Latest)}
 		switch v.Lease.Rule {
 		case "step":
 			latest.Text += ", since one change prolongs by at most " + loom.Duration(v.Lease.Step.Milliseconds())
@@ -56,12 +56,10 @@ func (s *Server) leaseModel(v lifecycle.ClusterView, value string, errs ui.FormE
 		}
 	}
 	m.Facts = []ui.Def{ends, latest}
-	m.End = ui.FieldModel{Name: "end", Label: "New end", Value: value, Error: errs.For("end"), Placeholder: s.now().UTC().Add(usualStep).Format(leaseLayouts[0]), Width: "s",
-		Help: "A date and time in UTC, or how long from now: 7d, 12h, 1d 6h.", Autocomplete: "off"}
+	m.End = ui.FieldModel{Name: "end", Label: "New end", Value: value, Error: errs.For("end"), Placeholder: see.In(s.now()).Add(usualStep).Format(leaseLayouts[0]), Width: "s",
+		Help: "A date and time of " + see.In(s.now()).Location().String() + ", or how long from now: 7d, 12h, 1d 6h.", Autocomplete: "off"}
 	return m
 }
-
-func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
 
 // extend is the button that prolongs a lease by its step; none where that cannot be.
 func (s *Server) extend(v lifecycle.ClusterView) clusterview.ExtendModel {
@@ -86,17 +84,17 @@ func (s *Server) extend(v lifecycle.ClusterView) clusterview.ExtendModel {
 	if !end.After(v.Expires) {
 		return clusterview.ExtendModel{}
 	}
-	return clusterview.ExtendModel{Post: route.ClusterLease(v.ID), Label: "Extend to " + moment(end), Expires: end.UTC().Format(time.RFC3339Nano)}
+	return clusterview.ExtendModel{Post: route.ClusterLease(v.ID), End: end}
 }
 
-// parseEnd reads the end of a lease; the zero time is never.
+// parseEnd reads the end of a lease, in the zone of now; the zero time is never.
 func parseEnd(text string, now time.Time) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	if text == "never" || text == "0" {
 		return time.Time{}, true
 	}
 	for _, layout := range leaseLayouts {
-		if t, err := time.Parse(layout, text); err == nil {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return t, true
 		}
 	}
@@ -113,12 +111,12 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	text := form.Get("end")
+	text, see := form.Get("end"), ui.ViewerOf(r.Context())
 	refuse := func(status int, message string) error {
 		errs := ui.NewFormErrors("The lease stays as it is.", []loom.FieldError{{Field: "end", Message: message}})
-		return s.showLease(w, r, actor, status, v, s.leaseModel(v, text, errs))
+		return s.showLease(w, r, actor, status, v, s.leaseModel(see, v, text, errs))
 	}
-	end, ok := parseEnd(text, s.now())
+	end, ok := parseEnd(text, see.In(s.now()))
 	if !ok {
 		return refuse(http.StatusUnprocessableEntity, "Write a date such as 2026-12-24 14:00, or a duration such as 7d.")
 	}
@@ -130,7 +128,7 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	said := "The lease of " + v.Name + " ends " + moment(c.Expires) + "."
+	said := "The lease of " + v.Name + " ends " + see.Moment(c.Expires) + "."
 	if c.Expires.IsZero() {
 		said = v.Name + " lives without limit."
 	}

@@ -177,7 +177,7 @@ func (s *Server) listTable(actor loom.Actor, q listQuery, list lifecycle.List, r
 	if list.Total > loom.RowChoices[0] {
 		t.Pagination.Sizes = pageSizes(q, rows)
 	}
-	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total)}
+	t.Bulk = clusterview.BulkBar{Filters: q.filters(), Total: list.Total, All: manyClusters(list.Total), Owners: actor.IsAdmin()}
 	t.Empty = emptyList(q)
 	return t
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // clusterActions is the menu of a cluster: what cannot be done now says why.
-func clusterActions(v lifecycle.ClusterView) []ui.MenuItem {
+func clusterActions(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
@@ -42,10 +42,12 @@ func clusterActions(v lifecycle.ClusterView) []ui.MenuItem {
 		protect.Label = "Take the protection off"
 	}
 	lease := route.ClusterLease(v.ID)
-	return append(items,
+	items = append(items,
 		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.VerbLease], Attrs: ui.OpensDialog(lease), Divider: true},
 		ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)},
-		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.VerbEdit]}, protect)
+		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.VerbEdit]}, protect,
+	)
+	return append(items, ownerAction(actor, v)...)
 }
 
 // nodeActions is what can be done to one node.
@@ -58,10 +60,25 @@ func nodeActions(v lifecycle.ClusterView, n loom.Node) []ui.MenuItem {
 		return items
 	}
 	remove := ui.MenuItem{Label: "Remove this node", Icon: "trash", Danger: true, Href: route.ClusterScale(v.ID, n.ID), WhyNot: v.Allowed[loom.VerbShrink]}
-	if len(placedNodes(v)) < 2 && !n.Leaving {
+	if !n.Leaving && lastPlaced(v) {
 		remove.WhyNot = cmp.Or(remove.WhyNot, "It is the only node; delete the cluster instead.")
 	}
 	return append(items, remove)
+}
+
+// lastPlaced says that fewer than two nodes are members that stay. It is asked for each
+// node of a list, and a cluster may have thousands.
+func lastPlaced(v lifecycle.ClusterView) bool {
+	placed := 0
+	for i := range v.Nodes {
+		if v.Nodes[i].Leaving || v.Nodes[i].State == loom.NodeDeleted {
+			continue
+		}
+		if placed++; placed == 2 {
+			return false
+		}
+	}
+	return true
 }
 
 // serviceActions is what can be done to one service.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -24,7 +26,7 @@ func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.A
 			f, restored = kept, at
 		}
 	}
-	if id := r.URL.Query().Get("preview"); id != "" {
+	if id := r.URL.Query().Get(previewParam); id != "" {
 		p, err := s.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(id))
 		if err != nil {
 			return err
@@ -101,7 +103,7 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
-	return s.fragment(w, r, http.StatusOK, clusterview.CheckPanelPart(panel))
+	return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.CheckPanelPart(panel), clusterview.CheckLine(panel.Head, true)))
 }
 
 // showForm answers with the form. unsat is what a preview was refused with; without

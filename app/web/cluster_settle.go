@@ -105,7 +105,7 @@ func (s *Server) startOver(ctx context.Context, actor loom.Actor, st *settled) e
 		f.For = f.Template
 		return nil
 	}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User)})
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User), CountOnly: true})
 	if err != nil {
 		return err
 	}
@@ -178,6 +178,9 @@ func suggestionValue(su loom.Suggestion) (name, value string) {
 	if su.ImageType != "" {
 		v.Set("imagetype", su.ImageType)
 	}
+	if su.Provider != "" {
+		v.Set("provider", su.Provider)
+	}
 	for _, name := range su.AddServices {
 		v.Add("add", name)
 	}
@@ -202,7 +205,7 @@ func (f *createForm) apply(suggestion string) error {
 			return errors.Join(loom.NewError(loom.Invalid, "This suggestion could not be read."), err)
 		}
 	}
-	for name, into := range map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image} {
+	for name, into := range map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image, "provider": &f.Provider} {
 		if v.Has(name) {
 			*into = v.Get(name)
 		}

@@ -57,6 +57,9 @@ func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (lifecycle.Clust
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
 	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Description: v.Description, Revealed: revealed}
 	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
+	if v.Status != loom.ClusterTerminated {
+		m.Edit = route.ClusterEdit(v.ID)
+	}
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -80,10 +83,13 @@ func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab stri
 	}
 	m := clusterPage(v.Name, "Clusters", crumbs...)
 	m.Topics = []string{route.TopicCluster(v.ID)}
-	if v.Status == loom.ClusterPending && v.Latest != nil {
+	m.TitlePrefix = s.titlePrefix(v.Latest)
+	next := loom.OperationRef{Cluster: v.ID, Number: v.LatestOperation + 1}
+	if v.Latest != nil && !v.Latest.Status.Final() {
 		m.Topics = append(m.Topics, route.TopicOperation(v.Latest.Ref))
-		p := v.Latest.Progress()
-		m.TitlePrefix = "(" + strconv.Itoa(p.Done) + "/" + strconv.Itoa(p.Total) + ")"
+	}
+	if v.Status != loom.ClusterTerminated {
+		m.Topics = append(m.Topics, route.TopicOperation(next)) // which may begin while the page is open
 	}
 	reloading(r, &m, v.Status == loom.ClusterPending)
 	return m
@@ -92,7 +98,10 @@ func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab stri
 // clusterPanel gives one live part of a cluster's page.
 func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	read := s.pathCluster
-	if r.URL.Query().Get("part") == string(clusterview.PartServices) {
+	switch clusterview.Part(r.URL.Query().Get("part")) {
+	case clusterview.PartSaid:
+		return s.clusterSaidPart(w, r, actor)
+	case clusterview.PartServices:
 		read = s.pathHistory
 	}
 	v, err := read(r, actor)
@@ -176,16 +185,21 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 	}
 	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
 	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
+	m.Said = s.clusterSaid(v)
 	m.Facts, m.LeaseNote = s.clusterFacts(v), v.LeaseNote
-	m.Actions, m.Extend = clusterActions(v), s.extend(v)
+	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
 	return m
 }
 
 func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
 	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
-	lease := ui.Def{Term: "Lease", Text: "no limit"}
+	change := ""
+	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
+		change = route.ClusterLease(v.ID)
+	}
+	lease := ui.Def{Term: "Lease", Value: clusterview.LeaseFact(v.Expires, s.now(), change)}
 	if !v.Expires.IsZero() {
-		lease = ui.Def{Term: "Lease ends", Value: ui.Time(v.Expires, s.now())}
+		lease.Term = "Lease ends"
 	}
 	facts := []ui.Def{
 		{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")},
@@ -257,21 +271,33 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	if m.Progress.Left, err = s.left(ctx, actor, v, *op); err != nil {
 		return m, err
 	}
-	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+	tasks, err := s.notableTasks(ctx, actor, *op)
 	if err != nil {
 		return m, err
 	}
 	if op.OnFailure == loom.OnFailureUndo && !op.Status.Final() {
-		m.Note = "If it fails, what was made is deleted again."
+		if m.Note = "If it fails, what was done is taken back."; op.Action == loom.ClusterCreate {
+			m.Note = "If it fails, what was made is deleted again."
+		}
 	}
 	if op.Waiting != "" {
 		m.Note = op.Waiting
+	}
+	if op.Status == loom.OperationPaused && !v.Expires.IsZero() {
+		m.Note += " The lease of the cluster goes on meanwhile."
 	}
 	m.Actions = operationActions(v, *op)
 	m.Running = s.taskLinks(tasks, loom.TaskRunning)
 	var node loom.NodeID
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
 		return m, err
+	}
+	restore, err := s.restoreAction(ctx, actor, v, *op)
+	if err != nil {
+		return m, err
+	}
+	if restore != nil {
+		m.Actions = append(m.Actions, *restore)
 	}
 	m.Actions = append(m.Actions, failureActions(v, *op, node)...)
 	return m, nil
@@ -297,6 +323,21 @@ func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID
 		out = append(out, ui.ButtonModel{Label: "Log of the operation", Icon: "list", Kind: ui.Quiet, Href: route.OperationLog(op.Ref)})
 	}
 	return out
+}
+
+// notableTasks are the tasks of an operation that run or failed. They are looked for only
+// where its counts say that there are any.
+func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Operation) ([]loom.Task, error) {
+	var statuses []loom.TaskStatus
+	for _, status := range []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed} {
+		if op.Tasks[status] > 0 {
+			statuses = append(statuses, status)
+		}
+	}
+	if len(statuses) == 0 {
+		return nil, nil
+	}
+	return s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: statuses})
 }
 
 // taskLinks names the tasks of a status, the first few.

@@ -99,7 +99,7 @@ var serviceStates = []loom.ServiceState{loom.ServiceFailed, loom.ServiceAbsent, 
 
 // servicesPart is the table of services, each with where it runs.
 func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel {
-	m := clusterview.ServicesModel{ID: v.ID}
+	m := clusterview.ServicesModel{ID: v.ID, Now: s.now()}
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		m.Rows = append(m.Rows, s.serviceRow(v, name))
 	}
@@ -113,6 +113,7 @@ func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.Se
 	}
 	states := map[loom.ServiceState]int{}
 	var last loom.NodeAction
+	var linked []string // the host of each link
 	for _, n := range v.Nodes {
 		if !slices.Contains(n.Services, name) {
 			continue
@@ -133,8 +134,13 @@ func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.Se
 		}
 		for _, l := range serviceLinks(v, n, name) {
 			if len(row.Links) < serviceLinksShown {
-				row.Links = append(row.Links, l)
+				row.Links, linked = append(row.Links, l), append(linked, shortHost(n.Hostname))
 			}
+		}
+	}
+	for i := range row.Links {
+		if row.Count > 1 {
+			row.Links[i].Label += " on " + linked[i]
 		}
 	}
 	for _, state := range serviceStates {
@@ -147,7 +153,8 @@ func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.Se
 		}
 	}
 	if !last.Started.IsZero() {
-		row.Last, row.LastHref, row.LastState = string(last.Action)+", "+ui.Relative(last.Started, s.now()), route.Task(last.Task), historyState(last)
+		row.Last, row.LastHref, row.LastState = string(last.Action), route.Task(last.Task), historyState(last)
+		row.LastAt = last.Started
 	}
 	return row
 }

@@ -43,9 +43,13 @@ type clusterWorld struct {
 	fleet    *fleet.Fleet
 	hooks    *hook.Hooks
 	handler  http.Handler
-	tenant   loom.Tenant
+	// serve makes the router anew, as a process that starts does.
+	serve  func(hub *live.Hub) http.Handler
+	tenant loom.Tenant
 	// cookies by user; "eve" is of another tenant.
 	cookies map[loom.UserID]string
+	// troubles are the errors that handlers logged.
+	troubles *troubles
 }
 
 func newClusterWorld(t testing.TB) *clusterWorld {
@@ -58,7 +62,7 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	w := &clusterWorld{t: t, ctx: ctx, db: db, cookies: map[loom.UserID]string{}}
+	w := &clusterWorld{t: t, ctx: ctx, db: db, cookies: map[loom.UserID]string{}, troubles: &troubles{}}
 	ring, err := secret.ParseKeys(secret.GenerateKey())
 	w.must(err)
 	w.accounts = account.New(w.db.DB, ring)
@@ -68,7 +72,7 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	w.accounts.Resources = w.catalog
 	w.clusters = lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 500})
 	w.ops = execution.New(w.db.DB, ring, execution.Options{})
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.NewTextHandler(w.troubles, &slog.HandlerOptions{Level: slog.LevelError}))
 	w.hub = live.New(w.db.DB, w.db.DSN, log)
 	_, err = w.accounts.EnsureSuperadmin(ctx)
 	w.must(err)
@@ -79,18 +83,21 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	sessions := httpx.NewSessions(w.accounts, false)
 	w.fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
-	rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: w.hub, Sessions: sessions, Log: log, Version: "test"})
-	pages := web.New(web.Deps{
-		Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: w.hub, Sessions: sessions, Log: log, Version: "test",
-		API: rest, APIDocument: api.Document(),
-	})
-	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if api.Owns(r.URL.Path) {
-			rest.ServeHTTP(rw, r)
-			return
-		}
-		pages.ServeHTTP(rw, r)
-	}))
+	w.serve = func(hub *live.Hub) http.Handler {
+		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})
+		pages := web.New(web.Deps{
+			Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test",
+			API: rest, APIDocument: api.Document(),
+		})
+		return countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if api.Owns(r.URL.Path) {
+				rest.ServeHTTP(rw, r)
+				return
+			}
+			pages.ServeHTTP(rw, r)
+		})))
+	}
+	w.handler = w.serve(w.hub)
 	return w
 }
 
@@ -360,15 +367,6 @@ func (a clusterAnswer) goesTo(pattern string) string {
 		a.t.Fatalf("status %d to %q, want 303 to %s: %.1500s", a.Code, to, pattern, a.main())
 	}
 	return to
-}
-
-var mainPart = regexp.MustCompile(`(?s)<main.*</main>`)
-
-func (a clusterAnswer) main() string {
-	if part := mainPart.FindString(a.Body); part != "" {
-		return part
-	}
-	return a.Body
 }
 
 var hashField = regexp.MustCompile(`name="hash" value="([0-9a-f]+)"`)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -28,8 +29,8 @@ type document struct {
 	// columns are those of a CSV file, as "head=member" or "head=outer.member"; "@"
 	// before the member says that it is a time in milliseconds since 1970.
 	columns []string
-	// calls are what else can be done, with the same placeholders, and {doc.x} for a
-	// member of the document.
+	// calls are what else can be done, with the same placeholders, and what ofDocument
+	// puts into bodies.
 	calls []documentCall
 }
 
@@ -123,7 +124,7 @@ func filled(path string, r *http.Request, actor loom.Actor) string {
 func (s *Server) target(r *http.Request, actor loom.Actor, d document, whole bool) string {
 	q := url.Values{}
 	if d.query != nil {
-		for key, values := range d.query(r.URL.Query()) {
+		for key, values := range d.query(spanOf(ui.ViewerOf(r.Context()), r.URL.Query())) {
 			if len(values) > 0 && values[0] != "" {
 				q.Set(key, values[0])
 			}
@@ -211,7 +212,7 @@ func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		query.Set("limit", "25")
 		shown = withQuery(u.EscapedPath(), query)
 	}
-	m := sharedview.PaneModel{Back: page, Raw: route.Export(page, asJSON)}
+	m := sharedview.PaneModel{Back: page, Raw: route.Export(page, asJSON), Server: s.PublicURL, Tokens: route.AccountTokens()}
 	answer, err := s.askAPI(r, shown)
 	switch e := loom.AsError(err); {
 	case err == nil:
@@ -227,11 +228,14 @@ func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		m.Calls[0].Label = "List with the present filters"
 	}
 	var fields map[string]any
-	if err == nil && !d.list {
-		_ = json.Unmarshal(answer.body.Bytes(), &fields) // not every document is an object
+	if err == nil {
+		fields = exampleFields(d, answer.body.Bytes())
+		if r.Pattern == "GET "+route.ClusterNew() && len(fields) > 0 {
+			fields["draft"] = s.draftBody(r, actor, fields)
+		}
 	}
 	for _, c := range d.calls {
-		m.Calls = append(m.Calls, call(c.label, c.method, filled(c.path, r, actor), ofDocument(c.body, fields)))
+		m.Calls = append(m.Calls, call(c.label, c.method, filled(c.path, r, actor), ofDocument(ofPath(c.body, r), fields)))
 	}
 	if wants(r, dialogID) {
 		return s.fragment(w, r, http.StatusOK, sharedview.PaneDialog(m))
@@ -261,15 +265,20 @@ func paneText(body []byte) (text string, cut bool) {
 	return b.String(), false
 }
 
-var member0 = regexp.MustCompile(`\{doc\.([a-zA-Z]+)\}`)
+// member0 is {doc} for all of the document, {doc.x} for a member of it, and {doc.x|…}
+// with what stands there without one.
+var member0 = regexp.MustCompile(`\{doc(?:\.([a-zA-Z]+)(?:\|([^|{}]*|\{\}))?)?\}`)
 
-// ofDocument puts members of the document into the body of a call, as JSON.
+// ofDocument puts the document or members of it into the body of a call, as JSON.
 func ofDocument(body string, fields map[string]any) string {
 	return member0.ReplaceAllStringFunc(body, func(name string) string {
-		value, ok := fields[member0.FindStringSubmatch(name)[1]]
-		if !ok {
-			return `""`
+		part := member0.FindStringSubmatch(name)
+		if part[1] == "" {
+			return compact(fields)
 		}
-		return compact(value)
+		if value, ok := fields[part[1]]; ok && value != nil {
+			return compact(value)
+		}
+		return cmp.Or(part[2], `""`)
 	})
 }

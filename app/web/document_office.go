@@ -12,7 +12,7 @@ var auditColumns = []string{"time=@time", "tenant=tenant", "actor=actor", "via=v
 
 func accountDocuments(get func(string, document)) {
 	get(route.Account(), document{path: "/v2/whoami", calls: []documentCall{
-		write("Your free-form object", http.MethodGet, "/v2/profile", ""), write("Replace that", http.MethodPut, "/v2/profile", `{"desk":"4.17"}`)}})
+		write("Store a free-form object of yours", http.MethodPut, "/v2/profile", `{"desk":"4.17"}`), write("Read it", http.MethodGet, "/v2/profile", "")}})
 	tokens := document{path: "/v2/tokens", list: true, fresh: true, query: same("q"), calls: []documentCall{
 		write("Make a token", http.MethodPost, "/v2/tokens", `{"name":"nightly build","scopes":["read"]}`)},
 		columns: []string{"name=name", "starts with=prefix", "created=@createTime", "expires=@expires", "last used=@lastUsed", "from=lastAddress"}}
@@ -30,7 +30,7 @@ func accountDocuments(get func(string, document)) {
 
 func systemDocuments(get func(string, document)) {
 	const user = "/v2/users/{id}"
-	edit := write("Change", http.MethodPatch, user, `{"displayName":"Eve"}`)
+	edit := write("Change", http.MethodPatch, user, `{"displayName":{doc.displayName}}`)
 	get(route.AdminUsers(), document{path: "/v2/users", list: true, fresh: true, query: userParams,
 		columns: []string{"id=id", "role=role", "name=displayName", "e-mail=email", "disabled=disabled", "created=@createTime", "last seen=@lastSeen", "clusters=clusters", "tokens=tokens"},
 		calls:   []documentCall{write("Create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)}})
@@ -63,7 +63,7 @@ func systemDocuments(get func(string, document)) {
 	get(route.AdminSettings(), document{path: "/v2/settings", calls: []documentCall{write("Change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)}})
 
 	const tenant = "/v2/tenants/{tenant}"
-	change := write("Change", http.MethodPut, tenant, `{"tenant":{"name":{doc.name},"workers":2}}`)
+	change := write("Change", http.MethodPut, tenant, `{"tenant":{"name":{doc.name},"workers":{doc.workers|0}}}`)
 	make = write("Make one", http.MethodPost, "/v2/tenants", `{"tenant":{"name":"lab","workers":2},"bootstrap":true}`)
 	get(route.SystemTenants(), document{path: "/v2/tenants", list: true, query: same("q"), calls: []documentCall{make},
 		columns: []string{"name=name", "description=description", "workers=workers", "most clusters=maxClusters", "most nodes=maxNodes"}})

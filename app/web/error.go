@@ -23,7 +23,7 @@ var remedies = map[loom.Kind]string{
 	loom.Exhausted:       "Delete what is not needed, or ask an administrator for a larger quota.",
 	loom.Throttled:       "Wait a moment, then try again.",
 	loom.Unavailable:     "Try again in a moment. If it goes on, tell an administrator the request id.",
-	loom.Internal:        "Nothing was changed. Tell an administrator the request id below.",
+	loom.Internal:        "Nothing was changed. Tell an administrator the request id.",
 }
 
 // renderError answers a failed request: a sign-in page for the unknown, a toast
@@ -48,7 +48,11 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": e.Message, "tone": "bad"}})
+	said := e.Message
+	if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
+		said += " " + remedies[e.Kind] + " It is " + httpx.RequestID(r) + "."
+	}
+	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": said, "tone": "bad"}})
 	if err == nil {
 		w.Header().Set("HX-Trigger", string(text))
 	}

@@ -36,7 +36,7 @@ func aboutSection(d formDraft, help string) form.Section {
 // nameField is the field for the name of a new entry; whether it can be had is asked
 // as soon as it was typed.
 func nameField(kind loom.EntityKind) ui.FieldModel {
-	return ui.FieldModel{Name: adminview.FieldName, Label: "Name", Mono: true, MaxLength: loom.MaxNameLength, Autocomplete: "off", Help: "Letters, digits, “_”, “-” and “.”; it cannot be changed later.",
+	return ui.FieldModel{Name: adminview.FieldName, Label: "Name", Mono: true, MaxLength: loom.MaxNameLength, Autocomplete: "off", Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.",
 		Attrs: templ.Attributes{"hx-post": route.AdminValidate(kind) + "/name", "hx-trigger": "change", "hx-target": "closest .c-field", "hx-swap": "outerHTML", "hx-sync": "this:replace"}}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // hardwareForm is the form of a hardware type: what each provider calls the size.
 func hardwareForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (form.Form, error) {
-	offers, err := s.offers(r, actor)
+	offers, err := s.offersFor(r, actor, loom.OfferFlavor, d)
 	if err != nil {
 		return form.Form{}, err
 	}
@@ -28,7 +28,7 @@ func hardwareForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 		}
 		disks := text("disks", "Disks, GB", "s")
 		disks.Face.Placeholder = "sda=40 sdb=200"
-		return []form.Part{offers.flavors(flavor, provider),
+		return []form.Part{offers.flavors(flavor, provider), offers.verifying(flavor, at, provider),
 			form.Row{Parts: []form.Part{number("vcpu", "Processors"), number("ram", "Memory, GB"), number("cost", "Price per hour"), disks}},
 			otherTerms(at, "flavor", "vcpu", "ram", "cost", "disks"),
 		}

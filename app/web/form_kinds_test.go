@@ -320,6 +320,11 @@ func TestDraftsOfForms(t *testing.T) {
 	v.send("/validate/hardware-types", values)
 	v.send("/admin/hardware-types/local-large", values).goes(t, "/admin/hardware-types/local-large")
 	v.get(edit).shows(t, 200, `value="Half done"`).hides(t, "did not save")
+	// What is kept after the entry that it made is no draft any more.
+	made := `{"name":"made","description":"planted"}`
+	v.post("/admin/hardware-types", "body", made).goes(t, "/admin/hardware-types/made")
+	v.post("/validate/hardware-types", "body", made)
+	v.get("/admin/hardware-types/new").shows(t, 200).hides(t, "did not save")
 	v.post("/validate/hardware-types", "body", `{"name":"later"}`)
 	v.get("/admin/hardware-types/new").shows(t, 200, "did not save")
 	_, err := r.db.ExecContext(r.ctx, `UPDATE secrets SET updated_at = now() - interval '8 days' WHERE entity LIKE 'draft:%'`)

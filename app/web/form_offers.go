@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -17,6 +18,23 @@ import (
 type providerOffers struct {
 	providers []loom.Entry
 	probes    map[string]loom.Probe
+	// kind is what the form is about, verified what providers said of it of late, and
+	// failed why they could not be asked just now.
+	kind     loom.OfferKind
+	verified map[string]map[string]loom.Probe
+	failed   map[string]loom.Probe
+	now      time.Time
+}
+
+// offersFor is offers with what providers said of single sizes or images.
+func (s *Server) offersFor(r *http.Request, actor loom.Actor, kind loom.OfferKind, d formDraft) (providerOffers, error) {
+	o, err := s.offers(r, actor)
+	if err != nil {
+		return o, err
+	}
+	o.kind, o.failed, o.now = kind, d.Told, s.now()
+	o.verified, err = s.Fleet.Verified(r.Context(), actor, kind)
+	return o, err
 }
 
 func (s *Server) offers(r *http.Request, actor loom.Actor) (providerOffers, error) {

@@ -30,12 +30,12 @@ func (e *serviceEditor) actions() form.Section {
 		choices = append(choices, form.Choice{Value: string(a)})
 	}
 	return form.Section{ID: "actions", Title: "Actions", Help: "What is done on a machine, and by which automator. An action that is not there is left out of plans.", Parts: []form.Part{
+		form.Note{Component: adminview.Suggestions(scriptsID, e.scripts(), route.AdminResources())},
 		form.Keyed{Path: actionsPath, Noun: "Action", ChooseLabel: "Action to add", Row: e.action, Choices: choices,
 			New:   map[string]any{"type": e.usualType(), "fields": map[string]any{}},
 			Empty: "It has no actions yet: nothing would be done on its machines. Most services have install, configure, start and stop.",
 			Title: func(key string) string { return actionMeans[loom.TaskAction(key)] }},
 		copyAction{e},
-		form.Note{Component: adminview.Suggestions(scriptsID, e.scripts(), route.AdminResources())},
 	}}
 }
 
@@ -58,6 +58,9 @@ func (e *serviceEditor) usualType() string {
 
 // shellType is the automator whose field “script” may name a resource, a path or a command.
 const shellType = "shell"
+
+// scriptsType is the type of resource that its scripts are.
+const scriptsType = "scripts"
 
 // action is the row of one action: its automator, and the fields that this declares.
 func (e *serviceEditor) action(at form.Path, _ string) []form.Part {
@@ -245,7 +248,7 @@ func (e *serviceEditor) resourceChoices(plugin, resourceType string) []form.Choi
 // scripts are the scripts of the shell automator, to be suggested.
 func (e *serviceEditor) scripts() []ui.Option {
 	var options []ui.Option
-	for _, c := range e.resourceChoices(shellType, "scripts") {
+	for _, c := range e.resourceChoices(shellType, scriptsType) {
 		options = append(options, ui.Option{Value: c.Value, Label: strings.Join(c.Facts, ", ")})
 	}
 	return options

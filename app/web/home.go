@@ -91,7 +91,7 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 	}
 	if len(feed.Items) > 0 {
 		feed.Next, feed.Prev = "", ""
-		m.Feed, m.FeedHref = s.activityFeed(route.Activity(), false, activityQuery{}, feed), route.Activity()
+		m.Feed, m.FeedHref = s.activityFeed(ui.ViewerOf(ctx), route.Activity(), false, activityQuery{}, feed), route.Activity()
 	}
 	quota, err := s.Accounts.Quota(ctx, actor)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 		{Number: countedText(alive), Label: "live clusters", Href: route.Clusters()},
 		{Number: countedText(pending), Label: "pending", Href: listURL(listQuery{Status: "pending"})},
 		{Number: countedText(attention), Label: "need attention", Href: listURL(listQuery{Status: "attention"})},
-		{Number: strconv.Itoa(quota.Nodes), Label: "nodes of the tenant", Note: "of " + quotaLimit(quota.MaxNodes), Href: route.Clusters()},
+		{Number: strconv.Itoa(quota.Nodes), Label: "nodes of the tenant", Note: ofLimit(quota.MaxNodes), Href: route.Clusters()},
 	}
 	if attention > 0 {
 		m.Tiles[2].Tone = ui.ToneBad
@@ -120,17 +120,9 @@ func countedText(n int) string {
 	return strconv.Itoa(n)
 }
 
-// quotaLimit writes a quota; what nobody reaches is no limit.
-func quotaLimit(n int) string {
-	if n >= loom.Unlimited {
-		return "no limit"
-	}
-	return strconv.Itoa(n)
-}
-
 func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clusterview.RunningModel, int, error) {
 	var m clusterview.RunningModel
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}})
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}
@@ -154,7 +146,7 @@ func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clustervie
 
 func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterview.AttentionModel, int, error) {
 	m := clusterview.AttentionModel{Now: s.now()}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses})
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}
@@ -178,7 +170,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 		})
 	}
 	ending, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{
-		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, Uncounted: true})
+		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, ExpiresBefore: s.now().Add(leaseSoon), Uncounted: true, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}

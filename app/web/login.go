@@ -33,7 +33,9 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m.TenantHidden = only != "" && m.Tenant == "" && q.Get(paramOther) == ""
+	if only != "" && m.Tenant == "" && q.Get(paramOther) == "" {
+		m.TenantHidden, m.Only = true, only
+	}
 	return s.loginPage(w, r, http.StatusOK, m)
 }
 
@@ -52,7 +54,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 		if tenant, err = s.onlyTenant(r.Context()); err != nil {
 			return err
 		}
-		m.TenantHidden = tenant != ""
+		m.TenantHidden, m.Only = tenant != "", tenant
 	}
 	if errs := loginErrors(m, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
 		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)

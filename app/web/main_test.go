@@ -6,4 +6,5 @@ import (
 	"loom/app/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// TestMain runs the tests and demands that together they send every form there is.
+func TestMain(m *testing.M) { testkit.Main(m, formsNotSent) }

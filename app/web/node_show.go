@@ -1,8 +1,6 @@
 package web
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -59,7 +57,7 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 
 func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clusterview.NodeModel {
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Hostname: n.Hostname, State: ui.NodeState(n.State), Services: servicesOn(n),
+		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: ui.NodeState(n.State), Services: servicesOn(n),
 		Command: sshCommand(v.ID, n, own), Live: route.Node(v.ID, n.ID),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
@@ -86,7 +84,7 @@ func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clust
 	for _, a := range slices.Backward(n.Actions) {
 		m.History = append(m.History, clusterview.NodeEvent{
 			Action: string(a.Action), Service: a.Service, Href: route.Task(a.Task), State: historyState(a),
-			Started: ui.Relative(a.Started, s.now()), Duration: s.elapsed(a.Started, a.Ended),
+			Started: a.Started, Ended: a.Ended,
 		})
 	}
 	return m
@@ -97,11 +95,7 @@ func factText(v any) string {
 	if text, ok := v.(string); ok {
 		return text
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(data)
+	return loom.JSONText(v)
 }
 
 func historyState(a loom.NodeAction) ui.State {

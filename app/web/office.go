@@ -50,6 +50,7 @@ func systemFrame(title, here string, crumbs ...ui.Crumb) layout.Model {
 		railItem("Workers", "server", route.SystemWorkers(), here),
 		railItem("Queues", "clock", route.SystemQueues(), here),
 		railItem("River jobs", "file", route.SystemJobs(), here),
+		railItem("Hooks", "external", route.SystemHooks(), here),
 		{Heading: "Machines"},
 		railItem("Orphans", "disk", route.SystemOrphans(), here),
 		railItem("Plugin types", "box", route.SystemPlugins(), here),
@@ -156,4 +157,22 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, actor loo
 		return s.accountConfirm(w, r, actor, m, form)
 	}
 	return s.render(w, r, actor, status, m, accountview.ConfirmPage(m.Title, form))
+}
+
+// exportsOf are the addresses of the whole list that a page shows a part of, as files;
+// empty where the REST API has none.
+func (s *Server) exportsOf(r *http.Request) (csv, json string) {
+	d, ok := s.documentOf(r)
+	if !ok || !d.list || len(d.columns) == 0 {
+		return "", ""
+	}
+	q := r.URL.Query()
+	for _, name := range []string{"after", "before", "as"} {
+		q.Del(name)
+	}
+	page := r.URL.EscapedPath()
+	if len(q) > 0 {
+		page += "?" + q.Encode()
+	}
+	return route.Export(page, asCSV), route.Export(page, asAll)
 }

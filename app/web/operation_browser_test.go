@@ -39,6 +39,9 @@ func TestPlanPagesAreForEverybody(t *testing.T) {
 		}
 		b.Size(320)
 		b.Open(server.URL + at)
+		if faults := b.Faults("target-size"); len(faults) > 0 {
+			t.Errorf("%s, narrow: %q", at, faults)
+		}
 		if p := b.Page(); p.Overflow > 0 {
 			t.Errorf("%s is wider than a window of 320 px by %d", at, p.Overflow)
 		}

@@ -20,8 +20,9 @@ const (
 // estimates remembers how long tasks usually take: a running page asks every second.
 // The zero value is ready.
 type estimates struct {
-	mu    sync.Mutex
-	known map[[2]string]estimate
+	mu      sync.Mutex
+	known   map[[2]string]estimate
+	reading together[[2]string, lifecycle.Typical]
 }
 
 type estimate struct {
@@ -54,10 +55,16 @@ func (s *Server) left(ctx context.Context, actor loom.Actor, v lifecycle.Cluster
 	typical, ok := s.typical.of(key, s.now())
 	if !ok {
 		var err error
-		if typical, err = s.Clusters.Typical(ctx, actor, v.Provider.Type); err != nil {
+		typical, err = s.typical.reading.do(ctx, key, func(ctx context.Context) (lifecycle.Typical, error) {
+			typical, err := s.Clusters.Typical(ctx, actor, v.Provider.Type)
+			if err == nil {
+				s.typical.keep(key, s.now(), typical)
+			}
+			return typical, err
+		})
+		if err != nil {
 			return "", err
 		}
-		s.typical.keep(key, s.now(), typical)
 	}
 	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
 	if err != nil {

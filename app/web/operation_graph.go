@@ -35,7 +35,7 @@ func (g graphQuery) url(base string) string {
 }
 
 // options are what the drawing is to show.
-func (g graphQuery) options(plan loom.Plan, tasks map[int]loom.Task) draw.Options {
+func (g graphQuery) options(plan loom.Plan, tasks planTasks) draw.Options {
 	o := draw.Options{Expanded: map[draw.Group]bool{}}
 	switch g.By {
 	case "service":
@@ -61,22 +61,22 @@ func (g graphQuery) options(plan loom.Plan, tasks map[int]loom.Task) draw.Option
 		causes := failedAndCauses(plan, tasks)
 		o.Only = func(n int) bool { return causes[n] }
 	case g.Hide == "complete":
-		o.Only = func(n int) bool { return tasks[n].Status != loom.TaskComplete && tasks[n].Status != loom.TaskSkipped }
+		o.Only = func(n int) bool { return tasks.status(n) != loom.TaskComplete && tasks.status(n) != loom.TaskSkipped }
 	}
 	return o
 }
 
 // failedAndCauses are the failed tasks and all that came before them.
-func failedAndCauses(plan loom.Plan, tasks map[int]loom.Task) map[int]bool {
+func failedAndCauses(plan loom.Plan, tasks planTasks) map[int]bool {
 	before := map[int][]int{}
 	for _, e := range plan.Edges {
 		before[e.To] = append(before[e.To], e.From)
 	}
 	seen := map[int]bool{}
 	var queue []int
-	for number, t := range tasks {
-		if t.Status == loom.TaskFailed {
-			queue = append(queue, number)
+	for i, status := range tasks.statuses {
+		if status == loom.TaskFailed {
+			queue = append(queue, i+1)
 		}
 	}
 	for len(queue) > 0 {
@@ -105,9 +105,9 @@ func (s *Server) operationGraph(w http.ResponseWriter, r *http.Request, actor lo
 	if d.Capped {
 		m.Note = fmt.Sprintf("A picture has at most %d boxes, so the tasks are grouped by action. Hide what is complete, or use the table.", draw.MostBoxes)
 	}
-	listed := make([]loom.Task, 0, len(plan.Tasks))
-	for i := range plan.Tasks {
-		listed = append(listed, tasks[plan.Tasks[i].Number])
+	var listed []loom.Task
+	if op.Progress().Total <= draw.GroupAbove {
+		listed = tasks.all()
 	}
 	if m.Stages, err = s.stageList(r.Context(), actor, op, listed); err != nil {
 		return err
@@ -140,14 +140,14 @@ func graphOptions(ref loom.OperationRef, q graphQuery, grouped bool) []clustervi
 	return []clusterview.Choices{show, boxes, size}
 }
 
-func operationDAG(op loom.Operation, plan loom.Plan, tasks map[int]loom.Task, d draw.Drawing, q graphQuery) ui.DAGModel {
+func operationDAG(op loom.Operation, plan loom.Plan, tasks planTasks, d draw.Drawing, q graphQuery) ui.DAGModel {
 	p := op.Progress()
 	m := graphModel(plan, d, graphLabels{
 		title: fmt.Sprintf("Plan of %s: %d of %d tasks complete", op.Action.Verb(), p.Done, p.Total),
-		host:  func(t loom.PlanTask) string { return tasks[t.Number].NodeHostname },
-		node:  func(b draw.Box) string { return shortHost(tasks[b.Tasks[0]].NodeHostname) },
-		href:  func(numbers []int) string { return route.Task(tasks[numbers[0]].Ref) },
-		state: func(n int) ui.State { return ui.TaskState(tasks[n].Status) },
+		host:  func(t loom.PlanTask) string { return tasks.task(t.Number).NodeHostname },
+		node:  func(b draw.Box) string { return shortHost(tasks.task(b.Tasks[0]).NodeHostname) },
+		href:  func(numbers []int) string { return route.Task(tasks.task(numbers[0]).Ref) },
+		state: func(n int) ui.State { return ui.TaskState(tasks.status(n)) },
 		expand: func(b draw.Box) string {
 			to := q
 			to.Open = append(append([]string{}, q.Open...), b.Of.ID())

@@ -41,7 +41,7 @@ func (l *wholeLog) lines(log lifecycle.InterleavedLog) []ui.LogLine {
 			source = fmt.Sprintf("operation %d, task %d", line.Task.Operation.Number, line.Task.Number)
 		}
 		out[i] = ui.LogLine{
-			Seq: line.Seq, Clock: line.Time.Format("15:04:05.000"), Stream: line.Stream, Level: line.Level, Text: line.Text, Cursor: line.Cursor,
+			Seq: line.Seq, Time: line.Time, Stream: line.Stream, Level: line.Level, Text: line.Text, Cursor: line.Cursor,
 			Source: source, SourceHref: route.Query(route.TaskAttempt(line.Task, line.Attempt), "lines", strconv.Itoa(line.Seq)) + "#L" + strconv.Itoa(line.Seq),
 		}
 	}

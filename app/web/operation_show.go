@@ -49,7 +49,7 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil {
 		return err
 	}
-	return s.fragment(w, r, http.StatusOK, clusterview.OperationHeadPart(m))
+	return s.fragment(w, r, http.StatusOK, layout.Titled(s.operationFrame(r, v, op), clusterview.OperationHeadPart(m)))
 }
 
 // briefCluster is a cluster with its latest operation and what can be done, without
@@ -66,7 +66,11 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
-		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Waiting: op.Waiting,
+		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Waiting: op.Waiting, Said: s.operationSaid(&op, v.Name),
+	}
+	m.Tone = ui.ToneBad
+	if len(op.Tasks) > 0 && op.Tasks[loom.TaskFailed] == 0 && (op.Status == loom.OperationPaused || op.Status == loom.OperationAborted) {
+		m.Tone = m.State.Tone
 	}
 	p := op.Progress()
 	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed]}
@@ -92,7 +96,7 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycl
 	}
 	m.Facts = append(m.Facts, relatedFacts(op)...)
 	m.Actions = operationActions(v, op)
-	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+	tasks, err := s.notableTasks(ctx, actor, op)
 	if err != nil {
 		return m, err
 	}
@@ -168,21 +172,20 @@ func (s *Server) operationFrame(r *http.Request, v lifecycle.ClusterView, op loo
 	m := clusterPage(capital(op.Action.Verb())+" "+v.Name, "Operations", append(crumbs, more...)...)
 	if !op.Status.Final() {
 		m.Topics = []string{route.TopicOperation(op.Ref)}
-		p := op.Progress()
-		m.TitlePrefix = "(" + strconv.Itoa(p.Done) + "/" + strconv.Itoa(p.Total) + ")"
 	}
+	m.TitlePrefix = s.titlePrefix(&op)
 	reloading(r, &m, !op.Status.Final())
 	return m
 }
 
-func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operation, loom.Plan, map[int]loom.Task, error) {
+func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operation, loom.Plan, planTasks, error) {
 	ref, err := pathOperation(r)
 	if err != nil {
-		return loom.Operation{}, loom.Plan{}, nil, err
+		return loom.Operation{}, loom.Plan{}, planTasks{}, err
 	}
 	op, err := s.Clusters.Operation(r.Context(), actor, ref)
 	if err != nil {
-		return op, loom.Plan{}, nil, err
+		return op, loom.Plan{}, planTasks{}, err
 	}
 	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.now())
 	return op, plan, tasks, err

@@ -73,7 +73,7 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 	if err != nil && !errors.Is(err, loom.Invalid) {
 		return err
 	}
-	m := clusterview.TaskTable{Action: route.OperationTasks(ref), Filtered: q.filtered()}
+	m := clusterview.TaskTable{Action: route.OperationTasks(ref), Filtered: q.filtered(), Now: s.now()}
 	for _, t := range list.Items {
 		m.Rows = append(m.Rows, s.taskRow(t.Task))
 	}
@@ -94,7 +94,7 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 		if err != nil {
 			return err
 		}
-		nodes, err := s.Clusters.NodeCourses(r.Context(), actor, ref)
+		nodes, err := s.Clusters.OperationNodes(r.Context(), actor, ref)
 		if err != nil {
 			return err
 		}
@@ -107,13 +107,10 @@ func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
 	row := clusterview.TaskRow{
 		Number: strconv.Itoa(t.Ref.Number), Href: route.Task(t.Ref), Stage: strconv.Itoa(t.Level), Node: shortHost(t.NodeHostname),
 		NodeHref: route.Node(t.Ref.Operation.Cluster, t.Node), Service: t.Service, Action: string(t.Action), State: ui.TaskState(t.Status),
-		Duration: s.elapsed(t.Started, t.Ended), Undo: t.Undo,
+		Started: t.Started, Ended: t.Ended, Undo: t.Undo,
 	}
 	if t.Attempt > 0 {
 		row.Attempt = strconv.Itoa(t.Attempt)
-	}
-	if !t.Started.IsZero() {
-		row.Started = ui.Relative(t.Started, s.now())
 	}
 	return row
 }
@@ -123,7 +120,7 @@ func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
 const nodesOffered = 60
 
 // tableOptions offers what occurs in the plan.
-func tableOptions(m *clusterview.TaskTable, groups []lifecycle.TaskGroup, nodes []lifecycle.NodeCourse, q tableQuery) {
+func tableOptions(m *clusterview.TaskTable, groups []lifecycle.TaskGroup, nodes []lifecycle.NodeName, q tableQuery) {
 	services, actions, levels := map[string]bool{}, map[string]bool{}, 0
 	for _, g := range groups {
 		actions[string(g.Action)] = true
@@ -144,10 +141,10 @@ func tableOptions(m *clusterview.TaskTable, groups []lifecycle.TaskGroup, nodes 
 		m.Nodes[0].Label = fmt.Sprintf("All %d nodes, the first %d listed", len(nodes), nodesOffered)
 	}
 	for i, n := range nodes {
-		if i >= nodesOffered && string(n.Node) != q.node {
+		if i >= nodesOffered && string(n.ID) != q.node {
 			continue
 		}
-		m.Nodes = append(m.Nodes, ui.Option{Value: string(n.Node), Label: shortHost(n.Hostname), Selected: string(n.Node) == q.node})
+		m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: shortHost(n.Hostname), Selected: string(n.ID) == q.node})
 	}
 	m.Services = options("All services", q.service, slices.Sorted(maps.Keys(services)))
 	m.Verbs = options("All actions", q.action, slices.Sorted(maps.Keys(actions)))

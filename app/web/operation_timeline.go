@@ -61,20 +61,20 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	nodes, err := s.Clusters.NodeCourses(r.Context(), actor, ref)
+	groups, err := s.Clusters.TaskGroups(r.Context(), actor, ref)
 	if err != nil {
 		return err
 	}
-	q := readTimeQuery(r.URL.Query(), len(nodes))
+	names, err := s.Clusters.OperationNodes(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	q := readTimeQuery(r.URL.Query(), len(names))
 	m := clusterview.TimelineView{Options: timeOptions(ref, q), Chart: ui.TimelineModel{ID: "timeline"}}
-	axis := s.operationAxis(op, nodes)
+	axis := s.operationAxis(op, groups)
 	if q.By == "step" {
-		groups, err := s.Clusters.TaskGroups(r.Context(), actor, ref)
-		if err != nil {
-			return err
-		}
 		s.stepLanes(&m, op, axis, groups)
-	} else if err := s.nodeLanes(r, actor, &m, op, axis, nodes, q); err != nil {
+	} else if err := s.nodeLanes(r, actor, &m, op, axis, q); err != nil {
 		return err
 	}
 	for _, t := range axis.Ticks {
@@ -101,14 +101,15 @@ func timeOptions(ref loom.OperationRef, q timeQuery) []clusterview.Choices {
 }
 
 // operationAxis goes from the start of the operation to its end, or to now.
-func (s *Server) operationAxis(op loom.Operation, nodes []lifecycle.NodeCourse) draw.Axis {
+func (s *Server) operationAxis(op loom.Operation, groups []lifecycle.TaskGroup) draw.Axis {
 	start, end := op.Started, op.Ended
-	for _, n := range nodes {
-		if !n.Started.IsZero() && (start.IsZero() || n.Started.Before(start)) {
-			start = n.Started
+	for i := range groups {
+		g := &groups[i]
+		if !g.Started.IsZero() && (start.IsZero() || g.Started.Before(start)) {
+			start = g.Started
 		}
-		if !op.Ended.IsZero() && n.Ended.After(end) {
-			end = n.Ended
+		if !op.Ended.IsZero() && g.Ended.After(end) {
+			end = g.Ended
 		}
 	}
 	if end.IsZero() {
@@ -121,7 +122,11 @@ func (s *Server) operationAxis(op loom.Operation, nodes []lifecycle.NodeCourse) 
 }
 
 // nodeLanes has a lane for each node of the page, with a bar for each task.
-func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, nodes []lifecycle.NodeCourse, q timeQuery) error {
+func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, q timeQuery) error {
+	nodes, err := s.Clusters.NodeCourses(r.Context(), actor, op.Ref)
+	if err != nil {
+		return err
+	}
 	m.Chart.Label = "Nodes"
 	if q.Sort == "busy" {
 		slices.SortStableFunc(nodes, func(a, b lifecycle.NodeCourse) int { return cmp.Compare(b.Busy, a.Busy) })

@@ -22,8 +22,9 @@ const (
 // but by getting more tasks, while a page of it is fetched each second. How the tasks
 // stand is read each time. The zero value is ready.
 type plans struct {
-	mu   sync.Mutex
-	kept map[planKey]keptPlan
+	mu      sync.Mutex
+	kept    map[planKey]keptPlan
+	reading together[planKey, keptPlan]
 }
 
 // planKey names a plan as long as no tasks are added to it.
@@ -34,37 +35,84 @@ type planKey struct {
 
 type keptPlan struct {
 	plan  loom.Plan
-	tasks map[int]loom.Task
+	tasks planTasks
 	read  time.Time
+}
+
+// planTasks are the tasks of a plan by number, with their present statuses. The tasks
+// are shared by all who look at the plan: copying thousands for each takes longer than
+// to draw them.
+type planTasks struct {
+	tasks    []loom.Task // number 1 first
+	statuses []loom.TaskStatus
+}
+
+func newPlanTasks(plan loom.Plan, tasks map[int]loom.Task) planTasks {
+	pt := planTasks{make([]loom.Task, len(plan.Tasks)), make([]loom.TaskStatus, len(plan.Tasks))}
+	for i := range plan.Tasks {
+		t := tasks[plan.Tasks[i].Number]
+		pt.tasks[i], pt.statuses[i] = t, t.Status
+	}
+	return pt
+}
+
+// standing are the same tasks with other statuses.
+func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64) planTasks {
+	now := planTasks{pt.tasks, slices.Clone(pt.statuses)}
+	for status, numbers := range statuses {
+		for _, n := range numbers {
+			if n > 0 && n <= int64(len(now.statuses)) {
+				now.statuses[n-1] = status
+			}
+		}
+	}
+	return now
+}
+
+// status is that of the task of a number, which the plan has.
+func (pt planTasks) status(number int) loom.TaskStatus { return pt.statuses[number-1] }
+
+// task gives the task of a number, which the plan has; its status is that of when the
+// plan was read.
+func (pt planTasks) task(number int) *loom.Task { return &pt.tasks[number-1] }
+
+// all gives copies of the tasks with their present statuses, by number.
+func (pt planTasks) all() []loom.Task {
+	all := slices.Clone(pt.tasks)
+	for i := range all {
+		all[i].Status = pt.statuses[i]
+	}
+	return all
 }
 
 // of gives the plan of an operation that the actor has just read, and its tasks with
 // their present statuses. Of a kept plan the rest of a task may be as old as the plan.
-func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now time.Time) (loom.Plan, map[int]loom.Task, error) {
+func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now time.Time) (loom.Plan, planTasks, error) {
 	key := planKey{op.Row, op.Progress().Total}
 	if key.tasks <= draw.GroupAbove {
-		return clusters.PlanOf(ctx, actor, op.Ref)
+		plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)
+		return plan, newPlanTasks(plan, tasks), err
 	}
 	ps.mu.Lock()
 	k, there := ps.kept[key]
 	ps.mu.Unlock()
 	if !there || now.Sub(k.read) > planFor {
 		var err error
-		if k.plan, k.tasks, err = clusters.PlanOf(ctx, actor, op.Ref); err != nil {
+		k, err = ps.reading.do(ctx, key, func(ctx context.Context) (keptPlan, error) {
+			plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)
+			k := keptPlan{plan, newPlanTasks(plan, tasks), now}
+			if err == nil {
+				ps.keep(key, k)
+			}
+			return k, err
+		})
+		if err != nil {
 			return k.plan, k.tasks, err
 		}
-		k.read = now
-		ps.keep(key, k)
-		return k.plan, k.tasks, nil
 	}
+	// How they stand now; who waited for the reading of another may know of more.
 	statuses, err := clusters.TaskStatuses(ctx, actor, op.Ref)
-	tasks := maps.Clone(k.tasks)
-	for number, status := range statuses {
-		t := tasks[number]
-		t.Status = status
-		tasks[number] = t
-	}
-	return k.plan, tasks, err
+	return k.plan, k.tasks.standing(statuses), err
 }
 
 // keep stores a plan, in place of the oldest while there are too many.

@@ -48,8 +48,11 @@ func applyWords(kind loom.PreviewKind) string {
 	return "Apply to cluster"
 }
 
-// changeURL is the form that a request for a change came from, filled in as it was.
-func changeURL(in lifecycle.PreviewInput) string {
+// previewParam names the preview whose request fills in a form.
+const previewParam = "preview"
+
+// changeURL is the form that the request of a preview came from, filled in as it was.
+func changeURL(preview loom.PreviewID, in lifecycle.PreviewInput) string {
 	at, q := "", url.Values{}
 	id, c := in.Cluster, in.Change
 	switch in.Kind {
@@ -89,8 +92,18 @@ func changeURL(in lifecycle.PreviewInput) string {
 		q.Set("reason", c.Reason)
 	case loom.PreviewSync:
 		at = route.ClusterVerb(id, string(in.Kind))
+	case loom.PreviewConfigure:
+		switch {
+		case in.Configure == nil:
+			return ""
+		case in.Configure.Revision != nil:
+			at = route.ConfigRestore(id, *in.Configure.Revision, in.Configure.Restart)
+		default: // a config does not go into an address
+			at = route.ClusterVerb(id, "reconfigure")
+			q.Set(previewParam, string(preview))
+		}
 	default:
-		return "" // a new config is not carried through an address
+		return ""
 	}
 	q.Set("onFailure", c.OnFailure)
 	var pairs []string

@@ -41,6 +41,10 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
+	if f.Do == saveDraft {
+		s.keepCreateDraft(r, actor, st, v)
+		return s.say(w, r, route.Clusters(), httpx.Flash{Tone: "ok", Text: "The draft is kept for 7 days; secrets in it are not.", Link: "Go on with it", URL: route.ClusterNew()})
+	}
 	if f.Change != "" || f.Do != "" {
 		return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/planner"
 	"loom/planner/draw"
 	"loom/views/clusterview"
 	"loom/views/layout"
@@ -27,7 +27,9 @@ func (s *Server) previewShow(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	return s.showPreview(w, r, actor, http.StatusOK, s.previewModel(p))
+	m := s.previewModel(p)
+	m.Changes, m.Only = onlyChanges(m.Changes, r.URL.Query().Get("only"), route.Preview(p.ID))
+	return s.showPreview(w, r, actor, http.StatusOK, m)
 }
 
 func (s *Server) previewGone(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -65,7 +67,7 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 		m.Title, m.EditHref = "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
 	default:
-		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.Asked)
+		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.ID, p.Asked)
 		m.Apply, m.Busy = applyWords(p.Kind)+" "+p.Name, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)
@@ -87,7 +89,7 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image,
 		})
 	}
-	m.Changes = previewChanges(p)
+	m.Changes, m.Link = changeGroups(previewChanges(p)), s.PublicURL+route.Preview(p.ID)
 	for _, set := range p.Missing {
 		m.Fields = append(m.Fields, providerFields(set, [][]string{slices.Collect(maps.Keys(set))}, nil, ui.FormErrors{})...)
 	}
@@ -103,16 +105,30 @@ func previewFacts(p lifecycle.PreviewView) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Template", Text: p.Template.Name + " " + strconv.Itoa(p.Template.Version)},
 		{Term: "Provider", Text: p.Provider.Name},
-		{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %d of %s", p.Before.Nodes, p.After.Nodes, quotaLimit(p.Before.MaxNodes))},
-		{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %d of %s", p.Before.Clusters, p.After.Clusters, quotaLimit(p.Before.MaxClusters))},
+		{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Nodes, usedOf(p.After.Nodes, p.Before.MaxNodes))},
+		{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Clusters, usedOf(p.After.Clusters, p.Before.MaxClusters))},
 	}
 	if p.Kind == loom.PreviewCreate {
-		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: loom.Duration(p.LeaseMillis)})
+		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: leaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
+	}
+	if planner.Undoable(p.Plan.Action) && p.OnFailure != "" {
+		facts = append(facts, ui.Def{Term: "If it fails", Text: ifItFails(p)})
 	}
 	if p.Price != nil {
 		facts = append(facts, ui.Def{Term: "Price", Text: priceText(*p.Price)})
 	}
 	return facts
+}
+
+// ifItFails says what becomes of a failure where that can be chosen.
+func ifItFails(p lifecycle.PreviewView) string {
+	switch {
+	case p.OnFailure != loom.OnFailureUndo:
+		return "what was done stays, to be looked at"
+	case p.Kind == loom.PreviewCreate:
+		return "everything is deleted again"
+	}
+	return "what was done is taken back"
 }
 
 // previewChanges are the nodes, each with its services in one line; where nodes
@@ -146,13 +162,7 @@ func changeDetail(c lifecycle.Change) string {
 	if c.Node > 0 && c.Object == "service" {
 		parts = append(parts, fmt.Sprintf("node %d", c.Node))
 	}
-	shown := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		return string(text)
-	}
+	shown := loom.JSONText
 	switch {
 	case c.Old != nil && c.New != nil:
 		parts = append(parts, shown(c.Old)+" → "+shown(c.New))

@@ -68,7 +68,7 @@ func newRooms(t *testing.T) *rooms {
 		Fleet: r.fleet, Hooks: r.hooks,
 		Hub: live.New(db.DB, db.DSN, log), Sessions: httpx.NewSessions(r.accounts, false), Log: log, Version: "test",
 	})
-	r.server = httptest.NewServer(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), handler))
+	r.server = httptest.NewServer(countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), handler)))
 	t.Cleanup(r.server.Close)
 	return r
 }

@@ -19,7 +19,7 @@ func (s *Server) clusterRoutes(mux router) {
 
 	get(route.Clusters(), s.page(s.clusterList))
 	get(route.ClustersRows(), s.page(s.clusterRows))
-	get(route.ClusterNew(), s.page(s.clusterNew))
+	get(route.ClusterNew(), s.page(once(s.clusterNew)))
 	post(route.ClusterNew(), s.page(s.clusterNewDiscard))
 	post(route.ClusterCheck(), s.page(s.clusterCheck))
 	post(clusterview.FormURL(), s.page(s.clusterForm))
@@ -31,10 +31,10 @@ func (s *Server) clusterRoutes(mux router) {
 	get("/previews/{preview}/apply", s.page(s.previewAgain))
 	post("/previews/{preview}/discard", s.page(s.previewDiscard))
 
-	get("/clusters/{cluster}", s.page(s.clusterShow))
+	get("/clusters/{cluster}", s.page(once(s.clusterShow)))
 	get("/clusters/{cluster}/panel", s.page(s.shared("", s.clusterPanel)))
-	get("/clusters/{cluster}/nodes", s.page(s.clusterNodes))
-	get("/clusters/{cluster}/services", s.page(s.clusterServices))
+	get("/clusters/{cluster}/nodes", s.page(once(s.clusterNodes)))
+	get("/clusters/{cluster}/services", s.page(once(s.clusterServices)))
 	get("/clusters/{cluster}/operations", s.page(s.clusterOperations))
 	get("/clusters/{cluster}/config", s.page(s.clusterConfig))
 	get("/clusters/{cluster}/activity", s.page(s.clusterActivity))
@@ -45,21 +45,21 @@ func (s *Server) clusterRoutes(mux router) {
 
 	s.changeRoutes(mux)
 
-	get("/clusters/{cluster}/nodes/{node}", s.page(s.nodeShow))
+	get("/clusters/{cluster}/nodes/{node}", s.page(once(s.nodeShow)))
 	get("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeHide))
 	get("/clusters/{cluster}/nodes/{node}/log", s.page(s.nodeLog))
 	post("/clusters/{cluster}/nodes/{node}/reveal", s.page(s.nodeReveal))
 
-	get("/clusters/{cluster}/operations/{n}", s.page(s.operationShow))
+	get("/clusters/{cluster}/operations/{n}", s.page(once(s.operationShow)))
 	get("/clusters/{cluster}/operations/{n}/graph", s.page(s.shared(clusterview.OperationViewID, s.operationGraph)))
-	get("/clusters/{cluster}/operations/{n}/graph.svg", s.page(s.operationGraphSVG))
+	get("/clusters/{cluster}/operations/{n}/graph.svg", s.page(once(s.operationGraphSVG)))
 	get("/clusters/{cluster}/operations/{n}/stages", s.page(s.shared(clusterview.OperationViewID, s.operationStages)))
 	get("/clusters/{cluster}/operations/{n}/timeline", s.page(s.shared(clusterview.OperationViewID, s.operationTimeline)))
 	get("/clusters/{cluster}/operations/{n}/table", s.page(s.shared(clusterview.OperationViewID, s.operationTable)))
 	get("/clusters/{cluster}/operations/{n}/log", s.page(s.operationLog))
 	get("/clusters/{cluster}/operations/{n}/panel", s.page(s.shared("", s.operationPanel)))
 
-	get("/clusters/{cluster}/operations/{n}/tasks/{task}", s.page(s.taskShow))
+	get("/clusters/{cluster}/operations/{n}/tasks/{task}", s.page(once(s.taskShow)))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/panel", s.page(s.shared("", s.taskPanel)))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log", s.page(s.taskLog))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/log/raw", s.page(s.taskLogRaw))

@@ -34,4 +34,9 @@ func (s *Server) reportRoutes(mux router) {
 	mux.Handle("POST "+route.AdminTransferPreview(), s.admin(s.adminTransferGive))
 	mux.Handle("GET "+route.AdminTransferImport(), s.admin(s.adminTransferReport))
 	mux.Handle("POST "+route.AdminTransferImport(), s.admin(s.adminTransferImport))
+	mux.Handle("GET "+route.AdminArchive(), s.admin(s.adminArchive))
+	mux.Handle("POST "+route.AdminArchive(), s.admin(s.adminArchiveImport))
+	mux.Handle("GET "+route.AdminArchiveExport(), s.admin(s.adminArchiveExport))
+	mux.Handle("POST "+route.AdminArchiveExport(), s.admin(s.adminArchiveExport))
+	mux.Handle("POST "+route.AdminArchiveUpload(), s.admin(s.adminArchiveGive))
 }

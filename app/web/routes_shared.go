@@ -26,4 +26,6 @@ func (s *Server) sharedRoutes(mux router) {
 	mux.Handle("POST "+route.ClustersBulk("delete"), s.page(s.bulkDeleteDo))
 	mux.Handle("GET "+route.ClustersBulk("lease"), s.page(s.bulkLease))
 	mux.Handle("POST "+route.ClustersBulk("lease"), s.page(s.bulkLeaseDo))
+	mux.Handle("GET "+route.ClustersBulk("owner"), s.admin(s.bulkOwner))
+	mux.Handle("POST "+route.ClustersBulk("owner"), s.admin(s.bulkOwnerDo))
 }

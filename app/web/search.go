@@ -213,7 +213,7 @@ func (s *Server) actionsAt(ctx context.Context, actor loom.Actor, at string) ([]
 			}
 		}
 	}
-	items := clusterActions(v)
+	items := clusterActions(actor, v)
 	if v.Allowed[loom.VerbDelete] == "" && v.Status != loom.ClusterTerminated {
 		items = append(items, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(v.ID)})
 	}

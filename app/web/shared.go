@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"loom/app/httpx"
+	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -103,6 +104,7 @@ func (ts *turns) forget(key string, p *part, t *turn) {
 // live part with one rendering: that of the id target, or any where it is empty.
 // Whole pages are rendered for each.
 func (s *Server) shared(target string, h httpx.ActorHandler) httpx.ActorHandler {
+	h = once(h)
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		if !httpx.IsFragment(r) || target != "" && !wants(r, target) {
 			return h(w, r, actor)
@@ -117,5 +119,12 @@ func (s *Server) shared(target string, h httpx.ActorHandler) httpx.ActorHandler 
 		w.WriteHeader(t.status)
 		_, err = w.Write(t.body.Bytes())
 		return err
+	}
+}
+
+// once makes a handler read what several parts of its page are about once.
+func once(h httpx.ActorHandler) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		return h(w, r.WithContext(lifecycle.Once(r.Context())), actor)
 	}
 }

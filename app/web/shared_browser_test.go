@@ -19,14 +19,20 @@ func (w *clusterWorld) browse(t *testing.T, user string, o browser.Options) (*br
 	t.Helper()
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
+	return w.browseAt(t, server.URL, user, o), server.URL
+}
+
+// browseAt is the same with a server of the test.
+func (w *clusterWorld) browseAt(t *testing.T, url, user string, o browser.Options) *browser.Browser {
+	t.Helper()
 	b := browser.New(t, o)
 	hands := b.Keyboard()
-	b.Open(server.URL + "/login?tenant=acme")
+	b.Open(url + "/login?tenant=acme")
 	hands.Fill("the user name", "input[name=user]", user)
 	hands.Fill("the password", "input[name=password]", "correct horse battery "+user)
 	hands.Activate("sign in", "form[action='/login'] button[type=submit]")
-	b.Wait("the home page", func() bool { return b.URL() == server.URL+"/" })
-	return b, server.URL
+	b.Wait("the home page", func() bool { return b.URL() == url+"/" })
+	return b
 }
 
 // press sends keys, one after the other.

@@ -55,5 +55,5 @@ func (s *Server) actingBanner(r *http.Request, actor loom.Actor, m *layout.Model
 		return
 	}
 	m.Banners = append([]ui.BannerModel{{Tone: ui.ToneHold, Post: true, Action: "Stop", ActionHref: route.ActEnd(),
-		Text: "You act in tenant " + actor.TenantName + " as its administrator, until " + ui.Absolute(session.ActingUntil) + ". You are " + string(actor.By.User) + " (superadmin)."}}, m.Banners...)
+		Text: "You act in tenant " + actor.TenantName + " as its administrator, until " + ui.ViewerOf(r.Context()).Full(session.ActingUntil) + ". You are " + string(actor.By.User) + " (superadmin)."}}, m.Banners...)
 }

@@ -147,12 +147,12 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if len(j.AttemptedBy) > 0 {
 		facts = append(facts, ui.Def{Term: "Tried by", Text: strings.Join(j.AttemptedBy, ", "), Mono: true})
 	}
-	m.Parts = []templ.Component{ui.Definitions(facts), ui.Code(ui.CodeModel{ID: "args", Label: "Arguments", Text: j.Args, Wrap: true}), jobErrors(j)}
+	m.Parts = []templ.Component{ui.Definitions(facts), ui.Code(ui.CodeModel{ID: "args", Label: "Arguments", Text: j.Args, Wrap: true}), jobErrors(ui.ViewerOf(r.Context()), j)}
 	page := systemFrame(m.Title, route.SystemJobs(), jobFrameCrumbs(id)...)
 	return s.sheet(w, r, actor, http.StatusOK, page, m)
 }
 
-func jobErrors(j fleet.RiverJob) templ.Component {
+func jobErrors(see ui.Viewer, j fleet.RiverJob) templ.Component {
 	var parts []templ.Component
 	for i, e := range j.Errors {
 		code := "error-" + strconv.Itoa(i)
@@ -160,7 +160,7 @@ func jobErrors(j fleet.RiverJob) templ.Component {
 		if e.Trace != "" {
 			text += "\n\n" + e.Trace
 		}
-		parts = append(parts, ui.Code(ui.CodeModel{ID: code, Label: "Attempt " + strconv.Itoa(e.Attempt) + ", " + ui.Absolute(e.At), Text: text}))
+		parts = append(parts, ui.Code(ui.CodeModel{ID: code, Label: "Attempt " + strconv.Itoa(e.Attempt) + ", " + see.Full(e.At), Text: text}))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, officeview.Text("No attempt failed."))

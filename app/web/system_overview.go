@@ -45,13 +45,17 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	tiles := []ui.TileModel{{Number: tenants, Label: "Tenants", Href: route.SystemTenants()}}
 	if f := figures.Workers; f != nil {
-		tile := ui.TileModel{Number: strconv.Itoa(f.Busy) + " / " + strconv.Itoa(f.Capacity), Label: "Workers busy", Href: route.SystemWorkers()}
+		free := max(f.Capacity-f.Assigned, 0)
+		tile := ui.TileModel{Number: strconv.Itoa(free) + " / " + strconv.Itoa(f.Capacity), Label: "Workers available", Note: strconv.Itoa(f.Assigned) + " dealt to tenants", Href: route.SystemWorkers()}
 		if f.Assigned < f.Wanted {
 			tile.Note, tile.Tone = strconv.Itoa(f.Wanted-f.Assigned)+" of "+strconv.Itoa(f.Wanted)+" wanted are missing", ui.ToneWarn
 		}
-		tiles = append(tiles, tile)
+		tiles = append(tiles, tile, ui.TileModel{Number: strconv.Itoa(f.Busy), Label: "Tasks running", Href: route.SystemQueues()})
 	}
-	tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(waiting), Label: "Tasks that wait", Href: route.SystemQueues()})
+	tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(waiting), Label: "Tasks queued", Href: route.SystemQueues()})
+	if n, err := s.Fleet.LiveNodes(r.Context(), actor); err == nil {
+		tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(n), Label: "Live nodes", Href: route.SystemClusters()})
+	}
 	machines := ui.TileModel{Number: strconv.Itoa(len(orphans) + len(leftovers)), Label: "Orphans and leftovers", Href: route.SystemOrphans()}
 	if len(orphans)+len(leftovers) > 0 {
 		machines.Tone, machines.Note = ui.ToneWarn, "may go on costing"
@@ -78,11 +82,11 @@ func check(what string, good bool, text string) []officeview.Cell {
 	if !good {
 		state = ui.State{Word: "Needs a look", Icon: "alert", Tone: ui.ToneWarn}
 	}
-	return []officeview.Cell{{Text: what}, {State: &state}, {Text: text}}
+	return []officeview.Cell{{Text: what, State: &state, Sub: text}}
 }
 
 func statusGrid(f loom.Figures, failed error) templ.Component {
-	g := officeview.GridModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part"}, {Label: "State"}, {Label: "Figure"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
+	g := officeview.GridModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part and state"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Figures", false, "Some could not be read in time; the database is slow or away."))
 	}

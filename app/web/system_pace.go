@@ -30,24 +30,24 @@ func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component
 	}
 	charts := officeview.Bare("c-card l-stack", officeview.Text("Nothing was done within the last hour."))
 	if len(pace) > 0 {
-		done, wait, run := s.paceCharts(pace)
+		done, wait, run := s.paceCharts(ui.ViewerOf(r.Context()), pace)
 		charts = officeview.Bare("l-stack", officeview.Bare("c-card", ui.Chart(done)), officeview.Bare("c-card", ui.Chart(wait)), officeview.Bare("c-card", ui.Chart(run)))
 	}
 	return []templ.Component{stateGrid(states, names), charts}, nil
 }
 
 // paceCharts are the throughput, and how long tasks waited and ran.
-func (s *Server) paceCharts(pace []fleet.QueuePace) (done, wait, run ui.ChartModel) {
+func (s *Server) paceCharts(see ui.Viewer, pace []fleet.QueuePace) (done, wait, run ui.ChartModel) {
 	const stretch = fleet.PaceSince / fleet.PaceStretches
 	places := make([]ui.ChartPlace, fleet.PaceStretches)
-	start := s.now().UTC().Add(-fleet.PaceSince)
+	start := see.In(s.now()).Add(-fleet.PaceSince)
 	series := make([][]float64, 6)
 	for i := range series {
 		series[i] = make([]float64, fleet.PaceStretches)
 	}
 	for i := range places {
 		from := start.Add(time.Duration(i) * stretch)
-		places[i] = ui.ChartPlace{Short: from.Format("15:04"), Long: from.Format("15:04") + " to " + from.Add(stretch).Format("15:04 UTC")}
+		places[i] = ui.ChartPlace{Short: from.Format("15:04"), Long: from.Format("15:04") + " to " + from.Add(stretch).Format("15:04 MST")}
 	}
 	for _, p := range pace {
 		if p.Stretch < 0 || p.Stretch >= fleet.PaceStretches {

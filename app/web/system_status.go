@@ -33,11 +33,11 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	defer cancel()
 	bucket := s.Catalog.CheckBucket(limited)
 
-	g := officeview.GridModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part"}, {Label: "State"}, {Label: "Figure"}}}
+	g := officeview.GridModel{ID: "status", Caption: "Status", Columns: []ui.Column{{Label: "Part and state"}}}
 	if failed != nil {
 		g.Rows = append(g.Rows, check("Database", false, "It did not answer in time: "+cutShort(loom.AsError(failed).Message)))
 	} else {
-		g.Rows = append(g.Rows, databaseRows(status)...)
+		g.Rows = append(g.Rows, databaseRows(ui.ViewerOf(r.Context()), status)...)
 	}
 	if d := figures.Database; d != nil {
 		g.Rows = append(g.Rows, check("Transactions", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "other connection", "other connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
@@ -55,7 +55,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Status", route.SystemStatus()), m)
 }
 
-func databaseRows(s fleet.Status) [][]officeview.Cell {
+func databaseRows(see ui.Viewer, s fleet.Status) [][]officeview.Cell {
 	answer := "PostgreSQL " + s.Version + ", " + sizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"
 	if !s.Primary {
 		answer += "; it is a standby and can only be read"
@@ -69,7 +69,7 @@ func databaseRows(s fleet.Status) [][]officeview.Cell {
 	}
 	leader := "no scheduler leads; due work is found late"
 	if s.Leader != "" {
-		leader = s.Leader + " leads, until " + ui.Absolute(s.LeaderUntil) + " at first"
+		leader = s.Leader + " leads, until " + see.Full(s.LeaderUntil) + " at first"
 	}
 	return [][]officeview.Cell{
 		check("Database", s.Primary && s.Answer < slowAnswer, answer),

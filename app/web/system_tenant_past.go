@@ -31,8 +31,8 @@ func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]t
 		return officeview.Link("All of it", route.Query(base, "tenant", name))
 	}
 	return []templ.Component{
-		officeview.Card("happened-title", "Operations", s.activityFeed("", true, activityQuery{}, happened), all(route.SystemActivity())),
-		s.auditGrid("", auditQuery{}, audit), all(route.SystemAudit()),
+		officeview.Card("happened-title", "Operations", s.activityFeed(ui.ViewerOf(r.Context()), "", true, activityQuery{}, happened), all(route.SystemActivity())),
+		s.auditGrid(ui.ViewerOf(r.Context()), "", auditQuery{}, audit), all(route.SystemAudit()),
 	}, nil
 }
 

@@ -69,10 +69,14 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
+	last, err := s.Accounts.LastActivity(r.Context(), actor, list.Items)
+	if err != nil {
+		return err
+	}
 	workers, queued := shares(shortage), queuesByName(counts)
 	add := ui.ButtonModel{Label: "New tenant", Icon: "plus", Kind: ui.Primary, Href: route.SystemTenantNew()}
 	grid := officeview.GridModel{ID: "tenants", Caption: "Tenants", Now: s.now(), Pages: turned("Pages of tenants", route.SystemTenants(), list.Next, list.Prev, "q", q),
-		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Workers", Numeric: true}, {Label: "Clusters", Numeric: true}, {Label: "Nodes", Numeric: true}, {Label: "Waiting", Numeric: true}, {Label: "At work", Numeric: true, Low: true}, {Label: "Created", Low: true}},
+		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Workers", Numeric: true}, {Label: "Clusters", Numeric: true}, {Label: "Nodes", Numeric: true}, {Label: "Running", Numeric: true, Low: true}, {Label: "Queued", Numeric: true}, {Label: "Last activity", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "search", Text: "No tenant matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemTenants()}}}
 	for _, t := range list.Items {
 		use, work := uses[t.ID], workers[t.ID]
@@ -83,9 +87,10 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 		grid.Rows = append(grid.Rows, []officeview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true, Sub: t.Description}, share,
 			{Text: strconv.Itoa(use.Clusters), Sub: ofLimit(use.MaxClusters)}, {Text: strconv.Itoa(use.Nodes), Sub: ofLimit(use.MaxNodes)},
-			{Text: strconv.Itoa(queued[t.Name].Waiting)}, {Text: strconv.Itoa(queued[t.Name].Running)}, {Time: t.Created},
+			{Text: strconv.Itoa(queued[t.Name].Running)}, {Text: strconv.Itoa(queued[t.Name].Waiting)}, {Time: last[t.ID], ShowTime: true},
 		})
 	}
+	grid.CSV, grid.JSON = s.exportsOf(r)
 	filters := officeview.FiltersModel{Action: route.SystemTenants(), Target: "tenants-list", Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search tenants", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search name or description", Optional: true, MaxLength: 200}}}
 	if q != "" {

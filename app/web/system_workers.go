@@ -68,6 +68,13 @@ func workerRow(p fleet.Process) []officeview.Cell {
 		actions.Buttons = []ui.ButtonModel{button}
 	}
 	id := officeview.Cell{Text: string(p.ID), Mono: true, Sub: strings.TrimSpace(p.Host + " · " + p.Version)}
+	if len(p.Plugins) > 0 {
+		plugins := make([]ui.Def, len(p.Plugins))
+		for i, name := range p.Plugins {
+			plugins[i] = ui.Def{Term: "Plugin", Text: name, Mono: true}
+		}
+		id.Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
+	}
 	return []officeview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
 		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, actions}
 }

@@ -109,7 +109,7 @@ func (s *Server) findInTask(r *http.Request, actor loom.Actor, t lifecycle.TaskV
 func logLines(lines []loom.LogLine) []ui.LogLine {
 	out := make([]ui.LogLine, len(lines))
 	for i, l := range lines {
-		out[i] = ui.LogLine{Seq: l.Seq, Clock: l.Time.Format("15:04:05.000"), Stream: l.Stream, Level: l.Level, Text: l.Text}
+		out[i] = ui.LogLine{Seq: l.Seq, Time: l.Time, Stream: l.Stream, Level: l.Level, Text: l.Text}
 	}
 	return out
 }

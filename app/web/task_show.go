@@ -10,6 +10,7 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
+	"loom/views/layout"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -47,8 +48,7 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
 		return err
 	}
-	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(ref.Number)})
-	page.Title, page.TitlePrefix = taskText(t.Task), ""
+	page := s.taskFrame(r, v, op, t)
 	if m.Log.Topic != "" {
 		page.Topics = append(page.Topics, m.Log.Topic)
 	}
@@ -57,6 +57,13 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 		page.Refresh = 0
 	}
 	return s.render(w, r, actor, http.StatusOK, page, clusterview.TaskPage(m))
+}
+
+// taskFrame is the frame of a task's page; its title begins as that of its operation.
+func (s *Server) taskFrame(r *http.Request, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView) layout.Model {
+	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(t.Ref.Number)})
+	page.Title = taskText(t.Task)
+	return page
 }
 
 // attemptTabs are the tries, newest first.
@@ -95,7 +102,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	return s.fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
+	return s.fragment(w, r, http.StatusOK, layout.Titled(s.taskFrame(r, v, op, t), clusterview.TaskPanelPart(m)))
 }
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {

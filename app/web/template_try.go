@@ -47,7 +47,7 @@ func readTryForm(v url.Values) tryForm {
 // apply changes the form as a pressed suggestion says; one that cannot be read
 // changes nothing.
 func (f *tryForm) apply(suggestion string) {
-	create := createForm{Machines: f.Machines, Hardware: f.Hardware, Image: f.Image, Services: slices.Clone(f.Services)}
+	create := createForm{Machines: f.Machines, Provider: f.Provider, Hardware: f.Hardware, Image: f.Image, Services: slices.Clone(f.Services)}
 	name, value, _ := strings.Cut(suggestion, "=")
 	name = strings.TrimPrefix(name, tryPrefix)
 	if name == "machines" {
@@ -56,7 +56,7 @@ func (f *tryForm) apply(suggestion string) {
 	if create.apply(name+"="+value) != nil {
 		return
 	}
-	f.Machines, f.Hardware, f.Image, f.Services = create.Machines, create.Hardware, create.Image, create.Services
+	f.Machines, f.Provider, f.Hardware, f.Image, f.Services = create.Machines, create.Provider, create.Hardware, create.Image, create.Services
 }
 
 // tryPrefix is what names of the fields of a trial begin with.

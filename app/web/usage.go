@@ -101,16 +101,16 @@ func (u usageQuery) with(base string, changed ...string) string {
 }
 
 // input makes times of the period: it begins at a full hour or day.
-func (u usageQuery) input(room usageRoom, now time.Time) (in fleet.ReportInput, errs []loom.FieldError) {
-	now = now.UTC()
-	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	in = fleet.ReportInput{Own: room.own, All: room.all, Tenant: u.tenant, User: loom.UserID(u.user), Template: u.template, GroupBy: u.group, Split: u.split, End: now}
+func (u usageQuery) input(see ui.Viewer, room usageRoom, now time.Time) (in fleet.ReportInput, errs []loom.FieldError) {
+	now = see.In(now)
+	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	in = fleet.ReportInput{Own: room.own, All: room.all, Tenant: u.tenant, User: loom.UserID(u.user), Template: u.template, GroupBy: u.group, Split: u.split, End: now, Zone: now.Location()}
 	if !slices.Contains([]string{"hours", "days"}, u.unit) {
 		errs = append(errs, loom.FieldError{Field: "unit", Message: "The unit is hours or days."})
 	}
 	switch u.period {
 	case "24h":
-		in.Start = now.Truncate(time.Hour).Add(-23 * time.Hour)
+		in.Start = time.Date(now.Year(), now.Month(), now.Day(), now.Hour(), 0, 0, 0, now.Location()).Add(-23 * time.Hour)
 	case "7d":
 		in.Start = day.AddDate(0, 0, -6)
 	case "30d":
@@ -125,7 +125,7 @@ func (u usageQuery) input(room usageRoom, now time.Time) (in fleet.ReportInput, 
 			if d.text == "" {
 				continue
 			}
-			at, err := time.Parse(time.DateOnly, d.text)
+			at, err := see.ParseDay(d.text)
 			if err != nil {
 				errs = append(errs, loom.FieldError{Field: d.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
 				continue
@@ -140,7 +140,7 @@ func (u usageQuery) input(room usageRoom, now time.Time) (in fleet.ReportInput, 
 
 func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, room usageRoom) error {
 	u := readUsage(r.URL.Query(), room)
-	in, bad := u.input(room, s.now())
+	in, bad := u.input(ui.ViewerOf(r.Context()), room, s.now())
 	var report fleet.Report
 	err := loom.InvalidFields(bad)
 	if err == nil {

@@ -24,7 +24,7 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 		return []templ.Component{officeview.Bare("c-card", ui.Empty(empty))}, nil
 	}
 	chart := usageChart(u, report)
-	parts := []templ.Component{usageFacts(u, report)}
+	parts := []templ.Component{usageFacts(ui.ViewerOf(r.Context()), u, report)}
 	if room.admin {
 		quota, err := s.Accounts.Quota(r.Context(), actor)
 		if err != nil {
@@ -55,7 +55,7 @@ func widest(report fleet.Report) (hours float64) {
 }
 
 // usageFacts are the totals and the comparison with the time before.
-func usageFacts(u usageQuery, report fleet.Report) templ.Component {
+func usageFacts(see ui.Viewer, u usageQuery, report fleet.Report) templ.Component {
 	per, unit := unitOf(u.unit)
 	length := report.End.Sub(report.Start)
 	change := "nothing was used then"
@@ -72,7 +72,7 @@ func usageFacts(u usageQuery, report fleet.Report) templ.Component {
 		change += " the " + ui.Figure(report.Before/per, 1) + " " + unit + " then"
 	}
 	return officeview.Card("usage-total", ui.Figure(report.Total/per, 1)+" "+unit, ui.Definitions([]ui.Def{
-		{Term: "From", Text: ui.Absolute(report.Start)}, {Term: "To", Text: ui.Absolute(report.End)},
+		{Term: "From", Text: see.Full(report.Start)}, {Term: "To", Text: see.Full(report.End)},
 		{Term: "Machines on average", Text: ui.Figure(report.Total/length.Hours(), 1)},
 		{Term: "Against the " + ui.Duration(length) + " before", Text: change},
 	}))
@@ -119,11 +119,11 @@ func groupWord(group string) string {
 	return group
 }
 
-// placeOf names an interval; times are in UTC.
+// placeOf names an interval, in the zone of its beginning.
 func placeOf(at time.Time, group string) ui.ChartPlace {
 	switch group {
 	case "hour":
-		return ui.ChartPlace{Short: at.Format("15:04"), Long: at.Format("Mon 2 Jan 2006, 15:04 UTC")}
+		return ui.ChartPlace{Short: at.Format("15:04"), Long: at.Format("Mon 2 Jan 2006, 15:04 MST")}
 	case "week":
 		return ui.ChartPlace{Short: at.Format("2 Jan"), Long: "Week from " + at.Format("Mon 2 Jan 2006")}
 	case "month":

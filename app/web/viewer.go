@@ -23,7 +23,8 @@ func (s *Server) preferences(r *http.Request) loom.ViewPreferences {
 
 // seenBy gives the request a context in which times are shown as the viewer wants.
 func seenBy(r *http.Request, p loom.ViewPreferences) *http.Request {
-	return r.WithContext(ui.WithViewer(r.Context(), ui.Viewer{Zone: p.Location(), Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
+	ctx := loom.WithZone(r.Context(), p.Location())
+	return r.WithContext(ui.WithViewer(ctx, ui.Viewer{Zone: p.Location(), Absolute: p.Absolute, AnnounceLogs: p.AnnounceLogs}))
 }
 
 // pageRows is how many rows a page of a list has: as its address says, else as the

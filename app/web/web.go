@@ -56,6 +56,9 @@ type Deps struct {
 	// Shortage says, for banners, that a tenant has fewer workers than it wants
 	// because capacity is short; empty when there is none.
 	Shortage func(ctx context.Context, actor loom.Actor) (string, error)
+	// Condition says, for banners, what hinders work in the whole installation; nil never
+	// says anything.
+	Condition func(ctx context.Context) (fleet.Condition, error)
 }
 
 // Server answers browsers.
@@ -65,12 +68,16 @@ type Server struct {
 	typical estimates
 	turns   turns
 	plans   plans
+	// begun is when this process began to serve pages, state what they know of the
+	// installation.
+	begun time.Time
+	state condition
 }
 
 // New makes the handler of all pages, static files included. Cross-site
 // protection and headers are around it already (httpx.Chain).
 func New(d Deps) http.Handler {
-	s := &Server{Deps: d, now: time.Now}
+	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
 	mux := http.NewServeMux()
 	mux.Handle("/static/", static.Handler())
 	s.routes(mux)
@@ -163,6 +170,7 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 			m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: text})
 		}
 	}
+	s.conditionBanners(r, actor, m)
 	s.notices(r, actor, m)
 	s.actingBanner(r, actor, m)
 	return nil

@@ -17,6 +17,9 @@ const (
 	// commitQuiet is the number of tasks up to which a batch does not wait: with so
 	// few, waiting costs time and saves nothing.
 	commitQuiet = 64
+	// commitShare is the part of the tasks under way with which a batch waits for no
+	// more: the others run while it is stored.
+	commitShare = 4
 )
 
 // committer records starts and successes in batches: one transaction for many
@@ -29,9 +32,8 @@ type committer struct {
 	limiter  *limiter
 	attempts *attempts
 	watch    Watch
-	starts   chan commitAsk
-	ends     chan commitAsk
-	done     chan struct{}
+	starts   *asks
+	ends     *asks
 	// takeUp runs what began on a slot that was lent, or with lent false on none.
 	takeUp func(taken execution.Taken, facts *execution.SpecFacts, lent bool)
 	// recorded is told which successes are stored.
@@ -69,7 +71,7 @@ type commitAnswer struct {
 
 func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, attempts *attempts, watch Watch) *committer {
 	return &committer{ops: ops, process: process, limiter: limiter, attempts: attempts, watch: watch,
-		starts: make(chan commitAsk), ends: make(chan commitAsk), done: make(chan struct{})}
+		starts: newAsks(), ends: newAsks()}
 }
 
 // start begins an attempt and answers whether it is to run, with the facts its
@@ -86,13 +88,20 @@ func (c *committer) complete(ctx context.Context, tenant loom.TenantID, key exec
 	return a, a.err
 }
 
-func (c *committer) ask(ctx context.Context, to chan<- commitAsk, ask commitAsk) commitAnswer {
-	select {
-	case to <- ask:
-	case <-c.done:
-		return commitAnswer{err: context.Canceled}
-	case <-ctx.Done():
+func (c *committer) ask(ctx context.Context, to *asks, ask commitAsk) commitAnswer {
+	if err := ctx.Err(); err != nil {
 		return commitAnswer{err: context.Cause(ctx)}
+	}
+	if !to.put(ask) {
+		return commitAnswer{err: context.Canceled}
+	}
+	select {
+	case answer := <-ask.answer:
+		return answer
+	case <-ctx.Done():
+		if to.remove(ask.answer) {
+			return commitAnswer{err: context.Cause(ctx)}
+		}
 	}
 	// Answered in any case: the transaction has its own time limit.
 	return <-ask.answer
@@ -100,20 +109,25 @@ func (c *committer) ask(ctx context.Context, to chan<- commitAsk, ask commitAsk)
 
 // run collects and commits until ctx ends.
 func (c *committer) run(ctx context.Context) {
-	defer close(c.done)
 	var loops sync.WaitGroup
 	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, func() <-chan time.Time { return nil }) })
 	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, func() <-chan time.Time { return c.recheck }) })
 	loops.Wait()
 }
 
-func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func(context.Context, []commitAsk), recheck func() <-chan time.Time) {
+func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk), recheck func() <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
+			for _, ask := range asks.close() {
+				ask.answer <- commitAnswer{err: context.Canceled}
+			}
 			return
-		case first := <-asks:
-			batch := c.collect(first, asks)
+		case <-asks.more:
+			batch := c.collect(asks)
+			if len(batch) == 0 {
+				continue
+			}
 			// Not the context of any caller: a batch belongs to many.
 			commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			commit(commitCtx, batch)
@@ -124,33 +138,23 @@ func (c *committer) loop(ctx context.Context, asks <-chan commitAsk, commit func
 	}
 }
 
-// collect waits a moment for more.
-func (c *committer) collect(first commitAsk, asks <-chan commitAsk) []commitAsk {
-	batch := []commitAsk{first}
-	var linger <-chan time.Time
-	if c.limiter.load() > commitQuiet {
+// collect takes those who ask. Where much is under way it waits a moment until there are
+// enough of them to be worth a transaction.
+func (c *committer) collect(asks *asks) []commitAsk {
+	load := c.limiter.load()
+	if enough := min(load/commitShare, commitMax); load > commitQuiet && asks.waiting(enough) < enough {
 		timer := time.NewTimer(commitLinger)
 		defer timer.Stop()
-		linger = timer.C
-	}
-	for len(batch) < commitMax {
-		if linger == nil {
+		for asks.waiting(enough) < enough {
 			select {
-			case ask := <-asks:
-				batch = append(batch, ask)
+			case <-asks.more:
 				continue
-			default:
-				return batch
+			case <-timer.C:
 			}
-		}
-		select {
-		case ask := <-asks:
-			batch = append(batch, ask)
-		case <-linger:
-			return batch
+			break
 		}
 	}
-	return batch
+	return asks.take(commitMax)
 }
 
 // commitStarts begins attempts in one transaction.

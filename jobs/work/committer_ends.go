@@ -112,25 +112,32 @@ func (c *committer) handOver(ctx context.Context, asks []commitAsk, ends executi
 			ask.answer <- answers[i]
 		}
 	}
-	if len(ends.Taken) == 0 {
-		return
+	var given []hand
+	give := func(h hand) {
+		if h.taken.Facts != nil {
+			h.begin(h.taken.Facts)
+			return
+		}
+		given = append(given, h)
 	}
-	// The next batch need not wait until the facts of this one are read, and those whose
-	// facts are there not for the others.
-	given := make([]hand, 0, len(ends.Taken))
 	for i := range asks {
 		if t := answers[i].next; t != nil {
-			given = append(given, hand{t, func(f *execution.SpecFacts) { answers[i].facts = f; asks[i].answer <- answers[i] }})
+			give(hand{t, func(f *execution.SpecFacts) { answers[i].facts = f; asks[i].answer <- answers[i] }})
 		}
 	}
 	for _, t := range onFree {
-		given = append(given, hand{t, func(f *execution.SpecFacts) {
+		give(hand{t, func(f *execution.SpecFacts) {
 			go func() {
 				defer c.others.Done()
 				c.takeUp(*t, f, true)
 			}()
 		}})
 	}
+	if len(given) == 0 {
+		return
+	}
+	// The next batch need not wait until the facts of this one are read, and those whose
+	// facts are there not for the others.
 	go func() {
 		for some := range slices.Chunk(given, factsMax) {
 			keys := make([]execution.AttemptKey, len(some))

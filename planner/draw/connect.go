@@ -80,6 +80,48 @@ func follows(plan loom.Plan, from, to int) bool {
 	return a.Critical && b.Critical && a.Rank == b.Rank+1
 }
 
+// straighten places each box behind all that it waits for. Levels do that as planned;
+// tasks that came later, such as those that make a machine anew, have the level of the
+// task that waits for them. Edges that still lead back, between groups that wait for
+// each other, are left out.
+func (d *draft) straighten() {
+	n := len(d.boxes)
+	for v := range d.boxes {
+		d.boxes[v].column = d.boxes[v].Level
+	}
+	// forward calls f for the edges between boxes, straight or by a gate.
+	forward := func(f func(v, w int)) {
+		for v := range d.boxes {
+			for _, w := range d.on[v] {
+				if w < n {
+					f(v, w)
+					continue
+				}
+				for _, x := range d.on[w] {
+					f(v, x)
+				}
+			}
+		}
+	}
+	// A way without loops has fewer steps than there are boxes.
+	for moved, round := true, 0; moved && round < n; round++ {
+		moved = false
+		forward(func(v, w int) {
+			if v != w && d.boxes[w].column <= d.boxes[v].column {
+				d.boxes[w].column, moved = d.boxes[v].column+1, true
+			}
+		})
+	}
+	for v := range d.boxes {
+		d.on[v] = slices.DeleteFunc(d.on[v], func(w int) bool {
+			if w < n {
+				return d.boxes[w].column <= d.boxes[v].column
+			}
+			return slices.ContainsFunc(d.on[w], func(x int) bool { return d.boxes[x].column <= d.boxes[v].column })
+		})
+	}
+}
+
 // reduce leaves out what follows from the rest: an edge between two vertices
 // that are joined by a longer way as well.
 func (d *draft) reduce() {
@@ -91,10 +133,10 @@ func (d *draft) reduce() {
 	// the last box before them.
 	rank := make([]int, total)
 	for v, b := range d.boxes {
-		rank[v] = 2 * b.Level
+		rank[v] = 2 * b.column
 		for _, w := range d.on[v] {
 			if w >= len(d.boxes) {
-				rank[w] = max(rank[w], 2*b.Level+1)
+				rank[w] = max(rank[w], 2*b.column+1)
 			}
 		}
 	}

@@ -126,9 +126,11 @@ type Drawing struct {
 // Box is a task or a group of tasks. X and Y are its upper left corner.
 type Box struct {
 	// ID is unique in the picture: "t12" for a task, that of the group for a group.
-	ID      string
-	X, Y    int
-	Level   int
+	ID    string
+	X, Y  int
+	Level int
+	// column is the level by which it is placed; see straighten.
+	column  int
 	Action  loom.TaskAction
 	Service string
 	// Node and NodeNumber are those of a single task.

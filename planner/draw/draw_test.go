@@ -53,7 +53,7 @@ func check(t *testing.T, plan loom.Plan, d Drawing) {
 		}
 		if i > 0 {
 			a := d.Boxes[i-1]
-			if a.X > b.X || a.X == b.X && (b.Y-a.Y < BoxHeight+RowGap || a.Level != b.Level) || a.X < b.X && a.Level >= b.Level {
+			if a.X > b.X || a.X == b.X && (b.Y-a.Y < BoxHeight+RowGap || a.column != b.column) || a.X < b.X && a.column >= b.column {
 				t.Fatalf("boxes %+v and %+v are out of order or overlap", a, b)
 			}
 		}

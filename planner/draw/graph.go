@@ -74,7 +74,9 @@ func build(plan loom.Plan, o Options) *graph {
 		g.boxes, g.grouped, g.capped = nil, true, true
 		boxOf = g.box(plan, Options{Grouping: Always}, shows)
 	}
-	g.connect(newDraft(plan, g.boxes, shows, boxOf))
+	d := newDraft(plan, g.boxes, shows, boxOf)
+	d.straighten()
+	g.connect(d)
 	return g
 }
 
@@ -126,14 +128,14 @@ func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 func (g *graph) layer() {
 	var levels []int
 	for _, b := range g.boxes {
-		levels = append(levels, b.Level)
+		levels = append(levels, b.column)
 	}
 	slices.Sort(levels)
 	// A level without boxes takes no room.
 	levels = slices.Compact(levels)
 	g.layers = make([][]int, 2*len(levels))
 	for i, b := range g.boxes {
-		column, _ := slices.BinarySearch(levels, b.Level)
+		column, _ := slices.BinarySearch(levels, b.column)
 		g.add(vertex{kind: box, item: i, layer: 2 * column})
 	}
 	joints := make([]int, len(g.joints))

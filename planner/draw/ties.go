@@ -72,7 +72,7 @@ func Ties(w ties.Web) Web {
 			continue
 		}
 		boxOf[i] = len(g.boxes)
-		g.boxes = append(g.boxes, Box{ID: thingID(i), Level: level[i], Tasks: []int{i}})
+		g.boxes = append(g.boxes, Box{ID: thingID(i), Level: level[i], column: level[i], Tasks: []int{i}})
 	}
 	for i, t := range w.Ties {
 		if level[t.From] == level[t.To] {

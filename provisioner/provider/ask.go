@@ -15,6 +15,13 @@ type Prober interface {
 	Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
 }
 
+// Verifier is a Prober that can look up one size or image, call.Ask, also where its
+// probe does not list all there are. The answer is a probe with one check, or with
+// the one that failed before.
+type Verifier interface {
+	Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
+}
+
 // Lister is a Provider that can list the machines with Loom's labels, of all
 // clusters and tenants that it finds, without judging whose they are. An
 // incomplete list must be an error: what is missing from it counts as gone.

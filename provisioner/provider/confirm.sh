@@ -29,6 +29,7 @@ fi
 
 name=$LOOM_SET_HOSTNAME
 if [ -n "$name" ]; then
+  [ "${#name}" -le 64 ] || name=${name%%.*} # Linux takes no more
   read -r now 2>/dev/null </proc/sys/kernel/hostname || now=$(hostname)
   kept=
   [ -f /etc/hostname ] && read -r kept </etc/hostname

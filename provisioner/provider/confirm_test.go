@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,28 +13,6 @@ import (
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
 )
-
-// record is a sink that remembers.
-type record struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Log remembers a line.
-func (r *record) Log(stream, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, stream+": "+text)
-}
-
-// Fact does nothing.
-func (r *record) Fact(map[string]any) error { return nil }
-
-func (r *record) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.lines, "\n")
-}
 
 func machineOf(s *sshtest.Server) provider.Machine {
 	return provider.Machine{Addresses: map[string]string{loom.AccessV4: s.Address}, Port: s.Port, HostKeys: s.HostKeys}
@@ -68,14 +45,14 @@ func TestConfirm(t *testing.T) {
 			pool := remote.NewPool()
 			defer pool.Close()
 			ctx := provider.WithEnv(context.Background(), provider.Env{Dialer: pool, Handshakes: pool.Dialer()})
-			sink := &record{}
+			sink := &sshtest.Record{}
 			confirm := func(keys ...string) {
 				t.Helper()
 				spec := specOf(s, user)
 				spec.OwnerKeys = keys
 				result, err := provider.Confirm(ctx, spec, machineOf(s), sink)
 				if err != nil || result.Status != 0 {
-					t.Fatalf("%+v, %v\n%s", result, err, sink.text())
+					t.Fatalf("%+v, %v\n%s", result, err, sink.Text())
 				}
 				if result.Addresses[loom.AccessV4] != s.Address || result.Addresses[loom.BindV4] != s.Address || result.Result["ssh_port"] != s.Port {
 					t.Fatalf("result %+v", result)
@@ -100,8 +77,8 @@ func TestConfirm(t *testing.T) {
 			want("# loom begin owner\n" + mine + "\n# loom end owner\n")
 			confirm()
 			want("")
-			if !strings.Contains(sink.text(), "warning: public key 4 of the owner") {
-				t.Errorf("no warning:\n%s", sink.text())
+			if !strings.Contains(sink.Text(), "warning: public key 4 of the owner") {
+				t.Errorf("no warning:\n%s", sink.Text())
 			}
 			conn, release, err := pool.Conn(context.Background(), remote.Target{Node: "n1", Address: s.Address, Port: s.Port, User: user,
 				Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
@@ -133,7 +110,7 @@ func TestConfirmKeepsLinesAfterABrokenMark(t *testing.T) {
 	}
 	spec := specOf(s, "root")
 	spec.OwnerKeys = []string{mine}
-	result, err := provider.Confirm(context.Background(), spec, machineOf(s), &record{})
+	result, err := provider.Confirm(context.Background(), spec, machineOf(s), &sshtest.Record{})
 	if err != nil || result.Status != 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -148,10 +125,10 @@ func TestConfirmHostKeys(t *testing.T) {
 	s := sshtest.Start(t, sshtest.Options{Isolated: true, HostKeys: []string{"ed25519", "rsa"}})
 	m := machineOf(s)
 	m.HostKeys = nil
-	sink := &record{}
+	sink := &sshtest.Record{}
 	result, err := provider.Confirm(context.Background(), specOf(s, "root"), m, sink)
-	if err != nil || result.Status != 0 || !strings.Contains(sink.text(), "learned on first use") {
-		t.Fatalf("%+v, %v, %s", result, err, sink.text())
+	if err != nil || result.Status != 0 || !strings.Contains(sink.Text(), "learned on first use") {
+		t.Fatalf("%+v, %v, %s", result, err, sink.Text())
 	}
 	if got := result.Result["ssh_host_keys"].(map[string]string); got["ed25519"] != s.HostKeys["ed25519"] || got["rsa"] != s.HostKeys["rsa"] {
 		t.Fatalf("learned %v", got)
@@ -184,7 +161,7 @@ func TestConfirmRefusals(t *testing.T) {
 			t.Parallel()
 			spec, m := specOf(s, "root"), machineOf(s)
 			c.change(spec, &m)
-			result, err := provider.Confirm(context.Background(), spec, m, &record{})
+			result, err := provider.Confirm(context.Background(), spec, m, &sshtest.Record{})
 			if err != nil || result.Status != 1 || !strings.Contains(result.Message, c.want) {
 				t.Fatalf("%+v, %v", result, err)
 			}
@@ -198,7 +175,7 @@ func TestConfirmRetriesRefusedLogin(t *testing.T) {
 	key := sshtest.NewKey(t, "ed25519", "")
 	spec := specOf(s, "root")
 	spec.PrivateKey = loom.NewSecret(key.PEM)
-	sink := &record{}
+	sink := &sshtest.Record{}
 	done := make(chan loom.TaskResult, 1)
 	go func() {
 		result, err := provider.Confirm(context.Background(), spec, machineOf(s), sink)
@@ -207,7 +184,7 @@ func TestConfirmRetriesRefusedLogin(t *testing.T) {
 		}
 		done <- result
 	}()
-	for deadline := time.Now().Add(15 * time.Second); !strings.Contains(sink.text(), "trying again"); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Second); !strings.Contains(sink.Text(), "trying again"); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no refusal seen")
 		}
@@ -238,7 +215,7 @@ func TestConfirmTakesOutRequiretty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		result, err := provider.Confirm(context.Background(), specOf(s, sshtest.SudoUser), machineOf(s), &record{})
+		result, err := provider.Confirm(context.Background(), specOf(s, sshtest.SudoUser), machineOf(s), &sshtest.Record{})
 		if err != nil || result.Status != 0 {
 			t.Fatalf("%+v, %v", result, err)
 		}

@@ -40,10 +40,10 @@ func TestConfirmByJumpHost(t *testing.T) {
 		}
 		m := machineOf(s)
 		m.HostKeys = nil
-		sink := &record{}
+		sink := &sshtest.Record{}
 		result, err := provider.Confirm(ctx, spec, m, sink)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, sink.text())
+			t.Fatalf("%v\n%s", err, sink.Text())
 		}
 		return result
 	}
@@ -104,15 +104,15 @@ func TestConfirmByCertificate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec, m, sink := specOf(c.server, "root"), machineOf(c.server), &record{}
+			spec, m, sink := specOf(c.server, "root"), machineOf(c.server), &sshtest.Record{}
 			m.HostKeys, m.Names = nil, c.names
 			spec.Provider.Fields["ssh_host_ca"] = named.CA + "\n" + static.CA
 			if c.recorded != nil {
 				spec.Results["ssh_host_keys"] = c.recorded
 			}
 			result, err := provider.Confirm(context.Background(), spec, m, sink)
-			if err != nil || result.Status != c.status || !strings.Contains(sink.text(), c.says) {
-				t.Fatalf("%+v, %v\n%s", result, err, sink.text())
+			if err != nil || result.Status != c.status || !strings.Contains(sink.Text(), c.says) {
+				t.Fatalf("%+v, %v\n%s", result, err, sink.Text())
 			}
 			if c.status != 0 {
 				if result.Retryable == nil || *result.Retryable {

@@ -96,10 +96,10 @@ func TestInjectedHostKey(t *testing.T) {
 		confirming.Results["ssh_host_keys"] = c.recorded
 		m := machineOf(s)
 		m.HostKeys = nil
-		sink := &record{}
+		sink := &sshtest.Record{}
 		result, err := provider.Confirm(context.Background(), confirming, m, sink)
-		if err != nil || result.Status != c.status || strings.Contains(sink.text(), "learned") {
-			t.Fatalf("%+v, %v\n%s", result, err, sink.text())
+		if err != nil || result.Status != c.status || strings.Contains(sink.Text(), "learned") {
+			t.Fatalf("%+v, %v\n%s", result, err, sink.Text())
 		}
 	}
 }

@@ -25,6 +25,14 @@ server {
     root /var/www/loom;
     add_header X-Served-By $LOOM_HOSTNAME always;
     access_log off;
+    # Every machine has a page of its own under one address: a browser that asks whether
+    # the page of another machine is still new would be told yes.
+    location = /index.html {
+        add_header X-Served-By $LOOM_HOSTNAME always;
+        add_header Cache-Control no-store always;
+        etag off;
+        if_modified_since off;
+    }
 }
 EOF
     rm -f /etc/nginx/sites-enabled/default

@@ -65,6 +65,8 @@ export function enhance(frame) {
         again = false;
         again = await more(log) || again;
       }
+    } catch {
+      // No connection: the next look begins where this one would have.
     } finally {
       busy = false;
     }

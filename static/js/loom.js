@@ -355,22 +355,23 @@ doc.addEventListener('htmx:afterSwap', (event) => {
 doc.addEventListener('htmx:load', (event) => prepare(/** @type {any} */ (event).detail.elt));
 doc.addEventListener('htmx:afterSettle', startLive);
 doc.addEventListener('htmx:afterRequest', (event) => {
-  const { elt, target } = /** @type {any} */ (event).detail;
+  const { elt, target, successful } = /** @type {any} */ (event).detail;
   target?.removeAttribute?.('aria-busy');
-  const form = up(elt, 'form');
-  if (form) releaseForms(form.parentElement ?? doc);
+  if (successful) told(elt, 200);
+  if (up(elt, 'form')) releaseForms(up(elt, 'form').parentElement ?? doc);
 });
+/** Tells link.js how the refresh of a live part ended. @param {any} elt @param {number} status */
+const told = (elt, status) => !!elt.matches?.('[data-live]') && (doc.dispatchEvent(new CustomEvent('loom:link', { detail: { status } })), true);
 doc.addEventListener('htmx:responseError', (event) => {
   const { xhr, elt } = /** @type {any} */ (event).detail;
-  // Where the sign-in is over, session.js asks for it.
-  if (xhr.status === 401 || elt.matches?.('[data-live]')) return;
+  if (told(elt, xhr.status) || xhr.status === 401 || xhr.getResponseHeader('HX-Trigger')) return; // session.js asks, the server told
   const id = xhr.getResponseHeader('X-Request-Id');
   toast({ text: `That did not work (status ${xhr.status}${id ? ', request ' + id : ''}).`, tone: 'bad' });
 });
 doc.addEventListener('htmx:sendError', (event) => {
-  if (!(/** @type {any} */ (event).detail.elt.matches?.('[data-live]'))) toast({ text: 'Loom does not answer. Nothing was changed.', tone: 'bad' });
+  if (!told(/** @type {any} */ (event).detail.elt, 0)) toast({ text: 'Loom does not answer. Nothing was changed.', tone: 'bad' });
 });
-doc.addEventListener('loom:toast', (event) => toast(/** @type {any} */ (event).detail));
+doc.addEventListener('loom:toast', (event) => { if (!(/** @type {any} */ (event).target.dataset?.live)) toast(/** @type {any} */ (event).detail); });
 doc.addEventListener('loom:announce', (event) => announce(/** @type {any} */ (event).detail.text ?? ''));
 doc.addEventListener('loom:close-dialog', () => one('#dialog')?.close());
 one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.target.replaceChildren());

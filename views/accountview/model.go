@@ -21,7 +21,9 @@ type LoginModel struct {
 	// server fills in the only tenant.
 	Tenant       string
 	TenantHidden bool
-	// OtherHref leads to the form with the tenant field.
+	// Only is the tenant that the server fills in, OtherHref leads to the form with
+	// the tenant field; both "" where the field is shown.
+	Only      string
 	OtherHref string
 	Keep      bool
 	Errors    ui.FormErrors

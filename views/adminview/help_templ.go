@@ -229,7 +229,7 @@ func baseHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("name", "Needed. Letters, digits, “_”, “-” and “.”; it cannot be changed later, only duplicated.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("name", "Needed. Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later, only duplicated.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

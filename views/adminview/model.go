@@ -73,6 +73,8 @@ type HeadModel struct {
 	Tabs              []ui.Tab
 	EditHref, DupHref string
 	DeleteHref        string
+	// CreateHref leads to the form for a cluster from a template, empty for other kinds.
+	CreateHref string
 	// Old is a banner on a version that is not the newest, empty else.
 	Old, OldAction, OldHref string
 }
@@ -180,6 +182,23 @@ type EditorModel struct {
 	// Tabs are the parts of a form that has several, Tab the one that is shown.
 	Tabs []EditorTab
 	Tab  string
+	// Rotation warns of replacing credentials that operations use; nil where none does.
+	Rotation *RotationModel
+}
+
+// RotationModel names the operations that use the credentials of a provider. More is how
+// many there are besides those.
+type RotationModel struct {
+	Text    string
+	Links   []RotationLink
+	More    int
+	Confirm ui.FieldModel
+}
+
+// RotationLink is an operation at work.
+type RotationLink struct {
+	Name, Href, Operation string
+	State                 ui.State
 }
 
 // EditorTab is a part of a form. Its URL takes the draft along.
@@ -271,6 +290,7 @@ const (
 	FieldType     = "type"
 	FieldVersion  = "version"
 	FieldFile     = "file"
+	FieldText     = "text"
 	FieldStage    = "stage"
 	FieldEntry    = "entry"
 	FieldFrom     = "from"

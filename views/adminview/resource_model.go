@@ -15,8 +15,10 @@ type ResourcesModel struct {
 	// NoPlugins says that no provisioner has told of its plugins yet.
 	NoPlugins bool
 
-	Kinds  []ui.Option
-	Name   string
+	Kinds []ui.Option
+	Name  string
+	// Text is written in the form, in place of a file.
+	Text   string
 	Stage  bool
 	Errors ui.FormErrors
 }

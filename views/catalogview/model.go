@@ -38,6 +38,10 @@ type TemplateModel struct {
 	// Rules are the constraints in sentences.
 	Rules    []string
 	Services []ServiceRow
+	// Example is the layout of the smallest cluster, ExampleTitle says so; empty where
+	// there is none.
+	Example      ui.LayoutPictureModel
+	ExampleTitle string
 	// Ties is the picture of its services, nil without services.
 	Ties  *ui.TiesModel
 	Links []ui.Def

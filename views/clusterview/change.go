@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"time"
+
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -77,12 +79,11 @@ type LeaseModel struct {
 	IsForever bool
 }
 
-// ExtendModel prolongs a lease with one press of a button; without a label there is
+// ExtendModel prolongs a lease with one press of a button; without an end there is
 // none.
 type ExtendModel struct {
-	Post, Label string
-	// Expires is the new end as the form sends it.
-	Expires string
+	Post string
+	End  time.Time
 }
 
 // EditModel is the form for what changes without an operation.

@@ -32,6 +32,7 @@ const (
 	PartOperations Part = "operations"
 	PartLeftovers  Part = "leftovers"
 	PartSkipped    Part = "skipped"
+	PartSaid       Part = "said"
 )
 
 // ID is the element's id.

@@ -73,6 +73,8 @@ type BulkBar struct {
 	Total   int
 	// All says how many "all" are: "213 clusters".
 	All string
+	// Owners says that other owners may be given to them.
+	Owners bool
 }
 
 // pairs are the filters that are set.

@@ -143,7 +143,7 @@ func listFilters(m ListModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "label", Label: "Label", LabelHidden: true, Kind: ui.FieldSearch, Value: m.Label, Placeholder: "Label, key=value", Optional: true, Width: "s", MaxLength: 200}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "label", Label: "Label", LabelHidden: true, Kind: ui.FieldSearch, Value: m.Label, Placeholder: "team=web", Optional: true, Width: "s", MaxLength: 200}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1,6 +1,8 @@
 package clusterview_test
 
 import (
+	"time"
+
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/ui"
@@ -43,7 +45,7 @@ func comingPanel() clusterview.ChangePanel {
 func leaseModel() clusterview.LeaseModel {
 	return clusterview.LeaseModel{
 		Cluster: 42, Name: "shop-front", MayNever: true, Facts: []ui.Def{{Term: "Ends", Text: "in 2 days"}},
-		Extend: clusterview.ExtendModel{Post: "/clusters/00000042/lease", Label: "Extend to 19 June 2026, 14:00 UTC", Expires: "2026-06-19T14:00:00Z"},
+		Extend: clusterview.ExtendModel{Post: "/clusters/00000042/lease", End: time.Date(2026, time.June, 19, 14, 0, 0, 0, time.UTC)},
 		End:    ui.FieldModel{Name: "end", Label: "New end", Help: "A date and time in UTC, or how long from now.", Placeholder: "2026-06-19 14:00"},
 	}
 }

@@ -115,10 +115,11 @@ func stages(planned bool) []clusterview.Stage {
 func previewModel() clusterview.PreviewModel {
 	return clusterview.PreviewModel{
 		ID: "ab-cd", Name: "shop-front", Title: "Preview of shop-front", Summary: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
-		Banner:   ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
-		Facts:    []ui.Def{{Term: "Provider", Text: "lab"}},
-		Nodes:    []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm"}},
-		Changes:  []ui.ChangeModel{{Sign: ui.SignCreate, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}},
+		Banner:  ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
+		Facts:   []ui.Def{{Term: "Provider", Text: "lab"}},
+		Nodes:   []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm"}},
+		Changes: []clusterview.ChangeGroup{{Title: "Node (1)", Lines: []ui.ChangeModel{{Sign: ui.SignCreate, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}}}},
+		Only:    clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all 2", Href: "/previews/p", Current: true}, {Label: "create 1", Href: "/previews/p?only=create"}}}, Link: "https://loom.example/previews/p",
 		Warnings: []string{"One node holds everything."}, Graph: graph(), GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
 		Fields: []ui.FieldModel{{Name: "providerFields.token", Label: "Access token", Kind: ui.FieldPassword}},
 		Apply:  "Create cluster shop-front", Busy: "Creating…", EditHref: "/clusters/new?preview=ab-cd",
@@ -174,7 +175,7 @@ func failedPanel() clusterview.OperationPanel {
 	m.State, m.Running = ui.OperationState(loom.OperationFailed, false), nil
 	m.Progress.Failed = true
 	m.Failure = &clusterview.FailureModel{Task: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/9", Message: "The script ended with status 100.",
-		Lines: []ui.LogLine{{Seq: 7, Clock: "14:00:00.000", Stream: "stderr", Level: "warn", Text: "E: no such package"}}}
+		Lines: []ui.LogLine{{Seq: 7, Time: now, Stream: "stderr", Level: "warn", Text: "E: no such package"}}}
 	return m
 }
 
@@ -203,9 +204,9 @@ func nodeRow() clusterview.NodeRow {
 }
 
 func servicesModel() clusterview.ServicesModel {
-	return clusterview.ServicesModel{ID: 42, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Version: "3", Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
+	return clusterview.ServicesModel{ID: 42, Now: now, Rows: []clusterview.ServiceRow{{Name: "haproxy", Description: "Spreads requests.", Version: "3", Count: 5, AllNodes: "/clusters/00000042/nodes?service=haproxy",
 		Nodes: []clusterview.NodeOf{{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1"}}, States: []ui.State{ui.ServiceState(loom.ServiceFailed).With("1"), ui.ServiceState(loom.ServiceStarted).With("4")},
-		Last: "start, 2 minutes ago", LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
+		Last: "start", LastAt: now.Add(-2 * time.Minute), LastHref: "/clusters/00000042/operations/1/tasks/7", LastState: ui.TaskState(loom.TaskFailed),
 		Links:   []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
 		Actions: []ui.MenuItem{{Label: "Start", Icon: "play", Href: "/clusters/00000042/services/haproxy/start"}, {Label: "Stop", Icon: "square", WhyNot: "Operation 1 is running."}},
 	}}}
@@ -262,10 +263,10 @@ func stagesView() clusterview.OperationView {
 
 func tableView() clusterview.OperationView {
 	return clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/table", Table: &clusterview.TaskTable{
-		Action: "/clusters/00000042/operations/1/table", Filtered: true, Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"}, Levels: []ui.Option{{Label: "All stages"}}, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
+		Now: now, Action: "/clusters/00000042/operations/1/table", Filtered: true, Pages: ui.PaginationModel{Label: "Pages of tasks", Text: "100 tasks", Next: "/clusters/00000042/operations/1/table?after=x"}, Levels: []ui.Option{{Label: "All stages"}}, Statuses: []ui.Option{{Label: "All states"}}, Nodes: []ui.Option{{Label: "All nodes"}},
 		Services: []ui.Option{{Label: "All services"}}, Verbs: []ui.Option{{Label: "All actions"}},
 		Rows: []clusterview.TaskRow{{Number: "2", Href: "/clusters/00000042/operations/1/tasks/2", Stage: "2", Node: "web-1", NodeHref: "/clusters/00000042/nodes/n1", Service: "nginx", Action: "install",
-			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: "8 seconds ago", Duration: "8 s"}},
+			State: ui.TaskState(loom.TaskRunning), Attempt: "1", Started: now.Add(-8 * time.Second)}},
 	}}
 }
 
@@ -282,16 +283,16 @@ func taskModel() clusterview.TaskModel {
 			Behind: []string{"start of zookeeper on all its nodes (3 tasks)"}, After: after, Newer: "Attempt 2 has begun.", NewerHref: "/clusters/00000042/operations/1/tasks/2?attempt=2",
 		},
 		Tabs: []ui.Tab{{Label: "Attempt 2, Running", Href: "/a2"}, {Label: "Attempt 1, Failed", Href: "/a1", Current: true}},
-		Log:  ui.LogModel{ID: "log", Label: "Log", Lines: []ui.LogLine{{Seq: 1, Stream: "stdout", Level: "info", Text: "hello"}}, Raw: "/raw", Note: "The log ended."},
+		Log:  ui.LogModel{ID: "log", Label: "Log", Lines: []ui.LogLine{{Seq: 1, Time: now, Stream: "stdout", Level: "info", Text: "hello"}}, Raw: "/raw", Note: "The log ended."},
 	}
 }
 
 func nodeModel() clusterview.NodeModel {
 	return clusterview.NodeModel{
-		Cluster: 42, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
+		Cluster: 42, Now: now, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
 		Services: []clusterview.ServiceOn{{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
 		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
-		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7", State: ui.TaskState(loom.TaskComplete), Started: "2 minutes ago", Duration: "5 s"}},
+		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7", State: ui.TaskState(loom.TaskComplete), Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)}},
 	}
 }
 
@@ -320,7 +321,7 @@ func timelineView() clusterview.OperationView {
 func logView() clusterview.OperationView {
 	return clusterview.OperationView{Ref: ref, Views: views, Log: &ui.LogModel{ID: "log", Label: "Log of operation 1", Earlier: "/clusters/00000042/operations/1/log?before=x", EarlierRows: "/clusters/00000042/operations/1/log?before=x&rows=1",
 		More: "/clusters/00000042/operations/1/log?rows=1", Every: 3, Find: &ui.LogFind{Action: "/clusters/00000042/operations/1/log", Value: "nginx", On: true, Note: "1 line", Clear: "/clusters/00000042/operations/1/log", Errors: "/clusters/00000042/operations/1/log?errors=1"},
-		Lines: []ui.LogLine{{Seq: 7, Clock: "14:00:00.000", Stream: "stdout", Level: "info", Text: "hello", Cursor: "abc", Source: "2 install nginx on web-1", SourceHref: "/clusters/00000042/operations/1/tasks/2?lines=7#L7"}}}}
+		Lines: []ui.LogLine{{Seq: 7, Time: now, Stream: "stdout", Level: "info", Text: "hello", Cursor: "abc", Source: "2 install nginx on web-1", SourceHref: "/clusters/00000042/operations/1/tasks/2?lines=7#L7"}}}}
 }
 
 func goneModel() clusterview.ShowModel {

@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"time"
+
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -22,6 +24,7 @@ type NodeModel struct {
 	Command, Reveal string
 	Results         []ui.Def
 	History         []NodeEvent
+	Now             time.Time
 	Revealed        *RevealModel
 	// Part is where the page is fetched again, as a whole.
 	Live string
@@ -37,5 +40,5 @@ type NodeLogModel struct {
 type NodeEvent struct {
 	Action, Service, Href string
 	State                 ui.State
-	Started, Duration     string
+	Started, Ended        time.Time
 }

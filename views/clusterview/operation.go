@@ -1,6 +1,8 @@
 package clusterview
 
 import (
+	"time"
+
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -19,8 +21,12 @@ type OperationHead struct {
 	Segments ui.SegmentsModel
 	Facts    []ui.Def
 	Message  string
+	// Tone is that of the message.
+	Tone ui.Tone
 	// Waiting is why it does not go on, empty while it does.
 	Waiting string
+	// Said is read aloud when it changes.
+	Said string
 	// Failed are the tasks that failed, Running those under way.
 	Failed, Running []TaskLink
 	// Actions are what can be done about it now.
@@ -87,13 +93,15 @@ type TaskTable struct {
 	Filtered                         bool
 	Rows                             []TaskRow
 	Pages                            ui.PaginationModel
+	Now                              time.Time
 }
 
 // TaskRow is a task in the table.
 type TaskRow struct {
 	Number, Href, Stage, Node, NodeHref, Service, Action string
 	State                                                ui.State
-	Attempt, Started, Duration                           string
+	Attempt                                              string
+	Started, Ended                                       time.Time
 	// Undo marks a task that takes back what others did.
 	Undo bool
 }

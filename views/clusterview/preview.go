@@ -22,9 +22,11 @@ type PreviewModel struct {
 
 	Facts []ui.Def
 	// Layout is shown where a cluster is made.
-	Layout   ui.LayoutPictureModel
-	Nodes    []PreviewNode
-	Changes  []ui.ChangeModel
+	Layout  ui.LayoutPictureModel
+	Nodes   []PreviewNode
+	Changes []ChangeGroup
+	// Only are links that leave other signs out; none where all lines have the same.
+	Only     Choices
 	Warnings []string
 	Graph    ui.DAGModel
 	GraphURL string
@@ -44,6 +46,14 @@ type PreviewModel struct {
 	ConfirmError string
 	// EditHref leads back to the form, BackHref away from it.
 	EditHref string
+	// Link is the address of the preview in full.
+	Link string
+}
+
+// ChangeGroup is what changes of one sort of thing.
+type ChangeGroup struct {
+	Title string
+	Lines []ui.ChangeModel
 }
 
 // PreviewNode is a planned machine.

@@ -33,6 +33,8 @@ type HeadModel struct {
 	// LeaseNote is a sentence about the end of the lease, empty without one.
 	LeaseNote string
 	Tabs      []ui.Tab
+	// Said keeps title and announcements up to date.
+	Said SaidModel
 }
 
 // ShowModel is the overview of a cluster.
@@ -44,7 +46,9 @@ type ShowModel struct {
 	Connect     ConnectModel
 	Sets        SetsModel
 	Description string
-	Recent      OperationsModel
+	// Edit leads to the form for description and labels, empty where it is not offered.
+	Edit   string
+	Recent OperationsModel
 	// Revealed is shown once, for browsers without scripts.
 	Revealed *RevealModel
 }
@@ -124,6 +128,8 @@ type ConnectNode struct {
 	State          ui.State
 	// Command is empty until the machine has an address.
 	Command string
+	// Links are those of its services, to open in a browser.
+	Links []LinkModel
 	// Reveal is where its own sign-in is shown, empty when there is none.
 	Reveal string
 }
@@ -207,6 +213,7 @@ type ServiceOn struct {
 type ServicesModel struct {
 	ID   loom.ClusterID
 	Rows []ServiceRow
+	Now  time.Time
 }
 
 // ServiceRow is a service with where it runs.
@@ -219,8 +226,9 @@ type ServiceRow struct {
 	AllNodes string
 	// States say in which states it is on how many nodes.
 	States []ui.State
-	// Last is its newest action on any node: "start, 2 minutes ago".
+	// Last is its newest action on any node, LastAt when it began.
 	Last, LastHref string
+	LastAt         time.Time
 	LastState      ui.State
 	Links          []LinkModel
 	// Actions are what can be done to the service.
@@ -301,6 +309,8 @@ type ConfigRevision struct {
 	// IsOld says that another one is in use.
 	IsOld bool
 	Since []ui.ChangeModel
+	// Restore is the form that brings it back, empty where that cannot be now.
+	Restore string
 }
 
 // DeleteModel is the confirmation of a deletion.

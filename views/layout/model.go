@@ -237,6 +237,12 @@ func Fragment(m Model, content templ.Component) templ.Component {
 	return with(mainPart(m), content)
 }
 
+// Titled gives content together with the title of the page, for a live part: htmx puts
+// the title in place.
+func Titled(m Model, content templ.Component) templ.Component {
+	return templ.Join(titleElement(m), content)
+}
+
 // WrapBare gives a page without navigation around content.
 func WrapBare(m BareModel, content templ.Component) templ.Component {
 	return with(Bare(m), content)

@@ -59,6 +59,8 @@ type GridModel struct {
 	Empty       ui.EmptyModel
 	// Pages is left out when its text is empty.
 	Pages ui.PaginationModel
+	// CSV and JSON give all rows that the filters leave, as files; empty for none.
+	CSV, JSON string
 }
 
 // FiltersModel is the form above a list. It changes the table region with the id

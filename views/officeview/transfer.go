@@ -24,6 +24,13 @@ type ExportGroup struct {
 	Marked  int
 }
 
+// ArchiveModel is the form with which plugin resources are chosen and downloaded. All
+// labels the link to all of them; empty where there are none. Note tells what stays.
+type ArchiveModel struct {
+	Action, All, Note string
+	Choices           ui.ChoiceModel
+}
+
 // UploadModel is a form with a file.
 type UploadModel struct {
 	Action                    string

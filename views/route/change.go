@@ -1,6 +1,10 @@
 package route
 
-import "loom/app/loom"
+import (
+	"strconv"
+
+	"loom/app/loom"
+)
 
 // ClusterTry says what a form for a change of a cluster would come to (POST, fragment).
 func ClusterTry(id loom.ClusterID) string { return ClusterVerb(id, "try") }
@@ -20,6 +24,15 @@ func ClusterRepair(id loom.ClusterID, nodes ...loom.NodeID) string {
 	url := ClusterVerb(id, "repair")
 	for _, node := range nodes {
 		url = Query(url, "node", string(node))
+	}
+	return url
+}
+
+// ConfigRestore is the form that brings a config back which the cluster has had.
+func ConfigRestore(id loom.ClusterID, revision int, restart bool) string {
+	url := Query(ClusterVerb(id, "reconfigure"), "revision", strconv.Itoa(revision))
+	if restart {
+		url = Query(url, "restart", "1")
 	}
 	return url
 }

@@ -59,3 +59,13 @@ func SystemHooks() string { return "/system/hooks" }
 
 // AdminClusters leads to the clusters of all owners.
 func AdminClusters() string { return "/admin/clusters" }
+
+// AdminArchive shows the archive of plugin resources that was given (GET) and imports of
+// it (POST).
+func AdminArchive() string { return "/admin/transfer/resources" }
+
+// AdminArchiveExport is the archive of plugin resources.
+func AdminArchiveExport() string { return "/admin/transfer/resources/export" }
+
+// AdminArchiveUpload takes an archive of plugin resources (POST).
+func AdminArchiveUpload() string { return "/admin/transfer/resources/upload" }

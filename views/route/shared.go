@@ -18,8 +18,8 @@ func AccountSessionExtend() string { return "/account/session" }
 // SignIn is the sign-in form for a dialog, where the session ended meanwhile.
 func SignIn() string { return "/login/dialog" }
 
-// ClustersBulk is an action on several clusters: "delete" or "lease" (GET asks, POST
-// does).
+// ClustersBulk is an action on several clusters: "delete", "lease" or "owner" (GET
+// asks, POST does).
 func ClustersBulk(verb string) string { return "/clusters/bulk/" + verb }
 
 // Pane is what the REST API gives for a page, with the calls that do the same.

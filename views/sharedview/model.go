@@ -20,7 +20,9 @@ type PaneModel struct {
 	Cut, Part bool
 	// Raw is the document as the API gives it, Back the page.
 	Raw, Back string
-	Calls     []ui.JSONCall
+	// Server is where Loom is reached, Tokens the page that makes tokens.
+	Server, Tokens string
+	Calls          []ui.JSONCall
 }
 
 func (m PaneModel) note() string {

@@ -55,12 +55,12 @@ func galleryClusters() []galleryCluster {
 
 func galleryLog() []LogLine {
 	return []LogLine{
-		{Seq: 118, Clock: "14:02:11.204", Stream: "loom", Level: "info", Text: "Attempt 2 on provisioner host-3f9a, signed in as loom@10.77.1.12"},
-		{Seq: 119, Clock: "14:02:11.316", Stream: "stdout", Level: "info", Text: "Reading package lists..."},
-		{Seq: 120, Clock: "14:02:11.902", Stream: "stdout", Level: "info", Text: "\x1b[32mok\x1b[0m nginx 1.22.1 is \x1b[1minstalled\x1b[0m  <script>alert(1)</script>"},
-		{Seq: 121, Clock: "14:02:12.010", Stream: "stdout", Level: "info", Text: "\x1b[31mred \x1b[33myellow \x1b[34mblue \x1b[35mmagenta \x1b[36mcyan \x1b[90mdim \x1b[4munderlined\x1b[0m plain"},
-		{Seq: 122, Clock: "14:02:12.400", Stream: "stderr", Level: "warn", Text: "nginx: [warn] conflicting server name \"_\" on 0.0.0.0:80, ignored"},
-		{Seq: 123, Clock: "14:02:12.812", Stream: "stderr", Level: "error", Text: "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use), and this line goes on for quite a while to show what happens then"},
+		{Seq: 118, Time: galleryNow.Add(2*time.Minute + 11204*time.Millisecond), Stream: "loom", Level: "info", Text: "Attempt 2 on provisioner host-3f9a, signed in as loom@10.77.1.12"},
+		{Seq: 119, Time: galleryNow.Add(2*time.Minute + 11316*time.Millisecond), Stream: "stdout", Level: "info", Text: "Reading package lists..."},
+		{Seq: 120, Time: galleryNow.Add(2*time.Minute + 11902*time.Millisecond), Stream: "stdout", Level: "info", Text: "\x1b[32mok\x1b[0m nginx 1.22.1 is \x1b[1minstalled\x1b[0m  <script>alert(1)</script>"},
+		{Seq: 121, Time: galleryNow.Add(2*time.Minute + 12010*time.Millisecond), Stream: "stdout", Level: "info", Text: "\x1b[31mred \x1b[33myellow \x1b[34mblue \x1b[35mmagenta \x1b[36mcyan \x1b[90mdim \x1b[4munderlined\x1b[0m plain"},
+		{Seq: 122, Time: galleryNow.Add(2*time.Minute + 12400*time.Millisecond), Stream: "stderr", Level: "warn", Text: "nginx: [warn] conflicting server name \"_\" on 0.0.0.0:80, ignored"},
+		{Seq: 123, Time: galleryNow.Add(2*time.Minute + 12812*time.Millisecond), Stream: "stderr", Level: "error", Text: "nginx: [emerg] bind() to 0.0.0.0:80 failed (98: Address already in use), and this line goes on for quite a while to show what happens then"},
 	}
 }
 

@@ -715,11 +715,11 @@ func GalleryFields() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ErrorSummary(FormErrors{Title: "The cluster was not created.", Items: []FormError{{Field: "name", FieldID: "f-name", Label: "Name", Message: "A name is made of letters, digits, “_”, “-” and “.” only."}, {Message: "The quota of nodes is used up."}}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ErrorSummary(FormErrors{Title: "The cluster was not created.", Items: []FormError{{Field: "name", FieldID: "f-name", Label: "Name", Message: "A name is made of letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only; this one has a space."}, {Message: "The quota of nodes is used up."}}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(FieldModel{Name: "name", Label: "Name", Value: "shop front", Help: "Letters, digits, “_”, “-” and “.”; it cannot be changed later.", Error: "A name is made of letters, digits, “_”, “-” and “.” only."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(FieldModel{Name: "name", Label: "Name", Value: "shop front", Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.", Error: "A name is made of letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only; this one has a space."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,8 +15,8 @@ import (
 // LogLine is a line of a task's output.
 type LogLine struct {
 	Seq int
-	// Clock is shown when timestamps are on: "14:02:11.204".
-	Clock string
+	// Time is shown when timestamps are on.
+	Time time.Time
 	// Stream is "stdout", "stderr" or "loom".
 	Stream string
 	// Level is "info", "warn" or "error".
@@ -91,6 +92,15 @@ func (m LogModel) earlierText() string {
 		return m.EarlierText
 	}
 	return "Load 1,000 earlier"
+}
+
+// raw is the plain text in another way.
+func (m LogModel) raw(way string) string {
+	mark := "?"
+	if strings.Contains(m.Raw, "?") {
+		mark = "&"
+	}
+	return m.Raw + mark + way + "=1"
 }
 
 func (l LogLine) id() string { return "L" + strconv.Itoa(l.Seq) }

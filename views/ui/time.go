@@ -66,7 +66,7 @@ func Relative(t, now time.Time) string {
 	case d < 60*24*time.Hour:
 		text = plural(int(d/(24*time.Hour)), "day")
 	case d < 730*24*time.Hour:
-		text = plural(int(d/(30*24*time.Hour)), "month")
+		text = plural(int((d+15*24*time.Hour)/(30*24*time.Hour)), "month")
 	default:
 		text = plural(int(d/(365*24*time.Hour)), "year")
 	}

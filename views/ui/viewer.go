@@ -53,6 +53,20 @@ func (v Viewer) Moment(t time.Time) string { return v.In(t).Format("2 January 20
 // Stamp gives a time in the form of tables: "12 Jun 2026, 14:00:05".
 func (v Viewer) Stamp(t time.Time) string { return v.In(t).Format("2 Jan 2006, 15:04:05") }
 
+// Full gives a time in full, with its zone: "Fri 12 Jun 2026, 14:00:05 CEST".
+func (v Viewer) Full(t time.Time) string { return Absolute(v.In(t)) }
+
+// Clock gives the time of a line of a log: "14:00:05.204".
+func (v Viewer) Clock(t time.Time) string { return v.In(t).Format("15:04:05.000") }
+
+// Day gives a day in full: "Friday, 12 June 2026".
+func (v Viewer) Day(t time.Time) string { return v.In(t).Format("Monday, 2 January 2006") }
+
+// ParseDay reads a day such as "2026-06-09" as its beginning where the viewer is.
+func (v Viewer) ParseDay(text string) (time.Time, error) {
+	return time.ParseInLocation(time.DateOnly, text, v.In(time.Time{}).Location())
+}
+
 func (v Viewer) text(t, now time.Time) string {
 	if v.Absolute {
 		return v.Stamp(t)
@@ -62,7 +76,7 @@ func (v Viewer) text(t, now time.Time) string {
 
 func (v Viewer) title(t, now time.Time) string {
 	if v.Absolute {
-		return Absolute(v.In(t)) + ", " + Relative(t, now)
+		return v.Full(t) + ", " + Relative(t, now)
 	}
-	return Absolute(v.In(t))
+	return v.Full(t)
 }

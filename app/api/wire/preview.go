@@ -22,6 +22,8 @@ type Preview struct {
 	Plan     PreviewPlan        `json:"plan"`
 	Quota    PreviewQuota       `json:"quota"`
 	Warnings []string           `json:"warnings"`
+	// OnFailure is what a failure of the operation does; a sync has none.
+	OnFailure string `json:"onFailure,omitempty"`
 	// MissingFields are the provider fields that applying must bring, by required set.
 	MissingFields any `json:"missingFields,omitempty"`
 	// Operation is what became of a preview that was applied.
@@ -67,7 +69,7 @@ type Change struct {
 func NewPreview(v lifecycle.PreviewView, missing any) Preview {
 	p := Preview{
 		ID: v.ID, Kind: v.Kind, Hash: v.Hash, Cluster: v.Cluster.String(), Revision: v.Revision, Expires: Millis(v.Expires),
-		Layout: list(v.Layout), Changes: NewChanges(v.Changes[:min(len(v.Changes), MaxChanges)]), Warnings: list(v.Warnings), MissingFields: missing,
+		Layout: list(v.Layout), Changes: NewChanges(v.Changes[:min(len(v.Changes), MaxChanges)]), Warnings: list(v.Warnings), OnFailure: v.OnFailure, MissingFields: missing,
 		Plan: PreviewPlan{Tasks: len(v.Plan.Tasks), Stages: v.Plan.Levels(), ByAction: v.ByAction},
 		Quota: PreviewQuota{
 			Clusters: QuotaChange{v.Before.Clusters, v.After.Clusters, v.Before.MaxClusters},

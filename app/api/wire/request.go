@@ -18,8 +18,9 @@ func Empty(body []byte) bool {
 	return len(text) == 0 || string(text) == "null"
 }
 
-// ReadCreate reads a request for a cluster (entities.md 13.1) and checks its
-// shape, so that all mistakes are named at once. Invalid.
+// ReadCreate reads a request for a cluster (entities.md 13.1). Invalid when some of it
+// cannot be read, then with what else is wrong with its shape; what reads well is for
+// the use case to check.
 func ReadCreate(body []byte) (loom.CreateInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
@@ -45,9 +46,14 @@ func readCreate(o *lenient.Object) loom.CreateInput {
 	return in
 }
 
+// createErrors are what cannot be read, together with what is wrong with the rest as
+// far as that can be told here: the use case, which knows the catalog and the largest
+// size too and names all mistakes together, gets only requests that read well.
 func createErrors(in loom.CreateInput, o *lenient.Object) error {
 	errs := slices.Clone(o.Errors())
-	// The largest size is an option of the installation and known further in.
+	if len(errs) == 0 {
+		return nil
+	}
 	for _, e := range in.Validate(math.MaxInt32) {
 		e.Field = o.Path(e.Field)
 		if !slices.ContainsFunc(errs, func(f loom.FieldError) bool { return f.Field == e.Field }) {
@@ -55,19 +61,6 @@ func createErrors(in loom.CreateInput, o *lenient.Object) error {
 		}
 	}
 	return loom.InvalidFields(errs)
-}
-
-// ReadProviderFields reads the optional body of a request that may bring provider
-// fields, such as a delete; their values are texts. Invalid.
-func ReadProviderFields(body []byte) (map[string]any, error) {
-	if Empty(body) {
-		return nil, nil
-	}
-	o, err := lenient.Read(body)
-	if err != nil {
-		return nil, err
-	}
-	return providerFields(o), o.Err()
 }
 
 func providerFields(o *lenient.Object) map[string]any {

@@ -32,7 +32,41 @@ func ReadDelete(body []byte) (lifecycle.DeleteInput, error) {
 	if err != nil {
 		return lifecycle.DeleteInput{}, err
 	}
+	readPolicy(o, loom.ClusterDelete)
 	return lifecycle.DeleteInput{ProviderFields: providerFields(o), Abort: o.Bool("abort"), Abandon: o.Bool("abandon")}, o.Err()
+}
+
+// policyWord reads a failure policy. Whether operations of the kind take it is for the
+// use case, which first looks for the cluster.
+func policyWord(o *lenient.Object) string {
+	policy := o.Text("onFailure")
+	for _, e := range loom.CheckOnFailure("onFailure", policy) {
+		o.Fail(e.Field, "%s", e.Message)
+	}
+	return policy
+}
+
+// readPolicy refuses a policy that operations of an action do not take: there is only
+// one that they do.
+func readPolicy(o *lenient.Object, action loom.ClusterAction) {
+	for _, e := range lifecycle.CheckPolicy(action, o.Text("onFailure")) {
+		o.Fail(e.Field, "%s", e.Message)
+	}
+}
+
+// ReadOperation reads the optional body of a request that has nothing to say but
+// provider fields. Invalid, also for a failure policy that the action does not take;
+// no action is a request that begins no operation.
+func ReadOperation(action loom.ClusterAction, body []byte) (map[string]any, error) {
+	if Empty(body) {
+		return nil, nil
+	}
+	o, err := lenient.Read(body)
+	if err != nil {
+		return nil, err
+	}
+	readPolicy(o, action)
+	return providerFields(o), o.Err()
 }
 
 // ReadConfigure reads a change of a cluster's config, and the provider fields that
@@ -44,6 +78,7 @@ func ReadConfigure(body []byte) (lifecycle.ConfigureInput, map[string]any, error
 		return lifecycle.ConfigureInput{}, nil, err
 	}
 	in := readConfigure(o)
+	readPolicy(o, loom.ClusterConfigure)
 	return in, providerFields(o), o.Err()
 }
 
@@ -73,7 +108,7 @@ func ReadChange(kind loom.PreviewKind, body []byte) (lifecycle.PreviewInput, err
 	if kind == loom.PreviewAddServices && !o.Has("services") {
 		o.Fail("services", "Name the services to add.")
 	}
-	in.ProviderFields = providerFields(o)
+	in.ProviderFields, in.Change.OnFailure = providerFields(o), policyWord(o)
 	readChange(o, &in)
 	return in, o.Err()
 }
@@ -81,10 +116,6 @@ func ReadChange(kind loom.PreviewKind, body []byte) (lifecycle.PreviewInput, err
 // readChange reads what the kind of a change has.
 func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 	c := &in.Change
-	c.OnFailure = o.Text("onFailure")
-	for _, e := range loom.CheckOnFailure("onFailure", c.OnFailure) {
-		o.Fail(e.Field, "%s", e.Message)
-	}
 	switch in.Kind {
 	case loom.PreviewAddServices:
 		in.Services = o.Texts("services")
@@ -140,6 +171,7 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 		o.Fail("clusterId", "Name the cluster, such as “00000042”.")
 	}
 	in.Cluster, in.ProviderFields = id, providerFields(request)
+	in.Change.OnFailure = policyWord(request)
 	switch in.Kind {
 	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
 		in.Service = o.Text("service")
@@ -168,7 +200,7 @@ func ReadRetry(body []byte) (lifecycle.RetryInput, error) {
 	if err != nil {
 		return lifecycle.RetryInput{}, err
 	}
-	return lifecycle.RetryInput{Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o)}, o.Err()
+	return lifecycle.RetryInput{Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o)}, o.Err()
 }
 
 // ReadSkip reads why a task is left out. Invalid.

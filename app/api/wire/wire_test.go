@@ -139,11 +139,11 @@ func TestReadExpiry(t *testing.T) {
 func TestOptionalBody(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "  \n", "null", "{}", `{"providerFields":null}`} {
-		if fields, err := ReadProviderFields([]byte(body)); err != nil || fields != nil {
+		if fields, err := ReadOperation(loom.StopServices, []byte(body)); err != nil || fields != nil {
 			t.Errorf("%q: %v, %v", body, fields, err)
 		}
 	}
-	if fields, err := ReadProviderFields([]byte(`{"providerFields":{"a":5}}`)); err != nil || fields["a"] != "5" {
+	if fields, err := ReadOperation(loom.StopServices, []byte(`{"providerFields":{"a":5},"onFailure":"keep"}`)); err != nil || fields["a"] != "5" {
 		t.Errorf("%v, %v", fields, err)
 	}
 }
@@ -157,7 +157,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, create := ReadCreate(body)
-		_, fields := ReadProviderFields(body)
+		_, fields := ReadOperation("", body)
 		_, preview := ReadPreview(body)
 		_, apply := ReadApply(body, "id")
 		_, expiry := ReadExpiry(body)

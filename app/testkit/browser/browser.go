@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -46,6 +47,7 @@ type Browser struct {
 
 	mu         sync.Mutex
 	complaints []string
+	refused    []string
 }
 
 // New starts a browser for the test and ends it with the test.
@@ -78,6 +80,9 @@ func New(t testing.TB, o Options) *Browser {
 	ctx, end := chromedp.NewContext(alloc)
 	b := &Browser{t: t, ctx: ctx}
 	t.Cleanup(func() {
+		for _, r := range b.Refused() {
+			t.Errorf("the content security policy refused something: %s", r)
+		}
 		if t.Failed() {
 			b.picture()
 		}
@@ -98,6 +103,7 @@ func (b *Browser) start(o Options) error {
 	}
 	for _, enable := range []func() error{
 		func() error { _, err := chromedp.Call(b.ctx, log.Enable, cdp.Empty{}); return err },
+		func() error { _, err := chromedp.Call(b.ctx, audits.Enable, cdp.Empty{}); return err },
 		func() error { _, err := chromedp.Call(b.ctx, runtime.Enable, cdp.Empty{}); return err },
 		func() error {
 			_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: o.NoScript})
@@ -115,6 +121,9 @@ func (b *Browser) start(o Options) error {
 func (b *Browser) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if r := refusal(event); r != "" {
+		b.refused = append(b.refused, r)
+	}
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
 		b.complaints = append(b.complaints, "exception: "+e.ExceptionDetails.Text)

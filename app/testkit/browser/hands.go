@@ -26,7 +26,10 @@ func (b *Browser) Mouse() Hands { return mouse{b} }
 
 // Keyboard never points: it reaches everything by Tab and arrows and uses it by
 // Enter and Space, as people without a mouse do.
-func (b *Browser) Keyboard() Hands { return keyboard{b} }
+func (b *Browser) Keyboard() Hands { return keyboard{b, tabs} }
+
+// PatientKeyboard is Keyboard for pages on which Tab is needed up to so many times.
+func (b *Browser) PatientKeyboard(most int) Hands { return keyboard{b, most} }
 
 type mouse struct{ b *Browser }
 
@@ -45,18 +48,22 @@ func (m mouse) Fill(what, selector, text string) {
 	m.b.Do(what, chromedp.Click(chromedp.CSS(selector)), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(text))
 }
 
-type keyboard struct{ b *Browser }
+type keyboard struct {
+	b    *Browser
+	tabs int
+}
 
-// tabs bounds how often Tab may be needed to get somewhere.
+// tabs bounds how often Tab may be needed to get somewhere, where nothing else is said.
 const tabs = 120
 
 // reach moves the focus with Tab until it is on the element.
 func (k keyboard) reach(what, selector string) {
 	k.b.t.Helper()
 	var path []string
-	for range tabs {
-		at := k.focus(what)
-		if k.holds(what, selector) {
+	for range k.tabs {
+		// Both in one question: there are many steps.
+		at := Get(k.b, what, chromedp.Evaluate[string](fmt.Sprintf(`(e => e && e.matches(%q) ? "" : `+focusText+`)(document.activeElement)`, selector)))
+		if at == "" {
 			return
 		}
 		path = append(path, at)
@@ -71,11 +78,13 @@ func (k keyboard) holds(what, selector string) bool {
 	return Get(k.b, what, chromedp.Evaluate[bool](fmt.Sprintf("document.activeElement !== null && document.activeElement.matches(%q)", selector)))
 }
 
+// focusText describes an element e in JavaScript, never as "".
+const focusText = `(e ? e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + " " + (e.getAttribute("href") || e.name || "") : "nowhere")`
+
 // focus describes where the focus is.
 func (k keyboard) focus(what string) string {
 	k.b.t.Helper()
-	return Get(k.b, what, chromedp.Evaluate[string](
-		`(e => e ? e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + " " + (e.getAttribute("href") || e.name || "") : "")(document.activeElement)`))
+	return Get(k.b, what, chromedp.Evaluate[string](`(e => `+focusText+`)(document.activeElement)`))
 }
 
 func (k keyboard) Activate(what, selector string) {
@@ -88,7 +97,7 @@ func (k keyboard) Activate(what, selector string) {
 func (k keyboard) Choose(what, selector string) {
 	k.b.t.Helper()
 	k.reach(what, "input[type=radio]")
-	for range tabs {
+	for range k.tabs {
 		if k.holds(what, selector) {
 			k.b.Do(what, chromedp.KeyEvent(" "))
 			return

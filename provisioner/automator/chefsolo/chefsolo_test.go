@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"loom/app/loom"
@@ -22,33 +21,12 @@ import (
 //go:embed testdata/contract-chef-solo.sh
 var contractStub string
 
-type record struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Log remembers a line.
-func (r *record) Log(stream, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, stream+": "+text)
-}
-
-// Fact does nothing.
-func (r *record) Fact(map[string]any) error { return nil }
-
-func (r *record) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.lines, "\n")
-}
-
 type machine struct {
 	t     *testing.T
 	s     *sshtest.Server
 	conn  *remote.Conn
 	files string
-	sink  *record
+	sink  *sshtest.Record
 }
 
 // newMachine gives a machine; stub is the text of its chef-solo, "" for none.
@@ -70,7 +48,7 @@ func newMachine(t *testing.T, user, stub string) *machine {
 	if _, err := dial("root").Run(t.Context(), "set-up", remote.Command{Text: text, Stdin: strings.NewReader(stub)}); err != nil {
 		t.Fatal(err)
 	}
-	return &machine{t: t, s: s, conn: dial(user), files: t.TempDir(), sink: &record{}}
+	return &machine{t: t, s: s, conn: dial(user), files: t.TempDir(), sink: &sshtest.Record{}}
 }
 
 func (m *machine) resource(name, content string) {
@@ -136,13 +114,13 @@ func TestContractOfChefSolo(t *testing.T) {
 			m.resource("data_bags/users/ana.json", "{}")
 			m.resource("secrets/bags", "the key of the bags")
 			if r := m.bootstrap(map[string]string{"chef_distribution": "preinstalled"}); r.Status != 0 {
-				t.Fatalf("bootstrap gave %+v\n%s", r, m.sink.text())
+				t.Fatalf("bootstrap gave %+v\n%s", r, m.sink.Text())
 			}
 			fields := map[string]string{"run_list": " recipe[nginx::default], role[site] ,recipe[coopr_service_manager::default] ", "chef_license": "accept-silent",
 				"json_attributes": `{"coopr": {"node": {"services": {"nginx": "start"}}}, "nginx": {"users": ["b", "c"], "port": 8080}}`}
 			for range 2 {
 				if r := m.run(fields); r.Status != 0 {
-					t.Fatalf("the run gave %+v\n%s", r, m.sink.text())
+					t.Fatalf("the run gave %+v\n%s", r, m.sink.Text())
 				}
 			}
 			if m.kept("lists") != "recipe[nginx::default],role[site],recipe[coopr_service_manager::default]\nrecipe[nginx::default],role[site],recipe[coopr_service_manager::default]" {
@@ -229,7 +207,7 @@ func TestRealChef(t *testing.T) {
 	m.resource("cookbooks/page/recipes/default.rb", "file '/var/lib/page' do\n  content node['coopr']['hostname']\nend\n")
 	m.bootstrap(nil)
 	if r := m.run(map[string]string{"run_list": "recipe[page]", "chef_license": "accept-silent"}); r.Status != 0 {
-		t.Fatalf("the run gave %+v\n%s", r, m.sink.text())
+		t.Fatalf("the run gave %+v\n%s", r, m.sink.Text())
 	}
 	if data, _ := os.ReadFile(filepath.Join(m.s.Dir, "lib/page")); string(data) != "shop12-1000.example.net" {
 		t.Errorf("the page is %q", data)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"loom/app/loom"
@@ -24,28 +23,13 @@ import (
 //go:embed testdata/contract-docker.sh
 var contractStub string
 
-type record struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Log remembers a line.
-func (r *record) Log(stream, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, stream+": "+text)
-}
-
-// Fact does nothing.
-func (r *record) Fact(map[string]any) error { return nil }
-
 // host is a machine with the contract stub.
 type host struct {
 	t       *testing.T
 	server  *sshtest.Server
 	conn    *remote.Conn
 	results map[string]any
-	sink    *record
+	sink    *sshtest.Record
 }
 
 func newHost(t *testing.T, user string) *host {
@@ -65,7 +49,7 @@ echo 'Defaults secure_path="/var/lib/stub:/usr/sbin:/usr/bin:/sbin:/bin"' >/etc/
 	if err != nil {
 		t.Fatal(err, out)
 	}
-	return &host{t: t, server: s, conn: dial(user), results: map[string]any{}, sink: &record{}}
+	return &host{t: t, server: s, conn: dial(user), results: map[string]any{}, sink: &sshtest.Record{}}
 }
 
 // file reads what the stub keeps.
@@ -93,7 +77,7 @@ func (h *host) do(action loom.TaskAction, service string, fields map[string]stri
 func (h *host) must(action loom.TaskAction, service string, fields map[string]string) {
 	h.t.Helper()
 	if r := h.do(action, service, fields); r.Status != 0 {
-		h.t.Fatalf("%s of %s gave %+v\n%s", action, service, r, strings.Join(h.sink.lines, "\n"))
+		h.t.Fatalf("%s of %s gave %+v\n%s", action, service, r, h.sink.Text())
 	}
 }
 
@@ -204,7 +188,7 @@ func TestRealEngine(t *testing.T) {
 	if image == "" {
 		t.Skip("LOOM_TEST_DOCKER_IMAGE names no image to run")
 	}
-	h := &host{t: t, conn: conn, results: map[string]any{}, sink: &record{}}
+	h := &host{t: t, conn: conn, results: map[string]any{}, sink: &sshtest.Record{}}
 	service := fmt.Sprintf("test-%d", os.Getpid())
 	fields := map[string]string{"image_name": image, "command": "sleep 600"}
 	t.Cleanup(func() {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"loom/app/loom"
@@ -14,34 +13,13 @@ import (
 	"loom/provisioner/remote/sshtest"
 )
 
-type record struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Log remembers a line.
-func (r *record) Log(stream, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, stream+": "+text)
-}
-
-// Fact does nothing.
-func (r *record) Fact(map[string]any) error { return nil }
-
-func (r *record) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.lines, "\n")
-}
-
 // machine is a host with the real puppet.
 type machine struct {
 	t     *testing.T
 	s     *sshtest.Server
 	conn  *remote.Conn
 	files string
-	sink  *record
+	sink  *sshtest.Record
 }
 
 func newMachine(t *testing.T, user string) *machine {
@@ -58,7 +36,7 @@ func newMachine(t *testing.T, user string) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &machine{t: t, s: s, conn: conn, files: t.TempDir(), sink: &record{}}
+	return &machine{t: t, s: s, conn: conn, files: t.TempDir(), sink: &sshtest.Record{}}
 }
 
 func (m *machine) resource(name, content string) {
@@ -122,14 +100,14 @@ func TestRealPuppet(t *testing.T) {
 	m.resource("hiera/lab/hiera.yaml", "version: 5\nhierarchy:\n  - name: lab\n    path: common.yaml\n")
 	m.resource("hiera/lab/data/common.yaml", "site::colour: blue\nsite::greeting: of the lab\n")
 	if r := m.bootstrap(map[string]string{"puppet_distribution": "preinstalled"}); r.Status != 0 {
-		t.Fatalf("bootstrap gave %+v\n%s", r, m.sink.text())
+		t.Fatalf("bootstrap gave %+v\n%s", r, m.sink.Text())
 	}
 	page := func() string {
 		data, _ := os.ReadFile(filepath.Join(m.s.Dir, "lib/site/page"))
 		return string(data)
 	}
 	if r := m.run(loom.ActionConfigure, map[string]string{"manifest": "site.pp", "hiera_resource": "lab", "parameters": `{"site::greeting": "of the action"}`}); r.Status != 0 || r.Message != "changed" {
-		t.Fatalf("the first run gave %+v\n%s", r, m.sink.text())
+		t.Fatalf("the first run gave %+v\n%s", r, m.sink.Text())
 	}
 	if got := page(); got != "configure on shop12-1000.example.net: of the action, blue, port 8080\n" {
 		t.Errorf("the page is %q", got)
@@ -155,7 +133,7 @@ func TestRealPuppet(t *testing.T) {
 			t.Errorf("a %s that is not there gave %+v", name, r)
 		}
 	}
-	if strings.Contains(m.sink.text(), "s3cret-of-api") {
+	if strings.Contains(m.sink.Text(), "s3cret-of-api") {
 		t.Error("a credential of the provider is in the output")
 	}
 
@@ -184,14 +162,14 @@ func TestRealPuppetSystemService(t *testing.T) {
 	state := filepath.Join(m.s.Dir, "lib/looper")
 	for range 2 {
 		if r := m.run(loom.ActionStart, map[string]string{"service_name": "looper"}); r.Status != 0 {
-			t.Fatalf("start gave %+v\n%s", r, m.sink.text())
+			t.Fatalf("start gave %+v\n%s", r, m.sink.Text())
 		}
 		if _, err := os.Stat(state); err != nil {
 			t.Fatal("the service does not run:", err)
 		}
 	}
 	if r := m.run(loom.ActionStop, map[string]string{"service_name": "looper"}); r.Status != 0 {
-		t.Fatalf("stop gave %+v\n%s", r, m.sink.text())
+		t.Fatalf("stop gave %+v\n%s", r, m.sink.Text())
 	}
 	if _, err := os.Stat(state); err == nil {
 		t.Error("the service still runs")

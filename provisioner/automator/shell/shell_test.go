@@ -5,34 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"loom/app/loom"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
 )
-
-type record struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-// Log remembers a line.
-func (r *record) Log(stream, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lines = append(r.lines, stream+": "+text)
-}
-
-// Fact does nothing.
-func (r *record) Fact(map[string]any) error { return nil }
-
-func (r *record) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Join(r.lines, "\n")
-}
 
 func exampleSpec(script, args string) *loom.TaskSpec {
 	return &loom.TaskSpec{
@@ -101,9 +79,9 @@ func TestShell(t *testing.T) {
 			conn := connect(t, s, user)
 			ctx := context.Background()
 			for i, want := range []string{"uploaded", "there already"} {
-				sink := &record{}
-				if got, err := New().Bootstrap(ctx, exampleSpec("", ""), conn, files, sink); err != nil || got.Status != 0 || !strings.Contains(sink.text(), want) {
-					t.Fatalf("bootstrap %d: %+v, %v, %s", i, got, err, sink.text())
+				sink := &sshtest.Record{}
+				if got, err := New().Bootstrap(ctx, exampleSpec("", ""), conn, files, sink); err != nil || got.Status != 0 || !strings.Contains(sink.Text(), want) {
+					t.Fatalf("bootstrap %d: %+v, %v, %s", i, got, err, sink.Text())
 				}
 			}
 			cases := []struct {
@@ -130,7 +108,7 @@ func TestShell(t *testing.T) {
 				{"unbalanced quote", "echo", "it's", 1, "", "echo exited with 2"},
 			}
 			for _, c := range cases {
-				sink := &record{}
+				sink := &sshtest.Record{}
 				got, err := New().Run(ctx, exampleSpec(c.script, c.args), conn, files, sink)
 				if err != nil || got.Status != c.status || got.Stdout != c.stdout || got.Message != c.message {
 					t.Errorf("%s: %+v, %v", c.name, got, err)
@@ -139,11 +117,11 @@ func TestShell(t *testing.T) {
 					t.Errorf("%s: %q", c.name, got.Stderr)
 				}
 			}
-			sink := &record{}
+			sink := &sshtest.Record{}
 			got, err := New().Run(ctx, exampleSpec("result.sh", ""), conn, files, sink)
 			facts, _ := got.Result["web app"].(map[string]any)
-			if err != nil || got.Status != 1 || facts["port"] != "80=81" || facts["old"] != "1" || len(facts) != 2 || !strings.Contains(sink.text(), "not key=value") {
-				t.Errorf("result: %+v, %v, %s", got, err, sink.text())
+			if err != nil || got.Status != 1 || facts["port"] != "80=81" || facts["old"] != "1" || len(facts) != 2 || !strings.Contains(sink.Text(), "not key=value") {
+				t.Errorf("result: %+v, %v, %s", got, err, sink.Text())
 			}
 			left, _ := filepath.Glob(filepath.Join(s.Dir, "cache/loom/0*"))
 			if len(left) > 0 {
@@ -153,17 +131,17 @@ func TestShell(t *testing.T) {
 				t.Errorf("link: %q, %v", to, err)
 			}
 			spec := exampleSpec("secret.sh", "")
-			got, _ = New().Run(ctx, spec, conn, files, &record{})
+			got, _ = New().Run(ctx, spec, conn, files, &sshtest.Record{})
 			if strings.Contains(got.Stdout, "s3cret-of-api") || strings.Contains(got.Stdout, "ssh-auth") || !strings.Contains(got.Stdout, "shop12") {
 				t.Errorf("credentials on the machine: %s", got.Stdout)
 			}
 			spec.Service.Action.Fields["expose_credentials"] = "true"
-			if got, _ = New().Run(ctx, spec, conn, files, &record{}); !strings.Contains(got.Stdout, "s3cret-of-api") {
+			if got, _ = New().Run(ctx, spec, conn, files, &sshtest.Record{}); !strings.Contains(got.Stdout, "s3cret-of-api") {
 				t.Errorf("no credentials though wanted: %s", got.Stdout)
 			}
 			spec = exampleSpec("sleep", "100")
 			spec.Service.Action.Fields["timeout_s"] = "0.05"
-			if got, err = New().Run(ctx, spec, conn, files, &record{}); err != nil || got.Status != -1 || !strings.Contains(got.Message, "timed out") {
+			if got, err = New().Run(ctx, spec, conn, files, &sshtest.Record{}); err != nil || got.Status != -1 || !strings.Contains(got.Message, "timed out") {
 				t.Errorf("time limit: %+v, %v", got, err)
 			}
 		})
@@ -173,13 +151,13 @@ func TestShell(t *testing.T) {
 func TestShellBadFields(t *testing.T) {
 	t.Parallel()
 	spec := exampleSpec(" ", "")
-	got, err := New().Run(context.Background(), spec, nil, "", &record{})
+	got, err := New().Run(context.Background(), spec, nil, "", &sshtest.Record{})
 	if err != nil || got.Status != 1 || !strings.Contains(got.Message, "“script”") || got.Retryable == nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	spec = exampleSpec("true", "")
 	spec.Service.Action.Fields["timeout_s"] = "soon"
-	if got, err = New().Run(context.Background(), spec, nil, "", &record{}); err != nil || !strings.Contains(got.Message, "“timeout_s”") {
+	if got, err = New().Run(context.Background(), spec, nil, "", &sshtest.Record{}); err != nil || !strings.Contains(got.Message, "“timeout_s”") {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	kind := New().Type()
@@ -191,7 +169,7 @@ func TestShellBadFields(t *testing.T) {
 func TestShellNotBootstrapped(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true})
-	got, err := New().Run(context.Background(), exampleSpec("true", ""), connect(t, s, "root"), "", &record{})
+	got, err := New().Run(context.Background(), exampleSpec("true", ""), connect(t, s, "root"), "", &sshtest.Record{})
 	if err != nil || got.Status != 1 || !strings.Contains(got.Stderr, "was the node bootstrapped?") {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -206,7 +184,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	sink := &record{}
+	sink := &sshtest.Record{}
 	b.Run("bootstrap again", func(b *testing.B) {
 		for b.Loop() {
 			if got, err := New().Bootstrap(context.Background(), exampleSpec("", ""), conn, "", sink); err != nil || got.Status != 0 {

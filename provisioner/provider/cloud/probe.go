@@ -42,6 +42,34 @@ func (s *Session) Look(ctx context.Context, probe *loom.Probe, name, found strin
 	return true
 }
 
+// LookUp answers a question about one size or image: do gives what the cloud calls it,
+// "" where that is not known, or why it cannot be had. The error is the cause with
+// which ctx ended.
+func (s *Session) LookUp(ctx context.Context, ask loom.Offer, do func(context.Context) (string, error)) (loom.Probe, error) {
+	probe, name := loom.Probe{OK: true}, ""
+	if err := s.Call(ctx, func(ctx context.Context) (err error) {
+		name, err = do(ctx)
+		return err
+	}); err != nil {
+		if ctx.Err() != nil {
+			return loom.Probe{}, context.Cause(ctx)
+		}
+		e := s.Error(err)
+		message := Sentence(e.Message)
+		if e.Kind == NotFound {
+			message = "The provider has no such " + ask.Kind.Noun() + ": " + message
+		}
+		probe.Check(string(ask.Kind), false, message)
+		return probe, nil
+	}
+	found := "The provider has it."
+	if name != "" && name != ask.ID {
+		found = "The provider has it: " + s.clean(name) + "."
+	}
+	probe.Check(string(ask.Kind), true, found)
+	return probe, nil
+}
+
 // Sentence gives a message as a sentence.
 func Sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,15 +33,20 @@ const buildLimit = 20 * time.Minute
 
 // builds are the base roots that this process is building, by hash. A build
 // belongs to nobody's task: when the task that wanted it is cancelled, it goes
-// on for the next one.
+// on for the next one. It ends with the Local.
 type builds struct {
 	mu      sync.Mutex
 	running map[string]*build
+	closed  bool
 }
 
+// errClosed is why builds end when the Local is closed.
+var errClosed = loom.NewError(loom.Unavailable, "The base root of local machines is not built because Loom ends; it is built after the next start.")
+
 type build struct {
-	done chan struct{}
-	err  error // once done is closed
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	err    error // once done is closed
 
 	mu   sync.Mutex
 	last string
@@ -101,22 +108,14 @@ func (l *Local) ensureBase(ctx context.Context, im image, log func(string)) erro
 		return nil
 	}
 	l.builds.mu.Lock()
+	if l.builds.closed {
+		l.builds.mu.Unlock()
+		return errClosed
+	}
+	log(fmt.Sprintf("Waiting for the base root of image %s, which is being built; the first time takes a minute or two.", im))
 	b := l.builds.running[im.hash()]
 	if b == nil {
-		b = &build{done: make(chan struct{}), logs: map[*func(string)]bool{}}
-		if l.builds.running == nil {
-			l.builds.running = map[string]*build{}
-		}
-		l.builds.running[im.hash()] = b
-		go func() {
-			buildCtx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), buildLimit, fmt.Errorf("the build took longer than %v", buildLimit))
-			defer cancel()
-			b.err = l.buildBase(buildCtx, im, b.say)
-			l.builds.mu.Lock()
-			delete(l.builds.running, im.hash())
-			l.builds.mu.Unlock()
-			close(b.done)
-		}()
+		b = l.beginBuild(ctx, im)
 	}
 	b.mu.Lock()
 	if b.last != "" {
@@ -138,13 +137,48 @@ func (l *Local) ensureBase(ctx context.Context, im image, log func(string)) erro
 	}
 }
 
+// beginBuild starts a build that goes on after ctx; l.builds.mu is held.
+func (l *Local) beginBuild(ctx context.Context, im image) *build {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	b := &build{cancel: cancel, done: make(chan struct{}), logs: map[*func(string)]bool{}}
+	if l.builds.running == nil {
+		l.builds.running = map[string]*build{}
+	}
+	l.builds.running[im.hash()] = b
+	go func() {
+		defer cancel(nil)
+		ctx, stop := context.WithTimeoutCause(ctx, buildLimit, fmt.Errorf("the build took longer than %v", buildLimit))
+		defer stop()
+		b.err = l.buildBase(ctx, im, b.say)
+		l.builds.mu.Lock()
+		delete(l.builds.running, im.hash())
+		l.builds.mu.Unlock()
+		close(b.done)
+	}()
+	return b
+}
+
+// Close ends the builds of base roots that l has begun, and returns when none of their
+// processes and files is left; it begins no others. Machines go on.
+func (l *Local) Close() {
+	l.builds.mu.Lock()
+	l.builds.closed = true
+	running := slices.Collect(maps.Values(l.builds.running))
+	l.builds.mu.Unlock()
+	for _, b := range running {
+		b.cancel(errClosed)
+	}
+	for _, b := range running {
+		<-b.done
+	}
+}
+
 // buildBase makes a base root beside its place and renames it there.
 func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error {
 	place := filepath.Join(l.baseDir, im.hash())
 	if err := os.MkdirAll(l.baseDir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of base roots: %w", err)
 	}
-	log(fmt.Sprintf("Waiting for the base root of %s.", im))
 	held, err := lockFile(ctx, place+".lock")
 	if err != nil {
 		return err
@@ -153,7 +187,6 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	if _, err := os.Stat(l.baseRoot(im)); err == nil {
 		return nil // another process built it
 	}
-	log(fmt.Sprintf("Building the base root of %s; this happens once.", im))
 	start := time.Now()
 	temp := filepath.Join(l.baseDir, "."+im.hash()+".tmp")
 	defer os.RemoveAll(temp)
@@ -164,7 +197,7 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	if err := runMmdebstrap(ctx, im, root, held, log); err != nil {
+	if err := l.runMmdebstrap(ctx, im, root, held, log); err != nil {
 		return err
 	}
 	if err := finishBase(root); err != nil {
@@ -185,11 +218,13 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	return nil
 }
 
-// runMmdebstrap fills root. The held lock is handed to the tool, so that a
-// build which outlives a killed Loom is waited for, not worked against. The
-// tool itself keeps services from starting (policy-rc.d and start-stop-daemon).
-func runMmdebstrap(ctx context.Context, im image, root string, held *os.File, log func(string)) error {
-	tool, err := findTool("mmdebstrap")
+// runMmdebstrap fills root. The tool is the first process of a process namespace:
+// the kernel ends all others with it, those in sessions of their own (apt's dpkg)
+// too, before Wait returns. A killed Loom takes it along; the held lock is handed to
+// the tool, so that the next build waits for the last process of this one. The tool
+// itself keeps services from starting (policy-rc.d and start-stop-daemon).
+func (l *Local) runMmdebstrap(ctx context.Context, im image, root string, held *os.File, log func(string)) error {
+	tool, err := findTool(l.builder)
 	if err != nil {
 		return err
 	}
@@ -212,9 +247,11 @@ func runMmdebstrap(ctx context.Context, im image, root string, held *os.File, lo
 	cmd.Stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
 	cmd.ExtraFiles = []*os.File{held}
 	// Mounts of the build stay out of the host's table, even when it is killed.
-	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Unshareflags: unix.CLONE_NEWNS}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	cmd.WaitDelay = 5 * time.Second
+	// The tool dies with the thread that started it, not with the process.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return err
@@ -228,7 +265,9 @@ func runMmdebstrap(ctx context.Context, im image, root string, held *os.File, lo
 	writer.Close()
 	tail := readProgress(reader, log)
 	if err := cmd.Wait(); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
+			return errClosed
+		} else if cause != nil {
 			err = cause
 		}
 		return &loom.Error{Kind: loom.Unavailable, Err: err,
@@ -248,7 +287,7 @@ func readProgress(r io.Reader, log func(string)) (tail []string) {
 			continue
 		}
 		if text, ok := strings.CutPrefix(line, "I: "); ok {
-			log(text)
+			log("Building the base root: " + text)
 		}
 		if tail = append(tail, line); len(tail) > 25 {
 			tail = tail[1:]

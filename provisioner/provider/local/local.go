@@ -62,6 +62,7 @@ type Local struct {
 	executable string
 	host       string
 	hash       string // of the data directory, part of every name outside it
+	builder    string // mmdebstrap
 	boots      chan struct{}
 	cgroups    *cgroups
 	confirm    func(context.Context, *loom.TaskSpec, provider.Machine, loom.Sink) (loom.TaskResult, error)
@@ -87,7 +88,7 @@ func New(options Options) (*Local, error) {
 	sum := sha256.Sum256([]byte(dataDir))
 	l := &Local{
 		dataDir: dataDir, baseDir: options.BaseDir, executable: options.Executable, host: options.Host,
-		hash: hex.EncodeToString(sum[:])[:6], confirm: confirmSteps,
+		hash: hex.EncodeToString(sum[:])[:6], builder: "mmdebstrap", confirm: confirmSteps,
 	}
 	if l.baseDir == "" {
 		l.baseDir = filepath.Join(dataDir, "base")

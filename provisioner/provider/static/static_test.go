@@ -15,34 +15,6 @@ import (
 	"loom/provisioner/remote/sshtest"
 )
 
-// sink remembers what it is told.
-type sink struct {
-	mu    sync.Mutex
-	lines []string
-	facts []map[string]any
-}
-
-// Log remembers a line.
-func (s *sink) Log(stream, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, stream+": "+text)
-}
-
-// Fact remembers facts.
-func (s *sink) Fact(results map[string]any) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.facts = append(s.facts, results)
-	return nil
-}
-
-func (s *sink) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.lines, "\n")
-}
-
 // farm is a provider with real SSH servers.
 type farm struct {
 	t       *testing.T
@@ -95,9 +67,9 @@ func (f *farm) spec(node string, results map[string]any) *loom.TaskSpec {
 	}
 }
 
-func (f *farm) create(node string) (loom.TaskResult, *sink) {
+func (f *farm) create(node string) (loom.TaskResult, *sshtest.Record) {
 	f.t.Helper()
-	s := &sink{}
+	s := &sshtest.Record{}
 	r, err := static.New().Create(f.ctx, f.spec(node, nil), s)
 	if err != nil {
 		f.t.Fatal(err)
@@ -105,9 +77,9 @@ func (f *farm) create(node string) (loom.TaskResult, *sink) {
 	return r, s
 }
 
-func (f *farm) delete(node string, results map[string]any) (loom.TaskResult, *sink) {
+func (f *farm) delete(node string, results map[string]any) (loom.TaskResult, *sshtest.Record) {
 	f.t.Helper()
-	s := &sink{}
+	s := &sshtest.Record{}
 	r, err := static.New().Delete(f.ctx, f.spec(node, results), s)
 	if err != nil {
 		f.t.Fatal(err)
@@ -120,13 +92,13 @@ func TestLifeOfAReservation(t *testing.T) {
 	f := newFarm(t, "flavor=large", "flavor=small bind=192.0.2.9", "")
 	r, s := f.create("n1")
 	if r.Status != 0 || r.Result["providerid"] != f.id(1) || f.held(1) != "key-of-n1" {
-		t.Fatalf("create gave %+v, held %q\n%s", r, f.held(1), s.text())
+		t.Fatalf("create gave %+v, held %q\n%s", r, f.held(1), s.Text())
 	}
-	if len(s.facts) != 1 || s.facts[0]["providerid"] != f.id(1) {
-		t.Errorf("facts are %v", s.facts)
+	if len(s.Facts()) != 1 || s.Facts()[0]["providerid"] != f.id(1) {
+		t.Errorf("facts are %v", s.Facts())
 	}
-	if again, s := f.create("n1"); again.Result["providerid"] != f.id(1) || !strings.Contains(s.text(), "already") {
-		t.Errorf("the second create gave %+v\n%s", again, s.text())
+	if again, s := f.create("n1"); again.Result["providerid"] != f.id(1) || !strings.Contains(s.Text(), "already") {
+		t.Errorf("the second create gave %+v\n%s", again, s.Text())
 	}
 	if second, _ := f.create("n2"); second.Result["providerid"] != f.id(2) {
 		t.Errorf("the machine that fits all was not taken: %+v", second)
@@ -137,7 +109,7 @@ func TestLifeOfAReservation(t *testing.T) {
 
 	spec := f.spec("n1", r.Result)
 	spec.OwnerKeys = []string{sshtest.NewKey(t, "ed25519", "").Authorized}
-	confirmed, err := static.New().Confirm(f.ctx, spec, &sink{})
+	confirmed, err := static.New().Confirm(f.ctx, spec, &sshtest.Record{})
 	if err != nil || confirmed.Status != 0 || confirmed.Addresses[loom.AccessV4] != "127.0.0.1" || confirmed.Addresses[loom.BindV4] != "192.0.2.9" {
 		t.Fatalf("confirm gave %+v, %v", confirmed, err)
 	}
@@ -148,7 +120,7 @@ func TestLifeOfAReservation(t *testing.T) {
 
 	gone, s := f.delete("n1", r.Result)
 	if gone.Status != 0 || f.held(1) != "" {
-		t.Fatalf("delete gave %+v, held %q\n%s", gone, f.held(1), s.text())
+		t.Fatalf("delete gave %+v, held %q\n%s", gone, f.held(1), s.Text())
 	}
 	if id, there := gone.Result["providerid"]; !there || id != nil {
 		t.Errorf("delete does not clear the facts: %v", gone.Result)
@@ -174,7 +146,7 @@ func TestManyNodesAtOnceNeverShareAMachine(t *testing.T) {
 	ids := make([]string, 5)
 	for i := range ids {
 		wg.Go(func() {
-			r, err := static.New().Create(f.ctx, f.spec(fmt.Sprintf("n%d", i), nil), &sink{})
+			r, err := static.New().Create(f.ctx, f.spec(fmt.Sprintf("n%d", i), nil), &sshtest.Record{})
 			if err == nil && r.Status == 0 {
 				ids[i] = r.Result["providerid"].(string)
 			}
@@ -200,8 +172,8 @@ func TestUnreachableMachines(t *testing.T) {
 	f := newFarm(t, "", "")
 	f.servers[0].Refuse(1000)
 	r, s := f.create("n1")
-	if r.Status != 0 || r.Result["providerid"] != f.id(1) || !strings.Contains(s.text(), "passed over") {
-		t.Fatalf("create gave %+v\n%s", r, s.text())
+	if r.Status != 0 || r.Result["providerid"] != f.id(1) || !strings.Contains(s.Text(), "passed over") {
+		t.Fatalf("create gave %+v\n%s", r, s.Text())
 	}
 	if second, _ := f.create("n2"); second.Status != 202 || !strings.Contains(second.Message, "do not answer") {
 		t.Errorf("with one silent machine create gave %+v", second)
@@ -234,11 +206,11 @@ func TestCleanUpScript(t *testing.T) {
 	}
 	write("echo cannot >&2; exit 3")
 	if gone, s := f.delete("n1", r.Result); gone.Status == 0 || !strings.Contains(gone.Message, "exited with 3: cannot") || f.held(0) == "" {
-		t.Fatalf("a failing script gave %+v, held %q\n%s", gone, f.held(0), s.text())
+		t.Fatalf("a failing script gave %+v, held %q\n%s", gone, f.held(0), s.Text())
 	}
 	write("#!/bin/sh\n[ \"$(id -u)\" = 0 ] && echo wiped of $LOOM_HOSTNAME >/var/lib/loom-wiped\n")
 	if gone, s := f.delete("n1", r.Result); gone.Status != 0 || f.held(0) != "" {
-		t.Fatalf("delete gave %+v, held %q\n%s", gone, f.held(0), s.text())
+		t.Fatalf("delete gave %+v, held %q\n%s", gone, f.held(0), s.Text())
 	}
 	if data, _ := os.ReadFile(filepath.Join(f.servers[0].Dir, "lib", "loom-wiped")); string(data) != "wiped of n1.lab.example\n" {
 		t.Errorf("the script left %q", data)
@@ -272,10 +244,10 @@ func TestWrongCredentialsNameThemselves(t *testing.T) {
 	f := newFarm(t, "")
 	f.fields["ssh_password"] = "wrong password"
 	r, s := f.create("n1")
-	if r.Status != 202 || !strings.Contains(s.text(), "authentication failed") {
-		t.Errorf("create gave %+v\n%s", r, s.text())
+	if r.Status != 202 || !strings.Contains(s.Text(), "authentication failed") {
+		t.Errorf("create gave %+v\n%s", r, s.Text())
 	}
-	if strings.Contains(s.text()+r.Message, "wrong password") {
+	if strings.Contains(s.Text()+r.Message, "wrong password") {
 		t.Error("the password is in the output")
 	}
 }

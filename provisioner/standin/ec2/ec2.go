@@ -139,6 +139,11 @@ func (e *EC2) Do(op string, r *standin.Request) standin.Answer {
 		}
 		return e.known(op, list(form, "GroupName"), Group, "InvalidGroup.NotFound", "securityGroupInfo", "groupName")
 	case "DescribeInstanceTypes":
+		for _, name := range list(form, "InstanceType") {
+			if name != Size {
+				return e.refuse("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+			}
+		}
 		return answer(200, body{Name: "DescribeInstanceTypesResponse", Inner: "<instanceTypeSet><item><instanceType>" + Size +
 			"</instanceType><vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo><memoryInfo><sizeInMiB>2048</sizeInMiB></memoryInfo></item></instanceTypeSet>"})
 	}

@@ -41,6 +41,8 @@ const (
 	DeleteDisk = "DELETE /compute/v1/projects/{project}/zones/{zone}/disks/{name}"
 	GetImage   = "GET /compute/v1/projects/{project}/global/images/{name}"
 
+	getFamily     = "GET /compute/v1/projects/{project}/global/images/family/{name}"
+	getSize       = "GET /compute/v1/projects/{project}/zones/{zone}/machineTypes/{name}"
 	getZone       = "GET /compute/v1/projects/{project}/zones/{zone}"
 	listSizes     = "GET /compute/v1/projects/{project}/zones/{zone}/machineTypes"
 	listImages    = "GET /compute/v1/projects/{project}/global/images"
@@ -79,7 +81,7 @@ type operation struct {
 func New() *GCE {
 	g := &GCE{mux: http.NewServeMux(), requests: map[string]operation{}, done: map[string]operation{}, disks: map[string]*Disk{}, tokens: map[string]bool{}}
 	for _, op := range []string{Token, Insert, List, ListAll, Get, Delete, Wait, ListDisks, GetDisk, DeleteDisk, GetImage,
-		getZone, listSizes, listImages, getNetwork, getSubnetwork} {
+		getFamily, getSize, getZone, listSizes, listImages, getNetwork, getSubnetwork} {
 		g.mux.Handle(op, http.NotFoundHandler())
 	}
 	return g
@@ -166,6 +168,12 @@ func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
 		return g.token(r)
 	}
 	of := parts(op, r.URL.Path)
+	if op == getFamily {
+		if of["project"] == "debian-cloud" && of["name"] == "debian-12" {
+			return answer(200, map[string]any{"name": PublicImage, "family": "debian-12"})
+		}
+		return g.Refuse(404, "", "The resource 'projects/"+of["project"]+"/global/images/family/"+of["name"]+"' was not found")
+	}
 	if op == GetImage {
 		return g.image(of["project"], of["name"])
 	}
@@ -199,6 +207,11 @@ func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
 		return answer(200, map[string]any{"name": Zone, "status": "UP"})
 	case listSizes:
 		return g.page(r, []any{map[string]any{"name": Size, "guestCpus": 2, "memoryMb": 2048}, map[string]any{"name": "n1-old", "deprecated": map[string]any{"state": "DEPRECATED"}}})
+	case getSize:
+		if of["name"] == Size {
+			return answer(200, map[string]any{"name": Size, "description": "2 vCPU, 2 GB RAM"})
+		}
+		return g.missing("machineTypes", of["name"])
 	case listImages:
 		return g.page(r, []any{map[string]any{"name": Image, "diskSizeGb": fmt.Sprint(ImageSize)}})
 	case getNetwork:

@@ -37,6 +37,8 @@ const (
 // keyID is the id of KeyName.
 const keyID = 512190
 
+const getImage = "GET /v2/images/{id}"
+
 // Ocean is the dialect.
 type Ocean struct {
 	cloud *standin.Cloud
@@ -48,7 +50,7 @@ type Ocean struct {
 // New makes the dialect of an account with one key, region, size and image.
 func New() *Ocean {
 	o := &Ocean{mux: http.NewServeMux()}
-	for _, op := range []string{Create, List, Get, Delete, Keys, "GET /v2/account", "GET /v2/regions", "GET /v2/sizes", "GET /v2/images", "GET /v2/vpcs/{id}"} {
+	for _, op := range []string{Create, List, Get, Delete, Keys, "GET /v2/account", "GET /v2/regions", "GET /v2/sizes", "GET /v2/images", getImage, "GET /v2/vpcs/{id}"} {
 		o.mux.Handle(op, http.NotFoundHandler())
 	}
 	return o
@@ -139,6 +141,14 @@ func (o *Ocean) Do(op string, r *standin.Request) standin.Answer {
 			return o.page(r, "images", []any{map[string]any{"id": ImageID, "name": "golden", "distribution": "Debian", "regions": []string{Region}}})
 		}
 		return o.page(r, "images", []any{map[string]any{"id": 1, "slug": Image, "name": "12 x64", "distribution": "Debian", "regions": []string{Region}}})
+	case getImage:
+		switch ref := strings.TrimPrefix(r.URL.Path, "/v2/images/"); ref {
+		case Image, strconv.Itoa(ImageID):
+			return answer(200, map[string]any{"image": map[string]any{"id": ImageID, "slug": Image, "name": "12 x64", "distribution": "Debian", "regions": []string{Region}}})
+		case "market-elsewhere":
+			return answer(200, map[string]any{"image": map[string]any{"id": 9, "slug": ref, "name": "App", "distribution": "Debian", "regions": []string{"ams3"}}})
+		}
+		return o.Refuse(404, "", "")
 	case "GET /v2/vpcs/{id}":
 		if !strings.HasSuffix(r.URL.Path, "/"+VPC) {
 			return o.Refuse(404, "", "")

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+)
+
+// Verification is what a provider said when it was last asked for a size or an image.
+type Verification struct {
+	Provider string
+	loom.Offer
+	// Time is when it answered, by the database clock.
+	Time time.Time
+	// Answer has one check.
+	Answer loom.Probe
+}
+
+type verificationRow struct {
+	Provider string    `db:"provider_name"`
+	Kind     string    `db:"offer_kind"`
+	ID       string    `db:"offer_id"`
+	Ended    time.Time `db:"ended_at"`
+	Probe    []byte    `db:"probe"`
+}
+
+func (r verificationRow) verification() (Verification, error) {
+	v := Verification{Provider: r.Provider, Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.ID}, Time: r.Ended}
+	if err := json.Unmarshal(r.Probe, &v.Answer); err != nil {
+		return v, fmt.Errorf("read what provider %s said of %s: %w", r.Provider, r.ID, err)
+	}
+	v.Answer.Time = r.Ended
+	return v, nil
+}
+
+// maxVerifications bounds how many answers a form is told of.
+const maxVerifications = 500
+
+const verifications = `
+SELECT DISTINCT ON (provider_name, offer_id) provider_name, offer_kind, offer_id, ended_at, probe FROM provider_requests
+WHERE tenant_id = $1 AND purpose = 'verify' AND offer_kind = $2 AND ended_at IS NOT NULL AND probe IS NOT NULL
+ORDER BY provider_name, offer_id, id DESC LIMIT $3`
+
+// Verifications reads the newest answers about sizes or images, one for each provider
+// and id. They go with the other requests after a while.
+func Verifications(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.OfferKind) ([]Verification, error) {
+	var rows []verificationRow
+	if err := sqlx.SelectContext(ctx, q, &rows, verifications, tenant, kind, maxVerifications); err != nil {
+		return nil, wrap(err, "read what was verified")
+	}
+	found := make([]Verification, len(rows))
+	for i, row := range rows {
+		var err error
+		if found[i], err = row.verification(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const verification = `
+SELECT provider_name, offer_kind, offer_id, ended_at, probe FROM provider_requests
+WHERE tenant_id = $1 AND id = $2 AND purpose = 'verify' AND ended_at IS NOT NULL AND probe IS NOT NULL`
+
+// VerificationByID reads the answer to a request. NotFound while there is none, and
+// once it is trimmed.
+func VerificationByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (Verification, error) {
+	var row verificationRow
+	if err := sqlx.GetContext(ctx, q, &row, verification, tenant, id); err != nil {
+		return Verification{}, wrap(err, "read the answer to request %d", id)
+	}
+	return row.verification()
+}
+
+// OpenProbe is a probe that was asked for and has no answer yet.
+type OpenProbe struct {
+	Asked   time.Time `db:"created_at"`
+	Started bool      `db:"started"`
+	Now     time.Time `db:"now"`
+}
+
+// One that is older than its River job is tried for is nobody's any more.
+const openProbe = `
+SELECT created_at, started_at IS NOT NULL AS started, now() AS now FROM provider_requests
+WHERE tenant_id = $1 AND provider_name = $2 AND purpose = 'probe' AND ended_at IS NULL AND created_at > now() - interval '1 hour'
+ORDER BY id DESC LIMIT 1`
+
+// OpenProbeOf finds the newest probe of a provider that has no answer yet; ok is false
+// when there is none.
+func OpenProbeOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (probe OpenProbe, ok bool, err error) {
+	var rows []OpenProbe
+	if err := sqlx.SelectContext(ctx, q, &rows, openProbe, tenant, provider); err != nil || len(rows) == 0 {
+		return OpenProbe{}, false, wrap(err, "look for open probes of provider %s", provider)
+	}
+	return rows[0], true, nil
+}

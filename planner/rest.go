@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"loom/app/loom"
+)
+
+// Rest are actions that earlier operations left open on machines that stay: by node and
+// service, those of the node itself under the service "".
+type Rest map[loom.NodeID]map[string][]loom.TaskAction
+
+// restSteps are what can be left to do of a service: it is stopped where a restart was
+// begun.
+var restSteps = append([]loom.TaskAction{loom.ActionStop}, comeSteps...)
+
+// finish takes in what is left to do on machines that stay. Invalid for a node that
+// does not stay as it is, for a service that is not on it and for an action that is no
+// part of putting it there.
+func (d *delta) finish(rest Rest) error {
+	at := make(map[loom.NodeID]int, len(d.nodes))
+	for i := range d.nodes {
+		at[d.nodes[i].id] = i
+	}
+	for id, services := range rest {
+		i, there := at[id]
+		n := nodeDelta{at: i}
+		if !there {
+			return loom.NewError(loom.Invalid, "Node %s, on which something is left to do, is not among the nodes.", id)
+		}
+		place, found := slices.BinarySearchFunc(d.changed, i, func(n nodeDelta, i int) int { return n.at - i })
+		if found {
+			n = d.changed[place]
+		}
+		if n.comes || n.leaves || n.repaired || n.roll != keeps {
+			return loom.NewError(loom.Invalid, "Node %d does not stay as it is, so nothing is left to do on it.", d.nodes[i].number)
+		}
+		n.rest = map[int][]loom.TaskAction{}
+		for name, actions := range services {
+			service, steps := nodeTask, machineSteps[1:]
+			if name != "" {
+				service, steps = slices.Index(d.names, name), restSteps
+			}
+			if name != "" && (service < 0 || !slices.Contains(d.nodes[i].services, service)) {
+				return loom.NewError(loom.Invalid, "Node %d has no service “%s”, of which something is left to do.", d.nodes[i].number, name)
+			}
+			for _, action := range actions {
+				if !slices.Contains(steps, action) {
+					return loom.NewError(loom.Invalid, "What is left to do on node %d cannot be %s.", d.nodes[i].number, fmt.Sprint(action, " ", name))
+				}
+			}
+			n.rest[service] = actions
+		}
+		if found {
+			d.changed[place] = n
+		} else {
+			d.changed = slices.Insert(d.changed, place, n)
+		}
+	}
+	return nil
+}
+
+// remains gives the parts of a node's chain that are left of earlier operations.
+func (n *nodeDelta) remains(d *delta) []part {
+	var own []loom.TaskAction
+	var services []int
+	for _, action := range machineSteps {
+		if slices.Contains(n.rest[nodeTask], action) || action == loom.ActionBootstrap && len(n.added) > 0 {
+			own = append(own, action)
+		}
+	}
+	for service := range n.rest {
+		if service != nodeTask {
+			services = append(services, service)
+		}
+	}
+	slices.Sort(services)
+	return []part{{own: own}, {services: services, defined: d.new, actions: restSteps, waits: true, only: func(service int, action loom.TaskAction) bool {
+		return slices.Contains(n.rest[service], action)
+	}}}
+}
