@@ -242,7 +242,7 @@ BEGIN
     WITH freed AS (
         UPDATE nodes n
         SET task_id = CASE WHEN n.task_id = v_done[x.i] OR n.task_id IS NULL THEN
-                    CASE WHEN EXISTS (SELECT 1 FROM ready_tasks b WHERE b.node_id = n.id)
+                    CASE WHEN EXISTS (SELECT 1 FROM ready_tasks b WHERE b.node_id = n.id OFFSET 0)
                          THEN loom_next(n.id, x.fresh) ELSE x.fresh END
                 ELSE n.task_id END,
             results = CASE WHEN v_results[x.i] ? 'result' THEN loom_merge(n.results, v_results[x.i]->'result') ELSE n.results END,
@@ -276,16 +276,18 @@ BEGIN
     )
     SELECT array_agg(freed.task_id) FILTER (WHERE freed.task_id IS NOT NULL), array_agg(freed.id) FILTER (WHERE freed.task_id IS NULL), count(*)
     INTO v_next, v_idle, v_count FROM freed;
-    -- What others made ready or took while the update waited for them.
+    -- What others made ready or took while the update waited for them. OFFSET 0 keeps the
+    -- planner from joining: many tasks may be ready, each node looks for its own by index.
     IF NOT v_locked AND v_count < cardinality(v_nodes) THEN
         PERFORM 1 FROM nodes n WHERE n.id = ANY(v_nodes) ORDER BY n.id FOR UPDATE;
     END IF;
-    IF NOT v_locked AND (v_count < cardinality(v_nodes) OR EXISTS (SELECT 1 FROM unnest(v_idle) AS x (id) JOIN ready_tasks b ON b.node_id = x.id)) THEN
+    IF NOT v_locked AND (v_count < cardinality(v_nodes) OR EXISTS (
+        SELECT 1 FROM unnest(v_idle) AS x (id) WHERE EXISTS (SELECT 1 FROM ready_tasks b WHERE b.node_id = x.id OFFSET 0))) THEN
         WITH idle AS (
             UPDATE nodes n
             SET task_id = loom_next(n.id, x.fresh)
             FROM unnest(v_nodes, v_fresh) AS x (id, fresh)
-            WHERE n.id = x.id AND n.task_id IS NULL AND (x.fresh IS NOT NULL OR EXISTS (SELECT 1 FROM ready_tasks b WHERE b.node_id = n.id))
+            WHERE n.id = x.id AND n.task_id IS NULL AND (x.fresh IS NOT NULL OR EXISTS (SELECT 1 FROM ready_tasks b WHERE b.node_id = n.id OFFSET 0))
             RETURNING n.task_id
         )
         SELECT array_agg(idle.task_id) INTO v_more FROM idle WHERE idle.task_id IS NOT NULL;

@@ -394,7 +394,7 @@ function prepare(root) {
   for (const part of parts) import(part.dataset.module ?? '').then((module) => module.enhance(part));
 }
 
-// A page from the browser's history must not keep its forms locked.
-addEventListener('pageshow', () => releaseForms(doc));
+// A page from the browser's history must not keep its forms locked, nor offer a preview that was used.
+addEventListener('pageshow', (event) => (event.persisted && doc.querySelector('form[data-sent][action^="/previews/"]') ? location.reload() : releaseForms(doc)));
 all('.c-toast').forEach(expire);
 startLive();
