@@ -43,7 +43,7 @@ func TestServicesTabSumsUp(t *testing.T) {
 	op := w.create("shop", 6)
 	w.finish(op, loom.ClusterActive)
 	w.db.MustExec(`UPDATE nodes SET service_states = '{"nginx": "failed"}' WHERE cluster_id = $1 AND number = 1002`, int64(op.Cluster))
-	page := w.get("ana", route.ClusterTab(op.Cluster, "services")).is(200, "<span>Failed</span>", "<span>Started</span>", "5 nodes", "start, ", "Statistics", route.ClusterService(op.Cluster, "nginx", "restart"))
+	page := w.get("ana", route.ClusterTab(op.Cluster, "services")).is(200, "<span>Failed</span>", "<span>Started</span>", "5 nodes", ">start</a>", "Statistics", route.ClusterService(op.Cluster, "nginx", "restart"))
 	if n := strings.Count(page.Body, `id="service-nginx"`); n != 1 {
 		t.Errorf("nginx has %d rows", n)
 	}
