@@ -28,7 +28,9 @@ func upToDate(ctx context.Context, a automator.Automator, name string, spec *loo
 		return call(a, ctx, spec, conn, files, sink)
 	}
 	sink.Log("loom", fmt.Sprintf("plugin resources were synced since this machine was prepared (set %s, now %d): it is prepared again first", had, spec.ResourceSet))
-	before, err := a.Bootstrap(ctx, spec, conn, files, sink)
+	node := *spec // as the task that prepares has it
+	node.Action, node.Service = loom.ActionBootstrap, nil
+	before, err := a.Bootstrap(ctx, &node, conn, files, sink)
 	before = preparedNow(spec, name, before, err)
 	if err != nil || before.Status != 0 {
 		return before, err

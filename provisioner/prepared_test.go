@@ -2,13 +2,30 @@ package provisioner
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/automator"
+	"loom/provisioner/automator/shell"
+	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
 )
+
+// watched is the shell automator; it notes what its Bootstrap is asked for.
+type watched struct {
+	shell.Shell
+	asked *[]string
+}
+
+// Bootstrap notes the action and whether a service is named.
+func (w watched) Bootstrap(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, files string, sink loom.Sink) (loom.TaskResult, error) {
+	*w.asked = append(*w.asked, fmt.Sprintf("%s %t", spec.Action, spec.Service != nil))
+	return w.Shell.Bootstrap(ctx, spec, conn, files, sink)
+}
 
 // A script that was mended and synced after the machine was prepared is the one that
 // a later task runs, so that a retry can do better than what it repeats.
@@ -25,6 +42,11 @@ func TestMendedScriptsReachTheMachine(t *testing.T) {
 		caches[set] = &Cache{Dir: t.TempDir(), Source: source}
 	}
 	r := runner(t, nil)
+	var asked []string
+	var err error
+	if r.Automators, err = automator.NewRegistry(watched{shell.New(), &asked}); err != nil {
+		t.Fatal(err)
+	}
 	facts := map[string]any{"ssh-auth": map[string]any{"user": "root", "identityfile": "ssh_keys/prod"}, "ssh_port": s.Port}
 	// run carries out a task, keeps what it found, and gives its log.
 	run := func(action loom.TaskAction, set int) (loom.TaskResult, string) {
@@ -33,7 +55,7 @@ func TestMendedScriptsReachTheMachine(t *testing.T) {
 		got := r.Run(context.Background(), &loom.TaskSpec{Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 1, Number: 1}, Number: 1}, Tenant: "t1",
 			Action: action, Node: "n1", ResourceSet: set, Addresses: map[string]string{loom.AccessV4: s.Address}, Automators: []string{"shell"},
 			Hostname: "web1-1000.local", Provider: loom.Provider{Type: "mock"}, Results: maps.Clone(facts),
-			Service: &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "shell", Fields: map[string]string{"script": "web.sh"}}}}, sink)
+			Service: serviceOf(action)}, sink)
 		maps.Copy(facts, got.Result)
 		return got, sink.Text()
 	}
@@ -53,4 +75,15 @@ func TestMendedScriptsReachTheMachine(t *testing.T) {
 	if got, log := run(loom.ActionStart, 2); got.Status != 0 || strings.Contains(log, again) {
 		t.Fatalf("prepared although nothing changed: %+v\n%s", got, log)
 	}
+	// Plugins are told by the action what to do.
+	if want := []string{"bootstrap false", "bootstrap false"}; !slices.Equal(asked, want) {
+		t.Errorf("Bootstrap was asked for %q, want %q", asked, want)
+	}
+}
+
+func serviceOf(action loom.TaskAction) *loom.TaskService {
+	if action == loom.ActionBootstrap {
+		return nil
+	}
+	return &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "shell", Fields: map[string]string{"script": "web.sh"}}}
 }
