@@ -77,6 +77,7 @@ func (j *journey) create(name string) string {
 	j.t.Helper()
 	j.hands.Activate("New cluster", "a[href='/clusters/new']")
 	j.at("the form", `^/clusters/new`)
+	j.b.WaitLoaded()
 	j.hands.Choose("the template", "input[name=clusterTemplate][value=web-cluster]")
 	if !j.scripts {
 		j.hands.Activate("Use this template", "noscript button[value=check], button[value=check]")

@@ -195,6 +195,13 @@ func look[T any](b *Browser, expression string) T {
 	return value
 }
 
+// WaitLoaded waits until the page and its scripts have loaded: what is pressed before
+// that does what it does without scripts.
+func (b *Browser) WaitLoaded() {
+	b.t.Helper()
+	b.Wait("the end of loading", func() bool { return look[bool](b, `document.readyState === "complete"`) })
+}
+
 // WaitText waits until the page shows a text; scripts or not.
 func (b *Browser) WaitText(wanted string) {
 	b.t.Helper()
