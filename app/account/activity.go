@@ -67,7 +67,7 @@ func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityIn
 	if !actor.IsAdmin() {
 		in.Viewer = actor.User
 	}
-	return store.Activity(ctx, a.db, actor.Tenant, in.ActivityFilter, in.Page)
+	return store.Activity(ctx, a.kept, actor.Tenant, in.ActivityFilter, in.Page)
 }
 
 // check makes kinds of About and the number of the cluster.
@@ -85,12 +85,11 @@ func (in *ActivityInput) check() error {
 	if in.Result != "" && !slices.Contains([]string{"ok", "refused", "failed"}, in.Result) {
 		errs = append(errs, loom.FieldError{Field: "result", Message: "A result is ok, refused or failed."})
 	}
-	if in.Cluster != "" {
-		id, ok := loom.ParseClusterID(in.Cluster)
-		if !ok {
-			errs = append(errs, loom.FieldError{Field: "cluster", Message: fmt.Sprintf("“%.40s” is no id of a cluster, such as 00000042.", in.Cluster)})
-		}
-		in.ActivityFilter.Cluster = id
+	in.ActivityFilter.Cluster, in.ClusterName = 0, in.Cluster
+	if id, ok := loom.ParseClusterID(in.Cluster); ok {
+		in.ActivityFilter.Cluster, in.ClusterName = id, ""
+	} else if in.Cluster != "" && len(loom.CheckName("cluster", in.Cluster)) > 0 {
+		errs = append(errs, loom.FieldError{Field: "cluster", Message: fmt.Sprintf("“%.40s” is neither a name nor an id of a cluster, such as 00000042.", in.Cluster)})
 	}
 	return loom.InvalidFields(errs)
 }

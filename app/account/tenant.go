@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,26 @@ type TenantInput struct {
 	MaxClusters *int
 	MaxNodes    *int
 	Bootstrap   bool
+	// Parts limit Bootstrap to some of BootstrapParts; nil means all of them.
+	Parts []string
+}
+
+// PartResources is the part of a bootstrap that is no kind of the catalog: all versions of
+// all plugin resources.
+const PartResources = "resources"
+
+// BootstrapParts are what a bootstrap copies: the kinds of the catalog and PartResources.
+func BootstrapParts() []string {
+	parts := make([]string, 0, len(loom.TenantKinds)+1)
+	for _, kind := range loom.TenantKinds {
+		parts = append(parts, string(kind))
+	}
+	return append(parts, PartResources)
+}
+
+// copies reports whether a part is copied.
+func (in *TenantInput) copies(part string) bool {
+	return in.Bootstrap && (in.Parts == nil || slices.Contains(in.Parts, part))
 }
 
 func (in *TenantInput) check() []loom.FieldError {
@@ -34,6 +55,11 @@ func (in *TenantInput) check() []loom.FieldError {
 	}
 	if in.MaxNodes != nil && (*in.MaxNodes < 0 || *in.MaxNodes > loom.Unlimited) {
 		errs = append(errs, loom.FieldError{Field: "maxNodes", Message: "A quota is a number from 0 up; leave it out for no limit."})
+	}
+	for _, part := range in.Parts {
+		if !slices.Contains(BootstrapParts(), part) {
+			errs = append(errs, loom.FieldError{Field: "parts", Message: fmt.Sprintf("“%.40s” is none of %s.", part, strings.Join(BootstrapParts(), ", "))})
+		}
 	}
 	if d := orZero(in.Description); len([]rune(d)) > loom.MaxDescription || strings.ContainsRune(d, 0) {
 		errs = append(errs, loom.FieldError{Field: "description", Message: fmt.Sprintf("A description has at most %d characters.", loom.MaxDescription)})
@@ -99,7 +125,7 @@ func (a *Accounts) Quota(ctx context.Context, actor loom.Actor) (loom.QuotaUse, 
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return loom.QuotaUse{}, err
 	}
-	return store.QuotaUse(ctx, a.db, actor.Tenant)
+	return store.QuotaUse(ctx, a.kept, actor.Tenant)
 }
 
 // CreateTenant makes a tenant, by bootstrap with all that it needs, and its

@@ -28,7 +28,7 @@ func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantIn
 	}
 	objects := map[string]string{}
 	for {
-		if in.Bootstrap {
+		if in.copies(PartResources) {
 			if err := a.copyResources(ctx, tenant.ID, objects); err != nil {
 				return loom.Tenant{}, err
 			}
@@ -60,7 +60,7 @@ func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in Tenant
 			}
 		}
 		if in.Bootstrap {
-			if made.ResourceSet, err = a.bootstrap(ctx, tx, actor, tenant.ID, objects); err != nil {
+			if made.ResourceSet, err = a.bootstrap(ctx, tx, actor, &in, tenant.ID, objects); err != nil {
 				return loom.Tenant{}, err
 			}
 		}
@@ -111,22 +111,46 @@ func (a *Accounts) copyResources(ctx context.Context, to loom.TenantID, objects 
 	return nil
 }
 
-// bootstrap copies the newest catalog entries with their sealed values, sealed
-// anew, and the resources with the flags that they have now; then it syncs.
-// errNotCopied when the object of one was not copied.
-func (a *Accounts) bootstrap(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, to loom.TenantID, objects map[string]string) (set int, err error) {
-	if err := store.CopyCatalogAllTenants(ctx, tx, loom.SuperTenant, to, actor.User, loom.TenantKinds...); err != nil {
+// bootstrap copies, of the parts that are wanted, the newest catalog entries with their
+// sealed values, sealed anew, and the resources with the flags that they have now; then
+// it syncs. errNotCopied when the object of one was not copied.
+func (a *Accounts) bootstrap(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, in *TenantInput, to loom.TenantID, objects map[string]string) (set int, err error) {
+	var kinds []loom.EntityKind
+	for _, kind := range loom.TenantKinds {
+		if in.copies(string(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if err := store.CopyCatalogAllTenants(ctx, tx, loom.SuperTenant, to, actor.User, kinds...); err != nil {
 		return 0, err
 	}
-	entities, err := store.SecretEntities(ctx, tx, loom.SuperTenant, store.ProviderSecrets(""))
-	if err != nil {
-		return 0, err
-	}
-	for _, entity := range entities {
-		if err := a.copySecrets(ctx, tx, actor, to, entity); err != nil {
+	if in.copies(string(loom.KindProvider)) {
+		if err := a.copyProviderSecrets(ctx, tx, actor, to); err != nil {
 			return 0, err
 		}
 	}
+	if !in.copies(PartResources) {
+		return 0, nil
+	}
+	return copyResourceRows(ctx, tx, to, objects)
+}
+
+// copyProviderSecrets copies the sealed fields of all providers.
+func (a *Accounts) copyProviderSecrets(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, to loom.TenantID) error {
+	entities, err := store.SecretEntities(ctx, tx, loom.SuperTenant, store.ProviderSecrets(""))
+	if err != nil {
+		return err
+	}
+	for _, entity := range entities {
+		if err := a.copySecrets(ctx, tx, actor, to, entity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyResourceRows copies all versions of all plugin resources and syncs them.
+func copyResourceRows(ctx context.Context, tx *sqlx.Tx, to loom.TenantID, objects map[string]string) (set int, err error) {
 	resources, err := store.Resources(ctx, tx, loom.SuperTenant, loom.ResourceRef{})
 	if err != nil {
 		return 0, err

@@ -26,7 +26,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 		w.Header().Set("Content-Type", mediaStream)
 		return nil
 	}
-	sub, err := a.Hub.Subscribe(r.Context(), actor.Tenant, topics, httpx.Cursor(r))
+	sub, err := a.Hub.SubscribeAs(r.Context(), actor.Tenant, actor.User, topics, httpx.Cursor(r))
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func TestNoRouteLeadsIntoAnotherTenant(t *testing.T) {
 
 // superadminsOwn are calls that are about all tenants.
 func superadminsOwn(rt route) bool {
-	for _, start := range []string{"/v2/tenants", "/v2/provisioners", "/v2/processes", "/v2/orphans", "/v2/plugins"} {
+	for _, start := range []string{"/v2/tenants", "/v2/provisioners", "/v2/processes", "/v2/orphans", "/v2/plugins", "/v2/queues", "/v2/riverjobs", "/v2/system"} {
 		if strings.HasPrefix(rt.path, start) {
 			return true
 		}
@@ -200,7 +200,7 @@ func filtered(rt route, path string, ids map[string]string) []string {
 func (w *world) markedTenant() map[string]string {
 	w.t.Helper()
 	ctx := w.t.Context()
-	ids := map[string]string{"n": "1", "t": "1", "r": "1", "v": "1", "version": "1", "action": "start", "service": "web", "tenants/name": "acme"}
+	ids := map[string]string{"n": "1", "t": "1", "r": "1", "v": "1", "version": "1", "action": "start", "service": "web", "tenants/name": "acme", "queue": "tenant_acme", "riverjobs/id": "999999"}
 	for kind, body := range map[string]string{
 		"providers":        `{"name":"own","description":"MARK","providertype":"fake","provisioner":{"zone":"MARK"}}`,
 		"hardwaretypes":    `{"name":"own","description":"MARK","providermap":{"lab":{"flavor":"s"}}}`,

@@ -87,6 +87,22 @@ func (e entries) removeResource(w http.ResponseWriter, r *http.Request, actor lo
 	return done(w)
 }
 
+// listResources lists all plugin resources, one for each name.
+func (a *api) listResources(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	page, err := readPage(r, true)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	list, err := a.Catalog.ListResources(r.Context(), actor, catalog.ResourceListInput{
+		Page: page, Q: q.Get("q"), Kind: q.Get("kind"), Plugin: q.Get("plugin"), Type: q.Get("type"), Status: loom.ResourceStatus(strings.ToLower(q.Get("status"))),
+	})
+	if err != nil {
+		return err
+	}
+	return answerPage(w, r, list.Items, wire.NewResourceName, list.Next, list.Prev)
+}
+
 func (a *api) syncResources(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	if err := a.Catalog.Sync(r.Context(), actor); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // routes is the table of contents of the API. What clients of the predecessor
 // call comes first in each group; rows marked fresh are Loom's own.
 func (a *api) routes() []route {
-	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes())
+	return slices.Concat(a.systemRoutes(), a.clusterRoutes(), a.clusterActionRoutes(), a.operationRoutes(), a.readingRoutes(), a.previewRoutes(), a.catalogRoutes(), a.pluginRoutes(), a.accountRoutes(), a.auditRoutes(), a.hookRoutes(), a.probeRoutes(), a.orphanRoutes(), a.queueRoutes())
 }
 
 const (
@@ -208,6 +208,13 @@ func (a *api) catalogRoutes() []route {
 func (a *api) pluginRoutes() []route {
 	all := []route{
 		{method: post, path: "/v2/plugins/sync", summary: "Make the staged plugin resources live", handle: a.syncResources},
+		{method: get, path: "/v2/plugins/resources", summary: "List the plugin resources of all plugins, by name", fresh: true, paged: true, answer: "[]ResourceName", handle: a.listResources, query: []param{
+			{"q", "string", "Words in name, plugin or resource type."},
+			{"kind", "string", "automatortypes or providertypes."},
+			{"plugin", "string", "The name of a plugin type."},
+			{"type", "string", "The name of a resource type."},
+			{"status", "string", "One of active, inactive, staged, recalled, in any case."},
+		}},
 	}
 	status := []param{{"status", "string", "One of active, inactive, staged, recalled, in any case."}}
 	for _, kind := range []loom.EntityKind{loom.KindProviderType, loom.KindAutomatorType} {

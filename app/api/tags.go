@@ -30,8 +30,8 @@ var tags = []tag{
 	{"hooks", "Notices over HTTP when operations start and end.", []string{"hooks"}},
 	{"audit", "Who changed what, when and from where.", []string{"audit"}},
 	{"metrics", "Queues and node hours.", []string{"metrics"}},
-	{"system", "Processes of the installation, health, and the stream of events.",
-		[]string{"provisioners", "processes", "orphans", "events", "openapi.json", "status", "healthz", "readyz", "metrics.txt"}},
+	{"system", "Processes and queues of the installation, what is over all tenants, health, and the stream of events.",
+		[]string{"provisioners", "processes", "orphans", "queues", "riverjobs", "system", "events", "openapi.json", "status", "healthz", "readyz", "metrics.txt"}},
 }
 
 // tagOf gives the chapter of a path, "" for none.
@@ -70,6 +70,8 @@ var places = map[string]string{
 	"users/id":            "User id.",
 	"hooks/id":            "Id of a hook.",
 	"d":                   "Id of a delivery.",
+	"queue":               "Name of a queue: control, hook, probe, or “tenant_” and the id of a tenant.",
+	"riverjobs/id":        "Number of a River job.",
 	"orphans/id":          "Id of an orphaned machine.",
 	"processes/id":        "Id of a process.",
 	"provisioners/id":     "Id of a provisioner.",

@@ -50,7 +50,7 @@ func decodeObject(kind loom.EntityKind, o *lenient.Object) (loom.Entry, error) {
 		if fields == nil {
 			fields = map[string]any{}
 		}
-		return &loom.Provider{Base: base, Type: o.Text("providertype"), Fields: fields}, nil
+		return &loom.Provider{Base: base, Type: o.Text("providertype"), Fields: fields, Fixed: o.Texts("fixed")}, nil
 	case loom.KindHardwareType:
 		return &loom.HardwareType{Base: base, ProviderMap: decodeProviderMap(o)}, nil
 	case loom.KindImageType:

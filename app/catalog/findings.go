@@ -23,6 +23,9 @@ type finder struct {
 	services map[string]loom.Service
 	// resources are those of plugins that are live or staged.
 	resources map[loom.ResourceRef]bool
+	// asked, if set, is a resource of which only is asked what names it: users.
+	asked *loom.ResourceRef
+	users []EntryName
 	// cycles maps a service to the circle that it is part of, once looked for.
 	cycles map[string][]string
 	// merged holds merged templates by name.

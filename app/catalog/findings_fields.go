@@ -121,6 +121,12 @@ func (f *finder) script(plugin *loom.PluginType, action loom.ServiceAction, name
 
 // resource looks whether a plugin resource is live, or will be with the next sync.
 func (f *finder) resource(ref loom.ResourceRef, field string) {
+	if f.asked != nil {
+		if user := (EntryName{Kind: f.about.Kind, Name: f.about.Name}); ref == *f.asked && !slices.Contains(f.users, user) {
+			f.users = append(f.users, user)
+		}
+		return
+	}
 	if f.resources[ref] {
 		return
 	}

@@ -38,10 +38,8 @@ func (c *Catalog) Resources(ctx context.Context, actor loom.Actor, f ResourceFil
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
 		return nil, err
 	}
-	switch f.Status {
-	case "", loom.ResourceInactive, loom.ResourceStaged, loom.ResourceActive, loom.ResourceRecalled:
-	default:
-		return nil, loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "The status is active, inactive, staged or recalled."}})
+	if err := checkResourceStatus(f.Status); err != nil {
+		return nil, err
 	}
 	for _, part := range []string{f.Kind, f.Plugin, f.Type, f.Name} {
 		if part != "" && len(loom.CheckName("name", part)) > 0 {
@@ -72,6 +70,16 @@ func (c *Catalog) Resources(ctx context.Context, actor loom.Actor, f ResourceFil
 // Invalid for a bad name and for what is too large. A failed upload uses up its
 // number.
 func (c *Catalog) Upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
+	return c.upload(ctx, actor, ref, r, limit, false)
+}
+
+// UploadChecked is Upload for people: Invalid also for an archive that holds anything
+// but one folder, or that provisioners could not unpack, with what is wrong with it.
+func (c *Catalog) UploadChecked(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
+	return c.upload(ctx, actor, ref, r, limit, true)
+}
+
+func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64, checked bool) (loom.Resource, error) {
 	declared, err := c.mayWriteResource(ctx, actor, ref)
 	if err != nil {
 		return loom.Resource{}, err
@@ -99,6 +107,11 @@ func (c *Catalog) Upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	}
 	if err != nil {
 		return loom.Resource{}, fmt.Errorf("upload %s: %w", ref.Name, err)
+	}
+	if checked && resource.Format == "archive" && !sealed {
+		if err := c.checkArchive(ctx, resource); err != nil {
+			return loom.Resource{}, err
+		}
 	}
 	return store.InTx(ctx, c.db, func(tx *sqlx.Tx) (loom.Resource, error) {
 		stored, err := store.InsertResource(ctx, tx, actor.Tenant, resource)

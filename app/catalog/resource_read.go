@@ -1,14 +1,9 @@
 package catalog
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"errors"
 	"io"
-	"path"
-	"strings"
 	"unicode/utf8"
 
 	"loom/app/loom"
@@ -61,7 +56,7 @@ func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.
 	}
 	defer content.Close()
 	if r.Format == "archive" {
-		return listArchive(content), nil
+		return c.listObject(ctx, r, content), nil
 	}
 	text, err := io.ReadAll(io.LimitReader(content, maxShownText+1))
 	switch {
@@ -73,50 +68,6 @@ func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.
 		return ResourceContent{Large: true}, nil
 	}
 	return ResourceContent{Text: string(text)}, nil
-}
-
-// listArchive lists a gzipped tar, and says what is odd about it.
-func listArchive(r io.Reader) ResourceContent {
-	var found ResourceContent
-	unpacked, err := gzip.NewReader(r)
-	if err != nil {
-		found.Odd = "This is no archive: provisioners expect a gzipped tar (.tar.gz)."
-		return found
-	}
-	reader := tar.NewReader(io.LimitReader(unpacked, maxUnpacked))
-	tops := map[string]bool{}
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			found.Odd = "The archive is broken off or damaged: " + loom.AsError(err).Message
-			return found
-		}
-		name := path.Clean(strings.TrimPrefix(header.Name, "./"))
-		if name == "." {
-			continue
-		}
-		top, _, _ := strings.Cut(name, "/")
-		tops[top] = true
-		if len(found.Files) == maxListed {
-			found.More = true
-			continue
-		}
-		if header.FileInfo().IsDir() {
-			name += "/"
-		}
-		found.Files = append(found.Files, ArchiveFile{Name: strings.ToValidUTF8(name, "\uFFFD"), Size: header.Size, Mode: header.FileInfo().Mode().String()})
-	}
-	switch len(tops) {
-	case 0:
-		found.Odd = "The archive is empty."
-	case 1:
-	default:
-		found.Odd = "The archive should hold one folder at its top; this one has more than one entry there."
-	}
-	return found
 }
 
 // ResourceFetch is the newest set of plugin resources that a host has fetched.

@@ -106,7 +106,7 @@ func (e *environment) benchPages(ctx context.Context, scale benchScale) (err err
 	if err := b.fillClusters(ctx, scale.clusters); err != nil {
 		return fmt.Errorf("store %d clusters: %w", scale.clusters, err)
 	}
-	for _, statement := range []string{varied, `VACUUM ANALYZE clusters`} {
+	for _, statement := range []string{varied, `VACUUM ANALYZE clusters`, `VACUUM ANALYZE nodes`} {
 		if _, err := b.system.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -35,6 +35,9 @@ var withoutPage = map[string]string{
 	"GET /admin/transfer/preview":                                 "nothing is being imported",
 	"GET /clusters/{cluster}/copy":                                "wants to know what is copied",
 	"GET /system/orphans/{id}/remove":                             "there are no orphans",
+	"GET /home/news":                                              "part of a page; leads home by itself",
+	"GET /system/tenants/{tenant}/edit":                           "leads to the form",
+	"GET /admin/hooks/{id}/deliveries":                            "leads to the hook; its files are searched",
 	"GET /system/hooks":                                           "leads to the hooks of the tenant",
 	"GET /account/tokens/{id}/revoke":                             "is of the one who asks",
 	"GET /favicon.ico":                                            "leads to the picture",
@@ -120,6 +123,8 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 		values["{id}"], values["{verb}"] = text(`SELECT min(id) FROM processes WHERE kind = 'provisioner'`), "drain"
 	case strings.HasPrefix(pattern, "/system/queues/jobs/"):
 		values["{id}"], values["{verb}"] = text(`SELECT min(id)::text FROM river_job`), "retry"
+	case strings.HasPrefix(pattern, "/system/queues/{queue}"):
+		values["{queue}"], values["{verb}"] = "hook", "pause"
 	case strings.HasPrefix(pattern, "/system/plugins/"):
 		values["{name}"] = "vault"
 	case strings.HasPrefix(pattern, "/admin/providers/"):
@@ -134,6 +139,8 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 	at := regexp.MustCompile(`\{[a-z$]+\}`).ReplaceAllStringFunc(pattern, func(name string) string { return values[name] })
 	all := []string{at}
 	switch {
+	case pattern == "/admin/providers/{name}/use":
+		all = []string{at + "?flavor=small", at + "?image=debian"}
 	case strings.HasPrefix(pattern, "/admin/providers/{name}"):
 		all = append(all, strings.Replace(at, "/vault", "/later", 1))
 	case strings.HasPrefix(pattern, "/admin/resources/") && !strings.HasSuffix(pattern, "/sync"):

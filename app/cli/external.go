@@ -69,6 +69,7 @@ func (e *environment) addExternal(p *plugins) error {
 		return err
 	}
 	p.external = found
+	p.noteReleases(found)
 	if e.toldPlugins {
 		return nil
 	}

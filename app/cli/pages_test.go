@@ -33,7 +33,7 @@ var parts = regexp.MustCompile(`^(/events|/favicon\.ico|/home/.*|/palette|.*/pan
 
 // leads are addresses that lead to others: those of lists that stand elsewhere, and a
 // preview that was not made yet.
-var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/system/hooks)$`)
+var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/system/hooks|/system/tenants/[^/]+/edit|/admin/hooks/[0-9]+/deliveries)$`)
 
 // alike are pages that look the same for each kind of the catalog: those of services
 // and templates stand for them, except in pictures.
@@ -66,6 +66,8 @@ func (w *pagesWorld) samples(pattern string) []string {
 			paths = append(paths, "/admin/templates/shop/edit/"+tab)
 		}
 		return paths
+	case pattern == "/admin/providers/{name}/use":
+		return []string{"/admin/providers/mock/use?flavor=small"}
 	case len(part) > 1 && part[0] == "admin" && kinds[part[1]] != "":
 		over["{name}"] = kinds[part[1]]
 	case strings.HasPrefix(pattern, "/admin/hooks/"):
@@ -84,6 +86,8 @@ func (w *pagesWorld) samples(pattern string) []string {
 		over["{id}"] = w.names["own token"]
 	case strings.HasPrefix(pattern, "/system/workers/"):
 		return []string{"/system/workers/" + w.names["worker"] + "/drain"}
+	case pattern == "/system/queues/{queue}/{verb}":
+		return []string{"/system/queues/hook/pause"}
 	case strings.HasPrefix(pattern, "/system/queues/jobs/"):
 		over["{id}"], over["{verb}"] = w.names["job"], "retry"
 	case strings.HasPrefix(pattern, "/system/plugins/"):

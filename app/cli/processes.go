@@ -125,7 +125,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	common.Asker = runner
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
-		Plugins: p.names, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
+		Plugins: p.names, Versions: p.versions, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
 	}, func() { p.local.Close(); pool.Close() }, nil
 }
 

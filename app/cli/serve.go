@@ -85,13 +85,15 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
 		}
 	}
+	trouble := &fleet.Trouble{}
+	log := trouble.Log(e.log)
 	rest := api.New(api.Deps{
-		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		TrustedNetworks: networks, Protection: protection, Hooks: s.hooks,
 		Ready: s.health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
 	})
 	pages := web.New(web.Deps{
-		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: e.log, Version: version,
+		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		Starter: s.starter, Shortage: s.shortage, Condition: s.fleet.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 	})
 	errorPage := web.ErrorPage(version)
@@ -109,7 +111,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 		}
 		pages.ServeHTTP(w, r)
 	})
-	process := fleet.NewProcess{Kind: loom.ProcessWeb, Version: version}
+	process := fleet.NewProcess{Kind: loom.ProcessWeb, Version: version, Trouble: trouble}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		process.Port = tcp.Port
 	}
@@ -121,7 +123,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 			})
 		},
 		server: &http.Server{
-			Handler:           httpx.Chain(e.log, secure, protection, refuse, handler),
+			Handler:           httpx.Chain(log, secure, protection, refuse, handler),
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
 			// Streams end when the process does.
@@ -179,9 +181,17 @@ func (s *site) serve(ctx context.Context) error {
 
 // shortage says to administrators that workers are short.
 func (s *system) shortage(ctx context.Context, actor loom.Actor) (string, error) {
-	short, err := s.fleet.Shortage(ctx, actor)
-	if err != nil || !short.Short() {
+	short, err := s.fleet.ShortageAtRest(ctx, actor)
+	if err != nil {
 		return "", err
+	}
+	for _, t := range short.Tenants {
+		if t.Tenant == actor.Tenant && !t.Paused.At.IsZero() {
+			return "The queue of this tenant is paused: what runs goes on, nothing new starts until a superadmin resumes it.", nil
+		}
+	}
+	if !short.Short() {
+		return "", nil
 	}
 	if short.Dealt == 0 {
 		return "No provisioner is running for this tenant, so tasks wait.", nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,11 @@ const (
 	soakPoints = 2000
 	// soakNodes is the size of its clusters.
 	soakNodes = 20
-	// soakLease is the lease of its processes: short, because a killed one is waited
-	// for that long, but not so short that a busy host loses leases all the time.
+	// soakLease is the lease of its processes unless told otherwise: short, because a
+	// killed one is waited for that long, but not so short that a host with something
+	// else to do loses leases all the time.
 	soakLease = 1500 * time.Millisecond
-	// soakPatience is how long an operation may take, and then its rest.
+	// soakPatience is how long an operation may stand still, and its rest take.
 	soakPatience = 3 * time.Minute
 )
 
@@ -38,6 +40,7 @@ const (
 type soak struct {
 	points, lanes, nodes int
 	seed                 uint64
+	lease                time.Duration // 0 means soakLease
 	// fault, if not empty, is what every provisioner and scheduler gets, once each,
 	// instead of faults drawn by the seed.
 	fault string
@@ -78,13 +81,19 @@ func runSoak(ctx context.Context, e *environment, args []string) (err error) {
 		}
 		args = rest
 	}
+	if text, rest, ok := takeFlag(args, "lease"); ok {
+		if s.lease, err = time.ParseDuration(text); err != nil || s.lease < time.Second || s.lease > time.Minute {
+			return usageError("--lease takes a time from 1s to 1m, such as 5s, not “%s”", text)
+		}
+		args = rest
+	}
 	if s.fault, args, _ = takeFlag(args, "fault"); s.fault != "" {
 		if err := fault.Check(s.fault); err != nil {
 			return usageError("--fault: %v", err)
 		}
 	}
 	if len(args) > 0 {
-		return usageError("loom soak takes --points, --seed, --lanes, --nodes and --fault only, not “%s”", strings.Join(args, " "))
+		return usageError("loom soak takes --points, --seed, --lanes, --nodes, --lease and --fault only, not “%s”", strings.Join(args, " "))
 	}
 	dir, err := os.MkdirTemp("", "loom-soak-")
 	if err != nil {
@@ -150,9 +159,15 @@ func (s *soak) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// leased is the lease of its processes.
+func (s *soak) leased() time.Duration { return cmp.Or(s.lease, soakLease) }
+
 // command repeats the run.
 func (s *soak) command() string {
 	text := fmt.Sprintf("loom soak --seed %d --points %d --lanes %d --nodes %d", s.seed, s.points, s.lanes, s.nodes)
+	if s.lease != 0 {
+		text += " --lease " + s.lease.String()
+	}
 	if s.fault != "" {
 		text += " --fault " + s.fault
 	}

@@ -218,13 +218,17 @@ func (l *soakLane) settle(ctx context.Context, ref loom.OperationRef, nodes int)
 	return err
 }
 
-// ended waits until an operation is over.
+// ended waits until an operation is over, and for as long as it gets on: a busy host
+// takes leases away that are as short as here, and makes it slow.
 func (l *soakLane) ended(ctx context.Context, ref loom.OperationRef) (loom.Operation, error) {
-	deadline := time.Now().Add(soakPatience)
+	deadline, done := time.Now().Add(soakPatience), 0
 	for {
 		op, err := l.clusters.Operation(ctx, l.actor, ref)
 		if err != nil {
 			return op, err
+		}
+		if n := op.Tasks[loom.TaskComplete]; n > done {
+			deadline, done = time.Now().Add(soakPatience), n
 		}
 		if op.Status.Final() {
 			return op, nil
@@ -236,7 +240,7 @@ func (l *soakLane) ended(ctx context.Context, ref loom.OperationRef) (loom.Opera
 		case died != nil:
 			return op, died
 		case time.Now().After(deadline):
-			l.soak.fail(l, fmt.Sprintf("operation %s (%s) is still %s after %s", ref, op.Action, op.Status, soakPatience))
+			l.soak.fail(l, fmt.Sprintf("operation %s (%s) is still %s and got no further for %s", ref, op.Action, op.Status, soakPatience))
 			return op, fmt.Errorf("operation %s does not end", ref)
 		}
 		select {

@@ -90,7 +90,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 func (p *soakSlot) thaw(ctx context.Context, process *os.Process) {
 	p.lane.ledger.Abandon(process.Pid)
 	select {
-	case <-time.After(2 * soakLease):
+	case <-time.After(2 * p.lane.soak.leased()):
 	case <-ctx.Done():
 	}
 	process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have been killed

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -133,6 +134,30 @@ type plugins struct {
 	automators *automator.Registry
 	// external are those in other languages.
 	external *external.Found
+	// releases are those of the external ones, by type; they change when plugins are read
+	// again.
+	releases atomic.Pointer[map[string]string]
+}
+
+// versions gives the releases of the plugins that are no part of Loom, by type.
+func (p *plugins) versions() map[string]string {
+	if found := p.releases.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
+// noteReleases remembers them.
+func (p *plugins) noteReleases(found *external.Found) {
+	releases := map[string]string{}
+	for _, one := range found.Plugins {
+		for name, t := range one.Manifest.Types {
+			if found.Plugin(t.Kind, name) == one { // else a built-in one stays
+				releases[name] = one.Manifest.Version
+			}
+		}
+	}
+	p.releases.Store(&releases)
 }
 
 func (e *environment) plugins() (*plugins, error) {

@@ -37,6 +37,9 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 		case loom.OperationComplete, loom.OperationFailed, loom.OperationAborted, loom.OperationRolledBack:
 			return nil
 		}
+		if err := endBatch(ctx, tx, &e); err != nil {
+			return err
+		}
 		end, over := final(&e)
 		if !over {
 			return nil

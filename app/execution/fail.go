@@ -98,18 +98,21 @@ func (o *Operations) follow(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 }
 
 // giveUp fails the task and with it the operation; the delete of a cluster goes on
-// with its other machines.
+// with its other machines, what comes in batches to the end of this one.
 func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult, why string) error {
 	if err := store.GiveUpTask(ctx, tx, h, loom.TaskFailed, r); err != nil {
 		return err
 	}
-	what := string(h.Action)
-	if h.Service != "" {
-		what += " of " + h.Service
-	}
-	why = fmt.Sprintf("Task %d, %s on %s (node %d), %s", h.Number, what, h.Hostname, h.NodeNumber, why)
+	why = failedTask(h.Number, h.Action, h.Service, h.Hostname, h.NodeNumber) + why
 	if h.Action == loom.ActionDelete && h.Operation.Action == loom.ClusterDelete {
 		return store.PassTask(ctx, tx, h, why) // the other machines do not wait for this one
+	}
+	finishes, err := finishesBatch(ctx, tx, h)
+	if err != nil {
+		return err
+	}
+	if finishes {
+		return failBatch(ctx, tx, h, why)
 	}
 	if h.Operation.Status == loom.OperationRollingBack {
 		why = fmt.Sprintf("%s It could not be undone: %s", sentence(h.Operation.Message), why)

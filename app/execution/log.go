@@ -32,8 +32,8 @@ type Log struct {
 	bytes   int            // of lines
 	seq     int
 	total   int // bytes of all lines ever
-	mark    int // number of the line that says what was left out, 0 before there is one
-	cut     int // lines up to this one were left out
+	mark    int // number of the first line behind the head, 0 before there is one
+	cut     int // lines from mark up to this one were left out, none while it is lower
 	kept    []keptLine
 	keptSum int
 	closed  bool
@@ -91,8 +91,8 @@ func runeEnd(s string, limit int) int {
 	return limit
 }
 
-// append numbers a line. Behind the head one number is set aside for the line
-// that will say what was left out.
+// append numbers a line. What was left out is said in the place of the first line that
+// was, so that no other number is missing.
 func (l *Log) append(line loom.LogLine) {
 	size := len(line.Text) + logLineExtra
 	if l.wake == nil {
@@ -101,9 +101,7 @@ func (l *Log) append(line loom.LogLine) {
 	}
 	l.total += size
 	if l.total > logHead && l.mark == 0 {
-		l.seq++
-		l.mark = l.seq
-		l.cut = l.seq
+		l.mark, l.cut = l.seq+1, l.seq
 	}
 	l.seq++
 	line.Seq = l.seq
@@ -120,7 +118,7 @@ func (l *Log) append(line loom.LogLine) {
 		l.kept = l.kept[1:]
 	}
 	// Lines that go before they were stored are never stored.
-	for len(l.lines) > 0 && l.lines[0].Seq > l.mark && l.lines[0].Seq <= l.cut {
+	for len(l.lines) > 0 && l.lines[0].Seq >= l.mark && l.lines[0].Seq <= l.cut {
 		l.bytes -= len(l.lines[0].Text) + logLineExtra
 		l.lines = l.lines[1:]
 	}

@@ -30,8 +30,9 @@ type logStore struct {
 	writers int
 }
 
-// logPart is what one log wants stored: its lines, and that those up to cut are left
-// out, which line mark tells; nothing is where cut is not above mark.
+// logPart is what one log wants stored: its lines, and that those from mark to cut are
+// left out, which is told in the place of mark; none are while cut is below mark, or
+// mark 0.
 type logPart struct {
 	store.LogPart
 	mark, cut int
@@ -91,10 +92,10 @@ func (s *logStore) commit(parts []logPart) error {
 			return err
 		}
 		for _, part := range parts {
-			if part.cut <= part.mark {
+			if part.mark == 0 || part.cut < part.mark {
 				continue
 			}
-			text := fmt.Sprintf("[%d lines left out here: a log keeps its first 1 MiB and its last 3 MiB]", part.cut-part.mark)
+			text := fmt.Sprintf("[%d lines left out here: a log keeps its first 1 MiB and its last 3 MiB]", part.cut-part.mark+1)
 			if err := store.CutLogAllTenants(ctx, tx, part.Key, part.mark, part.cut, text); err != nil {
 				return err
 			}

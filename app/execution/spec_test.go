@@ -171,4 +171,24 @@ func TestLogKeepsHeadAndTail(t *testing.T) {
 		t.Fatalf("%q: %v", marks[0], err)
 	}
 	w.expect(fmt.Sprint(lines-left+1), `SELECT count(*)::text FROM task_logs`)
+	// The only numbers that are missing are those of which it tells.
+	w.expect(fmt.Sprintf("%d %d 1", lines, left), `SELECT max(seq) || ' ' || max(next - seq) || ' ' || count(*) FILTER (WHERE next - seq > 1)
+		FROM (SELECT seq, lead(seq, 1, seq + 1) OVER (ORDER BY seq) AS next FROM task_logs) AS l`)
+	w.expect(fmt.Sprint(left), `SELECT (SELECT min(seq) FROM task_logs WHERE seq > m.seq) - m.seq || '' FROM task_logs m WHERE stream = 'loom'`)
+}
+
+// TestLogNumbersItsLinesWithoutGaps: no number is missing in a log of which nothing is
+// left out, though it is longer than what is kept of its beginning in any case.
+func TestLogNumbersItsLinesWithoutGaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.plan(loom.ClusterCreate, loom.ActionCreate)
+	log := w.ops.Log(w.deliver(1))
+	const lines = 2000
+	for i := range lines {
+		log.Add("stdout", fmt.Sprintf("%05d %s", i+1, strings.Repeat("x", 994)))
+	}
+	log.Close()
+	w.expect(fmt.Sprintf("%d 1 %d", lines, lines), `SELECT count(*) || ' ' || min(seq) || ' ' || max(seq) FROM task_logs`)
+	w.expect("true", `SELECT bool_and(stream = 'stdout' AND left(text, 5)::int = seq)::text FROM task_logs`)
 }

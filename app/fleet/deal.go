@@ -36,6 +36,12 @@ func deal(ctx context.Context, tx *sqlx.Tx) error {
 	if err != nil {
 		return err
 	}
+	// A paused tenant is promised its workers, but none are dealt to it.
+	paused, err := store.PausedTenantsAllTenants(ctx, tx)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(wanted, func(t loom.TenantID, _ int) bool { _, is := paused[t]; return is })
 	assignments := Share(providers(live), wanted)
 	if same(live, assignments) {
 		return nil

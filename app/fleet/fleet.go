@@ -16,6 +16,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -59,6 +60,8 @@ type Options struct {
 type Fleet struct {
 	db   *sqlx.DB
 	opts Options
+	// troubles are the *Trouble of the processes that are registered here, by id.
+	troubles sync.Map
 }
 
 // New makes the use cases with the usual times.
@@ -90,8 +93,13 @@ type NewProcess struct {
 	Version string
 	// Capacity is how many tasks a provisioner runs at once.
 	Capacity int
-	// Plugins are the plugin types it carries.
-	Plugins []string
+	// Plugins are the plugin types it carries, Versions the releases of those that are no
+	// part of Loom.
+	Plugins  []string
+	Versions map[string]string
+	// Trouble is what last went wrong in the process; it is shown in the list of processes.
+	// nil shows nothing.
+	Trouble *Trouble
 	// OnlyTenant limits a provisioner to the tenant of this name, "" for none.
 	OnlyTenant string
 }
@@ -112,9 +120,13 @@ func NewID() (loom.ProcessID, string) {
 // when it is a provisioner. NotFound when OnlyTenant names no tenant.
 func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, error) {
 	id, host := NewID()
+	if p.Trouble != nil {
+		p.Trouble.tellAgain()
+		f.troubles.Store(id, p.Trouble)
+	}
 	return id, store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		row := store.NewProcess{Process: loom.Process{ID: id, Kind: p.Kind, Host: host, Port: p.Port, Version: p.Version,
-			Capacity: p.Capacity, Plugins: p.Plugins}, Lease: f.opts.Lease}
+			Capacity: p.Capacity, Plugins: p.Plugins, Versions: p.Versions}, Lease: f.opts.Lease}
 		if p.OnlyTenant != "" {
 			tenant, err := store.TenantByNameAllTenants(ctx, tx, p.OnlyTenant)
 			if errors.Is(err, loom.NotFound) {
@@ -132,15 +144,16 @@ func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, err
 	})
 }
 
-// Carries says which plugin types a process has from now on. NotFound when its row
-// is gone.
-func (f *Fleet) Carries(ctx context.Context, id loom.ProcessID, plugins []string) error {
-	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return store.SetProcessPlugins(ctx, tx, id, plugins) })
+// Carries says which plugin types, in which releases, a process has from now on.
+// NotFound when its row is gone.
+func (f *Fleet) Carries(ctx context.Context, id loom.ProcessID, plugins []string, versions map[string]string) error {
+	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return store.SetProcessPlugins(ctx, tx, id, plugins, versions) })
 }
 
 // Deregister removes a process that ended cleanly; its workers are dealt to
 // others.
 func (f *Fleet) Deregister(ctx context.Context, id loom.ProcessID) error {
+	f.troubles.Delete(id)
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		// Before the row: its assignments go with it, and whoever deals may wait for them.
 		if err := store.LockDealing(ctx, tx); err != nil {

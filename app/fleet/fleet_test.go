@@ -128,7 +128,7 @@ func TestShortageIsShownAndNeverAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err = f.Shortage(ctx, super)
-	want := fleet.Shortage{Capacity: 50, Wanted: 100, Dealt: 50, Tenants: []fleet.TenantWorkers{{"demo", 90, 45, 0}, {"superadmin", 10, 5, 0}}}
+	want := fleet.Shortage{Capacity: 50, Wanted: 100, Dealt: 50, Tenants: []fleet.TenantWorkers{{Tenant: "demo", Wanted: 90, Dealt: 45}, {Tenant: "superadmin", Wanted: 10, Dealt: 5}}}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Fatalf("got %+v, %v; want %+v", s, err, want)
 	}

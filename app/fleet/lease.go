@@ -49,6 +49,7 @@ func (f *Fleet) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan struct
 			// Counted from the question: the answer may have been long under way.
 			lastGood = asked
 			on(renewal)
+			f.tell(ctx, conn, id)
 			timer.Reset(f.opts.RenewEvery)
 		case ctx.Err() != nil:
 			return nil
@@ -76,6 +77,25 @@ func (c *ownConn) renew(ctx context.Context, id loom.ProcessID, lease time.Durat
 		c.conn = conn
 	}
 	return store.RenewProcess(ctx, c.conn, id, lease, draining)
+}
+
+// tell notes what went wrong in the process since the last time. That it cannot be noted
+// is no reason to lose the lease: it is tried again with the next renewal.
+func (f *Fleet) tell(ctx context.Context, c *ownConn, id loom.ProcessID) {
+	found, ok := f.troubles.Load(id)
+	if !ok || c.conn == nil {
+		return
+	}
+	t := found.(*Trouble)
+	text, at, due := t.due()
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.opts.RenewEvery)
+	defer cancel()
+	if store.SetProcessTrouble(ctx, c.conn, id, text, at) == nil {
+		t.told(at)
+	}
 }
 
 func (c *ownConn) drop() {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,6 +28,16 @@ func (p *Process) Free() int {
 		free -= n
 	}
 	return free
+}
+
+// Carried gives the plugin types of the process with their releases; what is part of Loom
+// has that of the process.
+func (p *Process) Carried() map[string]string {
+	carried := make(map[string]string, len(p.Plugins))
+	for _, name := range p.Plugins {
+		carried[name] = cmp.Or(p.Versions[name], p.Version)
+	}
+	return carried
 }
 
 // List lists the live processes, oldest first, or those of one kind when it is not

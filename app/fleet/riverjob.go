@@ -154,10 +154,7 @@ func (f *Fleet) meddle(ctx context.Context, actor loom.Actor, id int64, verb str
 	})
 }
 
-// QueueState is how many River jobs of a queue are in a state.
-type QueueState = store.QueueState
-
-// QueuePace is how River jobs went in a stretch of time.
+// QueuePace is how tasks and other River jobs went in a stretch of time.
 type QueuePace = store.QueuePace
 
 // The pace is told for an hour, in stretches of five minutes.
@@ -166,16 +163,10 @@ const (
 	PaceStretches = 12
 )
 
-// QueueCourse tells how many River jobs each queue holds by state, and how they went
-// within the last hour; superadmins only.
-func (f *Fleet) QueueCourse(ctx context.Context, actor loom.Actor) ([]QueueState, []QueuePace, error) {
+// Pace tells how tasks and other River jobs went within the last hour; superadmins only.
+func (f *Fleet) Pace(ctx context.Context, actor loom.Actor) ([]QueuePace, error) {
 	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	states, err := store.QueueStatesAllTenants(ctx, f.db)
-	if err != nil {
-		return nil, nil, err
-	}
-	pace, err := store.QueuePaceAllTenants(ctx, f.db, PaceSince, PaceStretches)
-	return states, pace, err
+	return store.QueuePaceAllTenants(ctx, f.db, PaceSince, PaceStretches)
 }

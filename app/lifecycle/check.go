@@ -51,12 +51,16 @@ type TemplateFacts struct {
 	// must be complete.
 	ProviderFields map[string]loom.FieldSchema
 	Required       [][]string
+	// FixedFields are those that the provider keeps users from giving.
+	FixedFields []FixedField
 	// Resources are, by their type, the names of plugin resources that fields of the
 	// type resource can name.
 	Resources     map[string][]string
 	HardwareTypes []Choice
 	ImageTypes    []Choice
 	Services      []Choice
+	// Dependencies are those of the services, by name.
+	Dependencies map[string]loom.Dependencies
 	// Config is used when the request brings none.
 	Config map[string]any
 	// MaxMachines is the template's upper bound within the installation's.
@@ -210,8 +214,9 @@ func (u *Clusters) nameable(ctx context.Context, tenant loom.TenantID, plugin st
 func (u *Clusters) facts(p *prepared) *TemplateFacts {
 	w := p.world
 	f := &TemplateFacts{
-		Template: w.template, Provider: w.provider.Base, ProviderFields: settableFields(w.providerType),
-		Required: w.providerType.Parameters["user"].Required, Config: w.config(loom.CreateInput{Services: p.in.Services}),
+		Template: w.template, Provider: w.provider.Base, ProviderFields: settableFields(w.providerType, w.provider),
+		FixedFields: fixedFields(w.providerType, w.provider),
+		Required:    w.providerType.Parameters["user"].Required, Config: w.config(loom.CreateInput{Services: p.in.Services}),
 	}
 	f.MinMachines, f.MaxMachines = w.template.Constraints.Size.Bounds()
 	f.MaxMachines = min(f.MaxMachines, u.opts.MaxMachines)
@@ -224,7 +229,9 @@ func (u *Clusters) facts(p *prepared) *TemplateFacts {
 		e := &w.images[i]
 		f.ImageTypes = append(f.ImageTypes, choice(e.Base, c.ImageTypes, e.ProviderMap[w.provider.Name]["image"] != "", w.provider.Name))
 	}
+	f.Dependencies = map[string]loom.Dependencies{}
 	for _, name := range sortedNames(w.services) {
+		f.Dependencies[name] = w.services[name].Dependencies
 		f.Services = append(f.Services, choice(w.services[name].Base, c.Services, true, ""))
 	}
 	return f

@@ -17,6 +17,19 @@ func (u *Clusters) Counts(ctx context.Context, actor loom.Actor) (map[loom.Clust
 	return store.LiveClusters(ctx, u.db, actor.Tenant)
 }
 
+// Counted counts the clusters that the actor may see, by status: each as far as
+// loom.CountLimit and one more.
+func (u *Clusters) Counted(ctx context.Context, actor loom.Actor, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	owner := actor.User
+	if actor.IsAdmin() {
+		owner = ""
+	}
+	return store.ClustersCounted(ctx, u.kept, actor.Tenant, owner, statuses)
+}
+
 // OfTenants asks for a part of the clusters of all tenants.
 type OfTenants struct {
 	Page loom.Page
@@ -26,9 +39,12 @@ type OfTenants struct {
 // OfTenantsFilter limits it.
 type OfTenantsFilter = store.ClusterOfTenantFilter
 
+// ClusterOfTenant is a cluster as superadmins see it: by name and number.
+type ClusterOfTenant = store.ClusterOfTenant
+
 // OfTenantsList is a page of it, the newest cluster first.
 type OfTenantsList struct {
-	Items      []store.ClusterOfTenant
+	Items      []ClusterOfTenant
 	Next, Prev string
 }
 

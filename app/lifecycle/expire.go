@@ -73,6 +73,9 @@ func (u *Clusters) endLease(ctx context.Context, e loom.LeaseEnd, step loom.Leas
 			if err != nil || !noted {
 				return err
 			}
+			if err := store.TellOwner(ctx, tx, e.Tenant, e.Cluster, "", e.Cluster.String()); err != nil {
+				return err
+			}
 			return store.InsertEvents(ctx, tx, clusterEvents(e.Tenant, e.Cluster)...)
 		})
 		if err != nil {

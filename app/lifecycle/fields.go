@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,7 +36,7 @@ type providerFields struct {
 func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[string]any) providerFields {
 	out := providerFields{open: map[string]any{}, sealed: map[string]loom.Secret{}}
 	user, admin := t.Parameters["user"], t.Parameters["admin"]
-	settable := settableFields(t)
+	settable := settableFields(t, p)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		schema, ok := settable[name]
 		value := given[name]
@@ -84,15 +85,46 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 }
 
 // settableFields are what a user may give: user fields, and admin fields with
-// override.
-func settableFields(t loom.PluginType) map[string]loom.FieldSchema {
+// override that the provider does not fix. The default of one is what the provider
+// says, where it says something: that is what a cluster gets without it.
+func settableFields(t loom.PluginType, p loom.Provider) map[string]loom.FieldSchema {
 	fields := map[string]loom.FieldSchema{}
 	for name, schema := range t.Parameters["admin"].Fields {
-		if schema.Override {
+		if schema.Override && !slices.Contains(p.Fixed, name) {
 			fields[name] = schema
 		}
 	}
 	maps.Copy(fields, t.Parameters["user"].Fields)
+	for name, schema := range fields {
+		if own := p.Fields[name]; own != nil && own != "" && !schema.IsSensitive() {
+			schema.Default = own
+			fields[name] = schema
+		}
+	}
+	return fields
+}
+
+// FixedField is a field that users may not give, although its type would let them,
+// with the value that clusters get; "" where that is secret or there is none.
+type FixedField struct{ Name, Label, Tip, Value string }
+
+// fixedFields are the fixed ones of a provider, by name.
+func fixedFields(t loom.PluginType, p loom.Provider) []FixedField {
+	var fields []FixedField
+	for _, name := range slices.Sorted(slices.Values(p.Fixed)) {
+		schema, known := t.Parameters["admin"].Fields[name]
+		if !known || !schema.Override {
+			continue
+		}
+		f := FixedField{Name: name, Label: cmp.Or(schema.Label, name), Tip: schema.Tip}
+		if !schema.IsSensitive() {
+			f.Value = loom.FieldText(p.Fields[name])
+			if _, set := p.Fields[name]; !set {
+				f.Value = loom.FieldText(schema.Default)
+			}
+		}
+		fields = append(fields, f)
+	}
 	return fields
 }
 

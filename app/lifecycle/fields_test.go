@@ -48,6 +48,8 @@ func TestTakeFields(t *testing.T) {
 		{"provider's own fields count, empty ones too",
 			loom.Provider{Fields: map[string]any{"url": "u", "region": ""}, Sealed: []string{"key"}}, nil, nil, nil, nil, 0, 0, false},
 		{"unknown and fixed fields are ignored", complete, nil, map[string]any{"what": 1, "url": "mine", "region": "r"}, []string{"region"}, nil, 0, 0, false},
+		{"what the provider fixes is ignored", loom.Provider{Fields: map[string]any{"url": "u", "region": "r"}, Sealed: []string{"key"}, Fixed: []string{"region", "key"}}, nil,
+			map[string]any{"region": "mine", "key": "k", "n": 3}, []string{"n"}, nil, 0, 0, false},
 		{"override of a sensitive admin field", complete, nil, map[string]any{"key": "k", "region": "r"}, []string{"region"}, []string{"key"}, 0, 0, false},
 		{"incomplete provider", loom.Provider{Fields: map[string]any{"url": "", "region": "r"}, Sealed: []string{"key"}}, nil, nil, nil, nil, 0, 0, true},
 		{"override completes it", loom.Provider{Fields: map[string]any{"url": "u", "region": "r"}}, nil, map[string]any{"key": "k"}, nil, []string{"key"}, 0, 0, false},
@@ -96,5 +98,32 @@ func TestMergePatch(t *testing.T) {
 		if !reflect.DeepEqual(target, before) {
 			t.Errorf("%s with %s changed its target", c[0], c[1])
 		}
+	}
+}
+
+// What a form starts with is what the provider says; what it fixes is shown, and not
+// asked for.
+func TestSettableFields(t *testing.T) {
+	t.Parallel()
+	kind := loom.PluginType{Parameters: map[string]loom.FieldGroup{
+		"admin": {Fields: map[string]loom.FieldSchema{
+			"zone": {Label: "Zone", Type: "text", Default: "a", Override: true}, "disk": {Type: "text", Default: "10", Override: true},
+			"key": {Label: "Key", Type: "password", Override: true}, "plan": {Label: "Plan", Type: "text"}, "size": {Label: "Size", Type: "text", Override: true},
+		}},
+		"user": {Fields: map[string]loom.FieldSchema{"user": {Label: "User", Type: "text"}}},
+	}}
+	p := loom.Provider{Fields: map[string]any{"zone": "b", "disk": "", "key": "planted"}, Fixed: []string{"zone", "plan", "key", "size", "other"}}
+	if got := settableFields(kind, loom.Provider{Fields: p.Fields}); len(got) != 5 || got["zone"].Default != "b" || got["disk"].Default != "10" || got["key"].Default != nil {
+		t.Errorf("users may set %+v", got)
+	}
+	if got := slices.Sorted(maps.Keys(settableFields(kind, p))); !slices.Equal(got, []string{"disk", "user"}) {
+		t.Errorf("with fixed ones users may set %v", got)
+	}
+	if kind.Parameters["admin"].Fields["zone"].Default != "a" {
+		t.Error("the type was changed")
+	}
+	want := []FixedField{{Name: "key", Label: "Key"}, {Name: "size", Label: "Size"}, {Name: "zone", Label: "Zone", Value: "b"}}
+	if got := fixedFields(kind, p); !reflect.DeepEqual(got, want) {
+		t.Errorf("fixed are %+v", got)
 	}
 }

@@ -60,6 +60,15 @@ func (u *Clusters) FindLog(ctx context.Context, actor loom.Actor, ref loom.TaskR
 	return store.FindLogLines(ctx, u.db, actor.Tenant, task, attempt, m)
 }
 
+// CountLogErrors counts the lines of errors of an attempt of a task that the actor has
+// just read, at most most of them: those that went to stderr or have the level error.
+func (u *Clusters) CountLogErrors(ctx context.Context, actor loom.Actor, task loom.Task, attempt, most int) (int, error) {
+	if err := u.see(ctx, actor, task.Ref.Operation.Cluster); err != nil {
+		return 0, err
+	}
+	return store.CountLogLines(ctx, u.db, actor.Tenant, task, attempt, store.LogMatch{Errors: true, Limit: most})
+}
+
 // InterleavedBack reads the last matching lines of all tasks of an operation or a node
 // before a cursor, "" being the end, in their order; More says that there are others
 // before them. Cursors of the lines go on in both directions. Errors as Interleaved.

@@ -28,6 +28,16 @@ func Once(ctx context.Context) context.Context {
 	return context.WithValue(ctx, onceKey{}, &readings{had: map[any]any{}})
 }
 
+// groupedKey marks a context made by Grouped.
+type groupedKey struct{}
+
+// Grouped gives a context, for use with Once, in which the groups of an operation's tasks
+// will be asked for anyway as long as it has not ended: its counts are then taken from
+// them, since to look at all tasks of a large operation twice is most of the work.
+func Grouped(ctx context.Context) context.Context {
+	return context.WithValue(ctx, groupedKey{}, true)
+}
+
 // once gives what was read under a key in a context made by Once, else reads it. Errors
 // are not kept.
 func once[K comparable, V any](ctx context.Context, key K, read func() (V, error)) (V, error) {
@@ -62,6 +72,7 @@ type (
 	}
 	quotaRead  loom.TenantID
 	statusRead operationRead
+	triesRead  operationRead
 	groupsRead operationRead
 )
 
@@ -70,10 +81,48 @@ func ownerOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id lo
 }
 
 func operationOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
-	return once(ctx, operationRead{tenant, ref}, func() (loom.Operation, error) { return store.OperationByRef(ctx, q, tenant, ref) })
+	return once(ctx, operationRead{tenant, ref}, func() (loom.Operation, error) {
+		if ctx.Value(groupedKey{}) == nil {
+			return store.OperationByRef(ctx, q, tenant, ref)
+		}
+		op, err := store.OperationUncounted(ctx, q, tenant, ref)
+		if err != nil {
+			return op, err
+		}
+		if op.Status.Final() {
+			return store.OperationByRef(ctx, q, tenant, ref)
+		}
+		groups, err := groupsOf(ctx, q, tenant, ref)
+		for _, g := range groups {
+			op.Tasks[g.Status] += g.Count
+			op.Again += g.Again
+		}
+		return op, err
+	})
+}
+
+// knownOperation gives an operation of a cluster that was read in the context already.
+func knownOperation(ctx context.Context, tenant loom.TenantID, cluster loom.ClusterID) (loom.Operation, bool) {
+	kept, _ := ctx.Value(onceKey{}).(*readings)
+	if kept == nil {
+		return loom.Operation{}, false
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	for key, value := range kept.had {
+		if read, ok := key.(operationRead); ok && read.tenant == tenant && read.ref.Cluster == cluster {
+			op, ok := value.(loom.Operation)
+			return op, ok
+		}
+	}
+	return loom.Operation{}, false
+}
+
+func groupsOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]TaskGroup, error) {
+	return once(ctx, groupsRead{tenant, ref}, func() ([]TaskGroup, error) { return store.TaskGroups(ctx, q, tenant, ref) })
 }
 
 // quotaUse counts what a tenant uses, not to be relied on.
 func (u *Clusters) quotaUse(ctx context.Context, tenant loom.TenantID) (loom.QuotaUse, error) {
-	return once(ctx, quotaRead(tenant), func() (loom.QuotaUse, error) { return store.QuotaUse(ctx, u.db, tenant) })
+	return once(ctx, quotaRead(tenant), func() (loom.QuotaUse, error) { return store.QuotaUse(ctx, u.kept, tenant) })
 }

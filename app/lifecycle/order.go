@@ -18,6 +18,9 @@ type Order struct {
 	Plan     loom.Plan
 	Machines int
 	Unsat    *loom.Unsat
+	// Lost are services that are needed and do not exist (any more): there is no plan
+	// then, either.
+	Lost []LostService
 	// With are the services that are there besides the template's own: the service
 	// itself, and what it requires. Sorted.
 	With []string
@@ -43,6 +46,9 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 	w.services = maps.Clone(w.services)
 	w.services[service.Name] = service
 	names := w.withRequired(service.Name)
+	if o.Lost = w.lostServices(slices.Concat(w.template.Defaults.Services, names)); len(o.Lost) > 0 {
+		return o, nil
+	}
 	allowed := w.template.Compatibility.Services
 	o.Allowed = true
 	for _, name := range names {

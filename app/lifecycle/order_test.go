@@ -77,7 +77,7 @@ func TestOrderRefused(t *testing.T) {
 	}
 	// What nobody provides.
 	o, err := b.clusters.Order(b.ctx, actor, "site", *service("x", []string{"nowhere"}))
-	if err != nil || o.Unsat == nil || len(o.Unsat.Reasons) == 0 || len(o.Plan.Tasks) != 0 {
+	if err != nil || len(o.Lost) != 1 || len(o.Plan.Tasks) != 0 {
 		t.Errorf("a requirement that cannot be met: %+v, %v", o, err)
 	}
 	if _, err := b.clusters.Order(b.ctx, loom.Actor{Tenant: b.tenant}, "site", db); err == nil {

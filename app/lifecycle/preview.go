@@ -319,7 +319,7 @@ func (u *Clusters) stillMissing(ctx context.Context, d *draft) ([]map[string]loo
 // absentSensitive gives the schemas of the named fields that are not given.
 func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Secret) map[string]loom.FieldSchema {
 	absent := map[string]loom.FieldSchema{}
-	settable := settableFields(t)
+	settable := settableFields(t, loom.Provider{}) // what it gave once, it may give again
 	for _, name := range names {
 		if _, ok := given[name]; !ok {
 			absent[name] = settable[name]

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/planner/macro"
@@ -50,9 +52,14 @@ const maxShownSkipped = 100
 // Cluster reads a cluster with all its page shows. NotFound for clusters that
 // the actor may not see.
 func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (ClusterView, error) {
-	v, err := u.Overview(ctx, actor, id)
+	v, err := u.overview(ctx, actor, id, store.NodesByCluster)
 	if err != nil {
 		return v, err
+	}
+	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
+		for i := range nodes {
+			maskFacts(&nodes[i])
+		}
 	}
 	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, "", maxNodeActions)
 	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
@@ -63,26 +70,28 @@ func (u *Clusters) Cluster(ctx context.Context, actor loom.Actor, id loom.Cluste
 	return v, err
 }
 
-// Overview reads a cluster as Cluster does, without the history of its nodes, which
-// of a large one is most of the work. NotFound.
+// Overview reads a cluster as Cluster does, without the history of its nodes and what
+// tasks learned of them, which of a large one is most of the work. NotFound.
 func (u *Clusters) Overview(ctx context.Context, actor loom.Actor, id loom.ClusterID) (ClusterView, error) {
+	return u.overview(ctx, actor, id, store.NodesBriefly)
+}
+
+// readNodes reads the nodes of a cluster.
+type readNodes func(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error)
+
+func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.ClusterID, read readNodes) (ClusterView, error) {
 	var v ClusterView
 	cluster, latest, err := u.load(ctx, actor, id)
 	if err != nil {
 		return v, err
 	}
 	v.Cluster, v.Latest = cluster, latest
-	all, err := store.NodesByCluster(ctx, u.kept, actor.Tenant, id)
+	all, err := read(ctx, u.kept, actor.Tenant, id)
 	if err != nil {
 		return v, err
 	}
 	if err := u.divide(ctx, &v, all); err != nil {
 		return v, err
-	}
-	for _, nodes := range [][]loom.Node{v.Nodes, v.Gone} {
-		for i := range nodes {
-			maskFacts(&nodes[i])
-		}
 	}
 	v.expandLinks()
 	v.Allowed = allowed(cluster, latest)
@@ -308,18 +317,29 @@ func (u *Clusters) Node(ctx context.Context, actor loom.Actor, id loom.ClusterID
 
 // NodeActions reads the history of one node, oldest first, at most 200 entries.
 func (u *Clusters) NodeActions(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) ([]loom.NodeAction, error) {
+	n, err := u.NodeRecord(ctx, actor, id, node)
+	return n.Actions, err
+}
+
+// NodeRecord reads one node of a cluster with its history, oldest first and at most 200
+// entries, and what tasks learned of it, secrets masked. NotFound for a node that the actor
+// may not see.
+func (u *Clusters) NodeRecord(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (loom.Node, error) {
 	if err := u.see(ctx, actor, id); err != nil {
-		return nil, err
+		return loom.Node{}, err
 	}
 	if errs := checkStorable("node", string(node)); node == "" || len(errs) > 0 {
-		return nil, loom.NewError(loom.NotFound, "Cluster %s has no such node.", id)
+		return loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no such node.", id)
 	}
-	if _, err := store.NodeByID(ctx, u.db, actor.Tenant, id, node); err != nil {
-		if isNotFound(err) {
-			return nil, loom.NewError(loom.NotFound, "Cluster %s has no node “%s”.", id, node)
-		}
-		return nil, err
+	n, err := store.NodeByID(ctx, u.kept, actor.Tenant, id, node)
+	if isNotFound(err) {
+		return n, loom.NewError(loom.NotFound, "Cluster %s has no node “%s”.", id, node)
 	}
-	history, err := store.NodeActions(ctx, u.db, actor.Tenant, id, node, maxNodeActions)
-	return history[node], err
+	if err != nil {
+		return n, err
+	}
+	maskFacts(&n)
+	history, err := store.NodeActions(ctx, u.kept, actor.Tenant, id, node, maxNodeActions)
+	n.Actions = history[node]
+	return n, err
 }

@@ -13,6 +13,13 @@ import (
 // of the action fails end badly, and trying again does not help.
 func (b *bundle) runTasks(fails loom.TaskAction) {
 	b.t.Helper()
+	b.runTasksBut(func(action loom.TaskAction, _ int) bool { return action == fails }, fails == "")
+}
+
+// runTasksBut is runTasks where those tasks end badly that fails says, by action and
+// number of the node. All says that each task that is delivered begins.
+func (b *bundle) runTasksBut(fails func(loom.TaskAction, int) bool, all bool) {
+	b.t.Helper()
 	ops := execution.New(b.db.DB, b.ring, execution.Options{})
 	b.db.MustExec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p1', 'provisioner', 'h', now() + interval '1 hour') ON CONFLICT DO NOTHING`)
 	for {
@@ -20,9 +27,10 @@ func (b *bundle) runTasks(fails loom.TaskAction) {
 			Task    loom.TaskID `db:"task_id"`
 			Attempt int         `db:"attempt"`
 			Action  string      `db:"action"`
+			Node    int         `db:"node"`
 		}
 		err := b.db.Select(&due, `UPDATE river_job r SET state = 'running', attempt = r.attempt + 1, attempted_at = now(), attempted_by = array_append(r.attempted_by, 'p1')
-			FROM tasks t WHERE r.id = t.river_job_id AND r.state = 'available' RETURNING t.id AS task_id, r.attempt, t.action`)
+			FROM tasks t JOIN nodes n ON n.id = t.node_id WHERE r.id = t.river_job_id AND r.state = 'available' RETURNING t.id AS task_id, r.attempt, t.action, n.number AS node`)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -32,13 +40,13 @@ func (b *bundle) runTasks(fails loom.TaskAction) {
 		for _, d := range due {
 			key := execution.AttemptKey{Task: d.Task, Attempt: d.Attempt}
 			begun, _, err := ops.StartTasks(b.ctx, "p1", []execution.AttemptKey{key})
-			if err != nil || len(begun) == 0 && fails == "" {
+			if err != nil || len(begun) == 0 && all {
 				b.t.Fatalf("task %d did not begin: %v", d.Task, err)
 			}
 			if len(begun) == 0 {
 				continue // dropped meanwhile
 			}
-			if loom.TaskAction(d.Action) == fails {
+			if fails(loom.TaskAction(d.Action), d.Node) {
 				_, err = ops.FailTask(b.ctx, key, loom.TaskResult{Status: 1, Message: "no", Retryable: new(false)})
 			} else {
 				_, err = ops.FinishTasks(b.ctx, "p1", []execution.Finished{{Key: key}}, nil)

@@ -24,7 +24,7 @@ func (u *Clusters) TaskGroups(ctx context.Context, actor loom.Actor, ref loom.Op
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return once(ctx, groupsRead{actor.Tenant, ref}, func() ([]TaskGroup, error) { return store.TaskGroups(ctx, u.kept, actor.Tenant, ref) })
+	return groupsOf(ctx, u.kept, actor.Tenant, ref)
 }
 
 // TaskStatuses reads how the tasks of an operation stand, their numbers by status: far
@@ -50,7 +50,7 @@ func (u *Clusters) OperationNodes(ctx context.Context, actor loom.Actor, ref loo
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.OperationNodes(ctx, u.db, actor.Tenant, ref)
+	return store.OperationNodes(ctx, u.kept, actor.Tenant, ref)
 }
 
 // TasksOn lists the tasks of an operation on the named nodes, by number. NotFound
@@ -68,7 +68,7 @@ func (u *Clusters) TasksNumbered(ctx context.Context, actor loom.Actor, ref loom
 	if err := u.seeOperation(ctx, actor, ref); err != nil {
 		return nil, err
 	}
-	return store.TasksNumbered(ctx, u.db, actor.Tenant, ref, numbers)
+	return store.TasksNumbered(ctx, u.kept, actor.Tenant, ref, numbers)
 }
 
 // Typical is how long the tasks of a tenant usually take on machines of a type of

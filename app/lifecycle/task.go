@@ -35,8 +35,9 @@ func (u *Clusters) Operation(ctx context.Context, actor loom.Actor, ref loom.Ope
 }
 
 // LatestOperations reads the newest operations of listed clusters that the actor may
-// see, by cluster, in one query; why one waits is left out.
-func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clusters []loom.ClusterSummary) (map[loom.ClusterID]loom.Operation, error) {
+// see, by cluster, in one query, with the counts of their tasks where counted says so; why
+// one waits is left out.
+func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clusters []loom.ClusterSummary, counted bool) (map[loom.ClusterID]loom.Operation, error) {
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (u *Clusters) LatestOperations(ctx context.Context, actor loom.Actor, clust
 	if len(ids) == 0 {
 		return out, nil
 	}
-	operations, err := store.LatestOperations(ctx, u.db, actor.Tenant, ids)
+	operations, err := store.LatestOperations(ctx, u.kept, actor.Tenant, ids, counted)
 	for _, op := range operations {
 		out[op.Ref.Cluster] = op
 	}

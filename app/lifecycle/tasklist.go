@@ -52,9 +52,20 @@ func (u *Clusters) OperationPage(ctx context.Context, actor loom.Actor, id loom.
 		return none, err
 	}
 	filter := store.OperationFilter{Statuses: in.Statuses, Actions: in.Actions}
-	return pageByNumber(in.Page, fmt.Sprint(id, filter), []string{"-number", "number"}, func(o loom.Operation) int { return o.Ref.Number },
+	mark := fmt.Sprint(id, filter)
+	counted, known := knownOperation(ctx, actor.Tenant, id)
+	if known {
+		filter.Uncounted = counted.Ref.Number
+	}
+	return pageByNumber(in.Page, mark, []string{"-number", "number"}, func(o loom.Operation) int { return o.Ref.Number },
 		func(r store.NumberRange) ([]loom.Operation, error) {
-			return store.OperationsInRange(ctx, u.db, actor.Tenant, id, filter, r)
+			operations, err := store.OperationsInRange(ctx, u.kept, actor.Tenant, id, filter, r)
+			for i := range operations {
+				if known && operations[i].Ref == counted.Ref {
+					operations[i].Tasks, operations[i].Again = counted.Tasks, counted.Again
+				}
+			}
+			return operations, err
 		})
 }
 

@@ -39,13 +39,15 @@ type TrialInput struct {
 	From, To int
 }
 
-// Trial is what would come of a template. Where Fields are set it could not be
+// Trial is what would come of a template. Where Fields or Lost are set it could not be
 // tried, and only Facts may be there besides.
 type Trial struct {
 	// Facts are what the form of a cluster would be made of; nil where the template
 	// does not even merge.
 	Facts  *TemplateFacts
 	Fields []loom.FieldError
+	// Lost are services that it needs and that do not exist (any more).
+	Lost []LostService
 	// Works are the sizes that have a layout within the template's bounds; nil when
 	// none has, or when Unsure.
 	Works  *loom.SizeRange
@@ -118,6 +120,9 @@ func (u *Clusters) TryTemplate(ctx context.Context, actor loom.Actor, in TrialIn
 			return Trial{}, err
 		}
 		t.Fields = e.Fields
+		return t, nil
+	}
+	if t.Lost = w.lostServices(in.Services); len(t.Lost) > 0 {
 		return t, nil
 	}
 	p := &prepared{world: w, in: loom.CreateInput{

@@ -14,7 +14,15 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 	if op == nil || op.Status.Final() {
 		return nil
 	}
-	if op.Waiting = waitsAnyway(op); op.Waiting != "" || op.Tasks[loom.TaskReady] == 0 {
+	if op.Waiting = waitsAnyway(op); op.Waiting != "" {
+		return nil
+	}
+	defer func() {
+		if op.Waiting == "" && op.Status == loom.OperationRunning && op.Tasks[loom.TaskFailed] > 0 {
+			op.Waiting = "A task failed. What does not wait for it is done first, then the operation ends."
+		}
+	}()
+	if op.Tasks[loom.TaskReady] == 0 {
 		return nil
 	}
 	if op.Status != loom.OperationRunning && op.Status != loom.OperationRollingBack {
@@ -28,13 +36,30 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 		}
 		q = &found
 	}
-	try, retries, err := store.NextTryOf(ctx, u.kept, tenant, op.Ref)
-	if err != nil {
-		return err
+	var try store.NextTry
+	retries := false
+	if op.Again > 0 {
+		var err error
+		if try, retries, err = u.nextTry(ctx, tenant, op.Ref); err != nil {
+			return err
+		}
 	}
 	try.At = try.At.In(loom.ZoneOf(ctx))
 	op.Waiting = waitsFor(q, try, retries)
 	return nil
+}
+
+// nextTry reads the retry of an operation that is due first, ok is false where none is.
+func (u *Clusters) nextTry(ctx context.Context, tenant loom.TenantID, ref loom.OperationRef) (try store.NextTry, ok bool, err error) {
+	type found struct {
+		try store.NextTry
+		ok  bool
+	}
+	f, err := once(ctx, triesRead{tenant, ref}, func() (f found, err error) {
+		f.try, f.ok, err = store.NextTryOf(ctx, u.kept, tenant, ref)
+		return f, err
+	})
+	return f.try, f.ok, err
 }
 
 // waitsAnyway is why an operation waits in a state that says so itself.
@@ -65,6 +90,8 @@ func stillRun(n int) string {
 func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
 	switch {
 	case q == nil:
+	case q.Paused:
+		return "A superadmin has paused the queue of the tenant: nothing new starts until it is resumed."
 	case q.Wanted == 0:
 		return "The tenant has no workers; a superadmin gives it some."
 	case q.Live == 0:

@@ -32,6 +32,9 @@ func TestWhyAnOperationWaits(t *testing.T) {
 	waits("none to spare")
 	b.db.MustExec(`INSERT INTO worker_assignments (tenant_id, process_id, workers) VALUES ('t1', 'p1', 2)`)
 	waits("")
+	b.db.MustExec(`UPDATE tasks SET status = 'failed' WHERE cluster_id = $1 AND number = 2`, int64(ref.Cluster))
+	waits("A task failed. What does not wait for it is done first, then the operation ends.")
+	b.db.MustExec(`UPDATE tasks SET status = 'ready' WHERE cluster_id = $1 AND number = 2`, int64(ref.Cluster))
 	// Another operation of the tenant has both.
 	other := b.create(b.ana(), 2)
 	b.db.MustExec(`UPDATE tasks SET status = 'running' WHERE cluster_id = $1 AND status = 'ready'`, int64(other.Cluster))

@@ -31,6 +31,8 @@ type Subscription struct {
 	hub    *Hub
 	tenant loom.TenantID
 	topics map[string]bool
+	// own is the topic of whoever follows, "" for nobody in particular.
+	own string
 	// resumed says that a cursor was given: something may have happened before.
 	resumed bool
 
@@ -57,8 +59,17 @@ type pending struct {
 // empty. A cursor that cannot be understood, that is older than what is kept or of
 // another server gives a reset. Close the subscription when done.
 func (h *Hub) Subscribe(ctx context.Context, tenant loom.TenantID, topics []string, cursor string) (*Subscription, error) {
+	return h.SubscribeAs(ctx, tenant, "", topics, cursor)
+}
+
+// SubscribeAs is Subscribe for a user, whose own topic is loom.TopicOwn.
+func (h *Hub) SubscribeAs(ctx context.Context, tenant loom.TenantID, user loom.UserID, topics []string, cursor string) (*Subscription, error) {
 	s := &Subscription{hub: h, tenant: tenant, topics: map[string]bool{}, resumed: cursor != "", pending: map[string]*pending{}, wake: make(chan struct{}, 1)}
 	for _, t := range topics {
+		if t == loom.TopicOwn && user != "" {
+			s.own = loom.TopicOfUser + string(user)
+			t = s.own
+		}
 		s.topics[t] = true
 	}
 	if err := h.join(ctx, s); err != nil {
@@ -135,7 +146,11 @@ func (s *Subscription) take(events []loom.Event, at *store.EventPlace, lost bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range events {
-		s.add(e.Topic, e.IDs)
+		topic := e.Topic
+		if topic == s.own {
+			topic = loom.TopicOwn
+		}
+		s.add(topic, e.IDs)
 	}
 	if at != nil {
 		s.at = at

@@ -50,7 +50,9 @@ type Node struct {
 
 // NodeAction is an entry of a node's history. Ended is zero while it runs.
 type NodeAction struct {
-	Task    TaskRef
+	Task TaskRef
+	// Attempt counts the tries of the task, from 1.
+	Attempt int `json:",omitempty"`
 	Service string
 	Action  TaskAction
 	Started time.Time

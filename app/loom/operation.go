@@ -31,6 +31,8 @@ type Operation struct {
 	Aborted bool
 	// Tasks counts tasks by status, gates excluded.
 	Tasks map[TaskStatus]int
+	// Again counts those of them that failed and are ready to be tried again.
+	Again int
 	// Waiting is a sentence why an operation that has not ended does not go on, ""
 	// while it does. It is worked out when it is read for people.
 	Waiting string

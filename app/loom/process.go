@@ -22,8 +22,14 @@ type Process struct {
 	Version  string
 	Capacity int
 	Plugins  []string
-	Started  time.Time
-	Expires  time.Time
+	// Versions are the releases of those plugins that are no part of Loom, by type.
+	Versions map[string]string
+	// Trouble is what last went wrong in the process itself, TroubleAt when; "" and zero
+	// for nothing yet.
+	Trouble   string
+	TroubleAt time.Time
+	Started   time.Time
+	Expires   time.Time
 }
 
 // Assignment is how many workers a tenant has in a provisioner.
@@ -55,6 +61,13 @@ type AuditEntry struct {
 	After  any
 	Time   time.Time
 }
+
+// TopicOwn is the topic of what concerns whoever follows it; TopicOfUser begins the one
+// under which that is kept, followed by the user.
+const (
+	TopicOwn    = "user:me"
+	TopicOfUser = "user:"
+)
 
 // ParseLogTopic reads the topic "log:{cluster}/{operation}/{task}/{attempt}" of
 // the log of an attempt.

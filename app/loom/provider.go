@@ -14,6 +14,9 @@ type Provider struct {
 	Type   string         `json:"providertype"`
 	Fields map[string]any `json:"provisioner"`
 	Sealed []string       `json:"sealed,omitempty"`
+	// Fixed are names of fields that users may not give another value for their cluster,
+	// although the type would let them (FieldSchema.Override).
+	Fixed []string `json:"fixed,omitempty"`
 }
 
 // Validate checks shape: a name and a provider type.

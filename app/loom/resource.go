@@ -40,3 +40,27 @@ func (r *Resource) Status() ResourceStatus {
 	}
 	return ResourceInactive
 }
+
+// ResourceSummary is a plugin resource with all of its versions.
+type ResourceSummary struct {
+	// Resource is the newest version.
+	Resource
+	// LiveVersion is in use now, SlatedVersion is after the next sync; 0 for none.
+	LiveVersion, SlatedVersion int
+	// Versions is how many there are.
+	Versions int
+}
+
+// Status is that of the resource as a whole: staged where the next sync puts a version
+// in use that is not, recalled where it takes the last one out of use.
+func (s *ResourceSummary) Status() ResourceStatus {
+	switch {
+	case s.SlatedVersion == 0 && s.LiveVersion == 0:
+		return ResourceInactive
+	case s.SlatedVersion == 0:
+		return ResourceRecalled
+	case s.SlatedVersion == s.LiveVersion:
+		return ResourceActive
+	}
+	return ResourceStaged
+}

@@ -19,8 +19,10 @@ type ActivityFilter struct {
 	Viewer loom.UserID
 	Actor  loom.UserID
 	// Kinds are words of the audit.
-	Kinds        []string
-	Cluster      loom.ClusterID
+	Kinds   []string
+	Cluster loom.ClusterID
+	// ClusterName is that of one or several clusters, also of those that are gone.
+	ClusterName  string
 	Verb, Result string
 	Since, Until time.Time
 }
@@ -99,6 +101,7 @@ func (f *ActivityFilter) where(b *binder) []string {
 	}
 	add(f.Actor != "", "x.actor = ", f.Actor)
 	add(f.Cluster != 0, "x.cluster_id = ", int64(f.Cluster))
+	add(f.ClusterName != "", "c.name = ", f.ClusterName)
 	add(f.Verb != "", "x.verb = ", f.Verb)
 	add(f.Result != "", "x.result = ", f.Result)
 	add(!f.Since.IsZero(), "x.at >= ", f.Since)

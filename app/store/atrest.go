@@ -41,6 +41,8 @@ var wrongAtRest = []string{
 	WHERE o.id = $1 AND t.operation_id = o.id`,
 	`SELECT 'task ' || t.number || ', which is ' || t.status || ', is listed as ready' FROM tasks t JOIN ready_tasks r ON r.node_id = t.node_id AND r.task_id = t.id
 	WHERE t.operation_id = $1`,
+	`SELECT 'task ' || t.number || ', which is ' || t.status || ', is in the backlog' FROM tasks t LEFT JOIN backlog b ON b.task_id = t.id
+	WHERE t.operation_id = $1 AND (b.task_id IS NOT NULL OR t.in_backlog)`,
 	`SELECT 'the River job of task ' || t.number || ', which is ' || t.status || ', is ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id
 	WHERE t.operation_id = $1 AND r.state NOT IN ('completed', 'cancelled', 'discarded')`,
 	`SELECT 'a River job that looks for its end is ' || r.state FROM river_job r

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
@@ -19,6 +20,32 @@ func LiveClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) 
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, liveClustersOf, tenant); err != nil {
 		return nil, wrap(err, "count the clusters of a tenant")
+	}
+	counts := map[loom.ClusterStatus]int{}
+	for _, r := range rows {
+		counts[r.Status] = r.N
+	}
+	return counts, nil
+}
+
+// Walks clusters_by_status, or clusters_owner.
+const clustersCounted = `
+SELECT s.status, (SELECT count(*) FROM (SELECT FROM clusters c WHERE c.tenant_id = $1 AND c.status COLLATE "C" = s.status%s LIMIT $3) x) AS n
+FROM unnest($2::text[]) AS s (status)`
+
+// ClustersCounted counts the clusters of a tenant, of one owner unless that is empty, by
+// status: each as far as loom.CountLimit and one more.
+func ClustersCounted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
+	var rows []struct {
+		Status loom.ClusterStatus `db:"status"`
+		N      int                `db:"n"`
+	}
+	condition, args := "", []any{tenant, textArray(statuses), loom.CountLimit + 1}
+	if owner != "" {
+		condition, args = " AND c.owner_id = $4", append(args, owner)
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(clustersCounted, condition), args...); err != nil {
+		return nil, wrap(err, "count clusters by status")
 	}
 	counts := map[loom.ClusterStatus]int{}
 	for _, r := range rows {

@@ -24,8 +24,9 @@ WITH RECURSIVE queues AS (
 )
 SELECT t.name, w.n AS waits, greatest(extract(epoch FROM now() - w.oldest), 0)::float8 AS oldest
 FROM queues JOIN tenants t ON queues.queue = 'tenant_' || t.id
-CROSS JOIN LATERAL (SELECT count(*) AS n, min(r.scheduled_at) AS oldest
-	FROM (SELECT scheduled_at FROM river_job WHERE state = 'available' AND queue = queues.queue LIMIT 100000) AS r) AS w
+CROSS JOIN LATERAL (SELECT count(*) AS n, min(r.since) AS oldest
+	FROM (SELECT scheduled_at AS since FROM river_job WHERE state = 'available' AND queue = queues.queue
+		UNION ALL SELECT since FROM backlog WHERE tenant_id = t.id LIMIT 100000) AS r) AS w
 WHERE w.n > 0
 ORDER BY w.n DESC, t.name`
 
@@ -110,7 +111,7 @@ func ProcessFiguresAllTenants(ctx context.Context, q sqlx.ExtContext, lease time
 
 const workerFigures = `
 SELECT coalesce((SELECT sum(capacity) FROM processes WHERE kind = 'provisioner' AND expires_at > now() AND NOT draining AND NOT drain_asked), 0) AS capacity,
-	coalesce((SELECT sum(workers) FROM tenants WHERE deleted_at IS NULL), 0) AS wanted,
+	coalesce((SELECT sum(workers) FROM tenants WHERE deleted_at IS NULL AND id NOT IN (SELECT tenant_id FROM paused_tenants)), 0) AS wanted,
 	coalesce((SELECT sum(workers) FROM worker_assignments), 0) AS assigned,
 	(SELECT count(*) FROM running_tasks) AS busy`
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -126,21 +127,41 @@ func encodeNodes(cluster loom.ClusterID, nodes []loom.Node) ([]byte, error) {
 	return data, nil
 }
 
-const nodesByCluster = `
+const (
+	nodesByCluster = `
 SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
        services, automators, ipaddresses, results, service_states
-FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND ($3 = '' OR id::text = $3) ORDER BY number`
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number`
+	nodesBriefly = `
+SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
+       services, automators, ipaddresses, '{}'::jsonb, service_states
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number`
+	nodeByID = `
+SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
+       services, automators, ipaddresses, results, service_states
+FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 AND id = $3::uuid`
+)
 
 // NodesByCluster reads the nodes of a cluster by number, without their history.
 func NodesByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error) {
-	return readNodes(ctx, q, tenant, cluster, "")
+	return readNodes(ctx, q, cluster, nodesByCluster, tenant, int64(cluster))
+}
+
+// NodesBriefly reads the nodes of a cluster by number, without their history and without
+// what tasks learned of them, which of many nodes is most of the work.
+func NodesBriefly(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error) {
+	return readNodes(ctx, q, cluster, nodesBriefly, tenant, int64(cluster))
 }
 
 // NodeByID reads one node of a cluster; NotFound when the cluster has none of
 // that id.
 func NodeByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, id loom.NodeID) (loom.Node, error) {
-	nodes, err := readNodes(ctx, q, tenant, cluster, id)
-	if err == nil && (id == "" || len(nodes) != 1) {
+	var nodes []loom.Node
+	var err error
+	if isUUID(string(id)) && strings.ToLower(string(id)) == string(id) {
+		nodes, err = readNodes(ctx, q, cluster, nodeByID, tenant, int64(cluster), id)
+	}
+	if err == nil && len(nodes) != 1 {
 		err = wrap(sql.ErrNoRows, "read node %s of cluster %s", id, cluster)
 	}
 	if err != nil {
@@ -149,8 +170,8 @@ func NodeByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clus
 	return nodes[0], nil
 }
 
-func readNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, id loom.NodeID) ([]loom.Node, error) {
-	rows, err := q.QueryxContext(ctx, nodesByCluster, tenant, int64(cluster), id)
+func readNodes(ctx context.Context, q sqlx.ExtContext, cluster loom.ClusterID, query string, args ...any) ([]loom.Node, error) {
+	rows, err := q.QueryxContext(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(err, "read the nodes of cluster %s", cluster)
 	}
@@ -177,6 +198,7 @@ type nodeActionRow struct {
 	NodeID    string       `db:"node_id"`
 	Operation int          `db:"operation"`
 	Task      int          `db:"task"`
+	Attempt   int          `db:"attempt"`
 	Service   string       `db:"service"`
 	Action    string       `db:"action"`
 	Status    string       `db:"status"`
@@ -189,17 +211,17 @@ type nodeActionRow struct {
 // The newest entries of each node, by the index of tasks by operation; the
 // oldest of them comes first.
 const nodeActions = `
-SELECT node_id, operation, task, service, action, status, stdout, stderr, started_at, ended_at FROM (
-    SELECT t.node_id::text, o.number AS operation, t.number AS task, t.service, t.action, a.status,
+SELECT node_id, operation, task, attempt, service, action, status, stdout, stderr, started_at, ended_at FROM (
+    SELECT t.node_id::text, o.number AS operation, t.number AS task, a.number AS attempt, t.service, t.action, a.status,
            a.stdout, a.stderr, a.started_at, a.ended_at,
            row_number() OVER (PARTITION BY t.node_id ORDER BY a.started_at DESC, t.id DESC, a.number DESC) AS age
     FROM operations o
     JOIN tasks t ON t.operation_id = o.id AND NOT t.gate
     JOIN attempts a ON a.task_id = t.id
-    WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = '' OR t.node_id::text = $3)) newest
+    WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = '' OR t.node_id = nullif($3, '')::uuid)) newest
 WHERE age <= $4 ORDER BY node_id, age DESC`
 
-// NodeActions reads the history of the nodes of a cluster, or of one node:
+// NodeActions reads the history of the nodes of a cluster, or of one node that there is:
 // one entry per attempt, oldest first, at most limit per node. An attempt that
 // was interrupted or aborted counts as failed.
 func NodeActions(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, node loom.NodeID, limit int) (map[loom.NodeID][]loom.NodeAction, error) {

@@ -104,8 +104,8 @@ func OwnerOfNode(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, i
 // The newest entries of each node; the plans of the clusters are walked by the
 // index of tasks by operation.
 const nodesHistory = `
-SELECT node_id, cluster_id, operation, task, service, action, status, stdout, stderr, started_at, ended_at FROM (
-    SELECT t.node_id::text, o.cluster_id, o.number AS operation, t.number AS task, t.service, t.action, a.status,
+SELECT node_id, cluster_id, operation, task, attempt, service, action, status, stdout, stderr, started_at, ended_at FROM (
+    SELECT t.node_id::text, o.cluster_id, o.number AS operation, t.number AS task, a.number AS attempt, t.service, t.action, a.status,
            a.stdout, a.stderr, a.started_at, a.ended_at,
            row_number() OVER (PARTITION BY t.node_id ORDER BY a.started_at DESC, t.id DESC, a.number DESC) AS age
     FROM operations o
@@ -270,7 +270,7 @@ func (r *nodeActionRow) action(cluster loom.ClusterID) loom.NodeAction {
 	}
 	return loom.NodeAction{
 		Task:    loom.TaskRef{Operation: loom.OperationRef{Cluster: cluster, Number: r.Operation}, Number: r.Task},
-		Service: r.Service, Action: loom.TaskAction(r.Action), Status: status,
+		Attempt: r.Attempt, Service: r.Service, Action: loom.TaskAction(r.Action), Status: status,
 		Started: r.StartedAt, Ended: r.EndedAt.Time, Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 }

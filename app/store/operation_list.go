@@ -48,6 +48,9 @@ func (r *NumberRange) sql(column string, n int) (text string, args []any) {
 type OperationFilter struct {
 	Statuses []loom.OperationStatus
 	Actions  []loom.ClusterAction
+	// Uncounted is the number of an operation whose tasks are not counted, because the
+	// caller has done it; 0 for none.
+	Uncounted int
 }
 
 const operationsInRange = `
@@ -58,10 +61,14 @@ WHERE o.tenant_id = $1 AND o.cluster_id = $2
 // OperationsInRange reads a part of the operations of a cluster with their task
 // counts.
 func OperationsInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, f OperationFilter, r NumberRange) ([]loom.Operation, error) {
-	end, args := r.sql("o.number", 5)
+	end, args := r.sql("o.number", 6)
+	direction := "ASC"
+	if r.Down {
+		direction = "DESC"
+	}
 	var rows []operationReadRow
-	args = append([]any{tenant, int64(cluster), textArray(f.Statuses), textArray(f.Actions)}, args...)
-	if err := sqlx.SelectContext(ctx, q, &rows, operationsInRange+end, args...); err != nil {
+	args = append([]any{tenant, int64(cluster), textArray(f.Statuses), textArray(f.Actions), f.Uncounted}, args...)
+	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(withCounts, operationsInRange+end, "$5", direction), args...); err != nil {
 		return nil, wrap(err, "list operations of cluster %s", cluster)
 	}
 	operations := make([]loom.Operation, len(rows))

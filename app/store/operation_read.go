@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type operationReadRow struct {
 	StartedAt   sql.NullTime `db:"started_at"`
 	EndedAt     sql.NullTime `db:"ended_at"`
 	Tasks       []byte       `db:"tasks"`
+	Again       int          `db:"again"`
 }
 
 func (r *operationReadRow) operation() (loom.Operation, error) {
@@ -38,7 +40,7 @@ func (r *operationReadRow) operation() (loom.Operation, error) {
 		Row: loom.OperationID(r.ID), Ref: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number},
 		Tenant: loom.TenantID(r.TenantID), Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status),
 		Message: r.Message, RequestedBy: loom.UserID(r.RequestedBy), Created: r.CreatedAt, Started: r.StartedAt.Time,
-		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns, Retries: r.Retries, Undone: r.Undone,
+		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns, Retries: r.Retries, Undone: r.Undone, Again: r.Again,
 	}
 	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
 }
@@ -53,13 +55,13 @@ func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
 }
 
 const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.concerns, o.retries, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at,
-       (SELECT jsonb_object_agg(s.status, s.n) FROM (SELECT t.status, count(*) AS n FROM tasks t
-        WHERE t.operation_id = o.id AND NOT t.gate GROUP BY t.status) s) AS tasks`
+       o.on_failure, o.aborted, o.concerns, o.retries, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
 
-const operationsByCluster = `
+const operationsOfCluster = `
 SELECT ` + operationReadColumns + ` FROM operations o
-WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = 0 OR o.number = $3) ORDER BY o.number DESC`
+WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = 0 OR o.number = $3)`
+
+var operationsByCluster = fmt.Sprintf(withCounts, operationsOfCluster, "0", "DESC")
 
 // OperationsByCluster reads the operations of a cluster with their task
 // counts, newest first.
@@ -83,19 +85,26 @@ func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return operations[0], nil
 }
 
-const latestOperations = `
+const newestOperations = `
 SELECT ` + operationReadColumns + ` FROM clusters c JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
 WHERE c.tenant_id = $1 AND o.tenant_id = $1 AND c.id = ANY ($2)`
 
-// LatestOperations reads the newest operations of clusters with their task counts, in
-// no order; clusters without one and those of other tenants are left out.
-func LatestOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID) ([]loom.Operation, error) {
+var latestOperations = fmt.Sprintf(withCounts, newestOperations, "0", "DESC")
+
+// LatestOperations reads the newest operations of clusters, in no order, and where counted
+// says so the counts of their tasks; clusters without one and those of other tenants are
+// left out.
+func LatestOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID, counted bool) ([]loom.Operation, error) {
 	ids := make(pq.Int64Array, len(clusters))
 	for i, id := range clusters {
 		ids[i] = int64(id)
 	}
 	var rows []operationReadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, latestOperations, tenant, ids); err != nil {
+	query := latestOperations
+	if !counted {
+		query = newestOperations
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, query, tenant, ids); err != nil {
 		return nil, wrap(err, "read the newest operations of %d clusters", len(clusters))
 	}
 	return operationsOf(rows)

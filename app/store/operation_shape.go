@@ -26,11 +26,16 @@ type TaskGroup struct {
 	First    int
 	// Started is the earliest start, Ended the latest end; zero where there is none.
 	Started, Ended time.Time
+	// Running are the numbers of those that run, in no order; Again counts those that
+	// failed and are ready to be tried again.
+	Running []int64
+	Again   int
 }
 
 const taskGroups = `
 SELECT t.level, t.action, t.service, t.undo, t.status, count(*) AS n, bool_or(t.critical) AS critical, min(t.number) AS first,
-       min(t.started_at) AS started_at, max(t.ended_at) AS ended_at
+       min(t.started_at) AS started_at, max(t.ended_at) AS ended_at,
+       array_agg(t.number) FILTER (WHERE t.status = 'running') AS running, count(*) FILTER (WHERE t.status = 'ready' AND t.code <> 0) AS again
 FROM tasks t
 WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
 GROUP BY t.level, t.action, t.service, t.undo, t.status ORDER BY t.level, min(t.number)`
@@ -39,16 +44,18 @@ GROUP BY t.level, t.action, t.service, t.undo, t.status ORDER BY t.level, min(t.
 // by stage; of a plan of any size it is a short list.
 func TaskGroups(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]TaskGroup, error) {
 	var rows []struct {
-		Level     int          `db:"level"`
-		Action    string       `db:"action"`
-		Service   string       `db:"service"`
-		Undo      bool         `db:"undo"`
-		Status    string       `db:"status"`
-		Count     int          `db:"n"`
-		Critical  bool         `db:"critical"`
-		First     int          `db:"first"`
-		StartedAt sql.NullTime `db:"started_at"`
-		EndedAt   sql.NullTime `db:"ended_at"`
+		Level     int           `db:"level"`
+		Action    string        `db:"action"`
+		Service   string        `db:"service"`
+		Undo      bool          `db:"undo"`
+		Status    string        `db:"status"`
+		Count     int           `db:"n"`
+		Critical  bool          `db:"critical"`
+		First     int           `db:"first"`
+		StartedAt sql.NullTime  `db:"started_at"`
+		EndedAt   sql.NullTime  `db:"ended_at"`
+		Running   pq.Int64Array `db:"running"`
+		Again     int           `db:"again"`
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, taskGroups, tenant, int64(ref.Cluster), ref.Number); err != nil {
 		return nil, wrap(err, "count the tasks of operation %s", ref)
@@ -57,7 +64,7 @@ func TaskGroups(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, re
 	for i, r := range rows {
 		groups[i] = TaskGroup{
 			Level: r.Level, Action: loom.TaskAction(r.Action), Service: r.Service, Undo: r.Undo, Status: loom.TaskStatus(r.Status),
-			Count: r.Count, Critical: r.Critical, First: r.First, Started: r.StartedAt.Time, Ended: r.EndedAt.Time,
+			Count: r.Count, Critical: r.Critical, First: r.First, Started: r.StartedAt.Time, Ended: r.EndedAt.Time, Running: r.Running, Again: r.Again,
 		}
 	}
 	return groups, nil
@@ -175,15 +182,17 @@ const tasksOnNodes = `
 SELECT ` + taskReadColumns + `
 FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
 WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
-  AND t.node_id::text = ANY ($4)
+  AND t.node_id = ANY ($4::uuid[])
 ORDER BY t.number`
 
 // TasksOnNodes reads the tasks of an operation that are about the named nodes, by
 // number.
 func TasksOnNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, nodes []loom.NodeID) ([]loom.Task, error) {
-	ids := make([]string, len(nodes))
-	for i, id := range nodes {
-		ids[i] = string(id)
+	ids := []string{}
+	for _, id := range nodes {
+		if isUUID(string(id)) {
+			ids = append(ids, string(id))
+		}
 	}
 	var rows []taskReadRow
 	if err := sqlx.SelectContext(ctx, q, &rows, tasksOnNodes, tenant, int64(ref.Cluster), ref.Number, pq.Array(ids)); err != nil {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strconv"
 
 	"github.com/jmoiron/sqlx"
 
@@ -71,14 +73,21 @@ WITH held AS (
 )
 UPDATE river_job r SET state = 'pending' FROM held WHERE r.id = held.id`
 
+const leaveBacklog = `
+WITH gone AS (DELETE FROM backlog WHERE operation_id = $1 RETURNING task_id)
+UPDATE tasks t SET in_backlog = false FROM gone WHERE t.id = gone.task_id`
+
 // PauseOperation lets nothing more of a held operation start. Running tasks
 // finish and what they free waits.
 func PauseOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, message string) error {
 	if err := setOperation(ctx, tx, op, loom.OperationPaused, message); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster)
-	return wrap(err, "hold back the River jobs of operation %s", op.Ref)
+	if _, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster); err != nil {
+		return wrap(err, "hold back the River jobs of operation %s", op.Ref)
+	}
+	_, err := tx.ExecContext(ctx, leaveBacklog, op.Row)
+	return wrap(err, "take operation %s out of the backlog", op.Ref)
 }
 
 // ResumeOperation lets a held, paused operation go on.
@@ -107,8 +116,8 @@ type Ending struct {
 	Running bool
 	// Ends are the distinct pairs of a task's status and the code of an attempt
 	// that did not succeed; Tried is false where there is no such attempt. Read
-	// for failing operations and deletes of clusters only; of one that takes back what
-	// it did, the tasks that do that.
+	// for failing operations and those that came to their end past a failure; of one
+	// that takes back what it did, the tasks that do that.
 	Ends []TaskEnd
 	// MachinesExist says that some node of the cluster has a provider id.
 	MachinesExist bool
@@ -116,6 +125,11 @@ type Ending struct {
 	Before loom.ClusterStatus
 	// Empty says that the layout of the cluster has no node.
 	Empty bool
+}
+
+// Failed reports whether a task was given up.
+func (e *Ending) Failed() bool {
+	return slices.ContainsFunc(e.Ends, func(t TaskEnd) bool { return t.Status == loom.TaskFailed })
 }
 
 // TaskEnd is how far some task came, and the code of one failed try of it.
@@ -159,8 +173,9 @@ FROM operations o WHERE o.id = $1`, id)
 		return e, wrap(err, "read the end gate of operation %s", e.Operation.Ref)
 	}
 	e.Done, e.Running, e.Empty, e.Before = gate.Done, gate.Running, gate.Empty, loom.ClusterStatus(gate.Before)
-	// The delete of a cluster goes on behind what failed, and is judged at its end.
-	passed := e.Operation.Action == loom.ClusterDelete && e.Done
+	// Some go on behind or beside what failed, which their message tells, and are judged
+	// at their end.
+	passed := e.Operation.Status == loom.OperationRunning && e.Done && e.Operation.Message != ""
 	if e.Operation.Status != loom.OperationFailing && !passed || e.Running {
 		return e, nil
 	}
@@ -201,6 +216,9 @@ func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status l
 		return err
 	}
 	if err := noticeEnd(ctx, tx, op); err != nil {
+		return err
+	}
+	if err := TellOwner(ctx, tx, op.Tenant, op.Ref.Cluster, op.RequestedBy, op.Ref.Cluster.String()+"/"+strconv.Itoa(op.Ref.Number)); err != nil {
 		return err
 	}
 	events := append(operationEvents(op), loom.Event{Tenant: op.Tenant, Topic: "tenant"})

@@ -22,22 +22,31 @@ type NewProcess struct {
 }
 
 const insertProcess = `
-INSERT INTO processes (id, kind, host, port, version, capacity, only_tenant, plugins, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, now() + make_interval(secs => $9))`
+INSERT INTO processes (id, kind, host, port, version, capacity, only_tenant, plugins, plugin_versions, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, now() + make_interval(secs => $10))`
 
 // InsertProcess registers a process under an id that was never used before.
 func InsertProcess(ctx context.Context, tx *sqlx.Tx, p NewProcess) error {
 	_, err := tx.ExecContext(ctx, insertProcess, p.ID, p.Kind, p.Host, p.Port, p.Version, p.Capacity, string(p.OnlyTenant),
-		pq.Array(append([]string{}, p.Plugins...)), p.Lease.Seconds())
+		pq.Array(append([]string{}, p.Plugins...)), versionsOf(p.Versions), p.Lease.Seconds())
 	return wrap(err, "register process %s", p.ID)
 }
 
-const setProcessPlugins = `UPDATE processes SET plugins = $2 WHERE id = $1`
+// versionsOf gives the releases of plugins as JSON.
+func versionsOf(versions map[string]string) string {
+	body, err := json.Marshal(versions)
+	if err != nil || versions == nil {
+		return "{}"
+	}
+	return string(body)
+}
 
-// SetProcessPlugins changes which plugin types a process is listed with; NotFound
-// when its row is gone.
-func SetProcessPlugins(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, plugins []string) error {
-	done, err := tx.ExecContext(ctx, setProcessPlugins, id, pq.Array(append([]string{}, plugins...)))
+const setProcessPlugins = `UPDATE processes SET plugins = $2, plugin_versions = $3 WHERE id = $1`
+
+// SetProcessPlugins changes which plugin types, and which releases of them, a process is
+// listed with; NotFound when its row is gone.
+func SetProcessPlugins(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, plugins []string, versions map[string]string) error {
+	done, err := tx.ExecContext(ctx, setProcessPlugins, id, pq.Array(append([]string{}, plugins...)), versionsOf(versions))
 	if err != nil {
 		return wrap(err, "list the plugins of process %s", id)
 	}
@@ -45,6 +54,13 @@ func SetProcessPlugins(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, plug
 		return loom.NewError(loom.NotFound, "There is no process %s.", id)
 	}
 	return nil
+}
+
+// SetProcessTrouble notes what last went wrong in a process. A process that is gone is no
+// error.
+func SetProcessTrouble(ctx context.Context, q sqlx.ExecerContext, id loom.ProcessID, text string, at time.Time) error {
+	_, err := q.ExecContext(ctx, `UPDATE processes SET last_error = $2, last_error_at = $3 WHERE id = $1`, id, cleanText(text), at)
+	return wrap(err, "note what went wrong in process %s", id)
 }
 
 // Renewal is what a process learns each time it renews its lease.
@@ -127,6 +143,9 @@ type processRow struct {
 	Capacity   int            `db:"capacity"`
 	OnlyTenant string         `db:"only_tenant"`
 	Plugins    pq.StringArray `db:"plugins"`
+	Versions   []byte         `db:"plugin_versions"`
+	Trouble    string         `db:"last_error"`
+	TroubleAt  sql.NullTime   `db:"last_error_at"`
 	Draining   bool           `db:"draining"`
 	Ending     bool           `db:"ending"`
 	StartedAt  time.Time      `db:"started_at"`
@@ -151,7 +170,7 @@ const liveProcesses = `
 WITH busy AS MATERIALIZED (
 	SELECT t.process_id, t.tenant_id, count(*) AS n FROM running_tasks t WHERE $2 GROUP BY t.process_id, t.tenant_id
 )
-SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins,
+SELECT p.id, p.kind, p.host, p.port, p.version, p.capacity, coalesce(p.only_tenant, '') AS only_tenant, p.plugins, p.plugin_versions, p.last_error, p.last_error_at,
 	p.draining OR p.drain_asked AS draining, p.draining AS ending, p.started_at, p.expires_at,
 	coalesce((SELECT jsonb_object_agg(w.tenant_id, w.workers) FROM worker_assignments w WHERE w.process_id = p.id), '{}') AS workers,
 	coalesce((SELECT jsonb_object_agg(b.tenant_id, b.n) FROM busy b WHERE b.process_id = p.id), '{}') AS busy
@@ -180,7 +199,7 @@ func liveProcessesOf(ctx context.Context, q sqlx.ExtContext, kind string, busy b
 	for i, r := range rows {
 		live[i] = LiveProcess{
 			Process: loom.Process{ID: loom.ProcessID(r.ID), Kind: r.Kind, Host: r.Host, Port: r.Port, Version: r.Version,
-				Capacity: r.Capacity, Plugins: r.Plugins, Started: r.StartedAt, Expires: r.ExpiresAt},
+				Capacity: r.Capacity, Plugins: r.Plugins, Trouble: r.Trouble, TroubleAt: r.TroubleAt.Time, Started: r.StartedAt, Expires: r.ExpiresAt},
 			OnlyTenant: loom.TenantID(r.OnlyTenant), Draining: r.Draining, Ending: r.Ending,
 		}
 		if err := json.Unmarshal(r.Workers, &live[i].Workers); err != nil {
@@ -188,6 +207,9 @@ func liveProcessesOf(ctx context.Context, q sqlx.ExtContext, kind string, busy b
 		}
 		if err := json.Unmarshal(r.Busy, &live[i].Busy); err != nil {
 			return nil, wrap(err, "read the load of process %s", r.ID)
+		}
+		if err := json.Unmarshal(r.Versions, &live[i].Versions); err != nil {
+			return nil, wrap(err, "read the plugins of process %s", r.ID)
 		}
 	}
 	return live, nil
@@ -206,7 +228,13 @@ func AskToDrain(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, drain bool)
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return wrap(cmp.Or(err, sql.ErrNoRows), "ask process %s to drain", id)
 	}
-	_, err = tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, StopChannel)
+	return WakeProvisioners(ctx, tx)
+}
+
+// WakeProvisioners lets provisioners renew their leases at once, and so learn of other
+// workers and of what they are to stop.
+func WakeProvisioners(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, StopChannel)
 	return wrap(err, "wake provisioners")
 }
 

@@ -116,8 +116,10 @@ type QueueFigure struct {
 }
 
 const queueFigures = `
-SELECT queue, count(*) AS waits, min(scheduled_at) AS oldest
-FROM river_job WHERE state = 'available' GROUP BY queue ORDER BY queue`
+SELECT queue, count(*) AS waits, min(since) AS oldest
+FROM (SELECT queue, scheduled_at AS since FROM river_job WHERE state = 'available'
+	UNION ALL SELECT 'tenant_' || tenant_id, since FROM backlog) AS w
+GROUP BY queue ORDER BY queue`
 
 // QueueFiguresAllTenants counts the River jobs that wait for a worker.
 func QueueFiguresAllTenants(ctx context.Context, q sqlx.ExtContext) ([]QueueFigure, error) {

@@ -85,8 +85,8 @@ INSERT INTO task_logs (task_id, attempt, seq, operation_id, node_id, at, stream,
 SELECT t.id, $2, $3, t.operation_id, t.node_id, now(), 'loom', 'warn', $4, ` + logDay + ` FROM ` + logOf + ` WHERE t.id = $1
 ON CONFLICT (task_id, attempt, seq, day) DO UPDATE SET stream = 'loom', level = 'warn', text = excluded.text`
 
-// CutLogAllTenants takes the lines mark+1 to last out of the log of an attempt
-// and leaves a line that says so in the place of line mark.
+// CutLogAllTenants takes the lines mark to last out of the log of an attempt and
+// leaves a line that says so in the place of the first.
 func CutLogAllTenants(ctx context.Context, tx *sqlx.Tx, key AttemptKey, mark, last int, text string) error {
 	days, err := daysOfAttempt(ctx, tx, key.Task, key.Attempt)
 	if err != nil {

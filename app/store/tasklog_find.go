@@ -61,6 +61,25 @@ func FindLogLines(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 	return lines, more, nil
 }
 
+var countLines = `
+SELECT count(*) FROM (
+	SELECT 1 FROM task_logs l
+	WHERE l.task_id = (SELECT t.id FROM tasks t WHERE t.tenant_id = $1 AND t.id = $2) AND l.attempt = $3
+	  AND ` + (&LogMatch{}).matches(4) + ` AND l.day BETWEEN $6::date AND $7::date
+	LIMIT $8) AS found`
+
+// CountLogLines counts the lines of the log of an attempt that match, as far as the limit
+// of the match. It walks the whole log of the attempt.
+func CountLogLines(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, task loom.Task, attempt int, m LogMatch) (int, error) {
+	days, err := daysOfAttempt(ctx, q, task.Row, attempt)
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	err = sqlx.GetContext(ctx, q, &n, countLines, tenant, int64(task.Row), attempt, m.Contains, m.Errors, days.First, days.Last, m.Limit)
+	return n, wrap(err, "count lines of the log of task %s", task.Ref)
+}
+
 // The newest first, as orderedLog is the oldest first. What is not settled yet is left
 // to whoever follows from the last of these lines.
 const orderedBack = `

@@ -109,6 +109,10 @@ func init() {
 			at, err := store.TaskReady(ctx, tx, t, 1)
 			return leak(!at.IsZero()), err
 		},
+		"CountLogLines": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			n, err := store.CountLogLines(ctx, tx, t, loom.Task{Row: 1}, 1, store.LogMatch{Limit: 10})
+			return leak(n > 0), err
+		},
 		"FindLogLines": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			lines, _, err := store.FindLogLines(ctx, tx, t, loom.Task{Row: 1}, 1, store.LogMatch{Limit: 10})
 			return lines, err

@@ -49,6 +49,12 @@ var trespassers = map[string]trespasser{
 		return store.ShareCatalogName(ctx, tx, t, loom.KindService, mark)
 	}),
 	"LockCatalog": nothing(store.LockCatalog),
+	"PauseTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.PauseTenant(ctx, tx, t, "other")
+	},
+	"ResumeTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.ResumeTenant(ctx, tx, t)
+	},
 	"CatalogEntry": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.CatalogEntry(ctx, tx, t, loom.KindService, mark, 0)
 	},
@@ -279,6 +285,14 @@ var trespassers = map[string]trespasser{
 	"Resources": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.Resources(ctx, tx, t, loom.ResourceRef{})
 	},
+	"ResourcePage": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		items, next, prev, err := store.ResourcePage(ctx, tx, t, store.ResourceNameFilter{}, loom.Page{})
+		return []any{items, next, prev}, err
+	},
+	"ResourcesWaiting": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		in, out, err := store.ResourcesWaiting(ctx, tx, t)
+		return leak(in+out > 0), err
+	},
 	"LockResources": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.LockResources(ctx, tx, t, ownRef)
 	},
@@ -364,7 +378,7 @@ var trespassers = map[string]trespasser{
 var walked = []string{
 	"tenant.go", "user.go", "user_list.go", "session.go", "signin.go", "token.go", "secret.go", "node_secret.go", "catalog.go", "catalog_list.go", "catalog_uses.go",
 	"template.go", "resource.go", "audit.go", "idempotency.go", "hook.go", "hook_delivery.go", "overview.go",
-	"cluster_change.go", "layout.go",
+	"cluster_change.go", "layout.go", "queue_pause.go",
 }
 
 func TestNoTenantReadsOrChangesRowsOfAnother(t *testing.T) {
@@ -465,6 +479,8 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO resources (tenant_id, kind, plugin, type, name, version, live, size_bytes, sha256, format, object) VALUES ('t-own', 'automatortypes', 'shell', 'scripts', 'MARKED.sh', 1, true, 1, '', 'file', 'MARKED')`,
 		`INSERT INTO resource_numbers (tenant_id, kind, plugin, type, name, highest) VALUES ('t-own', 'automatortypes', 'shell', 'scripts', 'MARKED.sh', 3)`,
 		`INSERT INTO audit (tenant_id, actor, via, verb, kind, object, result, after) VALUES ('t-own', 'MARKED-user', 'session', 'create', 'service', 'MARKED', 'ok', '{"x": "MARKED"}')`,
+		`INSERT INTO audit (id, tenant_id, actor, via, verb, kind, object, result, before) OVERRIDING SYSTEM VALUE
+			VALUES (998, 't-own', 'MARKED-user', 'session', 'delete', 'service', 'MARKED-gone', 'ok', '{"name": "MARKED-gone"}')`,
 		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services) VALUES (1, 't-own', 'MARKED-user', 'MARKED', 'active', 'x', 1, '{}', 'x', '{}', '{}')`,
 		`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation) VALUES ('t-own', 1, 1, '{"x": "MARKED"}', 'MARKED-user', 1)`,
 		`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 1, 1, 'cluster_create', 'complete', 'MARKED-user')`,

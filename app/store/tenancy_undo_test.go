@@ -36,7 +36,7 @@ func init() {
 			return leak(len(have) > 0), err
 		},
 		"LatestOperations": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.LatestOperations(ctx, tx, t, []loom.ClusterID{1})
+			return store.LatestOperations(ctx, tx, t, []loom.ClusterID{1}, true)
 		},
 		"TaskStatuses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.TaskStatuses(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})

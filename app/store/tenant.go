@@ -162,10 +162,11 @@ func DeleteTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error 
 	return nil
 }
 
-// nodesInUse counts the nodes of live clusters of tenant t. The terminated ones are
-// known from their index alone; joining all others costs more than leaving those out.
+// nodesInUse counts the nodes of live clusters of tenant t. They and the terminated
+// clusters are known from indexes alone (nodes_in_use, clusters_by_status); joining all
+// other clusters costs more than leaving those out.
 const nodesInUse = `(SELECT count(*) FROM nodes n WHERE n.tenant_id = t.id AND n.state <> 'deleted'
-		AND n.cluster_id NOT IN (SELECT c.id FROM clusters c WHERE c.tenant_id = t.id AND c.status = 'terminated'))`
+		AND n.cluster_id NOT IN (SELECT c.id FROM clusters c WHERE c.tenant_id = t.id AND c.status COLLATE "C" = 'terminated'))`
 
 const quotaUse = `
 SELECT t.max_clusters AS max_clusters, t.max_nodes AS max_nodes,

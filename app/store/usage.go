@@ -17,6 +17,13 @@ type UsageFilter struct {
 	User     loom.UserID
 	Cluster  loom.ClusterID
 	Template string
+	// Node is the id of a single one.
+	Node loom.NodeID
+}
+
+// values are the arguments of the statements, $1 to $5.
+func (f UsageFilter) values(more ...any) []any {
+	return append([]any{f.Tenant, f.User, int64(f.Cluster), f.Template, string(f.Node)}, more...)
 }
 
 // usageSplits are what usage can be split by, with the expression of each.
@@ -66,6 +73,7 @@ WITH turns AS (
     JOIN clusters c ON c.id = t.cluster_id%s
     WHERE t.ended_at IS NOT NULL AND ($1 = '' OR t.tenant_id = $1) AND ($2 = '' OR c.owner_id = $2)
       AND ($3::bigint = 0 OR c.id = $3) AND ($4 = '' OR c.template_name = $4)
+      AND ($5 = '' OR t.node_id = nullif($5, '')::uuid)
     WINDOW turn AS (PARTITION BY t.cluster_id, t.node_id ORDER BY t.ended_at, t.id)
 ), lives AS (
     SELECT split, extract(epoch FROM ended_at) AS began, extract(epoch FROM coalesce(gone, now())) AS ended
@@ -81,7 +89,7 @@ func FirstUseAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter) (
 	}
 	query := livesBy("") + `
 SELECT floor(min(began))::bigint AS first, floor(extract(epoch FROM now()))::bigint AS now FROM lives`
-	err = sqlx.GetContext(ctx, q, &row, query, f.Tenant, f.User, int64(f.Cluster), f.Template)
+	err = sqlx.GetContext(ctx, q, &row, query, f.values()...)
 	return row.First.Int64, row.First.Valid, row.Now, wrap(err, "find the first use of a node")
 }
 
@@ -98,16 +106,16 @@ type UsedTime struct {
 // before it, less the sum of b - ended over those that ended: counts and sums of
 // times up to each mark are enough, however many lives and intervals there are.
 const usedTime = `, used AS (
-    SELECT split, greatest(began, ($5::numeric[])[1]) AS began, ended
-    FROM lives WHERE began < $6::numeric AND ended > ($5::numeric[])[1] AND ended > began
+    SELECT split, greatest(began, ($6::numeric[])[1]) AS began, ended
+    FROM lives WHERE began < $7::numeric AND ended > ($6::numeric[])[1] AND ended > began
 ), turning AS (
     SELECT split, began AS at, 1 AS sign FROM used
     UNION ALL
-    SELECT split, ended, -1 FROM used WHERE ended < $6::numeric
+    SELECT split, ended, -1 FROM used WHERE ended < $7::numeric
 ), steps AS (
-    SELECT split, width_bucket(at, $5::numeric[]) AS place, sum(sign) AS alive, sum(sign * at) AS at FROM turning GROUP BY 1, 2
+    SELECT split, width_bucket(at, $6::numeric[]) AS place, sum(sign) AS alive, sum(sign * at) AS at FROM turning GROUP BY 1, 2
 ), marks AS (
-    SELECT mark, place FROM unnest($5::numeric[]) WITH ORDINALITY AS m (mark, place)
+    SELECT mark, place FROM unnest($6::numeric[]) WITH ORDINALITY AS m (mark, place)
 ), upto AS (
     SELECT v.split, m.place,
            m.mark * coalesce(sum(s.alive) OVER before, 0) - coalesce(sum(s.at) OVER before, 0) AS total
@@ -117,8 +125,8 @@ const usedTime = `, used AS (
 ), differences AS (
     SELECT split, place, lead(total) OVER (PARTITION BY split ORDER BY place) - total AS value FROM upto
 )
-SELECT place - 1 AS interval, split, floor(value * $7::numeric / $8::numeric)::text AS value
-FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $9`
+SELECT place - 1 AS interval, split, floor(value * $8::numeric / $9::numeric)::text AS value
+FROM differences WHERE value IS NOT NULL ORDER BY place, split COLLATE "C" LIMIT $10`
 
 // UsedTimeAllTenants sums up the time for which nodes were used between each two
 // neighbouring marks, which are seconds since 1970 and ascend. Values are seconds
@@ -131,7 +139,7 @@ func UsedTimeAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter, s
 	}
 	var used []UsedTime
 	err := sqlx.SelectContext(ctx, q, &used, livesBy(split)+usedTime,
-		f.Tenant, f.User, int64(f.Cluster), f.Template, pq.Array(marks), marks[len(marks)-1], times, per, limit)
+		f.values(pq.Array(marks), marks[len(marks)-1], times, per, limit)...)
 	return used, wrap(err, "sum up the use of nodes")
 }
 
@@ -146,7 +154,7 @@ type QueueCount struct {
 const queueCounts = `
 SELECT n.name, coalesce(w.n, 0) AS waiting, coalesce(r.n, 0) AS running
 FROM tenants n
-LEFT JOIN (SELECT tenant_id, count(*) AS n FROM ready_tasks GROUP BY tenant_id) w ON w.tenant_id = n.id
+LEFT JOIN (SELECT tenant_id, count(*) AS n FROM (SELECT tenant_id FROM ready_tasks UNION ALL SELECT tenant_id FROM backlog) AS ready GROUP BY tenant_id) w ON w.tenant_id = n.id
 LEFT JOIN (SELECT tenant_id, count(*) AS n FROM running_tasks GROUP BY tenant_id) r ON r.tenant_id = n.id
 WHERE n.deleted_at IS NULL AND ($2 OR n.id = $1) ORDER BY n.name`
 

@@ -21,6 +21,8 @@ type Queueing struct {
 	// Ready are the tasks of the operation that their nodes hold and that wait to be
 	// taken, those that are due later not counted.
 	Ready int `db:"ready"`
+	// Paused says that nothing of the tenant begins until a superadmin says so.
+	Paused bool `db:"paused"`
 }
 
 const queueing = `
@@ -32,7 +34,8 @@ SELECT t.workers AS wanted,
         WHERE o.tenant_id = t.id AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')) AS busy,
        (SELECT count(*) FROM operations o JOIN nodes n ON n.cluster_id = o.cluster_id
         JOIN tasks h ON h.id = n.task_id AND h.operation_id = o.id AND h.status = 'ready' AND h.code = 0
-        WHERE o.tenant_id = t.id AND o.cluster_id = $2 AND o.number = $3) AS ready
+        WHERE o.tenant_id = t.id AND o.cluster_id = $2 AND o.number = $3) AS ready,
+       EXISTS (SELECT 1 FROM paused_tenants z WHERE z.tenant_id = t.id) AS paused
 FROM tenants t WHERE t.id = $1`
 
 // QueueingOf reads what an operation may wait for. NotFound for the tenant.

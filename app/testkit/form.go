@@ -17,14 +17,26 @@ func FormValues(t testing.TB, page, id string) url.Values {
 	if err != nil {
 		t.Fatal(err)
 	}
+	values, whole := url.Values{}, root
 	if id != "" {
 		if root = elementByID(root, id); root == nil {
 			t.Fatalf("the page has no element %q", id)
 		}
+		collectAttached(whole, id, values)
 	}
-	values := url.Values{}
 	collectControls(root, values)
 	return values
+}
+
+// collectAttached adds the controls that say that they belong to the form with an id,
+// wherever they are; those are not within it.
+func collectAttached(n *html.Node, id string, values url.Values) {
+	if form, _ := attribute(n, "form"); form == id {
+		collectControl(n, values)
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		collectAttached(c, id, values)
+	}
 }
 
 func elementByID(n *html.Node, id string) *html.Node {

@@ -30,8 +30,9 @@ func (s *Server) accountActivity(w http.ResponseWriter, r *http.Request, actor l
 		list = found
 	}
 	here := route.AccountActivity()
+	csv, json := s.exportsOf(r)
 	return s.sheet(w, r, actor, status, accountFrame("Your activity", here), officeview.SheetModel{
 		Title: "Your activity", Intro: "What you did, from where, and what it changed; also what was refused to you. Secrets are masked.",
-		Parts: []templ.Component{auditFilters(here, q, errs), s.auditGrid(ui.ViewerOf(r.Context()), here, q, list)},
+		Parts: []templ.Component{auditFilters(here, q, errs), s.auditGrid(ui.ViewerOf(r.Context()), here, q, list, csv, json)},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSignIn(t *testing.T) {
@@ -113,7 +114,7 @@ func TestTokens(t *testing.T) {
 	v.post("/account/tokens", "name", "", "scopes", "read", "expires", "30").shows(t, 422, "A token has a name")
 	v.post("/account/tokens", "name", "x", "expires", "30").shows(t, 422, "Choose at least one scope")
 	v.post("/account/tokens", "name", "x", "scopes", "catalog:write", "expires", "30").shows(t, 422, "for administrators only")
-	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "4000").shows(t, 422, "Choose 30, 90 or 365 days.")
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "4000").shows(t, 422, "Choose one of the lives that are offered.")
 
 	made := v.post("/account/tokens", "name", "nightly", "scopes", "clusters:write", "expires", "30").shows(t, 200, "It is shown this once", "/v2/whoami", "data-dirty")
 	secret := secretText.FindString(made.body)
@@ -132,6 +133,26 @@ func TestTokens(t *testing.T) {
 	v.post(ask).goes(t, "/account/tokens")
 	v.get("/account/tokens").shows(t, 200, "Revoked the token nightly.", "You have no API tokens")
 	v.post(ask).shows(t, 404)
+}
+
+// TestTokenLives: a token ends after some days, on a day, or never, as the tenant permits.
+func TestTokenLives(t *testing.T) {
+	t.Parallel()
+	r := makeRooms(t, true)
+	v := r.signedIn("demo", "user")
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "never").shows(t, 422, "Choose one of the lives that are offered.")
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "soon").shows(t, 422, "Give the last day as year-month-day", `value="soon"`)
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "2001-01-01").shows(t, 422, "This time is over already.")
+	v.post("/account/tokens", "name", "x", "scopes", "read", "expires", "date", "until", "2199-01-01").shows(t, 422, "live at most 365 days")
+	day := time.Now().AddDate(0, 0, 20).Format(time.DateOnly)
+	v.post("/account/tokens", "name", "until a day", "scopes", "read", "expires", "date", "until", day).shows(t, 200, "Token until a day")
+	v.get("/account/tokens").shows(t, 200, "until a day", "/account/tokens?as=csv").hides(t, "no end")
+	boss := r.signedIn("demo", "admin")
+	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "maxTokenDays", "45").goes(t, "/admin/settings")
+	v.get("/account/tokens").shows(t, 200, "45 days, the longest here", "30 days").hides(t, ">90 days")
+	boss.post("/admin/settings", "leaseReminderHours", "", "leaseGraceHours", "0", "maxTokenDays", "").goes(t, "/admin/settings")
+	v.get("/account/tokens").shows(t, 200, "no end")
+	v.post("/account/tokens", "name", "endless", "scopes", "read", "expires", "never").shows(t, 200, "Token endless")
 }
 
 func TestSessions(t *testing.T) {

@@ -17,6 +17,40 @@ import (
 // tokenDays are the offered lives of a token, in days.
 var tokenDays = []int{30, 90, 365}
 
+// Further values of the life of a token: until a day that is named, and without an end.
+const (
+	tokenUntil = "date"
+	tokenNever = "never"
+)
+
+// tokenLives are the lives that the tenant permits; chosen is one of them where it can be.
+func (s *Server) tokenLives(r *http.Request, actor loom.Actor, chosen string) ([]ui.Option, error) {
+	set, err := s.Accounts.Settings(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []string
+	longest := ""
+	for _, n := range tokenDays {
+		if set.MaxTokenDays == nil || n <= *set.MaxTokenDays {
+			longest = strconv.Itoa(n)
+			pairs = append(pairs, longest, ui.Count(n, "day", "days"))
+		}
+	}
+	if set.MaxTokenDays != nil && !slices.Contains(tokenDays, *set.MaxTokenDays) {
+		longest = strconv.Itoa(*set.MaxTokenDays)
+		pairs = append(pairs, longest, ui.Count(*set.MaxTokenDays, "day", "days")+", the longest here")
+	}
+	pairs = append(pairs, tokenUntil, "until a day")
+	if set.MaxTokenDays == nil {
+		pairs = append(pairs, tokenNever, "no end")
+	}
+	if !slices.Contains(pairs, chosen) {
+		chosen = longest
+	}
+	return options(chosen, pairs...), nil
+}
+
 var scopeTexts = map[loom.Scope]string{
 	loom.ScopeRead:         "Looks at everything you may see, and makes previews.",
 	loom.ScopeClusterWrite: "Also creates, changes and deletes clusters.",
@@ -49,8 +83,11 @@ func (s *Server) tokensPage(w http.ResponseWriter, r *http.Request, actor loom.A
 		}
 		m.Scopes = append(m.Scopes, c)
 	}
-	for _, n := range tokenDays {
-		m.Expires = append(m.Expires, ui.Option{Value: strconv.Itoa(n), Label: ui.Count(n, "day", "days"), Selected: strconv.Itoa(n) == days})
+	if m.Expires, err = s.tokenLives(r, actor, days); err != nil {
+		return err
+	}
+	if len(m.Tokens) > 0 {
+		m.CSV, m.JSON = s.exportsAt(route.AccountTokens(), nil)
 	}
 	return s.render(w, r, actor, status, accountFrame("API tokens", route.AccountTokens()), accountview.TokensPage(m))
 }
@@ -71,14 +108,15 @@ func (s *Server) accountTokenCreate(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	name, scope, days := f.Get(accountview.FieldName), loom.Scope(f.Get(accountview.FieldScope)), f.Get(accountview.FieldExpires)
-	token, secret, err := s.makeToken(r, actor, name, scope, days)
+	until := strings.TrimSpace(f.Get(accountview.FieldUntil))
+	token, secret, err := s.makeToken(r, actor, name, scope, days, until)
 	if errs, status, ok := accountErrors(err, "The token was not created."); ok {
 		for i := range errs.Items { // scopes[0] is the one choice of the form
 			if strings.HasPrefix(errs.Items[i].Field, accountview.FieldScope) {
 				errs.Items[i].Field, errs.Items[i].FieldID = accountview.FieldScope, ui.FieldID("", accountview.FieldScope)
 			}
 		}
-		return s.tokensPage(w, r, actor, status, accountview.TokensModel{Name: name, Errors: errs}, scope, days)
+		return s.tokensPage(w, r, actor, status, accountview.TokensModel{Name: name, Until: until, Errors: errs}, scope, days)
 	}
 	if err != nil {
 		return err
@@ -119,13 +157,26 @@ func (s *Server) accountTokenRotate(w http.ResponseWriter, r *http.Request, acto
 	return s.showToken(w, r, actor, token, secret, note)
 }
 
-func (s *Server) makeToken(r *http.Request, actor loom.Actor, name string, scope loom.Scope, days string) (loom.Token, loom.Secret, error) {
-	n, err := strconv.Atoi(days)
-	if err != nil || !slices.Contains(tokenDays, n) {
-		return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldExpires, Message: "Choose 30, 90 or 365 days."}})
+func (s *Server) makeToken(r *http.Request, actor loom.Actor, name string, scope loom.Scope, days, until string) (loom.Token, loom.Secret, error) {
+	lives, err := s.tokenLives(r, actor, days)
+	if err != nil {
+		return loom.Token{}, loom.Secret{}, err
 	}
-	expires := s.now().AddDate(0, 0, n)
-	in := account.NewToken{Name: name, Expires: &expires}
+	if !slices.ContainsFunc(lives, func(o ui.Option) bool { return o.Value == days }) {
+		return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldExpires, Message: "Choose one of the lives that are offered."}})
+	}
+	in := account.NewToken{Name: name}
+	if n, err := strconv.Atoi(days); err == nil {
+		expires := s.now().AddDate(0, 0, n)
+		in.Expires = &expires
+	} else if days == tokenUntil {
+		day, err := ui.ViewerOf(r.Context()).ParseDay(until)
+		if err != nil {
+			return loom.Token{}, loom.Secret{}, loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldUntil, Message: "Give the last day as year-month-day, such as 2026-06-09."}})
+		}
+		expires := day.AddDate(0, 0, 1)
+		in.Expires = &expires
+	}
 	if scope != "" {
 		in.Scopes = []loom.Scope{scope}
 	}

@@ -111,7 +111,7 @@ func activityFilters(base string, all bool, q activityQuery, errs ui.FormErrors)
 	since, until := text("since", "From day", q.since), text("until", "To day", q.until)
 	since.Kind, until.Kind = ui.FieldDate, ui.FieldDate
 	cluster := text("cluster", "Cluster", q.cluster)
-	cluster.Placeholder = "00000042"
+	cluster.Placeholder = "Name or id"
 	m := officeview.FiltersModel{Action: base, Target: "feed", Fields: []ui.FieldModel{
 		choice("about", "About", q.about, activityAbouts), text("actor", "Who", q.actor), choice("verb", "Did", q.verb, activityVerbs),
 		choice("result", "Result", q.result, []string{"", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed"}), cluster, since, until}}

@@ -50,6 +50,6 @@ func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
 		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
 			return err
 		}
-		return s.say(w, r, route.AdminKind(kind), httpx.Flash{Tone: "ok", Text: "Deleted the " + kind.Word() + " " + name + "."})
+		return s.say(w, r, route.AdminKind(kind), deletedFlash(kind, name))
 	}
 }

@@ -18,6 +18,11 @@ import (
 func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		d := draft{kind: kind, body: skeletons[kind], asJSON: asksJSON(r)}
+		if restored, err := s.deletedDraft(r, actor, &d); err != nil {
+			return err
+		} else if restored {
+			return s.editorPage(w, r, actor, http.StatusOK, d)
+		}
 		if from := r.URL.Query().Get("from"); from != "" {
 			entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, from, 0)
 			if err != nil {
@@ -30,12 +35,14 @@ func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 			if d.body, err = draftOf(kind, entry); err != nil {
 				return err
 			}
-		} else if used, err := s.usedOffer(r, actor, kind); err != nil {
+		} else if named := namedSkeleton(r, kind); named != "" {
+			d.body, d.changed = named, true
+		} else if err := s.useOffer(r, actor, &d); err != nil {
 			return err
-		} else if used != "" {
-			d.body, d.changed = used, true
-		} else if err := s.restoreDraft(r, actor, &d); err != nil {
-			return err
+		} else if !d.changed {
+			if err := s.restoreDraft(r, actor, &d); err != nil {
+				return err
+			}
 		}
 		return s.editorPage(w, r, actor, http.StatusOK, d)
 	}
@@ -65,6 +72,9 @@ func (s *Server) adminEdit(kind loom.EntityKind) httpx.ActorHandler {
 			if err := s.restoreDraft(r, actor, &d); err != nil {
 				return err
 			}
+			if err := s.useOffer(r, actor, &d); err != nil {
+				return err
+			}
 		}
 		return s.editorPage(w, r, actor, http.StatusOK, d)
 	}
@@ -87,6 +97,7 @@ func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err := s.addForm(r, actor, d, &m); err != nil {
 		return err
 	}
+	addPane(r, d, &m)
 	if err := s.addAffected(r, actor, &m); err != nil {
 		return err
 	}
@@ -120,6 +131,12 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	d, err := s.readEditor(w, r, actor, kind, name)
 	if err != nil {
 		return err
+	}
+	if err := s.readPane(r, actor, &d, true); err != nil {
+		return err
+	}
+	if d.pane.failure != nil {
+		return s.refused(w, r, actor, d, d.pane.failure)
 	}
 	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true"}
 	if name != "" {

@@ -14,7 +14,11 @@ import (
 func definition(entry loom.Entry) ([]ui.Def, []adminview.Section) {
 	switch e := entry.(type) {
 	case *loom.Provider:
-		return []ui.Def{{Term: "Provider type", Text: e.Type, Mono: true}}, providerSections(e)
+		facts := []ui.Def{{Term: "Provider type", Text: e.Type, Mono: true}}
+		if len(e.Fixed) > 0 {
+			facts = append(facts, ui.Def{Term: "Users may not change", Text: strings.Join(e.Fixed, ", "), Mono: true})
+		}
+		return facts, providerSections(e)
 	case *loom.HardwareType:
 		return nil, []adminview.Section{providerMap(e.ProviderMap, "flavor", "Flavor")}
 	case *loom.ImageType:

@@ -53,6 +53,8 @@ type draft struct {
 	read form.Result
 	// told are answers about single rows, by path, that are kept nowhere else.
 	told map[string]loom.Probe
+	// pane is what came from the JSON beside the form.
+	pane paneDraft
 	// failure is why the draft was refused, under the title.
 	failure *loom.Error
 	title   string
@@ -139,8 +141,11 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	m.FormMode, m.Sections, m.Base, m.Errors = true, shown.Sections, doc.String(), shown.Errors
 	if d.failure != nil {
 		m.Check = adminview.CheckModel{Checked: true, Problems: formProblems(shown)}
+		markTabs(d, shown, m.Check.Problems)
+		return nil
 	}
-	return nil
+	d.form = &made
+	return s.addCheck(r, actor, d, m)
 }
 
 // failures are the errors of the fields; one of the whole entry is without a field.
@@ -184,9 +189,15 @@ func (s *Server) adminStep(kind loom.EntityKind) httpx.ActorHandler {
 			}
 		}
 		s.verifyRow(r, actor, &d)
+		if err := s.readPane(r, actor, &d, do == adminview.DoJSON); err != nil {
+			return err
+		}
+		if paneRefused(w, r, d) {
+			status = http.StatusUnprocessableEntity
+		}
 		switch do {
 		case adminview.DoJSON:
-			if d.asJSON = len(d.read.Errors) == 0; !d.asJSON {
+			if d.asJSON = len(d.read.Errors) == 0 && d.pane.failure == nil; !d.asJSON {
 				status = http.StatusUnprocessableEntity
 			}
 		case adminview.DoForm:

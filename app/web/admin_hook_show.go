@@ -52,6 +52,9 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	m := officeview.SheetModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
 		{Label: "Edit", Small: true, Href: route.AdminHookVerb(h.ID, "edit")}, opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
 		Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/hooks/"+itoa(h.ID), ""), call("deliveries", http.MethodGet, "/v2/hooks/"+itoa(h.ID)+"/deliveries", "")}}
+	if !h.Enabled {
+		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(h.ID, "edit")}}
+	}
 	if tried != nil {
 		m.Parts = append(m.Parts, triedPart(*tried))
 	}
@@ -61,9 +64,11 @@ func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if result != "" {
 		filters.Clear = route.AdminHook(h.ID)
 	}
+	grid := s.deliveryGrid(h, list, result)
+	grid.CSV, grid.JSON = s.exportsAt(route.AdminDeliveries(h.ID), q)
 	m.Parts = append(m.Parts, ui.Definitions(hookFacts(h)),
 		officeview.Act(route.AdminHookVerb(h.ID, "test"), ui.ButtonModel{Label: "Send a test", Busy: "Sending…", Icon: "play", Submit: true}),
-		officeview.Card("deliveries-title", "Deliveries", officeview.Filters(filters), s.deliveryGrid(h.ID, list, result)))
+		officeview.Card("deliveries-title", "Deliveries", officeview.Filters(filters), officeview.Grid(grid)))
 	return s.sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), m)
 }
 
@@ -88,7 +93,11 @@ func hookFacts(h loom.Hook) []ui.Def {
 	return facts
 }
 
-func (s *Server) deliveryGrid(id loom.HookID, list hook.List, result string) templ.Component {
+// hookIsOff says why nothing is sent again.
+const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Edit it to switch it on."
+
+func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) officeview.GridModel {
+	id := h.ID
 	m := officeview.GridModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.now(),
 		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Operation"}, {Label: "Result"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
@@ -96,15 +105,19 @@ func (s *Server) deliveryGrid(id loom.HookID, list hook.List, result string) tem
 	if result != "" {
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "No delivery has this result."}
 	}
+	if !h.Enabled {
+		m.Columns = m.Columns[:len(m.Columns)-1]
+	}
 	for _, d := range list.Items {
 		outcome := officeview.Cell{State: deliveryState(d.Status), Sub: d.Error}
 		m.Rows = append(m.Rows, []officeview.Cell{
 			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
-			{Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, outcome, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created},
-			{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})},
-		})
+			{Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, outcome, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
+		if h.Enabled {
+			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], officeview.Cell{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
+		}
 	}
-	return officeview.Grid(m)
+	return m
 }
 
 func answered(code int) string {
@@ -156,6 +169,15 @@ func pathDelivery(r *http.Request) (loom.HookID, loom.DeliveryID, error) {
 	return id, loom.DeliveryID(n), err
 }
 
+// adminDeliveries leads to the page that shows them: its files are at this address.
+func (s *Server) adminDeliveries(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.AdminHook(h.ID))
+}
+
 func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	id, delivery, err := pathDelivery(r)
 	if err != nil {
@@ -182,9 +204,11 @@ func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loo
 	if !d.Next.IsZero() {
 		facts = append(facts, ui.Def{Term: "Next try", Value: ui.Time(d.Next, s.now())})
 	}
-	m := officeview.SheetModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{
-		ui.Definitions(facts),
-		officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true}),
+	again := ui.Banner(ui.BannerModel{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(id, "edit")})
+	if h.Enabled {
+		again = officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true})
+	}
+	m := officeview.SheetModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{ui.Definitions(facts), again,
 		ui.Code(ui.CodeModel{ID: "body", Label: "what was sent", Text: prettyText(d.Body)}),
 	}}
 	return s.sheet(w, r, actor, http.StatusOK, hooksFrame("Delivery "+itoa(d.ID), ui.Crumb{Label: h.Name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Delivery " + itoa(d.ID)}), m)

@@ -62,6 +62,7 @@ func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Text: h.Name, Href: route.AdminHook(h.ID), Sub: hookKind(h)}, {Text: h.URL, Mono: true}, {Text: hookWords(h.Events)}, {State: &state}, {Time: h.Created},
 		})
 	}
+	grid.CSV, grid.JSON = s.exportsOf(r)
 	m.Parts = []templ.Component{officeview.Grid(grid)}
 	return s.sheet(w, r, actor, http.StatusOK, hooksFrame("Hooks"), m)
 }

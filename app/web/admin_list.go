@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// adminRows is how many entries are on a page of a list.
-	adminRows = 25
-
 	sortName   = "name"
 	sortUpdate = "-updateTime"
 
@@ -28,12 +25,15 @@ func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		q := r.URL.Query()
 		in := catalog.ListInput{Q: q.Get(adminview.FieldQ), Page: loom.Page{
-			Limit: adminRows, Sort: q.Get(adminview.FieldSort), After: q.Get("after"), Before: q.Get("before"),
+			Limit: s.pageRows(r), Sort: q.Get(adminview.FieldSort), After: q.Get("after"), Before: q.Get("before"),
 		}}
 		show := q.Get(adminview.FieldShow)
 		if show == showUsable || show == showDeprecated {
 			deprecated := show == showDeprecated
 			in.Deprecated = &deprecated
+		}
+		if show == showDeleted {
+			return s.deletedList(w, r, actor, kind, in.Q)
 		}
 		list, err := s.Catalog.Entries(r.Context(), actor, kind, in)
 		if err != nil {
@@ -44,6 +44,7 @@ func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
 		}
 		m := listModel(kind, in, show, list)
 		m.Now = s.now()
+		m.CSV, m.JSON = s.exportsOf(r)
 		counts, err := s.Catalog.UseCounts(r.Context(), actor, kind)
 		if err != nil {
 			return err
@@ -72,11 +73,11 @@ func listModel(kind loom.EntityKind, in catalog.ListInput, show string, list cat
 		return route.Query(route.AdminKind(kind), append([]string{adminview.FieldQ, in.Q, adminview.FieldShow, show}, pairs...)...)
 	}
 	m := adminview.ListModel{
-		Kind: kind, Q: in.Q, Filtered: in.Q != "" || in.Deprecated != nil, Text: ui.Count(list.Total, kind.Word(), kind.Word()+"s"),
+		Kind: kind, Q: in.Q, Filtered: in.Q != "" || show != "", Text: ui.Count(list.Total, kind.Word(), kind.Word()+"s"),
 		NameSort: with(adminview.FieldSort, sortName), UpdateSort: with(adminview.FieldSort, sortUpdate),
 		Show: []ui.Option{
 			{Value: "", Label: "All", Selected: in.Deprecated == nil}, {Value: showUsable, Label: "Not deprecated", Selected: show == showUsable},
-			{Value: showDeprecated, Label: "Deprecated", Selected: show == showDeprecated},
+			{Value: showDeprecated, Label: "Deprecated", Selected: show == showDeprecated}, {Value: showDeleted, Label: "Deleted", Selected: show == showDeleted},
 		},
 	}
 	if in.Sort == sortUpdate {

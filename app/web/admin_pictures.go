@@ -85,6 +85,10 @@ func (s *Server) orderResult(ctx context.Context, actor loom.Actor, template str
 		r.Problem = e.Message
 		return r, nil
 	}
+	if len(order.Lost) > 0 {
+		r.Problem, r.Lost = "There is no plan for a cluster of "+template+" as long as something of it is missing:", lostModels(order.Lost, template, service.Name)
+		return r, nil
+	}
 	if order.Unsat != nil {
 		r.Problem = "No cluster of " + template + " can have it: " + order.Unsat.Headline
 		for _, reason := range order.Unsat.Reasons {

@@ -11,6 +11,7 @@ import (
 
 	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/views/adminview"
 	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -87,8 +88,11 @@ func (s *Server) lastProbeParts(r *http.Request, actor loom.Actor, name, q strin
 }
 
 func (s *Server) probeParts(provider, q string, p loom.Probe) []templ.Component {
-	use := func(kind loom.EntityKind, what, id string) officeview.Cell {
-		return officeview.Cell{Text: "Use in a new " + kind.Word(), Href: route.Query(route.AdminNew(kind), fieldProvider, provider, what, id)}
+	use := func(what, id string) officeview.Cell {
+		href := route.Query(adminview.ProbeUse(provider), what, id)
+		attrs := ui.OpensDialog(href)
+		attrs["aria-label"] = "Use " + id
+		return officeview.Cell{Buttons: []ui.ButtonModel{{Label: "Use", Small: true, Href: href, Attrs: attrs}}}
 	}
 	banner := ui.BannerModel{Tone: ui.ToneOK, Text: "The provider works as it is set up."}
 	if !p.OK {
@@ -113,14 +117,14 @@ func (s *Server) probeParts(provider, q string, p loom.Probe) []templ.Component 
 		filters.Clear = route.AdminProbe(provider)
 		empty = ui.EmptyModel{Icon: "search", Text: "None matches.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminProbe(provider)}}
 	}
-	flavors := officeview.GridModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name", Low: true}, {Label: "Processors", Numeric: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
+	flavors := officeview.GridModel{ID: "flavors", ShowCaption: true, Empty: empty, Columns: []ui.Column{{Label: "Flavor"}, {Label: "Name", Low: true}, {Label: "Processors", Numeric: true, Low: true}, {Label: "Memory", Numeric: true}, {Label: "Use"}}}
 	n := 0
 	for _, f := range p.Flavors {
 		if !offerMatches(q, f.ID, f.Name) {
 			continue
 		}
 		if n++; n <= maxOffers {
-			flavors.Rows = append(flavors.Rows, []officeview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}, use(loom.KindHardwareType, fieldFlavor, f.ID)})
+			flavors.Rows = append(flavors.Rows, []officeview.Cell{{Text: f.ID, Mono: true}, {Text: f.Name}, {Text: unless0(f.VCPU, "")}, {Text: unless0(f.RAM, " MB")}, use(fieldFlavor, f.ID)})
 		}
 	}
 	flavors.Caption = offersCaption("Sizes, for hardware types", n)
@@ -131,7 +135,7 @@ func (s *Server) probeParts(provider, q string, p loom.Probe) []templ.Component 
 			continue
 		}
 		if n++; n <= maxOffers {
-			images.Rows = append(images.Rows, []officeview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}, use(loom.KindImageType, fieldImage, i.ID)})
+			images.Rows = append(images.Rows, []officeview.Cell{{Text: i.ID, Mono: true}, {Text: i.Name}, use(fieldImage, i.ID)})
 		}
 	}
 	images.Caption = offersCaption("Images, for image types", n)

@@ -39,7 +39,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 		Calls: []ui.JSONCall{call("count", http.MethodGet, "/v2/metrics/queues", "")},
 	}
 	banner := ui.BannerModel{Tone: ui.ToneWarn, Text: whyWaiting(fleet.QueueCount{Waiting: q.Waiting}, q.Share)}
-	if q.Oldest.IsZero() {
+	if q.Oldest.IsZero() && q.Share.Paused.At.IsZero() {
 		banner.Tone = ui.ToneOK
 		if q.Waiting > 0 {
 			banner.Text = ui.Count(q.Waiting, "task waits", "tasks wait") + ", none of them for a worker."
@@ -59,6 +59,8 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 func whyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
 	n := c.Waiting
 	switch {
+	case !t.Paused.At.IsZero():
+		return "A superadmin has paused the queue of the tenant: what runs goes on, nothing new starts until it is resumed. " + ui.Count(n, "task waits", "tasks wait") + "."
 	case n == 0:
 		return "No task waits for a worker."
 	case t.Wanted == 0:
@@ -115,6 +117,8 @@ func waitedFor(t fleet.QueuedTask) string {
 // try, or the share of workers of the tenant.
 func whyTaskWaits(t fleet.QueuedTask, share fleet.TenantWorkers) string {
 	switch {
+	case !share.Paused.At.IsZero():
+		return "The queue of the tenant is paused."
 	case t.State == loom.OperationPaused:
 		return "Its operation is paused."
 	case t.State == loom.OperationNotSubmitted:

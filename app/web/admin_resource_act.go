@@ -126,14 +126,14 @@ func (s *Server) upload(r *http.Request, actor loom.Actor, plugin, name string, 
 		return loom.Resource{}, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldPlugin, Message: "Choose the plugin that uses the file."}})
 	}
 	ref := loom.ResourceRef{Kind: parts[0], Plugin: parts[1], Type: parts[2], Name: name}
-	return s.Catalog.Upload(r.Context(), actor, ref, content, catalog.DefaultMaxUpload)
+	return s.Catalog.UploadChecked(r.Context(), actor, ref, content, catalog.DefaultMaxUpload)
 }
 
 // resourceRef reads which version of which resource a request is about.
 func resourceRef(values url.Values) (ref loom.ResourceRef, version int, shown adminview.ResourceRef, err error) {
 	shown = adminview.ResourceRef{
 		Kind: values.Get(adminview.FieldKind), Plugin: values.Get(adminview.FieldPlugin), Type: values.Get(adminview.FieldType),
-		Name: values.Get(adminview.FieldName), Version: values.Get(adminview.FieldVersion),
+		Name: values.Get(adminview.FieldName), Version: values.Get(adminview.FieldVersion), Back: values.Get(adminview.FieldBack),
 	}
 	version, err = strconv.Atoi(shown.Version)
 	if err != nil || version < 1 {
@@ -148,7 +148,7 @@ func (s *Server) resourceAct(w http.ResponseWriter, r *http.Request, act func(lo
 	if err != nil {
 		return err
 	}
-	ref, version, _, err := resourceRef(f)
+	ref, version, shown, err := resourceRef(f)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,11 @@ func (s *Server) resourceAct(w http.ResponseWriter, r *http.Request, act func(lo
 		return err
 	}
 	text := strings.NewReplacer("{v}", strconv.Itoa(version), "{name}", ref.Name).Replace(said)
-	return s.say(w, r, route.AdminResources(), httpx.Flash{Tone: "ok", Text: text})
+	to := shown.Page(route.AdminResources())
+	if r.URL.Path == adminview.ResourceDelete() {
+		to = route.AdminResources() // the page of the version is gone with it
+	}
+	return s.say(w, r, to, httpx.Flash{Tone: "ok", Text: text})
 }
 
 func (s *Server) adminResourceStage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -200,8 +204,24 @@ func (s *Server) resourceAsk(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m.Ref = shown
+	if m.Users, err = s.resourceUsers(r, actor, ref); err != nil {
+		return err
+	}
 	m.Button = verb + " version " + shown.Version + " of " + shown.Name
-	return s.accountConfirm(w, r, actor, resourceAskFrame(m.Button, verb), adminview.ResourceConfirmForm(m, route.AdminResources()))
+	return s.accountConfirm(w, r, actor, resourceAskFrame(m.Button, verb), adminview.ResourceConfirmForm(m, shown.Page(route.AdminResources())))
+}
+
+// resourceUsers are what names a resource.
+func (s *Server) resourceUsers(r *http.Request, actor loom.Actor, ref loom.ResourceRef) ([]adminview.Use, error) {
+	found, err := s.Catalog.ResourceUsers(r.Context(), actor, ref)
+	if err != nil {
+		return nil, err
+	}
+	var users []adminview.Use
+	for _, u := range found {
+		users = append(users, adminview.Use{Kind: u.Kind.Word(), Name: u.Name, Href: route.AdminEntry(u.Kind, u.Name)})
+	}
+	return users, nil
 }
 
 func resourceAskFrame(title, verb string) layout.Model {

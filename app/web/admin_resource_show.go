@@ -41,6 +41,10 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
+	users, err := s.resourceUsers(r, actor, ref)
+	if err != nil {
+		return err
+	}
 	state := ui.ResourceState(shown.Status())
 	m := officeview.SheetModel{Title: ref.Name + ", version " + strconv.Itoa(version), State: &state}
 	if content.Text != "" {
@@ -49,7 +53,8 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 	m.Parts = []templ.Component{ui.Definitions([]ui.Def{
 		{Term: "Used by", Text: ref.Plugin + " · " + ref.Type}, {Term: "Size", Text: sizeOf(shown.Size)}, {Term: "SHA-256", Value: ui.CopyText(shown.SHA256, "checksum")},
 		{Term: "Format", Text: shown.Format}, {Term: "Uploaded", Value: ui.Time(shown.Created, s.now())}, {Term: "By", Text: string(shown.Author)},
-	}), ui.Banner(ui.BannerModel{Tone: ui.ToneIdle, Text: resourceHelp[shown.Status()]}), resourceContent(content)}
+		{Term: "Named by", Value: adminview.ResourceUsers(users)},
+	}), ui.Banner(ui.BannerModel{Tone: ui.ToneIdle, Text: resourceHelp[shown.Status()]}), adminview.ResourceActions(versionRow(shown)), resourceContent(content)}
 	if at+1 < len(versions) && content.Text != "" {
 		before, err := s.Catalog.ResourceContent(r.Context(), actor, versions[at+1])
 		if err != nil {
@@ -102,16 +107,25 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 
 func (s *Server) versionGrid(ref loom.ResourceRef, versions []loom.Resource, shown int) templ.Component {
 	grid := officeview.GridModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.now(),
-		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true, Low: true}, {Label: "SHA-256", Low: true}, {Label: "Uploaded"}, {Label: "By", Low: true}}}
+		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true, Low: true}, {Label: "SHA-256", Low: true}, {Label: "Uploaded", Low: true}, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}}}
 	for _, v := range versions {
 		state := ui.ResourceState(v.Status())
 		first := officeview.Cell{Text: strconv.Itoa(v.Version), Href: resourceURL(v)}
 		if v.Version == shown {
 			first = officeview.Cell{Text: strconv.Itoa(v.Version), Sub: "this one"}
 		}
-		grid.Rows = append(grid.Rows, []officeview.Cell{first, {State: &state}, {Text: sizeOf(v.Size)}, {Text: v.SHA256[:min(12, len(v.SHA256))], Mono: true}, {Time: v.Created}, {Text: string(v.Author)}})
+		grid.Rows = append(grid.Rows, []officeview.Cell{first, {State: &state}, {Text: sizeOf(v.Size)}, {Text: v.SHA256[:min(12, len(v.SHA256))], Mono: true}, {Time: v.Created}, {Text: string(v.Author)}, {Part: adminview.ResourceActions(versionRow(v))}})
 	}
 	return officeview.Grid(grid)
+}
+
+// versionRow is what can be done with a version on its page.
+func versionRow(v loom.Resource) adminview.ResourceRow {
+	slated := 0
+	if v.Slated {
+		slated = v.Version
+	}
+	return resourceRow(v, slated, adminview.BackShow)
 }
 
 // resourceURL is the page of a version.

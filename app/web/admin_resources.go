@@ -1,16 +1,18 @@
 package web
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
 
 	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/views/adminview"
+	"loom/views/officeview"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -51,127 +53,197 @@ func noResource(ref loom.ResourceRef, version int) error {
 	return loom.NewError(loom.NotFound, "There is no version %d of the resource “%s”.", version, ref.Name)
 }
 
-// resourceKind is the value by which the upload form knows what uses a resource.
-func resourceKind(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + "/" + ref.Type }
-
-// latestKind is that of the resource that was stored last, the likely one of the
-// next; scripts where there is none.
-func latestKind(resources []loom.Resource) string {
-	if len(resources) == 0 {
-		return resourceKind(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: shellType, Type: scriptsType})
-	}
-	return resourceKind(slices.MaxFunc(resources, func(a, b loom.Resource) int { return a.Created.Compare(b.Created) }).ResourceRef)
-}
-
-// resourcesPage completes the page with what is stored and what plugins take.
+// resourcesPage completes the page with what is stored and what plugins take. chosen is
+// what the upload form uses, "" for what was stored last.
 func (s *Server) resourcesPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m adminview.ResourcesModel, chosen string) error {
-	resources, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{})
+	coming, going, err := s.Catalog.ResourcesWaiting(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	m.Now, m.Groups = s.now(), resourceGroups(resources)
-	if staged, recalled := waiting(resources); staged+recalled > 0 {
-		m.Waiting = "Waiting for a sync: " + syncText(staged, recalled) + "."
+	if coming+going > 0 {
+		m.Waiting = "Waiting for a sync: " + syncText(coming, going) + "."
 	}
-	if m.Kinds, err = s.resourceKinds(r, actor, cmp.Or(chosen, latestKind(resources))); err != nil {
+	if strings.Count(chosen, "/") != 2 { // a filter of the list, if anything
+		if chosen, err = s.latestKind(r, actor); err != nil {
+			return err
+		}
+	}
+	kinds, err := s.resourceKinds(r, actor)
+	if err != nil {
 		return err
 	}
-	m.NoPlugins = len(m.Kinds) == 0
+	m.FileHelp = "At most " + sizeOf(catalog.DefaultMaxUpload) + "; a secret, such as an SSH key, at most " + sizeOf(catalog.MaxSealedUpload) + ". An archive is a .tar.gz or .zip with one folder at its top."
+	m.Kinds, m.NoPlugins = uploadOptions(kinds, chosen), len(kinds) == 0
+	f := resourceFilterOf(r)
+	m.List = append(m.List, resourceFilters(f, kinds))
+	grid, err := s.resourceGrid(r, actor, f)
+	if err != nil {
+		return err
+	}
+	m.List = append(m.List, grid)
 	return s.render(w, r, actor, status, adminFrame("Plugin resources", route.AdminResources()), adminview.ResourcesPage(m))
 }
 
-// waiting counts what a sync would put in use, and take out of use.
-func waiting(resources []loom.Resource) (staged, recalled int) {
-	for _, r := range resources {
-		switch r.Status() {
-		case loom.ResourceStaged:
-			staged++
-		case loom.ResourceRecalled:
-			recalled++
-		}
+// latestKind is that of the resource that was stored last, the likely one of the
+// next; scripts where there is none.
+func (s *Server) latestKind(r *http.Request, actor loom.Actor) (string, error) {
+	list, err := s.Catalog.ListResources(r.Context(), actor, catalog.ResourceListInput{Page: loom.Page{Limit: 1, Sort: "-createTime"}})
+	if err != nil || len(list.Items) == 0 {
+		return resourceKind(loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: shellType, Type: scriptsType}), err
 	}
-	return staged, recalled
+	return resourceKind(list.Items[0].ResourceRef), nil
 }
 
-func syncText(staged, recalled int) string {
-	var parts []string
-	if staged > 0 {
-		parts = append(parts, ui.Count(staged, "version goes", "versions go")+" into use")
+// resourceFilter is what the list of resources is narrowed to.
+type resourceFilter struct{ q, plugin, kind, state, sort string }
+
+// resourceFilterOf reads the filters of the list from the address. A request about one
+// version, and a value that says what an upload is for, filter nothing.
+func resourceFilterOf(r *http.Request) resourceFilter {
+	q := r.URL.Query()
+	f := resourceFilter{q: q.Get("q"), plugin: q.Get(adminview.FieldPlugin), kind: q.Get(adminview.FieldType), state: q.Get("status"), sort: q.Get("sort")}
+	if q.Get(adminview.FieldVersion) != "" || strings.Contains(f.plugin, "/") {
+		f.plugin, f.kind = "", ""
 	}
-	if recalled > 0 {
-		parts = append(parts, ui.Count(recalled, "version goes", "versions go")+" out of use")
-	}
-	return and(parts)
+	return f
 }
 
-// resourceKinds are the choices of the upload form: each resource type of each
-// plugin. The value is that of parseResourceKind.
-func (s *Server) resourceKinds(r *http.Request, actor loom.Actor, chosen string) ([]ui.Option, error) {
-	var options []ui.Option
-	for _, kind := range []loom.EntityKind{loom.KindAutomatorType, loom.KindProviderType} {
-		types, err := s.Catalog.PluginTypes(r.Context(), actor, kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range types {
-			for _, name := range slices.Sorted(maps.Keys(t.ResourceTypes)) {
-				value := string(kind) + "/" + t.Name + "/" + name
-				options = append(options, ui.Option{
-					Value: value, Label: fmt.Sprintf("%s (%s): %s", t.Name, kind.Word(), name), Selected: value == chosen,
-				})
-			}
-		}
-	}
-	return options, nil
+func (f resourceFilter) any() bool { return f.q+f.plugin+f.kind+f.state != "" }
+
+// pairs are the filters as parts of an address.
+func (f resourceFilter) pairs() []string {
+	return []string{"q", f.q, adminview.FieldPlugin, f.plugin, adminview.FieldType, f.kind, "status", f.state}
 }
 
-// resourceGroups puts together versions of the same plugin and type, the newest
-// version of a name first.
-func resourceGroups(resources []loom.Resource) []adminview.ResourceGroup {
-	groups := map[string][]loom.Resource{}
-	for _, r := range resources {
-		title := r.Plugin + " · " + r.Type
-		groups[title] = append(groups[title], r)
+// resourceParams are the filters as parameters of the API.
+func resourceParams(page url.Values) url.Values {
+	q := same("q", adminview.FieldPlugin, adminview.FieldType, "status", "sort")(page)
+	if page.Get(adminview.FieldVersion) != "" || strings.Contains(q.Get(adminview.FieldPlugin), "/") {
+		q.Del(adminview.FieldPlugin)
+		q.Del(adminview.FieldType)
 	}
-	var found []adminview.ResourceGroup
-	for i, title := range slices.Sorted(maps.Keys(groups)) {
-		g := adminview.ResourceGroup{ID: adminview.GroupID(i), Title: title}
-		list := groups[title]
-		slices.SortStableFunc(list, func(a, b loom.Resource) int {
-			if a.Name != b.Name {
-				return slices.Compare([]string{a.Name}, []string{b.Name})
-			}
-			return b.Version - a.Version
+	return q
+}
+
+func resourceFilters(f resourceFilter, kinds []resourceType) templ.Component {
+	plugins, types := []string{"", "All plugins"}, []string{"", "All types"}
+	seen := map[string]bool{}
+	add := func(list *[]string, of, name string) {
+		if !seen[of+name] {
+			seen[of+name] = true
+			*list = append(*list, name, name)
+		}
+	}
+	for _, k := range kinds {
+		add(&plugins, "plugin ", k.Plugin)
+		if f.plugin == "" || f.plugin == k.Plugin {
+			add(&types, "type ", k.Type)
+		}
+	}
+	m := officeview.FiltersModel{Action: route.AdminResources(), Target: "resources-list", Fields: []ui.FieldModel{
+		{Name: "q", Label: "Search resources", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: f.q, Placeholder: "Search name, plugin or type", Optional: true, MaxLength: 200},
+		{Name: adminview.FieldPlugin, ID: "filter-plugin", Label: "Plugin", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(f.plugin, plugins...)},
+		{Name: adminview.FieldType, ID: "filter-type", Label: "Resource type", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(f.kind, types...)},
+		{Name: "status", ID: "filter-status", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true,
+			Options: options(f.state, "", "All states", "active", "Active", "staged", "Staged", "recalled", "Recalled", "inactive", "Inactive")},
+	}}
+	if f.any() {
+		m.Clear = route.AdminResources()
+	}
+	return officeview.Filters(m)
+}
+
+// resourceGrid is a page of the resources, one for each name.
+func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilter) (templ.Component, error) {
+	page := s.pageOf(r)
+	list, err := s.Catalog.ListResources(r.Context(), actor, catalog.ResourceListInput{Page: page, Q: f.q, Plugin: f.plugin, Type: f.kind, Status: loom.ResourceStatus(f.state)})
+	if err != nil {
+		return nil, err
+	}
+	with := func(sort string) string {
+		return route.Query(route.AdminResources(), append(f.pairs(), "sort", sort)...)
+	}
+	name, uploaded := ui.Column{Label: "Name", Sort: with("name")}, ui.Column{Label: "Uploaded", Low: true, Sort: with("-createTime")}
+	switch f.sort {
+	case "name":
+		name.Sort, name.Sorted = with("-name"), ui.Ascending
+	case "-name":
+		name.Sorted = ui.Descending
+	case "-createTime":
+		uploaded.Sort, uploaded.Sorted = with("createTime"), ui.Descending
+	case "createTime":
+		uploaded.Sorted = ui.Ascending
+	}
+	m := officeview.GridModel{ID: "resources", Caption: "Plugin resources", Now: s.now(),
+		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true}, {Label: "Staged", Numeric: true}, {Label: "Newest", Numeric: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
+		Pages:   turned("Pages of resources", route.AdminResources(), list.Next, list.Prev, append(f.pairs(), "sort", f.sort)...),
+		Empty:   ui.EmptyModel{Icon: "file", Text: "There are no plugin resources yet. Write or upload the first one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
+	}
+	if f.any() {
+		m.Empty = ui.EmptyModel{Icon: "search", Text: "No resource matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminResources()}}
+	}
+	for _, item := range list.Items {
+		state := ui.ResourceState(item.Status())
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: item.Name, Href: resourceURL(item.Resource), Mono: true, Sub: item.Plugin + " · " + item.Type}, {State: &state},
+			s.versionCell(item, item.LiveVersion), s.versionCell(item, item.SlatedVersion), {Text: strconv.Itoa(item.Version), Sub: ofVersions(item.Versions)},
+			{Text: sizeOf(item.Size)}, {Time: item.Created}, {Text: string(item.Author)},
+			{Part: adminview.ResourceActions(resourceRow(item.Resource, item.SlatedVersion, ""))},
 		})
-		for n, r := range list {
-			row := resourceRow(r)
-			row.First = n == 0 || list[n-1].Name != r.Name
-			g.Rows = append(g.Rows, row)
-		}
-		found = append(found, g)
 	}
-	return found
+	m.CSV, m.JSON = s.exportsOf(r)
+	return officeview.Grid(m), nil
 }
 
-func resourceRow(r loom.Resource) adminview.ResourceRow {
-	row := adminview.ResourceRow{
-		Ref:   adminview.ResourceRef{Kind: r.Kind, Plugin: r.Plugin, Type: r.Type, Name: r.Name, Version: strconv.Itoa(r.Version)},
-		State: ui.ResourceState(r.Status()), Size: sizeOf(r.Size), Sum: r.SHA256[:min(12, len(r.SHA256))], Author: string(r.Author), Created: r.Created,
+// versionCell leads to a version; 0 is none.
+func (s *Server) versionCell(item loom.ResourceSummary, version int) officeview.Cell {
+	if version == 0 {
+		return officeview.Cell{Text: "–"}
 	}
-	if r.Slated {
-		row.RecallHref = row.Ref.Query(adminview.ResourceRecall())
-	} else {
-		row.CanStage = true
+	of := item.Resource
+	of.Version = version
+	return officeview.Cell{Text: strconv.Itoa(version), Href: resourceURL(of)}
+}
+
+func ofVersions(n int) string {
+	if n == 1 {
+		return ""
 	}
-	if r.Status() == loom.ResourceInactive {
-		row.DeleteHref = row.Ref.Query(adminview.ResourceDelete())
+	return "of " + strconv.Itoa(n)
+}
+
+// resourceRow is what can be done with a version. slated is the version of its name that
+// the next sync leaves in use, 0 for none; back is where the actions lead.
+func resourceRow(v loom.Resource, slated int, back string) adminview.ResourceRow {
+	ref := adminview.ResourceRef{Kind: v.Kind, Plugin: v.Plugin, Type: v.Type, Name: v.Name, Version: strconv.Itoa(v.Version), Back: back}
+	row := adminview.ResourceRow{Ref: ref, CanStage: !v.Slated}
+	if slated > 0 && (back == "" || v.Slated) {
+		row.Recall = ref
+		row.Recall.Version = strconv.Itoa(slated)
+	}
+	if v.Status() == loom.ResourceInactive && back != "" {
+		row.DeleteHref = ref.Query(adminview.ResourceDelete())
 	}
 	return row
+}
+
+// syncText says what a sync would do.
+func syncText(coming, going int) string {
+	var parts []string
+	if coming > 0 {
+		parts = append(parts, ui.Count(coming, "version goes", "versions go")+" into use")
+	}
+	if going > 0 {
+		parts = append(parts, ui.Count(going, "version goes", "versions go")+" out of use")
+	}
+	return and(parts)
 }
 
 // sizeOf writes a number of bytes for people.
 func sizeOf(bytes int64) string {
 	switch {
+	case bytes >= 1<<30:
+		return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 1, 64) + " GiB"
 	case bytes >= 1<<20:
 		return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) + " MiB"
 	case bytes >= 1<<10:

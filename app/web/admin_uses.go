@@ -63,7 +63,7 @@ func sentence(f loom.Finding) string {
 	if f.Field == "" {
 		return f.Message
 	}
-	return f.Message + " (" + plainPath(f.Field) + ")"
+	return f.Message + " (" + capital(placeWords(f.Field)) + ")"
 }
 
 func sentences(found []loom.Finding) []string {

@@ -23,43 +23,60 @@ func (s *Server) adminValidate(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		s.keepDraft(r, actor, d)
-		m := adminview.CheckModel{Checked: true}
-		entry, err := readDraft(kind, d.body)
-		e := loom.AsError(err)
-		if err != nil && e.Kind != loom.Invalid {
+		m, tabs, err := s.checkDraft(r, actor, d)
+		if err != nil {
 			return err
 		}
-		errs := d.formErrors()
-		switch {
-		case d.form != nil && (err != nil || len(errs) > 0):
-			if err != nil {
-				errs = append(errs, e.Fields...)
-			}
-			doc, failed := form.Parse(d.body)
-			if failed != nil {
-				return failed
-			}
-			m.Problems = formProblems(d.form.Show(doc, "", "", errs, d.read))
-		case err != nil:
-			m.Problems = problems(d.body, e)
-		}
-		if d.expected == "" && err == nil {
-			if taken, err := s.isTaken(r, actor, kind, entry.Meta().Name); err != nil {
-				return err
-			} else if taken {
-				m.Problems = append(m.Problems, adminview.Problem{Path: "Name", Message: takenText(kind, entry.Meta().Name)})
-			}
-		}
-		if err == nil {
-			found, err := s.Catalog.CheckEntry(r.Context(), actor, kind, entry)
-			if err != nil {
+		if d.form != nil {
+			if m.Draft, err = s.carrier(r, actor, d); err != nil {
 				return err
 			}
-			m.Warnings = sentences(found)
-			m.Unknown = unknownMembers(parseTree([]byte(d.body)), treeOf(entry))
 		}
-		return s.fragment(w, r, http.StatusOK, adminview.CheckPanel(m))
+		return s.fragment(w, r, http.StatusOK, adminview.CheckAnswer(m, tabs))
 	}
+}
+
+// checkDraft says what is wrong with a draft, and counts that for each tab of its form.
+func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminview.CheckModel, []adminview.EditorTab, error) {
+	m := adminview.CheckModel{Checked: true}
+	var tabs adminview.EditorModel
+	entry, err := readDraft(d.kind, d.body)
+	e := loom.AsError(err)
+	if err != nil && e.Kind != loom.Invalid {
+		return m, nil, err
+	}
+	switch errs := d.formErrors(); {
+	case d.form != nil:
+		if err != nil {
+			errs = append(errs, e.Fields...)
+		}
+		doc, failed := form.Parse(d.body)
+		if failed != nil {
+			return m, nil, failed
+		}
+		shown := d.form.Show(doc, "", "", errs, d.read)
+		m.Problems = formProblems(shown)
+		markTabs(d, shown, m.Problems)
+		addTabs(*d.form, d, shown, &tabs)
+	case err != nil:
+		m.Problems = problems(d.body, e)
+	}
+	if d.expected == "" && err == nil {
+		if taken, err := s.isTaken(r, actor, d.kind, entry.Meta().Name); err != nil {
+			return m, nil, err
+		} else if taken {
+			m.Problems = append(m.Problems, adminview.Problem{Path: "Name", Message: takenText(d.kind, entry.Meta().Name)})
+		}
+	}
+	if err == nil {
+		found, err := s.Catalog.CheckEntry(r.Context(), actor, d.kind, entry)
+		if err != nil {
+			return m, nil, err
+		}
+		m.Warnings = draftWarnings(d, found)
+		m.Unknown = unknownMembers(parseTree([]byte(d.body)), treeOf(entry))
+	}
+	return m, tabs.Tabs, nil
 }
 
 func takenText(kind loom.EntityKind, name string) string {

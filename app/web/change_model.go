@@ -160,7 +160,7 @@ func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel
 
 func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
-		Help: "Otherwise they are configured while they run, and many read their settings only when they start."}
+		Help: "Otherwise they are configured while they run, and many read their settings only when they start." + restartable(v)}
 	if f.Revision != "" {
 		config := ui.FieldModel{ID: "f-revision", Name: "revision", Label: "Config", Value: "config " + f.Revision, Error: errs.For("revision"),
 			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}
@@ -173,7 +173,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	config := configField(f.Config, errs)
 	config.Optional, config.Rows = false, 18
 	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
-	return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
+	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
 }
 
 func (s *Server) repairParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {

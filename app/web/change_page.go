@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -84,7 +86,7 @@ func (s *Server) changeTry(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	return s.fragment(w, r, http.StatusOK, clusterview.ChangePanelPart(panel))
+	return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.ChangePanelPart(panel), clusterview.CheckLine(panel.Check.Head, true)))
 }
 
 // previewChange makes the preview that a form asks for.
@@ -160,6 +162,9 @@ func (s *Server) showChange(w http.ResponseWriter, r *http.Request, actor loom.A
 	case m.WhyNot != "":
 	case refused != nil:
 		m.Panel = refusedPanel(actor, v, f, refused)
+		if err := s.scaleWithin(r.Context(), actor, v, f, refused, &m.Panel); err != nil {
+			return err
+		}
 		if m.Panel.Leaving != nil {
 			m.Panel.Leaving.Error = errs.For("nodes")
 		}
@@ -187,7 +192,8 @@ func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 	}
 	switch loom.AsError(err).Kind {
 	case loom.Invalid, loom.Unsolvable, loom.Conflict, loom.Exhausted, loom.Unavailable, loom.NotFound, loom.Forbidden:
-		return refusedPanel(actor, v, f, err), nil
+		m := refusedPanel(actor, v, f, err)
+		return m, s.scaleWithin(ctx, actor, v, f, err, &m)
 	}
 	return clusterview.ChangePanel{}, err
 }
@@ -212,7 +218,7 @@ func refusedPanel(actor loom.Actor, v lifecycle.ClusterView, f changeForm, err e
 		}
 	case errors.Is(err, loom.Invalid) || errors.Is(err, loom.NotFound):
 		m.Check.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something is missing or wrong"}
-		for _, item := range ui.NewFormErrors("", plainFields(e.Fields)).Items {
+		for _, item := range ui.NewFormErrors("", plainFields(configFields(e.Fields))).Items {
 			if item.FieldID == "" {
 				continue
 			}
@@ -226,6 +232,9 @@ func refusedPanel(actor loom.Actor, v lifecycle.ClusterView, f changeForm, err e
 	default:
 		m.Check.Head = ui.CheckModel{State: ui.CheckCannot, Headline: "This cannot begin"}
 		m.Check.Reasons = []ui.Reason{{Text: e.Message}}
+		if errors.Is(err, loom.Exhausted) {
+			m.Check.Head.Headline, m.Check.Reasons[0].Origin = "The quota does not allow it", "quota"
+		}
 	}
 	return leavingPart(v, f, nil, m)
 }

@@ -123,7 +123,7 @@ func newerService(present, newest loom.Service, differences []catalog.Difference
 		return loom.JSONText(loom.MaskSecrets(v))
 	}
 	for _, d := range differences[:min(len(differences), newerLines)] {
-		n.Changes = append(n.Changes, ui.ChangeModel{Sign: signs[d.Sign], Name: d.Path, Old: shown(d.Old), New: shown(d.New)})
+		n.Changes = append(n.Changes, ui.ChangeModel{Sign: signs[d.Sign], Name: plainPath(d.Path), Old: shown(d.Old), New: shown(d.New)})
 	}
 	return n
 }

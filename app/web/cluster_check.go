@@ -30,8 +30,9 @@ func checkPanel(actor loom.Actor, st *settled, r lifecycle.CheckResult) clusterv
 	default:
 		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: fitsHeadline(r.Layout)}
 	}
-	m.Errors = ui.NewFormErrors("", r.Fields).Items
+	m.Errors = ui.NewFormErrors("", configFields(r.Fields)).Items
 	m.Layout = ui.NewLayoutPicture("check-layout", r.Layout)
+	m.Layout.Narrow = true
 	if len(r.Layout) > 0 {
 		m.Facts = checkFacts(r)
 	}

@@ -25,7 +25,7 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
 	present := masked(v.Config)
 	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
-		Differences: configChanges("", masked(v.Template.Defaults.Config), present)}
+		Differences: configDiff(masked(v.Template.Defaults.Config), present)}
 	if v.Allowed[loom.VerbConfigure] == "" && v.Status != loom.ClusterTerminated {
 		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
 	}
@@ -38,7 +38,10 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		if node.ID != "" {
 			m.Label += ", as " + shortHost(node.Hostname) + " reads it"
 		}
-		m.Problems, m.More = problems[:min(len(problems), problemsShown)], max(0, len(problems)-problemsShown)
+		for _, p := range problems[:min(len(problems), problemsShown)] {
+			m.Problems = append(m.Problems, problemWords(p))
+		}
+		m.More = max(0, len(problems)-problemsShown)
 		for _, n := range placedNodes(v) {
 			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: shortHost(n.Hostname), Selected: n.ID == node.ID})
 		}
@@ -108,7 +111,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycl
 		}
 		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(masked(config))}
 		if i > 0 {
-			m.Revision.Since = configChanges("", masked(config), masked(v.Config))
+			m.Revision.Since = configDiff(masked(config), masked(v.Config))
 			m.Revision.IsOld = true
 			if m.Edit != "" {
 				m.Revision.Restore = route.ConfigRestore(v.ID, rev.Revision, true)
@@ -120,7 +123,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycl
 				return err
 			}
 			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
-			m.Revision.Changed = configChanges("", masked(before), masked(config))
+			m.Revision.Changed = configDiff(masked(before), masked(config))
 		}
 	}
 	if chosen != "" && m.Revision == nil {

@@ -2,9 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"regexp"
 	"strings"
 
 	"loom/app/lifecycle"
@@ -19,8 +16,9 @@ import (
 const connectShown = 20
 
 // connectPart is the links of a cluster and how to sign in to its machines.
-func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.ConnectModel, error) {
-	m := clusterview.ConnectModel{ID: v.ID, SSHConfig: route.ClusterSSHConfig(v.ID), Gone: v.Status == loom.ClusterTerminated}
+func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, choice addressChoice) (clusterview.ConnectModel, error) {
+	at := func(base string) string { return route.Query(base, addressParam, string(choice)) }
+	m := clusterview.ConnectModel{ID: v.ID, Live: at(clusterview.PartURL(v.ID, clusterview.PartConnect)), Copies: copyLinks(v.ID, choice), Gone: v.Status == loom.ClusterTerminated}
 	if m.Gone {
 		return m, nil
 	}
@@ -28,7 +26,10 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 	if err != nil {
 		return m, err
 	}
-	m.OwnKeys, m.AllNodes = own, route.Query(route.ClusterNodes(v.ID), "view", "flat")
+	m.OwnKeys, m.AllNodes, m.OneAddress = own, route.Query(route.ClusterNodes(v.ID), "view", "flat", addressParam, string(choice)), oneAddress(v.Nodes)
+	m.Addresses = addressChoices(v.Nodes, choice, func(c addressChoice) string {
+		return route.Query(route.Cluster(v.ID), addressParam, string(c)) + "#" + clusterview.PartConnect.ID()
+	})
 	if v.Status == loom.ClusterActive {
 		m.Links = linkModels(v.Links)
 	}
@@ -40,15 +41,15 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 			continue
 		}
 		c := clusterview.ConnectNode{
-			Hostname: shortHost(n.Hostname), Href: route.Node(v.ID, n.ID), Services: strings.Join(n.Services, ", "),
-			State: ui.NodeState(n.State), Command: sshCommand(v.ID, n, own),
+			Hostname: shortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
+			State: ui.NodeState(n.State), Command: sshCommand(v.ID, n, own, choice),
 		}
 		if n.State == loom.NodeReady {
 			c.Links = linkModels(v.NodeLinks[n.ID])
 			c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]
 		}
 		if c.Command != "" {
-			c.Reveal = route.NodeReveal(v.ID, n.ID)
+			c.Reveal = at(route.NodeReveal(v.ID, n.ID))
 		}
 		m.Nodes = append(m.Nodes, c)
 	}
@@ -66,8 +67,8 @@ func keyFile(id loom.ClusterID) string { return "loom-" + id.String() + ".pem" }
 
 // sshCommand is the line that signs in to a node, empty before it has an address.
 // Without own keys it names the file with the key of the cluster.
-func sshCommand(id loom.ClusterID, n loom.Node, ownKeys bool) string {
-	address := sshAddress(n)
+func sshCommand(id loom.ClusterID, n loom.Node, ownKeys bool, choice addressChoice) string {
+	address := choice.of(n)
 	if address == "" || n.State == loom.NodeDeleted || n.State == loom.NodePlanned {
 		return ""
 	}
@@ -75,60 +76,4 @@ func sshCommand(id loom.ClusterID, n loom.Node, ownKeys bool) string {
 		return "ssh " + n.SSHUser + "@" + address
 	}
 	return "ssh -i " + keyFile(id) + " " + n.SSHUser + "@" + address
-}
-
-func sshAddress(n loom.Node) string {
-	if a := n.Addresses[loom.AccessV4]; a != "" {
-		return a
-	}
-	return n.Addresses[loom.BindV4]
-}
-
-// addresses are those of a node, that for access first.
-func addresses(n loom.Node) []string {
-	var out []string
-	if a := sshAddress(n); a != "" {
-		out = append(out, a)
-	}
-	for _, kind := range []string{loom.BindV4} {
-		if a := n.Addresses[kind]; a != "" && (len(out) == 0 || out[0] != a) {
-			out = append(out, a+" (internal)")
-		}
-	}
-	return out
-}
-
-var unsafeConfig = regexp.MustCompile(`[^A-Za-z0-9_.:@-]`)
-
-// clusterSSHConfig is an ssh_config with an entry per node.
-func (s *Server) clusterSSHConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
-	if err != nil {
-		return err
-	}
-	own, err := s.ownKeys(r.Context(), actor)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "ssh-config-"+v.ID.String()))
-	_, err = w.Write([]byte(sshConfig(v, own)))
-	return err
-}
-
-// sshConfig has an entry for each node that can be reached.
-func sshConfig(v lifecycle.ClusterView, own bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Nodes of cluster %s (%s). Include it from ~/.ssh/config.\n", v.ID, v.Name)
-	for _, n := range v.Nodes {
-		if sshCommand(v.ID, n, own) == "" {
-			continue
-		}
-		// What a plugin reported must not become another directive.
-		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(shortHost(n.Hostname)), plainLine(n.Hostname), plainLine(sshAddress(n)), plainLine(n.SSHUser))
-		if !own {
-			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", keyFile(v.ID))
-		}
-	}
-	return b.String()
 }

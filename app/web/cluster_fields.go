@@ -74,6 +74,7 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.Provider = providerField(st, errs)
 	m.ProviderFields = providerFields(facts.ProviderFields, facts.Required, f.Fields, errs)
 	resourcePickers(m.ProviderFields, facts)
+	m.ProviderFields = append(m.ProviderFields, fixedFields(facts.FixedFields)...)
 	m.Labels = ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 2, Mono: true, Optional: true, Value: f.Labels, Error: errs.For("labels"),
 		Help: "One key=value on a line, to find the cluster by."}
 	m.Open = m.Open || f.Do == resetConfig
@@ -294,6 +295,7 @@ func servicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.Form
 		if slices.Contains(facts.Template.Defaults.Services, c.Name) {
 			choice.Facts = []string{"default"}
 		}
+		choice.Facts = append(choice.Facts, dependencyFacts(facts.Dependencies[c.Name])...)
 		m.Choices = append(m.Choices, choice)
 	}
 	// What is not there any more stays chosen until somebody takes it out: left out
@@ -304,6 +306,23 @@ func servicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.Form
 		}
 	}
 	return m
+}
+
+// dependencyFacts say what a service needs and what it does not go with: "requires
+// nginx".
+func dependencyFacts(d loom.Dependencies) []string {
+	var out []string
+	say := func(word string, lists ...[]string) {
+		names := slices.Sorted(slices.Values(slices.Concat(lists...)))
+		if names = slices.Compact(names); len(names) > 0 {
+			out = append(out, word+" "+strings.Join(names, ", "))
+		}
+	}
+	say("requires", d.Install.Requires, d.Runtime.Requires)
+	say("uses", d.Install.Uses, d.Runtime.Uses)
+	say("provides", d.Provides)
+	say("conflicts with", d.Conflicts)
+	return out
 }
 
 func leaseHelp(rule loom.LeaseRule) string {

@@ -208,7 +208,7 @@ func TestRevealIsShownOnceAndAudited(t *testing.T) {
 	w.must(err)
 	at := route.NodeReveal(op.Cluster, view.Nodes[0].ID)
 	w.send("ana", http.MethodPost, at, url.Values{}, "HX-Request", "true", "HX-Target", clusterview.RevealID).
-		is(200, "BEGIN OPENSSH PRIVATE KEY", "planted-marker-7", `hx-trigger="load delay:30s"`, "ssh -i loom-").lacks("<main")
+		is(200, "BEGIN OPENSSH PRIVATE KEY", "planted-marker-7", `hx-trigger="load delay:30s, visibilitychange from:document"`, "ssh -i loom-").lacks("<main")
 	w.post("ana", at, url.Values{}).is(200, "BEGIN OPENSSH PRIVATE KEY", "<main")
 	w.part("ana", at, clusterview.RevealID).is(200, "hidden again").lacks("BEGIN")
 	w.get("ana", at).goesTo(route.Node(op.Cluster, view.Nodes[0].ID))

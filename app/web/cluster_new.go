@@ -102,8 +102,15 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
+	line := clusterview.CheckLine(panel.Head, true)
+	if panel.Head.State == ui.CheckIncomplete && len(panel.Errors) > 0 && len(panel.Layout.Groups) == 0 {
+		// What is wrong stands above the last answer, which stays.
+		w.Header().Set("HX-Retarget", "#"+clusterview.CheckProblemID)
+		w.Header().Set("HX-Reswap", "innerHTML")
+		return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.CheckPanelPart(clusterview.CheckPanel{Head: panel.Head, Errors: panel.Errors}), line))
+	}
 	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
-	return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.CheckPanelPart(panel), clusterview.CheckLine(panel.Head, true)))
+	return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.NewCheckPart(panel), line))
 }
 
 // showForm answers with the form. unsat is what a preview was refused with; without
@@ -134,7 +141,23 @@ func (s *Server) check(ctx context.Context, actor loom.Actor, st *settled) (clus
 	}
 	result.Fields = replaceFields(errs, result.Fields)
 	result.Fits = result.Fits && len(result.Fields) == 0
-	return checkPanel(actor, st, result), nil
+	panel := checkPanel(actor, st, result)
+	if len(panel.Facts) > 0 && st.facts != nil {
+		panel.Facts = append(panel.Facts, ui.Def{Term: "Lease", Text: s.leaseEcho(ctx, st, in.LeaseMillis)})
+	}
+	return panel, nil
+}
+
+// leaseEcho says what the lease of the form comes to: "7 days, until 2 March 2026, 12:00
+// UTC".
+func (s *Server) leaseEcho(ctx context.Context, st *settled, millis int64) string {
+	if millis == loom.TemplateLease {
+		millis = st.facts.Template.Administration.Lease.Initial
+	}
+	if millis == 0 {
+		return "no end"
+	}
+	return loom.Duration(millis) + ", until " + ui.ViewerOf(ctx).Moment(s.now().Add(time.Duration(millis)*time.Millisecond))
 }
 
 // replaceFields puts what cannot even be read in place of what is said about it.

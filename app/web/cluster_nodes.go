@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,11 +30,12 @@ var nodeStates = []loom.NodeState{loom.NodePlanned, loom.NodeCreating, loom.Node
 // the services of one set joined with ",".
 type nodesQuery struct {
 	view, q, service, state, set string
+	address                      addressChoice
 	page                         int
 }
 
 func readNodesQuery(q url.Values, nodes int) nodesQuery {
-	n := nodesQuery{q.Get("view"), strings.TrimSpace(q.Get("q")), q.Get("service"), q.Get("state"), q.Get("set"), 1}
+	n := nodesQuery{q.Get("view"), strings.TrimSpace(q.Get("q")), q.Get("service"), q.Get("state"), q.Get("set"), readAddressChoice(q), 1}
 	if n.view != "flat" && n.view != "sets" {
 		if n.view = "sets"; nodes <= nodesFlat {
 			n.view = "flat"
@@ -53,7 +52,7 @@ func (n nodesQuery) url(base string) string {
 	if n.page > 1 {
 		page = strconv.Itoa(n.page)
 	}
-	return route.Query(base, "view", n.view, "q", n.q, "service", n.service, "state", n.state, "set", n.set, "page", page)
+	return route.Query(base, "view", n.view, "q", n.q, "service", n.service, "state", n.state, "set", n.set, addressParam, string(n.address), "page", page)
 }
 
 func (n nodesQuery) filtered() bool { return n.q+n.service+n.state+n.set != "" }
@@ -99,9 +98,14 @@ func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom
 func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
 	base := route.ClusterNodes(v.ID)
 	m := clusterview.NodesModel{
-		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
-		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), SSHConfig: route.ClusterCopy(v.ID, "ssh"), Hosts: route.ClusterCopy(v.ID, "hosts"), CSV: route.ClusterCopy(v.ID, "csv"),
+		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
+		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), Address: string(q.address), Copies: copyLinks(v.ID, q.address),
 	}
+	m.Addresses = addressChoices(v.Nodes, q.address, func(c addressChoice) string {
+		to := q
+		to.address = c
+		return to.url(base)
+	})
 	own, err := s.ownKeys(ctx, actor)
 	if err != nil {
 		return m, err
@@ -120,7 +124,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		}
 	}
 	m.Matched = len(shown)
-	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, own) }
+	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, own, q.address) }
 	if q.view == "flat" {
 		from := min((q.page-1)*nodesShown, len(shown))
 		to := min(from+nodesShown, len(shown))
@@ -190,11 +194,11 @@ func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
 	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
 }
 
-func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool) clusterview.NodeRow {
+func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeRow {
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Href: route.Node(v.ID, n.ID), State: ui.NodeState(n.State), Addresses: addresses(n),
-		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own),
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(choice)), State: ui.NodeState(n.State), Addresses: addresses(n),
+		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own, choice),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
 	}
 }
@@ -225,75 +229,4 @@ func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.O
 		}
 	}
 	return services, states
-}
-
-// clusterCopy is all nodes as a text to copy: an ssh_config, entries of /etc/hosts or
-// CSV.
-func (s *Server) clusterCopy(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := s.pathCluster(r, actor)
-	if err != nil {
-		return err
-	}
-	m := clusterview.CopyModel{Name: v.Name, Back: route.ClusterNodes(v.ID)}
-	file, kind := "", ""
-	switch as := r.URL.Query().Get("as"); as {
-	case "ssh":
-		own, err := s.ownKeys(r.Context(), actor)
-		if err != nil {
-			return err
-		}
-		m.Title, m.Text, file, kind = "ssh_config", sshConfig(v, own), "ssh-config-"+v.ID.String(), "text/plain; charset=utf-8"
-		m.Note = "Put it in ~/.ssh/config, or name it with ssh -F."
-	case "hosts":
-		m.Title, m.Text, file, kind = "Hosts entries", hostsEntries(v), "hosts-"+v.ID.String(), "text/plain; charset=utf-8"
-		m.Note = "Lines for /etc/hosts."
-	case "csv":
-		m.Title, m.Text, file, kind = "CSV", nodesCSV(v), "nodes-"+v.ID.String()+".csv", "text/csv; charset=utf-8"
-	default:
-		return loom.NewError(loom.NotFound, "Nodes are given as ssh, hosts or csv, not as “%.20s”.", as)
-	}
-	if r.URL.Query().Get("download") != "" {
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
-		_, err := w.Write([]byte(m.Text))
-		return err
-	}
-	m.Download = route.Query(r.URL.Path, "as", r.URL.Query().Get("as"), "download", "1")
-	if wants(r, dialogID) {
-		return s.fragment(w, r, http.StatusOK, clusterview.CopyDialog(m))
-	}
-	page := clusterPage(m.Title+" of "+v.Name, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: m.Title})
-	return s.render(w, r, actor, http.StatusOK, page, clusterview.CopyPage(m))
-}
-
-// hostsEntries has a line for each node with an address.
-func hostsEntries(v lifecycle.ClusterView) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Nodes of cluster %s (%s).\n", v.ID, plainLine(v.Name))
-	for _, n := range v.Nodes {
-		if address := sshAddress(n); address != "" && n.State != loom.NodeDeleted {
-			names := plainLine(n.Hostname)
-			if short := plainLine(shortHost(n.Hostname)); short != names {
-				names += " " + short
-			}
-			fmt.Fprintf(&b, "%s\t%s\n", plainLine(address), names)
-		}
-	}
-	return b.String()
-}
-
-// plainLine keeps what a plugin reported from becoming another line or word.
-func plainLine(text string) string { return unsafeConfig.ReplaceAllString(text, "") }
-
-func nodesCSV(v lifecycle.ClusterView) string {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	// Writing to memory does not fail.
-	_ = w.Write([]string{"number", "hostname", "id", "state", "access_v4", "bind_v4", "hardware", "image", "services", "ssh_user"})
-	for _, n := range v.Nodes {
-		_ = w.Write([]string{strconv.Itoa(n.Number), n.Hostname, string(n.ID), string(n.State), n.Addresses[loom.AccessV4], n.Addresses[loom.BindV4],
-			n.HardwareType, n.ImageType, strings.Join(n.Services, " "), n.SSHUser})
-	}
-	w.Flush()
-	return b.String()
 }

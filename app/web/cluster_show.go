@@ -64,7 +64,7 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
 	}
-	if m.Connect, err = s.connectPart(r.Context(), actor, v); err != nil {
+	if m.Connect, err = s.connectPart(r.Context(), actor, v, readAddressChoice(r.URL.Query())); err != nil {
 		return err
 	}
 	m.Sets = s.setsPart(v)
@@ -103,6 +103,8 @@ func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom
 		return s.clusterSaidPart(w, r, actor)
 	case clusterview.PartServices:
 		read = s.pathHistory
+	case clusterview.PartOperation:
+		r = r.WithContext(lifecycle.Grouped(r.Context())) // its panel tells how long it still takes
 	}
 	v, err := read(r, actor)
 	if err != nil {
@@ -129,7 +131,7 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 	case clusterview.PartSkipped:
 		return clusterview.SkippedPart(skippedPart(v)), nil
 	case clusterview.PartConnect:
-		m, err := s.connectPart(ctx, actor, v)
+		m, err := s.connectPart(ctx, actor, v, readAddressChoice(q))
 		return clusterview.ConnectPart(m), err
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
@@ -189,37 +191,6 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 	m.Facts, m.LeaseNote = s.clusterFacts(v), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
 	return m
-}
-
-func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
-	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
-	change := ""
-	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
-		change = route.ClusterLease(v.ID)
-	}
-	lease := ui.Def{Term: "Lease", Value: clusterview.LeaseFact(v.Expires, s.now(), change)}
-	if !v.Expires.IsZero() {
-		lease.Term = "Lease ends"
-	}
-	facts := []ui.Def{
-		{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")},
-		{Term: "Owner", Text: string(v.Owner.User)},
-		{Term: "Created", Value: ui.Time(v.Created, s.now())},
-		{Term: "Template", Text: template},
-		{Term: "Provider", Text: v.Provider.Name},
-	}
-	if v.Status != loom.ClusterTerminated {
-		facts = append(facts, lease)
-	}
-	if len(v.Labels) > 0 {
-		var labels []string
-		for key, value := range v.Labels {
-			labels = append(labels, key+"="+value)
-		}
-		slices.Sort(labels)
-		facts = append(facts, ui.Def{Term: "Labels", Text: strings.Join(labels, ", ")})
-	}
-	return facts
 }
 
 // progress is the bar of an operation with its text.
@@ -287,7 +258,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 		m.Note += " The lease of the cluster goes on meanwhile."
 	}
 	m.Actions = operationActions(v, *op)
-	m.Running = s.taskLinks(tasks, loom.TaskRunning)
+	m.Running = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
 	var node loom.NodeID
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
 		return m, err
@@ -325,30 +296,34 @@ func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID
 	return out
 }
 
-// notableTasks are the tasks of an operation that run or failed. They are looked for only
-// where its counts say that there are any.
+// notableTasks are the tasks of an operation that failed and the first of those that run.
+// They are looked for only where its counts say that there are any.
 func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Operation) ([]loom.Task, error) {
-	var statuses []loom.TaskStatus
-	for _, status := range []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed} {
-		if op.Tasks[status] > 0 {
-			statuses = append(statuses, status)
+	switch running, failed := op.Tasks[loom.TaskRunning], op.Tasks[loom.TaskFailed]; {
+	case running+failed == 0:
+		return nil, nil
+	case failed > 0:
+		return s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+	}
+	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, g := range groups {
+		for _, n := range g.Running {
+			numbers = append(numbers, int(n))
 		}
 	}
-	if len(statuses) == 0 {
-		return nil, nil
-	}
-	return s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: statuses})
+	slices.Sort(numbers)
+	return s.Clusters.TasksNumbered(ctx, actor, op.Ref, numbers[:min(len(numbers), 2*runningShown)]) // some may have ended by now
 }
 
-// taskLinks names the tasks of a status, the first few.
-func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus) []clusterview.TaskLink {
+// taskLinks names the tasks of a status, the first few; all of them are so many.
+func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus, all int) []clusterview.TaskLink {
 	var links []clusterview.TaskLink
-	more := 0
 	for _, t := range tasks {
-		if t.Status != status {
-			continue
-		}
-		if more++; more > runningShown {
+		if t.Status != status || len(links) == runningShown {
 			continue
 		}
 		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref)}
@@ -362,9 +337,9 @@ func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus) []clusterv
 		}
 		links = append(links, link)
 	}
-	if more > runningShown {
+	if len(links) == runningShown && all > runningShown {
 		table := route.Query(route.OperationTasks(tasks[0].Ref.Operation), "status", string(status))
-		links = append(links, clusterview.TaskLink{Text: "and " + strconv.Itoa(more-runningShown) + " more", Href: table})
+		links = append(links, clusterview.TaskLink{Text: "and " + strconv.Itoa(all-runningShown) + " more", Href: table})
 	}
 	return links
 }

@@ -1,13 +1,11 @@
 package web
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -29,46 +27,6 @@ func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor l
 	}
 	page := templ.Join(clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v)), ui.TiesSection("How they depend on each other", clusterTies(v, known)))
 	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
-}
-
-// configChanges compares two configs key by key, nested ones by their path.
-func configChanges(path string, from, to map[string]any) []ui.ChangeModel {
-	keys := map[string]bool{}
-	for key := range from {
-		keys[key] = true
-	}
-	for key := range to {
-		keys[key] = true
-	}
-	var names []string
-	for key := range keys {
-		names = append(names, key)
-	}
-	slices.Sort(names)
-	var changes []ui.ChangeModel
-	for _, key := range names {
-		old, had := from[key]
-		now, has := to[key]
-		at := strings.TrimPrefix(path+"."+key, ".")
-		left, leftOK := old.(map[string]any)
-		right, rightOK := now.(map[string]any)
-		c := ui.ChangeModel{Object: "config", Name: at, Old: fmt.Sprint(old), New: fmt.Sprint(now)}
-		switch {
-		case leftOK && rightOK:
-			changes = append(changes, configChanges(at, left, right)...)
-			continue
-		case !had:
-			c.Sign, c.Old = ui.SignCreate, ""
-		case !has:
-			c.Sign, c.New = ui.SignRemove, ""
-		case c.Old == c.New:
-			continue
-		default:
-			c.Sign = ui.SignChange
-		}
-		changes = append(changes, c)
-	}
-	return changes
 }
 
 func servicesOn(n loom.Node) []clusterview.ServiceOn {

@@ -234,6 +234,9 @@ func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 			fields["draft"] = s.draftBody(r, actor, fields)
 		}
 	}
+	if draft := s.catalogDraft(r, actor, fields); err == nil && draft != nil {
+		fields = map[string]any{"draft": draft}
+	}
 	for _, c := range d.calls {
 		m.Calls = append(m.Calls, call(c.label, c.method, filled(c.path, r, actor), ofDocument(ofPath(c.body, r), fields)))
 	}

@@ -42,11 +42,14 @@ func systemDocuments(get func(string, document)) {
 
 	const hook = "/v2/hooks/{id}"
 	make := write("Make one", http.MethodPost, "/v2/hooks", `{"name":"ci","url":"https://ci.example/loom"}`)
-	get(route.AdminHooks(), document{path: "/v2/hooks", list: true, fresh: true, calls: []documentCall{make}})
+	get(route.AdminHooks(), document{path: "/v2/hooks", list: true, fresh: true, calls: []documentCall{make},
+		columns: []string{"name=name", "address=url", "events=events", "actions=actions", "templates=templates", "blocking=blocking", "all tenants=global", "on=enabled", "created=@createTime"}})
 	get(route.AdminHookNew(), document{path: "/v2/hooks", list: true, fresh: true, calls: []documentCall{make}})
 	for _, end := range []string{"", "/edit", "/delete"} {
 		get(route.AdminHooks()+"/{id}"+end, document{path: hook, calls: []documentCall{write("What was sent", http.MethodGet, hook+"/deliveries", ""), write("Delete", http.MethodDelete, hook, "")}})
 	}
+	get(route.AdminHooks()+"/{id}/deliveries", document{path: hook + "/deliveries", list: true, fresh: true, query: same("result"),
+		columns: []string{"id=id", "event=event", "operation=operationId", "time=@time", "tries=tries", "result=status", "answer=code", "ms=durationMs", "problem=error", "next try=@nextTime"}})
 	get(route.AdminHooks()+"/{id}/deliveries/{delivery}", document{path: hook + "/deliveries", list: true, fresh: true, calls: []documentCall{
 		write("Send it again", http.MethodPost, hook+"/deliveries/{delivery}/replay", "")}})
 
@@ -59,7 +62,15 @@ func systemDocuments(get func(string, document)) {
 		return q
 	}})
 	get(route.AdminQueue(), document{path: "/v2/metrics/queues"})
-	get(route.SystemQueues(), document{path: "/v2/metrics/queues"})
+	hold := []documentCall{write("Pause one", http.MethodPost, "/v2/queues/probe/pause", ""), write("Resume it", http.MethodPost, "/v2/queues/probe/resume", "")}
+	get(route.SystemQueues(), document{path: "/v2/queues", list: true, fresh: true, calls: hold, columns: []string{"queue=queue", "tenant=tenant", "waiting=counts.available", "running=counts.running",
+		"scheduled=counts.scheduled", "tried again later=counts.retryable", "not due yet=counts.pending", "given up=counts.discarded", "oldest=@oldestTime", "paused=@pausedTime"}})
+	get(route.SystemQueues()+"/{queue}/{verb}", document{path: "/v2/queues", list: true, fresh: true, calls: []documentCall{write("Do it", http.MethodPost, "/v2/queues/{queue}/{verb}", "")}})
+	get(route.SystemJobs(), document{path: "/v2/riverjobs", list: true, fresh: true, query: same("state", "queue", "kind", "id", "tenant"),
+		columns: []string{"id=id", "queue=queue", "kind=kind", "state=state", "tries=attempt", "of=maxAttempts", "made=@createTime", "due=@dueTime", "tried=@attemptTime", "ended=@endTime", "arguments=args", "error=error"}})
+	get(route.SystemJobs()+"/{id}", document{path: "/v2/riverjobs/{id}"})
+	get(route.SystemClusters(), document{path: "/v2/system/clusters", list: true, fresh: true, query: same("q", "tenant", "owner", "status"),
+		columns: []string{"id=id", "name=name", "status=status", "tenant=tenant", "owner=ownerId", "template=template", "nodes=numNodes", "created=@createTime", "lease ends=@expireTime"}})
 	get(route.AdminSettings(), document{path: "/v2/settings", calls: []documentCall{write("Change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)}})
 
 	const tenant = "/v2/tenants/{tenant}"
@@ -71,11 +82,15 @@ func systemDocuments(get func(string, document)) {
 	for _, end := range []string{"", "/edit", "/delete"} {
 		get(route.SystemTenants()+"/{tenant}"+end, document{path: tenant, calls: []documentCall{change, write("Delete", http.MethodDelete, tenant, "")}})
 	}
+	get(route.SystemTenants()+"/{tenant}/nodes", document{path: tenant + "/nodes", list: true, fresh: true,
+		columns: []string{"node=id", "host name=hostname", "state=state", "provider=provider", "machine=machineId", "cluster=clusterId", "cluster name=clusterName", "owner=ownerId", "created=@createTime"}})
 	get(route.SystemTenants()+"/{tenant}/clusters/{cluster}/abandon", document{path: tenant})
-	get(route.SystemWorkers(), document{path: "/v2/processes", list: true, fresh: true})
+	get(route.SystemWorkers(), document{path: "/v2/processes", list: true, fresh: true,
+		columns: []string{"id=id", "kind=kind", "host=host", "version=version", "started=@startTime", "last seen=@lastSeen", "draining=draining", "capacity=capacity", "busy=busy", "last error=lastError", "at=@lastErrorTime"}})
 	get(route.SystemWorkers()+"/{id}/{verb}", document{path: "/v2/processes", list: true, fresh: true, calls: []documentCall{
 		write("Drain", http.MethodPost, "/v2/processes/{id}/drain", ""), write("Resume", http.MethodPost, "/v2/processes/{id}/resume", "")}})
-	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true})
+	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true,
+		columns: []string{"machine=machineId", "name=name", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "first seen=@firstSeen"}})
 	get(route.SystemOrphans()+"/{id}/remove", document{path: "/v2/orphans", list: true, fresh: true, calls: []documentCall{write("Remove", http.MethodDelete, "/v2/orphans/{id}", "")}})
 	get(route.SystemPlugins(), document{path: "/v2/plugins/" + string(loom.KindProviderType), list: true, columns: entryColumns, calls: []documentCall{
 		write("Automator types", http.MethodGet, "/v2/plugins/"+string(loom.KindAutomatorType), "")}})

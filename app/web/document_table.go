@@ -156,16 +156,22 @@ func catalogDocuments(get func(string, document)) {
 	get(route.Catalog()+"/{template}", document{path: templateDocument, calls: []documentCall{
 		write("Create a cluster from it", http.MethodPost, "/v2/clusters", `{"name":"web-1","clusterTemplate":{doc.name},"numMachines":{doc.size|3}}`)}})
 	get(route.Catalog()+"/services/{service}", document{path: "/v2/services/{service}"})
+	get(route.AdminResources(), document{path: "/v2/plugins/resources", list: true, fresh: true, query: resourceParams,
+		columns: []string{"name=name", "kind=kind", "plugin=plugin", "type=type", "state=status", "in use=live", "staged=staged", "newest=version", "versions=versions", "size=size", "sha256=sha256", "uploaded=@createTime", "by=author"},
+		calls:   []documentCall{write("Put in use what is staged", http.MethodPost, "/v2/plugins/sync", "")}})
 	for _, kind := range loom.TenantKinds {
 		base, list := "/v2/"+string(kind), route.AdminKind(kind)
 		store := write("Store the next version", http.MethodPut, base+"/{name}", `{doc}`)
 		remove := write("Delete all versions", http.MethodDelete, base+"/{name}", "")
 		get(list, document{path: base, list: true, query: entryParams, columns: entryColumns, calls: []documentCall{
 			write("Store a new one", http.MethodPost, base, exampleOf(kind)), write("As a bundle, with all of the catalog", http.MethodGet, "/v2/export", "")}})
-		get(route.AdminNew(kind), document{path: base, list: true, calls: []documentCall{write("Store a new one", http.MethodPost, base, exampleOf(kind))}})
+		get(route.AdminNew(kind), document{path: base, list: true, calls: []documentCall{write("Store what the form says", http.MethodPost, base, `{doc.draft|{}}`)}})
 		entry := document{path: base + "/{name}", calls: []documentCall{write("Versions", http.MethodGet, base+"/{name}/versions", ""),
 			write("Where it is used", http.MethodGet, base+"/{name}/uses", ""), store, remove, write("As a bundle, with all of the catalog", http.MethodGet, "/v2/export", "")}}
-		for _, tab := range []string{"", "/json", "/edit", "/delete", "/compare", "/activity"} {
+		edit := entry
+		edit.calls = append([]documentCall{write("Store what the form says as the next version", http.MethodPut, base+"/{name}", `{doc.draft|{}}`)}, remove)
+		get(list+"/{name}/edit", edit)
+		for _, tab := range []string{"", "/json", "/delete", "/compare", "/activity"} {
 			get(list+"/{name}"+tab, entry)
 		}
 		get(list+"/{name}/uses", document{path: base + "/{name}/uses", list: true, fresh: true})

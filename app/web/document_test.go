@@ -23,7 +23,7 @@ import (
 // withoutDocument are the pages that show no object and no list of the REST API, by
 // their pattern, with the reason.
 var withoutDocument = map[string]string{
-	"GET /{$}": "sums up several lists", "GET /home/running": "part of a page", "GET /home/attention": "part of a page",
+	"GET /{$}": "sums up several lists", "GET /home/running": "part of a page", "GET /home/attention": "part of a page", "GET /home/news": "part of a page",
 	"GET /clusters/rows": "part of a page", "GET /clusters/{cluster}/panel": "part of a page", "GET /clusters/{cluster}/ssh-config": "a file", "GET /clusters/{cluster}/copy": "a file",
 	"GET /clusters/bulk/delete": "asks about several clusters", "GET /clusters/bulk/lease": "asks about several clusters", "GET /clusters/bulk/owner": "asks about several clusters",
 	"GET /previews/{preview}/graph.svg": "a picture", "GET /previews/{preview}/apply": "leads back", "GET /clusters/{cluster}/protect": "leads back",
@@ -36,7 +36,8 @@ var withoutDocument = map[string]string{
 	"GET /system/ui": "no object", "GET /docs/api": "the API itself", "GET /docs/api/{chapter}": "the API itself", "GET /favicon.ico": "a picture",
 	"GET /admin/providers/{name}/export": "a file", "GET /admin/hardware-types/{name}/export": "a file", "GET /admin/image-types/{name}/export": "a file",
 	"GET /admin/services/{name}/export": "a file", "GET /admin/templates/{name}/export": "a file", "GET /admin/partials/{name}/export": "a file",
-	"GET /admin": "sums up several lists", "GET /system": "sums up several lists",
+	"GET /admin/providers/{name}/use": "asks where",
+	"GET /admin":                      "sums up several lists", "GET /system": "sums up several lists",
 }
 
 // TestEveryObjectHasItsJSON walks the routes: a page either is in the list above, or
@@ -195,10 +196,12 @@ func (w *clusterWorld) documentValues() map[string]string {
 	w.must(err)
 	var node string
 	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(ref.Cluster)))
+	var riverJob string
+	w.must(w.db.Get(&riverJob, `INSERT INTO river_job (state, queue, kind, args, max_attempts) VALUES ('available', 'control', 'trim_events', '{}', 25) RETURNING id`))
 	return map[string]string{
 		"{cluster}": ref.Cluster.String(), "{n}": "1", "{task}": "1", "{node}": node, "{service}": "nginx", "{preview}": string(preview.ID),
 		"{template}": "web-cluster", "{version}": "1", "{id}": fmt.Sprint(token.ID), "{verb}": "delete", "{token}": fmt.Sprint(token.ID), "{session}": "x",
-		"{tenant}": "acme", "{delivery}": "1",
+		"{tenant}": "acme", "{delivery}": "1", "{queue}": "hook", "/system/queues/{queue}/{verb}": "pause", "/system/queues/jobs/{id}": riverJob,
 		"/admin/users/{id}": "ana", "/admin/hooks/{id}": fmt.Sprint(made.ID), "/system/orphans/{id}": "1", "/system/workers/{id}": "x",
 		"/admin/providers/{name}": "lab", "/admin/hardware-types/{name}": "small", "/admin/image-types/{name}": "debian-12", "/admin/services/{name}": "nginx",
 		"/admin/templates/{name}": "web-cluster", "/admin/partials/{name}": "part",

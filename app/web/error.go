@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -24,6 +25,14 @@ var remedies = map[loom.Kind]string{
 	loom.Throttled:       "Wait a moment, then try again.",
 	loom.Unavailable:     "Try again in a moment. If it goes on, tell an administrator the request id.",
 	loom.Internal:        "Nothing was changed. Tell an administrator the request id.",
+}
+
+// remedyOf says what to try, and where it is known after how long.
+func remedyOf(e *loom.Error) string {
+	if wait := e.RetryAfter; wait > 0 && !strings.Contains(e.Message, "try again in") {
+		return "Try again in " + ui.Duration((wait + time.Second - 1).Truncate(time.Second)) + "."
+	}
+	return remedies[e.Kind]
 }
 
 // renderError answers a failed request: a sign-in page for the unknown, a toast
@@ -48,11 +57,15 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	said := e.Message
-	if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
-		said += " " + remedies[e.Kind] + " It is " + httpx.RequestID(r) + "."
+	said := map[string]string{"text": e.Message, "tone": "bad"}
+	switch e.Kind {
+	case loom.Internal, loom.Unavailable:
+		said["text"] += " " + remedyOf(e)
+		said["request"] = httpx.RequestID(r) // to be copied
+	case loom.Throttled, loom.Forbidden:
+		said["text"] += " " + remedyOf(e)
 	}
-	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": said, "tone": "bad"}})
+	text, err := json.Marshal(map[string]any{"loom:toast": said})
 	if err == nil {
 		w.Header().Set("HX-Trigger", string(text))
 	}
@@ -62,7 +75,7 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 
 func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	m := layout.ErrorModel{
-		Headline: httpx.Title(e.Kind), Message: e.Message, Remedy: remedies[e.Kind],
+		Headline: httpx.Title(e.Kind), Message: e.Message, Remedy: remedyOf(e),
 		Back: "To the clusters", BackHref: route.Clusters(), RequestID: httpx.RequestID(r),
 	}
 	if e.Kind == loom.Unauthenticated {

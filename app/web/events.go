@@ -26,7 +26,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err := s.mayFollow(r.Context(), actor, topics); err != nil {
 		return err
 	}
-	sub, err := s.Hub.Subscribe(r.Context(), actor.Tenant, topics, httpx.Cursor(r))
+	sub, err := s.Hub.SubscribeAs(r.Context(), actor.Tenant, actor.User, topics, httpx.Cursor(r))
 	if err != nil {
 		return err
 	}

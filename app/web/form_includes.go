@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -112,9 +113,21 @@ func (w *templateDraft) resolved() templateview.ResolvedModel {
 		if row.Value == row.Term {
 			row.Value = ""
 		}
+		if name, is := strings.CutPrefix(o.Path, "constraints.services."); is {
+			row.Value = limitWords(name, o.Value)
+		}
 		m.Groups[i].Rows = append(m.Groups[i].Rows, row)
 	}
 	return m
+}
+
+// limitWords says the limits of a service, given as JSON, in a sentence.
+func limitWords(name, value string) string {
+	var c loom.ServiceConstraint
+	if err := json.Unmarshal([]byte(value), &c); err != nil {
+		return shortText(value)
+	}
+	return limitReading(name, c)
 }
 
 // originWords names a value: the group it is shown in, and what it is there.

@@ -118,44 +118,10 @@ func (o providerOffers) mapSection(thing string, row func(at form.Path, provider
 	}}}
 }
 
-// Names of the query with which a new hardware or image type starts from what a
+// Names of the query with which the form of a hardware or image type takes over what a
 // provider offers.
 const (
 	fieldProvider = "provider"
 	fieldFlavor   = "flavor"
 	fieldImage    = "image"
 )
-
-// usedOffer is the document of a new type that is to use what a provider offers, as
-// the query says; "" when it says nothing of that.
-func (s *Server) usedOffer(r *http.Request, actor loom.Actor, kind loom.EntityKind) (string, error) {
-	q := r.URL.Query()
-	member := map[loom.EntityKind]string{loom.KindHardwareType: fieldFlavor, loom.KindImageType: fieldImage}[kind]
-	provider, id := q.Get(fieldProvider), q.Get(member)
-	if member == "" || provider == "" || id == "" {
-		return "", nil
-	}
-	doc, err := form.Parse(skeletons[kind])
-	if err != nil {
-		return "", err
-	}
-	offers, err := s.offers(r, actor)
-	if err != nil {
-		return "", err
-	}
-	at := form.At("providermap", provider)
-	doc.Set(form.At("providermap"), map[string]any{})
-	doc.Set(at.To(member), id)
-	for _, flavor := range offers.probes[provider].Flavors {
-		if kind != loom.KindHardwareType || flavor.ID != id {
-			continue
-		}
-		if flavor.VCPU > 0 {
-			doc.Set(at.To("vcpu"), strconv.Itoa(flavor.VCPU))
-		}
-		if flavor.RAM > 0 {
-			doc.Set(at.To("ram"), strconv.FormatFloat(float64(flavor.RAM)/1024, 'f', -1, 64))
-		}
-	}
-	return doc.String(), nil
-}

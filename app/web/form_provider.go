@@ -24,7 +24,7 @@ func providerForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 		return form.Form{}, err
 	}
 	p := providerEditor{types: types, draft: d, settings: form.PluginFields{
-		Path: form.At("provisioner"), Now: s.now(), Overridable: "Users may give another value for their cluster.",
+		Path: form.At("provisioner"), Now: s.now(), Override: mayOverride,
 	}}
 	if d.Name != "" {
 		sealed, err := s.Catalog.SealedFields(r.Context(), actor, d.Name)
@@ -126,6 +126,11 @@ func (p providerEditor) settle(before, after *form.Doc) {
 			}
 		}
 	}
+	for _, name := range after.Texts(fixedPath) {
+		if !now.Parameters["admin"].Fields[name].Override {
+			setFixed(after, name, false)
+		}
+	}
 	p.fields(after).Preset(after)
 }
 
@@ -158,6 +163,9 @@ func (p providerEditor) settingsSection() form.Section {
 	if len(odd) > 0 {
 		slices.Sort(odd)
 		section.Parts = append(section.Parts, form.Note{Component: adminview.AlsoSealed(odd)})
+	}
+	if slices.ContainsFunc(declared, func(name string) bool { return fields.Group.Fields[name].ResourceType != "" }) {
+		section.Parts = append(section.Parts, form.Note{Component: adminview.UploadLink(route.AdminResources())})
 	}
 	if p.draft.Name != "" {
 		section.Parts = append(section.Parts, form.Note{Component: adminview.TestLink(route.AdminProbe(p.draft.Name))})

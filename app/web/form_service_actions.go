@@ -100,13 +100,16 @@ func (a actionFields) plugin(doc *form.Doc) (form.PluginFields, bool) {
 // text is the field for a declared text: these are commands, lists and the like, so
 // they are wide. The script of the shell automator may name a resource, a path or a
 // command: what is there is suggested, not demanded.
-func (a actionFields) text(p form.PluginFields, name string) form.Field {
+func (a actionFields) text(doc *form.Doc, p form.PluginFields, name string) form.Field {
 	schema := p.Group.Fields[name]
 	f := form.Field{Path: p.Path.To(name), Face: ui.FieldModel{Label: cmp.Or(schema.Label, name), Help: schema.Tip, Mono: true, Width: "full", Autocomplete: "off",
 		Placeholder: loom.FieldText(schema.Default), Optional: len(p.Group.Required) != 1 || !slices.Contains(p.Group.Required[0], name)}}
-	if name == scriptField && p.Group.Fields[scriptField].Type == "text" {
-		f.Face.Attrs = templ.Attributes{"list": scriptsID}
+	if !a.isScript(doc, name) {
+		return p.Suggesting(doc, f, schema.ResourceType)
 	}
+	// All actions suggest the same scripts, from one list.
+	f = p.Suggesting(doc, f, scriptsType)
+	f.Suggest, f.Face.Attrs = nil, templ.Attributes{"list": scriptsID}
 	return f
 }
 
@@ -120,8 +123,8 @@ func texts(group loom.FieldGroup) []string {
 	})
 }
 
-// beside reports whether a field stands beside the automator, as the script does.
-func (a actionFields) beside(doc *form.Doc, name string) bool {
+// isScript reports whether a field names a script; it stands beside the automator.
+func (a actionFields) isScript(doc *form.Doc, name string) bool {
 	return name == scriptField && doc.Text(a.at.To("type")) == shellType
 }
 
@@ -134,8 +137,8 @@ func (a actionFields) fields(doc *form.Doc) []form.Part {
 	}
 	wide := texts(p.Group)
 	for _, name := range wide {
-		if !a.beside(doc, name) {
-			parts = append(parts, a.text(p, name))
+		if !a.isScript(doc, name) {
+			parts = append(parts, a.text(doc, p, name))
 		}
 	}
 	main, more := p, p
@@ -208,8 +211,8 @@ func (a actionFields) Read(in *form.Input) {
 func (a actionFields) head(doc *form.Doc) []form.Part {
 	p, _ := a.plugin(doc)
 	for _, name := range texts(p.Group) {
-		if a.beside(doc, name) {
-			return []form.Part{a.text(p, name)}
+		if a.isScript(doc, name) {
+			return []form.Part{a.text(doc, p, name)}
 		}
 	}
 	return nil

@@ -40,18 +40,23 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		return err
 	}
 	m.Templates = len(templates.Items) > 0
-	alive, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Statuses: liveStatuses, CountOnly: true})
+	counts, err := s.Clusters.Counted(ctx, actor, liveStatuses)
 	if err != nil {
 		return err
 	}
-	all := alive
-	if alive.Total == 0 {
-		if all, err = s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{CountOnly: true}); err != nil {
+	all := 0
+	for _, n := range counts {
+		all += n
+	}
+	if all == 0 {
+		past, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{CountOnly: true})
+		if err != nil {
 			return err
 		}
+		all = past.Total
 	}
-	if m.First = all.Total == 0; !m.First {
-		if err := s.homeFigures(ctx, actor, &m, alive.Total); err != nil {
+	if m.First = all == 0; !m.First {
+		if err := s.homeFigures(ctx, actor, &m, counts); err != nil {
 			return err
 		}
 	}
@@ -61,7 +66,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 }
 
 func (s *Server) homeRunning(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	m, _, err := s.runningItems(r.Context(), actor)
+	m, err := s.runningItems(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -76,14 +81,25 @@ func (s *Server) homeAttention(w http.ResponseWriter, r *http.Request, actor loo
 	return s.fragment(w, r, http.StatusOK, clusterview.AttentionPanel(m))
 }
 
-func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, alive int) error {
-	var pending, attention int
+// homeFigures fills in what there is to tell of clusters; counts are those of the live ones.
+func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, counts map[loom.ClusterStatus]int) error {
+	pending, ending := counts[loom.ClusterPending], 0
 	var err error
-	if m.Running, pending, err = s.runningItems(ctx, actor); err != nil {
+	if pending > 0 {
+		if m.Running, err = s.runningItems(ctx, actor); err != nil {
+			return err
+		}
+	}
+	if m.Attention, ending, err = s.attentionItems(ctx, actor); err != nil {
 		return err
 	}
-	if m.Attention, attention, err = s.attentionItems(ctx, actor); err != nil {
-		return err
+	attention := ending
+	for _, status := range attentionStatuses {
+		attention += counts[status]
+	}
+	alive := 0
+	for _, n := range counts {
+		alive += n
 	}
 	feed, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Page: loom.Page{Limit: homeFeed}})
 	if err != nil {
@@ -120,15 +136,15 @@ func countedText(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clusterview.RunningModel, int, error) {
+func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clusterview.RunningModel, error) {
 	var m clusterview.RunningModel
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Brief: true})
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true, Brief: true})
 	if err != nil {
-		return m, 0, err
+		return m, err
 	}
-	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items)
+	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items, true)
 	if err != nil {
-		return m, 0, err
+		return m, err
 	}
 	for _, c := range list.Items {
 		op, there := latest[c.ID]
@@ -141,16 +157,18 @@ func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clustervie
 			State: ui.OperationState(op.Status, op.Aborted), Progress: s.progress(op), Tasks: ui.Count(now, "task running", "tasks running"),
 		})
 	}
-	return m, list.Total, nil
+	return m, nil
 }
 
+// attentionItems are the clusters that need attention, and how many of them do because
+// their lease ends.
 func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterview.AttentionModel, int, error) {
 	m := clusterview.AttentionModel{Now: s.now()}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Brief: true})
+	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Uncounted: true, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}
-	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items)
+	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items, false)
 	if err != nil {
 		return m, 0, err
 	}
@@ -174,7 +192,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 	if err != nil {
 		return m, 0, err
 	}
-	total := list.Total
+	total := 0
 	for _, c := range ending.Items {
 		if !s.leaseSoon(c.Expires) {
 			continue

@@ -27,10 +27,13 @@ func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	m := s.nodeModel(v, n, own)
+	m := s.nodeModel(v, n, own, readAddressChoice(r.URL.Query()))
 	m.Revealed = revealed
 	if wants(r, clusterview.NodeID) {
 		return s.fragment(w, r, http.StatusOK, clusterview.NodePart(m))
+	}
+	if m.Use, err = s.nodeUse(r, actor, v, n); err != nil {
+		return err
 	}
 	short := shortHost(n.Hostname)
 	page := clusterPage(short, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: short})
@@ -48,24 +51,25 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 	id := route.Segment(r.PathValue("node"))
 	for _, n := range v.Nodes {
 		if string(n.ID) == id {
-			n.Actions, err = s.Clusters.NodeActions(r.Context(), actor, v.ID, n.ID)
+			n, err = s.Clusters.NodeRecord(r.Context(), actor, v.ID, n.ID)
 			return v, n, err
 		}
 	}
 	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)
 }
 
-func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clusterview.NodeModel {
+func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeModel {
+	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: ui.NodeState(n.State), Services: servicesOn(n),
-		Command: sshCommand(v.ID, n, own), Live: route.Node(v.ID, n.ID),
+		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: ui.NodeState(n.State), Services: nodeServices(v, n),
+		Command: sshCommand(v.ID, n, own, choice), Live: self(choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
 	if n.State == loom.NodeReady {
 		m.Links = linkModels(v.NodeLinks[n.ID])
 	}
 	if m.Command != "" {
-		m.Reveal = route.NodeReveal(v.ID, n.ID)
+		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(choice))
 	}
 	m.Facts = []ui.Def{
 		{Term: "Addresses", Text: strings.Join(addresses(n), ", "), Mono: true},
@@ -83,11 +87,27 @@ func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool) clust
 	}
 	for _, a := range slices.Backward(n.Actions) {
 		m.History = append(m.History, clusterview.NodeEvent{
-			Action: string(a.Action), Service: a.Service, Href: route.Task(a.Task), State: historyState(a),
+			Action: string(a.Action), Service: a.Service, Href: route.TaskAttempt(a.Task, a.Attempt), State: historyState(a),
+			Attempt: strconv.Itoa(a.Attempt), Log: route.TaskAttempt(a.Task, a.Attempt) + "#log",
 			Started: a.Started, Ended: a.Ended,
 		})
 	}
 	return m
+}
+
+// nodeServices are the services of a node, each with the newest action there.
+func nodeServices(v lifecycle.ClusterView, n loom.Node) []clusterview.NodeService {
+	var out []clusterview.NodeService
+	for _, on := range servicesOn(n) {
+		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name)}
+		for _, a := range n.Actions {
+			if a.Service == on.Name && !a.Started.Before(row.LastAt) {
+				row.Last, row.LastHref, row.LastAt, row.LastState = string(a.Action), route.TaskAttempt(a.Task, a.Attempt), a.Started, historyState(a)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 // factText writes a fact of a plugin; secrets among them were masked before.
@@ -123,7 +143,7 @@ func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.A
 		File: keyFile(v.ID), Again: route.NodeReveal(v.ID, n.ID),
 	}
 	if m.Key != "" {
-		m.Command = sshCommand(v.ID, n, false)
+		m.Command = sshCommand(v.ID, n, false, readAddressChoice(r.URL.Query()))
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if wants(r, clusterview.RevealID) {

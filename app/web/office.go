@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -166,13 +168,22 @@ func (s *Server) exportsOf(r *http.Request) (csv, json string) {
 	if !ok || !d.list || len(d.columns) == 0 {
 		return "", ""
 	}
-	q := r.URL.Query()
-	for _, name := range []string{"after", "before", "as"} {
-		q.Del(name)
+	return s.exportsAt(r.URL.EscapedPath(), r.URL.Query())
+}
+
+// exportsAt are those of a list that another page shows a part of.
+func (s *Server) exportsAt(page string, q url.Values) (csv, json string) {
+	if s.API == nil {
+		return "", ""
 	}
-	page := r.URL.EscapedPath()
-	if len(q) > 0 {
-		page += "?" + q.Encode()
+	kept := url.Values{}
+	for name, values := range q {
+		if !slices.Contains([]string{"after", "before", "as"}, name) {
+			kept[name] = values
+		}
+	}
+	if len(kept) > 0 {
+		page += "?" + kept.Encode()
 	}
 	return route.Export(page, asCSV), route.Export(page, asAll)
 }

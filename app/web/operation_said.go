@@ -70,6 +70,9 @@ func (s *Server) operationSaid(op *loom.Operation, name string) string {
 	case loom.OperationRolledBack:
 		return what + " was rolled back." + because
 	}
+	if op.Tasks[loom.TaskFailed] > 0 {
+		return what + " goes on with what does not wait for a task that failed." + because
+	}
 	p := op.Progress()
 	return what + [...]string{" has begun.", ": a quarter is done.", ": half is done.", ": three quarters are done.", ": all but the end is done."}[4*p.Done/max(p.Total, 1)]
 }

@@ -65,7 +65,7 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	names, err := s.Clusters.OperationNodes(r.Context(), actor, ref)
+	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.now())
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,8 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 			return err
 		}
 		m := s.previewModel(fresh)
-		m.Banner = ui.BannerModel{Tone: ui.ToneWarn, Text: e.Message + previewDiffers(p, fresh) + " This is the new preview.", Action: "Its own address", ActionHref: route.Preview(fresh.ID)}
+		m.Banner = ui.BannerModel{Tone: ui.ToneWarn, Text: e.Message + " This is the new preview.", Action: "Its own address", ActionHref: route.Preview(fresh.ID)}
+		m.Moved, m.Stale = previewMoved(p, fresh), true
 		return s.showPreview(w, r, actor, http.StatusConflict, m)
 	}
 	// It may just have been applied in another window.
@@ -105,14 +106,6 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 		}
 	}
 	return s.showPreview(w, r, actor, httpx.PageStatus(e.Kind), m)
-}
-
-// previewDiffers says in which figures two previews differ.
-func previewDiffers(old, fresh lifecycle.PreviewView) string {
-	if old.Summary() == fresh.Summary() {
-		return ""
-	}
-	return " Before: “" + old.Summary() + "” Now: “" + fresh.Summary() + "”"
 }
 
 func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

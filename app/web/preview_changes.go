@@ -37,31 +37,38 @@ func changeGroups(lines []ui.ChangeModel) []clusterview.ChangeGroup {
 var changeSigns = []ui.ChangeSign{ui.SignCreate, ui.SignChange, ui.SignRestart, ui.SignReplace, ui.SignRemove, ui.SignKeep}
 
 // onlyChanges leaves out the changes of other signs than only, and offers a link for
-// each sign that occurs.
-func onlyChanges(groups []clusterview.ChangeGroup, only, page string) ([]clusterview.ChangeGroup, clusterview.Choices) {
+// each sign that occurs. What stays is folded unless it was asked for.
+func onlyChanges(m *clusterview.PreviewModel, only, page string) {
 	counts, all := map[ui.ChangeSign]int{}, 0
-	var kept []ui.ChangeModel
-	for _, g := range groups {
+	var chosen []ui.ChangeModel
+	for _, g := range m.Changes {
 		for _, line := range g.Lines {
 			counts[line.Sign]++
 			all++
 			if string(line.Sign) == only {
-				kept = append(kept, line)
+				chosen = append(chosen, line)
 			}
 		}
 	}
-	if len(counts) < 2 {
-		return groups, clusterview.Choices{}
+	if m.Kept.Count > 0 {
+		counts[ui.SignKeep] = m.Kept.Count
+		all += m.Kept.Count
 	}
-	none := !slices.Contains(changeSigns, ui.ChangeSign(only)) || len(kept) == 0
-	links := clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all " + strconv.Itoa(all), Href: page + "#changes", Current: none}}}
+	if len(counts) < 2 {
+		return
+	}
+	none := !slices.Contains(changeSigns, ui.ChangeSign(only)) || counts[ui.ChangeSign(only)] == 0
+	m.Only = clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all " + strconv.Itoa(all), Href: page + "#changes", Current: none}}}
 	for _, sign := range changeSigns {
 		if n := counts[sign]; n > 0 {
-			links.Options = append(links.Options, ui.Tab{Label: string(sign) + " " + strconv.Itoa(n), Href: route.Query(page, "only", string(sign)) + "#changes", Current: !none && string(sign) == only})
+			m.Only.Options = append(m.Only.Options, ui.Tab{Label: string(sign) + " " + strconv.Itoa(n), Href: route.Query(page, "only", string(sign)) + "#changes", Current: !none && string(sign) == only})
 		}
 	}
 	if none {
-		return groups, links
+		return
 	}
-	return changeGroups(kept), links
+	m.Changes, m.More = changeGroups(chosen), 0
+	if m.Kept.Open = only == string(ui.SignKeep); !m.Kept.Open {
+		m.Kept = clusterview.KeptChanges{}
+	}
 }

@@ -105,7 +105,7 @@ var fieldOrder = []string{
 
 // formErrors is the summary above the form.
 func formErrors(fields []loom.FieldError) ui.FormErrors {
-	errs := ui.NewFormErrors("There is no preview yet.", fields)
+	errs := ui.NewFormErrors("There is no preview yet.", configFields(fields))
 	for i := range errs.Items {
 		errs.Items[i].Label = fieldLabels[errs.Items[i].Field]
 	}

@@ -28,7 +28,7 @@ func (s *Server) previewShow(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	m := s.previewModel(p)
-	m.Changes, m.Only = onlyChanges(m.Changes, r.URL.Query().Get("only"), route.Preview(p.ID))
+	onlyChanges(&m, r.URL.Query().Get("only"), route.Preview(p.ID))
 	return s.showPreview(w, r, actor, http.StatusOK, m)
 }
 
@@ -84,12 +84,14 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 	if p.Kind == loom.PreviewCreate {
 		m.Layout = ui.NewLayoutPicture("layout", p.Layout)
 	}
-	for _, n := range p.Nodes {
-		m.Nodes = append(m.Nodes, clusterview.PreviewNode{
-			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image,
-		})
+	m.Nodes, m.Services, m.Kept = previewNodes(p), previewServices(p), previewKept(p)
+	lines := previewChanges(p)
+	m.Changes, m.Link = changeGroups(lines), s.PublicURL+route.Preview(p.ID)
+	if wholeCluster(p) { // a line holds the services of its node as well
+		m.More = max(0, len(p.Nodes)-len(lines))
+	} else {
+		m.More = p.ChangeCount - len(lines)
 	}
-	m.Changes, m.Link = changeGroups(previewChanges(p)), s.PublicURL+route.Preview(p.ID)
 	for _, set := range p.Missing {
 		m.Fields = append(m.Fields, providerFields(set, [][]string{slices.Collect(maps.Keys(set))}, nil, ui.FormErrors{})...)
 	}
@@ -134,7 +136,7 @@ func ifItFails(p lifecycle.PreviewView) string {
 // previewChanges are the nodes, each with its services in one line; where nodes
 // stay, everything that changes.
 func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
-	if p.Kind != loom.PreviewCreate && p.Kind != loom.PreviewDelete {
+	if !wholeCluster(p) {
 		lines := make([]ui.ChangeModel, len(p.Changes))
 		for i, c := range p.Changes {
 			lines[i] = ui.ChangeModel{Sign: ui.ChangeSign(c.Change), Object: c.Object, Name: c.Name, Detail: changeDetail(c)}
@@ -142,10 +144,8 @@ func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
 		return lines
 	}
 	services := map[int][]string{}
-	for _, c := range p.Changes {
-		if c.Object == "service" {
-			services[c.Node] = append(services[c.Node], c.Name)
-		}
+	for _, n := range p.Nodes {
+		services[n.Number] = n.Services
 	}
 	var lines []ui.ChangeModel
 	for _, c := range p.Changes {
@@ -154,6 +154,11 @@ func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
 		}
 	}
 	return lines
+}
+
+// wholeCluster says that all nodes come, or all go.
+func wholeCluster(p lifecycle.PreviewView) bool {
+	return p.Kind == loom.PreviewCreate || p.Kind == loom.PreviewDelete
 }
 
 // changeDetail says where a change happens and what it leads from and to.

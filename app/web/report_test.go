@@ -44,7 +44,7 @@ func TestActivityPages(t *testing.T) {
 	admin.get("/activity?actor=user").shows(t, 200, "web-cluster").hides(t, "redis-secret")
 	admin.get("/activity?since=2001-01-01&until=2001-01-02").shows(t, 200, "Nothing that happened matches these filters.", "Clear filters")
 	admin.get("/activity?cluster=none&about=weather&since=x").shows(t, 422, "year-month-day")
-	admin.get("/activity?cluster=none&about=weather").shows(t, 422, "is no id of a cluster", "is none of clusters, catalog")
+	admin.get("/activity?cluster=no+name&about=weather").shows(t, 422, "is neither a name nor an id of a cluster", "is none of clusters, catalog")
 	admin.get("/system/activity").shows(t, 403, "superadmin")
 	super.get("/system/activity").shows(t, 200, "redis-secret", "of demo")
 	super.get("/system/activity?tenant=demo&about=clusters").shows(t, 200, "redis-secret")
@@ -56,6 +56,7 @@ func TestActivityPages(t *testing.T) {
 	for i := range 60 {
 		r.past(demo, "user", "many-"+strconv.Itoa(i), "small", 1, time.Duration(i+3)*time.Hour, 0)
 	}
+	admin.get("/activity?cluster=many-7").shows(t, 200, ">many-7<").hides(t, ">many-8<", "redis-secret")
 	seen, at := map[string]int{}, "/activity?about=clusters"
 	for range 5 {
 		a := admin.get(at).shows(t, 200)
@@ -246,6 +247,10 @@ func TestRiverJobPages(t *testing.T) {
 	super.get("/system/audit?kind=river_job").shows(t, 200, "retry river_job", "cancel river_job", "delete river_job")
 
 	insert("scheduled", "hook", "deliver", `{}`)
+	_, err := r.db.ExecContext(r.ctx, `UPDATE operations SET ended_at = now() WHERE cluster_id = $1`, cluster)
+	check(t, err)
+	_, err = r.db.ExecContext(r.ctx, `UPDATE tasks SET status = 'complete', started_at = now() - interval '2 minutes', ended_at = now() - interval '1 minute' WHERE cluster_id = $1 AND NOT gate`, cluster)
+	check(t, err)
 	super.get("/system/queues").shows(t, 200, "River jobs by queue", "deliveries of hooks", "Done within five minutes", "How long tasks waited")
 	super.get("/system/queues", "HX-Request", "true", "HX-Target", "live").shows(t, 200, `id="live"`).hides(t, "Done within five minutes")
 }

@@ -17,8 +17,10 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/account"
+	"loom/app/api"
 	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/execution"
 	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
@@ -46,7 +48,10 @@ type rooms struct {
 	passwords map[string]loom.Secret
 }
 
-func newRooms(t *testing.T) *rooms {
+// newRooms has the pages without the REST API, from which documents and files come.
+func newRooms(t *testing.T) *rooms { return makeRooms(t, false) }
+
+func makeRooms(t *testing.T, withAPI bool) *rooms {
 	t.Helper()
 	db := testkit.NewDatabase(t)
 	ring, err := secret.ParseKeys(secret.GenerateKey())
@@ -63,11 +68,16 @@ func newRooms(t *testing.T) *rooms {
 	r.seed()
 
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	handler := web.New(web.Deps{
+	deps := web.Deps{
 		Accounts: r.accounts, Catalog: r.catalog, Clusters: lifecycle.New(db.DB, ring, lifecycle.Options{}),
 		Fleet: r.fleet, Hooks: r.hooks,
 		Hub: live.New(db.DB, db.DSN, log), Sessions: httpx.NewSessions(r.accounts, false), Log: log, Version: "test",
-	})
+	}
+	if withAPI {
+		deps.API = api.New(api.Deps{Accounts: deps.Accounts, Catalog: deps.Catalog, Clusters: deps.Clusters, Operations: execution.New(db.DB, ring, execution.Options{}),
+			Fleet: deps.Fleet, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
+	}
+	handler := web.New(deps)
 	r.server = httptest.NewServer(countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), handler)))
 	t.Cleanup(r.server.Close)
 	return r

@@ -29,6 +29,7 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("POST "+hook+"/test", s.admin(s.adminHookTest))
 	mux.Handle("GET "+hook+"/delete", s.admin(s.adminHookDeleteAsk))
 	mux.Handle("POST "+hook+"/delete", s.admin(s.adminHookDelete))
+	mux.Handle("GET "+hook+"/deliveries", s.admin(s.adminDeliveries))
 	mux.Handle("GET "+hook+"/deliveries/{delivery}", s.admin(s.adminDelivery))
 	mux.Handle("POST "+hook+"/deliveries/{delivery}/replay", s.admin(s.adminDeliveryReplay))
 
@@ -38,6 +39,7 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("POST "+route.AdminSettings(), s.admin(s.adminSettingsSave))
 	mux.Handle("GET /admin/providers/{name}/test", s.admin(s.adminProbe))
 	mux.Handle("POST /admin/providers/{name}/test", s.admin(s.adminProbeAsk))
+	mux.Handle("GET /admin/providers/{name}/use", s.admin(s.adminProbeUse))
 
 	tenant := route.SystemTenants() + "/{tenant}"
 	mux.Handle("GET "+route.System(), s.system(s.systemOverview))
@@ -49,12 +51,16 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("POST "+tenant, s.system(s.systemTenantSave))
 	mux.Handle("GET "+tenant+"/delete", s.system(s.systemTenantDeleteAsk))
 	mux.Handle("POST "+tenant+"/delete", s.system(s.systemTenantDelete))
+	mux.Handle("GET "+tenant+"/edit", s.system(s.systemTenantEdit))
+	mux.Handle("GET "+tenant+"/nodes", s.system(s.systemTenantNodes))
 	mux.Handle("GET "+tenant+"/clusters/{cluster}/abandon", s.system(s.systemAbandonAsk))
 	mux.Handle("POST "+tenant+"/clusters/{cluster}/abandon", s.system(s.systemAbandon))
 	mux.Handle("GET "+route.SystemWorkers(), s.system(s.systemWorkers))
 	mux.Handle("GET "+route.SystemWorkers()+"/{id}/{verb}", s.system(s.systemWorkerAsk))
 	mux.Handle("POST "+route.SystemWorkers()+"/{id}/{verb}", s.system(s.systemWorkerAct))
 	mux.Handle("GET "+route.SystemQueues(), s.system(s.systemQueues))
+	mux.Handle("GET "+route.SystemQueues()+"/{queue}/{verb}", s.system(s.systemQueueAsk))
+	mux.Handle("POST "+route.SystemQueues()+"/{queue}/{verb}", s.system(s.systemQueueAct))
 	mux.Handle("GET "+route.SystemJobs(), s.system(s.systemJobs))
 	mux.Handle("GET "+route.SystemJobs()+"/{id}", s.system(s.systemJob))
 	mux.Handle("GET "+route.SystemJobs()+"/{id}/{verb}", s.system(s.systemJobAsk))

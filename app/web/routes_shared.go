@@ -9,6 +9,7 @@ import (
 func (s *Server) sharedRoutes(mux router) {
 	mux.Handle("GET "+route.Search(), s.page(s.search))
 	mux.Handle("GET "+route.Palette(), s.page(s.palette))
+	mux.Handle("GET "+route.News(), s.page(s.news))
 	mux.Handle("GET "+route.Keys(), s.open(s.keys))
 	mux.Handle("POST "+route.BannerHide(), s.page(s.bannerHide))
 

@@ -122,6 +122,14 @@ func (s *Server) shared(target string, h httpx.ActorHandler) httpx.ActorHandler 
 	}
 }
 
+// grouped makes a handler take the counts of an operation's tasks from their groups, which
+// its page tells anyway.
+func grouped(h httpx.ActorHandler) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		return h(w, r.WithContext(lifecycle.Grouped(r.Context())), actor)
+	}
+}
+
 // once makes a handler read what several parts of its page are about once.
 func once(h httpx.ActorHandler) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -140,6 +140,7 @@ func TestBulkAndSignInKeepWhatIsChosen(t *testing.T) {
 
 	b.Open(base + "/clusters")
 	b.WaitFor("#main[data-session-left]")
+	b.WaitLoaded()
 	w.db.MustExec(`UPDATE sessions SET expires_at = now() - interval '1 s'`)
 	b.Do("type", chromedp.Click(chromedp.CSS("input[name=q]")), chromedp.KeyEvent("half"))
 	b.WaitFor("#session[open] input[type=password]")

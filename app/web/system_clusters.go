@@ -48,6 +48,9 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 		filters.Clear = route.SystemClusters()
 		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemClusters()}}
 	}
+	if len(errs.Items) == 0 {
+		grid.CSV, grid.JSON = s.exportsOf(r)
+	}
 	for _, c := range list.Items {
 		state := ui.ClusterState(c.Status)
 		name := officeview.Cell{Text: c.Name, Sub: c.ID.String()}

@@ -63,7 +63,7 @@ func (s *Server) systemJobs(w http.ResponseWriter, r *http.Request, actor loom.A
 		errs, status = ui.NewFormErrors("", e.Fields), http.StatusUnprocessableEntity
 	}
 	m := officeview.SheetModel{Title: "River jobs", Intro: "Work of the schedulers, hooks and provider requests; those of a tenant's tasks when a tenant is given. The tasks of operations follow their operation and cannot be changed here.",
-		Parts: []templ.Component{jobFilters(q, errs), s.jobGrid(q, list)}}
+		Parts: []templ.Component{jobFilters(q, errs), s.jobGrid(r, q, list)}}
 	return s.sheet(w, r, actor, status, systemFrame("River jobs", route.SystemJobs()), m)
 }
 
@@ -88,13 +88,14 @@ func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 	return officeview.Filters(m)
 }
 
-func (s *Server) jobGrid(q jobQuery, list fleet.RiverJobList) templ.Component {
+func (s *Server) jobGrid(r *http.Request, q jobQuery, list fleet.RiverJobList) templ.Component {
 	grid := officeview.GridModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.now(), Pages: turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
 		Columns: []ui.Column{{Label: "Job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There is no River job."}}
 	if q != (jobQuery{}) {
 		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No River job matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemJobs()}}
 	}
+	grid.CSV, grid.JSON = s.exportsOf(r)
 	for _, j := range list.Items {
 		state := jobStates[j.State]
 		grid.Rows = append(grid.Rows, []officeview.Cell{

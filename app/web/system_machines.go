@@ -38,6 +38,9 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans. Providers are searched for them at intervals."}}
+	if len(orphans) > 0 {
+		lost.CSV, lost.JSON = s.exportsOf(r)
+	}
 	for _, o := range orphans {
 		lost.Rows = append(lost.Rows, []officeview.Cell{
 			{Text: o.Machine, Mono: true, Sub: o.Name}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
@@ -208,28 +211,36 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		title := map[loom.EntityKind]string{loom.KindProviderType: "Provider types", loom.KindAutomatorType: "Automator types"}[kind]
 		grid := officeview.GridModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.now(),
-			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by", Numeric: true}, {Label: "Registered", Low: true}},
+			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by"}, {Label: "Registered", Low: true}},
 			Empty:   ui.EmptyModel{Icon: "box", Text: "No type is registered. Start a provisioner."}}
 		for _, item := range list.Items {
 			t, ok := item.Entry.(*loom.PluginType)
 			if !ok {
 				continue
 			}
-			carried := 0
+			var carried []ui.Def
 			for _, p := range processes {
 				if slices.Contains(p.Plugins, t.Name) {
-					carried++
+					carried = append(carried, ui.Def{Term: string(p.ID), Text: "release " + p.Carried()[t.Name]})
 				}
 			}
 			grid.Rows = append(grid.Rows, []officeview.Cell{
 				{Text: t.Name, Href: route.SystemPlugin(string(kind), t.Name), Mono: true, Sub: t.Description}, {Text: strconv.Itoa(item.Version)}, {Part: fieldsOf(t)}, {Text: strings.Join(sortedKeys(t.ResourceTypes), ", ")},
-				{Text: ui.Count(carried, "process", "processes")}, {Time: item.Time},
+				carriers(carried), {Time: item.Time},
 			})
 		}
 		m.Parts = append(m.Parts, officeview.Grid(grid))
 		m.Calls = append(m.Calls, call(strings.ToLower(title), http.MethodGet, "/v2/plugins/"+string(kind), ""))
 	}
 	return s.sheet(w, r, actor, http.StatusOK, systemFrame("Plugin types", route.SystemPlugins()), m)
+}
+
+// carriers folds the processes that carry a type.
+func carriers(processes []ui.Def) officeview.Cell {
+	if len(processes) == 0 {
+		return officeview.Cell{Text: "no process"}
+	}
+	return officeview.Cell{Part: officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(processes), "process", "processes"), Facts: processes})}
 }
 
 // fieldsOf folds the declared fields of a type, those of administrators first.

@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -14,26 +13,22 @@ import (
 	"loom/views/ui"
 )
 
-// paceParts are the pictures of the last hour and the counts of each queue.
+// paceParts are the counts of each queue and the pictures of the last hour.
 func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component, error) {
-	states, pace, err := s.Fleet.QueueCourse(r.Context(), actor)
+	pace, err := s.Fleet.Pace(r.Context(), actor)
 	if err != nil {
 		return nil, err
 	}
-	tenants, err := s.Accounts.Tenants(r.Context(), actor)
+	queues, err := s.Fleet.ListQueues(r.Context(), actor)
 	if err != nil {
 		return nil, err
-	}
-	names := map[string]string{}
-	for _, t := range tenants {
-		names[fleet.TenantQueue(t.ID)] = "tasks of " + t.Name
 	}
 	charts := officeview.Bare("c-card l-stack", officeview.Text("Nothing was done within the last hour."))
 	if len(pace) > 0 {
 		done, wait, run := s.paceCharts(ui.ViewerOf(r.Context()), pace)
 		charts = officeview.Bare("l-stack", officeview.Bare("c-card", ui.Chart(done)), officeview.Bare("c-card", ui.Chart(wait)), officeview.Bare("c-card", ui.Chart(run)))
 	}
-	return []templ.Component{stateGrid(states, names), charts}, nil
+	return []templ.Component{s.queueStates(queues), charts}, nil
 }
 
 // paceCharts are the throughput, and how long tasks waited and ran.
@@ -68,43 +63,6 @@ func (s *Server) paceCharts(see ui.Viewer, pace []fleet.QueuePace) (done, wait, 
 
 // countedStates are the columns of the table of queues.
 var countedStates = []string{"available", "running", "scheduled", "retryable", "pending", "discarded"}
-
-func stateGrid(states []fleet.QueueState, names map[string]string) templ.Component {
-	m := officeview.GridModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Columns: []ui.Column{{Label: "Queue"}},
-		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Every queue is empty."}}
-	for _, state := range countedStates {
-		m.Columns = append(m.Columns, ui.Column{Label: jobStates[state].Word, Numeric: true, Low: state == "pending" || state == "scheduled"})
-	}
-	at := map[string]int{}
-	for _, q := range states {
-		i, there := at[q.Queue]
-		if !there {
-			i = len(m.Rows)
-			at[q.Queue] = i
-			row := []officeview.Cell{{Text: queueName(q.Queue, names), Sub: q.Queue}}
-			for range countedStates {
-				row = append(row, officeview.Cell{Text: "0"})
-			}
-			m.Rows = append(m.Rows, row)
-		}
-		for n, state := range countedStates {
-			if state == q.State {
-				m.Rows[i][n+1].Text = cappedText(q.Count)
-			}
-		}
-	}
-	return officeview.Grid(m)
-}
-
-func queueName(queue string, names map[string]string) string {
-	if name := names[queue]; name != "" {
-		return name
-	}
-	if strings.HasPrefix(queue, "tenant_") {
-		return "tasks of a tenant that is gone"
-	}
-	return map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "questions to providers"}[queue]
-}
 
 // cappedText writes a count that stops at 100,000.
 func cappedText(n int) string {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,7 +24,7 @@ const (
 	fieldWorkers     = "workers"
 	fieldMaxClusters = "maxClusters"
 	fieldMaxNodes    = "maxNodes"
-	fieldBootstrap   = "bootstrap"
+	fieldParts       = "parts"
 )
 
 func tenantFrame(title string, crumbs ...ui.Crumb) layout.Model {
@@ -81,8 +80,11 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	for _, t := range list.Items {
 		use, work := uses[t.ID], workers[t.ID]
 		share := officeview.Cell{Text: strconv.Itoa(t.Workers)}
-		if work.Dealt < t.Workers {
+		if work.Dealt < t.Workers && work.Paused.At.IsZero() {
 			share.Sub = strconv.Itoa(work.Dealt) + " dealt"
+		}
+		if !work.Paused.At.IsZero() {
+			share.State = &pausedState
 		}
 		grid.Rows = append(grid.Rows, []officeview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true, Sub: t.Description}, share,
@@ -105,7 +107,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 // tenantDraft is the form as it was typed.
 type tenantDraft struct {
 	name, description, workers, maxClusters, maxNodes string
-	bootstrap                                         bool
+	parts                                             []string
 }
 
 func draftOfTenant(t loom.Tenant) tenantDraft {
@@ -123,7 +125,7 @@ func draftOfTenant(t loom.Tenant) tenantDraft {
 func readTenant(f url.Values) (tenantDraft, account.TenantInput, []loom.FieldError) {
 	d := tenantDraft{
 		name: strings.TrimSpace(f.Get(fieldName)), description: strings.TrimSpace(f.Get(fieldDescription)), workers: strings.TrimSpace(f.Get(fieldWorkers)),
-		maxClusters: strings.TrimSpace(f.Get(fieldMaxClusters)), maxNodes: strings.TrimSpace(f.Get(fieldMaxNodes)), bootstrap: f.Get(fieldBootstrap) == "true",
+		maxClusters: strings.TrimSpace(f.Get(fieldMaxClusters)), maxNodes: strings.TrimSpace(f.Get(fieldMaxNodes)), parts: f[fieldParts],
 	}
 	var errs []loom.FieldError
 	number := func(field, text string, absent int) *int {
@@ -137,12 +139,12 @@ func readTenant(f url.Values) (tenantDraft, account.TenantInput, []loom.FieldErr
 		return &n
 	}
 	in := account.TenantInput{Name: d.name, Description: &d.description, Workers: number(fieldWorkers, d.workers, 0),
-		MaxClusters: number(fieldMaxClusters, d.maxClusters, loom.Unlimited), MaxNodes: number(fieldMaxNodes, d.maxNodes, loom.Unlimited), Bootstrap: d.bootstrap}
+		MaxClusters: number(fieldMaxClusters, d.maxClusters, loom.Unlimited), MaxNodes: number(fieldMaxNodes, d.maxNodes, loom.Unlimited), Bootstrap: len(d.parts) > 0, Parts: d.parts}
 	return d, in, errs
 }
 
-// tenantFields are the fields of a tenant; free is how many workers there are left.
-func tenantFields(d tenantDraft, isNew bool, free int, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
+// tenantFields are the fields of a tenant; room says how many workers there are left.
+func tenantFields(d tenantDraft, isNew bool, room templ.Component, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
 	name := ui.FieldModel{Name: fieldName, Label: "Name", Value: d.name, Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}
 	quota := func(name, label, value string, used int) templ.Component {
 		help := "Empty means no limit."
@@ -158,42 +160,28 @@ func tenantFields(d tenantDraft, isNew bool, free int, use loom.QuotaUse, errs u
 	parts = append(parts,
 		field(ui.FieldModel{Name: fieldDescription, Label: "Description", Value: d.description, Optional: true, Width: "l", MaxLength: loom.MaxDescription}, errs),
 		field(ui.FieldModel{Name: fieldWorkers, Label: "Workers", Kind: ui.FieldNumber, Value: d.workers, Min: "0",
-			Help: "How many tasks of the tenant run at once: from 0 to " + strconv.Itoa(free) + ", which the running provisioners have for it."}, errs),
+			Help: "How many tasks of the tenant run at once, from 0 up."}, errs), room,
 		quota(fieldMaxClusters, "Clusters at most", d.maxClusters, use.Clusters), quota(fieldMaxNodes, "Nodes at most", d.maxNodes, use.Nodes))
-	if isNew {
-		parts = append(parts, field(ui.FieldModel{Name: fieldBootstrap, Label: "Copy the catalog and plugin resources of the superadmin tenant", Kind: ui.FieldCheckbox, Checked: d.bootstrap,
-			Help: "Providers, types, services, templates and uploaded files go along, keys and sealed fields too: the new tenant can use the same accounts."}, errs))
-	}
 	return parts
 }
 
-// freeWorkers is how many workers the running provisioners have for a tenant.
-func (s *Server) freeWorkers(r *http.Request, actor loom.Actor, tenant loom.TenantID) (int, error) {
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
-	if err != nil {
-		return 0, err
-	}
-	free := shortage.Capacity
-	for _, t := range shortage.Tenants {
-		if t.Tenant != tenant {
-			free -= t.Wanted
-		}
-	}
-	return max(free, 0), nil
-}
-
-func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: "0", bootstrap: true}, ui.FormErrors{})
-}
-
 func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d tenantDraft, errs ui.FormErrors) error {
-	free, err := s.freeWorkers(r, actor, "")
+	room, err := s.workerRoom(r, actor, "", route.SystemTenantNew())
 	if err != nil {
 		return err
 	}
+	parts, err := s.bootstrapParts(r, actor, d.parts, errs.For(fieldParts))
+	if err != nil {
+		return err
+	}
+	if wants(r, workerRoomID) {
+		return s.fragment(w, r, http.StatusOK, room)
+	}
 	form := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: errs, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(),
-		Parts: append(tenantFields(d, true, free, loom.QuotaUse{}, errs), officeview.Text("The tenant gets the user admin with a password that is made up and shown once."))})
-	return s.sheet(w, r, actor, status, tenantFrame("New tenant", ui.Crumb{Label: "New"}), officeview.SheetModel{Parts: []templ.Component{form}})
+		Parts: append(tenantFields(d, true, room, loom.QuotaUse{}, errs), parts, officeview.Text("The tenant gets the user admin with a password that is made up and shown once."))})
+	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
+	page.Topics = []string{route.TopicSystem()}
+	return s.sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{form}})
 }
 
 // systemTenantCreate makes a tenant and shows the password of its administrator.
@@ -241,14 +229,22 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	free, err := s.freeWorkers(r, actor, t.ID)
+	room, err := s.workerRoom(r, actor, t.ID, route.SystemTenant(t.Name))
 	if err != nil {
 		return err
 	}
+	if wants(r, workerRoomID) {
+		return s.fragment(w, r, http.StatusOK, room)
+	}
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
 	m := officeview.SheetModel{Title: t.Name, Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
+	waits := fleet.Queue{Name: fleet.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
+	m.Actions = []ui.ButtonModel{opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
+	if waits.IsPaused() {
+		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ": nothing new starts until it is resumed."}}
+	}
 	if t.ID != loom.SuperTenant {
-		m.Actions = []ui.ButtonModel{opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), opening("Delete", "", route.SystemTenantDelete(t.Name), ui.Danger)}
+		m.Actions = []ui.ButtonModel{m.Actions[0], opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), {Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)}}
 	}
 	m.Parts = []templ.Component{
 		ui.Definitions([]ui.Def{
@@ -257,14 +253,25 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Term: "Created", Value: ui.Time(t.Created, s.now())},
 		}),
 		quotaBars(use),
-		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: tenantFields(d, false, free, use, errs)})),
+		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: tenantFields(d, false, room, use, errs)})),
 	}
 	past, err := s.tenantPast(r, actor, t.Name)
 	if err != nil {
 		return err
 	}
 	m.Parts = append(m.Parts, past...)
-	return s.sheet(w, r, actor, status, tenantFrame(t.Name, ui.Crumb{Label: t.Name}), m)
+	page := tenantFrame(t.Name, ui.Crumb{Label: t.Name})
+	page.Topics = []string{route.TopicSystem()}
+	return s.sheet(w, r, actor, status, page, m)
+}
+
+// systemTenantEdit leads to the form on the page of the tenant.
+func (s *Server) systemTenantEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	t, err := s.Accounts.Tenant(r.Context(), actor, pathTenant(r))
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.SystemTenant(t.Name)+"#edit-title")
 }
 
 func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -288,56 +295,4 @@ func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor 
 		return err
 	}
 	return s.say(w, r, route.SystemTenant(t.Name), httpx.Flash{Tone: "ok", Text: "Saved the tenant " + t.Name + "."})
-}
-
-func (s *Server) systemTenantDeleteAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.tenantDeletePage(w, r, actor, "", ui.FormErrors{}, http.StatusOK)
-}
-
-func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, typed string, errs ui.FormErrors, status int) error {
-	t, err := s.Accounts.Tenant(r.Context(), actor, pathTenant(r))
-	if err != nil {
-		return err
-	}
-	uses, err := s.Accounts.QuotaUses(r.Context(), actor, []loom.Tenant{t})
-	if err != nil {
-		return err
-	}
-	use := uses[t.ID]
-	m := officeview.ConfirmModel{Action: route.SystemTenantDelete(t.Name), Errors: errs, Type: t.Name, Typed: typed, Button: "Delete tenant " + t.Name, Busy: "Deleting…", Cancel: route.SystemTenant(t.Name),
-		Lines: []string{"Its users cannot sign in any more, sessions and tokens end at once, the name is free again. The audit stays.", "Machines at providers are not removed by this."}}
-	switch {
-	case t.ID == loom.SuperTenant:
-		m.WhyNot = "The tenant " + t.Name + " is the installation itself and cannot be deleted."
-	case use.Clusters > 0:
-		m.WhyNot = "The tenant has " + ui.Count(use.Clusters, "cluster that is", "clusters that are") + " not terminated, with " + ui.Count(use.Nodes, "node", "nodes") + "; delete them first."
-	case t.Workers > 0:
-		m.WhyNot = "The tenant has " + ui.Count(t.Workers, "worker", "workers") + "; set workers to 0 first."
-	}
-	page := tenantFrame("Delete tenant "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Delete"})
-	return s.confirmAnswer(w, r, actor, status, page, officeview.Confirm(m))
-}
-
-func (s *Server) systemTenantDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := accountForm(w, r)
-	if err != nil {
-		return err
-	}
-	name := pathTenant(r)
-	if _, err := s.Accounts.Tenant(r.Context(), actor, name); err != nil {
-		return err
-	}
-	title := "The tenant was not deleted."
-	if typed := f.Get(officeview.FieldConfirm); typed != name {
-		return s.tenantDeletePage(w, r, actor, typed, badConfirm(title, name), http.StatusUnprocessableEntity)
-	}
-	err = s.Accounts.DeleteTenant(r.Context(), actor, name)
-	if errors.Is(err, loom.Conflict) {
-		errs, status, _ := accountErrors(err, title)
-		return s.tenantDeletePage(w, r, actor, name, errs, status)
-	}
-	if err != nil {
-		return err
-	}
-	return s.say(w, r, route.SystemTenants(), httpx.Flash{Tone: "ok", Text: "Deleted the tenant " + name + "."})
 }

@@ -27,20 +27,23 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	provisioners := officeview.GridModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Dealt to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Dealt to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
 	others := officeview.GridModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.now(),
-		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed"}},
+		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
 		Empty:   ui.EmptyModel{Icon: "server", Text: "No other process runs."}}
 	for _, p := range processes {
 		if p.Kind == loom.ProcessProvisioner {
 			provisioners.Rows = append(provisioners.Rows, workerRow(p))
 			continue
 		}
-		others.Rows = append(others.Rows, []officeview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}})
+		others.Rows = append(others.Rows, []officeview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
 	}
 	m := officeview.SheetModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are dealt to the tenants by what each is to have.",
 		Calls: []ui.JSONCall{call("list", http.MethodGet, "/v2/provisioners", "")}}
+	if len(processes) > 0 {
+		others.CSV, others.JSON = s.exportsAt(route.SystemWorkers(), nil)
+	}
 	if shortage.Short() {
 		m.Parts = append(m.Parts, ui.Banner(ui.BannerModel{Tone: ui.ToneWarn,
 			Text: "Tenants are to have " + strconv.Itoa(shortage.Wanted) + " workers, the running provisioners could give them " + strconv.Itoa(shortage.Dealt) + ". Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}))
@@ -71,12 +74,24 @@ func workerRow(p fleet.Process) []officeview.Cell {
 	if len(p.Plugins) > 0 {
 		plugins := make([]ui.Def, len(p.Plugins))
 		for i, name := range p.Plugins {
-			plugins[i] = ui.Def{Term: "Plugin", Text: name, Mono: true}
+			plugins[i] = ui.Def{Term: name, Text: "part of Loom, " + p.Version}
+			if release := p.Versions[name]; release != "" {
+				plugins[i].Text = "release " + release
+			}
 		}
 		id.Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
 	}
 	return []officeview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
-		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, actions}
+		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, lastError(p), actions}
+}
+
+// lastError is what last went wrong in a process itself; what goes wrong with tasks is
+// told by their operations.
+func lastError(p fleet.Process) officeview.Cell {
+	if p.Trouble == "" {
+		return officeview.Cell{Text: "none"}
+	}
+	return officeview.Cell{Time: p.TroubleAt, Sub: p.Trouble}
 }
 
 // byTenant lists numbers by the names of tenants.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/route"
@@ -27,8 +29,12 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.Tas
 		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", taskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt), At: page,
 		Find: &ui.LogFind{Action: route.Task(t.Ref), Hidden: []string{"attempt", strconv.Itoa(attempt)}, Errors: route.Query(page, "errors", "1")},
 	}
+	var err error
+	if m.Find.ErrorCount, err = s.errorCount(r, actor, t, attempt); err != nil {
+		return m, err
+	}
 	if find := (lifecycle.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logPage}); find.Contains != "" || find.Errors {
-		err := s.findInTask(r, actor, t, attempt, find, &m)
+		err = s.findInTask(r, actor, t, attempt, find, &m)
 		return m, err
 	}
 	in := lifecycle.LogInput{Attempt: attempt, Tail: logTail}
@@ -65,6 +71,16 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.Tas
 		m.Note = fmt.Sprintf("The log ended %s with exit status %d.", ui.Relative(a.Ended, s.now()), a.Code)
 	}
 	return m, nil
+}
+
+// errorCount is how many lines of errors the log of an attempt has, as far as a page
+// lists them.
+func (s *Server) errorCount(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int) (string, error) {
+	n, err := s.Clusters.CountLogErrors(r.Context(), actor, t.Task, attempt, logPage+1)
+	if n > logPage {
+		return strconv.Itoa(logPage) + "+", err
+	}
+	return strconv.Itoa(n), err
 }
 
 // lineRange reads "120" or "120-131", 0 for anything else.
@@ -154,7 +170,30 @@ func (s *Server) taskLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return s.fragment(w, r, http.StatusOK, ui.LogLines(logLines(lines)))
+	rows := ui.LogLines(logLines(lines))
+	if more && in.After > 0 {
+		gap, fresh, err := s.skipBehind(r, actor, ref, in)
+		if err != nil {
+			return err
+		}
+		if gap != nil {
+			rows = templ.Join(gap, ui.LogLines(logLines(fresh)))
+		}
+	}
+	return s.fragment(w, r, http.StatusOK, rows)
+}
+
+// skipBehind passes over what a reader who lags far behind a log would not be able to
+// read in time, and gives a row that says so with the newest lines; nil where there is
+// nothing to pass over.
+func (s *Server) skipBehind(r *http.Request, actor loom.Actor, ref loom.TaskRef, in lifecycle.LogInput) (templ.Component, []loom.LogLine, error) {
+	gap, err := s.Clusters.SkipLog(r.Context(), actor, ref, lifecycle.LogInput{Attempt: in.Attempt, After: in.After, Tail: logTail}, nil)
+	if err != nil || gap.Skipped == 0 {
+		return nil, nil, err
+	}
+	lines, _, err := s.Clusters.Log(r.Context(), actor, ref, lifecycle.LogInput{Attempt: in.Attempt, After: gap.Seq, Limit: logPage})
+	first := strconv.Itoa(in.After + 1)
+	return ui.LogGap(ui.Count(gap.Skipped, "line", "lines")+" skipped", route.Query(route.TaskAttempt(ref, in.Attempt), "lines", first)+"#L"+first), lines, err
 }
 
 // taskLogRaw is the whole log of an attempt as plain text, read in pages so that

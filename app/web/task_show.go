@@ -48,8 +48,12 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
 		return err
 	}
+	if wants(r, clusterview.TaskSideID) {
+		return s.fragment(w, r, http.StatusOK, clusterview.TaskSidePart(besidePlan(m)))
+	}
 	page := s.taskFrame(r, v, op, t)
-	if m.Log.Topic != "" {
+	page.Topics = append(page.Topics, m.Panel.Topics()[1:]...)
+	if m.Log.Topic != "" && !m.Panel.Speaks {
 		page.Topics = append(page.Topics, m.Log.Topic)
 	}
 	// A log of the past is not read by reloading.
@@ -57,6 +61,16 @@ func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Act
 		page.Refresh = 0
 	}
 	return s.render(w, r, actor, http.StatusOK, page, clusterview.TaskPage(m))
+}
+
+// besidePlan makes a task's page a part of the page of its plan, whose topics do not
+// tell of its log, and which may have a log of its own.
+func besidePlan(m clusterview.TaskModel) clusterview.TaskModel {
+	m.Panel.Side, m.Log.ID = true, "task-log"
+	if m.Log.More != "" {
+		m.Log.Topic, m.Log.Every = "", lookEvery
+	}
+	return m
 }
 
 // taskFrame is the frame of a task's page; its title begins as that of its operation.
@@ -102,13 +116,17 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
+	if r.URL.Query().Get("side") != "" { // the page is that of the plan
+		m.Side = true
+		return s.fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
+	}
 	return s.fragment(w, r, http.StatusOK, layout.Titled(s.taskFrame(r, v, op, t), clusterview.TaskPanelPart(m)))
 }
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
 		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskState(t.Status),
-		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task),
+		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.now(),
 	}
 	attempt := attemptOf(t, shown)
 	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
@@ -119,6 +137,10 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
 	}
 	m.Facts = s.taskFacts(v, t, attempt)
+	otherTries(&m, t)
+	if err := s.taskDoing(ctx, actor, t, attempt, &m); err != nil {
+		return m, err
+	}
 	tasks, err := s.Clusters.TasksNumbered(ctx, actor, t.Ref.Operation, slices.Concat(t.DependsOn, t.Next))
 	if err != nil {
 		return m, err
@@ -144,6 +166,48 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 		m.Behind = append(m.Behind, fmt.Sprintf("%s of %s on all its nodes (%s)", b.Action, b.Service, ui.Count(b.Count, "task", "tasks")))
 	}
 	return m, nil
+}
+
+// triesShown is how many other attempts the facts of a task tell of.
+const triesShown = 5
+
+// otherTries are the attempts beside the one that is shown.
+func otherTries(m *clusterview.TaskPanel, t lifecycle.TaskView) {
+	for _, a := range slices.Backward(t.Attempts) {
+		if a.Number == m.Attempt {
+			continue
+		}
+		if len(m.Tries) == triesShown {
+			m.MoreTries++
+			continue
+		}
+		try := clusterview.TaskTry{Text: fmt.Sprintf("Attempt %d", a.Number), Href: route.TaskAttempt(t.Ref, a.Number), Message: a.Message, State: ui.AttemptState(a.Status), Ended: a.Ended}
+		if a.Ended.IsZero() {
+			try.Ended = a.Started
+		}
+		m.Tries = append(m.Tries, try)
+	}
+}
+
+// taskDoing says what the task does or waits for just now: what makes and prepares
+// machines tells that in its log, as when a base root is built first.
+func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.TaskView, a loom.Attempt, m *clusterview.TaskPanel) error {
+	switch {
+	case t.Status == loom.TaskReady && len(t.Attempts) > 0:
+		m.Doing = "It waits to be tried again."
+	case t.Status == loom.TaskReady:
+		m.Doing = "It waits until its node, which does one task at a time, and a worker are free."
+	case a.Status == loom.AttemptRunning && t.Service == "":
+		m.Speaks = true
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: a.Number, Tail: 1})
+		if err != nil {
+			return err
+		}
+		if len(lines) > 0 && lines[0].Stream == "loom" {
+			m.Doing = lines[0].Text
+		}
+	}
+	return nil
 }
 
 func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {

@@ -62,7 +62,7 @@ func addTabs(made form.Form, d draft, shown form.Shown, m *adminview.EditorModel
 	}
 	m.Tab = made.Tab
 	for _, t := range tabsOf(d.kind) {
-		m.Tabs = append(m.Tabs, adminview.EditorTab{Label: t.label, URL: tabURL(d.kind, d.name, t.key), Current: t.key == made.Tab, Errors: shown.TabErrors[t.key]})
+		m.Tabs = append(m.Tabs, adminview.EditorTab{Key: t.key, Label: t.label, URL: tabURL(d.kind, d.name, t.key), Current: t.key == made.Tab, Errors: shown.TabErrors[t.key]})
 	}
 }
 

@@ -232,6 +232,11 @@ func tryAnswer(t lifecycle.Trial, what tried) templateview.TryAnswer {
 		}
 		return a
 	}
+	if len(t.Lost) > 0 {
+		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something that it needs is missing"}
+		a.Lost, a.Apply = lostModels(t.Lost, what.name, ""), withoutLost(t.Lost, what)
+		return a
+	}
 	a.Panel = tryPanel(t)
 	if u := t.Asked.Unsat; u != nil {
 		for _, su := range u.Suggestions {
@@ -250,13 +255,7 @@ func suggest(a *templateview.TryAnswer, su loom.Suggestion, what tried) {
 	if name != "form" {
 		name = tryName(name)
 	}
-	step := func(name, value string) {
-		b := ui.ButtonModel{Label: su.Label, Small: true, Submit: true, Name: name, Value: value, FormAction: what.stepURL + "#" + templateview.TryID, Attrs: templ.Attributes{"formnovalidate": true}}
-		for k, v := range formview.Step(what.stepURL, templateview.TryID) {
-			b.Attrs[k] = v
-		}
-		a.Apply = append(a.Apply, b)
-	}
+	step := func(name, value string) { a.Apply = append(a.Apply, tryStep(what, su.Label, name, value)) }
 	switch {
 	case len(su.Catalog) > 0 || len(su.Template) > 0 && what.stepURL == "":
 		a.Panel.Elsewhere = append(a.Panel.Elsewhere, su.Label)
@@ -267,6 +266,15 @@ func suggest(a *templateview.TryAnswer, su loom.Suggestion, what tried) {
 	default:
 		a.Panel.Suggestions = append(a.Panel.Suggestions, ui.Suggestion{Label: su.Label, Name: name, Value: value})
 	}
+}
+
+// tryStep is a button that changes the draft in the form around, and saves nothing.
+func tryStep(what tried, label, name, value string) ui.ButtonModel {
+	b := ui.ButtonModel{Label: label, Small: true, Submit: true, Name: name, Value: value, FormAction: what.stepURL + "#" + templateview.TryID, Attrs: templ.Attributes{"formnovalidate": true}}
+	for k, v := range formview.Step(what.stepURL, templateview.TryID) {
+		b.Attrs[k] = v
+	}
+	return b
 }
 
 // tryName is the field of a trial for one of the form for a new cluster.

@@ -68,6 +68,7 @@ type Server struct {
 	typical estimates
 	turns   turns
 	plans   plans
+	names   nodeNames
 	// begun is when this process began to serve pages, state what they know of the
 	// installation.
 	begun time.Time
@@ -151,6 +152,7 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	m.User, m.Tenant, m.RoleWord = string(actor.User), actor.TenantName, string(actor.Role)
 	m.ShowCatalog, m.ShowAdmin, m.ShowSystem = true, actor.IsAdmin(), actor.IsSuperadmin()
 	m.Version = s.Version
+	followOwn(m)
 	if httpx.IsFragment(r) {
 		return nil // messages and banners stand around the main part: the next whole page shows them
 	}

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -11,8 +12,8 @@ import (
 const carryEvery = time.Second
 
 // tellCarried keeps the list of processes right while plugins are read again, until
-// ctx ends; told is what it shows.
-func (l *life) tellCarried(ctx context.Context, told []string) {
+// ctx ends; told and shown are what it shows.
+func (l *life) tellCarried(ctx context.Context, told []string, shown map[string]string) {
 	ticker := time.NewTicker(carryEvery)
 	defer ticker.Stop()
 	for {
@@ -21,16 +22,16 @@ func (l *life) tellCarried(ctx context.Context, told []string) {
 			return
 		case <-ticker.C:
 		}
-		names := l.p.Plugins()
-		if slices.Equal(names, told) {
+		names, versions := l.p.Plugins(), l.p.Versions()
+		if slices.Equal(names, told) && maps.Equal(versions, shown) {
 			continue
 		}
-		if err := l.p.Fleet.Carries(ctx, l.id, names); err != nil {
+		if err := l.p.Fleet.Carries(ctx, l.id, names, versions); err != nil {
 			if ctx.Err() == nil {
 				l.p.logger().Warn("the list of processes does not show the plugins of now", "process_id", l.id, "error", err)
 			}
 			continue
 		}
-		told = names
+		told, shown = names, versions
 	}
 }

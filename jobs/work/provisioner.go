@@ -28,6 +28,9 @@ type Provisioner struct {
 	// Plugins gives the plugin types that the runner knows now, for the list of
 	// processes; nil lists none.
 	Plugins func() []string
+	// Versions gives the releases of those that are no part of Loom, by type; nil lists
+	// none.
+	Versions func() map[string]string
 	// DataDir holds results that could not be recorded, "" keeps none.
 	DataDir string
 	// DrainTimeout is how long running attempts may go on after ctx of Run ended,
@@ -47,6 +50,9 @@ type Provisioner struct {
 func (p *Provisioner) defaults() {
 	if p.Plugins == nil {
 		p.Plugins = func() []string { return nil }
+	}
+	if p.Versions == nil {
+		p.Versions = func() map[string]string { return nil }
 	}
 	if p.DrainTimeout == 0 {
 		p.DrainTimeout = 30 * time.Minute
@@ -71,6 +77,7 @@ func (p *Provisioner) defaults() {
 // such as an unknown tenant.
 func (p *Provisioner) Run(ctx context.Context) error {
 	p.defaults()
+	p.remember()
 	if p.Capacity <= 0 {
 		return loom.NewError(loom.Invalid, "A provisioner needs a capacity of at least 1 task; LOOM_PROVISIONER_CAPACITY is %d.", p.Capacity)
 	}
@@ -130,9 +137,9 @@ type life struct {
 
 // live registers the process and works until ctx ends or the lease is lost.
 func (p *Provisioner) live(ctx context.Context, kept *pending) error {
-	carried := p.Plugins()
+	carried, versions := p.Plugins(), p.Versions()
 	id, err := p.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
-		Capacity: p.Capacity, Plugins: carried, OnlyTenant: p.OnlyTenant})
+		Capacity: p.Capacity, Plugins: carried, Versions: versions, OnlyTenant: p.OnlyTenant, Trouble: p.trouble})
 	if err != nil {
 		return err
 	}
@@ -174,7 +181,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	background.Go(func() { l.committer.run(commitCtx) })
 	p.replay(ctx, worker, kept)
 	background.Go(func() { l.keep(leaseCtx) })
-	background.Go(func() { l.tellCarried(leaseCtx, carried) })
+	background.Go(func() { l.tellCarried(leaseCtx, carried, versions) })
 	if err := l.client.Start(base); err != nil {
 		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Fleet.Deregister(base, id))
 	}

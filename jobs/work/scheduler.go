@@ -55,11 +55,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if s.StopTimeout <= 0 {
 		s.StopTimeout = 30 * time.Second
 	}
+	s.remember()
 	return relive(ctx, &s.Common, s.live)
 }
 
 func (s *Scheduler) live(ctx context.Context) error {
-	id, err := s.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version})
+	id, err := s.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, Trouble: s.trouble})
 	if err != nil {
 		return err
 	}

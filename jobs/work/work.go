@@ -66,6 +66,15 @@ type Common struct {
 	Watch Watch
 	// Test makes River start its services without the usual random delays.
 	Test bool
+
+	// trouble has the last error of the process, once remember was called.
+	trouble *fleet.Trouble
+}
+
+// remember makes the list of processes show the last error that is logged.
+func (c *Common) remember() {
+	c.trouble = &fleet.Trouble{}
+	c.Logger = c.trouble.Log(c.logger())
 }
 
 func (c *Common) logger() *slog.Logger {

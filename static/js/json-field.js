@@ -1,9 +1,23 @@
 // @ts-check
 /*
  * Makes a textarea for JSON nicer to edit: line numbers, keeping the indent on
- * Enter, Tab for indenting after Ctrl+M, a Format button, and jumping to the place
- * of an error. loom.js loads it only on pages that have such a field.
+ * Enter, Tab for indenting after Ctrl+M, buttons that format, copy and show the whole
+ * text at once, how much room is left, and jumping to the place of an error. loom.js
+ * loads it only on pages that have such a field.
  */
+
+/** As much as the server takes, in bytes. */
+const limit = 256 * 1024;
+const encoder = new TextEncoder();
+
+/** @param {string} label */
+function button(label) {
+  const node = document.createElement('button');
+  node.type = 'button';
+  node.className = 'c-link-button';
+  node.textContent = label;
+  return node;
+}
 
 /** Adds line numbers and keys to the textarea inside a c-json element. @param {HTMLElement} frame */
 export function enhance(frame) {
@@ -23,19 +37,22 @@ export function enhance(frame) {
     lines = now;
     gutter.scrollTop = area.scrollTop;
   };
-  area.addEventListener('input', number);
+  for (const type of ['input', 'loom:set']) area.addEventListener(type, number);
   area.addEventListener('scroll', () => { gutter.scrollTop = area.scrollTop; }, { passive: true });
 
   const bar = document.createElement('div');
   bar.className = 'c-json-bar';
-  const format = document.createElement('button');
-  format.type = 'button';
-  format.className = 'c-link-button';
-  format.textContent = 'Format';
+  const format = button('Format');
+  const whole = button('Expand');
+  whole.setAttribute('aria-expanded', 'false');
+  whole.setAttribute('aria-controls', area.id);
+  const copy = button('Copy');
   const mode = document.createElement('span');
   mode.setAttribute('role', 'status');
   const place = document.createElement('span');
-  bar.append(format, mode, place);
+  const room = document.createElement('span');
+  room.setAttribute('role', 'status');
+  bar.append(format, whole, copy, mode, room, place);
   frame.after(bar);
 
   let indenting = false;
@@ -44,6 +61,15 @@ export function enhance(frame) {
     const before = area.value.slice(0, area.selectionStart).split('\n');
     place.textContent = `Line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
   };
+  // What takes a moment to count is counted when somebody pauses, and told near the limit.
+  let timer = 0;
+  const showRoom = () => {
+    const used = area.value.length < limit / 8 ? 0 : encoder.encode(area.value).length;
+    const text = used > limit ? `${Math.ceil((used - limit) / 1024)} KiB too long` : used > limit * 0.9 ? `${Math.floor((limit - used) / 1024)} KiB left` : '';
+    if (room.textContent !== text) room.textContent = text;
+    room.classList.toggle('u-bad', used > limit);
+  };
+  area.addEventListener('input', () => { clearTimeout(timer); timer = window.setTimeout(showRoom, 300); });
   for (const type of ['keyup', 'click', 'input', 'focus']) area.addEventListener(type, showPlace);
 
   format.addEventListener('click', () => {
@@ -55,6 +81,16 @@ export function enhance(frame) {
       mode.textContent = 'Not valid JSON yet, so it was left as it is';
     }
   });
+
+  whole.addEventListener('click', () => {
+    const open = !('whole' in frame.dataset);
+    if (open) frame.dataset.whole = ''; else delete frame.dataset.whole;
+    whole.setAttribute('aria-expanded', String(open));
+    whole.textContent = open ? 'Collapse' : 'Expand';
+    number();
+  });
+  copy.setAttribute('aria-label', 'Copy the text');
+  copy.dataset.copyFrom = area.id;
 
   area.addEventListener('keydown', (event) => {
     if (event.key === 'm' && event.ctrlKey) {
@@ -72,6 +108,7 @@ export function enhance(frame) {
   number();
   showMode();
   showPlace();
+  showRoom();
 }
 
 /** Replaces a range so that the browser's undo still works. @param {HTMLTextAreaElement} area @param {number} from @param {number} to @param {string} text */

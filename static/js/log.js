@@ -33,7 +33,7 @@ export function enhance(frame) {
     box.addEventListener('change', () => apply(box));
   }
   if (!mark(log) && !('found' in log.dataset)) toEnd();
-  addEventListener('hashchange', () => mark(log));
+  addEventListener('hashchange', () => log.isConnected && mark(log));
   range(log);
   earlier(frame, log);
 
@@ -123,9 +123,9 @@ function range(log) {
 /** Puts earlier rows above the first, without moving what is being read.
  * @param {HTMLElement} frame @param {HTMLElement} log */
 function earlier(frame, log) {
-  const link = /** @type {HTMLAnchorElement | null} */ (frame.querySelector('[data-log-earlier]'));
-  link?.addEventListener('click', async (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || log.querySelectorAll('.c-log-row').length >= mostRows) return;
+  frame.addEventListener('click', async (event) => {
+    const link = event.target instanceof Element ? /** @type {HTMLAnchorElement | null} */ (event.target.closest('[data-log-earlier]')) : null;
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || log.querySelectorAll('.c-log-row').length >= mostRows) return;
     event.preventDefault();
     if (link.getAttribute('aria-busy')) return;
     link.setAttribute('aria-busy', 'true');
@@ -166,7 +166,41 @@ async function more(log) {
     }
   }
   const added = template.content.querySelectorAll('.c-log-row').length;
+  const errors = log.closest('.c-log-frame')?.querySelector('[data-log-errors]');
+  const bad = template.content.querySelectorAll('.c-log-row:is([data-stream="stderr"], [data-level="error"])').length;
+  if (errors && bad && /^\d+$/.test(errors.textContent ?? '')) errors.textContent = String(Number(errors.textContent) + bad);
   if (added) log.append(template.content);
-  if (added && log.dataset.follow) log.scrollTop = log.scrollHeight;
+  if (added && log.dataset.follow) {
+    trim(log, rows.length + added);
+    log.scrollTop = log.scrollHeight;
+  }
   return added >= 200;
+}
+
+/** Takes the oldest blocks of a followed log out of the page when it has too many rows;
+ * the link to what is earlier leads to them. @param {HTMLElement} log @param {number} rows */
+function trim(log, rows) {
+  if (!log.dataset.at || rows <= mostRows) return;
+  for (let first = log.firstElementChild; first && rows > mostRows; first = log.firstElementChild) {
+    rows -= first.querySelectorAll('.c-log-row').length;
+    first.remove();
+  }
+  const frame = /** @type {HTMLElement} */ (log.parentElement);
+  let link = /** @type {HTMLAnchorElement | null} */ (frame.querySelector('[data-log-earlier]'));
+  if (!link) {
+    const bar = document.createElement('p');
+    bar.className = 'c-log-more';
+    link = document.createElement('a');
+    link.textContent = 'Load 1,000 earlier';
+    bar.append(link);
+    log.before(bar);
+  }
+  const seq = log.querySelector('.c-log-row')?.getAttribute('data-seq') ?? '';
+  const [page, part] = [log.dataset.at, log.dataset.more ?? ''].map((text) => {
+    const url = new URL(text, location.href);
+    url.searchParams.set('before', seq);
+    return url.pathname + url.search;
+  });
+  link.href = page;
+  link.dataset.logEarlier = part;
 }

@@ -14,8 +14,8 @@
  * Parts that few pages have name their module in data-module (logs, pickers, JSON
  * fields); it is imported and its enhance(element) called.
  *
- * Answers may carry HX-Trigger: {"loom:toast": {"text", "tone"?, "action"?,
- * "href"?}}, "loom:announce": {"text"}, "loom:close-dialog".
+ * Answers may carry HX-Trigger: {"loom:toast": {"text", "tone"?, "action"?, "href"?,
+ * "request"?}}, "loom:announce": {"text"} (both for toast.js), "loom:close-dialog".
  */
 
 /** @type {any} */
@@ -40,61 +40,11 @@ if (win.trustedTypes?.createPolicy) {
   });
 }
 
-/* Announcements and toasts */
+/** Says something: toast.js shows and announces. @param {{text?: string, tone?: string, request?: string}} detail */
+const toast = (detail) => doc.dispatchEvent(new CustomEvent('loom:toast', { detail }));
 
 /** @param {string} text */
-function announce(text) {
-  const region = one('#announce');
-  if (!region) return;
-  region.textContent = '';
-  setTimeout(() => { region.textContent = text; }, 50);
-}
-
-/** @param {string} name @returns {SVGElement} */
-function icon(name) {
-  const svg = /** @type {SVGElement} */ (one('.c-icon').cloneNode(true));
-  const use = one('use', svg);
-  use.setAttribute('href', use.getAttribute('href').split('#')[0] + '#' + name);
-  svg.dataset.icon = name;
-  return svg;
-}
-
-/** @param {string} tag @param {Record<string, string>} attributes @param {...(Node | string)} children */
-function make(tag, attributes, ...children) {
-  const node = doc.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
-
-const toastIcons = { ok: 'check-circle', warn: 'alert', bad: 'error' };
-
-/** @param {{text?: string, tone?: string, action?: string, href?: string}} data */
-function toast({ text, tone = 'ok', action, href }) {
-  const slot = one('#toasts');
-  if (!slot || !text) return;
-  const body = make('p', {}, text);
-  if (action && href) body.append(' ', make('a', { href }, action));
-  const close = make('button', { class: 'c-close', type: 'button', 'data-dismiss': '', 'aria-label': 'Close' }, icon('x'));
-  const node = make('div', { class: 'c-toast', 'data-tone': tone, role: tone === 'bad' ? 'alert' : 'status' },
-    icon(toastIcons[/** @type {'ok'} */ (tone)] ?? 'info'), body, close);
-  while (slot.children.length >= 3) slot.firstElementChild.remove();
-  slot.append(node);
-  // Into the top layer, above a dialog that may be open.
-  slot.hidePopover?.();
-  slot.showPopover?.();
-  expire(node);
-}
-
-/** Removes a toast after 6 s without hover or focus; errors stay. @param {Element} node */
-function expire(node) {
-  if (node.getAttribute('data-tone') === 'bad') return;
-  const timer = setInterval(() => {
-    if (node.matches(':hover, :focus-within')) return;
-    clearInterval(timer);
-    node.remove();
-  }, 6000);
-}
+const announce = (text) => doc.dispatchEvent(new CustomEvent('loom:announce', { detail: { text } }));
 
 /* The event stream */
 
@@ -164,7 +114,10 @@ function connect() {
     showLive('reconnecting', 'Reconnecting');
     retryLater();
   };
-  for (const topic of (url.searchParams.get('topics') ?? '').split(',')) on(topic, () => signalled(topic));
+  for (const topic of (url.searchParams.get('topics') ?? '').split(',')) on(topic, (event) => {
+    signalled(topic);
+    if (topic === 'user:me') doc.dispatchEvent(new CustomEvent('loom:news', { detail: JSON.parse(event.data) }));
+  });
   on('reset', refreshAll);
   on('end', (event) => {
     disconnect();
@@ -301,13 +254,15 @@ function chooseTheme(form, button) {
 
 /** @param {HTMLElement} button */
 async function copy(button) {
-  const text = button.dataset.copy ?? doc.getElementById(button.dataset.copyFrom ?? '')?.textContent ?? '';
+  const from = /** @type {any} */ (doc.getElementById(button.dataset.copyFrom ?? ''));
+  const text = button.dataset.copy ?? from?.value ?? from?.textContent ?? '';
   const what = (button.getAttribute('aria-label') ?? '').replace(/^Copy /, '');
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     // Without TLS there is no clipboard; the old way needs a selection.
-    const area = /** @type {HTMLTextAreaElement} */ (make('textarea', { class: 'u-hidden' }));
+    const area = doc.createElement('textarea');
+    area.className = 'u-hidden';
     (button.closest('dialog') ?? doc.body).append(area);
     area.value = text;
     area.select();
@@ -322,11 +277,10 @@ async function copy(button) {
 }
 
 doc.addEventListener('click', (event) => {
-  const button = up(event.target, '[data-copy], [data-copy-from], [data-dismiss], [data-close-dialog], [data-goto], [data-set], [aria-disabled=true]');
+  const button = up(event.target, '[data-copy], [data-copy-from], [data-close-dialog], [data-goto], [data-set], [aria-disabled=true]');
   if (!button) return;
   if (button.getAttribute('aria-disabled') === 'true') { event.preventDefault(); event.stopPropagation(); return; }
   if (button.matches('[data-copy], [data-copy-from]')) copy(button);
-  if (button.matches('[data-dismiss]')) button.parentElement.remove();
   if (button.matches('[data-goto]')) doc.dispatchEvent(new CustomEvent('loom:goto', { detail: button.dataset }));
   if (button.matches('[data-close-dialog]') && button.closest('dialog')) { event.preventDefault(); button.closest('dialog').close(); }
   if (button.matches('[data-set]')) applySuggestion(event, button);
@@ -356,7 +310,7 @@ doc.addEventListener('htmx:load', (event) => prepare(/** @type {any} */ (event).
 doc.addEventListener('htmx:afterSettle', startLive);
 doc.addEventListener('htmx:afterRequest', (event) => {
   const { elt, target, successful } = /** @type {any} */ (event).detail;
-  target?.removeAttribute?.('aria-busy');
+  for (const part of [elt, target]) part?.removeAttribute?.('aria-busy');
   if (successful) told(elt, 200);
   if (up(elt, 'form')) releaseForms(up(elt, 'form').parentElement ?? doc);
 });
@@ -365,14 +319,11 @@ const told = (elt, status) => !!elt.matches?.('[data-live]') && (doc.dispatchEve
 doc.addEventListener('htmx:responseError', (event) => {
   const { xhr, elt } = /** @type {any} */ (event).detail;
   if (told(elt, xhr.status) || xhr.status === 401 || xhr.getResponseHeader('HX-Trigger')) return; // session.js asks, the server told
-  const id = xhr.getResponseHeader('X-Request-Id');
-  toast({ text: `That did not work (status ${xhr.status}${id ? ', request ' + id : ''}).`, tone: 'bad' });
+  toast({ text: `That did not work (status ${xhr.status}).`, tone: 'bad', request: xhr.getResponseHeader('X-Request-Id') ?? '' });
 });
 doc.addEventListener('htmx:sendError', (event) => {
   if (!told(/** @type {any} */ (event).detail.elt, 0)) toast({ text: 'Loom does not answer. Nothing was changed.', tone: 'bad' });
 });
-doc.addEventListener('loom:toast', (event) => { if (!(/** @type {any} */ (event).target.dataset?.live)) toast(/** @type {any} */ (event).detail); });
-doc.addEventListener('loom:announce', (event) => announce(/** @type {any} */ (event).detail.text ?? ''));
 doc.addEventListener('loom:close-dialog', () => one('#dialog')?.close());
 one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.target.replaceChildren());
 
@@ -380,7 +331,7 @@ one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.ta
 if (win.Idiomorph) {
   win.Idiomorph.defaults.ignoreActiveValue = true;
   win.Idiomorph.defaults.callbacks.beforeAttributeUpdated = (/** @type {string} */ name, /** @type {Element} */ node) =>
-    name !== 'data-ready' && !(name === 'open' && node.matches('details, dialog')) && !(name === 'checked' && node.matches('[data-kept]'));
+    name !== 'data-ready' && name !== 'data-chosen' && !(name === 'open' && node.matches('details, dialog')) && !(name === 'checked' && node.matches('[data-kept]'));
 }
 
 /* Start */
@@ -396,5 +347,4 @@ function prepare(root) {
 
 // A page from the browser's history must not keep its forms locked, nor offer a preview that was used.
 addEventListener('pageshow', (event) => (event.persisted && doc.querySelector('form[data-sent][action^="/previews/"]') ? location.reload() : releaseForms(doc)));
-all('.c-toast').forEach(expire);
 startLive();

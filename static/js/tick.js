@@ -1,15 +1,18 @@
 // @ts-check
 /*
- * Times that go on: the text of every [data-tick] counts on, once a second, from the
- * seconds that the server wrote there. loom.js imports this where a page has one.
+ * Times that go on, once a second: the text of every [data-tick] counts on from the
+ * seconds that the server wrote there, and that of every [data-age] says how long ago
+ * something was, or how soon it is, by the seconds since. The clock of this computer is
+ * never asked what time it is, only how much has passed. Parts that come later, in rows
+ * that are fetched again, go on as well. loom.js imports this on every page.
  */
 
-/** @type {WeakMap<Element, {tick: string, at: number}>} */
+/** @type {WeakMap<Element, {from: string, at: number}>} */
 const begun = new WeakMap();
 let timer = 0;
 
-/** As the server writes it: "12 s", "4 m 12 s", "1 h 5 m", "3 d 4 h". @param {number} seconds */
-function words(seconds) {
+/** As ui.Duration writes it: "12 s", "4 m 12 s", "1 h 5 m", "3 d 4 h". @param {number} seconds */
+export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   /** @type {[number, string, number, string][]} */
   const units = [[86400, 'd', 3600, 'h'], [3600, 'h', 60, 'm'], [60, 'm', 1, 's']];
@@ -21,19 +24,40 @@ function words(seconds) {
   return `${s} s`;
 }
 
-function tick() {
-  const parts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-tick]'));
-  if (!parts.length) { clearInterval(timer); timer = 0; return; }
-  for (const part of parts) {
-    const text = part.dataset.tick ?? '';
-    let from = begun.get(part);
-    if (from?.tick !== text) begun.set(part, from = { tick: text, at: performance.now() });
-    const now = words(Number(text) + (performance.now() - from.at) / 1000);
-    if (part.textContent !== now) part.textContent = now;
+/** As ui.Relative writes it: "just now", "5 minutes ago", "in 3 days". @param {number} age seconds, less than 0 for what is still to come */
+export function relative(age) {
+  const s = Math.abs(age);
+  if (s < 10) return 'just now';
+  const day = 86400;
+  /** @type {[number, number, string][]} */
+  const units = [[60, s, 'second'], [3600, s / 60, 'minute'], [2 * day, s / 3600, 'hour'], [60 * day, s / day, 'day'], [730 * day, (s + 15 * day) / (30 * day), 'month'], [Infinity, s / (365 * day), 'year']];
+  const [, count, unit] = units.find(([end]) => s < end) ?? units[5];
+  const n = Math.floor(count);
+  const text = `${n} ${unit}${n === 1 ? '' : 's'}`;
+  return age < 0 ? 'in ' + text : text + ' ago';
+}
+
+/** Gives parts their texts. @param {'tick' | 'age'} name of the attribute @param {(seconds: number) => string} words */
+function go(name, words) {
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(`[data-${name}]`))) {
+    const from = part.dataset[name] ?? '';
+    let since = begun.get(part);
+    if (since?.from !== from) begun.set(part, since = { from, at: Date.now() });
+    const text = words(Number(from) + (Date.now() - since.at) / 1000);
+    // What is read aloud when it changes is left alone.
+    if (part.textContent !== text && !(name === 'age' && part.closest('[role=status], [role=alert], [aria-live=polite]'))) part.textContent = text;
   }
+}
+
+function tick() {
+  if (document.hidden) return;
+  go('tick', duration);
+  go('age', relative);
 }
 
 export function enhance() {
   tick();
-  if (!timer) timer = setInterval(tick, 1000);
+  if (timer) return;
+  timer = setInterval(tick, 1000);
+  document.addEventListener('visibilitychange', tick);
 }

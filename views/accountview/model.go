@@ -57,7 +57,11 @@ type TokensModel struct {
 	Name    string
 	Scopes  []ui.Choice
 	Expires []ui.Option
-	Errors  ui.FormErrors
+	// Until is the last day of a token, as it was typed.
+	Until  string
+	Errors ui.FormErrors
+	// CSV and JSON give the whole list as files; empty for none.
+	CSV, JSON string
 }
 
 // TokenRow is a token in the list; Revoke and Rotate are pages that ask whether to.
@@ -112,6 +116,7 @@ const (
 	FieldName        = "name"
 	FieldScope       = "scopes"
 	FieldExpires     = "expires"
+	FieldUntil       = "until"
 	FieldSession     = "session"
 	FieldOthers      = "others"
 )

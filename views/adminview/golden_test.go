@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 	full.Rows = []adminview.EntryRow{{Name: "nginx", Label: "Web <server>", Description: "Pages", Href: "/admin/services/nginx", Version: "3", Author: "ana", Updated: now, Deprecated: true}}
 	filtered := list
 	filtered.Q, filtered.Filtered = "zzz", true
-	check := adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "name", Message: "A name is required.", Line: 2, Column: 3}}, Warnings: []string{"There is no service “x”."}, Unknown: []string{"colour"}}
+	check := adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "name", Message: "A name is required.", Line: 2, Column: 3}}, Warnings: []adminview.Problem{{Path: "Default services", Message: "There is no service “x”.", FieldID: "f-defaults-services"}}, Unknown: []string{"colour"}}
 	editor := adminview.EditorModel{Kind: loom.KindProvider, Name: "far", Action: "/a", Back: "/b", Body: "{<}", Expected: "3", Note: "Secrets are not sent back.", Message: "This is not JSON: line 1, column 2.",
 		Line: 1, Column: 2, Check: check, Errors: ui.FormErrors{Title: "The provider was not saved."},
 		Types: []adminview.PluginHelp{{Name: "cloudy", Description: "A cloud.", Fields: []adminview.PluginField{{Name: "access", Type: "password", Tip: "From the console.", Sealed: true}}}}}
@@ -103,11 +103,11 @@ func TestGolden(t *testing.T) {
 		"conflict": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
 			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
 		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
-		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Now: now, Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}},
-			Errors: ui.FormErrors{Title: "The file was not stored.", Items: []ui.FormError{{Field: adminview.FieldFile, FieldID: "f-file", Message: "Choose a file."}}},
-			Groups: []adminview.ResourceGroup{{ID: adminview.GroupID(0), Title: "shell · scripts", Rows: []adminview.ResourceRow{
-				{Ref: ref, First: true, State: ui.ResourceState(loom.ResourceStaged), Size: "3 KiB", Sum: "abc", Author: "ana", Created: now, RecallHref: ref.Query(adminview.ResourceRecall())},
-				{Ref: ref, State: ui.ResourceState(loom.ResourceInactive), Size: "3 KiB", Sum: "abc", Author: "ana", Created: now, CanStage: true, DeleteHref: ref.Query(adminview.ResourceDelete())}}}}}),
+		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.",
+			Errors: ui.NewFormErrors("The file was not stored.", []loom.FieldError{{Field: adminview.FieldFile, Message: "This is no archive."}}),
+			List: []templ.Component{
+				adminview.ResourceActions(adminview.ResourceRow{Ref: ref, CanStage: true, Recall: ref, DeleteHref: ref.Query(adminview.ResourceDelete())}),
+				adminview.ResourceUsers([]adminview.Use{{Kind: "service", Name: "web", Href: "/admin/services/web"}}), adminview.ResourceUsers(nil)}}),
 		"resources-empty": adminview.ResourcesPage(adminview.ResourcesModel{NoPlugins: true}),
 		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Recall version 2 of a.sh", Busy: "Recalling…"}, "/admin/resources"),
 	}

@@ -51,6 +51,11 @@ type ListModel struct {
 	NameOrder, UpdateOrder ui.SortOrder
 	Text                   string
 	Next, Prev             string
+	// CSV and JSON are all entries that the filters leave, as files; empty for none.
+	CSV, JSON string
+	// Deleted says that the rows are of entries that were deleted: Updated and Author say
+	// when and by whom, Href leads to having them again.
+	Deleted bool
 }
 
 // EntryRow is an entry in a list.
@@ -184,6 +189,8 @@ type EditorModel struct {
 	Tab  string
 	// Rotation warns of replacing credentials that operations use; nil where none does.
 	Rotation *RotationModel
+	// Pane is the JSON beside the form, nil where the editor is JSON itself.
+	Pane *PaneModel
 }
 
 // RotationModel names the operations that use the credentials of a provider. More is how
@@ -203,6 +210,8 @@ type RotationLink struct {
 
 // EditorTab is a part of a form. Its URL takes the draft along.
 type EditorTab struct {
+	// Key is its name in addresses.
+	Key        string
 	Label, URL string
 	Current    bool
 	Errors     int
@@ -224,10 +233,13 @@ type PluginField struct {
 type CheckModel struct {
 	Problems []Problem
 	// Warnings would not stop a save; Unknown are members that will be dropped.
-	Warnings []string
+	Warnings []Problem
 	Unknown  []string
 	// Checked is false while nothing was checked yet.
 	Checked bool
+	// Draft is the document of the form that was checked, for the pane beside it; nil
+	// where there is none.
+	Draft *PaneModel
 }
 
 // Problem is a mistake in a draft; Line is 0 when its place is not known. FieldID is
@@ -236,6 +248,8 @@ type Problem struct {
 	Path, Message string
 	Line, Column  int
 	FieldID       string
+	// TabURL leads to the control where that is on another tab, with the draft.
+	TabURL string
 }
 
 // ConflictModel compares what is stored with what was to be saved.

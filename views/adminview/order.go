@@ -27,7 +27,9 @@ type OrderResult struct {
 	// Problem says why there is no plan, Reasons in detail.
 	Problem string
 	Reasons []string
-	Rows    []OrderRow
+	// Lost are missing services for which there is no plan.
+	Lost []LostService
+	Rows []OrderRow
 }
 
 // OrderRow is a stage of the plan.

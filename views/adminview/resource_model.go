@@ -1,15 +1,15 @@
 package adminview
 
 import (
-	"time"
+	"github.com/a-h/templ"
 
 	"loom/views/ui"
 )
 
 // ResourcesModel is the page of plugin resources.
 type ResourcesModel struct {
-	Now    time.Time
-	Groups []ResourceGroup
+	// List is the filters and the table.
+	List []templ.Component
 	// Waiting says what a sync would change, or is empty.
 	Waiting string
 	// NoPlugins says that no provisioner has told of its plugins yet.
@@ -21,31 +21,39 @@ type ResourcesModel struct {
 	Text   string
 	Stage  bool
 	Errors ui.FormErrors
+	// FileHelp says how large a file may be, and what an archive must hold.
+	FileHelp string
 }
 
-// ResourceGroup is the resources of one type of a plugin.
-type ResourceGroup struct {
-	ID, Title, Note string
-	Rows            []ResourceRow
-}
-
-// ResourceRow is one version of a resource. The hrefs are empty where the action
-// makes no sense for the status.
+// ResourceRow is what can be done with a version of a resource. Recall names the version
+// that can be recalled, without a version where there is none; DeleteHref is empty where
+// it cannot be deleted.
 type ResourceRow struct {
-	Ref                    ResourceRef
-	First                  bool
-	State                  ui.State
-	Size, Sum              string
-	Author                 string
-	Created                time.Time
-	CanStage               bool
-	RecallHref, DeleteHref string
-	DeleteWhyNot           string
+	Ref, Recall ResourceRef
+	CanStage    bool
+	DeleteHref  string
 }
 
 // ResourceRef names a version of a resource in a form.
 type ResourceRef struct {
 	Kind, Plugin, Type, Name, Version string
+	// Back is BackShow where an action leads to the page of the version, "" to the list.
+	Back string
+}
+
+// FieldBack says where an action on a resource leads; BackShow is the page of the version.
+const (
+	FieldBack = "back"
+	BackShow  = "show"
+)
+
+// Page is where an action leads back to.
+func (r ResourceRef) Page(list string) string {
+	if r.Back != BackShow {
+		return list
+	}
+	r.Back = ""
+	return r.Query(ResourceShow())
 }
 
 // ResourceConfirmModel asks whether to recall or delete a version.
@@ -53,6 +61,8 @@ type ResourceConfirmModel struct {
 	Ref    ResourceRef
 	Action string
 	Text   string
+	// Users are what names the resource.
+	Users  []Use
 	Button string
 	Busy   string
 }

@@ -40,6 +40,11 @@ func Duplicate(kind loom.EntityKind, name string) string {
 	return route.Query(route.AdminNew(kind), "from", name)
 }
 
+// ProbeUse asks which hardware or image type is to use what a provider offers.
+func ProbeUse(provider string) string {
+	return route.AdminEntry(loom.KindProvider, provider) + "/use"
+}
+
 // ResourceUpload receives a file (POST).
 func ResourceUpload() string { return route.AdminResources() + "/upload" }
 
@@ -60,5 +65,5 @@ func ResourceSync() string { return route.AdminResources() + "/sync" }
 
 // Query is base with the parts of the ref as its query.
 func (r ResourceRef) Query(base string) string {
-	return route.Query(base, FieldKind, r.Kind, FieldPlugin, r.Plugin, FieldType, r.Type, FieldName, r.Name, FieldVersion, r.Version)
+	return route.Query(base, FieldKind, r.Kind, FieldPlugin, r.Plugin, FieldType, r.Type, FieldName, r.Name, FieldVersion, r.Version, FieldBack, r.Back)
 }

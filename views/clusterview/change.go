@@ -33,6 +33,8 @@ type HiddenField struct{ Name, Value string }
 // FormPart is one of: a field, a pair of short ones, a choice of several, what is
 // newer in a service, fields that are shown on demand.
 type FormPart struct {
+	// Facts are what the form does not change.
+	Facts  []ui.Def
 	Field  *ui.FieldModel
 	Pair   []ui.FieldModel
 	Picker *ui.ChoiceModel

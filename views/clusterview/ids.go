@@ -9,6 +9,7 @@ import (
 // HX-Target which part is wanted, where a page and its part share a URL.
 const (
 	CheckID         = "check"
+	CheckProblemID  = "check-problem"
 	FormRestID      = "form-rest"
 	ListID          = "cluster-list"
 	RunningID       = "home-running"
@@ -16,6 +17,7 @@ const (
 	OperationViewID = "operation-view"
 	RevealID        = "reveal"
 	NodeID          = "node"
+	TaskSideID      = "task-side-body"
 )
 
 // Part is a live part of a cluster's page.

@@ -160,7 +160,8 @@ func showModel() clusterview.ShowModel {
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
 		},
 		Connect: clusterview.ConnectModel{
-			ID: 42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, SSHConfig: "/clusters/00000042/ssh-config",
+			ID: 42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
+			Addresses: addressChoices(), Copies: copyLinks(),
 			Nodes: []clusterview.ConnectNode{
 				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Services: "haproxy", State: ui.NodeState(loom.NodeReady), Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
 				{Hostname: "web-2", Href: "/clusters/00000042/nodes/n2", Services: "nginx", State: ui.NodeState(loom.NodeCreating)},
@@ -182,8 +183,16 @@ func failedPanel() clusterview.OperationPanel {
 func nodesModel() clusterview.NodesModel {
 	return clusterview.NodesModel{ID: 42, Matched: 1, Live: "/clusters/00000042/panel?part=nodes", View: "flat", Action: "/clusters/00000042/nodes", Filtered: true, Clear: "/clusters/00000042/nodes?view=flat",
 		Views:    clusterview.Choices{Label: "View", Options: []ui.Tab{{Label: "By services", Href: "/clusters/00000042/nodes?view=sets"}, {Label: "All in one table", Href: "/clusters/00000042/nodes?view=flat", Current: true}}},
-		Services: []ui.Option{{Label: "All services"}}, States: []ui.Option{{Label: "All states"}}, SSHConfig: "/clusters/00000042/copy?as=ssh", Hosts: "/clusters/00000042/copy?as=hosts", CSV: "/clusters/00000042/copy?as=csv",
+		Services: []ui.Option{{Label: "All services"}}, States: []ui.Option{{Label: "All states"}}, Copies: copyLinks(), Addresses: addressChoices(), Address: "bind",
 		Rows: []clusterview.NodeRow{nodeRow()}}
+}
+
+func addressChoices() clusterview.Choices {
+	return clusterview.Choices{Label: "Address", Options: []ui.Tab{{Label: "access", Href: "/clusters/00000042"}, {Label: "bind (internal)", Href: "/clusters/00000042?address=bind", Current: true}}}
+}
+
+func copyLinks() clusterview.Copies {
+	return clusterview.Copies{SSHConfig: "/clusters/00000042/copy?as=ssh", Hosts: "/clusters/00000042/copy?as=hosts", CSV: "/clusters/00000042/copy?as=csv"}
 }
 
 func setsModel() clusterview.NodesModel {
@@ -224,11 +233,12 @@ func operationsModel() clusterview.OperationsModel {
 func configModel() clusterview.ConfigModel {
 	return clusterview.ConfigModel{Label: "Config in use", Text: "{\n  \"port\": 8080\n}", Now: now, Edit: "/clusters/00000042/reconfigure", Action: "/clusters/00000042/config",
 		Macros: clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: "/clusters/00000042/config"}, {Label: "Filled in", Href: "/clusters/00000042/config?macros=expanded", Current: true}}},
-		Nodes:  []ui.Option{{Value: "n1", Label: "web-1", Selected: true}}, Problems: []string{"/peers: no node has nginx"}, More: 2,
+		Nodes:  []ui.Option{{Value: "n1", Label: "web-1", Selected: true}}, Problems: []string{"peers: “%host.service.nginx%” stays as written: no node has nginx."}, More: 2,
 		History: []clusterview.ConfigRow{{Number: "2", By: "ana", Href: "/clusters/00000042/config?revision=2#config-revision", Time: now.Add(-time.Hour), Operation: "3", OperationHref: "/clusters/00000042/operations/3", InUse: true},
 			{Number: "1", By: "ana", Href: "/clusters/00000042/config?revision=1#config-revision", Time: now.Add(-2 * time.Hour), Shown: true}},
-		Revision: &clusterview.ConfigRevision{Number: "1", Text: "{}", IsOld: true, Since: []ui.ChangeModel{{Sign: ui.SignCreate, Object: "config", Name: "port", New: "8080"}}},
-		Template: "web-cluster", Differences: []ui.ChangeModel{{Sign: ui.SignChange, Object: "config", Name: "port", Old: "80", New: "8080"}}}
+		Revision: &clusterview.ConfigRevision{Number: "1", Text: "{}", IsOld: true, Since: clusterview.ConfigDiff{More: 3, Rows: []ui.ChangeModel{{Sign: ui.SignCreate, Name: "port", New: "8080"},
+			{Sign: ui.SignChange, Name: "web.motd", Old: "2 lines", New: "3 lines", Lines: "− good morning\n+ good evening\n+ and night"}}}},
+		Template: "web-cluster", Differences: clusterview.ConfigDiff{Rows: []ui.ChangeModel{{Sign: ui.SignChange, Name: "port", Old: "80", New: "8080"}}}}
 }
 
 func deleteModel() clusterview.DeleteModel {
@@ -287,12 +297,36 @@ func taskModel() clusterview.TaskModel {
 	}
 }
 
+// sideModel is a task beside its plan that runs again after it failed.
+func sideModel() clusterview.TaskModel {
+	m := taskModel()
+	m.Panel.Side, m.Panel.Speaks, m.Panel.Doing, m.Panel.Now = true, true, "Waiting for the base root of image bookworm.", now
+	m.Panel.Tries = []clusterview.TaskTry{{Text: "Attempt 1", Href: "/clusters/00000042/operations/1/tasks/2?attempt=1", Message: "No <space> left.", State: ui.AttemptState(loom.AttemptFailed), Ended: now.Add(-time.Minute)}}
+	m.Panel.MoreTries = 2
+	m.Log.ID, m.Log.Find = "task-log", &ui.LogFind{Action: "/clusters/00000042/operations/1/tasks/2", Errors: "/clusters/00000042/operations/1/tasks/2?errors=1", ErrorCount: "3"}
+	return m
+}
+
+// changesPreview is that of a change, in place of one that could not be applied any more.
+func changesPreview() clusterview.PreviewModel {
+	m := previewModel()
+	m.Title, m.Stale, m.More = "Preview: shrink shop-front", true, 3
+	m.Moved = []ui.ChangeModel{{Sign: ui.SignChange, Name: "Plan", Old: "2 tasks in 2 stages", New: "3 tasks in 2 stages"}}
+	m.Nodes[0].Sign = ui.SignKeep
+	m.Services = []clusterview.PreviewService{{Name: "haproxy", Nodes: 1}, {Name: "nginx", Nodes: 2, Steps: "stop on 1 node"}}
+	m.Kept = clusterview.KeptChanges{Text: "1 node and 1 service on them", Count: 3, More: 2, Lines: []ui.ChangeModel{{Sign: ui.SignKeep, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}}}
+	return m
+}
+
 func nodeModel() clusterview.NodeModel {
 	return clusterview.NodeModel{
 		Cluster: 42, Now: now, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
-		Services: []clusterview.ServiceOn{{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
+		Services: []clusterview.NodeService{{ServiceOn: clusterview.ServiceOn{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}, Last: "start", LastHref: "/clusters/00000042/operations/1/tasks/7?attempt=2", LastAt: now.Add(-2 * time.Minute), LastState: ui.TaskState(loom.TaskFailed),
+			Actions: []ui.MenuItem{{Label: "Restart", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
 		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
-		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7", State: ui.TaskState(loom.TaskComplete), Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)}},
+		Addresses: addressChoices(), Use: clusterview.NodeUse(clusterview.NodeUseModel{Facts: []ui.Def{{Term: "In use", Text: "1 h 30 m"}},
+			Chart: ui.ChartModel{ID: "node-use", Title: "Use", Unit: "node-hours", PlaceWord: "Hour", Decimals: 1, Places: []ui.ChartPlace{{Short: "12:00", Long: "Fri 12 Jun 2026, 12:00 UTC"}, {Short: "13:00", Long: "Fri 12 Jun 2026, 13:00 UTC"}}, Series: []ui.ChartSeries{{Name: "node-hours", Values: []float64{.5, 1}}}}}),
+		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7?attempt=2", Attempt: "2", Log: "/clusters/00000042/operations/1/tasks/7?attempt=2#log", State: ui.TaskState(loom.TaskComplete), Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)}},
 	}
 }
 

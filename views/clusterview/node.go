@@ -3,6 +3,8 @@ package clusterview
 import (
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -17,15 +19,22 @@ type NodeModel struct {
 	Hostname string
 	State    ui.State
 	Facts    []ui.Def
-	Services []ServiceOn
+	Services []NodeService
 	Links    []LinkModel
 	// Command is empty until the machine has an address; Reveal when there is no
 	// sign-in to show.
 	Command, Reveal string
-	Results         []ui.Def
-	History         []NodeEvent
-	Now             time.Time
-	Revealed        *RevealModel
+	// Addresses chooses which address the command names, without options where there is
+	// one.
+	Addresses Choices
+	Results   []ui.Def
+	History   []NodeEvent
+	// Log leads to the log of all that was done to it.
+	Log      string
+	Now      time.Time
+	Revealed *RevealModel
+	// Use is for how long it had a machine, nil when it never had one.
+	Use templ.Component
 	// Part is where the page is fetched again, as a whole.
 	Live string
 }
@@ -36,9 +45,28 @@ type NodeLogModel struct {
 	Log            ui.LogModel
 }
 
+// NodeService is a service of a node with the newest thing that was done to it there.
+type NodeService struct {
+	ServiceOn
+	// Last is that action, empty for none; LastAt when it began.
+	Last, LastHref string
+	LastAt         time.Time
+	LastState      ui.State
+	// Actions are what can be done to the service, wherever it is.
+	Actions []ui.MenuItem
+}
+
 // NodeEvent is an action that was done to a node.
 type NodeEvent struct {
 	Action, Service, Href string
-	State                 ui.State
-	Started, Ended        time.Time
+	// Attempt is which try of its task it was, from 1; Log leads to the log of that.
+	Attempt, Log   string
+	State          ui.State
+	Started, Ended time.Time
+}
+
+// NodeUseModel is for how long a node had a machine.
+type NodeUseModel struct {
+	Facts []ui.Def
+	Chart ui.ChartModel
 }

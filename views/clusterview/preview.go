@@ -22,9 +22,18 @@ type PreviewModel struct {
 
 	Facts []ui.Def
 	// Layout is shown where a cluster is made.
-	Layout  ui.LayoutPictureModel
-	Nodes   []PreviewNode
-	Changes []ChangeGroup
+	Layout ui.LayoutPictureModel
+	Nodes  []PreviewNode
+	// Services are those of the cluster, and those that go.
+	Services []PreviewService
+	Changes  []ChangeGroup
+	// More is how many changes are not listed, Kept what stays as it is.
+	More int
+	Kept KeptChanges
+	// Stale says that this preview takes the place of one that could not be applied
+	// any more; Moved is in what they differ.
+	Stale bool
+	Moved []ui.ChangeModel
 	// Only are links that leave other signs out; none where all lines have the same.
 	Only     Choices
 	Warnings []string
@@ -56,7 +65,27 @@ type ChangeGroup struct {
 	Lines []ui.ChangeModel
 }
 
-// PreviewNode is a planned machine.
+// KeptChanges is what stays as it is, in one line that opens.
+type KeptChanges struct {
+	// Text counts it: "3 nodes and 5 services on them".
+	Text  string
+	Lines []ui.ChangeModel
+	// Count is how many lines there are, More how many of them are not listed.
+	Count, More int
+	Open        bool
+}
+
+// PreviewNode is a planned machine. Sign is what becomes of it, empty where the same
+// becomes of all.
 type PreviewNode struct {
 	Hostname, Services, Hardware, Image string
+	Sign                                ui.ChangeSign
+}
+
+// PreviewService is a service: on how many nodes it is then, and what is done, empty
+// for nothing.
+type PreviewService struct {
+	Name  string
+	Nodes int
+	Steps string
 }

@@ -112,8 +112,14 @@ type ConnectModel struct {
 	Count    int
 	AllNodes string
 	// OwnKeys says that the viewer's own SSH keys are on the machines.
-	OwnKeys   bool
-	SSHConfig string
+	OwnKeys bool
+	// Addresses chooses which address is named, without options where all have one;
+	// OneAddress says that each has both, which are the same.
+	Addresses  Choices
+	OneAddress bool
+	Copies     Copies
+	// Live is where the part is fetched again.
+	Live string
 	// Gone says that there are no machines any more.
 	Gone bool
 }
@@ -157,12 +163,17 @@ type NodesModel struct {
 	Q                string
 	Services, States []ui.Option
 	Filtered         bool
-	// SSHConfig, Hosts and CSV lead to all nodes as a text.
-	SSHConfig, Hosts, CSV string
-	Sets                  []NodeSet
-	Rows                  []NodeRow
-	Pages                 ui.PaginationModel
+	// Addresses chooses which address is named; Address is the one that is.
+	Addresses Choices
+	Address   string
+	Copies    Copies
+	Sets      []NodeSet
+	Rows      []NodeRow
+	Pages     ui.PaginationModel
 }
+
+// Copies lead to all nodes of a cluster as a text.
+type Copies struct{ SSHConfig, Hosts, CSV string }
 
 // NodeSet is the nodes that have the same services, or the first of them.
 type NodeSet struct {
@@ -185,6 +196,8 @@ type SetsModel struct {
 // CopyModel is something to copy or to store as a file.
 type CopyModel struct {
 	Title, Name, Note, Text, Download, Back string
+	// Addresses chooses which address is named.
+	Addresses Choices
 }
 
 // NodeRow is a machine in the tab of nodes.
@@ -284,12 +297,18 @@ type ConfigModel struct {
 	More     int
 	// Edit leads to the form for another config, empty while there is none.
 	Edit        string
-	Differences []ui.ChangeModel
+	Differences ConfigDiff
 	Template    string
 	History     []ConfigRow
 	Now         time.Time
 	// Revision is the one of the history that is shown.
 	Revision *ConfigRevision
+}
+
+// ConfigDiff is what differs between two configs; More is how many lines are left out.
+type ConfigDiff struct {
+	Rows []ui.ChangeModel
+	More int
 }
 
 // ConfigRow is a config that a cluster has had.
@@ -305,10 +324,10 @@ type ConfigRevision struct {
 	Number, Text string
 	// Before is the number of the one before, empty for the first.
 	Before  string
-	Changed []ui.ChangeModel
+	Changed ConfigDiff
 	// IsOld says that another one is in use.
 	IsOld bool
-	Since []ui.ChangeModel
+	Since ConfigDiff
 	// Restore is the form that brings it back, empty where that cannot be now.
 	Restore string
 }

@@ -1,7 +1,11 @@
 package clusterview
 
 import (
+	"strconv"
+	"time"
+
 	"loom/app/loom"
+	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -43,6 +47,43 @@ type TaskPanel struct {
 	NewerHref string
 	// Actions are what can be done about it now.
 	Actions []ui.ButtonModel
+	// Doing is what it does or waits for just now, where that is known.
+	Doing string
+	// Speaks says that it tells that in its log, line by line.
+	Speaks bool
+	// Tries are other attempts than the shown one, newest first, MoreTries how many
+	// are not among them.
+	Tries     []TaskTry
+	MoreTries int
+	// Side says that it stands beside a plan instead of on a page of its own.
+	Side bool
+	Now  time.Time
+}
+
+// live is where the facts are fetched again.
+func (m *TaskPanel) live() string {
+	pairs := []string{"attempt", strconv.Itoa(m.Attempt)}
+	if m.Side {
+		pairs = append(pairs, "side", "1")
+	}
+	return route.Query(route.TaskPanel(m.Ref), pairs...)
+}
+
+// Topics are what tells of a change: the operation, and the log of a task that tells
+// there what it waits for.
+func (m *TaskPanel) Topics() []string {
+	topics := []string{route.TopicOperation(m.Ref.Operation)}
+	if m.Speaks {
+		topics = append(topics, route.TopicLog(m.Ref, m.Attempt))
+	}
+	return topics
+}
+
+// TaskTry is an attempt that is not shown.
+type TaskTry struct {
+	Text, Href, Message string
+	State               ui.State
+	Ended               time.Time
 }
 
 // TaskDep is a neighbour in the plan.

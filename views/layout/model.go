@@ -210,6 +210,14 @@ func (m Model) events() string {
 	return route.Events(m.Topics...)
 }
 
+// news is where messages for the reader are fetched, "" where nobody is signed in.
+func (m Model) news() string {
+	if m.Anonymous {
+		return ""
+	}
+	return route.News()
+}
+
 // density is what the stylesheet knows of the height of rows.
 func (m Model) density() string {
 	if m.Compact {

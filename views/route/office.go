@@ -40,6 +40,12 @@ func AdminHookVerb(id loom.HookID, verb string) string {
 	return join("admin", "hooks", number(id), verb)
 }
 
+// AdminDeliveries is what was sent to a hook, as files; without scripts and by hand it
+// leads to the page of the hook.
+func AdminDeliveries(id loom.HookID) string {
+	return join("admin", "hooks", number(id), "deliveries")
+}
+
 // AdminDelivery shows what was sent to a hook.
 func AdminDelivery(id loom.HookID, delivery loom.DeliveryID) string {
 	return join("admin", "hooks", number(id), "deliveries", number(delivery))
@@ -85,6 +91,12 @@ func SystemWorkerVerb(id loom.ProcessID, verb string) string {
 
 // SystemQueues says what waits, by tenant.
 func SystemQueues() string { return "/system/queues" }
+
+// SystemQueueVerb asks (GET) and does (POST) something with a queue: "pause", "resume".
+func SystemQueueVerb(queue, verb string) string { return join("system", "queues", queue, verb) }
+
+// SystemTenantNodes lists the machines that a tenant has.
+func SystemTenantNodes(tenant string) string { return join("system", "tenants", tenant, "nodes") }
 
 // SystemJobs lists River jobs that belong to no task.
 func SystemJobs() string { return "/system/queues/jobs" }

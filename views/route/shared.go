@@ -6,6 +6,9 @@ func Search() string { return "/search" }
 // Palette is what is found while one types, as a fragment.
 func Palette() string { return "/palette" }
 
+// News tells of what concerns the reader and is over, as a fragment.
+func News() string { return "/home/news" }
+
 // Keys lists the keyboard's shortcuts.
 func Keys() string { return "/help/keys" }
 

@@ -38,6 +38,8 @@ type TryFields struct {
 type TryAnswer struct {
 	// Head is of the asked size, or says why the template could not be tried.
 	Panel clusterview.CheckPanel
+	// Lost are services that are missing, for which it could not be tried.
+	Lost []adminview.LostService
 	// Sizes is left out where the template could not be tried.
 	Sizes *SizesModel
 	// Apply are what would help, as buttons of the template's form.

@@ -100,9 +100,17 @@ func FieldID(id, name string) string {
 	return b.String()
 }
 
+// help is that of the field; one for JSON says how much it takes.
+func (m FieldModel) help() string {
+	if m.Kind == FieldJSON && m.LockedWhy == "" && !strings.Contains(m.Help, "KiB") {
+		return strings.TrimSpace(m.Help + " At most 256 KiB.")
+	}
+	return m.Help
+}
+
 func (m FieldModel) describedBy() string {
 	var ids []string
-	if m.Help != "" {
+	if m.help() != "" {
 		ids = append(ids, m.id()+"-help")
 	}
 	if m.Echo != "" {

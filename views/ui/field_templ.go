@@ -261,7 +261,7 @@ func Field(m FieldModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fieldHelp(m.id(), m.Help).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fieldHelp(m.id(), m.help()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -16,6 +16,8 @@ const (
 	layoutRow      = 22 // a service
 	layoutHead     = 46 // how many nodes of which type
 	layoutTotal    = 64 // how many nodes have a service
+	layoutNarrow   = 44 // a group, and
+	layoutNumber   = 28 // how many nodes have a service, where there is little room
 	layoutShadow   = 4
 	layoutLetter   = 7.3 // of a name, at 12 px of the fixed-width type
 	layoutNameMost = 22  // letters of a service that are shown
@@ -29,6 +31,8 @@ type LayoutPictureModel struct {
 	// Title names the picture, "Layout" when empty.
 	Title  string
 	Groups []LayoutPictureGroup
+	// Narrow draws smaller and leaves to the table what it says as well.
+	Narrow bool
 }
 
 // LayoutPictureGroup is so many equal nodes.
@@ -114,12 +118,41 @@ func (m LayoutPictureModel) names() int {
 	return int(float64(min(longest, layoutNameMost))*layoutLetter) + layoutGap
 }
 
-// x is the left edge of a group.
-func (m LayoutPictureModel) x(group int) int {
-	return m.names() + group*(layoutColumn+layoutGap)
+func (m LayoutPictureModel) column() int {
+	if m.Narrow {
+		return layoutNarrow
+	}
+	return layoutColumn
 }
 
-func (m LayoutPictureModel) width() int { return m.x(len(m.Groups)) + layoutTotal }
+// x is the left edge of a group; the names stand in a picture of their own before it,
+// so that they stay when it is scrolled.
+func (m LayoutPictureModel) x(group int) int {
+	return 1 + group*(m.column()+layoutGap)
+}
+
+func (m LayoutPictureModel) width() int {
+	if m.Narrow {
+		return m.x(len(m.Groups)) + layoutNumber
+	}
+	return m.x(len(m.Groups)) + layoutTotal
+}
+
+// countY is the line of how many nodes there are.
+func (m LayoutPictureModel) countY() int {
+	if m.Narrow {
+		return 28
+	}
+	return 20
+}
+
+// totalText is on how many nodes a service is.
+func (m LayoutPictureModel) totalText(nodes int) string {
+	if m.Narrow {
+		return strconv.Itoa(nodes)
+	}
+	return Count(nodes, "node", "nodes")
+}
 
 func (m LayoutPictureModel) height() int {
 	return layoutHead + len(m.services())*layoutRow + layoutShadow + 6

@@ -73,8 +73,10 @@ type LogFind struct {
 	// Errors is the link to the lines of errors alone, Clear to the whole log; On says
 	// that the page shows those that were found, Note how many.
 	Errors, Clear string
-	On            bool
-	Note          string
+	// ErrorCount is how many lines of errors there are, empty where nobody counted.
+	ErrorCount string
+	On         bool
+	Note       string
 }
 
 func (f LogFind) hidden() [][2]string {

@@ -325,7 +325,10 @@ type ChangeModel struct {
 	// Detail follows the name: "small · debian-12 · nginx".
 	Detail   string
 	Old, New string
-	Because  string
+	// Lines are what differs in a long value, line by line, folded below: "+ put in",
+	// "− taken out".
+	Lines   string
+	Because string
 }
 
 // Def is a term with its value; the value is the component if there is one, else

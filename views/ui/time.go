@@ -35,6 +35,12 @@ func tickOf(d time.Duration) string {
 	return strconv.FormatFloat(max(0, d.Seconds()), 'f', 1, 64)
 }
 
+// ageOf is how long ago something was, in seconds, for the script that lets relative
+// times go on; less than 0 for what is still to come.
+func ageOf(t, now time.Time) string {
+	return strconv.FormatInt(int64(now.Sub(t)/time.Second), 10)
+}
+
 func units(major int64, majorUnit string, minor int64, minorUnit string) string {
 	if minor == 0 {
 		return fmt.Sprintf("%d %s", major, majorUnit)

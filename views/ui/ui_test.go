@@ -56,7 +56,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("Relative(%v) = %q, want %q", at, got, want)
 		}
 	}
-	if got := render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC">1 hour ago</time>` {
+	if got := render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC" data-age="3600">1 hour ago</time>` {
 		t.Errorf("got %s", got)
 	}
 }

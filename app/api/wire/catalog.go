@@ -17,6 +17,35 @@ func NewResource(r loom.Resource) Resource {
 	return Resource{Name: r.Name, Version: r.Version, Status: r.Status()}
 }
 
+// ResourceName is a plugin resource with all of its versions.
+type ResourceName struct {
+	// Kind is automatortypes or providertypes.
+	Kind   string `json:"kind"`
+	Plugin string `json:"plugin"`
+	Type   string `json:"type"`
+	Name   string `json:"name"`
+	// Live is the version in use, Staged the one in use after the next sync; 0 for none.
+	Live   int                 `json:"live"`
+	Staged int                 `json:"staged"`
+	Status loom.ResourceStatus `json:"status"`
+	// Versions is how many there are; the rest is about the newest.
+	Versions int         `json:"versions"`
+	Version  int         `json:"version"`
+	Format   string      `json:"format"`
+	Size     int64       `json:"size"`
+	SHA256   string      `json:"sha256"`
+	Created  int64       `json:"createTime"`
+	Author   loom.UserID `json:"author"`
+}
+
+// NewResourceName gives the wire form.
+func NewResourceName(r loom.ResourceSummary) ResourceName {
+	return ResourceName{
+		Kind: r.Kind, Plugin: r.Plugin, Type: r.Type, Name: r.Name, Live: r.LiveVersion, Staged: r.SlatedVersion, Status: r.Status(),
+		Versions: r.Versions, Version: r.Version, Format: r.Format, Size: r.Size, SHA256: r.SHA256, Created: Millis(r.Created), Author: r.Author,
+	}
+}
+
 // VersionInfo says who stored a version of a catalog entry.
 type VersionInfo struct {
 	Version int         `json:"version"`

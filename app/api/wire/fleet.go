@@ -37,6 +37,11 @@ type Process struct {
 	Capacity *int           `json:"capacity,omitempty"`
 	Busy     *int           `json:"busy,omitempty"`
 	Tenants  map[string]int `json:"tenants,omitempty"`
+	// Plugins are the types that a provisioner carries, with their release; Error is what
+	// last went wrong in the process itself.
+	Plugins map[string]string `json:"plugins,omitempty"`
+	Error   string            `json:"lastError,omitempty"`
+	ErrorAt *int64            `json:"lastErrorTime,omitempty"`
 }
 
 // NewProcess gives the wire form.
@@ -50,6 +55,11 @@ func NewProcess(p fleet.Process) Process {
 			busy += n
 		}
 		w.Capacity, w.Busy, w.Tenants = &p.Capacity, &busy, p.Dealt
+		w.Plugins = p.Carried()
+	}
+	if p.Trouble != "" {
+		at := Millis(p.TroubleAt)
+		w.Error, w.ErrorAt = p.Trouble, &at
 	}
 	return w
 }

@@ -208,18 +208,18 @@ func (b *Browser) WaitText(wanted string) {
 	b.Wait(fmt.Sprintf("the text %q", wanted), func() bool { return strings.Contains(b.Text(), wanted) })
 }
 
-// Wait polls a condition.
+// Wait polls a condition, often at first: most are met at once or soon.
 func (b *Browser) Wait(what string, ok func() bool) {
 	b.t.Helper()
 	deadline := time.Now().Add(Patience)
-	for !ok() {
+	for pause := 10 * time.Millisecond; !ok(); pause = min(pause*3/2, 100*time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("waited %s for %s; the page %s says:\n%s", Patience, what, b.URL(), b.Text())
 		}
 		select {
 		case <-b.ctx.Done():
 			b.t.Fatal("the browser ended")
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

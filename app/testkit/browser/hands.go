@@ -120,6 +120,11 @@ func (b *Browser) Has(selector string) bool {
 	return look[bool](b, fmt.Sprintf("document.querySelector(%q) !== null", selector))
 }
 
+// Value gives what a control holds now, "" while there is none.
+func (b *Browser) Value(selector string) string {
+	return look[string](b, fmt.Sprintf("document.querySelector(%q)?.value ?? ''", selector))
+}
+
 // WaitFor waits until the page has an element.
 func (b *Browser) WaitFor(selector string) {
 	b.t.Helper()

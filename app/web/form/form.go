@@ -146,6 +146,8 @@ type Shown struct {
 	Errors   ui.FormErrors
 	// TabErrors counts the errors on each tab.
 	TabErrors map[string]int
+	// Away says of each error where its control is, for those on another tab.
+	Away []Away
 }
 
 // Show makes the form of a document. errs are field errors by path, of the reading
@@ -163,6 +165,7 @@ func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res 
 		ends[i] = len(out.claims)
 	}
 	shown.Errors = out.errs
+	shown.Away = make([]Away, len(out.errs.Items))
 	for i := range shown.Errors.Items {
 		item := &shown.Errors.Items[i]
 		item.FieldID, item.Label = "", strings.ReplaceAll(item.Field, ".", ".\u200b")
@@ -176,7 +179,7 @@ func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res 
 		}
 		section := slices.IndexFunc(ends, func(end int) bool { return at < end })
 		models[section].Errors++
-		f.away(&shown, section, item)
+		f.away(&shown, section, i)
 	}
 	for i, s := range f.Sections {
 		if s.Tab == f.Tab {

@@ -31,8 +31,9 @@ type PluginFields struct {
 	Resources func(resourceType string) []Choice
 	// UploadURL is where resources are uploaded.
 	UploadURL string
-	// Overridable says of fields that users may change, where the type allows it.
-	Overridable string
+	// Override, if set, is shown after each field that users may change, where the type
+	// allows that: it says whether they may.
+	Override func(name, label string) Part
 }
 
 // Sealed says who stored a sensitive value, and when.
@@ -115,6 +116,7 @@ func (p PluginFields) given(doc *Doc, name string) string {
 // Read implements Part.
 func (p PluginFields) Read(in *Input) {
 	for _, name := range Declared(p.Group) {
+		in.Parts(p.override(name))
 		if p.Group.Fields[name].IsSensitive() {
 			// What is empty keeps the stored value, and what was typed is not shown again.
 			if given, _ := in.Get(p.Path.To(name).String()); given != "" {
@@ -162,9 +164,8 @@ func (p PluginFields) field(doc *Doc, name string) Field {
 		f.Face.Help = strings.TrimSpace(f.Face.Help + " " + bounds(schema))
 	case "resource":
 		p.resource(doc, &f, schema)
-	}
-	if schema.Override && p.Overridable != "" {
-		f.Face.Help = strings.TrimSpace(f.Face.Help + " " + p.Overridable)
+	case "text":
+		f = p.Suggesting(doc, f, schema.ResourceType)
 	}
 	return f
 }
@@ -179,6 +180,23 @@ func bounds(schema loom.FieldSchema) string {
 		return fmt.Sprintf("Up to %g.", *schema.Max)
 	}
 	return ""
+}
+
+// Suggesting lets a text that may name a resource of a type suggest those there are,
+// and says which version of the named one is active.
+func (p PluginFields) Suggesting(doc *Doc, f Field, resourceType string) Field {
+	if resourceType == "" || p.Resources == nil {
+		return f
+	}
+	named := doc.Text(f.Path)
+	for _, c := range p.Resources(resourceType) {
+		facts := strings.Join(c.Facts, "; ")
+		f.Suggest = append(f.Suggest, ui.Option{Value: c.Value, Label: facts})
+		if c.Value == named {
+			f.Face.Help = strings.TrimSpace(f.Face.Help + " Now " + named + ", " + facts + ".")
+		}
+	}
+	return f
 }
 
 // resource makes the field a choice among the resources of its type.
@@ -216,11 +234,20 @@ func (p PluginFields) Show(out *Output) templ.Component {
 	for _, name := range Declared(p.Group) {
 		if p.Group.Fields[name].IsSensitive() {
 			parts = append(parts, p.secret(out, name))
-			continue
+		} else {
+			parts = append(parts, p.field(out.Doc, name).Show(out))
 		}
-		parts = append(parts, p.field(out.Doc, name).Show(out))
+		parts = append(parts, out.Parts(p.override(name))...)
 	}
 	return formview.Stack(parts)
+}
+
+// override is what follows a field that users may change.
+func (p PluginFields) override(name string) []Part {
+	if schema := p.Group.Fields[name]; schema.Override && p.Override != nil {
+		return []Part{p.Override(name, cmp.Or(schema.Label, name))}
+	}
+	return nil
 }
 
 // sets says which sets of fields are required, when there are several.

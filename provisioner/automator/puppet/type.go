@@ -13,11 +13,11 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"manifest":       {Label: "Manifest", Type: "text", Tip: "Name of a manifest resource, such as site.pp."},
+					"manifest":       {Label: "Manifest", Type: "text", ResourceType: "manifests", Tip: "Name of a manifest resource, such as site.pp."},
 					"classes":        {Label: "Classes", Type: "text", Tip: "Classes separated by commas, instead of a manifest."},
 					"args":           {Label: "Options", Type: "text", Tip: "Further options of puppet apply, such as --tags web."},
 					"parameters":     {Label: "Parameters", Type: "textarea", Tip: "A JSON object: Hiera data of this action. It wins over the cluster's config."},
-					"hiera_resource": {Label: "Hiera resource", Type: "text", Tip: "Name of a resource of type hiera."},
+					"hiera_resource": {Label: "Hiera resource", Type: "text", ResourceType: "hiera", Tip: "Name of a resource of type hiera."},
 					"environment":    {Label: "Environment", Type: "text", Default: "production"},
 					"puppet_distribution": {Label: "Distribution", Type: "select", Default: "openvox", Options: []string{"openvox", "puppet", "preinstalled"},
 						Tip: "Whose packages are installed where neither the machine nor its operating system has Puppet."},

@@ -9,7 +9,7 @@ func (Shell) Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"script": {Label: "Script", Type: "text", Tip: "Name of a script resource, an absolute path, or any command."},
+					"script": {Label: "Script", Type: "text", ResourceType: "scripts", Tip: "Name of a script resource, an absolute path, or any command."},
 					"args":   {Label: "Arguments", Type: "text", Tip: "As you would type them in a shell: quotes, variables and patterns work."},
 					"timeout_s": {Label: "Time limit in seconds", Type: "number",
 						Tip: "Empty: only the limit of the task applies.", Min: new(float64(1))},

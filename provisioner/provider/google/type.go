@@ -31,7 +31,7 @@ func Type() loom.PluginType {
 					"google_project": {Label: "Project", Type: "text", Tip: "Id of the project."},
 					"google_client_email": {Label: "Service account", Type: "text", Pattern: `.*gserviceaccount\.com`,
 						Tip: "Ends in gserviceaccount.com. Leave empty to read it from the key."},
-					"api_key_resource": {Label: "API key resource", Type: "text",
+					"api_key_resource": {Label: "API key resource", Type: "text", ResourceType: "api_keys",
 						Tip: "Name of a resource of type api_keys: the JSON key of the service account."},
 					"ssh_key_resource": provider.KeyResource(),
 					"ssh_user":         {Label: "User on the machines", Type: "text", Tip: "Wins over the image's own user."},

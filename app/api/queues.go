@@ -1,0 +1,134 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"loom/app/api/wire"
+	"loom/app/fleet"
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// queueRoutes are what superadmins read of the queue and over all tenants.
+func (a *api) queueRoutes() []route {
+	const queue, job = "/v2/queues/{queue}", "/v2/riverjobs"
+	return []route{
+		{method: get, path: "/v2/queues", summary: "List the queues of River jobs; for superadmins", fresh: true, paged: true, answer: "[]QueueState", handle: a.listQueues},
+		{method: post, path: queue + "/pause", summary: "Let nothing new of a queue begin; what runs goes on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(true)},
+		{method: post, path: queue + "/resume", summary: "Let a paused queue go on; for superadmins", fresh: true, answer: "QueueState", handle: a.holdQueue(false)},
+		{method: get, path: job, summary: "List River jobs, the newest first; for superadmins", fresh: true, paged: true, answer: "[]RiverJob", handle: a.listRiverJobs, query: []param{
+			{"state", "string", "available, running, retryable, scheduled, pending, discarded, cancelled or completed; all but completed ones when left out."},
+			{"queue", "string", "control, hook or probe."},
+			{"kind", "string", "Kind of work."},
+			{"tenant", "string", "Name of the tenant whose tasks are meant."},
+			{"id", "integer", "Number of the River job."},
+		}},
+		{method: get, path: job + "/{id}", summary: "Read a River job; for superadmins", fresh: true, answer: "RiverJob", handle: a.showRiverJob},
+		{method: get, path: "/v2/system/clusters", summary: "List the clusters of all tenants, the newest first; for superadmins", fresh: true, paged: true,
+			answer: "[]TenantCluster", handle: a.listTenantClusters, query: []param{
+				{"tenant", "string", "Name of a tenant."},
+				{"owner", "string", "Id of the owner."},
+				{"status", "string", "Status; all but terminated ones when left out."},
+				{"q", "string", "Words in name, description, template or id."},
+			}},
+		{method: get, path: "/v2/tenants/{name}/nodes", summary: "List the nodes of a tenant that have a machine; for superadmins", fresh: true, paged: true,
+			answer: "[]TenantNode", handle: a.listTenantNodes},
+	}
+}
+
+func (a *api) listQueues(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	all, err := a.Fleet.ListQueues(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	name := func(q fleet.Queue) string { return q.Name }
+	return answerList(w, r, true, all, wire.NewQueueState, order[fleet.Queue]{"queue", name}, order[fleet.Queue]{"-queue", name})
+}
+
+// holdQueue pauses or resumes.
+func (a *api) holdQueue(pause bool) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		name, act := r.PathValue("queue"), a.Fleet.ResumeQueue
+		if pause {
+			act = a.Fleet.PauseQueue
+		}
+		if err := act(r.Context(), actor, name); err != nil {
+			return err
+		}
+		q, err := a.Fleet.FindQueue(r.Context(), actor, name)
+		if err != nil {
+			return err
+		}
+		return answer(w, r, wire.NewQueueState(q))
+	}
+}
+
+func (a *api) listRiverJobs(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	page, err := readPage(r, true)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	in := fleet.RiverJobInput{Page: page, State: q.Get("state"), Queue: q.Get("queue"), Kind: q.Get("kind"), Tenant: q.Get("tenant")}
+	if text := q.Get("id"); text != "" {
+		if in.ID, err = strconv.ParseInt(text, 10, 64); err != nil || in.ID <= 0 {
+			return loom.InvalidFields([]loom.FieldError{{Field: "id", Message: "This is the number of a River job."}})
+		}
+	}
+	found, err := a.Fleet.RiverJobs(r.Context(), actor, in)
+	if err != nil {
+		return err
+	}
+	return answerPage(w, r, found.Items, wire.NewRiverJob, found.Next, found.Prev)
+}
+
+func (a *api) showRiverJob(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	if err != nil || id <= 0 {
+		return loom.NewError(loom.NotFound, "There is no River job “%.40s”.", r.PathValue("id"))
+	}
+	j, err := a.Fleet.RiverJob(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewRiverJob(j))
+}
+
+func (a *api) listTenantClusters(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	page, err := readPage(r, true)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	in := lifecycle.OfTenants{Page: page, ClusterOfTenantFilter: lifecycle.OfTenantsFilter{
+		Tenant: q.Get("tenant"), Owner: q.Get("owner"), Words: q.Get("q"), Status: loom.ClusterStatus(q.Get("status"))}}
+	found, err := a.Clusters.ClustersOfTenants(r.Context(), actor, in)
+	if err != nil {
+		return err
+	}
+	return answerPage(w, r, found.Items, wire.NewTenantCluster, found.Next, found.Prev)
+}
+
+func (a *api) listTenantNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
+		return err
+	}
+	page, err := readPage(r, true)
+	if err != nil {
+		return err
+	}
+	tenant, err := a.Accounts.Tenant(r.Context(), actor, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	found, err := a.Fleet.LiveNodesOf(r.Context(), actor, tenant.ID, page)
+	if err != nil {
+		return err
+	}
+	return answerPage(w, r, found.Items, wire.NewTenantNode, found.Next, found.Prev)
+}

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"context"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// ResourceListInput says which plugin resources to list, one for each name; empty parts
+// do not filter. Sorts: "plugin" (default; then by type and name), "name" and "createTime",
+// "-" before it for descending.
+type ResourceListInput struct {
+	loom.Page
+	// Q are words in name, plugin or resource type.
+	Q string
+	// Kind, Plugin and Type are as in loom.ResourceRef.
+	Kind, Plugin, Type string
+	Status             loom.ResourceStatus
+}
+
+// ResourceList is a page of plugin resources. Next and Prev are cursors, "" where there is
+// no more.
+type ResourceList struct {
+	Items      []loom.ResourceSummary
+	Next, Prev string
+}
+
+// ListResources lists the plugin resources of the actor's tenant page by page. Errors:
+// Forbidden; Invalid for an unknown status or sort, and for a cursor of another list.
+func (c *Catalog) ListResources(ctx context.Context, actor loom.Actor, in ResourceListInput) (ResourceList, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return ResourceList{}, err
+	}
+	if err := checkResourceStatus(in.Status); err != nil {
+		return ResourceList{}, err
+	}
+	filter := store.ResourceNameFilter{Q: in.Q, Kind: in.Kind, Plugin: in.Plugin, Type: in.Type, Status: in.Status}
+	items, next, prev, err := store.ResourcePage(ctx, c.db, actor.Tenant, filter, in.Page)
+	return ResourceList{Items: items, Next: next, Prev: prev}, err
+}
+
+// ResourcesWaiting counts the versions that the next sync puts in use, and those that it
+// takes out of use. Forbidden.
+func (c *Catalog) ResourcesWaiting(ctx context.Context, actor loom.Actor) (in, out int, err error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return 0, 0, err
+	}
+	return store.ResourcesWaiting(ctx, c.db, actor.Tenant)
+}
+
+// checkResourceStatus refuses what is no status of a resource; "" is any.
+func checkResourceStatus(status loom.ResourceStatus) error {
+	switch status {
+	case "", loom.ResourceInactive, loom.ResourceStaged, loom.ResourceActive, loom.ResourceRecalled:
+		return nil
+	}
+	return loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "The status is active, inactive, staged or recalled."}})
+}
+
+// ResourceUsers gives the services and providers that name a plugin resource in their
+// fields, by kind and name. Forbidden.
+func (c *Catalog) ResourceUsers(ctx context.Context, actor loom.Actor, ref loom.ResourceRef) ([]EntryName, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	f, err := c.finder(ctx, c.db, actor.Tenant, []loom.EntityKind{loom.KindService, loom.KindProvider})
+	if err != nil {
+		return nil, err
+	}
+	f.asked = &ref
+	if _, err := f.find(ctx, func(loom.EntityKind, string) bool { return true }); err != nil {
+		return nil, err
+	}
+	return f.users, nil
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/jobs"
+)
+
+// Pause says since when a queue is paused, and by whom where that is known.
+type Pause struct {
+	At time.Time
+	By loom.UserID
+}
+
+// PausedTenantsAllTenants lists the tenants whose tasks do not begin.
+func PausedTenantsAllTenants(ctx context.Context, q sqlx.ExtContext) (map[loom.TenantID]Pause, error) {
+	var rows []struct {
+		Tenant string    `db:"tenant_id"`
+		By     string    `db:"paused_by"`
+		At     time.Time `db:"paused_at"`
+	}
+	const query = `SELECT z.tenant_id, z.paused_by, z.paused_at FROM paused_tenants z JOIN tenants t ON t.id = z.tenant_id WHERE t.deleted_at IS NULL`
+	if err := sqlx.SelectContext(ctx, q, &rows, query); err != nil {
+		return nil, wrap(err, "list the tenants that are paused")
+	}
+	paused := make(map[loom.TenantID]Pause, len(rows))
+	for _, r := range rows {
+		paused[loom.TenantID(r.Tenant)] = Pause{At: r.At, By: loom.UserID(r.By)}
+	}
+	return paused, nil
+}
+
+// PausedQueuesAllTenants lists the queues of the installation that River does not
+// fetch from; those of tenants are left out.
+func PausedQueuesAllTenants(ctx context.Context, q sqlx.ExtContext) (map[string]Pause, error) {
+	var rows []struct {
+		Name string    `db:"name"`
+		At   time.Time `db:"paused_at"`
+	}
+	const query = `SELECT name, paused_at FROM river_queue WHERE paused_at IS NOT NULL AND name NOT LIKE 'tenant\_%'`
+	if err := sqlx.SelectContext(ctx, q, &rows, query); err != nil {
+		return nil, wrap(err, "list the queues that are paused")
+	}
+	paused := make(map[string]Pause, len(rows))
+	for _, r := range rows {
+		paused[r.Name] = Pause{At: r.At}
+	}
+	return paused, nil
+}
+
+// PauseTenant keeps tasks of a tenant from beginning until ResumeTenant; what runs goes
+// on. It reports false when that is so already.
+func PauseTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, by loom.UserID) (bool, error) {
+	const query = `INSERT INTO paused_tenants (tenant_id, paused_by) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	return changedOne(ctx, tx, "pause the queue of tenant", tenant, query, string(tenant), string(by))
+}
+
+// ResumeTenant takes PauseTenant back. It reports false when the tenant is not paused.
+func ResumeTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (bool, error) {
+	return changedOne(ctx, tx, "resume the queue of tenant", tenant, `DELETE FROM paused_tenants WHERE tenant_id = $1`, string(tenant))
+}
+
+func changedOne(ctx context.Context, tx *sqlx.Tx, what string, tenant loom.TenantID, query string, args ...any) (bool, error) {
+	done, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return false, wrap(err, "%s %s", what, tenant)
+	}
+	n, err := done.RowsAffected()
+	return n > 0, wrap(err, "%s %s", what, tenant)
+}
+
+// River keeps the row of a queue while a client holds it, and reads it when one begins
+// to.
+const setRiverQueue = `
+WITH before AS (SELECT paused_at FROM river_queue WHERE name = $1 FOR UPDATE),
+done AS (
+	INSERT INTO river_queue (name, paused_at, updated_at) VALUES ($1, CASE WHEN $2 THEN now() END, now())
+	ON CONFLICT (name) DO UPDATE SET paused_at = CASE WHEN $2 THEN coalesce(river_queue.paused_at, now()) END, updated_at = now()
+)
+SELECT $2 <> EXISTS (SELECT 1 FROM before WHERE paused_at IS NOT NULL)`
+
+// What River's QueuePause and QueueResume send.
+const tellRiverQueue = `SELECT pg_notify(current_schema() || '.river_control', json_build_object('action', $2::text, 'queue', $1::text)::text)`
+
+// SetRiverQueueAllTenants tells River's clients to fetch nothing more from a queue, or
+// to go on, as its QueuePause and QueueResume do, also while nobody holds the queue. It
+// reports false when that is so already.
+func SetRiverQueueAllTenants(ctx context.Context, tx *sqlx.Tx, queue string, paused bool) (bool, error) {
+	var changed bool
+	if err := tx.GetContext(ctx, &changed, setRiverQueue, queue, paused); err != nil {
+		return false, wrap(err, "pause or resume the queue %s", queue)
+	}
+	action := map[bool]string{true: "pause", false: "resume"}[paused]
+	_, err := tx.ExecContext(ctx, tellRiverQueue, queue, action)
+	return changed, wrap(err, "tell River's clients to %s the queue %s", action, queue)
+}
+
+// Each queue's head is one step in an index per priority of River, 1 to 4.
+const oldestJobs = `
+SELECT q.queue, min(h.scheduled_at) AS at
+FROM unnest($1::text[]) AS q (queue) CROSS JOIN generate_series(1, 4) AS p (priority)
+CROSS JOIN LATERAL (
+	SELECT r.scheduled_at FROM river_job r
+	WHERE r.state = 'available' AND r.queue = q.queue AND r.priority = p.priority ORDER BY r.scheduled_at, r.id LIMIT 1
+) AS h
+GROUP BY q.queue`
+
+// OldestJobsAllTenants tells since when the River job of each queue has been due that
+// waits longest. Queues on which none waits are left out.
+func OldestJobsAllTenants(ctx context.Context, q sqlx.ExtContext, queues []string) (map[string]time.Time, error) {
+	var rows []struct {
+		Queue string    `db:"queue"`
+		At    time.Time `db:"at"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, oldestJobs, texts(queues)); err != nil {
+		return nil, wrap(err, "find the oldest River jobs of %d queues", len(queues))
+	}
+	oldest := make(map[string]time.Time, len(rows))
+	for _, r := range rows {
+		oldest[r.Queue] = r.At
+	}
+	return oldest, nil
+}
+
+// PausesAllTenants lists what is paused, by the name of the queue.
+func PausesAllTenants(ctx context.Context, q sqlx.ExtContext) (map[string]Pause, error) {
+	all, err := PausedQueuesAllTenants(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := PausedTenantsAllTenants(ctx, q)
+	for tenant, p := range tenants {
+		all[jobs.TenantQueue(tenant)] = p
+	}
+	return all, err
+}

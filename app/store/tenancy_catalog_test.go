@@ -1,0 +1,25 @@
+package store_test
+
+import (
+	"context"
+	"maps"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// What the audit keeps of deleted entries is held against the test of tenants as well.
+func init() {
+	walked = append(walked, "catalog_deleted.go")
+	maps.Copy(trespassers, map[string]trespasser{
+		"DeletedCatalogEntries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			found, err := store.DeletedCatalogEntries(ctx, tx, t, loom.KindService, "", 10)
+			return leak(len(found) > 0), err
+		},
+		"DeletedCatalogEntry": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.DeletedCatalogEntry(ctx, tx, t, loom.KindService, 998)
+		},
+	})
+}

@@ -1,0 +1,91 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/sharedview"
+	"loom/views/ui"
+)
+
+const (
+	// newsMost bounds how many things are told of at once; the others are in the feed.
+	newsMost = 3
+	// topicsMost bounds the topics of a page's stream.
+	topicsMost = 10
+)
+
+// followOwn lets a page that has a stream hear what concerns its reader as well. A page
+// without one gets none for this: browsers open few connections to a server at once.
+func followOwn(m *layout.Model) {
+	if n := len(m.Topics); n > 0 && n < topicsMost && !slices.Contains(m.Topics, loom.TopicOwn) {
+		m.Topics = append(slices.Clip(m.Topics), loom.TopicOwn)
+	}
+}
+
+// news tells, as toasts, of operations of the reader that ended and leases that end: what
+// a signal of loom.TopicOwn names. What is not there any more is left out.
+func (s *Server) news(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if !httpx.IsFragment(r) {
+		return httpx.SeeOther(w, r, route.Home())
+	}
+	ids := strings.FieldsFunc(r.URL.Query().Get("of"), func(c rune) bool { return c == ',' })
+	var toasts []ui.ToastModel
+	for _, id := range ids[max(0, len(ids)-newsMost):] {
+		toast, err := s.newsOf(r, actor, id)
+		if errors.Is(err, loom.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if toast.Text != "" {
+			toasts = append(toasts, toast)
+		}
+	}
+	return s.fragment(w, r, http.StatusOK, sharedview.Toasts(toasts))
+}
+
+// newsOf is the toast about an operation, "00000042/3", or a lease, "00000042"; empty
+// where there is nothing to say by now. NotFound.
+func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastModel, error) {
+	name, rest, isOperation := strings.Cut(id, "/")
+	cluster, ok := loom.ParseClusterID(name)
+	number, err := strconv.Atoi(rest)
+	if !ok || isOperation && (err != nil || number <= 0) {
+		return ui.ToastModel{}, loom.NewError(loom.NotFound, "There is no operation or cluster “%.40s”.", id)
+	}
+	v, err := s.briefCluster(r.Context(), actor, cluster)
+	if err != nil {
+		return ui.ToastModel{}, err
+	}
+	if !isOperation {
+		if v.Expires.IsZero() || v.Status == loom.ClusterTerminated {
+			return ui.ToastModel{}, nil
+		}
+		when := "ends " + ui.Relative(v.Expires, s.now())
+		if !v.Expires.After(s.now()) {
+			when = "has ended"
+		}
+		return ui.ToastModel{Tone: ui.ToneWarn, Text: "The lease of " + v.Name + " " + when + ".", Action: "Extend lease", ActionHref: route.ClusterLease(v.ID)}, nil
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, loom.OperationRef{Cluster: cluster, Number: number})
+	if err != nil || !op.Status.Final() {
+		return ui.ToastModel{}, err
+	}
+	m := ui.ToastModel{Tone: ui.ToneWarn, Text: s.operationSaid(&op, v.Name), Action: "View operation", ActionHref: route.Operation(op.Ref)}
+	switch op.Status {
+	case loom.OperationComplete:
+		m.Tone = ui.ToneOK
+	case loom.OperationFailed:
+		m.Tone = ui.ToneBad
+	}
+	return m, nil
+}

@@ -1,0 +1,189 @@
+package web_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+)
+
+// lines counts the lines of a file that has been downloaded.
+func lines(a answer) int { return strings.Count(strings.TrimSpace(a.body), "\n") + 1 }
+
+// TestTenantNodes: who deletes a tenant sees the machines that stay, and can take the list
+// along.
+func TestTenantNodes(t *testing.T) {
+	t.Parallel()
+	r := makeRooms(t, true)
+	v, admin := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin")
+	v.get("/system/tenants/demo/delete").shows(t, 200, "The tenant has no live node", "Machines at providers are not removed", "Loom knows of none")
+	tenant := r.tenant("demo")
+	var cluster int64
+	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'planted-cloud', '{}', '{}') RETURNING id`, tenant.ID))
+	_, err := r.db.Exec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, state, results)
+SELECT gen_random_uuid(), $1, $2, 100000 + i, 'planted-' || i, 'h', 'i', 'f', 'm', 'root', '{}', '{}', CASE i WHEN 1 THEN 'planned' WHEN 2 THEN 'deleted' ELSE 'ready' END, jsonb_build_object('providerid', 'vm-' || i)
+FROM generate_series(1, 32) AS i`, cluster, tenant.ID)
+	check(t, err)
+	page := v.get("/system/tenants/demo/delete").shows(t, 200, "planted-cloud", "vm-", "Download the list below first", "not terminated, with", "/system/tenants/demo/nodes?as=csv", "The first 25 nodes").hides(t, `name="confirm"`, "planted-1<", "planted-2<")
+	if n := strings.Count(page.body, "planted-cloud"); n != 25 {
+		t.Errorf("%d nodes are shown, want the first 25", n)
+	}
+	first := v.get("/system/tenants/demo/nodes").shows(t, 200, "Nodes of demo", `rel="next"`)
+	v.get("/system/tenants/demo/nodes?after="+cut(first.body, `href="/system/tenants/demo/nodes?after=`, `" rel="next"`)).shows(t, 200, `rel="prev"`, "planted-")
+	if n := lines(v.get("/system/tenants/demo/nodes?as=csv").shows(t, 200, "host name,state", "planted-cloud,vm-", "planted-cluster")); n != 31 {
+		t.Errorf("the file has %d lines, want a head and 30 nodes", n)
+	}
+	v.get("/system/tenants/demo/nodes?as=json-all").shows(t, 200, `"machineId":"vm-32"`)
+	admin.get("/system/tenants/demo/nodes").shows(t, 403)
+	admin.get("/system/tenants/demo/nodes?as=csv").shows(t, 403).hides(t, "planted-")
+	v.get("/system/tenants/nowhere/nodes").shows(t, 404)
+	if err := r.accounts.DeleteTenant(r.ctx, loom.Actor{Tenant: loom.SuperTenant, User: "admin", Role: loom.RoleSuperadmin}, "demo"); !errors.Is(err, loom.Conflict) {
+		t.Errorf("a tenant with clusters was deleted: %v", err)
+	}
+	// Terminated, but its machines were given up: they are listed still, and workers that
+	// nobody has dealt keep the tenant as well.
+	_, err = r.db.Exec(`UPDATE clusters SET status = 'terminated' WHERE id = $1`, cluster)
+	check(t, err)
+	v.get("/system/tenants/demo/delete").shows(t, 200, "set workers to 0 first", "vm-")
+	v.post("/system/tenants/demo/delete", "confirm", "demo").shows(t, 409, "set workers to 0 first")
+	_, err = r.db.Exec(`UPDATE tenants SET workers = 0 WHERE id = $1`, tenant.ID)
+	check(t, err)
+	v.get("/system/tenants/demo/delete").shows(t, 200, `name="confirm"`, "vm-")
+	v.post("/system/tenants/demo/delete", "confirm", "demo").goes(t, "/system/tenants")
+}
+
+// TestTenantForm: what is copied is listed and chosen, and the workers that there are move
+// with the provisioners.
+func TestTenantForm(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	v.get("/system/tenants/new").shows(t, 200, "No provisioner runs", "Providers (", "Services (", "Plugin resources, all versions", "uploaded keys", "checked")
+	room := func() answer {
+		return v.get("/system/tenants/new", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, `id="worker-room"`).hides(t, "<main")
+	}
+	room().shows(t, 200, "No provisioner runs")
+	_, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
+	check(t, err)
+	_, err = r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 4 ELSE 0 END`, r.tenant("demo").ID)
+	check(t, err)
+	room().shows(t, 200, "At most 5 at this moment", "have 9 workers", "other tenants are promised 4.")
+	v.get("/system/tenants/demo", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "At most 9 at this moment", "other tenants are promised 0.").hides(t, "<main")
+	v.post("/system/tenants", "name", "odd", "workers", "0", "parts", "everything").shows(t, 422, "“everything” is none of providers")
+	some := "image-types"
+	for _, kind := range loom.TenantKinds {
+		if kind == loom.KindImageType {
+			some = string(kind)
+		}
+	}
+	_, err = r.db.Exec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
+SELECT 'superadmin', k, 'planted', 1, jsonb_build_object('name', 'planted'), 'admin' FROM unnest(ARRAY['imagetypes', 'hardwaretypes']) AS k`)
+	check(t, err)
+	v.get("/system/tenants/new").shows(t, 200, "Image types (3)", "planted")
+	v.post("/system/tenants", "name", "some", "workers", "0", "parts", some).shows(t, 200, "Tenant some was created")
+	v.post("/system/tenants", "name", "none", "workers", "0").shows(t, 200, "Tenant none was created")
+	for name, want := range map[string]string{"some": "imagetypes", "none": ""} {
+		var kinds string
+		check(t, r.db.Get(&kinds, `SELECT coalesce(string_agg(DISTINCT kind, ' '), '') FROM catalog_versions WHERE tenant_id = $1`, r.tenant(name).ID))
+		if kinds != want {
+			t.Errorf("the tenant %s has copies of %q, want %q", name, kinds, want)
+		}
+	}
+}
+
+func TestQueuePages(t *testing.T) {
+	t.Parallel()
+	r := makeRooms(t, true)
+	v, admin := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin")
+	v.get("/system/queues").shows(t, 200, "Duties of the schedulers", "Deliveries of hooks", "Questions to providers", "Pause", "/system/queues?as=csv").hides(t, "Tasks of demo")
+	v.get("/system/queues/hook/pause").shows(t, 200, "Pause deliveries of hooks", "No hook is called", "Nothing is lost")
+	v.get("/system/queues/hook/resume").shows(t, 200, "The queue is not paused.")
+	v.get("/system/queues/hook/dance").shows(t, 404)
+	v.get("/system/queues/nothing/pause").shows(t, 404)
+	v.post("/system/queues/nothing/pause").shows(t, 404)
+	v.post("/system/queues/hook/dance").shows(t, 404)
+	admin.post("/system/queues/hook/pause").shows(t, 403)
+	v.post("/system/queues/hook/pause").goes(t, "/system/queues")
+	v.get("/system/queues").shows(t, 200, "The queue of deliveries of hooks is paused.", "Paused", "Resume")
+	v.get("/system/queues/hook/pause").shows(t, 200, "is paused already")
+	v.post("/system/queues/hook/resume").goes(t, "/system/queues")
+	v.get("/system/queues").shows(t, 200, "goes on.").hides(t, "Resume")
+
+	queue := "/system/queues/" + fleet.TenantQueue(r.tenant("demo").ID)
+	_, err := r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 1 ELSE 0 END`, r.tenant("demo").ID)
+	check(t, err)
+	_, err = r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
+	check(t, err)
+	v.get("/system/tenants/demo").shows(t, 200, "Pause queue", queue+"/pause")
+	v.get(queue+"/pause").shows(t, 200, "No new task of the tenant demo starts")
+	v.post(queue+"/pause").goes(t, "/system/queues")
+	v.get("/system/queues").shows(t, 200, "Tasks of demo", "Paused", "by admin")
+	v.get("/system/tenants/demo").shows(t, 200, "Resume queue", "nothing new starts until it is resumed", "0 of 1 dealt")
+	v.get("/system/tenants").shows(t, 200, "Paused")
+	v.get("/system/workers").hides(t, "demo 1", "Start another provisioner")
+	admin.get("/admin/queue").shows(t, 200, "A superadmin has paused the queue of the tenant")
+	v.get("/system/queues?as=json").shows(t, 200, `"pausedBy":"admin"`, `"tenant":"demo"`)
+	v.post(queue+"/resume").goes(t, "/system/queues")
+	v.get("/system/workers").shows(t, 200, "demo 1")
+	admin.get("/admin/queue").hides(t, "paused")
+	v.get("/system/audit?kind=queue").shows(t, 200, "pause queue", "resume queue")
+}
+
+// TestProcessesTell: the list of processes shows what last went wrong in each, and which
+// release of each plugin it carries.
+func TestProcessesTell(t *testing.T) {
+	t.Parallel()
+	r := makeRooms(t, true)
+	id, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Version: "v9", Capacity: 1, Plugins: []string{"shell", "planted"}, Versions: map[string]string{"planted": "1.4.0"}})
+	check(t, err)
+	v := r.signedIn("superadmin", "admin")
+	v.get("/system/workers").shows(t, 200, "Last error", "none", "part of Loom, v9", "release 1.4.0", "/system/workers?as=csv")
+	_, err = r.db.Exec(`UPDATE processes SET last_error = 'planted <trouble>', last_error_at = now() WHERE id = $1`, id)
+	check(t, err)
+	v.get("/system/workers").shows(t, 200, "planted &lt;trouble&gt;").hides(t, "<trouble>")
+	v.get("/system/workers?as=csv").shows(t, 200, "planted <trouble>")
+	v.get("/system/workers?as=json").shows(t, 200, `"planted":"1.4.0"`, `"shell":"v9"`, `"lastErrorTime":`)
+}
+
+// TestOfficeExports: lists of the office come as files, with the filters of their page.
+func TestOfficeExports(t *testing.T) {
+	t.Parallel()
+	r := makeRooms(t, true)
+	v, admin := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin")
+	admin.post("/admin/hooks", "name", "planted-hook", "url", "http://127.0.0.1:9/x", "enabled", "true").shows(t, 200)
+	admin.get("/admin/hooks").shows(t, 200, "/admin/hooks?as=csv")
+	admin.get("/admin/hooks?as=csv").shows(t, 200, "name,address", "planted-hook,http://127.0.0.1:9/x")
+	hook := "/admin/hooks/" + cut(admin.get("/admin/hooks").body, `href="/admin/hooks/`, `">planted-hook`)
+	id := strings.TrimPrefix(hook, "/admin/hooks/")
+	var cluster, op, delivery int64
+	tenant := r.tenant("demo").ID
+	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'p', '{}', '{}') RETURNING id`, tenant))
+	check(t, r.db.Get(&op, `INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by) VALUES ($1, $2, 1, 'cluster_create', 'complete', 'ana') RETURNING id`, tenant, cluster))
+	check(t, r.db.Get(&delivery, `INSERT INTO hook_deliveries (tenant_id, hook_id, operation_id, event, status, notice, tries, error) VALUES ($1, $2, $3, 'start', 'failed', '{}', 3, 'planted trouble') RETURNING id`, tenant, id, op))
+	admin.get(hook+"?result=failed").shows(t, 200, "planted trouble", hook+"/deliveries?result=failed&amp;as=csv", "Send again")
+	admin.get(hook+"/deliveries").goes(t, hook)
+	if n := lines(admin.get(hook+"/deliveries?as=csv&result=failed").shows(t, 200, "id,event", "planted trouble")); n != 2 {
+		t.Errorf("%d lines", n)
+	}
+	admin.get(hook+"/deliveries?as=csv&result=delivered").hides(t, "planted trouble")
+	// Switched off, nothing is offered that would be refused.
+	admin.post(hook, "name", "planted-hook", "url", "http://127.0.0.1:9/x").goes(t, hook)
+	one := hook + "/deliveries/" + strconv.FormatInt(delivery, 10)
+	admin.get(hook).shows(t, 200, "The hook is off, so nothing is sent to it", "planted trouble").hides(t, "Send again")
+	admin.get(one).shows(t, 200, "The hook is off").hides(t, "Send again")
+	admin.post(one+"/replay").shows(t, 409, "is off; switch it on first")
+
+	v.get("/system/clusters?tenant=demo").shows(t, 200, "planted-cluster", "/system/clusters?tenant=demo&amp;as=csv")
+	v.get("/system/clusters?tenant=demo&as=csv").shows(t, 200, "id,name,status,tenant", "planted-cluster,active,demo,ana")
+	v.get("/system/clusters?tenant=superadmin&as=json-all").shows(t, 200, "[]")
+	_, err := r.db.Exec(`INSERT INTO river_job (state, queue, kind, args, attempt, max_attempts) VALUES ('available', 'control', 'trim_events', '{"n": 7}', 0, 25)`)
+	check(t, err)
+	v.get("/system/queues/jobs?kind=trim_events").shows(t, 200, "/system/queues/jobs?kind=trim_events&amp;as=csv")
+	v.get("/system/queues/jobs?as=csv&kind=trim_events").shows(t, 200, "control,trim_events,available,0,25")
+	v.get("/system/queues/jobs?as=json&id=x").shows(t, 400, "number of a River job")
+}

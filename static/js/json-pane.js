@@ -1,0 +1,55 @@
+// @ts-check
+/*
+ * The JSON beside a form of the catalog. The form is checked while it changes; the
+ * answer brings its document, which this puts into the pane, unless somebody typed
+ * there. What is typed goes to the server, which answers with the form (hx-post on the
+ * textarea). Parts of the form that were unfolded stay so when it is exchanged.
+ * loom.js imports this where a page has such a pane.
+ */
+
+/** @param {HTMLDetailsElement} pane */
+export function enhance(pane) {
+  const area = pane.querySelector('textarea');
+  const parts = document.getElementById('form-parts');
+  const check = document.getElementById('validation');
+  if (pane.dataset.ready || !area || !parts || !check) return;
+  pane.dataset.ready = '1';
+
+  // What the area held when it last said the same as the form; null: it never did.
+  /** @type {string | null} */
+  let same = pane.dataset.typed ? null : area.value;
+  const typing = () => document.activeElement === area;
+
+  new MutationObserver(() => {
+    const draft = /** @type {HTMLTextAreaElement | null} */ (check.querySelector('[data-draft]'));
+    if (!draft || area.value !== same || typing() || draft.value === same) return;
+    const { scrollTop } = area;
+    area.value = same = draft.value;
+    area.scrollTop = scrollTop;
+    area.dispatchEvent(new Event('loom:set'));
+    const of = /** @type {HTMLInputElement | null} */ (pane.querySelector('[name="json.of"]'));
+    if (of) of.value = draft.dataset.draft ?? '';
+  }).observe(check, { childList: true, subtree: true });
+
+  new MutationObserver(() => {
+    const said = pane.querySelector('#json-said');
+    if (said?.hasAttribute('data-took')) same = area.value;
+  }).observe(pane, { childList: true, subtree: true });
+
+  area.addEventListener('input', () => {
+    const form = area.form;
+    if (form) form.dataset.dirty = '1';
+  });
+
+  /** @type {Set<string>} */
+  const open = new Set();
+  /** @param {Element} fold */
+  const name = (fold) => `${fold.closest('section, [role=group]')?.getAttribute('aria-label') ?? fold.closest('section')?.id}/${fold.querySelector('summary')?.textContent?.split(':')[0]}`;
+  parts.addEventListener('toggle', (event) => {
+    const fold = /** @type {HTMLDetailsElement} */ (event.target);
+    if (fold.isConnected) open[fold.open ? 'add' : 'delete'](name(fold));
+  }, true);
+  new MutationObserver(() => {
+    for (const fold of parts.querySelectorAll('details')) if (open.has(name(fold))) fold.open = true;
+  }).observe(parts, { childList: true, subtree: true });
+}
