@@ -86,3 +86,37 @@ func TestOpenPagesTell(t *testing.T) {
 	refreshAll(b)
 	title("Create shop")
 }
+
+// TestLostRefreshComesAgain loses the answer to the last refresh a page asks for, as a
+// browser does when the network of its computer changes; no signal follows.
+func TestLostRefreshComesAgain(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 3)
+	w.runSome(op, 1, 1)
+	var lose atomic.Bool
+	real := w.handler
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/events"):
+			<-r.Context().Done() // a stream that says nothing
+			return
+		case r.Header.Get("HX-Request") == "true" && lose.Load():
+			panic(http.ErrAbortHandler)
+		}
+		real.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	b := w.browseAt(t, server.URL, "ana", browser.Options{})
+	b.Open(server.URL + route.Cluster(op.Cluster) + "/nodes")
+	b.WaitFor("#live[data-ready]")
+	lose.Store(true)
+	w.db.MustExec(`UPDATE tasks SET status = 'complete', ended_at = now() WHERE cluster_id = $1 AND NOT gate AND number <= 5`, int64(op.Cluster))
+	refreshAll(b)
+	b.WaitFor("#live[data-state=lost]")
+	b.WaitGone("[data-live].htmx-request")
+	lose.Store(false)
+	b.WaitFor("#live:not([data-state=lost])")
+	b.WaitGone("#link-lost")
+	b.Wait("the title (5/", func() bool { return strings.HasPrefix(b.Page().Title, "(5/") })
+}

@@ -3,7 +3,7 @@
  * What an open page says while Loom does not answer it, or its database does not: the
  * dot in the header and a banner with how long already. loom.js tells by "loom:link" how
  * each refresh of a live part ended; the first that works takes both away. Nothing is
- * ever asked from here. loom.js imports this where a page lives.
+ * ever asked from here: loom.js asks again. loom.js imports this where a page lives.
  */
 
 /** @type {{state: string, text: string} | null} */

@@ -53,6 +53,7 @@ const live = {
   url: '', cursor: '', failures: 0, refreshOnOpen: false,
   /** @type {any} */ retry: 0, /** @type {any} */ poll: 0, /** @type {any} */ hide: 0, /** @type {any} */ flush: 0,
   /** @type {Set<Element>} */ due: new Set(),
+  /** @type {Set<Element>} parts whose refresh failed */ lost: new Set(), losses: 0, /** @type {any} */ again: 0,
 };
 
 /** @param {string} state @param {string} text */
@@ -74,6 +75,24 @@ function refresh(elements) {
     live.due.clear();
   }, 60);
 }
+
+/**
+ * A refresh without an answer is asked for again until it has one: the signal behind it
+ * may have been the last. @param {Element} element @param {number} status of the answer, 0 without one
+ */
+function refreshed(element, status) {
+  if (status > 0 && status < 500) { live.losses = 0; live.lost.delete(element); return; }
+  live.lost.add(element);
+  live.again ||= setTimeout(() => {
+    live.again = 0;
+    live.losses += 1;
+    refresh([...live.lost]);
+    live.lost.clear();
+  }, backOff(live.losses));
+}
+
+/** From 1 s to 30 s, up to half of it less by chance, so that pages do not come all at once. @param {number} failures */
+const backOff = (failures) => Math.min(30_000, 1000 * 2 ** failures) * (0.5 + Math.random() / 2);
 
 const refreshAll = () => refresh(all('[data-live]'));
 
@@ -128,11 +147,9 @@ function connect() {
   });
 }
 
-/** Backs off from 1 s to 30 s, with up to half of it by chance. */
 function retryLater() {
-  const wait = Math.min(30_000, 1000 * 2 ** live.failures);
   clearTimeout(live.retry);
-  live.retry = setTimeout(connect, wait * (0.5 + Math.random() / 2));
+  live.retry = setTimeout(connect, backOff(live.failures));
 }
 
 function startPolling() {
@@ -314,8 +331,13 @@ doc.addEventListener('htmx:afterRequest', (event) => {
   if (successful) told(elt, 200);
   if (up(elt, 'form')) releaseForms(up(elt, 'form').parentElement ?? doc);
 });
-/** Tells link.js how the refresh of a live part ended. @param {any} elt @param {number} status */
-const told = (elt, status) => !!elt.matches?.('[data-live]') && (doc.dispatchEvent(new CustomEvent('loom:link', { detail: { status } })), true);
+/** Notes how the refresh of a live part ended, and tells link.js. @param {any} elt @param {number} status */
+function told(elt, status) {
+  if (!elt.matches?.('[data-live]')) return false;
+  refreshed(elt, status);
+  doc.dispatchEvent(new CustomEvent('loom:link', { detail: { status } }));
+  return true;
+}
 doc.addEventListener('htmx:responseError', (event) => {
   const { xhr, elt } = /** @type {any} */ (event).detail;
   if (told(elt, xhr.status) || xhr.status === 401 || xhr.getResponseHeader('HX-Trigger')) return; // session.js asks, the server told

@@ -10,6 +10,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -128,11 +129,16 @@ func (b *Browser) listen(event any) {
 	case *runtime.EventExceptionThrown:
 		b.complaints = append(b.complaints, "exception: "+e.ExceptionDetails.Text)
 	case *log.EventEntryAdded:
-		// A refused form (422, 409) and a missing page are answers, not faults.
-		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
+		if e.Entry.Level == log.EntryLevelError && !harmless(e.Entry.Text) {
 			b.complaints = append(b.complaints, string(e.Entry.Source)+": "+e.Entry.Text+" "+e.Entry.URL)
 		}
 	}
+}
+
+// harmless tells errors of loading that are no faults of a page: a refused form (422,
+// 409) and a missing page are answers, and a dropped request is asked for again.
+func harmless(text string) bool {
+	return strings.Contains(text, "the server responded with a status of 4") || strings.Contains(text, networkChanged)
 }
 
 // Complaints gives what the browser complained about so far: exceptions, content
@@ -148,10 +154,24 @@ func (b *Browser) Do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	err := chromedp.Do(ctx, actions...)
+	for lost(err) {
+		err = chromedp.Do(ctx, actions...)
+	}
+	if err != nil {
 		b.t.Fatalf("%s: %v (at %s)", what, err, b.URL())
 	}
 }
+
+// lost tells a page that did not load because the host's networks changed.
+func lost(err error) bool {
+	var load *chromedp.LoadError
+	return errors.As(err, &load) && strings.Contains(load.ErrorText, networkChanged)
+}
+
+// networkChanged is what Chromium says of requests that it drops when the host's networks
+// change, as they do while tests beside this one make local machines.
+const networkChanged = "net::ERR_NETWORK_CHANGED"
 
 // Get runs an action that gives something, bounded by Patience.
 func Get[T any](b *Browser, what string, action chromedp.Action[T]) T {
