@@ -16,6 +16,11 @@ TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium=chromium gcc=gcc /usr/incl
 RACE := ./jobs/work ./app/live ./provisioner/remote
 TAGS := browser e2e
 
+# The packages that take longest come first. Three at once: the tests of app/cli mostly
+# wait, for machines and leases. Vetting is the business of `make check`.
+FIRST := ./app/cli ./app/web
+TEST := go test -vet=off -p 3
+
 # needs LIST: installs what is missing where it may, else names the command and stops.
 define needs
 missing=(); \
@@ -54,8 +59,8 @@ endef
 .PHONY: test
 test: deps build ## every test there is
 	@$(scratch) \
-	go test -race -timeout 10m $(RACE); \
-	go test -timeout 18m -tags '$(TAGS)' ./...
+	$(TEST) -race -timeout 10m $(RACE); \
+	$(TEST) -timeout 18m -tags '$(TAGS)' $(FIRST) ./...
 
 .PHONY: screenshots
 screenshots: deps build ## pictures of all pages, light and dark, wide and narrow, in var/screenshots
@@ -84,7 +89,7 @@ build: ## bin/loom
 .PHONY: generate
 generate: ## templates and docs/configuration.md
 	@go tool templ generate -path views >/dev/null 2>&1 || go tool templ generate -path views
-	@go build -o bin/loom ./app && bin/loom config --markdown > docs/configuration.md.new && mv docs/configuration.md.new docs/configuration.md
+	@$(MAKE) --no-print-directory build && bin/loom config --markdown > docs/configuration.md.new && mv docs/configuration.md.new docs/configuration.md
 
 .PHONY: fmt
 fmt: ## format Go and templates

@@ -3,6 +3,7 @@ package account_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -31,28 +32,48 @@ type bundle struct {
 
 func empty(t *testing.T) bundle {
 	t.Helper()
-	db := testkit.NewDatabase(t)
-	ring, err := secret.ParseKeys(secret.GenerateKey())
+	return bundleOn(t, testkit.NewDatabase(t), secret.GenerateKey())
+}
+
+func bundleOn(t *testing.T, db *testkit.Database, key string) bundle {
+	t.Helper()
+	ring, err := secret.ParseKeys(key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return bundle{Accounts: account.New(db.DB, ring), ctx: context.Background(), db: db, ring: ring, passwords: map[string]loom.Secret{}}
 }
 
+// started is the database after a first start, startedWith what belongs to it: passwords
+// are hashed once, not in each test.
+var (
+	started     testkit.Template
+	startedWith struct {
+		key       string
+		passwords map[string]loom.Secret
+	}
+)
+
 func setup(t *testing.T) bundle {
 	t.Helper()
-	b := empty(t)
-	supers, err := b.EnsureSuperadmin(b.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	demos, err := b.EnsureDemo(b.ctx, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range append(supers, demos...) {
-		b.passwords[m.Tenant+"/"+string(m.User)] = m.Password
-	}
+	db := started.NewDatabase(t, func(db *testkit.Database) {
+		startedWith.key = secret.GenerateKey()
+		b := bundleOn(t, db, startedWith.key)
+		supers, err := b.EnsureSuperadmin(b.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		demos, err := b.EnsureDemo(b.ctx, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range append(supers, demos...) {
+			b.passwords[m.Tenant+"/"+string(m.User)] = m.Password
+		}
+		startedWith.passwords = b.passwords
+	})
+	b := bundleOn(t, db, startedWith.key)
+	b.passwords = maps.Clone(startedWith.passwords)
 	demo, err := store.TenantByNameAllTenants(b.ctx, b.db, "demo")
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,13 @@ package account
 
 import (
 	"context"
-	"time"
 
 	"loom/app/loom"
 	"loom/app/store"
 )
 
 // TokenWarning is how long before its end a token is warned of.
-const TokenWarning = 7 * 24 * time.Hour
+const TokenWarning = loom.TokenWarning
 
 // Notices are what pages tell without being asked.
 type Notices = store.Notices

@@ -148,4 +148,12 @@ func TestOrphans(t *testing.T) {
 	if left := w.call(w.super, get, "/v2/orphans", "").want(200).array(); len(left) != 2 {
 		t.Errorf("left: %v", left)
 	}
+	w.exec(`INSERT INTO leftovers (tenant_id, cluster_id, node_id, incarnation, provider_name, machine_id, tries, last_error)
+		SELECT tenant_id, cluster_id, id, 1, 'lab', 'm-' || hostname, 2, 'It is locked.' FROM nodes WHERE cluster_id = $1`, int64(number))
+	behind := w.call(w.super, get, "/v2/leftovers?limit=2", "").want(200)
+	if left := behind.array(); len(left) != 2 || left[0]["tenant"] != "acme" || left[0]["provider"] != "lab" || left[0]["clusterId"] != id || left[0]["machineId"] != "m-"+left[0]["hostname"].(string) ||
+		left[0]["lastError"] != "It is locked." || left[0]["tries"] != 2.0 || left[0]["lastTry"].(float64) <= 0 || !strings.Contains(behind.header.Get("Link"), `rel="next"`) {
+		t.Errorf("leftovers: %v", left)
+	}
+	w.call(w.admin, get, "/v2/leftovers", "").want(403)
 }

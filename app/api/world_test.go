@@ -27,7 +27,6 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
-	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
 )
@@ -54,15 +53,11 @@ var superActor = loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", 
 // newWorld builds the world; change, if any, is applied to the dependencies.
 func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	t.Helper()
-	ctx := t.Context()
-	w := &world{t: t, db: testkit.NewDatabase(t), schemas: readSchemas(t), stopping: make(chan struct{})}
-	ring, err := secret.ParseKeys(secret.GenerateKey())
-	w.must(err)
-	accounts := account.New(w.db.DB, ring)
-	cat, err := catalog.New(w.db.DB, ring, "file://"+t.TempDir())
-	w.must(err)
-	t.Cleanup(func() { cat.Close() })
-	accounts.Resources = cat
+	w := &world{t: t, schemas: readSchemas(t), stopping: make(chan struct{})}
+	w.db = worldTemplate.NewDatabase(t, func(db *testkit.Database) { makeBasis(t, db) })
+	w.admin, w.user, w.second, w.foreign, w.super = basis.admin, basis.user, basis.second, basis.foreign, basis.super
+	ring := w.useCases()
+	accounts, cat := w.deps.Accounts, w.deps.Catalog
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w.deps = Deps{
 		Accounts: accounts, Catalog: cat, Clusters: lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 50}),
@@ -75,23 +70,6 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	for _, f := range change {
 		f(&w.deps)
 	}
-	_, err = accounts.EnsureSuperadmin(ctx)
-	w.must(err)
-	w.super = w.token("superadmin", "admin", loom.ScopeAdmin)
-	for _, name := range []string{"acme", "other"} {
-		tenant, err := accounts.CreateTenant(ctx, superActor, account.TenantInput{Name: name})
-		w.must(err)
-		system := loom.SystemActor(tenant.ID, name)
-		for _, id := range []loom.UserID{"ana", "ben"} { // the administrator came with the tenant
-			w.tx(func(tx *sqlx.Tx) error { // no password: hashing would take most of the time
-				_, err := store.InsertUser(ctx, tx, system.Tenant, loom.User{ID: id, Role: loom.RoleUser}, "")
-				return err
-			})
-		}
-	}
-	w.admin, w.user = w.token("acme", "admin", loom.ScopeAdmin), w.token("acme", "ana", loom.ScopeAdmin)
-	w.second, w.foreign = w.token("acme", "ben", loom.ScopeAdmin), w.token("other", "admin", loom.ScopeAdmin)
-	w.loadCatalog("acme")
 	w.api = newAPI(w.deps)
 	w.api.pace, w.api.recheck = 50*time.Millisecond, 100*time.Millisecond
 	w.server = httptest.NewServer(httpx.Chain(log, false, http.NewCrossOriginProtection(), Problem, w.api.handler()))

@@ -24,6 +24,8 @@ type benchScale struct {
 	live     int
 	// machines is how many local ones are compared on.
 	machines int
+	// picked are the pages that are measured, all when there are none.
+	picked []string
 }
 
 var (
@@ -49,6 +51,13 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	only, args, _ := takeFlag(args, "only")
+	args, err := scale.pick(args)
+	if err != nil {
+		return err
+	}
+	if len(scale.picked) > 0 && only == "" {
+		only = "pages"
+	}
 	sizes := benchSizes
 	if len(args) > 0 {
 		sizes = nil

@@ -7,6 +7,9 @@ import (
 	"loom/app/loom"
 )
 
+// logPage names the page of a log of so many lines.
+func logPage(lines int) string { return fmt.Sprintf("a log of %d lines", lines) }
+
 // fillLog gives the first task of a cluster's first operation, which has ended, a log
 // of so many lines, as if its plugin had written them, and gives its page.
 func (b *benchInstance) fillLog(ctx context.Context, cluster loom.ClusterID, lines int) (page, error) {
@@ -21,5 +24,5 @@ func (b *benchInstance) fillLog(ctx context.Context, cluster loom.ClusterID, lin
 	if n, err := made.RowsAffected(); err != nil || n < int64(lines)/2 {
 		return page{}, fmt.Errorf("write a log of %d lines: %d were written: %v", lines, n, err)
 	}
-	return page{fmt.Sprintf("a log of %d lines", lines), "/clusters/" + cluster.String() + "/operations/1/tasks/1"}, nil
+	return page{logPage(lines), "/clusters/" + cluster.String() + "/operations/1/tasks/1"}, nil
 }

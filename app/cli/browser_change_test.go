@@ -57,7 +57,7 @@ func TestBrowserScale(t *testing.T) {
 // TestBrowserRetry goes on with a create that failed, once its cause is mended.
 func TestBrowserRetry(t *testing.T) {
 	t.Parallel()
-	j := newJourney(t, browser.Options{})
+	j := newJourney(t, browser.Options{}, "LOOM_MAX_ATTEMPTS=1") // what fails here fails each time
 	licensedCatalog(j.client("demo", "admin", "admin"))
 	id := j.user().create("licensed-cluster", 1, nil)
 	j.user().waitStatus(id, loom.ClusterIncomplete)

@@ -154,9 +154,10 @@ func (j *journey) quiet() {
 	}
 }
 
-func newJourney(t *testing.T, o browser.Options) *journey {
+// newJourney starts an instance with some settings, and a browser beside it.
+func newJourney(t *testing.T, o browser.Options, settings ...string) *journey {
 	t.Helper()
-	w := newWorld(t)
+	w := newWorld(t, settings...)
 	w.up()
 	b := browser.New(t, o)
 	return &journey{world: w, b: b, hands: b.Mouse(), scripts: !o.NoScript}

@@ -50,7 +50,7 @@ func commands() []command {
 		{"plan", "[--contract] [--format json|dot|text] [FILE]", "the tasks of an action or of a change, and their order", false, runPlan},
 		{"expand", "[FILE]", "a config with its macros filled for a node, as JSON", false, runExpand},
 		{"macros", "lint [FILE]", "values of a config, template or service that mean something else than for the predecessor", false, runMacros},
-		{"bench", "[--tasks N] [--only PART] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
+		{"bench", "[--tasks N] [--only PART] [--pages NAME,...] [--seconds N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
 		{"soak", "[--points N] [--seed N] [--lanes N] [--nodes N] [--lease TIME] [--fault FAULTS]", "kill, freeze and cut off processes at chosen points and look what is lost: nothing", false, runSoak},
 		{"soak-request", "", "a request of loom soak", true, runSoakRequest},
 		{"plugin", pluginArgs, "plugins in other languages: list and check them, try them, run them, write their types to the database", false, runPlugin},

@@ -218,78 +218,75 @@ func hostAndDatabase(t *testing.T, dsn string) (socket, rest string) {
 // afterwards counts no more.
 func TestFrozenAndCutOff(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"frozen", "cut off"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			db := testkit.NewDatabase(t)
-			socket, rest := hostAndDatabase(t, db.DSN)
-			v, dir := newValve(t, socket)
-			w := makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_DATABASE_URL=" + db.DSN})
-			m := newMockWorld(t, w, db.DSN, 5*time.Second, []string{"LOOM_DATABASE_URL=host=" + dir + " " + rest})
-			const nodes = 20
-			id := m.user.create("slow", nodes, nil)
-			m.eventually("tasks that take their time", func() error {
-				if n := m.count(`SELECT count(*) FROM tasks WHERE status = 'running' AND action = 'install'`); n != nodes {
-					return fmt.Errorf("%d run", n)
-				}
-				return nil
-			})
-			var first string
-			if err := m.db.Get(&first, `SELECT id FROM processes WHERE kind = 'provisioner'`); err != nil {
-				t.Fatal(err)
+	together(t, map[string]string{"frozen": "frozen", "cut off": "cut off"}, func(t *testing.T, kind string) {
+		db := testkit.NewDatabase(t)
+		socket, rest := hostAndDatabase(t, db.DSN)
+		v, dir := newValve(t, socket)
+		w := makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_DATABASE_URL=" + db.DSN})
+		m := newMockWorld(t, w, db.DSN, 5*time.Second, []string{"LOOM_DATABASE_URL=host=" + dir + " " + rest})
+		const nodes = 20
+		id := m.user.create("slow", nodes, nil)
+		m.eventually("tasks that take their time", func() error {
+			if n := m.count(`SELECT count(*) FROM tasks WHERE status = 'running' AND action = 'install'`); n != nodes {
+				return fmt.Errorf("%d run", n)
 			}
-			began := time.Now()
-			if kind == "frozen" {
-				m.provisioner.kill(t, syscall.SIGSTOP)
-			} else {
-				v.set(true)
-			}
-			m.background("provisioner")
-			m.eventually("its tasks to run elsewhere", func() error {
-				if n := m.count(`SELECT count(*) FROM tasks WHERE status = 'running' AND process_id <> $1`, first); n == 0 {
-					return fmt.Errorf("none does")
-				}
-				return nil
-			})
-			var taken time.Time
-			if err := m.db.Get(&taken, `SELECT now()`); err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s: its tasks ran elsewhere after %s", kind, time.Since(began).Round(100*time.Millisecond))
-			if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'running'`, first); n != 0 {
-				t.Errorf("%d attempts of the lost process still count", n)
-			}
-			lost := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'interrupted'`, first)
-			if lost == 0 {
-				t.Error("nothing was interrupted")
-			}
-			m.provisioner.kill(t, syscall.SIGCONT)
-			v.set(false)
-
-			m.user.waitActive(id)
-			m.eventually("the lost process to begin again", func() error {
-				if n := m.count(`SELECT count(*) FROM processes WHERE kind = 'provisioner' AND id <> $1`, first); n != 2 {
-					return fmt.Errorf("%d provisioners", n)
-				}
-				return nil
-			})
-			m.once()
-			if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'complete' AND ended_at > $2`, first, taken); n != 0 {
-				t.Errorf("%d results of the lost process counted after others had its tasks", n)
-			}
-			if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'interrupted'`, first); n != lost {
-				t.Errorf("%d attempts of the lost process are interrupted, want %d", n, lost)
-			}
-			// Each late result is refused and logged, at once or from the disk.
-			m.eventually("word of the late results", func() error {
-				out := m.provisioner.output()
-				if n := strings.Count(out, "a late result was refused") + strings.Count(out, "counted=false"); n < lost {
-					return fmt.Errorf("%d of %d", n, lost)
-				}
-				return nil
-			})
+			return nil
 		})
-	}
+		var first string
+		if err := m.db.Get(&first, `SELECT id FROM processes WHERE kind = 'provisioner'`); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if kind == "frozen" {
+			m.provisioner.kill(t, syscall.SIGSTOP)
+		} else {
+			v.set(true)
+		}
+		m.background("provisioner")
+		m.eventually("its tasks to run elsewhere", func() error {
+			if n := m.count(`SELECT count(*) FROM tasks WHERE status = 'running' AND process_id <> $1`, first); n == 0 {
+				return fmt.Errorf("none does")
+			}
+			return nil
+		})
+		var taken time.Time
+		if err := m.db.Get(&taken, `SELECT now()`); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: its tasks ran elsewhere after %s", kind, time.Since(began).Round(100*time.Millisecond))
+		if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'running'`, first); n != 0 {
+			t.Errorf("%d attempts of the lost process still count", n)
+		}
+		lost := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'interrupted'`, first)
+		if lost == 0 {
+			t.Error("nothing was interrupted")
+		}
+		m.provisioner.kill(t, syscall.SIGCONT)
+		v.set(false)
+
+		m.user.waitActive(id)
+		m.eventually("the lost process to begin again", func() error {
+			if n := m.count(`SELECT count(*) FROM processes WHERE kind = 'provisioner' AND id <> $1`, first); n != 2 {
+				return fmt.Errorf("%d provisioners", n)
+			}
+			return nil
+		})
+		m.once()
+		if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'complete' AND ended_at > $2`, first, taken); n != 0 {
+			t.Errorf("%d results of the lost process counted after others had its tasks", n)
+		}
+		if n := m.count(`SELECT count(*) FROM attempts WHERE process_id = $1 AND status = 'interrupted'`, first); n != lost {
+			t.Errorf("%d attempts of the lost process are interrupted, want %d", n, lost)
+		}
+		// Each late result is refused and logged, at once or from the disk.
+		m.eventually("word of the late results", func() error {
+			out := m.provisioner.output()
+			if n := strings.Count(out, "a late result was refused") + strings.Count(out, "counted=false"); n < lost {
+				return fmt.Errorf("%d of %d", n, lost)
+			}
+			return nil
+		})
+	})
 }
 
 // TestDatabaseGoesAway restarts PostgreSQL and cuts every connection, several

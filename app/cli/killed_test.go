@@ -86,39 +86,36 @@ func (p *procfile) finished(id string) (interrupted int) {
 // create and starts it again.
 func TestKilledProcesses(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"provisioner", "scheduler", "web"} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			p := newProcfile(t)
-			id := p.user.create("web-cluster", 3, nil)
-			p.inTheMiddle(id, 2)
-			switch kind {
-			case "provisioner":
-				p.provisioner.kill(t, syscall.SIGKILL)
-				p.provisioner.waitEnd(t)
-				p.provisioner = p.background("provisioner")
-			case "scheduler":
-				p.scheduler.kill(t, syscall.SIGKILL)
-				p.scheduler.waitEnd(t)
-				p.scheduler = p.background("scheduler")
-			case "web":
-				p.pages.kill(t, syscall.SIGKILL)
-				p.pages.waitEnd(t)
-				if _, _, err := fetch(p.url + "/readyz"); err == nil {
-					t.Error("a killed web process answers")
-				}
-				p.pages = p.web()
+	together(t, map[string]string{"provisioner": "provisioner", "scheduler": "scheduler", "web": "web"}, func(t *testing.T, kind string) {
+		p := newProcfile(t)
+		id := p.user.create("web-cluster", 3, nil)
+		p.inTheMiddle(id, 2)
+		switch kind {
+		case "provisioner":
+			p.provisioner.kill(t, syscall.SIGKILL)
+			p.provisioner.waitEnd(t)
+			p.provisioner = p.background("provisioner")
+		case "scheduler":
+			p.scheduler.kill(t, syscall.SIGKILL)
+			p.scheduler.waitEnd(t)
+			p.scheduler = p.background("scheduler")
+		case "web":
+			p.pages.kill(t, syscall.SIGKILL)
+			p.pages.waitEnd(t)
+			if _, _, err := fetch(p.url + "/readyz"); err == nil {
+				t.Error("a killed web process answers")
 			}
-			if n := p.finished(id); (n > 0) != (kind == "provisioner") {
-				t.Errorf("%d tries were interrupted", n)
-			}
-			p.user.remove(id)
-			p.noMachines()
-			if status := p.user.cluster(id).Status; status != loom.ClusterTerminated {
-				t.Errorf("the deleted cluster is %s", status)
-			}
-		})
-	}
+			p.pages = p.web()
+		}
+		if n := p.finished(id); (n > 0) != (kind == "provisioner") {
+			t.Errorf("%d tries were interrupted", n)
+		}
+		p.user.remove(id)
+		p.noMachines()
+		if status := p.user.cluster(id).Status; status != loom.ClusterTerminated {
+			t.Errorf("the deleted cluster is %s", status)
+		}
+	})
 }
 
 // TestProvisionerKilledWhileDeleting kills the provisioner right after a delete

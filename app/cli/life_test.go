@@ -147,22 +147,19 @@ func TestTwoInstances(t *testing.T) {
 // with kill -9; the next start finishes it.
 func TestInterruptedCreate(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			first := w.up()
-			p := &procfile{world: w, user: w.user()}
-			id := p.user.create("web-cluster", 3, nil)
-			p.inTheMiddle(id, 2)
-			first.kill(t, signal)
-			if code := first.waitEnd(t); code != 0 && signal == syscall.SIGINT {
-				t.Errorf("exit status %d:\n%s", code, first.tail(20))
-			}
-			w.up()
-			p.finished(id)
-			p.user.remove(id)
-			w.noMachines()
-		})
-	}
+	together(t, map[string]syscall.Signal{"Ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL}, func(t *testing.T, signal syscall.Signal) {
+		w := newWorld(t)
+		first := w.up()
+		p := &procfile{world: w, user: w.user()}
+		id := p.user.create("web-cluster", 3, nil)
+		p.inTheMiddle(id, 2)
+		first.kill(t, signal)
+		if code := first.waitEnd(t); code != 0 && signal == syscall.SIGINT {
+			t.Errorf("exit status %d:\n%s", code, first.tail(20))
+		}
+		w.up()
+		p.finished(id)
+		p.user.remove(id)
+		w.noMachines()
+	})
 }

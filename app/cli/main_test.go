@@ -13,10 +13,15 @@ import (
 // tests start it again for each process that they want to kill.
 const actAsLoom = "LOOM_TEST_ACT_AS_LOOM"
 
+// sideBySide is how many tests run at once where the command line says nothing: most of
+// them wait most of the time, for machines, leases and pages that change.
+const sideBySide = 4
+
 func TestMain(m *testing.M) {
 	// The first process of a machine is this program too, whoever started it.
 	if len(os.Args) > 1 && (os.Args[1] == local.StageCommand || os.Args[1] == external.StageCommand) || os.Getenv(actAsLoom) != "" {
 		os.Exit(Main(os.Args[1:]))
 	}
+	testkit.SideBySide(sideBySide)
 	testkit.Main(m)
 }

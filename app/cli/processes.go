@@ -107,6 +107,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 		e.rescanOnHangup(ctx, s, p)
 	}
 	e.adopt(ctx, p)
+	s.metrics.Tenants(s.fleet.TenantNames, e.log)
 	runner, pool, err := e.runner(p, s.catalog)
 	if err != nil {
 		return nil, nil, err

@@ -17,6 +17,7 @@ import (
 
 	"loom/app/cli/devdb"
 	"loom/app/fault"
+	"loom/app/loom"
 	"loom/app/store"
 	"loom/migrations"
 )
@@ -26,12 +27,15 @@ const (
 	soakPoints = 2000
 	// soakNodes is the size of its clusters.
 	soakNodes = 20
+	// soakChangesEach is how many changes each of them goes through.
+	soakChangesEach = 2
 	// soakLease is the lease of its processes unless told otherwise: short, because a
 	// killed one is waited for that long, but not so short that a host with something
 	// else to do loses leases all the time.
 	soakLease = 1500 * time.Millisecond
-	// soakPatience is how long an operation may stand still, and its rest take.
-	soakPatience = 3 * time.Minute
+	// soakPatience is how long an operation may stand still, and its rest take: longer
+	// than what a process fetched and never heard of waits for the reconciler.
+	soakPatience = 6 * time.Minute
 )
 
 // soak kills, freezes and cuts off the processes of small installations while
@@ -39,8 +43,11 @@ const (
 // whether anything was lost, doubled or left behind.
 type soak struct {
 	points, lanes, nodes int
-	seed                 uint64
-	lease                time.Duration // 0 means soakLease
+	// changes is how many there are in the life of a cluster, between its growing and its
+	// shrinking; 0 counts as 1.
+	changes int
+	seed    uint64
+	lease   time.Duration // 0 means soakLease
 	// fault, if not empty, is what every provisioner and scheduler gets, once each,
 	// instead of faults drawn by the seed.
 	fault string
@@ -53,17 +60,21 @@ type soak struct {
 	mu       sync.Mutex
 	began    time.Time
 	struck   map[string]int // faults by point and action
+	ended    map[string]int // operations by kind and outcome
 	count    int
 	lives    int
 	tasks    int
 	attempts int
 	failures []string
+	// stall is how long this process itself had no processor at most: others of the host
+	// fared no better.
+	stall time.Duration
 }
 
 // runSoak runs lanes side by side on a private PostgreSQL that does not wait for
 // the disk.
 func runSoak(ctx context.Context, e *environment, args []string) (err error) {
-	s := &soak{points: soakPoints, lanes: 3, nodes: soakNodes, seed: uint64(time.Now().UnixNano() % 1_000_000), out: e.out, environ: os.Environ()}
+	s := &soak{points: soakPoints, lanes: 3, nodes: soakNodes, changes: soakChangesEach, seed: uint64(time.Now().UnixNano() % 1_000_000), out: e.out, environ: os.Environ()}
 	for name, to := range map[string]*int{"points": &s.points, "lanes": &s.lanes, "nodes": &s.nodes} {
 		text, rest, ok := takeFlag(args, name)
 		if !ok {
@@ -130,7 +141,7 @@ func runSoak(ctx context.Context, e *environment, args []string) (err error) {
 // run runs all lanes and sums up. Each failure is printed when it is found, with
 // the command that repeats it as far as several processes can be repeated.
 func (s *soak) run(ctx context.Context) error {
-	s.began, s.struck = time.Now(), map[string]int{}
+	s.began, s.struck, s.ended = time.Now(), map[string]int{}, map[string]int{}
 	fmt.Fprintf(s.out, "Soak: %d faults, clusters of %d nodes, %d lanes, seed %d\n", s.points, s.nodes, s.lanes, s.seed)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,6 +161,7 @@ func (s *soak) run(ctx context.Context) error {
 	}
 	stop := make(chan struct{})
 	go s.tell(stop)
+	go s.watchHost(stop)
 	lanes.Wait()
 	close(stop)
 	s.summary()
@@ -190,6 +202,25 @@ func (s *soak) tell(stop <-chan struct{}) {
 	}
 }
 
+// watchHost measures how long the host lets its processes stand still. What happens on
+// one that does so for about as long as a lease takes says little.
+func (s *soak) watchHost(stop <-chan struct{}) {
+	const step = 20 * time.Millisecond
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		s.stall = max(s.stall, time.Since(last)-step)
+		s.mu.Unlock()
+		last = time.Now()
+	}
+}
+
 // enough reports whether all faults were struck.
 func (s *soak) enough() bool {
 	s.mu.Lock()
@@ -205,6 +236,13 @@ func (s *soak) strike(what string) {
 	s.count++
 }
 
+// end counts an operation that was looked over.
+func (s *soak) end(kind loom.PreviewKind, status loom.OperationStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("%s %s", kind, status)]++
+}
+
 // fail notes and prints what is not as it must be.
 func (s *soak) fail(lane *soakLane, texts ...string) {
 	s.mu.Lock()
@@ -217,16 +255,19 @@ func (s *soak) fail(lane *soakLane, texts ...string) {
 		s.failures = append(s.failures, text)
 		fmt.Fprintln(s.out, "FAILURE", text)
 	}
-	fmt.Fprintf(s.out, "  faults of this cluster: %s\n  repeat with: %s\n", strings.Join(lane.recent, ", "), s.command())
+	fmt.Fprintf(s.out, "  faults of this cluster: %s\n  without a processor for up to %s, leases of %s\n  repeat with: %s\n",
+		strings.Join(lane.recent, ", "), s.stall.Round(time.Millisecond), s.leased(), s.command())
 }
 
 func (s *soak) summary() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	took := time.Since(s.began)
-	fmt.Fprintf(s.out, "%d faults in %s (%.1f a minute), %d clusters, %d tasks in %d attempts, %d failures\n",
-		s.count, took.Round(time.Second), float64(s.count)/took.Minutes(), s.lives, s.tasks, s.attempts, len(s.failures))
-	for _, what := range slices.Sorted(maps.Keys(s.struck)) {
-		fmt.Fprintf(s.out, "  %5d  %s\n", s.struck[what], what)
+	fmt.Fprintf(s.out, "%d faults in %s (%.1f a minute), %d clusters, %d tasks in %d attempts, without a processor for up to %s, %d failures\n",
+		s.count, took.Round(time.Second), float64(s.count)/took.Minutes(), s.lives, s.tasks, s.attempts, s.stall.Round(time.Millisecond), len(s.failures))
+	for _, counts := range []map[string]int{s.ended, s.struck} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(s.out, "  %5d  %s\n", counts[what], what)
+		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"loom/provisioner/simulator"
 )
 
-// check waits until nothing of a complete operation is left to do and says what
-// is wrong then; nodes is how many the cluster must have.
-func (l *soakLane) check(ctx context.Context, op loom.Operation, nodes int) ([]string, error) {
+// check waits until nothing of an operation that is over is left to do and says what
+// is wrong then; step is what it was to do.
+func (l *soakLane) check(ctx context.Context, op loom.Operation, step soakStep) ([]string, error) {
 	deadline := time.Now().Add(soakPatience)
 	for {
 		wrong, err := store.WrongAtRestAllTenants(ctx, l.system.db, op.Row)
@@ -24,7 +24,7 @@ func (l *soakLane) check(ctx context.Context, op loom.Operation, nodes int) ([]s
 			return nil, err
 		}
 		if len(wrong) == 0 || time.Now().After(deadline) {
-			return l.look(ctx, l.system.db, op, nodes)
+			return l.look(ctx, l.system.db, op, step)
 		}
 		select {
 		case <-ctx.Done():
@@ -35,7 +35,7 @@ func (l *soakLane) check(ctx context.Context, op loom.Operation, nodes int) ([]s
 }
 
 // look says what is wrong.
-func (l *soakLane) look(ctx context.Context, q sqlx.ExtContext, op loom.Operation, nodes int) ([]string, error) {
+func (l *soakLane) look(ctx context.Context, q sqlx.ExtContext, op loom.Operation, step soakStep) ([]string, error) {
 	wrong, err := store.WrongAtRestAllTenants(ctx, q, op.Row)
 	if err != nil {
 		return nil, err
@@ -49,18 +49,29 @@ func (l *soakLane) look(ctx context.Context, q sqlx.ExtContext, op loom.Operatio
 	if err != nil {
 		return nil, err
 	}
-	want := loom.ClusterActive
-	if op.Action == loom.ClusterDelete {
-		want = loom.ClusterTerminated
-	}
-	if cluster.Status != want {
+	if want := statusAfter(op); cluster.Status != want {
 		wrong = append(wrong, fmt.Sprintf("the cluster is %s, not %s", cluster.Status, want))
 	}
 	all, err := store.NodesByCluster(ctx, q, op.Tenant, op.Ref.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	wrong = append(wrong, l.checkMachines(op, all, nodes)...)
+	wrong = append(wrong, l.checkMachines(cluster, all, op.Status == loom.OperationFailed)...)
+	if op.Status == loom.OperationRolledBack {
+		step.nodes, step.shape = len(step.before.hardware), step.before
+	}
+	if op.Status != loom.OperationFailed {
+		wrong = append(wrong, step.differs(shapeOf(cluster, all))...)
+	}
+	if op.Status == loom.OperationComplete && step.change.Batch > 0 {
+		down, err := store.MostDownAllTenants(ctx, q, op.Row)
+		if err != nil {
+			return nil, err
+		}
+		if down > step.change.Batch {
+			wrong = append(wrong, fmt.Sprintf("%d nodes were down at once in a roll with batches of %d", down, step.change.Batch))
+		}
+	}
 	orphans, err := store.OrphansAllTenants(ctx, q)
 	for _, o := range orphans {
 		wrong = append(wrong, fmt.Sprintf("machine %s of node %s counts as orphaned", o.Machine, o.Node))
@@ -68,22 +79,40 @@ func (l *soakLane) look(ctx context.Context, q sqlx.ExtContext, op loom.Operatio
 	return wrong, err
 }
 
+// statusAfter is what a cluster must be after an operation that ended in one of the
+// ways that its step allows.
+func statusAfter(op loom.Operation) loom.ClusterStatus {
+	switch {
+	case op.Status == loom.OperationFailed:
+		return loom.ClusterInconsistent
+	case op.Action == loom.ClusterDelete:
+		return loom.ClusterTerminated
+	}
+	return loom.ClusterActive
+}
+
 // checkTasks compares what was accepted with what the simulator saw: each task is
 // recorded complete once, with an attempt that really did all it had to, once.
 func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []string {
 	var wrong []string
-	begun := 0
+	done, begun := 0, 0
 	for _, t := range tries {
 		begun += t.Begun
+		ref := loom.TaskRef{Operation: op.Ref, Number: t.Number}
+		did, seen := l.ledger.Done(ref.String())
 		if t.Status != string(loom.TaskComplete) {
-			wrong = append(wrong, fmt.Sprintf("task %d (%s) is %s in a complete operation", t.Number, t.Action, t.Status))
+			if op.Status == loom.OperationComplete || t.Status == string(loom.TaskFailed) && t.Failed == 0 {
+				wrong = append(wrong, fmt.Sprintf("task %d (%s) is %s in an operation that is %s, after %d attempts that failed", t.Number, t.Action, t.Status, op.Status, t.Failed))
+			}
+			if seen > t.Begun {
+				wrong = append(wrong, fmt.Sprintf("task %d (%s %s): the machine saw %d attempts, Loom knows of %d", t.Number, t.Action, t.Service, seen, t.Begun))
+			}
 			continue
 		}
-		ref := loom.TaskRef{Operation: op.Ref, Number: t.Number}
-		done, seen := l.ledger.Done(ref.String())
-		if done[t.Accepted] != 1 {
+		done++
+		if did[t.Accepted] != 1 {
 			wrong = append(wrong, fmt.Sprintf("task %d (%s %s): attempt %d counts, and the machine saw it done %d times (attempts done: %v)",
-				t.Number, t.Action, t.Service, t.Accepted, done[t.Accepted], done))
+				t.Number, t.Action, t.Service, t.Accepted, did[t.Accepted], did))
 		}
 		if seen > t.Begun {
 			wrong = append(wrong, fmt.Sprintf("task %d (%s %s): the machine saw %d attempts, Loom knows of %d", t.Number, t.Action, t.Service, seen, t.Begun))
@@ -91,13 +120,14 @@ func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []stri
 	}
 	l.soak.mu.Lock()
 	defer l.soak.mu.Unlock()
-	l.soak.tasks += len(tries)
+	l.soak.tasks += done
 	l.soak.attempts += begun
 	return wrong
 }
 
-// checkMachines compares the nodes with the machines of the simulator.
-func (l *soakLane) checkMachines(op loom.Operation, all []loom.Node, want int) []string {
+// checkMachines compares the nodes of a cluster with the machines of the simulator;
+// halfway says that their services may be in any state.
+func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway bool) []string {
 	report := l.ledger.Report()
 	var wrong []string
 	for _, key := range report.Doubled {
@@ -114,30 +144,27 @@ func (l *soakLane) checkMachines(op loom.Operation, all []loom.Node, want int) [
 		}
 		machines[m.Node] = m
 	}
-	there := 0
 	for _, n := range all {
 		m, lives := machines[n.ID]
 		delete(machines, n.ID)
-		if n.State == loom.NodeDeleted {
-			if lives {
-				wrong = append(wrong, fmt.Sprintf("node %d is deleted and its machine %s lives", n.Number, m.ID))
+		switch {
+		case n.State != loom.NodeDeleted:
+			wrong = append(wrong, compareNode(n, m, lives, halfway)...)
+			if !halfway {
+				wrong = append(wrong, compareServices(cluster, n, l.ledger.On(m.Key))...)
 			}
-			continue
+		case lives:
+			wrong = append(wrong, fmt.Sprintf("node %d is deleted and its machine %s lives", n.Number, m.ID))
 		}
-		there++
-		wrong = append(wrong, compareNode(n, m, lives)...)
 	}
 	for _, m := range machines {
 		wrong = append(wrong, fmt.Sprintf("machine %s belongs to no node of the cluster", m.ID))
-	}
-	if there != want {
-		wrong = append(wrong, fmt.Sprintf("the cluster has %d nodes after its %s, not %d", there, op.Action, want))
 	}
 	return wrong
 }
 
 // compareNode compares a node that is there with its machine.
-func compareNode(n loom.Node, m simulator.Machine, lives bool) []string {
+func compareNode(n loom.Node, m simulator.Machine, lives, halfway bool) []string {
 	if !lives {
 		return []string{fmt.Sprintf("node %d is %s and has no machine", n.Number, n.State)}
 	}
@@ -151,9 +178,25 @@ func compareNode(n loom.Node, m simulator.Machine, lives bool) []string {
 	differs("provider id", id, m.ID)
 	differs("address", n.Addresses[loom.AccessV4], m.Address)
 	differs("key", loom.IdempotencyKey(n.ID, n.Incarnation), m.Key)
+	if halfway {
+		return wrong
+	}
 	differs("state", string(n.State), string(loom.NodeReady))
 	for _, service := range n.Services {
 		differs("state of "+service, string(n.ServiceStates[service]), string(loom.ServiceStarted))
+	}
+	return wrong
+}
+
+// compareServices compares what was done to the machine of a node, in the order in which
+// it saw it, with the services that the node must have.
+func compareServices(cluster loom.Cluster, n loom.Node, there map[string]simulator.Software) []string {
+	var wrong []string
+	for _, service := range n.Services {
+		want := simulator.Software{Running: true, Release: cluster.Services[service].Provisioner.Actions[loom.ActionInstall].Fields["release"]}
+		if is := there[service]; is != want {
+			wrong = append(wrong, fmt.Sprintf("%s on the machine of node %d is %+v, and must be %+v", service, n.Number, is, want))
+		}
 	}
 	return wrong
 }

@@ -57,6 +57,7 @@ type soakDraw struct {
 	deck   map[string][]string
 	// actions are chosen among as often as they stand here.
 	actions []fault.Action
+	changes []soakChange
 }
 
 func newSoakDraw(seed, lane uint64, freeze bool) *soakDraw {

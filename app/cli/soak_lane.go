@@ -31,6 +31,12 @@ type soakLane struct {
 	// life counts the clusters, made are those that are known to be there.
 	life int
 	made []loom.ClusterID
+	// latest is the number of the newest operation of the cluster and ended how it did,
+	// past what the cluster was before each, back that which a rollback takes back.
+	// releases counts the versions of services.
+	latest, back, releases int
+	ended                  loom.OperationStatus
+	past                   map[int]soakShape
 	// lookup is how CREATE finds machines. Where it looks for itself and then asks for
 	// one, a frozen process may have looked before another made one, as with clouds
 	// that know no tokens: there is no freezing then.
@@ -55,6 +61,9 @@ type soakLane struct {
 // soakWorkers is how many tasks a provisioner of a lane runs at once: few, so that
 // a kill does not interrupt the same task again and again.
 const soakWorkers = 4
+
+// soakCatalog is the folder with the template and the services of its clusters.
+const soakCatalog = "benchdata/soak"
 
 // newLane makes the installation and starts its processes. The caller ends it,
 // also after an error.
@@ -156,12 +165,14 @@ func (l *soakLane) prepare(ctx context.Context) error {
 	}
 	l.actor = loom.SystemActor(demo.ID, demo.Name)
 	l.actor.User, l.actor.Role = loom.AdminUser, loom.RoleAdmin
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := l.catalog.Import(ctx, l.actor, bundle, catalog.Merge); err != nil {
-		return err
+	for _, folder := range []string{"benchdata", soakCatalog} {
+		bundle, err := catalog.DecodeFolder(sub(benchCatalog, folder))
+		if err != nil {
+			return err
+		}
+		if _, err := l.catalog.Import(ctx, l.actor, bundle, catalog.Merge); err != nil {
+			return err
+		}
 	}
 	_, _, err = l.hooks.Create(ctx, l.actor, hook.Input{Name: "soak", URL: l.url + "/hook", Enabled: true})
 	return err

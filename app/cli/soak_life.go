@@ -2,9 +2,9 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +29,8 @@ func (l *soakLane) live(ctx context.Context) error {
 	return l.checkNotices(ctx)
 }
 
-// cluster is the life of one: made, grown, shrunk, a node of it made anew,
-// deleted; after each step it is looked over.
+// cluster is the life of one: made, grown, changed in other ways, shrunk, deleted;
+// after each step it is looked over.
 func (l *soakLane) cluster(ctx context.Context) error {
 	l.life++
 	l.mu.Lock()
@@ -43,24 +43,16 @@ func (l *soakLane) cluster(ctx context.Context) error {
 		return err
 	}
 	l.made = append(l.made, id)
-	if err := l.settle(ctx, loom.OperationRef{Cluster: id, Number: 1}, l.soak.nodes); err != nil {
+	shape, _, err := l.read(ctx, id)
+	if err != nil {
 		return err
 	}
-	more := 1 + l.draw.number(max(1, l.soak.nodes/4))
-	steps := []struct {
-		kind  loom.PreviewKind
-		nodes int
-	}{{loom.PreviewExpand, l.soak.nodes + more}, {loom.PreviewRepair, l.soak.nodes + more}, {loom.PreviewShrink, l.soak.nodes}, {loom.PreviewDelete, 0}}
-	for i, step := range steps {
-		ref := loom.OperationRef{Cluster: id, Number: i + 2}
-		if err := l.begin(ctx, ref, step.kind, step.nodes); err != nil {
-			return fmt.Errorf("%s of cluster %s: %w", step.kind, id, err)
-		}
-		if err := l.settle(ctx, ref, step.nodes); err != nil {
-			return err
-		}
+	l.latest, l.back, l.past = 1, 2, map[int]soakShape{}
+	made := soakStep{kind: loom.PreviewCreate, nodes: l.soak.nodes, shape: shape}
+	if err := l.settle(ctx, loom.OperationRef{Cluster: id, Number: 1}, made); err != nil {
+		return err
 	}
-	return nil
+	return l.lifeOf(ctx, id)
 }
 
 // create makes a cluster, now and then through a process that is killed right
@@ -95,10 +87,13 @@ func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, err
 
 // begin begins an operation on a cluster, now and then through a process that is
 // killed.
-func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, kind loom.PreviewKind, nodes int) error {
-	which := l.draw.number(1_000_000)
+func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep) error {
 	if faults := l.draw.request("lifecycle.atOnce"); faults != "" && !l.soak.enough() {
-		committed, err := l.request(ctx, faults, string(kind), ref.Cluster.String(), strconv.Itoa(nodes), strconv.Itoa(which))
+		change, err := json.Marshal(s.change)
+		if err != nil {
+			return err
+		}
+		committed, err := l.request(ctx, faults, string(s.kind), ref.Cluster.String(), string(change))
 		if err != nil {
 			return err
 		}
@@ -112,26 +107,20 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, kind loom.P
 			return fmt.Errorf("the request was killed before its commit (%s) and reading operation %s says: %w", faults, ref, err)
 		}
 	}
-	began, err := l.system.beginChange(ctx, l.actor, ref.Cluster, kind, nodes, which)
+	began, err := l.system.beginChange(ctx, l.actor, ref.Cluster, s.kind, s.change)
 	if err == nil && began != ref {
 		err = fmt.Errorf("it became operation %s instead of %s", began, ref)
 	}
 	return err
 }
 
-// beginChange begins an operation of a kind; a repair is of one node.
-func (s *system) beginChange(ctx context.Context, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, nodes, which int) (loom.OperationRef, error) {
-	change := lifecycle.ChangeInput{Machines: nodes}
+// beginChange begins an operation of a kind.
+func (s *system) beginChange(ctx context.Context, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change lifecycle.ChangeInput) (loom.OperationRef, error) {
 	switch kind {
 	case loom.PreviewDelete:
 		return s.clusters.Delete(ctx, actor, id, lifecycle.DeleteInput{})
-	case loom.PreviewRepair:
-		view, err := s.clusters.Cluster(ctx, actor, id)
-		if err != nil {
-			return loom.OperationRef{}, err
-		}
-		there := slices.DeleteFunc(view.Nodes, func(n loom.Node) bool { return n.Leaving })
-		change = lifecycle.ChangeInput{Nodes: []loom.NodeID{there[which%len(there)].ID}}
+	case loom.PreviewRollback:
+		return s.clusters.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
 	}
 	return s.clusters.Begin(ctx, actor, lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: change})
 }
@@ -184,43 +173,44 @@ func runSoakRequest(ctx context.Context, e *environment, args []string) error {
 		_, err = s.clusters.Create(ctx, actor, soakCluster(args[1], args[0], args[2], nodes))
 		return err
 	}
+	var change lifecycle.ChangeInput
 	id, ok := loom.ParseClusterID(args[1])
-	nodes, err := strconv.Atoi(args[2])
-	which, whichErr := strconv.Atoi(args[3])
-	if err = errors.Join(err, whichErr); !ok || err != nil {
+	if err := json.Unmarshal([]byte(args[len(args)-1]), &change); !ok || err != nil {
 		return usageError("loom soak-request: %v", err)
 	}
-	_, err = s.beginChange(ctx, actor, id, kind, nodes, which)
+	_, err = s.beginChange(ctx, actor, id, kind, change)
 	return err
 }
 
 // soakCluster is the request for a cluster.
 func soakCluster(name, url, lookup string, nodes int) loom.CreateInput {
-	return loom.CreateInput{Name: name, Template: "mock", Machines: nodes, LeaseMillis: -1, ProviderFields: map[string]any{
+	return loom.CreateInput{Name: name, Template: "soak", Machines: nodes, LeaseMillis: -1, ProviderFields: map[string]any{
 		"simulator": url, "delay_ms": 5, "boot_ms": 50, "linger_ms": 20, "lookup": lookup, "lie_percent": 1, "hang_percent": 1, "hang_ms": 500,
 	}}
 }
 
 // settle waits for the end of an operation and looks it over.
-func (l *soakLane) settle(ctx context.Context, ref loom.OperationRef, nodes int) error {
-	op, err := l.ended(ctx, ref)
+func (l *soakLane) settle(ctx context.Context, ref loom.OperationRef, s soakStep) error {
+	op, err := l.untilOver(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if op.Status != loom.OperationComplete {
+	l.ended = op.Status
+	if op.Status != loom.OperationComplete && op.Status != s.fails {
 		l.soak.fail(l, fmt.Sprintf("operation %s (%s) is %s: %s", ref, op.Action, op.Status, op.Message))
 		return nil
 	}
-	wrong, err := l.check(ctx, op, nodes)
+	l.soak.end(s.kind, op.Status)
+	wrong, err := l.check(ctx, op, s)
 	if len(wrong) > 0 {
 		l.soak.fail(l, wrong...)
 	}
 	return err
 }
 
-// ended waits until an operation is over, and for as long as it gets on: a busy host
+// untilOver waits until an operation is over, and for as long as it gets on: a busy host
 // takes leases away that are as short as here, and makes it slow.
-func (l *soakLane) ended(ctx context.Context, ref loom.OperationRef) (loom.Operation, error) {
+func (l *soakLane) untilOver(ctx context.Context, ref loom.OperationRef) (loom.Operation, error) {
 	deadline, done := time.Now().Add(soakPatience), 0
 	for {
 		op, err := l.clusters.Operation(ctx, l.actor, ref)

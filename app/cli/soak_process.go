@@ -62,6 +62,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 	p.lane.ledger.Welcome(cmd.Process.Pid)
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })() //nolint:errcheck // it may have ended
 	var thawing sync.WaitGroup
+	over := make(chan struct{})
 	last := ""
 	p.read(output, func(text string) {
 		what, struck := strings.CutPrefix(text, "fault: ")
@@ -71,10 +72,11 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 		last = what
 		p.lane.note(p.kind, what)
 		if strings.HasSuffix(what, ": "+string(fault.Freeze)) {
-			thawing.Go(func() { p.thaw(ctx, cmd.Process) })
+			thawing.Go(func() { p.thaw(ctx, cmd.Process, over) })
 		}
 	})
 	err = cmd.Wait()
+	close(over)
 	thawing.Wait()
 	p.lane.ledger.Abandon(cmd.Process.Pid)
 	// One that just begins ends when its database is away, and is started again.
@@ -86,14 +88,19 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 }
 
 // thaw lets a frozen process go on when its lease is over and others have its
-// work.
-func (p *soakSlot) thaw(ctx context.Context, process *os.Process) {
+// work. Some time later what it does counts again: it began anew by then.
+func (p *soakSlot) thaw(ctx context.Context, process *os.Process, over <-chan struct{}) {
 	p.lane.ledger.Abandon(process.Pid)
 	select {
 	case <-time.After(2 * p.lane.soak.leased()):
 	case <-ctx.Done():
 	}
 	process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have been killed
+	select {
+	case <-time.After(2 * p.lane.soak.leased()):
+		p.lane.ledger.Welcome(process.Pid)
+	case <-over:
+	}
 }
 
 // killed reports whether a process ended by kill -9.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"loom/app/fault"
+	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/testkit"
 )
@@ -55,7 +56,7 @@ func TestSoak(t *testing.T) {
 func TestSoakSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s, out := shortSoak(t, 1, 1, 1, 2)
-	s.struck = map[string]int{}
+	s.struck, s.ended = map[string]int{}, map[string]int{}
 	lane, err := s.newLane(t.Context(), 0)
 	defer func() {
 		if err := lane.end(); err != nil {
@@ -70,7 +71,12 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lane.settle(t.Context(), ref, 2); err != nil || len(s.failures) > 0 {
+	shape, _, err := lane.read(t.Context(), ref.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := soakStep{kind: loom.PreviewCreate, nodes: 2, shape: shape, change: lifecycle.ChangeInput{Batch: 1}}
+	if err := lane.settle(t.Context(), ref, step); err != nil || len(s.failures) > 0 {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	op, err := lane.clusters.Operation(t.Context(), lane.actor, ref)
@@ -85,7 +91,11 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 		{"another machine", `UPDATE nodes SET incarnation = 5 WHERE number = 1001`, "has the key"},
 		{"a node without a machine", `INSERT INTO nodes SELECT gen_random_uuid(), cluster_id, tenant_id, 1099, 1, 'ready', hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators
 			FROM nodes WHERE number = 1000`, "has no machine"},
-		{"a service that is not started", `UPDATE nodes SET service_states = '{}' WHERE number = 1001`, "state of mock-app"},
+		{"a service that is not started", `UPDATE nodes SET service_states = '{}' WHERE number = 1001`, "state of soak-app"},
+		{"another release", `UPDATE clusters SET services = replace(services::text, '"release": "1"', '"release": "2"')::jsonb`, "on the machine of node 1000"},
+		{"another version", `UPDATE clusters SET services = jsonb_set(services, '{soak-app,version}', '7')`, "the services have the versions"},
+		{"other hardware", `UPDATE nodes SET hardwaretype = 'soak-large' WHERE number = 1000`, `has the hardware "soak-large"`},
+		{"a batch that is too large", `UPDATE tasks SET action = 'stop' WHERE action = 'install'`, "2 nodes were down at once"},
 		{"an attempt that the machine never saw", `UPDATE attempts SET number = 99 WHERE task_id = (SELECT max(id) FROM tasks WHERE NOT gate)`, "attempt 99 counts"},
 		{"an order that was not kept", `UPDATE attempts SET started_at = started_at - interval '1 hour' WHERE task_id = (SELECT max(id) FROM tasks WHERE NOT gate)`, "on which it depends"},
 	} {
@@ -97,7 +107,7 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		// Looked at in the transaction, which is rolled back.
-		wrong, err := lane.look(t.Context(), tx, op, 2)
+		wrong, err := lane.look(t.Context(), tx, op, step)
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}

@@ -321,6 +321,17 @@ func (w *world) token(tenant, user, scope string) string {
 	return w.tokens[key]
 }
 
+// together runs subtests at once, in the place of their test: those that say t.Parallel
+// begin only when all tests of the package have begun, and prolong the whole.
+func together[T any](t *testing.T, cases map[string]T, f func(t *testing.T, c T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for name, c := range cases {
+		all.Go(func() { t.Run(name, func(t *testing.T) { f(t, c) }) })
+	}
+	all.Wait()
+}
+
 // eventually polls until f gives no error.
 func (w *world) eventually(what string, f func() error) {
 	w.t.Helper()

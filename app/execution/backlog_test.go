@@ -1,15 +1,18 @@
 package execution_test
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
 )
 
-// smallReserve lets River's queue hold one task where more are ready.
-func (w *world) smallReserve() {
-	w.exec(`CREATE OR REPLACE FUNCTION loom_reserve(p_tenant text) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1'`)
+// reserve lets River's queue hold n tasks where more are ready.
+func (w *world) reserve(n int) {
+	w.exec(fmt.Sprintf(`CREATE OR REPLACE FUNCTION loom_reserve(p_tenant text) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT %d'`, n))
 }
 
 // queues compares the numbers of the tasks on River's queue and of those in the
@@ -26,19 +29,21 @@ func (w *world) queues(river, backlog string) {
 }
 
 // TestBacklog: beyond its reserve River's queue is not filled; who ends tasks begins
-// what waits in the order in which it became ready, and what River lacks is what would
-// come last.
+// what waits in the order in which it became ready, and the scheduler brings what River
+// lacks: what would come last.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
-	w.smallReserve()
+	w.reserve(1)
 	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	w.queues("1", "3,5,7")
 	begun, ends := w.finish(w.deliver(1), map[loom.TenantID]int{"t1": 1})
 	if !slices.Equal(begun, []int{3}) {
 		t.Fatalf("%v began", begun)
 	}
-	w.queues("7", "5,2")
+	w.queues("", "5,7,2")
+	w.due()
+	w.queues("2", "5,7")
 	if begun, ends = w.finish(ends.Taken[0].Key, map[loom.TenantID]int{"t1": 5}); !slices.Equal(begun, []int{2, 4, 5, 7}) {
 		t.Fatalf("%v began", begun)
 	}
@@ -70,7 +75,7 @@ func (w *world) due() {
 func TestBacklogWithoutEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	w.smallReserve()
+	w.reserve(1)
 	w.plan(loom.ClusterCreate, loom.ActionCreate)
 	w.deliver(1)
 	w.queues("", "2,3")
@@ -86,7 +91,7 @@ func TestBacklogWithoutEnds(t *testing.T) {
 func TestBacklogOfOperationsThatStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	w.smallReserve()
+	w.reserve(1)
 	op := w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	actor := loom.Actor{Tenant: "t1", User: "ana", Role: loom.RoleAdmin}
 	w.queues("1", "3,5")
@@ -117,10 +122,10 @@ func TestBacklogOfOperationsThatStop(t *testing.T) {
 func TestBacklogOfAnotherOperation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	w.smallReserve()
+	w.reserve(1)
 	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	key := w.deliver(1)
-	w.exec(`UPDATE backlog SET operation_id = 0 FROM tasks t WHERE t.id = backlog.task_id AND t.number = 3`)
+	w.exec(`UPDATE backlog_lots SET operation_id = 0 WHERE tasks[1] = (SELECT id FROM tasks WHERE number = 3)`)
 	if begun, _ := w.finish(key, map[loom.TenantID]int{"t1": 1}); begun != nil {
 		t.Errorf("%v began", begun)
 	}
@@ -132,7 +137,7 @@ func TestBacklogOfAnotherOperation(t *testing.T) {
 func TestBacklogOfWhatWasReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	w.smallReserve()
+	w.reserve(1)
 	plan := w.chain(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
 	plan.Tasks = append(plan.Tasks, loom.PlanTask{Number: 5, Node: w.nodes[0], Service: "web", Action: loom.ActionInstall, Level: 1, Rank: 9})
 	plan.Edges = []loom.Edge{{From: 1, To: 2}, {From: 3, To: 4}, {From: 2, To: 6}, {From: 4, To: 6}, {From: 5, To: 6}}
@@ -145,4 +150,41 @@ func TestBacklogOfWhatWasReady(t *testing.T) {
 		t.Fatalf("%v began", begun)
 	}
 	w.queues("", "3,5")
+}
+
+// TestBacklogOfMany: more tasks than a lot holds are begun and brought in their order,
+// from the one end and from the other, wherever a lot is cut.
+func TestBacklogOfMany(t *testing.T) {
+	t.Parallel()
+	const n = 230
+	w := newWorld(t, n)
+	w.exec(`UPDATE tenants SET workers = $1`, n)
+	w.reserve(1)
+	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
+	// The creates have the odd numbers.
+	odd := func(from, to int) []int {
+		var numbers []int
+		for i := from; i <= to; i++ {
+			numbers = append(numbers, 2*i-1)
+		}
+		return numbers
+	}
+	w.queues("1", list(odd(2, n)))
+	begun, _ := w.finish(w.deliver(1), map[loom.TenantID]int{"t1": 150})
+	if want := odd(2, 151); !slices.Equal(begun, want) {
+		t.Fatalf("%v began, not %v", begun, want)
+	}
+	w.queues("", list(append(odd(152, n), 2)))
+	w.reserve(60)
+	w.due()
+	w.queues(list(append(odd(172, n), 2)), list(odd(152, 171)))
+	w.expect("1 20", `SELECT count(*) || ' ' || sum(cardinality(tasks)) FROM backlog_lots`)
+}
+
+func list(numbers []int) string {
+	text := make([]string, len(numbers))
+	for i, n := range numbers {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ",")
 }

@@ -24,8 +24,8 @@ func (o *Operations) Reconcile(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	touched := 0
-	var errs []error
+	touched, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (int, error) { return store.RecallAllTenants(ctx, tx) })
+	errs := []error{err}
 	for _, id := range open {
 		n, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (int, error) { return store.ReconcileAllTenants(ctx, tx, id) })
 		touched += n

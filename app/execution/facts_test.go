@@ -25,7 +25,9 @@ func TestSecretResultsAreSealed(t *testing.T) {
 	for _, secret := range []string{"first-pa55", "second-pa55", "third-pa55"} {
 		w.nowhere(secret)
 	}
-	w.expect(`{"db": {"port": 1}, "ssh-auth": {"user": "root"}, "providerid": "m1"}`, `SELECT results::text FROM nodes WHERE id = $1`, w.nodes[0])
+	const open = `{"db": {"port": 1}, "ssh-auth": {"user": "root"}, "providerid": "m1"}`
+	w.expect(open, `SELECT results::text FROM nodes WHERE id = $1`, w.nodes[0])
+	w.expect(open, `SELECT facts::text FROM attempts WHERE task_id = $1 AND number = $2`, key.Task, key.Attempt)
 	key = w.deliver(2)
 	s, err := w.ops.Spec(ctx, key)
 	if err != nil {
@@ -52,6 +54,7 @@ func TestSecretResultsAreSealed(t *testing.T) {
 		t.Fatalf("%v, %v", ok, err)
 	}
 	w.nowhere("fourth-pa55")
+	w.expect(`{"ssh-auth": {"user": "ops"}}`, `SELECT facts::text FROM attempts WHERE task_id = $1 AND number = $2`, key.Task, key.Attempt)
 	w.expect("api_key,db", `SELECT string_agg(field, ',' ORDER BY field) FROM secrets WHERE entity = 'node:' || $1::text`, w.nodes[0])
 }
 

@@ -27,6 +27,32 @@ func TestSessionsArePurged(t *testing.T) {
 	w.expect("draft:3:ana:new provider:lab", `SELECT string_agg(entity, ' ' ORDER BY entity) FROM secrets`)
 }
 
+// The owner of a token hears once that it ends soon: of one that was to live for longer,
+// that is still good, and again when it has another end.
+func TestTokensThatEndAreToldOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.exec(`INSERT INTO tokens (tenant_id, user_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at) VALUES
+		('t1', 'ana', 'soon', 'p', 'a', '{}', now() - interval '30 days', now() + interval '6 days', NULL),
+		('t1', 'ana', 'late', 'p', 'b', '{}', now() - interval '30 days', now() + interval '8 days', NULL),
+		('t1', 'ana', 'short', 'p', 'c', '{}', now(), now() + interval '2 days', NULL),
+		('t1', 'ana', 'over', 'p', 'd', '{}', now() - interval '30 days', now() - interval '1 s', NULL),
+		('t1', 'ana', 'revoked', 'p', 'e', '{}', now() - interval '30 days', now() + interval '2 days', now()),
+		('t1', 'ana', 'for ever', 'p', 'f', '{}', now() - interval '30 days', NULL, NULL)`)
+	told := `SELECT string_agg(t.name, ' ' ORDER BY e.id) FROM events e JOIN tokens t ON e.ids = ARRAY['token/' || t.id] WHERE e.tenant_id = 't1' AND e.topic = 'user:ana'`
+	for range 2 {
+		if err := w.ops.PurgeSessions(ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("soon", told)
+	}
+	w.exec(`UPDATE tokens SET expires_at = now() + interval '5 days' WHERE name = 'soon'`)
+	if err := w.ops.PurgeSessions(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("soon soon", told)
+}
+
 // Events go an hour after they were, but for those that somebody could not see yet when
 // they were trimmed the time before.
 func TestEventsAreTrimmed(t *testing.T) {

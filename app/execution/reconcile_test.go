@@ -69,6 +69,26 @@ func TestReconcilerEndsWhatShouldHaveEnded(t *testing.T) {
 	w.expect("failed incomplete", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
 }
 
+// What ends an operation and what tells hooks comes again when a living process fetched
+// it and does not know: an answer to River's fetch that gets lost leaves such.
+func TestReconcilerDeliversShortWorkAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`INSERT INTO hooks (tenant_id, name, url, events) VALUES ('t1', 'a', 'https://a.example/', '{start}')`)
+	w.plan(loom.ClusterCreate, loom.ActionCreate)
+	w.complete(w.deliver(1), loom.TaskResult{})
+	w.exec(`UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now() - interval '1 minute', attempted_by = '{p1}' WHERE kind IN ('end_operation', 'deliver_hook')`)
+	w.reconcile(0) // it may be at work
+	w.expect("2", `SELECT count(*)::text FROM river_job WHERE state = 'running'`)
+	w.exec(`UPDATE river_job SET attempted_at = now() - interval '3 minutes' WHERE state = 'running'`)
+	w.reconcile(2)
+	w.expect("deliver_hook end_operation", `SELECT string_agg(kind, ' ' ORDER BY kind) FROM river_job WHERE state = 'available'`)
+	if n := w.end(); n != 1 {
+		t.Errorf("%d looked for an end", n)
+	}
+	w.expect("complete", `SELECT status FROM operations`)
+}
+
 // An operation whose hook was deleted before it answered goes on, one that waits
 // for another hook does not.
 func TestReconcilerLetsOperationsGoWhoseHooksVanished(t *testing.T) {

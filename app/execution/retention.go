@@ -32,13 +32,17 @@ func (o *Operations) TrimEvents(ctx context.Context) error {
 }
 
 // PurgeSessions deletes sessions that are over, and with them old counts of failed
-// sign-ins and drafts of forms that nobody came back to.
+// sign-ins and drafts of forms that nobody came back to. It tells the owners of API
+// tokens that end soon, each once.
 func (o *Operations) PurgeSessions(ctx context.Context) error {
 	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
 		if _, err := store.PurgeSessionsAllTenants(ctx, tx); err != nil {
 			return err
 		}
 		if err := store.PurgeSignInsAllTenants(ctx, tx); err != nil {
+			return err
+		}
+		if err := store.WarnTokensAllTenants(ctx, tx, loom.TokenWarning); err != nil {
 			return err
 		}
 		return store.TrimDraftsAllTenants(ctx, tx, loom.DraftLife)

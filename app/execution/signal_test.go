@@ -13,7 +13,7 @@ func TestBigBatchesTellOnce(t *testing.T) {
 	t.Parallel()
 	const n = 101
 	w := newWorld(t, n)
-	w.exec(`UPDATE tenants SET workers = $1`, n)
+	w.reserve(n)
 	w.plan(loom.ClusterCreate, loom.ActionCreate)
 	finished := make([]execution.Finished, n)
 	for i := range finished {

@@ -28,7 +28,7 @@ func TestFactsComeWithTheAttempt(t *testing.T) {
 			t.Fatalf("%+v began, %v", ends.Taken, err)
 		}
 		key = ends.Taken[0].Key
-		return ends.Taken[0], ends.Taken[0].Facts != nil
+		return ends.Taken[0], ends.Taken[0].Facts() != nil
 	}
 	spec := func() *loom.TaskSpec {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestFactsComeWithTheAttempt(t *testing.T) {
 	if !known {
 		t.Fatal("no facts came")
 	}
-	built, err := w.ops.Build(ctx, taken.Facts)
+	built, err := w.ops.Build(ctx, taken.Facts())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestFactsComeWithTheAttempt(t *testing.T) {
 	w.exec(`INSERT INTO node_changes (cluster_id, version) SELECT cluster_id, 7 FROM nodes ON CONFLICT (cluster_id) DO UPDATE SET version = node_changes.version + 7`)
 	if taken, known = next(loom.TaskResult{}); !known {
 		t.Error("no facts came after a node changed")
-	} else if built, err := w.ops.Build(ctx, taken.Facts); err != nil || built.Hostname != "elsewhere" {
+	} else if built, err := w.ops.Build(ctx, taken.Facts()); err != nil || built.Hostname != "elsewhere" {
 		t.Errorf("built %+v, %v", built, err)
 	}
 	for name, change := range map[string]func(){
@@ -90,9 +90,9 @@ func TestFactsComeWithTheAttempt(t *testing.T) {
 	if s := spec(); !reflect.DeepEqual(s.Results["ssh-auth"], map[string]any{"password": "pa55word"}) {
 		t.Errorf("the next one is told %v", s.Results)
 	}
-	if taken, _ = next(loom.TaskResult{}); taken.Facts == nil {
+	if taken, _ = next(loom.TaskResult{}); taken.Facts() == nil {
 		t.Error("no facts came")
-	} else if s, err := w.ops.Build(ctx, taken.Facts); err != nil || !reflect.DeepEqual(s.Results["ssh-auth"], map[string]any{"password": "pa55word"}) {
+	} else if s, err := w.ops.Build(ctx, taken.Facts()); err != nil || !reflect.DeepEqual(s.Results["ssh-auth"], map[string]any{"password": "pa55word"}) {
 		t.Errorf("the one after it is told %v, %v", s.Results, err)
 	}
 }

@@ -62,6 +62,19 @@ func (f *Fleet) Figures(ctx context.Context) (loom.Figures, error) {
 	return out, errors.Join(errs...)
 }
 
+// TenantNames reads the names of all tenants, for metrics.
+func (f *Fleet) TenantNames(ctx context.Context) (map[loom.TenantID]string, error) {
+	all, err := store.TenantsAllTenants(ctx, f.db)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[loom.TenantID]string, len(all))
+	for _, t := range all {
+		names[t.ID] = t.Name
+	}
+	return names, nil
+}
+
 // known is nil for what could not be read.
 func known[T any](value T, err error) *T {
 	if err != nil {

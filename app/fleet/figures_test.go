@@ -46,6 +46,10 @@ func TestFigures(t *testing.T) {
 		('s1', 'scheduler', 'h', 0, false, false, now() + interval '10 seconds')`)
 	exec(`INSERT INTO worker_assignments (tenant_id, process_id, workers) VALUES ('t-a', 'p1', 5), ('t-b', 'p1', 4)`)
 
+	names, err := f.TenantNames(ctx)
+	if err != nil || names["t-a"] != "acme" || names["t-b"] != "bravo" || names["t-d"] != "" {
+		t.Errorf("names %v, %v", names, err)
+	}
 	got, err := f.Figures(ctx)
 	if err != nil {
 		t.Fatal(err)

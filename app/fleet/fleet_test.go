@@ -209,9 +209,7 @@ func TestLeaseIsGivenUpWithoutADatabase(t *testing.T) {
 	tx := db.MustBegin()
 	defer tx.Rollback() //nolint:errcheck // the test is over
 	tx.MustExec(`SELECT 1 FROM processes WHERE id = $1 FOR UPDATE`, id)
-	began := time.Now()
-	err = f.Keep(t.Context(), id, nil, func() bool { return false }, func(fleet.Renewal) { t.Error("renewed") })
-	if took := time.Since(began); !errors.Is(err, fleet.ErrLeaseLost) || took > 5*time.Second {
-		t.Errorf("after %s: %v", took, err)
+	if err := f.Keep(t.Context(), id, nil, func() bool { return false }, func(fleet.Renewal) { t.Error("renewed") }); !errors.Is(err, fleet.ErrLeaseLost) {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func (f *Fleet) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan struct
 		case err == nil:
 			fault.At(fault.Renewed)
 			// Counted from the question: the answer may have been long under way.
-			lastGood = asked
+			lastGood, renewal.Until = asked, asked.Add(f.opts.GiveUpAfter)
 			on(renewal)
 			f.tell(ctx, conn, id)
 			timer.Reset(f.opts.RenewEvery)

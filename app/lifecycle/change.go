@@ -40,11 +40,15 @@ type EditInput struct {
 	Protected   *bool
 	// Owner hands the cluster to another user of the tenant, for administrators.
 	Owner *loom.UserID
+	// Seen is what description and labels were when their author began to write, nil to
+	// replace whatever there is.
+	Seen *Written
 }
 
 // Edit changes description, labels, protection and owner, in every state but
-// terminated (Conflict). Errors: NotFound, Invalid, and Forbidden where somebody
-// else than an administrator names an owner.
+// terminated (Conflict). Errors: NotFound, Invalid, Forbidden where somebody else than
+// an administrator names an owner, and Conflict, with an *EditConflict in its chain,
+// where the texts are not those that were seen.
 func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
 	errs := checkLabels(in.Labels)
 	if in.Description != nil {
@@ -75,6 +79,10 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		}
 		if why := c.WhyNot(loom.VerbEdit, nil); why != "" {
 			return loom.NewError(loom.Conflict, "%s", why)
+		}
+		in, err := in.since(*c)
+		if err != nil {
+			return err
 		}
 		if in.Description != nil {
 			c.Description = *in.Description

@@ -194,7 +194,7 @@ func (u *Clusters) nameable(ctx context.Context, tenant loom.TenantID, plugin st
 	out := map[string][]string{}
 	for _, schema := range fields {
 		kind := schema.ResourceType
-		if _, read := out[kind]; schema.Type != "resource" || kind == "" || read {
+		if _, read := out[kind]; kind == "" || read {
 			continue
 		}
 		out[kind] = []string{}

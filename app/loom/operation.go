@@ -99,6 +99,8 @@ type Attempt struct {
 	Code    int
 	Message string
 	Process ProcessID
+	// Facts are what the attempt told of its node, without what is secret.
+	Facts   map[string]any
 	Started time.Time
 	Ended   time.Time
 }

@@ -69,6 +69,13 @@ const (
 	TopicOfUser = "user:"
 )
 
+// NewsOfToken begins what is told there of an API token that ends soon, followed by its
+// id; operations are told of as "00000042/3", leases by the id of the cluster.
+const NewsOfToken = "token/"
+
+// TokenWarning is how long before its end the owner of an API token is warned.
+const TokenWarning = 7 * 24 * time.Hour
+
 // ParseLogTopic reads the topic "log:{cluster}/{operation}/{task}/{attempt}" of
 // the log of an attempt.
 func ParseLogTopic(topic string) (ref TaskRef, attempt int, ok bool) {

@@ -67,6 +67,26 @@ func WrongAtRestAllTenants(ctx context.Context, q sqlx.ExtContext, id loom.Opera
 	return wrong, nil
 }
 
+// From the first task that takes a node down, or its machine away, until its last start:
+// in the middle of that it does not serve. What goes down later is counted at its
+// beginning.
+const mostDown = `
+WITH spans AS (
+	SELECT t.node_id, min(a.started_at) FILTER (WHERE t.action IN ('stop', 'delete')) AS down,
+		max(a.ended_at) FILTER (WHERE t.action = 'start' AND a.status = 'complete') AS up
+	FROM tasks t JOIN attempts a ON a.task_id = t.id
+	WHERE t.operation_id = $1 AND t.action IN ('stop', 'delete', 'start')
+	GROUP BY t.node_id)
+SELECT coalesce(max(n), 0) FROM (
+	SELECT count(*) AS n FROM spans s JOIN spans o ON o.down <= s.down AND s.down < o.up GROUP BY s.node_id) AS at_once`
+
+// MostDownAllTenants gives how many nodes an operation that rolls had taken down at once.
+func MostDownAllTenants(ctx context.Context, q sqlx.ExtContext, id loom.OperationID) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, mostDown, id)
+	return n, wrap(err, "count what operation %d had taken down at once", id)
+}
+
 // TaskTries says how a task came to its end.
 type TaskTries struct {
 	Number   int    `db:"number"`

@@ -236,7 +236,9 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	}
 	var b binder
 	where := f.where(&b, tenant)
-	filtered, once := len(b.values), f.searches() && !f.Uncounted && !f.CountOnly
+	// Of few letters nobody knows how many clusters have them, and a walk may go wrong.
+	once := f.searches() && !f.CountOnly && (!f.Uncounted || slices.ContainsFunc(f.Words, fewLetters))
+	filtered := len(b.values)
 	count := func() (n int, err error) {
 		err = sqlx.GetContext(ctx, q, &n, fmt.Sprintf(countClusters, where, loom.CountLimit+1), b.values[:filtered]...)
 		return n, wrap(err, "count clusters")
@@ -281,6 +283,7 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 		return ClusterList{}, wrap(err, "list clusters")
 	}
 	switch {
+	case f.Uncounted:
 	case once && len(rows) > 0:
 		total = rows[0].Matches
 	case once && cursor != nil: // the page behind the last one still has a total

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lib/pq"
 
@@ -69,7 +70,7 @@ func (b *binder) termCondition(tenant, field, value string) string {
 	case "id":
 		return "loom_pad(c.id) LIKE " + b.add(likeAnywhere(lower))
 	case "node":
-		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND n.hostname LIKE " + b.add(likeAnywhere(lower)) + ")"
+		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND " + b.hostnameHas(lower) + ")"
 	case "ip":
 		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND " + b.addressHas(lower) + ")"
 	case "lease":
@@ -111,22 +112,50 @@ func (f *ClusterFilter) searches() bool {
 
 // clusterHas is the condition that a word is in name, description, id, a host name or
 // an address. Each side is found by an index of trigrams where there is one
-// (clusters_words, nodes_words); put together with OR they would not be.
+// (clusters_words, nodes_words); put together with OR they would not be. Of few letters
+// no trigram is made: of clusters there is an index for them (clusters_pairs), nodes,
+// which are written more often, are looked at one by one.
 func (b *binder) clusterHas(tenant, word string) string {
 	word = strings.ToLower(word)
-	like := b.add(likeAnywhere(word))
+	var has string
+	if fewLetters(word) {
+		has = "loom_pairs(w.name, w.description, w.id) @> ARRAY[" + b.add(word) + "::text]"
+	} else {
+		like := b.add(likeAnywhere(word))
+		has = "(lower(w.name) LIKE " + like + " OR lower(w.description) LIKE " + like + " OR loom_pad(w.id) LIKE " + like + ")"
+	}
 	return `c.id IN (
-    SELECT w.id FROM clusters w WHERE w.tenant_id = ` + tenant + ` AND (lower(w.name) LIKE ` + like + ` OR lower(w.description) LIKE ` + like + ` OR loom_pad(w.id) LIKE ` + like + `)
-    UNION SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = ` + tenant + ` AND (n.hostname LIKE ` + like + ` OR ` + b.addressHas(word) + `))`
+    SELECT w.id FROM clusters w WHERE w.tenant_id = ` + tenant + ` AND ` + has + `
+    UNION SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = ` + tenant + ` AND (` + b.hostnameHas(word) + ` OR ` + b.addressHas(word) + `))`
+}
+
+// fewLetters says whether a word is too short for the indexes of trigrams: LIKE would
+// read all of one and then all rows as well.
+func fewLetters(word string) bool { return word != "" && utf8.RuneCountInString(word) < 3 }
+
+// hostnameHas is the condition that a text is in the host name of node n.
+func (b *binder) hostnameHas(text string) string {
+	if fewLetters(text) {
+		return "strpos(n.hostname, " + b.add(text) + ") > 0"
+	}
+	return "n.hostname LIKE " + b.add(likeAnywhere(text))
 }
 
 // addressHas is the condition that a text is in an address of node n. The text of all
 // of them, which is indexed, has their names as well: who is found by it is looked at
-// again.
+// again. For few letters that would be most nodes; these are looked for in the text of
+// the addresses without their names, which is the same unless JSON writes a letter in
+// another way.
 func (b *binder) addressHas(text string) string {
+	const exactly = "EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, %s) > 0)"
+	if fewLetters(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[,] `, r) }) {
+		given := b.add(text)
+		return `(strpos(jsonb_path_query_array(n.ipaddresses, '$.*')::text, ` + given + `) > 0
+       AND (strpos(n.ipaddresses::text, '\') = 0 OR ` + fmt.Sprintf(exactly, given) + `))`
+	}
 	quoted := jsonOf(text)
 	return `(n.ipaddresses::text LIKE ` + b.add(likeAnywhere(quoted[1:len(quoted)-1])) + `
-       AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, ` + b.add(text) + `) > 0))`
+       AND ` + fmt.Sprintf(exactly, b.add(text)) + `)`
 }
 
 // likeAnywhere is the pattern of LIKE for texts that hold this one.

@@ -22,8 +22,8 @@ const searchNodes = `
 SELECT n.id, n.hostname, coalesce(n.ipaddresses->>'access_v4', '') AS address, c.id AS cluster, c.name
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id
 WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND c.status <> 'terminated' AND n.state <> 'deleted'
-  AND (n.hostname LIKE $3 OR %s)
-ORDER BY n.hostname, n.id LIMIT $4`
+  AND (%s OR %s)
+ORDER BY n.hostname, n.id LIMIT $3`
 
 // SearchNodes gives nodes of live clusters with a word in host name or address, of
 // the clusters of one owner only when owner is not empty.
@@ -35,8 +35,8 @@ func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, o
 		Cluster  int64  `db:"cluster"`
 		Name     string `db:"name"`
 	}
-	b := binder{values: []any{tenant, owner, likeAnywhere(word), limit}}
-	query := fmt.Sprintf(searchNodes, b.addressHas(word))
+	b := binder{values: []any{tenant, owner, limit}}
+	query := fmt.Sprintf(searchNodes, b.hostnameHas(word), b.addressHas(word))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return nil, wrap(err, "search nodes")
 	}

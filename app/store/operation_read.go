@@ -221,7 +221,7 @@ func TaskByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref
 }
 
 const attemptsByTask = `
-SELECT a.number, a.status, a.code, a.message, a.process_id, a.started_at, a.ended_at
+SELECT a.number, a.status, a.code, a.message, a.process_id, a.facts, a.started_at, a.ended_at
 FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.tenant_id = $1 AND t.id = $2 ORDER BY a.number`
 
 // AttemptsByTask reads the attempts of a task, oldest first.
@@ -232,6 +232,7 @@ func AttemptsByTask(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 		Code      int          `db:"code"`
 		Message   string       `db:"message"`
 		ProcessID string       `db:"process_id"`
+		Facts     []byte       `db:"facts"`
 		StartedAt time.Time    `db:"started_at"`
 		EndedAt   sql.NullTime `db:"ended_at"`
 	}
@@ -243,6 +244,12 @@ func AttemptsByTask(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 		attempts[i] = loom.Attempt{
 			Number: r.Number, Status: loom.AttemptStatus(r.Status), Code: r.Code, Message: r.Message,
 			Process: loom.ProcessID(r.ProcessID), Started: r.StartedAt, Ended: r.EndedAt.Time,
+		}
+		if len(r.Facts) == 0 {
+			continue
+		}
+		if err := decodeExact(r.Facts, &attempts[i].Facts); err != nil {
+			return nil, fmt.Errorf("read what attempt %d of task %d learned: %w", r.Number, task, err)
 		}
 	}
 	return attempts, nil

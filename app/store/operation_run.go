@@ -65,9 +65,28 @@ type storedResult struct {
 type Taken struct {
 	Key    AttemptKey
 	Tenant loom.TenantID
-	// Facts are what its spec is built from; nil where that has to be read.
-	Facts *SpecFacts
+	// own and common are what its spec is built from, at when it began.
+	own    *finishRow
+	common *SpecFacts
+	at     time.Time
 }
+
+// Facts gives what the spec of the attempt is built from, nil where that has to be
+// read. It takes some microseconds: not while others wait for the next batch.
+func (t *Taken) Facts() *SpecFacts {
+	if t.common == nil {
+		return nil
+	}
+	f, err := t.own.facts(t.common)
+	if err != nil {
+		return nil // who reads them is told
+	}
+	f.Status, f.NodesVersion, f.Started, f.Now = loom.TaskRunning, t.own.Version, t.at, t.at
+	return &f
+}
+
+// Forget leaves its facts to be read.
+func (t *Taken) Forget() { t.common = nil }
 
 // Ends is what became of recorded successes.
 type Ends struct {
@@ -112,12 +131,9 @@ func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process l
 			ends.At = r.At.Time
 			continue
 		}
-		facts, err := r.begunFacts(hot, ends.At)
-		if err != nil {
-			return Ends{}, err
-		}
-		key := AttemptKey{loom.TaskID(r.TaskID), r.Attempt}
-		ends.Taken = append(ends.Taken, Taken{key, r.Tenant, facts})
+		// What it has in common with others may not be known as it is now.
+		key, common := AttemptKey{loom.TaskID(r.TaskID), r.Attempt}, hot.commons.get(r.group(), r.Stamp)
+		ends.Taken = append(ends.Taken, Taken{key, r.Tenant, r, common, ends.At})
 	}
 	return ends, nil
 }
@@ -131,22 +147,6 @@ type finishRow struct {
 	At      sql.NullTime  `db:"at"`
 	Stamp   string        `db:"stamp"`
 	Version int64         `db:"nodes_version"`
-}
-
-// begunFacts puts together what the spec of an attempt that began is built from; nil
-// where what it has in common with others is not known as it is now. It began at a time
-// by the clock of the database.
-func (r *finishRow) begunFacts(hot *Hot, at time.Time) (*SpecFacts, error) {
-	common := hot.commons.get(r.group(), r.Stamp)
-	if common == nil {
-		return nil, nil
-	}
-	f, err := r.facts(common)
-	if err != nil {
-		return nil, err
-	}
-	f.Status, f.NodesVersion, f.Started, f.Now = loom.TaskRunning, r.Version, at, at
-	return &f, nil
 }
 
 // storedBody is what loom_finish takes of a result.
@@ -254,6 +254,14 @@ func ReconcileAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) 
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT loom_reconcile($1)`, id)
 	return n, wrap(err, "reconcile operation %d", id)
+}
+
+// RecallAllTenants delivers what ends operations and tells hooks again where a living
+// process has had it for minutes, and says how many there were.
+func RecallAllTenants(ctx context.Context, tx *sqlx.Tx) (int, error) {
+	var n int
+	err := tx.GetContext(ctx, &n, `SELECT loom_recall()`)
+	return n, wrap(err, "recall what was delivered and forgotten")
 }
 
 // WakeWaitingAllTenants wakes the queues on which something waits for longer than

@@ -74,8 +74,8 @@ WITH held AS (
 UPDATE river_job r SET state = 'pending' FROM held WHERE r.id = held.id`
 
 const leaveBacklog = `
-WITH gone AS (DELETE FROM backlog WHERE operation_id = $1 RETURNING task_id)
-UPDATE tasks t SET in_backlog = false FROM gone WHERE t.id = gone.task_id`
+WITH gone AS (DELETE FROM backlog_lots WHERE operation_id = $1 RETURNING tasks)
+UPDATE tasks t SET in_backlog = false FROM gone WHERE t.id = ANY(gone.tasks)`
 
 // PauseOperation lets nothing more of a held operation start. Running tasks
 // finish and what they free waits.

@@ -69,6 +69,9 @@ type Renewal struct {
 	Workers map[loom.TenantID]int
 	// Stop are running attempts of the process that somebody aborted.
 	Stop []AttemptKey
+	// Until is when the process must have renewed again, by its own clock; whoever keeps
+	// the lease sets it.
+	Until time.Time
 }
 
 // One statement: it runs every 2 seconds in every process.

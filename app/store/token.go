@@ -53,6 +53,30 @@ func InsertToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.
 	return t, wrap(err, "insert a token")
 }
 
+// A token that was to live for so short a time is no surprise.
+const warnTokens = `
+WITH warned AS (
+	UPDATE tokens SET warned_for = expires_at
+	WHERE expires_at > now() AND expires_at < now() + make_interval(secs => $1) AND expires_at - created_at > make_interval(secs => $1)
+	  AND revoked_at IS NULL AND warned_for IS DISTINCT FROM expires_at
+	RETURNING tenant_id, user_id, id
+)
+INSERT INTO events (tenant_id, topic, ids) SELECT tenant_id, '` + loom.TopicOfUser + `' || user_id, ARRAY['` + loom.NewsOfToken + `' || id] FROM warned`
+
+// WarnTokensAllTenants records for the owners of tokens that end within a time that they
+// do, once for each end.
+func WarnTokensAllTenants(ctx context.Context, tx *sqlx.Tx, soon time.Duration) error {
+	result, err := tx.ExecContext(ctx, warnTokens, soon.Seconds())
+	if err != nil {
+		return wrap(err, "warn of tokens that end soon")
+	}
+	if told, err := result.RowsAffected(); err != nil || told == 0 {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, EventChannel)
+	return wrap(err, "wake followers of events")
+}
+
 const tokenColumns = `t.id, t.tenant_id, t.user_id, t.name, t.prefix, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address`
 
 // tokenIsValid is the condition on tokens t that neither ran out nor were revoked.

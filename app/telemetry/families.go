@@ -26,6 +26,8 @@ var Families = []Family{
 
 	{"loom_tasks_total", "counter", []string{"action", "plugin", "outcome"}, "provisioner", "Attempts of tasks that ended here: complete, failed, interrupted, aborted, or late, whose result no longer counted."},
 	{"loom_task_seconds", "histogram", []string{"action", "plugin"}, "provisioner", "How long attempts took that completed or failed, in seconds."},
+	{"loom_tenant_tasks_total", "counter", []string{"tenant", "outcome"}, "provisioner", "The same attempts by tenant: the first 1,000 of which tasks ended here by name, the others summed up as (others)."},
+	{"loom_tenant_task_seconds_total", "counter", []string{"tenant"}, "provisioner", "How long workers were busy with them, in seconds, whatever the outcome."},
 	{"loom_hop_seconds", "histogram", nil, "provisioner", "Time from the moment a task became due until its attempt began, in seconds by the clock of the database; without tasks that found no free worker within a second."},
 	{"loom_snoozes_total", "counter", nil, "provisioner", "Deliveries given back because no worker of the tenant was free within a second."},
 	{"loom_commit_tasks", "histogram", []string{"what"}, "provisioner", "Tasks per transaction that records starts or ends."},

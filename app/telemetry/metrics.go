@@ -27,8 +27,8 @@ var (
 
 // Metrics takes what happens in a process and shows it to programs that collect
 // metrics. Its methods may be called from anywhere at any time and do not block.
-// Labels come from closed sets: the number of series is bounded whatever tenants
-// do.
+// Labels come from closed sets or are the names of a bounded number of tenants: the
+// number of series is bounded whatever tenants do.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -44,12 +44,13 @@ type Metrics struct {
 	solver                     prometheus.Histogram
 	slots                      atomic.Pointer[func() (used, assigned, capacity int)]
 	plugins                    atomic.Pointer[map[string]bool]
+	tenants                    *tenantWork
 }
 
 // NewMetrics makes the metrics of one process, those of Go and of the operating
 // system among them.
 func NewMetrics() *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{registry: prometheus.NewRegistry(), tenants: newTenantWork()}
 	m.leaseHeld = gauges(m, "loom_lease_held")
 	m.tasks = counters(m, "loom_tasks_total")
 	m.taskSeconds = histograms(m, "loom_task_seconds", taskBuckets)
@@ -63,7 +64,7 @@ func NewMetrics() *Metrics {
 	m.deliveries = counters(m, "loom_hook_deliveries_total")
 	m.solver = histograms(m, "loom_solver_seconds", solverBuckets).WithLabelValues().(prometheus.Histogram)
 	gauges(m, "loom_build_info").WithLabelValues(BuildVersion()).Set(1)
-	m.registry.MustRegister(slotCollector{m}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(slotCollector{m}, m.tenants, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -126,9 +127,19 @@ func (m *Metrics) Plugins(names []string) {
 	m.plugins.Store(&known)
 }
 
+// Tenants says where to read the names of all tenants from now on; it is asked when
+// somebody asks for metrics, once a minute at most. Until then no tenant is told of.
+func (m *Metrics) Tenants(read func(ctx context.Context) (map[loom.TenantID]string, error), log *slog.Logger) {
+	m.tenants.asking.Lock()
+	defer m.tenants.asking.Unlock()
+	m.tenants.read, m.tenants.log = read, log
+}
+
 // AttemptEnded counts an attempt. Outcome is its status, or “late” when its result
-// no longer counted; how long it took is kept of those that ran to their end.
-func (m *Metrics) AttemptEnded(action loom.TaskAction, plugin, outcome string, took time.Duration) {
+// no longer counted; how long it took is kept of those that ran to their end, and for
+// the tenant of all.
+func (m *Metrics) AttemptEnded(tenant loom.TenantID, action loom.TaskAction, plugin, outcome string, took time.Duration) {
+	m.tenants.add(tenant, outcome, took)
 	if known := m.plugins.Load(); plugin != "" && (known == nil || !(*known)[plugin]) {
 		plugin = "other"
 	}

@@ -42,7 +42,8 @@ func exercised(t *testing.T, read func(context.Context) (loom.Figures, error)) *
 	m.State(read, slog.New(slog.DiscardHandler))
 	m.LeaseHeld(loom.ProcessScheduler, true)
 	m.Plugins([]string{"local"})
-	m.AttemptEnded(loom.ActionCreate, "local", string(loom.AttemptComplete), time.Second)
+	m.Tenants(tenantNames, slog.New(slog.DiscardHandler))
+	m.AttemptEnded("t1", loom.ActionCreate, "local", string(loom.AttemptComplete), time.Second)
 	m.Hop(2 * time.Millisecond)
 	m.Snoozed()
 	m.Committed("start", 3, time.Millisecond)
@@ -53,6 +54,10 @@ func exercised(t *testing.T, read func(context.Context) (loom.Figures, error)) *
 	m.Delivered(loom.DeliveryDelivered)
 	m.Solved(time.Millisecond)
 	return m
+}
+
+func tenantNames(context.Context) (map[loom.TenantID]string, error) {
+	return map[loom.TenantID]string{"t1": "acme", "t2": "demo"}, nil
 }
 
 func steady(context.Context) (loom.Figures, error) { return figures(), nil }
@@ -141,8 +146,8 @@ func TestDocument(t *testing.T) {
 func TestValues(t *testing.T) {
 	t.Parallel()
 	m := exercised(t, steady)
-	m.AttemptEnded(loom.ActionInstall, "made-up-by-a-tenant", string(loom.AttemptInterrupted), time.Hour)
-	m.AttemptEnded(loom.ActionInstall, "", string(loom.AttemptFailed), time.Minute)
+	m.AttemptEnded("t1", loom.ActionInstall, "made-up-by-a-tenant", string(loom.AttemptInterrupted), time.Hour)
+	m.AttemptEnded("t2", loom.ActionInstall, "", string(loom.AttemptFailed), time.Minute)
 	m.LeaseHeld(loom.ProcessScheduler, false)
 	m.Hop(-time.Second) // clocks of different transactions may cross
 	got := scrape(t, m)
@@ -153,17 +158,21 @@ func TestValues(t *testing.T) {
 		`loom_task_seconds_count{action="create",plugin="local"}`:                 "1",
 		`loom_task_seconds_sum{action="install",plugin=""}`:                       "60",
 		`loom_task_seconds_count{action="install",plugin="other"}`:                "",
-		`loom_hop_seconds_count`:                     "2",
-		`loom_hop_seconds_sum`:                       "0.002",
-		`loom_lease_held{kind="scheduler"}`:          "0",
-		`loom_slots_assigned`:                        "2",
-		`loom_commit_tasks_sum{what="start"}`:        "3",
-		`loom_queue_depth{tenant="acme"}`:            "7",
-		`loom_queue_oldest_seconds{tenant="acme"}`:   "90",
-		`loom_process_lease_age_seconds{kind="web"}`: "1.5",
-		`loom_workers_busy`:                          "20",
-		`loom_leases_ending`:                         "3",
-		`loom_state_errors_total`:                    "0",
+		`loom_tenant_tasks_total{outcome="complete",tenant="acme"}`:               "1",
+		`loom_tenant_tasks_total{outcome="interrupted",tenant="acme"}`:            "1",
+		`loom_tenant_tasks_total{outcome="failed",tenant="demo"}`:                 "1",
+		`loom_tenant_task_seconds_total{tenant="acme"}`:                           "3601",
+		`loom_hop_seconds_count`:                                                  "2",
+		`loom_hop_seconds_sum`:                                                    "0.002",
+		`loom_lease_held{kind="scheduler"}`:                                       "0",
+		`loom_slots_assigned`:                                                     "2",
+		`loom_commit_tasks_sum{what="start"}`:                                     "3",
+		`loom_queue_depth{tenant="acme"}`:                                         "7",
+		`loom_queue_oldest_seconds{tenant="acme"}`:                                "90",
+		`loom_process_lease_age_seconds{kind="web"}`:                              "1.5",
+		`loom_workers_busy`:                                                       "20",
+		`loom_leases_ending`:                                                      "3",
+		`loom_state_errors_total`:                                                 "0",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -46,27 +47,40 @@ type Database struct {
 func NewDatabase(t testing.TB) *Database {
 	t.Helper()
 	s := server(t)
+	return copyOf(t, s, s.template)
+}
+
+// copyOf makes a database for one test from another one, which nobody is connected to.
+func copyOf(t testing.TB, s *testServer, template string) *Database {
+	t.Helper()
 	name := "t_" + random()
 	ctx := context.Background()
-	if _, err := s.admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+s.template); err != nil {
+	if _, err := s.admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+template); err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}
-	d := &Database{DSN: withDatabase(s.dsn, name)}
+	var d *Database
 	t.Cleanup(func() {
-		if d.DB != nil {
+		if d != nil {
 			d.DB.Close()
 		}
 		if _, err := s.admin.ExecContext(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`); err != nil {
 			t.Errorf("drop the test database: %v", err)
 		}
 	})
-	db, err := sqlx.Connect("postgres", d.DSN)
+	d, err := open(withDatabase(s.dsn, name))
 	if err != nil {
 		t.Fatalf("connect to the test database: %v", err)
 	}
-	db.SetMaxOpenConns(maxConns)
-	d.DB = db
 	return d
+}
+
+func open(dsn string) (*Database, error) {
+	db, err := sqlx.Connect("postgres", dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(maxConns)
+	return &Database{DB: db, DSN: dsn}, nil
 }
 
 // Skip skips the test with a message, or fails it where everything must run.
@@ -110,10 +124,21 @@ func Main(m *testing.M, lacks ...func() []string) {
 			code = 1
 		}
 	}
+	if shared.admin != nil && shared.err == nil {
+		dropTemplates(&shared)
+	}
 	if shared.stop != nil {
 		shared.stop()
 	}
 	os.Exit(code)
+}
+
+// SideBySide sets how many tests of a package run at once where the command line says
+// nothing; else it is one per processor. TestMain calls it before Main.
+func SideBySide(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
 }
 
 func server(t testing.TB) *testServer {

@@ -18,10 +18,10 @@ type Statements struct{ n atomic.Int64 }
 // Count is how many there were so far.
 func (s *Statements) Count() int { return int(s.n.Load()) }
 
-// NewCountedDatabase is NewDatabase with a count of the statements sent through it.
-func NewCountedDatabase(t testing.TB) (*Database, *Statements) {
+// CountStatements counts the statements that are sent through a database from now on;
+// what was made of it before must not be used any more.
+func CountStatements(t testing.TB, d *Database) *Statements {
 	t.Helper()
-	d := NewDatabase(t)
 	to, err := pq.NewConnector(d.DSN)
 	if err != nil {
 		t.Fatalf("connect to the test database: %v", err)
@@ -33,7 +33,7 @@ func NewCountedDatabase(t testing.TB) (*Database, *Statements) {
 		t.Fatal(err)
 	}
 	d.DB = db
-	return d, s
+	return s
 }
 
 type countedConnector struct {

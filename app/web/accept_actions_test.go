@@ -114,7 +114,11 @@ func TestLeftoversByForms(t *testing.T) {
 		SELECT tenant_id, cluster_id, id, 1, 'lab', 'i-0d1c2b', 3, 'the machine is locked' FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(op.Cluster))
 	w.db.MustExec(`INSERT INTO orphans (tenant_id, provider_name, machine_id, name, cluster_id, node_id) VALUES ($1, 'lab', 'i-4711', 'forgotten', 4711, gen_random_uuid())`, w.tenant.ID)
 	at := route.SystemOrphans()
-	w.get(root, at).is(http.StatusOK, "i-0d1c2b", "i-4711")
+	w.get(root, at).is(http.StatusOK, "i-0d1c2b", "i-4711", route.SystemLeftovers()+"?as=csv", route.SystemLeftovers()+"?as=json-all")
+	w.get(root, route.SystemLeftovers()+"?as=csv").is(http.StatusOK, "machine,host name,provider,tenant,cluster", "i-0d1c2b", "acme", "the machine is locked")
+	w.get(root, route.SystemLeftovers()+"?as=json-all").is(http.StatusOK, `"machineId":"i-0d1c2b"`)
+	w.get(root, route.SystemLeftovers()).goesTo(at + "#leftovers")
+	w.get("admin", route.SystemLeftovers()+"?as=csv").is(http.StatusForbidden).lacks("i-0d1c2b")
 	w.press(root, at, "Try all leftovers again").goesTo(at)
 
 	var orphan string

@@ -27,6 +27,7 @@ func (s *Server) accountSessions(w http.ResponseWriter, r *http.Request, actor l
 		})
 		m.Others = m.Others || one.ID != present.ID
 	}
+	m.CSV, m.JSON = s.exportsOf(r)
 	return s.render(w, r, actor, http.StatusOK, accountFrame("Sessions", route.AccountSessions()), accountview.SessionsPage(m))
 }
 

@@ -119,7 +119,7 @@ func TestActionsSuggestResources(t *testing.T) {
 	check(t, r.catalog.Sync(r.ctx, actor))
 	v := r.signedIn("demo", "admin")
 	v.post("/admin/services", "body", `{"name":"doll","provisioner":{"actions":{"install":{"type":"dolls","fields":{"manifest":"site.pp"}}}}}`).goes(t, "/admin/services/doll")
-	v.get("/admin/services/doll/edit").shows(t, 200, `<option value="site.pp">version 1, active</option>`, "Now site.pp, version 1, active.", `list="f-list-provisioner-actions-install-fields-manifest"`)
+	v.get("/admin/services/doll/edit").shows(t, 200, `<option value="site.pp">version 1, active</option>`, "Now site.pp, version 1, active.", `list="f-provisioner-actions-install-fields-manifest-list"`)
 }
 
 // The lists of all kinds are there as files, as they are filtered.

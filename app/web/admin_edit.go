@@ -138,6 +138,9 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	if d.pane.failure != nil {
 		return s.refused(w, r, actor, d, d.pane.failure)
 	}
+	if _, err := s.takeUploads(r, actor, &d); err != nil {
+		return err
+	}
 	in := catalog.SaveInput{OnlyNew: name == "", AskRotate: r.PostForm.Get(catalog.FieldRotate) != "true"}
 	if name != "" {
 		expected, err := strconv.Atoi(d.expected)
@@ -153,7 +156,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		if err := s.dropDraft(r, actor, kind, name); err != nil {
 			return err
 		}
-		return s.say(w, r, route.AdminEntry(kind, saved.Meta().Name), savedFlash(kind, saved, found))
+		return s.say(w, r, route.AdminEntry(kind, saved.Meta().Name), tellStored(savedFlash(kind, saved, found), d.stored))
 	case errors.As(err, &conflict):
 		return s.conflictPage(w, r, actor, kind, name, d.body, loom.AsError(err), conflict)
 	}

@@ -25,6 +25,8 @@ type formDraft struct {
 	Doc  *form.Doc
 	// Told are answers about single rows, by path, that are kept nowhere else.
 	Told map[string]loom.Probe
+	// Stored are files that came with the draft, by the field that names each now.
+	Stored map[string]loom.Resource
 }
 
 // formMakers are the kinds that have a form; the others have the JSON editor only.
@@ -53,6 +55,8 @@ type draft struct {
 	read form.Result
 	// told are answers about single rows, by path, that are kept nowhere else.
 	told map[string]loom.Probe
+	// stored are files that came with the draft, by the field that names each now.
+	stored map[string]loom.Resource
 	// pane is what came from the JSON beside the form.
 	pane paneDraft
 	// failure is why the draft was refused, under the title.
@@ -82,7 +86,7 @@ func stepURL(kind loom.EntityKind, name string) string {
 // readEditor reads what the editor sent: a JSON text, or a form over the document
 // that it was made from.
 func (s *Server) readEditor(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.EntityKind, name string) (draft, error) {
-	f, err := accountForm(w, r)
+	f, err := editorForm(w, r)
 	if err != nil {
 		return draft{}, err
 	}
@@ -129,10 +133,11 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	if err != nil {
 		return nil // the JSON editor says what is wrong
 	}
-	made, err := maker(s, r, actor, formDraft{Kind: d.kind, Name: d.name, Doc: doc, Told: d.told})
+	made, err := maker(s, r, actor, formDraft{Kind: d.kind, Name: d.name, Doc: doc, Told: d.told, Stored: d.stored})
 	if err != nil {
 		return err
 	}
+	m.Files = made.Files
 	if made.Tab != "" {
 		m.StepURL = tabURL(d.kind, d.name, made.Tab)
 	}
@@ -192,7 +197,11 @@ func (s *Server) adminStep(kind loom.EntityKind) httpx.ActorHandler {
 		if err := s.readPane(r, actor, &d, do == adminview.DoJSON); err != nil {
 			return err
 		}
-		if paneRefused(w, r, d) {
+		stored, err := s.takeUploads(r, actor, &d)
+		if err != nil {
+			return err
+		}
+		if paneRefused(w, r, d) || !stored {
 			status = http.StatusUnprocessableEntity
 		}
 		switch do {

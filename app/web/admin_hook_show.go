@@ -99,7 +99,7 @@ const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Ed
 func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) officeview.GridModel {
 	id := h.ID
 	m := officeview.GridModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.now(),
-		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Operation"}, {Label: "Result"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "Operation"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
 		Pages:   turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
 		Empty:   ui.EmptyModel{Icon: "external", Text: "Nothing was sent yet. Send a test, or start an operation."}}
 	if result != "" {
@@ -112,7 +112,7 @@ func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) office
 		outcome := officeview.Cell{State: deliveryState(d.Status), Sub: d.Error}
 		m.Rows = append(m.Rows, []officeview.Cell{
 			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
-			{Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, outcome, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
+			outcome, {Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
 		if h.Enabled {
 			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], officeview.Cell{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
 		}

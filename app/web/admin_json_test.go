@@ -81,14 +81,16 @@ func TestTemplateRules(t *testing.T) {
 	t.Parallel()
 	var template loom.Template
 	err := json.Unmarshal([]byte(`{"constraints": {"size": {"min": 3, "max": 3}, "layout": {"mustcoexist": [["a", "b"]], "cantcoexist": [["a", "b", "c"], ["d"], []]},
-		"services": {"a": {"quantities": {"min": 0, "max": 2}}, "b": {"quantities": {}}, "c": {"quantities": {"min": 2, "max": 4}, "hardwaretypes": ["x", "y"]}}},
+		"services": {"a": {"quantities": {"min": 0, "max": 2}}, "b": {"quantities": {}}, "c": {"quantities": {"min": 2, "max": 4}, "hardwaretypes": ["x", "y"]},
+		"d": {"quantities": {"min": 0}}, "e": {"quantities": {"min": 0, "max": 0}}}},
 		"administration": {"leaseduration": {"initial": 86400000, "max": 172800000, "step": 3600000}}}`), &template)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"A cluster has 3 machines.", "a is on at most 2 machines.", "b is on at least 1 machine.", "c is on 2 to 4 machines.", "c needs the hardware type x or y.",
-		"Where one of a and b is, the others of them are too.", "a, b and c are never all on the same machine.", "d may be on no machine.",
+		"d is on any number of machines, also on none.", "e is on no machine.",
+		"Where one of a and b is, the others of them are too.", "a, b and c are never all on the same machine.", "d may be on no machine.", "Any service of the catalog may be added.",
 		"A cluster is leased for 1 day at first.", "It lives at most 2 days.", "The lease grows by at most 1 hour at a time.",
 	}
 	if got := templateRules(template); !slices.Equal(got, want) {

@@ -175,7 +175,7 @@ func (s *Server) resourceGrid(r *http.Request, actor loom.Actor, f resourceFilte
 		uploaded.Sorted = ui.Ascending
 	}
 	m := officeview.GridModel{ID: "resources", Caption: "Plugin resources", Now: s.now(),
-		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true}, {Label: "Staged", Numeric: true}, {Label: "Newest", Numeric: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{name, {Label: "State"}, {Label: "In use", Numeric: true, Low: true}, {Label: "Staged", Numeric: true, Low: true}, {Label: "Newest", Numeric: true, Low: true}, {Label: "Size", Numeric: true, Low: true}, uploaded, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}},
 		Pages:   turned("Pages of resources", route.AdminResources(), list.Next, list.Prev, append(f.pairs(), "sort", f.sort)...),
 		Empty:   ui.EmptyModel{Icon: "file", Text: "There are no plugin resources yet. Write or upload the first one below.", Action: ui.ButtonModel{Label: "Write or upload one", Icon: "plus", Href: "#upload"}},
 	}

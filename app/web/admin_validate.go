@@ -11,6 +11,7 @@ import (
 	"loom/app/loom"
 	"loom/app/web/form"
 	"loom/views/adminview"
+	"loom/views/route"
 	"loom/views/ui"
 )
 
@@ -34,6 +35,20 @@ func (s *Server) adminValidate(kind loom.EntityKind) httpx.ActorHandler {
 		}
 		return s.fragment(w, r, http.StatusOK, adminview.CheckAnswer(m, tabs))
 	}
+}
+
+// broken names the templates and services that would not work any more if a service were
+// stored as it is in a draft. That it cannot be told stops nobody from going on.
+func (s *Server) broken(r *http.Request, actor loom.Actor, service *loom.Service, solve bool) []adminview.Broken {
+	found, err := s.Catalog.Breaks(r.Context(), actor, service, solve)
+	if err != nil {
+		s.Log.Error("what a change breaks could not be found out", "request_id", httpx.RequestID(r), "error", err.Error())
+	}
+	var list []adminview.Broken
+	for _, f := range found {
+		list = append(list, adminview.Broken{Kind: capital(f.Kind.Word()), Name: f.Name, Text: sentence(f), Href: route.AdminEntryEdit(f.Kind, f.Name)})
+	}
+	return list
 }
 
 // checkDraft says what is wrong with a draft, and counts that for each tab of its form.
@@ -74,6 +89,9 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 			return m, nil, err
 		}
 		m.Warnings = draftWarnings(d, found)
+		if service, is := entry.(*loom.Service); is && d.expected != "" {
+			m.Breaks = s.broken(r, actor, service, false)
+		}
 		m.Unknown = unknownMembers(parseTree([]byte(d.body)), treeOf(entry))
 	}
 	return m, tabs.Tabs, nil

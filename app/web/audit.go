@@ -141,7 +141,7 @@ var auditStates = map[string]ui.State{
 // auditGrid lists entries; files are the addresses of all of them as CSV and JSON.
 func (s *Server) auditGrid(see ui.Viewer, base string, q auditQuery, list account.AuditList, files ...string) templ.Component {
 	m := officeview.GridModel{ID: "audit", Caption: "Audit, the newest first", Now: s.now(),
-		Columns: []ui.Column{{Label: "When"}, {Label: "Who"}, {Label: "Did what"}, {Label: "Result"}, {Label: "Changed"}},
+		Columns: []ui.Column{{Label: "When"}, {Label: "Did what"}, {Label: "Who"}, {Label: "Result"}, {Label: "Changed"}},
 		Pages:   turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
 	if base == "" { // a part of another page
@@ -162,16 +162,17 @@ func (s *Server) auditGrid(see ui.Viewer, base string, q auditQuery, list accoun
 		if base == route.SystemAudit() {
 			who.Sub = e.Actor.TenantName + " · " + who.Sub
 		}
-		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, who, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, {State: &state}, {Part: auditDetails(see, e)}})
+		m.Rows = append(m.Rows, []officeview.Cell{{Time: e.Time}, {Text: strings.ReplaceAll(e.Verb, "_", " ") + " " + e.Kind, Sub: e.Object}, who, {State: &state}, {Part: auditDetails(see, e)}})
 	}
 	return officeview.Grid(m)
 }
 
 func via(a loom.Actor) string {
+	with := strings.Replace(a.Via, "token:", "token ", 1)
 	if a.Address == "" {
-		return a.Via
+		return with
 	}
-	return a.Via + " from " + a.Address
+	return with + " from " + a.Address
 }
 
 // auditDetails shows what an entry changed as a difference; what was made or

@@ -13,7 +13,8 @@ import (
 // clusters, nodes and tasks as with few.
 func TestPagesMakeABoundedNumberOfQueries(t *testing.T) {
 	t.Parallel()
-	db, statements := testkit.NewCountedDatabase(t)
+	db := clusterDatabase(t)
+	statements := testkit.CountStatements(t, db)
 	w := clusterWorldOn(t, db)
 	w.db.MustExec(`UPDATE tenants SET max_clusters = 1000, max_nodes = 10000 WHERE id = $1`, w.tenant.ID)
 	// pages gives those of the world as it is now, with a cluster that runs an operation

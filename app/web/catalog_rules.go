@@ -74,6 +74,9 @@ func templateRules(t loom.Template) []string {
 	rules = appendAllowed(rules, "hardware types", t.Compatibility.HardwareTypes)
 	rules = appendAllowed(rules, "image types", t.Compatibility.ImageTypes)
 	rules = appendAllowed(rules, "services", t.Compatibility.Services)
+	if len(t.Compatibility.Services) == 0 {
+		rules = append(rules, "Any service of the catalog may be added.")
+	}
 	return append(rules, leaseRules(t.Administration.Lease)...)
 }
 
@@ -99,7 +102,12 @@ func quantityRule(name string, q loom.Quantities) string {
 	on := func(n int) string { return ui.Count(n, "machine", "machines") }
 	switch {
 	case q.Max == nil || *q.Max == loom.Unlimited:
+		if low == 0 {
+			return name + " is on any number of machines, also on none."
+		}
 		return name + " is on at least " + on(low) + "."
+	case *q.Max == 0:
+		return name + " is on no machine."
 	case low == *q.Max:
 		return name + " is on exactly " + on(low) + "."
 	case low == 0:

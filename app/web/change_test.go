@@ -302,7 +302,7 @@ func TestClusterIsEditedAndProtected(t *testing.T) {
 	at := route.ClusterEdit(id)
 	w.post("ana", at, url.Values{"description": {"the shop\r\nat the corner"}, "labels": {"team=web\r\nenv = test\r\n"}}).goesTo(route.Cluster(id))
 	w.get("ana", at).is(200, "at the corner", "env=test\nteam=web")
-	w.get("ana", route.Cluster(id)).is(200, "the shop", "env=test, team=web")
+	w.get("ana", route.Cluster(id)).is(200, "the shop", ">env=test<", ">team=web<")
 	w.post("ana", at, url.Values{"description": {"x"}, "labels": {"team"}}).is(422, "write key=value", `id="f-labels-error"`, "Nothing was saved.")
 	w.post("ana", at, url.Values{"labels": {"a=1\na=2"}}).is(422, "there twice")
 	w.post("eve", at, url.Values{}).is(404)

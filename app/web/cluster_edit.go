@@ -1,11 +1,9 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"loom/app/httpx"
@@ -21,49 +19,21 @@ func (s *Server) clusterEditForm(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	return s.showEdit(w, r, actor, http.StatusOK, v, v.Description, labelLines(v.Labels), ui.FormErrors{})
+	return s.showEdit(w, r, actor, http.StatusOK, v, writtenNow(v), ui.FormErrors{})
 }
 
-// labelLines writes labels as readLabels reads them.
-func labelLines(all map[string]string) string {
-	var lines []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		lines = append(lines, key+"="+all[key])
-	}
-	return strings.Join(lines, "\n")
-}
-
-func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, description, labels string, errs ui.FormErrors) error {
-	m := clusterview.EditModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbEdit], Errors: errs,
-		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Value: description, Error: errs.For("description"), MaxLength: loom.MaxDescription},
-		Labels: ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 4, Mono: true, Optional: true, Value: labels, Error: errs.For("labels"),
+func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, c clusterWriting, errs ui.FormErrors) error {
+	m := clusterview.EditModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbEdit], Errors: errs, Inline: wants(r, clusterview.PartAbout.ID()),
+		SeenDescription: c.seenDescription, SeenLabels: c.seenLabels, Clash: c.clash, Changes: c.changes,
+		Description: ui.FieldModel{Name: clusterview.FieldDescription, Label: "Description", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Value: c.description, Error: errs.For(clusterview.FieldDescription), MaxLength: loom.MaxDescription},
+		Labels: ui.FieldModel{Name: clusterview.FieldLabels, Label: "Labels", Kind: ui.FieldTextarea, Rows: max(2, strings.Count(c.labels, "\n")+1), Mono: true, Optional: true, Value: c.labels, Error: errs.For(clusterview.FieldLabels),
 			Help: "One in a line, such as team=web. They replace the present ones."}}
+	if m.Inline {
+		m.Description.Autofocus = errs.Title == "" && c.clash == ""
+		return s.fragment(w, r, status, clusterview.AboutEdit(m))
+	}
 	page := clusterPage("Edit "+v.Name, "Clusters", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Edit"})
 	return s.render(w, r, actor, status, page, clusterview.EditPage(m))
-}
-
-// readLabels reads key=value lines.
-func readLabels(text string) (map[string]string, []loom.FieldError) {
-	labels := map[string]string{}
-	var errs []loom.FieldError
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		key, value, found := strings.Cut(line, "=")
-		key = strings.TrimSpace(key)
-		_, twice := labels[key]
-		switch {
-		case !found || key == "":
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d is “%.40s”; write key=value.", i+1, line)})
-		case twice:
-			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d: the label “%.40s” is there twice.", i+1, key)})
-		default:
-			labels[key] = strings.TrimSpace(value)
-		}
-	}
-	return labels, errs
 }
 
 func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -75,13 +45,12 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	description := strings.ReplaceAll(strings.TrimSpace(form.Get("description")), "\r\n", "\n")
-	text := strings.ReplaceAll(form.Get("labels"), "\r\n", "\n")
-	labels, errs := readLabels(text)
-	err = loom.InvalidFields(errs)
-	if err == nil {
-		_, err = s.Clusters.Edit(r.Context(), actor, v.ID, lifecycle.EditInput{Description: &description, Labels: labels})
+	c := readWriting(form)
+	in, errs := c.input(v)
+	if err = loom.InvalidFields(errs); err == nil && (in.Description != nil || in.Labels != nil) {
+		_, err = s.Clusters.Edit(r.Context(), actor, v.ID, in)
 	}
+	var meanwhile *lifecycle.EditConflict
 	switch {
 	case errors.Is(err, loom.Invalid):
 		fields := loom.AsError(err).Fields
@@ -90,14 +59,38 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 		}
 		shown := formErrors(plainFields(fields))
 		shown.Title = "Nothing was saved."
-		return s.showEdit(w, r, actor, http.StatusUnprocessableEntity, v, description, text, shown)
+		return s.showEdit(w, r, actor, http.StatusUnprocessableEntity, v, c, shown)
+	case errors.As(err, &meanwhile):
+		return s.showEdit(w, r, actor, http.StatusConflict, v, c.against(meanwhile.Stored), ui.FormErrors{})
 	case errors.Is(err, loom.Conflict):
 		v.Allowed[loom.VerbEdit] = loom.AsError(err).Message
-		return s.showEdit(w, r, actor, http.StatusConflict, v, description, text, ui.FormErrors{})
+		return s.showEdit(w, r, actor, http.StatusConflict, v, c, ui.FormErrors{})
 	case err != nil:
 		return err
 	}
-	return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: "Saved description and labels of " + v.Name + "."})
+	said := "Saved description and labels of " + v.Name + "."
+	if !wants(r, clusterview.PartAbout.ID()) {
+		return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
+	}
+	if v, err = s.pathCluster(r, actor); err != nil {
+		return err
+	}
+	m := aboutPart(v)
+	m.Back = true
+	if err := sayInPlace(w, said); err != nil {
+		return err
+	}
+	return s.fragment(w, r, http.StatusOK, clusterview.AboutPart(m))
+}
+
+// sayInPlace lets the page that stays say what was done.
+func sayInPlace(w http.ResponseWriter, said string) error {
+	text, err := json.Marshal(map[string]any{"loom:toast": map[string]string{"text": said}})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("HX-Trigger", string(text))
+	return nil
 }
 
 // clusterProtect switches the protection on, or with ?off= off.

@@ -12,8 +12,9 @@ import (
 	"loom/views/ui"
 )
 
-// clusterFacts is what the top of each of its pages says of a cluster.
-func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
+// clusterFacts is what the top of each of its pages says of a cluster; labels where they
+// do not stand below with the description.
+func (s *Server) clusterFacts(v lifecycle.ClusterView, labelled bool) []ui.Def {
 	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
 	change := ""
 	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
@@ -33,7 +34,7 @@ func (s *Server) clusterFacts(v lifecycle.ClusterView) []ui.Def {
 	if v.Status != loom.ClusterTerminated {
 		facts = append(facts, lease)
 	}
-	if len(v.Labels) > 0 {
+	if labelled && len(v.Labels) > 0 {
 		var labels []string
 		for key, value := range v.Labels {
 			labels = append(labels, key+"="+value)

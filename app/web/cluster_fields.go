@@ -194,14 +194,24 @@ const resetConfig = "reset-config"
 // saveDraft is the button that keeps the form for later.
 const saveDraft = "draft"
 
-// resourcePickers makes fields that name a plugin resource a choice of those there are.
-// One that is named and not there stays, so that the check can speak of it.
+// resourcePickers makes fields that name a plugin resource a choice of those there are; a
+// text that may name one suggests them. One that is named and not there stays, so that the
+// check can speak of it.
 func resourcePickers(fields []ui.FieldModel, facts *lifecycle.TemplateFacts) {
 	for i := range fields {
 		f := &fields[i]
 		schema := facts.ProviderFields[strings.TrimPrefix(f.Name, fieldPrefix)]
 		names, offered := facts.Resources[schema.ResourceType]
-		if schema.Type != "resource" || !offered || schema.IsSensitive() {
+		if !offered || schema.IsSensitive() {
+			continue
+		}
+		if schema.Type == "text" {
+			for _, name := range names {
+				f.Suggest = append(f.Suggest, ui.Option{Value: name})
+			}
+			continue
+		}
+		if schema.Type != "resource" {
 			continue
 		}
 		if len(names) == 0 && f.Value == "" {

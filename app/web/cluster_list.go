@@ -151,6 +151,10 @@ func (s *Server) listOptions(ctx context.Context, actor loom.Actor, q listQuery,
 			name := item.Entry.Meta().Name
 			*o.into = append(*o.into, ui.Option{Value: name, Label: name, Selected: name == o.value})
 		}
+		// Clusters outlive what they were made from, and an address may name anything.
+		if o.value != "" && !slices.ContainsFunc(*o.into, func(c ui.Option) bool { return c.Selected }) {
+			*o.into = append(*o.into, ui.Option{Value: o.value, Label: o.value, Selected: true})
+		}
 	}
 	return nil
 }

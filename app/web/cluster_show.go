@@ -55,11 +55,8 @@ func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (lifecycle.Clust
 }
 
 func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
-	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), Description: v.Description, Revealed: revealed}
+	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Revealed: revealed}
 	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
-	if v.Status != loom.ClusterTerminated {
-		m.Edit = route.ClusterEdit(v.ID)
-	}
 	var err error
 	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
 		return err
@@ -133,6 +130,10 @@ func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.Clus
 	case clusterview.PartConnect:
 		m, err := s.connectPart(ctx, actor, v, readAddressChoice(q))
 		return clusterview.ConnectPart(m), err
+	case clusterview.PartAbout:
+		m := aboutPart(v)
+		m.Back = q.Get("back") != ""
+		return clusterview.AboutPart(m), nil
 	case clusterview.PartSets:
 		return clusterview.SetsPart(s.setsPart(v)), nil
 	case clusterview.PartNodes:
@@ -188,7 +189,7 @@ func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab stri
 	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
 	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
 	m.Said = s.clusterSaid(v)
-	m.Facts, m.LeaseNote = s.clusterFacts(v), v.LeaseNote
+	m.Facts, m.LeaseNote = s.clusterFacts(v, tab != ""), v.LeaseNote
 	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
 	return m
 }

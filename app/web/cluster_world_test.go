@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -52,34 +52,63 @@ type clusterWorld struct {
 	troubles *troubles
 }
 
-func newClusterWorld(t testing.TB) *clusterWorld {
+// clusterTemplate is the database that these worlds begin with, clusterBasis what they
+// know of it: passwords are hashed once, not in each test.
+var (
+	clusterTemplate testkit.Template
+	clusterBasis    struct {
+		key     string
+		tenant  loom.Tenant
+		cookies map[loom.UserID]string
+	}
+)
+
+// clusterDatabase is one with the tenants and the catalog of a cluster world.
+func clusterDatabase(t testing.TB) *testkit.Database {
 	t.Helper()
-	return clusterWorldOn(t, testkit.NewDatabase(t))
+	return clusterTemplate.NewDatabase(t, func(db *testkit.Database) {
+		clusterBasis.key = secret.GenerateKey()
+		w := &clusterWorld{t: t, ctx: context.Background(), db: db, cookies: map[loom.UserID]string{}}
+		w.useCases()
+		_, err := w.accounts.EnsureSuperadmin(w.ctx)
+		w.must(err)
+		w.must(w.catalog.RegisterTypes(w.ctx, []loom.PluginType{labProvider()}, nil))
+		w.tenant = w.makeTenant("acme", "ana", "admin")
+		w.makeTenant("other", "eve")
+		w.fillCatalog()
+		clusterBasis.tenant, clusterBasis.cookies = w.tenant, w.cookies
+	})
 }
 
-// clusterWorldOn makes the world in a database that has nothing yet.
+// useCases makes those that worlds begin with, and gives the ring of all.
+func (w *clusterWorld) useCases() *secret.Ring {
+	w.t.Helper()
+	ring, err := secret.ParseKeys(clusterBasis.key)
+	w.must(err)
+	w.accounts = account.New(w.db.DB, ring)
+	w.catalog, err = catalog.New(w.db.DB, ring, "file://"+w.t.TempDir())
+	w.must(err)
+	w.t.Cleanup(func() { w.catalog.Close() }) //nolint:errcheck // a directory of the test
+	w.accounts.Resources = w.catalog
+	return ring
+}
+
+func newClusterWorld(t testing.TB) *clusterWorld {
+	t.Helper()
+	return clusterWorldOn(t, clusterDatabase(t))
+}
+
+// clusterWorldOn makes the world on a clusterDatabase.
 func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	w := &clusterWorld{t: t, ctx: ctx, db: db, cookies: map[loom.UserID]string{}, troubles: &troubles{}}
-	ring, err := secret.ParseKeys(secret.GenerateKey())
-	w.must(err)
-	w.accounts = account.New(w.db.DB, ring)
-	w.catalog, err = catalog.New(w.db.DB, ring, "file://"+t.TempDir())
-	w.must(err)
-	t.Cleanup(func() { w.catalog.Close() }) //nolint:errcheck // a directory of the test
-	w.accounts.Resources = w.catalog
+	w := &clusterWorld{t: t, ctx: ctx, db: db, tenant: clusterBasis.tenant, cookies: maps.Clone(clusterBasis.cookies), troubles: &troubles{}}
+	ring := w.useCases()
 	w.clusters = lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 500})
 	w.ops = execution.New(w.db.DB, ring, execution.Options{})
 	log := slog.New(slog.NewTextHandler(w.troubles, &slog.HandlerOptions{Level: slog.LevelError}))
 	w.hub = live.New(w.db.DB, w.db.DSN, log)
-	_, err = w.accounts.EnsureSuperadmin(ctx)
-	w.must(err)
-	w.must(w.catalog.RegisterTypes(ctx, []loom.PluginType{labProvider()}, nil))
-	w.tenant = w.makeTenant("acme", "ana", "admin")
-	w.makeTenant("other", "eve")
-	w.fillCatalog()
 	sessions := httpx.NewSessions(w.accounts, false)
 	w.fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
@@ -284,14 +313,6 @@ func (w *clusterWorld) fail(ref loom.TaskRef, message string) {
 	w.db.MustExec(`UPDATE clusters SET status = 'incomplete' WHERE id = $1`, id)
 }
 
-// clusterAnswer is what a request came to.
-type clusterAnswer struct {
-	t      testing.TB
-	Code   int
-	Body   string
-	Header http.Header
-}
-
 func (w *clusterWorld) send(user loom.UserID, method, target string, form url.Values, headers ...string) clusterAnswer {
 	w.t.Helper()
 	var body io.Reader
@@ -328,57 +349,6 @@ func (w *clusterWorld) part(user loom.UserID, target, id string) clusterAnswer {
 func (w *clusterWorld) post(user loom.UserID, target string, form url.Values) clusterAnswer {
 	w.t.Helper()
 	return w.send(user, http.MethodPost, target, form)
-}
-
-// is demands a status and texts in the answer.
-func (a clusterAnswer) is(code int, texts ...string) clusterAnswer {
-	a.t.Helper()
-	if a.Code != code {
-		a.t.Fatalf("status %d, want %d: %.1500s", a.Code, code, a.Body)
-	}
-	return a.has(texts...)
-}
-
-func (a clusterAnswer) has(texts ...string) clusterAnswer {
-	a.t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(a.Body, text) {
-			a.t.Errorf("the answer lacks %q:\n%.6000s", text, a.main())
-		}
-	}
-	return a
-}
-
-func (a clusterAnswer) lacks(texts ...string) clusterAnswer {
-	a.t.Helper()
-	for _, text := range texts {
-		if strings.Contains(a.Body, text) {
-			a.t.Errorf("the answer holds %q", text)
-		}
-	}
-	return a
-}
-
-// goesTo demands a redirect and gives its target.
-func (a clusterAnswer) goesTo(pattern string) string {
-	a.t.Helper()
-	to := a.Header.Get("Location")
-	if a.Code != http.StatusSeeOther || !regexp.MustCompile("^"+pattern+"$").MatchString(to) {
-		a.t.Fatalf("status %d to %q, want 303 to %s: %.1500s", a.Code, to, pattern, a.main())
-	}
-	return to
-}
-
-var hashField = regexp.MustCompile(`name="hash" value="([0-9a-f]+)"`)
-
-// hash is that of the preview on the page.
-func (a clusterAnswer) hash() string {
-	a.t.Helper()
-	found := hashField.FindStringSubmatch(a.Body)
-	if found == nil {
-		a.t.Fatalf("no hash on the page: %.3000s", a.main())
-	}
-	return found[1]
 }
 
 // createValues is the form for a cluster as a browser sends it.

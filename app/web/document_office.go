@@ -91,6 +91,8 @@ func systemDocuments(get func(string, document)) {
 		write("Drain", http.MethodPost, "/v2/processes/{id}/drain", ""), write("Resume", http.MethodPost, "/v2/processes/{id}/resume", "")}})
 	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true,
 		columns: []string{"machine=machineId", "name=name", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "first seen=@firstSeen"}})
+	get(route.SystemLeftovers(), document{path: "/v2/leftovers", list: true, fresh: true,
+		columns: []string{"machine=machineId", "host name=hostname", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "tries=tries", "last error=lastError", "first seen=@firstSeen", "last try=@lastTry"}})
 	get(route.SystemOrphans()+"/{id}/remove", document{path: "/v2/orphans", list: true, fresh: true, calls: []documentCall{write("Remove", http.MethodDelete, "/v2/orphans/{id}", "")}})
 	get(route.SystemPlugins(), document{path: "/v2/plugins/" + string(loom.KindProviderType), list: true, columns: entryColumns, calls: []documentCall{
 		write("Automator types", http.MethodGet, "/v2/plugins/"+string(loom.KindAutomatorType), "")}})

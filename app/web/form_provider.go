@@ -54,6 +54,7 @@ type providerEditor struct {
 
 func (p providerEditor) form() form.Form {
 	f := form.Form{
+		Files: true,
 		Sections: []form.Section{
 			aboutSection(p.draft, "A place where machines are made. Templates and clusters name it."),
 			{ID: "type", Title: "Type", Help: "The plugin that makes the machines.", Parts: []form.Part{p.typePart()}},
@@ -88,8 +89,11 @@ func (p providerEditor) typePart() form.Part {
 	var choices []form.Choice
 	for _, t := range p.types {
 		c := form.Choice{Value: t.Name, Label: t.Name, Description: t.Description, Deprecated: t.Deprecated}
-		if t.Label != "" && !strings.EqualFold(t.Label, t.Name) {
-			c.Label, c.Facts = t.Label, []string{t.Name}
+		if t.Label != "" {
+			c.Label = t.Label
+		}
+		if !strings.EqualFold(c.Label, t.Name) {
+			c.Facts = []string{t.Name}
 		}
 		choices = append(choices, c)
 	}
@@ -104,6 +108,7 @@ func (p providerEditor) fields(doc *form.Doc) form.PluginFields {
 		return fields
 	}
 	fields.Group = t.Parameters["admin"]
+	fields.Upload = uploads(*t, p.draft)
 	fields.Resources = func(resourceType string) []form.Choice {
 		return resourceChoices(p.resources, loom.KindProviderType, t.Name, resourceType)
 	}

@@ -91,7 +91,7 @@ func (a actionFields) automator() form.Field {
 // plugin gives the fields for the type that the document names.
 func (a actionFields) plugin(doc *form.Doc) (form.PluginFields, bool) {
 	t, known := a.e.types[doc.Text(a.at.To("type"))]
-	p := form.PluginFields{Path: a.at.To("fields"), Group: t.Parameters["admin"], AsText: true, UploadURL: route.AdminResources(), Resources: func(resourceType string) []form.Choice {
+	p := form.PluginFields{Path: a.at.To("fields"), Group: t.Parameters["admin"], AsText: true, Resources: func(resourceType string) []form.Choice {
 		return a.e.resourceChoices(t.Name, resourceType)
 	}}
 	return p, known

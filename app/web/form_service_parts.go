@@ -193,12 +193,16 @@ func (o orderOf) Show(out *form.Output) templ.Component {
 	}
 	m.Template = ui.FieldModel{Name: orderName, ID: out.ID(orderName), Label: "Template", Kind: ui.FieldSelect, Width: "m", Options: templateOptions(o.e.templates, o.e.name, chosen)}
 	m.Button = out.Step(ui.ButtonModel{Label: "Show the order", Small: true}, "order", form.At("order"), m.ID)
-	if o.e.r.FormValue(form.FieldDo) != "order:order" || chosen == "" {
+	if o.e.r.FormValue(form.FieldDo) != "order:order" {
 		return adminview.Order(m)
 	}
 	service, err := o.e.draftService(out.Doc)
 	if err != nil {
 		m.Result.Problem = "The definition must be readable first: " + loom.AsError(err).Message
+		return adminview.Order(m)
+	}
+	m.Breaks = o.e.s.broken(o.e.r, o.e.actor, &service, true)
+	if chosen == "" {
 		return adminview.Order(m)
 	}
 	if m.Result, err = o.e.s.orderResult(o.e.r.Context(), o.e.actor, chosen, service); err != nil {

@@ -31,3 +31,26 @@ func TestLostServiceInTheForm(t *testing.T) {
 	v["services"] = []string{"nginx"}
 	w.post("ana", route.ClusterCheck(), v).is(200, ">Fits<").lacks(cause)
 }
+
+// The form of a service names the templates and services that saving it would break, in
+// the check beside it and with the order preview, whatever template that is for.
+func TestWhatAnEditBreaks(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	for _, body := range []string{`{"name":"db","dependencies":{"provides":["store"]}}`, `{"name":"shop","dependencies":{"runtime":{"requires":["store"]}}}`} {
+		v.post("/admin/services", "body", body)
+	}
+	v.post("/admin/templates", "body", `{"name":"site","defaults":{"provider":"local","services":["db","shop"]}}`).goes(t, "/admin/templates/site")
+	lost := []string{"Others that this breaks", `href="/admin/services/shop/edit"`, "There is no service “store”, nor one that provides it.", `href="/admin/templates/site/edit"`, "Its service “shop” could not be in a cluster any more."}
+	const edit, check = "/admin/services/db/edit", "/validate/services"
+	v.post(check, "body", `{"name":"db"}`, "expected", "1", "entry", "db").shows(t, 200, lost...)
+	v.post(check, "body", `{"name":"db","label":"Still","dependencies":{"provides":["store"]}}`, "expected", "1", "entry", "db").shows(t, 200, "Can be saved").hides(t, lost[0])
+	v.post(check, "body", `{"name":"db2"}`).shows(t, 200).hides(t, lost[0])
+	page := v.post(edit, "body", `{"name":"db"}`, "expected", "1", "do", "form").shows(t, 200, "Show the order")
+	v.send(edit, press(t, page, "order:order")).shows(t, 200, lost[:4]...)
+	v.send(edit, press(t, page, "discard")).goes(t, edit)
+	values := press(t, v.get(edit), "order:order")
+	values.Set("order.template", "site")
+	v.send(edit, values).shows(t, 200).hides(t, lost[0])
+}

@@ -85,7 +85,7 @@ func TestPagesFollowTheSystem(t *testing.T) {
 		take("contrast")
 		b.Media("prefers-reduced-motion", "reduce")
 		tell("more room", roomyText)
-		for _, width := range []int64{1280, 320} {
+		for _, width := range []int64{1280, 640, 320} {
 			b.Size(width)
 			if over := b.Page().Overflow; over > 0 {
 				t.Errorf("%s with more room, %d pixels: %d too wide", path, width, over)

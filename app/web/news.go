@@ -30,7 +30,7 @@ func followOwn(m *layout.Model) {
 	}
 }
 
-// news tells, as toasts, of operations of the reader that ended and leases that end: what
+// news tells, as toasts, of operations of the reader that ended, leases and tokens that end: what
 // a signal of loom.TopicOwn names. What is not there any more is left out.
 func (s *Server) news(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	if !httpx.IsFragment(r) {
@@ -53,9 +53,12 @@ func (s *Server) news(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	return s.fragment(w, r, http.StatusOK, sharedview.Toasts(toasts))
 }
 
-// newsOf is the toast about an operation, "00000042/3", or a lease, "00000042"; empty
-// where there is nothing to say by now. NotFound.
+// newsOf is the toast about an operation, "00000042/3", a lease, "00000042", or an API
+// token, "token/7"; empty where there is nothing to say by now. NotFound.
 func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastModel, error) {
+	if token, ok := strings.CutPrefix(id, loom.NewsOfToken); ok {
+		return s.newsOfToken(r, actor, token)
+	}
 	name, rest, isOperation := strings.Cut(id, "/")
 	cluster, ok := loom.ParseClusterID(name)
 	number, err := strconv.Atoi(rest)
@@ -88,4 +91,23 @@ func (s *Server) newsOf(r *http.Request, actor loom.Actor, id string) (ui.ToastM
 		m.Tone = ui.ToneBad
 	}
 	return m, nil
+}
+
+// newsOfToken is the toast about a token of the reader that ends soon.
+func (s *Server) newsOfToken(r *http.Request, actor loom.Actor, id string) (ui.ToastModel, error) {
+	tokens, err := s.Accounts.Tokens(r.Context(), actor)
+	if err != nil {
+		return ui.ToastModel{}, err
+	}
+	for _, t := range tokens {
+		if strconv.FormatInt(t.ID, 10) != id || t.Expires.IsZero() {
+			continue
+		}
+		when := "expires " + ui.Relative(t.Expires, s.now())
+		if !t.Expires.After(s.now()) {
+			when = "has expired"
+		}
+		return ui.ToastModel{Tone: ui.ToneWarn, Text: "Your token “" + t.Name + "” " + when + ".", Action: "API tokens", ActionHref: route.AccountTokens()}, nil
+	}
+	return ui.ToastModel{}, loom.NewError(loom.NotFound, "There is no token “%.20s”.", id)
 }

@@ -108,7 +108,7 @@ func previewNodes(p lifecycle.PreviewView) []clusterview.PreviewNode {
 	out := make([]clusterview.PreviewNode, len(all))
 	for i, n := range all {
 		out[i] = clusterview.PreviewNode{
-			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image,
+			Hostname: n.Hostname, Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType + " → " + n.Flavor, Image: n.ImageType + " → " + n.Image, Provider: p.Provider.Name,
 		}
 		if !alike {
 			out[i].Sign = ui.SignKeep

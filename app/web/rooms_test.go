@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -51,21 +52,42 @@ type rooms struct {
 // newRooms has the pages without the REST API, from which documents and files come.
 func newRooms(t *testing.T) *rooms { return makeRooms(t, false) }
 
-func makeRooms(t *testing.T, withAPI bool) *rooms {
-	t.Helper()
-	db := testkit.NewDatabase(t)
-	ring, err := secret.ParseKeys(secret.GenerateKey())
-	check(t, err)
-	r := &rooms{t: t, ctx: context.Background(), passwords: map[string]loom.Secret{}}
-	r.catalog, err = catalog.New(db.DB, ring, "file://"+t.TempDir()+"/bucket")
-	check(t, err)
-	t.Cleanup(func() { r.catalog.Close() })
+// roomsTemplate is the database that all rooms begin with, roomsBasis what they know of it.
+var (
+	roomsTemplate testkit.Template
+	roomsBasis    struct {
+		key       string
+		passwords map[string]loom.Secret
+	}
+)
+
+// useCases makes those that the first start needs, and gives the ring of all.
+func (r *rooms) useCases(db *testkit.Database) *secret.Ring {
+	r.t.Helper()
+	ring, err := secret.ParseKeys(roomsBasis.key)
+	check(r.t, err)
+	r.catalog, err = catalog.New(db.DB, ring, "file://"+r.t.TempDir()+"/bucket")
+	check(r.t, err)
+	r.t.Cleanup(func() { r.catalog.Close() })
 	r.accounts = account.New(db.DB, ring)
 	r.accounts.Resources = r.catalog
+	return ring
+}
+
+func makeRooms(t *testing.T, withAPI bool) *rooms {
+	t.Helper()
+	db := roomsTemplate.NewDatabase(t, func(db *testkit.Database) {
+		roomsBasis.key = secret.GenerateKey()
+		r := &rooms{t: t, ctx: context.Background(), passwords: map[string]loom.Secret{}}
+		r.useCases(db)
+		r.seed()
+		roomsBasis.passwords = r.passwords
+	})
+	r := &rooms{t: t, ctx: context.Background(), passwords: maps.Clone(roomsBasis.passwords)}
+	ring := r.useCases(db)
 	r.fleet = fleet.NewWithOptions(db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	r.hooks = hook.New(db.DB, ring, hook.Options{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, PublicURL: "https://loom.example", Body: wire.HookBody})
 	r.db = db.DB
-	r.seed()
 
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	deps := web.Deps{

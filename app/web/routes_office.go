@@ -67,6 +67,7 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("POST "+route.SystemJobs()+"/{id}/{verb}", s.system(s.systemJobAct))
 	mux.Handle("GET "+route.SystemPlugins(), s.system(s.systemPlugins))
 	mux.Handle("GET "+route.SystemOrphans(), s.system(s.systemOrphans))
+	mux.Handle("GET "+route.SystemLeftovers(), s.system(s.systemLeftovers))
 	mux.Handle("POST "+route.SystemLeftoversRetry(), s.system(s.systemLeftoversRetry))
 	mux.Handle("GET "+route.SystemOrphans()+"/{id}/remove", s.system(s.systemOrphanAsk))
 	mux.Handle("POST "+route.SystemOrphans()+"/{id}/remove", s.system(s.systemOrphanRemove))

@@ -13,7 +13,8 @@ import (
 // times, shows what was so when it was asked for, and is not given to who may not see it.
 func TestViewersShareALivePart(t *testing.T) {
 	t.Parallel()
-	db, statements := testkit.NewCountedDatabase(t)
+	db := clusterDatabase(t)
+	statements := testkit.CountStatements(t, db)
 	w := clusterWorldOn(t, db)
 	ref := w.create("seen-by-many", 3)
 	path := "/clusters/" + ref.Cluster.String() + "/panel?part=operation"

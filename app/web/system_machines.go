@@ -36,7 +36,7 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 		names[t.ID] = t.Name
 	}
 	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.now(),
-		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen"}, {Label: "Actions", LabelHidden: true}},
+		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen", Low: true}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans. Providers are searched for them at intervals."}}
 	if len(orphans) > 0 {
 		lost.CSV, lost.JSON = s.exportsOf(r)
@@ -50,6 +50,9 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	left := officeview.GridModel{ID: "leftovers", Caption: "Leftovers", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster"}, {Label: "Last try"}, {Label: "Actions", LabelHidden: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing was left behind."}}
+	if len(leftovers) > 0 {
+		left.CSV, left.JSON = s.exportsAt(route.SystemLeftovers(), nil)
+	}
 	for _, l := range leftovers {
 		machine := officeview.Cell{Text: l.Machine, Mono: true, Sub: l.Hostname}
 		if l.Machine == "" {
@@ -62,11 +65,16 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 		})
 	}
 	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them; leftovers are what the delete of their cluster could not delete.",
-		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{call("orphans", http.MethodGet, "/v2/orphans", "")}}
+		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{call("orphans", http.MethodGet, "/v2/orphans", ""), call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
 	if len(leftovers) > 0 {
 		m.Parts = append(m.Parts, officeview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
 	}
 	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("Orphans and leftovers", route.SystemOrphans()), m)
+}
+
+// systemLeftovers leads to the page that shows them: their files are at this address.
+func (s *Server) systemLeftovers(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	return httpx.SeeOther(w, r, route.SystemOrphans()+"#leftovers")
 }
 
 // ofOrphan finds the orphan of the path.
@@ -211,7 +219,7 @@ func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		title := map[loom.EntityKind]string{loom.KindProviderType: "Provider types", loom.KindAutomatorType: "Automator types"}[kind]
 		grid := officeview.GridModel{ID: string(kind), Caption: title, ShowCaption: true, Now: s.now(),
-			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by"}, {Label: "Registered", Low: true}},
+			Columns: []ui.Column{{Label: "Type"}, {Label: "Version", Numeric: true, Low: true}, {Label: "Fields"}, {Label: "Resources", Low: true}, {Label: "Carried by"}, {Label: "Registered", Low: true}},
 			Empty:   ui.EmptyModel{Icon: "box", Text: "No type is registered. Start a provisioner."}}
 		for _, item := range list.Items {
 			t, ok := item.Entry.(*loom.PluginType)

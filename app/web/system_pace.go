@@ -10,8 +10,24 @@ import (
 	"loom/app/fleet"
 	"loom/app/loom"
 	"loom/views/officeview"
+	"loom/views/route"
 	"loom/views/ui"
 )
+
+// statesID is the part of the page of queues that counts what is on each. It is fetched
+// again less often than what waits by tenant: it counts all there is.
+const statesID = "queue-states"
+
+// queueStatesPart is that part as it is now.
+func (s *Server) queueStatesPart(r *http.Request, actor loom.Actor) (templ.Component, error) {
+	queues, err := s.Fleet.ListQueues(r.Context(), actor)
+	if err != nil {
+		return nil, err
+	}
+	attrs := ui.Live(route.SystemQueues())
+	attrs["hx-trigger"] = "loom:live, every 15s"
+	return officeview.Region(statesID, attrs, s.queueStates(queues)), nil
+}
 
 // paceParts are the counts of each queue and the pictures of the last hour.
 func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component, error) {
@@ -19,7 +35,7 @@ func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component
 	if err != nil {
 		return nil, err
 	}
-	queues, err := s.Fleet.ListQueues(r.Context(), actor)
+	states, err := s.queueStatesPart(r, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +44,7 @@ func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component
 		done, wait, run := s.paceCharts(ui.ViewerOf(r.Context()), pace)
 		charts = officeview.Bare("l-stack", officeview.Bare("c-card", ui.Chart(done)), officeview.Bare("c-card", ui.Chart(wait)), officeview.Bare("c-card", ui.Chart(run)))
 	}
-	return []templ.Component{s.queueStates(queues), charts}, nil
+	return []templ.Component{states, charts}, nil
 }
 
 // paceCharts are the throughput, and how long tasks waited and ran.

@@ -147,6 +147,13 @@ func (s *Server) systemWorkerAct(w http.ResponseWriter, r *http.Request, actor l
 }
 
 func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if wants(r, statesID) {
+		part, err := s.queueStatesPart(r, actor)
+		if err != nil {
+			return err
+		}
+		return s.fragment(w, r, http.StatusOK, part)
+	}
 	counts, err := s.Fleet.Queues(r.Context(), actor)
 	if err != nil {
 		return err

@@ -34,9 +34,16 @@ func taskInput(v lifecycle.ClusterView, t loom.Task) clusterview.TaskInput {
 	} else if t.Action != loom.ActionBootstrap {
 		maps.Copy(fields, v.Provider.Fields)
 	}
+	m.Fields = shownFields(fields)
+	return m
+}
+
+// shownFields lists what a plugin is given or gives back, by name; secrets are masked.
+func shownFields(fields map[string]any) []ui.Def {
+	var list []ui.Def
 	shown, _ := loom.MaskSecrets(fields).(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(shown)) {
-		m.Fields = append(m.Fields, ui.Def{Term: key, Text: factText(shown[key]), Mono: true})
+		list = append(list, ui.Def{Term: key, Text: factText(shown[key]), Mono: true})
 	}
-	return m
+	return list
 }

@@ -136,7 +136,7 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
 		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
 	}
-	m.Facts = s.taskFacts(v, t, attempt)
+	m.Facts, m.Result = s.taskFacts(v, t, attempt), shownFields(attempt.Facts)
 	otherTries(&m, t)
 	if err := s.taskDoing(ctx, actor, t, attempt, &m); err != nil {
 		return m, err

@@ -311,14 +311,14 @@ func trySizes(t lifecycle.Trial, what tried) templateview.SizesModel {
 	m := templateview.SizesModel{Summary: trySummary(t)}
 	for _, size := range t.Sizes {
 		row := templateview.SizeRow{
-			Machines: size.Machines, State: templateview.SizeState(size.State), Kinds: len(size.Layout), Why: whyNot(size.Why()),
+			Machines: size.Machines, State: templateview.SizeState(size.State), Why: whyNot(size.Why()),
 			Asked: size.Machines == t.Asked.Machines,
 		}
 		if what.link != nil {
 			row.Href = what.link(size.Machines)
 		}
 		for _, g := range size.Layout {
-			row.Layout = append(row.Layout, strconv.Itoa(g.Count)+" × "+strings.Join(g.Services, ", "))
+			row.Layout = append(row.Layout, templateview.SizeNodes{Count: g.Count, Services: strings.Join(g.Services, ", ")})
 		}
 		m.Rows = append(m.Rows, row)
 	}

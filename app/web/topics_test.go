@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"loom/app/account"
 	"loom/app/execution"
 	"loom/app/loom"
 	"loom/app/store"
@@ -95,6 +96,12 @@ func TestEveryTopicIsSignalled(t *testing.T) {
 			w.db.MustExec(`UPDATE clusters SET expires_at = now() + interval '30 minutes' WHERE id = $1`, int64(shop.Cluster))
 			w.must(w.clusters.Expire(ctx))
 		}, path: route.News() + "?of=" + id, part: "toasts", shows: "The lease of shop ends in"},
+		{what: "a token ends soon", topic: loom.TopicOwn, data: `"` + loom.NewsOfToken, user: "ana", act: func() {
+			_, _, err := w.accounts.CreateToken(ctx, w.actor("ana"), account.NewToken{Name: "nightly", Scopes: []loom.Scope{loom.ScopeRead}})
+			w.must(err)
+			w.db.MustExec(`UPDATE tokens SET created_at = now() - interval '27 days', expires_at = now() + interval '76 hours'`)
+			w.must(w.ops.PurgeSessions(ctx))
+		}, path: route.News() + "?of=" + loom.NewsOfToken + "1", part: "toasts", shows: "Your token “nightly” expires in 3 days."},
 		{what: "a tenant is made", topic: route.TopicSystem(), data: `"tenants/new-tenant"`, user: super, act: func() { w.makeTenant("new-tenant", "zoe") },
 			path: route.System(), part: "live", shows: "Tenants"},
 	} {
@@ -126,5 +133,8 @@ func TestEveryTopicIsSignalled(t *testing.T) {
 	}
 	if a := w.part("eve", route.News()+"?of="+id+"/1,"+id+",x,99/1,1/x", "toasts"); strings.TrimSpace(a.Body) != "" {
 		t.Errorf("eve is told %q", a.Body)
+	}
+	if a := w.part("eve", route.News()+"?of=token/1,token/x,token/", "toasts"); a.Code != http.StatusOK || strings.TrimSpace(a.Body) != "" {
+		t.Errorf("eve is told of tokens: %d %q", a.Code, a.Body)
 	}
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 		}
 		return []templ.Component{officeview.Bare("c-card", ui.Empty(empty))}, nil
 	}
+	report, ids, err := s.usageNames(r, actor, room, u, report)
+	if err != nil {
+		return nil, err
+	}
 	chart := usageChart(u, report)
 	parts := []templ.Component{usageFacts(ui.ViewerOf(r.Context()), u, report)}
 	if room.admin {
@@ -41,7 +46,40 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 			chart.Limit = nil // the quota is not that of a user
 		}
 	}
-	return append(parts, officeview.Bare("c-card", ui.Chart(chart)), usageGrid(room, u, report)), nil
+	return append(parts, officeview.Bare("c-card", ui.Chart(chart)), usageGrid(room, u, report, ids)), nil
+}
+
+// usageNames gives the parts of a report by cluster the names of the clusters in place of
+// their ids, and the ids in the order of the parts; nil for other reports and where
+// clusters of other tenants are among them. Clusters of the same name keep the id with it.
+func (s *Server) usageNames(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report fleet.Report) (fleet.Report, []string, error) {
+	if u.split != "cluster" || room.all {
+		return report, nil, nil
+	}
+	texts := make([]string, len(report.Splits))
+	for i, part := range report.Splits {
+		texts[i] = part.Name
+	}
+	found, err := s.summaries(r.Context(), actor, readIDs(texts, loom.MaxPageLimit))
+	if err != nil {
+		return report, nil, err
+	}
+	times := map[string]int{}
+	for _, c := range found {
+		times[c.Name]++
+	}
+	report.Splits = slices.Clone(report.Splits)
+	for i, text := range texts {
+		id, _ := loom.ParseClusterID(text)
+		switch c, there := found[id]; {
+		case !there:
+		case times[c.Name] > 1:
+			report.Splits[i].Name = c.Name + " " + text
+		default:
+			report.Splits[i].Name = c.Name
+		}
+	}
+	return report, texts, nil
 }
 
 var perGroup = map[string]string{"hour": "an hour", "day": "a day", "week": "a week", "month": "a month"}
@@ -139,15 +177,19 @@ func splitName(name string) string {
 	return name
 }
 
-// usageGrid lists the parts, the greatest first. A user leads to his templates, a
-// template and a tenant to their users.
-func usageGrid(room usageRoom, u usageQuery, report fleet.Report) templ.Component {
+// usageGrid lists the parts, the greatest first; ids are those of clusters. A user leads
+// to his templates, a template and a tenant to their users.
+func usageGrid(room usageRoom, u usageQuery, report fleet.Report, ids []string) templ.Component {
 	per, unit := unitOf(u.unit)
 	word := splitWords[u.split]
 	m := officeview.GridModel{ID: "parts", Caption: "By " + strings.ToLower(word), ShowCaption: true,
 		Columns: []ui.Column{{Label: word}, {Label: capital(unit), Numeric: true}, {Label: "Share", Numeric: true}, {Label: "Over time", Low: true}}}
-	for _, part := range report.Splits {
-		row := []officeview.Cell{{Text: splitName(part.Name), Mono: true, Href: usageDrill(room, u, part.Name)}, {Text: ui.Figure(part.Total/per, 1)}, {Text: ui.Figure(100*part.Total/report.Total, 1) + " %"}, {}}
+	for i, part := range report.Splits {
+		of, sub := part.Name, ""
+		if ids != nil {
+			of, sub = ids[i], ids[i]
+		}
+		row := []officeview.Cell{{Text: splitName(part.Name), Sub: sub, Mono: true, Href: usageDrill(room, u, of)}, {Text: ui.Figure(part.Total/per, 1)}, {Text: ui.Figure(100*part.Total/report.Total, 1) + " %"}, {}}
 		if part.Hours != nil {
 			row[3].Part = ui.Spark(ui.SparkModel{Label: part.Name, Values: scaled(part.Hours, per), Unit: unit})
 		}

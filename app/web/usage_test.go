@@ -28,7 +28,7 @@ func TestUsagePages(t *testing.T) {
 	if strings.Count(page.body, "<rect class=\"bar") == 0 {
 		t.Error("there are no bars")
 	}
-	user.get("/usage?split=cluster").shows(t, 200, `href="/clusters/0000000`+strconv.Itoa(mine)+`"`)
+	user.get("/usage?split=cluster").shows(t, 200, `href="/clusters/0000000`+strconv.Itoa(mine)+`">web-cluster</a>`, ">0000000"+strconv.Itoa(mine)+"<")
 	user.get("/usage?unit=days").shows(t, 200, "0.8 node-days")
 	user.get("/usage?period=24h").shows(t, 200, "08", "By") // hours
 	// A user asks for no one else, whatever the address says.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"loom/app/execution"
 )
@@ -17,6 +18,9 @@ type attempts struct {
 	expected map[execution.AttemptKey]bool
 	// over is set once everything is to stop: what begins then is stopped at once.
 	over error
+	// until is when the lease of the process has to be renewed, zero as long as nobody
+	// knows.
+	until time.Time
 }
 
 func newAttempts() *attempts {
@@ -87,4 +91,21 @@ func (a *attempts) stopAll(cause error) {
 	for _, cancel := range a.running {
 		cancel(cause)
 	}
+}
+
+// trust says until when the lease of the process holds.
+func (a *attempts) trust(until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until = until
+}
+
+// mayBegin reports whether the lease still holds as far as the clock tells. A process
+// that stood still goes on anywhere, often before it has looked after its lease: what
+// it was about to do may be another's by now. Both clocks count: one of them stands
+// still while a host sleeps.
+func (a *attempts) mayBegin(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.until.IsZero() || !now.After(a.until) && !now.Round(0).After(a.until.Round(0))
 }

@@ -38,6 +38,8 @@ type committer struct {
 	takeUp func(taken execution.Taken, facts *execution.SpecFacts, lent bool)
 	// recorded is told which successes are stored.
 	recorded func(keys []execution.AttemptKey)
+	// handing is a batch that is stored and not yet handed over.
+	handing sync.WaitGroup
 	// others are those that takeUp runs.
 	others sync.WaitGroup
 	// recheck comes when it is time to look for attempts that began although the
@@ -113,6 +115,7 @@ func (c *committer) run(ctx context.Context) {
 	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, func() <-chan time.Time { return nil }) })
 	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, func() <-chan time.Time { return c.recheck }) })
 	loops.Wait()
+	c.handing.Wait()
 }
 
 func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk), recheck func() <-chan time.Time) {

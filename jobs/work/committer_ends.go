@@ -56,15 +56,19 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 	if len(ends.Taken) > 0 {
 		c.watch.Committed("start", len(ends.Taken), time.Since(asked))
 	}
-	c.attempts.expect(ends.Taken)
-	done := make([]execution.AttemptKey, 0, len(asks))
-	for _, ask := range asks {
-		if ends.Accepted[ask.key.Task] {
-			done = append(done, ask.key)
+	// The next batch is on its way to the database while this one is handed over.
+	c.handing.Wait()
+	c.handing.Go(func() {
+		c.attempts.expect(ends.Taken)
+		done := make([]execution.AttemptKey, 0, len(asks))
+		for _, ask := range asks {
+			if ends.Accepted[ask.key.Task] {
+				done = append(done, ask.key)
+			}
 		}
-	}
-	c.recorded(done)
-	c.handOver(ctx, asks, ends, lent)
+		c.recorded(done)
+		c.handOver(ctx, asks, ends, lent)
+	})
 }
 
 // handOver answers those whose successes were recorded and gives them, or others on
@@ -114,8 +118,8 @@ func (c *committer) handOver(ctx context.Context, asks []commitAsk, ends executi
 	}
 	var given []hand
 	give := func(h hand) {
-		if h.taken.Facts != nil {
-			h.begin(h.taken.Facts)
+		if facts := h.taken.Facts(); facts != nil {
+			h.begin(facts)
 			return
 		}
 		given = append(given, h)
@@ -167,6 +171,7 @@ func (c *committer) doubt() {
 // findLost takes up attempts that began here without anybody knowing. It runs in turn
 // with what makes more of them.
 func (c *committer) findLost(ctx context.Context) {
+	c.handing.Wait() // what it brings is not known yet
 	c.recheck = nil
 	if time.Now().Before(c.doubtful) {
 		c.recheck = time.After(5 * lostAfter)

@@ -221,6 +221,7 @@ func (l *life) renewSoon() {
 // keep holds the lease and acts on what each renewal tells.
 func (l *life) keep(ctx context.Context) {
 	err := l.p.Fleet.Keep(ctx, l.id, l.nudge, l.draining.Load, func(r fleet.Renewal) {
+		l.attempts.trust(r.Until)
 		if l.limiter.set(r.Workers) {
 			l.dispatch.lookAround()
 		}

@@ -140,7 +140,7 @@ func (w *runTask) once(ctx, attemptCtx context.Context, tenant loom.TenantID, ke
 	took := time.Since(began)
 	answer, err := w.settle(ctx, tenant, key, result, deadline)
 	if err == nil {
-		w.watch.AttemptEnded(ran.action, ran.plugin, outcomeOf(result, answer.yes), took)
+		w.watch.AttemptEnded(tenant, ran.action, ran.plugin, outcomeOf(result, answer.yes), took)
 	}
 	return answer
 }
@@ -229,6 +229,9 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result
 		}
 	}()
 	fault.At(fault.BeforeCall)
+	if !w.attempts.mayBegin(time.Now()) {
+		return loom.TaskResult{Status: -1, Message: "The process stood still for longer than its lease.", Interrupted: true}
+	}
 	result = w.runner.Run(ctx, spec, s)
 	fault.At(fault.AfterCall)
 	return result

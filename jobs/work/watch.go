@@ -13,7 +13,7 @@ type Watch interface {
 	LeaseHeld(kind string, held bool)
 	// AttemptEnded tells of an attempt: its status, or “late” when its result no
 	// longer counted. Plugin is the type that did the work, "" when none got to.
-	AttemptEnded(action loom.TaskAction, plugin, outcome string, took time.Duration)
+	AttemptEnded(tenant loom.TenantID, action loom.TaskAction, plugin, outcome string, took time.Duration)
 	// Hop tells how long a task that was due waited until its attempt began, by the
 	// clock of the database.
 	Hop(wait time.Duration)
@@ -32,7 +32,7 @@ type unwatched struct{}
 
 func (unwatched) LeaseHeld(string, bool) {}
 
-func (unwatched) AttemptEnded(loom.TaskAction, string, string, time.Duration) {}
+func (unwatched) AttemptEnded(loom.TenantID, loom.TaskAction, string, string, time.Duration) {}
 
 func (unwatched) Hop(time.Duration) {}
 

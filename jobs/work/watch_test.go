@@ -79,6 +79,9 @@ func TestMetricsOfARun(t *testing.T) {
 		return loom.TaskResult{}
 	})
 	m := telemetry.NewMetrics()
+	m.Tenants(func(context.Context) (map[loom.TenantID]string, error) {
+		return map[loom.TenantID]string{w.tenant: "acme"}, nil
+	}, quiet())
 	w.watched(m, runner, 50)
 	op := w.insert(w.tenant, cluster, plan)
 	w.eventually(20*time.Second, "eleven tasks", func() bool { return w.count(`SELECT count(*) FROM tasks WHERE status = 'complete' AND NOT gate`) == 11 })
@@ -91,6 +94,8 @@ func TestMetricsOfARun(t *testing.T) {
 	})
 	w.told(m, map[string]string{
 		`loom_tasks_total{action="bootstrap",outcome="complete",plugin="other"}`: "11",
+		`loom_tenant_tasks_total{outcome="complete",tenant="acme"}`:              "11",
+		`loom_tenant_tasks_total{outcome="failed",tenant="acme"}`:                "1",
 		`loom_task_seconds_count{action="bootstrap",plugin="other"}`:             "12",
 		`loom_hop_seconds_count`:              "12",
 		`loom_commit_tasks_sum{what="start"}`: "12",

@@ -1,10 +1,13 @@
 package conformance_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"loom/app/loom"
@@ -132,6 +135,49 @@ func TestAnsible(t *testing.T) {
 				t.Errorf("%+v, %v", result, err)
 			}
 		})
+	}
+}
+
+// TestAnsibleEndsItsPlaybook tells the example to end as soon as its playbook runs: that
+// must have ended too when the example has.
+func TestAnsibleEndsItsPlaybook(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	program, err := filepath.Abs(filepath.Join("..", "..", "docs", "plugins", "ansible", "ansible_automator.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"playbooks/site.yml": "", "play": "#!/bin/sh\necho $$ >pid\nkill -TERM $PPID\nexec sleep 600\n"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // which of the two is faster is chance
+		cmd := exec.Command("python3", program, "automator", "configure")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LOOM_SCRATCH="+dir, "LOOM_SSH_CONFIG="+os.DevNull, "ANSIBLE_PLAYBOOK="+filepath.Join(dir, "play"))
+		cmd.Stdin = strings.NewReader(`{"input": {"fields": {"playbook": "site.yml"}}}`)
+		if out, err := cmd.Output(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 143 {
+			t.Fatalf("it ended with %v: %s", err, out)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // already failing
+			t.Fatalf("its playbook is still there: %v", err)
+		}
 	}
 }
 

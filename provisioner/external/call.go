@@ -168,7 +168,7 @@ func (h *Host) attend(ctx context.Context, p *process, scratch string, body []by
 	go func() { talking.Wait(); close(quiet) }()
 	within(quiet, or(h.linger, Linger))
 	if h.Tap != nil {
-		e.left = len(carriers(scratch))
+		e.left = stayed(scratch, or(h.linger, Linger))
 	}
 	p.signal(syscall.SIGKILL)
 	strays(scratch)

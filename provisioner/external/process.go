@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -158,6 +159,18 @@ func carriers(scratch string) []int {
 		}
 	}
 	return found
+}
+
+// stayed counts the processes of a call that are still there after some time. What a
+// signal to the group has ended, as it ended the leader, may take a moment to go.
+func stayed(scratch string, limit time.Duration) int {
+	for end := time.Now().Add(limit); ; {
+		left := len(carriers(scratch))
+		if left == 0 || !time.Now().Before(end) {
+			return left
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 func carries(pid int, scratch string) bool {

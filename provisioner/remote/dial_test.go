@@ -188,9 +188,8 @@ func TestDialCancelled(t *testing.T) {
 		}
 		cancel(cause)
 	}()
-	begin := time.Now()
-	if _, err := remote.Dial(ctx, target(s)); !errors.Is(err, cause) || time.Since(begin) > 10*time.Second {
-		t.Fatalf("got %v after %s", err, time.Since(begin))
+	if _, err := remote.Dial(ctx, target(s)); !errors.Is(err, cause) {
+		t.Fatalf("got %v", err)
 	}
 }
 

@@ -3,9 +3,12 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"loom/app/loom"
 )
 
 // Ledger is the cloud with its books, in memory; NewLedger makes one and Open
@@ -20,7 +23,8 @@ type Ledger struct {
 	asked    map[string]int // calls of Create, by key
 	unknown  []string
 	effects  map[attempt]*record
-	open     map[string]attempt // attempt at work, by node
+	open     map[string]attempt             // attempt at work, by node
+	software map[string]map[string]Software // by key of the machine and service
 	overlaps []string
 	late     int
 	// gone are processes that are dead or stood still for too long.
@@ -41,7 +45,7 @@ type record struct {
 // NewLedger makes an empty cloud.
 func NewLedger() *Ledger {
 	return &Ledger{machines: map[string]*Machine{}, keyed: map[string][]string{}, asked: map[string]int{},
-		effects: map[attempt]*record{}, open: map[string]attempt{}, gone: map[int]bool{}}
+		effects: map[attempt]*record{}, open: map[string]attempt{}, software: map[string]map[string]Software{}, gone: map[int]bool{}}
 }
 
 // Create makes a machine.
@@ -161,11 +165,40 @@ func (l *Ledger) End(_ context.Context, e Effect, done bool) error {
 			l.late++
 		}
 		r.completed++
+		// What a process that stood still ends behind the back of another changes
+		// nothing here: nobody could know of it (docs/faults.md).
+		if !l.gone[r.Process] || l.open[string(e.Node)] == key {
+			l.change(r.Effect)
+		}
 	}
 	if l.open[string(e.Node)] == key {
 		delete(l.open, string(e.Node))
 	}
 	return nil
+}
+
+// change notes what an action that was done makes of a service.
+func (l *Ledger) change(e Effect) {
+	s := l.software[e.Key][e.Service]
+	switch e.Action {
+	case loom.ActionInstall:
+		s.Release = e.Release
+	case loom.ActionStart, loom.ActionStop:
+		s.Running = e.Action == loom.ActionStart
+	default:
+		return
+	}
+	if l.software[e.Key] == nil {
+		l.software[e.Key] = map[string]Software{}
+	}
+	l.software[e.Key][e.Service] = s
+}
+
+// On gives the services of the machine of a key, by name.
+func (l *Ledger) On(key string) map[string]Software {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.software[key])
 }
 
 // Abandon says that a process is dead, or stands still long enough that others
@@ -239,10 +272,12 @@ func (l *Ledger) Done(task string) (done map[int]int, begun int) {
 	return done, begun
 }
 
-// Forget drops what the books say of attempts, once they were looked at.
+// Forget drops what the books say of attempts and of services, once they were looked
+// at.
 func (l *Ledger) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.effects)
 	clear(l.open)
+	clear(l.software)
 }

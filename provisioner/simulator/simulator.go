@@ -60,8 +60,16 @@ type Effect struct {
 	Node    loom.NodeID     `json:"node"`
 	Service string          `json:"service,omitempty"`
 	Action  loom.TaskAction `json:"action"`
+	// Release is what an install puts there: the field “release” of the action.
+	Release string `json:"release,omitempty"`
 	// Process is the process id of who is at work.
 	Process int `json:"process"`
+}
+
+// Software is a service on a machine, as what was done there left it.
+type Software struct {
+	Release string
+	Running bool
 }
 
 // Cloud is what the plugins ask. Errors are trouble on the way to it.
@@ -97,7 +105,7 @@ func Of(p loom.Provider, otherwise Cloud) Cloud {
 func EffectOf(spec *loom.TaskSpec, process int) Effect {
 	e := Effect{Task: spec.Ref.String(), Attempt: spec.Attempt, Key: spec.IdempotencyKey, Node: spec.Node, Action: spec.Action, Process: process}
 	if spec.Service != nil {
-		e.Service = spec.Service.Name
+		e.Service, e.Release = spec.Service.Name, spec.Service.Action.Fields["release"]
 	}
 	return e
 }

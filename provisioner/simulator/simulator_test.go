@@ -128,6 +128,54 @@ func TestReportSaysWhatMustNotBe(t *testing.T) {
 	}
 }
 
+// TestSoftwareIsWhatWasDone: in the order in which it was, but for what a process that
+// stood still ends behind the back of another.
+func TestSoftwareIsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	l := NewLedger()
+	do := func(e Effect, begin, end bool) {
+		t.Helper()
+		e.Key, e.Node, e.Service = "k1", "n1", "web"
+		if begin {
+			if err := l.Begin(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if end {
+			if err := l.End(ctx, e, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	is := func(want Software) {
+		t.Helper()
+		if got := l.On("k1")["web"]; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	is(Software{})
+	do(Effect{Task: "install", Attempt: 1, Action: loom.ActionInstall, Release: "1", Process: 7}, true, true)
+	do(Effect{Task: "start", Attempt: 1, Action: loom.ActionStart, Process: 7}, true, true)
+	do(Effect{Task: "configure", Attempt: 1, Action: loom.ActionConfigure, Process: 7}, true, true)
+	is(Software{Release: "1", Running: true})
+	stop := Effect{Task: "stop", Attempt: 1, Action: loom.ActionStop, Process: 7}
+	do(stop, true, false)
+	l.Abandon(7)
+	stop.Attempt, stop.Process = 2, 8
+	do(stop, true, true)
+	is(Software{Release: "1"})
+	do(Effect{Task: "install2", Attempt: 1, Action: loom.ActionInstall, Release: "2", Process: 8}, true, true)
+	do(Effect{Task: "start2", Attempt: 1, Action: loom.ActionStart, Process: 8}, true, true)
+	stop.Attempt, stop.Process = 1, 7
+	do(stop, false, true)
+	is(Software{Release: "2", Running: true})
+	// It went on by itself, and nobody else was there.
+	do(Effect{Task: "stop2", Attempt: 1, Action: loom.ActionStop, Process: 7}, true, true)
+	is(Software{Release: "2"})
+	l.Forget()
+	is(Software{})
+}
+
 func TestFileOutlivesAWriterThatWasKilled(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "books")

@@ -328,8 +328,9 @@ doc.addEventListener('htmx:afterSettle', startLive);
 doc.addEventListener('htmx:afterRequest', (event) => {
   const { elt, target, successful } = /** @type {any} */ (event).detail;
   for (const part of [elt, target]) part?.removeAttribute?.('aria-busy');
-  if (successful) told(elt, 200);
-  if (up(elt, 'form')) releaseForms(up(elt, 'form').parentElement ?? doc);
+  const form = up(elt, 'form');
+  if (successful) told(elt, 200); else if (form?.matches('[data-guard]')) form.dataset.dirty = '1'; // it was not sent after all
+  if (form) releaseForms(form.parentElement ?? doc);
 });
 /** Notes how the refresh of a live part ended, and tells link.js. @param {any} elt @param {number} status */
 function told(elt, status) {
@@ -344,8 +345,19 @@ doc.addEventListener('htmx:responseError', (event) => {
   toast({ text: `That did not work (status ${xhr.status}).`, tone: 'bad', request: xhr.getResponseHeader('X-Request-Id') ?? '' });
 });
 doc.addEventListener('htmx:sendError', (event) => {
-  if (!told(/** @type {any} */ (event).detail.elt, 0)) toast({ text: 'Loom does not answer. Nothing was changed.', tone: 'bad' });
+  const { elt, requestConfig } = /** @type {any} */ (event).detail;
+  if (told(elt, 0) || unchecked(elt)) return;
+  const acts = requestConfig?.verb !== 'get' && up(elt, 'form[data-once]');
+  toast({ text: 'Loom does not answer. What stands here is kept; try again in a moment.' + (acts ? ' It may have been done all the same: look first.' : ''), tone: 'bad' });
 });
+/** What is checked while somebody types says itself that it was not, and asks again. @param {Element} elt */
+function unchecked(elt) {
+  const room = one('.c-check-problem', elt);
+  if (!room) return false;
+  room.textContent = 'Loom does not answer, so the last change was not checked yet.';
+  setTimeout(() => doc.body.dispatchEvent(new CustomEvent('loom:recheck')), backOff(2));
+  return true;
+}
 doc.addEventListener('loom:close-dialog', () => one('#dialog')?.close());
 one('#dialog')?.addEventListener('close', (/** @type {any} */ event) => event.target.replaceChildren());
 
@@ -364,6 +376,10 @@ function prepare(root) {
   for (const form of all('form[data-confirm-name]', root)) one('[data-confirm]', form)?.setAttribute('aria-disabled', 'true');
   const parts = all('[data-module]', root);
   if (root instanceof HTMLElement && root.dataset.module) parts.push(root);
+  for (const tab of all('.c-tabs [aria-current]', root)) {
+    const strip = tab.closest('.c-tabs');
+    if (strip) strip.scrollLeft += tab.getBoundingClientRect().left - strip.getBoundingClientRect().left - strip.clientWidth / 3;
+  }
   for (const part of parts) import(part.dataset.module ?? '').then((module) => module.enhance(part));
 }
 

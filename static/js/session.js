@@ -2,14 +2,17 @@
 /*
  * The sign-in of the page: two minutes before it ends a dialog offers to go on, and
  * where it ended meanwhile one asks for the password, so that what stands in a form is
- * not lost. <main data-session-left> says how many seconds are left. loom.js imports
- * this where somebody is signed in.
+ * not lost. <main data-session-left> says how many seconds are left. A form whose answer
+ * is another page is sent only once Loom answers and the sign-in holds, for the same
+ * reason. loom.js imports this where somebody is signed in.
  */
 
 const doc = document;
 const warning = 120;
 /** The longest time that browsers wait for, in seconds. */
 const longest = 2_000_000;
+/** How long an answer may take before a form is sent, in milliseconds. */
+const patience = 10_000;
 let timer = 0;
 
 /** @param {HTMLElement} main */
@@ -17,6 +20,7 @@ export function enhance(main) {
   if (!doc.body.dataset.session) {
     doc.body.dataset.session = '1';
     doc.addEventListener('loom:signin', signIn);
+    addEventListener('submit', ask, true); // before everybody else
   }
   arm(Number(main.dataset.sessionLeft));
 }
@@ -51,7 +55,7 @@ async function show(url) {
   const box = dialog();
   box.innerHTML = await answer.text();
   if (!box.open) box.showModal();
-  /** @type {HTMLElement | null} */ (box.querySelector('[autofocus], input:not([type=hidden]), button[type=submit]'))?.focus();
+  /** @type {HTMLElement | null} */ (box.querySelector('[autofocus]') ?? box.querySelector('input:not([type=hidden]), button[type=submit]'))?.focus();
 }
 
 /** The form with the name of whoever was signed in. */
@@ -61,6 +65,30 @@ const warn = () => show('/account/session').catch(() => arm(warning + 30));
 
 function signIn() {
   if (!dialog().open) show(loginForm()).catch(() => location.reload());
+}
+
+/** Asks before a form leaves the page, and sends it then. @param {SubmitEvent} event */
+async function ask(event) {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const button = /** @type {HTMLButtonElement | null} */ (event.submitter);
+  if (!form.matches('form[method=post]:is([data-once], [data-guard]):not([hx-post])') || form.dataset.sent || button?.getAttribute('aria-disabled') === 'true') return;
+  if (form.dataset.asked) { delete form.dataset.asked; return; }
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (form.classList.contains('htmx-request')) return;
+  form.classList.add('htmx-request'); // the thin line, should it take long
+  let status = 0;
+  try {
+    status = (await fetch('/account/session', { headers: { 'HX-Request': 'true', 'HX-Target': 'dialog' }, signal: AbortSignal.timeout(patience) })).status;
+  } catch { /* no answer is status 0 */ }
+  form.classList.remove('htmx-request');
+  if (status === 401) { signIn(); return; }
+  if (status === 0 || status >= 500) {
+    doc.dispatchEvent(new CustomEvent('loom:toast', { detail: { text: 'Loom does not answer. Nothing was sent, and what stands here is kept; try again in a moment.', tone: 'bad' } }));
+    return;
+  }
+  form.dataset.asked = '1';
+  form.requestSubmit(button?.isConnected ? button : null);
 }
 
 /** @param {Event} event */

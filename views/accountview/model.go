@@ -92,6 +92,8 @@ type SessionsModel struct {
 	Sessions []SessionRow
 	// Others says that there is another session than the present one.
 	Others bool
+	// CSV and JSON are the list as files; empty for none.
+	CSV, JSON string
 }
 
 // SessionRow is a sign-in; the present one is not ended here but by signing out.

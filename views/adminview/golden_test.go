@@ -132,8 +132,10 @@ func formEditor() adminview.EditorModel {
 		formview.Sealed(formview.SealedModel{Field: ui.FieldModel{Name: "key", Label: "Access key", Kind: ui.FieldPassword}, By: "ana", Time: now.Add(-72 * time.Hour), Now: now}),
 		formview.Sets("One of these sets of fields must be complete:", []string{"User, password", "Token"}), adminview.AlsoSealed([]string{"old_token"}), adminview.TestLink("/test"),
 		formview.Fold("More", true, []templ.Component{formview.Shown("yes?", ui.Field(ui.FieldModel{Name: "yes", Label: "Yes", Kind: ui.FieldCheckbox}))}),
-		formview.Pair([]templ.Component{formview.Suggesting(ui.FieldModel{Name: "image", Label: "Image"}, "list", []ui.Option{{Value: "i", Label: "An image"}})}),
+		formview.Pair([]templ.Component{ui.Field(ui.FieldModel{Name: "image", Label: "Image", Suggest: []ui.Option{{Value: "i", Label: "An image"}}})}),
 		formview.Echoing(ui.FieldModel{Name: "lease", Label: "Lease", Echo: "lease-echo"}, "Means 7 days."), formview.Refreshing(ui.Field(ui.FieldModel{Name: "type", Label: "Type"}), "/step"),
+		formview.Uploading("upload-key", ui.Field(ui.FieldModel{Name: "key", Label: "Key"}), formview.Upload(formview.UploadModel{Title: "Upload a file for Key", Open: true, File: ui.FieldModel{Name: "upload.key", Label: "File", Kind: ui.FieldFile, Optional: true},
+			As: ui.FieldModel{Name: "upload.key.as", Label: "Stored as", Optional: true}, Button: add, Said: "Stored version 1 of id.pem.", Link: "See what a sync would do (new tab)", Href: "/sync"})),
 		formview.Picker("names?", ui.ChoiceModel{Name: "names", Legend: "Names"}, ui.FieldModel{Name: "names+", Label: "Other names"}),
 	}
 	return adminview.EditorModel{Kind: loom.KindHardwareType, Name: "big", Action: "/a", Back: "/b", StepURL: "/step", Expected: "3", HasForm: true, FormMode: true, Base: `{"name":"big"}`, Changed: true,

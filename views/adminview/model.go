@@ -175,6 +175,8 @@ type EditorModel struct {
 	HasForm, FormMode bool
 	Sections          []formview.SectionModel
 	Base, StepURL     string
+	// Files says that the form may have controls for files.
+	Files bool
 	// Changed says that what is shown is not what is stored; Restored is when it was
 	// kept, where it is a draft of before.
 	Changed  bool
@@ -235,12 +237,17 @@ type CheckModel struct {
 	// Warnings would not stop a save; Unknown are members that will be dropped.
 	Warnings []Problem
 	Unknown  []string
+	// Breaks are others that would not work any more.
+	Breaks []Broken
 	// Checked is false while nothing was checked yet.
 	Checked bool
 	// Draft is the document of the form that was checked, for the pane beside it; nil
 	// where there is none.
 	Draft *PaneModel
 }
+
+// Broken is an entry that a change of another one breaks.
+type Broken struct{ Kind, Name, Href, Text string }
 
 // Problem is a mistake in a draft; Line is 0 when its place is not known. FieldID is
 // the control of a form, "" in JSON.

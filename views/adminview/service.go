@@ -24,6 +24,8 @@ type DraftOrder struct {
 	Template    ui.FieldModel
 	Button      ui.ButtonModel
 	Result      OrderResult
+	// Breaks are templates and services that the change breaks, whatever template was chosen.
+	Breaks []Broken
 }
 
 // follows makes the picture follow what is changed in the watched section.

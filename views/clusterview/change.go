@@ -88,16 +88,6 @@ type ExtendModel struct {
 	End  time.Time
 }
 
-// EditModel is the form for what changes without an operation.
-type EditModel struct {
-	Cluster     loom.ClusterID
-	Name        string
-	WhyNot      string
-	Errors      ui.FormErrors
-	Description ui.FieldModel
-	Labels      ui.FieldModel
-}
-
 // ConfirmModel asks before something is done at once.
 type ConfirmModel struct {
 	Title, Text string

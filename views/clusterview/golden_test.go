@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 		"change_scale": clusterview.ChangePage(scaleModel()), "change_upgrade": clusterview.ChangePage(upgradeModel()),
 		"change_not":   clusterview.ChangePage(clusterview.ChangeModel{Cluster: 42, Name: "shop-front", Title: "Scale shop-front", WhyNot: "Operation 1 (create) is running.", Back: "/clusters/00000042"}),
 		"change_panel": clusterview.ChangePanelPart(comingPanel()), "lease": clusterview.LeasePage(leaseModel()), "lease_dialog": clusterview.LeaseDialog(leaseModel()),
-		"edit": clusterview.EditPage(editModel()), "confirm": clusterview.ConfirmPage(confirmModel()), "confirm_dialog": clusterview.ConfirmDialog(confirmModel()),
+		"edit": clusterview.EditPage(editModel()), "edit_inline": clusterview.AboutEdit(inlineModel()), "edit_clash": clusterview.AboutEdit(clashModel()), "confirm": clusterview.ConfirmPage(confirmModel()), "confirm_dialog": clusterview.ConfirmDialog(confirmModel()),
 		"skipped": clusterview.SkippedPart(clusterview.SkippedModel{ID: 42, Tasks: []clusterview.TaskLink{{Text: "install nginx on web-1", Href: "/clusters/00000042/operations/1/tasks/3", Since: "by admin: made by hand"}}, Retry: "/clusters/00000042/operations/1/retry"}),
 		"delete":  clusterview.DeletePage(deleteModel()), "delete_dialog": clusterview.DeleteDialog(deleteModel()),
 		"delete_refused":  clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", WhyNot: "Operation 1 (create) is running."}),
@@ -109,7 +109,7 @@ func TestTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script>`
 	show := showModel()
-	show.Head.Name, show.Description = evil, evil
+	show.Head.Name, show.About.Description = evil, evil
 	show.Connect.Links = []clusterview.LinkModel{{Label: evil, URL: "javascript:alert(1)"}}
 	show.Connect.Nodes[0].Command = evil
 	html := render(t, clusterview.ShowPage(show))

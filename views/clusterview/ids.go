@@ -35,6 +35,7 @@ const (
 	PartLeftovers  Part = "leftovers"
 	PartSkipped    Part = "skipped"
 	PartSaid       Part = "said"
+	PartAbout      Part = "about"
 )
 
 // ID is the element's id.

@@ -25,6 +25,12 @@ type ListModel struct {
 	Table     ListTable
 }
 
+// narrows says whether a choice, of which the first takes no part, is worth offering: there
+// are two to choose from, or one is chosen.
+func narrows(options []ui.Option) bool {
+	return len(options) > 2 || slices.ContainsFunc(options, func(o ui.Option) bool { return o.Selected && o.Value != "" })
+}
+
 // ListTable is the part of the list that is fetched again.
 type ListTable struct {
 	// Live is where these rows are fetched again.

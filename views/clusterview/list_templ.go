@@ -121,13 +121,13 @@ func listFilters(m ListModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(m.Templates) > 2 {
+		if narrows(m.Templates) {
 			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "template", Label: "Template", Kind: ui.FieldSelect, Options: m.Templates, Optional: true, LabelHidden: true, Width: "s"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(m.Providers) > 2 {
+		if narrows(m.Providers) {
 			templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: "provider", Label: "Provider", Kind: ui.FieldSelect, Options: m.Providers, Optional: true, LabelHidden: true, Width: "s"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -56,6 +56,19 @@ func editModel() clusterview.EditModel {
 		Labels:      ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Optional: true, Mono: true, Value: "team=web"}}
 }
 
+func inlineModel() clusterview.EditModel {
+	m := editModel()
+	m.Inline, m.SeenDescription, m.SeenLabels, m.Description.Autofocus = true, "a shop", "team=web", true
+	return m
+}
+
+func clashModel() clusterview.EditModel {
+	m := inlineModel()
+	m.Clash, m.Description.Autofocus = "Somebody else has changed this.", false
+	m.Changes = []ui.ChangeModel{{Sign: ui.SignChange, Object: "description", Old: "their shop", New: "the shop"}}
+	return m
+}
+
 func confirmModel() clusterview.ConfirmModel {
 	return clusterview.ConfirmModel{Title: "Leave out task 3", Text: "Install nginx on web-1 will not run.", Post: "/clusters/00000042/operations/1/tasks/3/skip", Back: "/clusters/00000042/operations/1/tasks/3",
 		Button: "Leave out task 3", Busy: "Leaving out…", Danger: true, Errors: ui.NewFormErrors("Nothing was left out.", []loom.FieldError{{Field: "reason", Message: "Say why the task is left out."}}),

@@ -117,7 +117,7 @@ func previewModel() clusterview.PreviewModel {
 		ID: "ab-cd", Name: "shop-front", Title: "Preview of shop-front", Summary: "Creates 2 nodes.", Hash: "00ff", Now: now, Expires: now.Add(59 * time.Minute),
 		Banner:  ui.BannerModel{Tone: ui.ToneWarn, Text: "Things changed after this preview was made."},
 		Facts:   []ui.Def{{Term: "Provider", Text: "lab"}},
-		Nodes:   []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm"}},
+		Nodes:   []clusterview.PreviewNode{{Hostname: "shop-front42-1000.lab.example", Services: "haproxy", Hardware: "small → 512 MiB", Image: "debian-12 → bookworm", Provider: "lab"}},
 		Changes: []clusterview.ChangeGroup{{Title: "Node (1)", Lines: []ui.ChangeModel{{Sign: ui.SignCreate, Object: "node", Name: "shop-front42-1000.lab.example", Detail: "haproxy"}}}},
 		Only:    clusterview.Choices{Label: "Show", Options: []ui.Tab{{Label: "all 2", Href: "/previews/p", Current: true}, {Label: "create 1", Href: "/previews/p?only=create"}}}, Link: "https://loom.example/previews/p",
 		Warnings: []string{"One node holds everything."}, Graph: graph(), GraphURL: "/previews/ab-cd/graph.svg", Stages: stages(true), Config: "{}",
@@ -150,7 +150,7 @@ func showModel() clusterview.ShowModel {
 	h := head()
 	h.Tab, h.Locked, h.DeleteWhyNot = "", false, ""
 	return clusterview.ShowModel{
-		Head: h, Description: "the shop",
+		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
 		Leftovers: clusterview.LeftoversModel{ID: 42, Delete: "/clusters/00000042/delete", Now: now, Rows: []clusterview.LeftoverRow{
 			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)},
 			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)}}},
@@ -289,6 +289,7 @@ func taskModel() clusterview.TaskModel {
 		Panel: clusterview.TaskPanel{
 			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true,
 			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
+			Result: []ui.Def{{Term: "providerid", Text: "i-0d1c2b", Mono: true}},
 			Before: []clusterview.TaskDep{{Text: "create on web-1", Href: "/clusters/00000042/operations/1/tasks/1", State: ui.TaskState(loom.TaskComplete)}},
 			Behind: []string{"start of zookeeper on all its nodes (3 tasks)"}, After: after, Newer: "Attempt 2 has begun.", NewerHref: "/clusters/00000042/operations/1/tasks/2?attempt=2",
 		},

@@ -78,8 +78,8 @@ type KeptChanges struct {
 // PreviewNode is a planned machine. Sign is what becomes of it, empty where the same
 // becomes of all.
 type PreviewNode struct {
-	Hostname, Services, Hardware, Image string
-	Sign                                ui.ChangeSign
+	Hostname, Services, Hardware, Image, Provider string
+	Sign                                          ui.ChangeSign
 }
 
 // PreviewService is a service: on how many nodes it is then, and what is done, empty

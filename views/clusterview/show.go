@@ -39,16 +39,14 @@ type HeadModel struct {
 
 // ShowModel is the overview of a cluster.
 type ShowModel struct {
-	Head        HeadModel
-	Operation   OperationPanel
-	Leftovers   LeftoversModel
-	Skipped     SkippedModel
-	Connect     ConnectModel
-	Sets        SetsModel
-	Description string
-	// Edit leads to the form for description and labels, empty where it is not offered.
-	Edit   string
-	Recent OperationsModel
+	Head      HeadModel
+	Operation OperationPanel
+	Leftovers LeftoversModel
+	Skipped   SkippedModel
+	Connect   ConnectModel
+	Sets      SetsModel
+	About     AboutModel
+	Recent    OperationsModel
 	// Revealed is shown once, for browsers without scripts.
 	Revealed *RevealModel
 }

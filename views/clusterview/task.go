@@ -34,6 +34,8 @@ type TaskPanel struct {
 	Title   string
 	State   ui.State
 	Facts   []ui.Def
+	// Result is what the attempt told of its node.
+	Result  []ui.Def
 	Message string
 	// Bad marks the message as that of a failure.
 	Bad bool

@@ -82,3 +82,13 @@ func Step(url, groupID string) templ.Attributes {
 		"hx-select-oob": "#" + BaseID, "hx-sync": "closest form:queue all",
 	}
 }
+
+// UploadModel is a fold in which a file is uploaded that the field above it names.
+type UploadModel struct {
+	Title    string
+	Open     bool
+	File, As ui.FieldModel
+	Button   ui.ButtonModel
+	// Said is told after an upload; Link leads to what is to be done next.
+	Said, Link, Href string
+}

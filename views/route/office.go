@@ -110,6 +110,10 @@ func SystemOrphans() string { return "/system/orphans" }
 // SystemOrphanRemove asks (GET) and removes a machine (POST).
 func SystemOrphanRemove(id int64) string { return join("system", "orphans", number(id), "remove") }
 
+// SystemLeftovers is what deletes left behind, as files; by hand it leads to the page
+// that shows them.
+func SystemLeftovers() string { return "/system/orphans/leftovers" }
+
 // SystemLeftoversRetry tries all leftovers again (POST).
 func SystemLeftoversRetry() string { return "/system/orphans/retry" }
 

@@ -8,6 +8,7 @@ package templateview
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,19 +59,27 @@ type SizesModel struct {
 	Rows          []SizeRow
 }
 
-// SizeRow is a number of machines. Kinds is how many distinct node layouts it comes
-// to, 0 where that is not known.
+// SizeRow is a number of machines.
 type SizeRow struct {
 	Machines int
 	State    SizeState
-	Kinds    int
-	// Layout lists the nodes: "1 × db, lb". Why is one sentence, for one that has none.
-	Layout []string
+	// Layout lists the nodes, nothing where that is not known. Why is one sentence, for one
+	// that has none.
+	Layout []SizeNodes
 	Why    string
 	// Asked marks the size that is looked at closely; Href looks at this one instead.
 	Asked bool
 	Href  string
 }
+
+// SizeNodes is how many nodes of a size have the same services: "db, lb".
+type SizeNodes struct {
+	Count    int
+	Services string
+}
+
+// String says it as "1 × db, lb".
+func (n SizeNodes) String() string { return strconv.Itoa(n.Count) + " × " + n.Services }
 
 // Sizes of the chart in pixels, and how far its bars reach into their steps.
 const (
@@ -84,13 +93,80 @@ const (
 
 func (m SizesModel) height() string { return strconv.Itoa(sizesTop + sizesPlot + sizesFoot) }
 
+// sizesID names the chart.
+const sizesID = "sizes-chart"
+
+// otherKinds is what is said of the kinds of nodes for which there is no pattern left.
+const otherKinds = "other kinds of nodes"
+
+// kinds are what nodes run, over all sizes, in the order in which they come up: as many
+// as the chart tells apart.
+func (m SizesModel) kinds() []string {
+	var found []string
+	for _, r := range m.Rows {
+		for _, n := range r.Layout {
+			if !slices.Contains(found, n.Services) {
+				found = append(found, n.Services)
+			}
+		}
+	}
+	if len(found) > ui.MaxSeries {
+		found = append(found[:ui.MaxSeries-1], otherKinds)
+	}
+	return found
+}
+
+// sizeBar is a piece of the bar of a size: its nodes of one kind.
+type sizeBar struct{ kind, y, height int }
+
+// bars stack the nodes of a size by kind. One whose layout is not known has none.
+func (m SizesModel) bars(r SizeRow) []sizeBar {
+	kinds := m.kinds()
+	counts := make([]int, len(kinds))
+	for _, n := range r.Layout {
+		at := slices.Index(kinds, n.Services)
+		if at < 0 {
+			at = len(kinds) - 1
+		}
+		counts[at] += n.Count
+	}
+	var found []sizeBar
+	below := 0
+	for kind, n := range counts {
+		if n > 0 {
+			top := m.y(below + n)
+			found = append(found, sizeBar{kind, top, m.y(below) - top})
+		}
+		below += n
+	}
+	return found
+}
+
 // highest is the top of the scale: at least 2, so that a bar of 1 is no wall.
 func (m SizesModel) highest() int {
 	high := 2
 	for _, r := range m.Rows {
-		high = max(high, r.Kinds)
+		if len(r.Layout) > 0 {
+			high = max(high, r.Machines)
+		}
 	}
 	return high
+}
+
+// asked says whether one of the sizes is looked at closely.
+func (m SizesModel) asked() bool {
+	return slices.ContainsFunc(m.Rows, func(r SizeRow) bool { return r.Asked })
+}
+
+// marks are the states that have a mark of their own and occur.
+func (m SizesModel) marks() []SizeState {
+	var found []SizeState
+	for _, state := range []SizeState{SizeCannot, SizeUndecided, SizeUntried} {
+		if slices.ContainsFunc(m.Rows, func(r SizeRow) bool { return r.State == state }) {
+			found = append(found, state)
+		}
+	}
+	return found
 }
 
 type sizeTick struct {
@@ -109,7 +185,7 @@ func (m SizesModel) ticks() []sizeTick {
 	return found
 }
 
-func (m SizesModel) y(kinds int) int { return sizesTop + sizesPlot - sizesPlot*kinds/m.highest() }
+func (m SizesModel) y(machines int) int { return sizesTop + sizesPlot - sizesPlot*machines/m.highest() }
 
 func percent(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) + "%" }
 
@@ -128,18 +204,12 @@ func (m SizesModel) middle(row int) string {
 	return percent(step * (float64(row) + .5))
 }
 
-// barHeight of a size that fits; where its layout is not known it is the least.
-func (m SizesModel) barHeight(r SizeRow) int { return sizesTop + sizesPlot - m.y(max(r.Kinds, 1)) }
-
 // labelled says whether a row has its number below it: so many that they stay apart,
 // and always the first.
 func (m SizesModel) labelled(row int) bool {
 	every := max(1, (len(m.Rows)+sizesMarks-1)/sizesMarks)
 	return row%every == 0
 }
-
-// counted says whether bars carry their number.
-func (m SizesModel) counted(r SizeRow) bool { return len(m.Rows) <= 24 && r.Kinds > 0 }
 
 // sizeSpan is neighbouring sizes that have none for the same reason; others stand
 // alone.
@@ -171,8 +241,12 @@ func (m SizesModel) spans() []sizeSpan {
 // Label is a row in words.
 func (r SizeRow) Label() string {
 	text := ui.Count(r.Machines, "machine", "machines") + ": " + strings.ToLower(r.State.state().Word)
-	if r.Kinds > 0 {
-		text += ", " + ui.Count(r.Kinds, "kind", "kinds") + " of node"
+	for i, n := range r.Layout {
+		if i == 0 {
+			text += ": " + n.String()
+		} else {
+			text += "; " + n.String()
+		}
 	}
 	return text
 }

@@ -244,7 +244,8 @@ func (m ChartModel) columns() []Column {
 
 func (m ChartModel) sums() bool { return !m.Lines && len(m.series()) > 1 }
 
-func class(series int) string { return "s" + strconv.Itoa(series+1) }
+// SeriesClass is the class of the marks of a series, from 0.
+func SeriesClass(series int) string { return "s" + strconv.Itoa(series+1) }
 
 // decimal is a coordinate: two digits behind the point, none that say nothing.
 func decimal(v float64) string {

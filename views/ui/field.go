@@ -25,6 +25,7 @@ const (
 	FieldJSON     FieldKind = "json"
 	FieldSelect   FieldKind = "select"
 	FieldCheckbox FieldKind = "checkbox"
+	FieldFile     FieldKind = "file"
 )
 
 // FieldModel is a form row: label, help, control, error, wired by ids.
@@ -56,6 +57,8 @@ type FieldModel struct {
 	// Rows of a textarea; 0 is 4, for JSON 16.
 	Rows    int
 	Options []Option
+	// Suggest are values that a text field offers; others can be typed.
+	Suggest []Option
 	Checked bool
 	// Mono uses the fixed-width type, for ids, keys and hostnames.
 	Mono bool
@@ -172,6 +175,9 @@ func (m FieldModel) controlAttrs() templ.Attributes {
 		a["spellcheck"] = "false"
 		a["autocapitalize"] = "none"
 	}
+	if len(m.Suggest) > 0 {
+		a["list"] = m.id() + "-list"
+	}
 	for k, v := range m.Attrs {
 		a[k] = v
 	}
@@ -190,13 +196,13 @@ func (m FieldModel) inputAttrs() templ.Attributes {
 				a[k] = v
 			}
 		}
-	case FieldPassword, FieldSearch, FieldEmail, FieldDate:
+	case FieldPassword, FieldSearch, FieldEmail, FieldDate, FieldFile:
 		a["type"] = string(m.Kind)
 	default:
 		a["type"] = "text"
 	}
-	// A secret is write-only: it is never sent back to the browser.
-	if m.Kind != FieldPassword {
+	// A secret is write-only: it is never sent back to the browser. A file cannot be.
+	if m.Kind != FieldPassword && m.Kind != FieldFile {
 		a["value"] = m.Value
 	}
 	return a

@@ -42,3 +42,27 @@ func NewOrphan(o loom.Orphan) Orphan {
 	}
 	return w
 }
+
+// LeftBehind is a machine that the delete of its cluster could not delete. Tenant is the
+// tenant's name; Machine is absent where the provider's name for it never became known.
+type LeftBehind struct {
+	ID        string      `json:"id"`
+	Tenant    string      `json:"tenant"`
+	Provider  string      `json:"provider"`
+	Machine   string      `json:"machineId,omitempty"`
+	Hostname  string      `json:"hostname"`
+	Cluster   string      `json:"clusterId"`
+	Node      loom.NodeID `json:"nodeId"`
+	Tries     int         `json:"tries"`
+	LastError string      `json:"lastError"`
+	FirstSeen int64       `json:"firstSeen"`
+	LastTry   int64       `json:"lastTry"`
+}
+
+// NewLeftBehind gives the wire form.
+func NewLeftBehind(l loom.Leftover, tenant string) LeftBehind {
+	return LeftBehind{
+		ID: strconv.FormatInt(l.ID, 10), Tenant: tenant, Provider: l.Provider, Machine: l.Machine, Hostname: l.Hostname, Cluster: l.Cluster.String(), Node: l.Node,
+		Tries: l.Tries, LastError: l.Error, FirstSeen: Millis(l.First), LastTry: Millis(l.Last),
+	}
+}

@@ -89,8 +89,8 @@ func (s *Server) Start(ctx context.Context) error {
 		options := "-c listen_addresses= -c unix_socket_directories=" + s.socket + " -c dynamic_shared_memory_type=mmap -c max_connections=200"
 		// Compiling a plan takes longer than any statement of Loom.
 		options += " -c jit=off"
-		if s.scratch {
-			options += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+		if s.scratch { // more connections: tests run many instances at once
+			options += " -c max_connections=600 -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 		}
 		if out, err := s.run(ctx, "pg_ctl", "-D", s.data, "-l", s.log, "-w", "-t", "60", "-o", options, "start"); err != nil {
 			return fmt.Errorf("start the private database: %w\n%s%s", err, out, tail(s.log))

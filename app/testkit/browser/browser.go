@@ -10,7 +10,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,6 +57,10 @@ func New(t testing.TB, o Options) *Browser {
 	if err != nil {
 		testkit.Skip(t, "chromium is not installed: apt-get install -y chromium")
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	width := o.Width
 	if width == 0 {
 		width = 1280
@@ -73,8 +76,8 @@ func New(t testing.TB, o Options) *Browser {
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+temp),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(width, 1000),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+temp, blindEnv+"="+path),
+		chromedp.ExecPath(self), chromedp.NoSandbox, chromedp.UserDataDir(profile), chromedp.WindowSize(width, 1000),
 		chromedp.Flag("headless", "new"), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", true))
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), options...)
@@ -136,9 +139,9 @@ func (b *Browser) listen(event any) {
 }
 
 // harmless tells errors of loading that are no faults of a page: a refused form (422,
-// 409) and a missing page are answers, and a dropped request is asked for again.
+// 409) and a missing page are answers.
 func harmless(text string) bool {
-	return strings.Contains(text, "the server responded with a status of 4") || strings.Contains(text, networkChanged)
+	return strings.Contains(text, "the server responded with a status of 4")
 }
 
 // Complaints gives what the browser complained about so far: exceptions, content
@@ -154,24 +157,10 @@ func (b *Browser) Do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
-	err := chromedp.Do(ctx, actions...)
-	for lost(err) {
-		err = chromedp.Do(ctx, actions...)
-	}
-	if err != nil {
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatalf("%s: %v (at %s)", what, err, b.URL())
 	}
 }
-
-// lost tells a page that did not load because the host's networks changed.
-func lost(err error) bool {
-	var load *chromedp.LoadError
-	return errors.As(err, &load) && strings.Contains(load.ErrorText, networkChanged)
-}
-
-// networkChanged is what Chromium says of requests that it drops when the host's networks
-// change, as they do while tests beside this one make local machines.
-const networkChanged = "net::ERR_NETWORK_CHANGED"
 
 // Get runs an action that gives something, bounded by Patience.
 func Get[T any](b *Browser, what string, action chromedp.Action[T]) T {

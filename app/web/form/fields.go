@@ -113,11 +113,7 @@ func (f Field) Show(out *Output) templ.Component {
 	if m.Kind == ui.FieldCheckbox {
 		return formview.Shown(ShownName(m.Name), ui.Field(m))
 	}
-	if len(f.Suggest) > 0 {
-		list := out.ID("list-" + m.Name)
-		m.Attrs = with(m.Attrs, "list", list)
-		return formview.Suggesting(m, list, f.Suggest)
-	}
+	m.Suggest = f.Suggest
 	return formview.Refreshing(ui.Field(m), out.refreshURL(f.Refresh))
 }
 

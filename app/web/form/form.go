@@ -17,6 +17,8 @@ type Form struct {
 	Sections []Section
 	// Tab is the one that is shown, of a form whose sections are on several.
 	Tab string
+	// Files says that the form may have controls for files.
+	Files bool
 	// Settle, if set, changes what follows from other changes, such as the fields of
 	// a type that was just chosen. It is called after the parts have read.
 	Settle func(before, after *Doc)

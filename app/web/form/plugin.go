@@ -29,8 +29,9 @@ type PluginFields struct {
 	// Resources gives the plugin resources of a type that can be chosen; nil offers
 	// a text field.
 	Resources func(resourceType string) []Choice
-	// UploadURL is where resources are uploaded.
-	UploadURL string
+	// Upload, if set, is shown after each field that names a resource: a file is uploaded
+	// there. The field and it are the group with the id, which alone is exchanged.
+	Upload func(name, label, groupID string) Part
 	// Override, if set, is shown after each field that users may change, where the type
 	// allows that: it says whether they may.
 	Override func(name, label string) Part
@@ -117,6 +118,7 @@ func (p PluginFields) given(doc *Doc, name string) string {
 func (p PluginFields) Read(in *Input) {
 	for _, name := range Declared(p.Group) {
 		in.Parts(p.override(name))
+		in.Parts(p.upload(name, ""))
 		if p.Group.Fields[name].IsSensitive() {
 			// What is empty keeps the stored value, and what was typed is not shown again.
 			if given, _ := in.Get(p.Path.To(name).String()); given != "" {
@@ -207,7 +209,11 @@ func (p PluginFields) resource(doc *Doc, f *Field, schema loom.FieldSchema) {
 		choices = p.Resources(schema.ResourceType)
 	}
 	if len(choices) == 0 {
-		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is live or staged yet; upload one under Plugin resources, or name one that will be.")
+		where := ""
+		if p.Upload == nil {
+			where = " under Plugin resources"
+		}
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is live or staged yet; upload one" + where + ", or name one that will be.")
 		return
 	}
 	f.Face.Kind, f.Face.Width, f.Odd = ui.FieldSelect, "m", "not live or staged"
@@ -235,11 +241,30 @@ func (p PluginFields) Show(out *Output) templ.Component {
 		if p.Group.Fields[name].IsSensitive() {
 			parts = append(parts, p.secret(out, name))
 		} else {
-			parts = append(parts, p.field(out.Doc, name).Show(out))
+			parts = append(parts, p.open(out, name))
 		}
 		parts = append(parts, out.Parts(p.override(name))...)
 	}
 	return formview.Stack(parts)
+}
+
+// open shows a field that is no secret, with the place for a file that it may name.
+func (p PluginFields) open(out *Output, name string) templ.Component {
+	field := p.field(out.Doc, name).Show(out)
+	id := out.ID("group-" + p.Path.To(name).String())
+	uploads := out.Parts(p.upload(name, id))
+	if len(uploads) == 0 {
+		return field
+	}
+	return formview.Uploading(id, field, uploads[0])
+}
+
+// upload is the place for a file that a field names.
+func (p PluginFields) upload(name, groupID string) []Part {
+	if schema := p.Group.Fields[name]; schema.ResourceType != "" && p.Upload != nil {
+		return []Part{p.Upload(name, cmp.Or(schema.Label, name), groupID)}
+	}
+	return nil
 }
 
 // override is what follows a field that users may change.

@@ -98,16 +98,19 @@ def environment():
 
 def run(command):
     """Runs a command and passes its output on line by line; gives the exit status."""
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=environment(), text=True, errors="replace")
-
-    stopped = threading.Event()
+    stopped, child = threading.Event(), None
 
     def stop(_number, _frame):
         stopped.set()
-        child.terminate()  # Ansible ends its own ssh processes
+        if child:
+            child.terminate()  # Ansible ends its own ssh processes
 
+    # Before the child is there: a SIGTERM in between would leave it behind.
     signal.signal(signal.SIGTERM, stop)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment(), text=True, errors="replace")
+    if stopped.is_set():
+        child.terminate()
 
     def pass_on(stream, name):
         for line in stream:

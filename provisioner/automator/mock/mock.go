@@ -35,6 +35,8 @@ func (Automator) Type() loom.PluginType {
 				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is told to end."},
 				"lie_percent":  {Label: "Percentage of attempts that do their work and say that they failed", Type: "number", Default: 0},
 				"output_lines": {Label: "Lines of output", Type: "number", Default: 0},
+				"give_up":      {Label: "What fails is not tried again", Type: "checkbox", Default: "false"},
+				"release":      {Label: "Release that an install puts there", Type: "text", Tip: "For a simulator's books."},
 			}, Required: [][]string{}},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},
 		},
@@ -68,7 +70,11 @@ func (Automator) Run(ctx context.Context, spec *loom.TaskSpec, _ *remote.Conn, _
 			sink.Log("stdout", fmt.Sprintf("mock: line %d of %s %s", i+1, spec.Service.Name, spec.Action))
 		}
 		if strikes(spec, "fail_percent") {
-			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s %s fails, as fail_percent asks for", spec.Service.Name, spec.Action)}
+			result := loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s %s fails, as fail_percent asks for", spec.Service.Name, spec.Action)}
+			if never := false; fields["give_up"] == "true" {
+				result.Retryable = &never
+			}
+			return result
 		}
 		lied = strikes(spec, "lie_percent")
 		return loom.TaskResult{}

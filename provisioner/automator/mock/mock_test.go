@@ -69,6 +69,18 @@ func TestPercentages(t *testing.T) {
 	}
 }
 
+func TestFailureThatIsFinal(t *testing.T) {
+	t.Parallel()
+	fields := map[string]string{"fail_percent": "100"}
+	if got, _ := run(t, context.Background(), spec("a", 1, fields)); got.Status == 0 || got.Retryable != nil {
+		t.Errorf("%+v", got)
+	}
+	fields["give_up"] = "true"
+	if got, _ := run(t, context.Background(), spec("a", 1, fields)); got.Status == 0 || got.Retryable == nil || *got.Retryable {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestHangEndsWhenItIsToldTo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -133,11 +133,14 @@ func (l *Local) bootIfDown(ctx context.Context, id string, log func(string)) (*s
 	if isGone(err) || err == nil && s.Deleting {
 		return nil, nil
 	}
-	if err == nil && !s.running() {
-		log(fmt.Sprintf("Machine %s does not run and is booted.", id))
-		err = l.boot(ctx, s, log)
+	if err != nil {
+		return s, err
 	}
-	return s, err
+	if runs, err := l.settle(ctx, s); err != nil || runs {
+		return s, err
+	}
+	log(fmt.Sprintf("Machine %s does not run and is booted.", id))
+	return s, l.boot(ctx, s, log)
 }
 
 // Adopt puts the host in order when a process starts: machines that run are
@@ -185,7 +188,7 @@ func (l *Local) adopt(ctx context.Context, s *state) error {
 		}
 		return nil
 	}
-	if s.running() {
+	if s.running() && !s.starting() {
 		connected, err := l.reconnect(ctx, s)
 		if err != nil || connected {
 			return err

@@ -67,3 +67,52 @@ func TestKilledInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstProcessOfADeadMaker creates a machine again while what a dead process had
+// begun of it is still there: a first process that was never handed its settings and is
+// slow to end. It must not be taken for the machine.
+func TestFirstProcessOfADeadMaker(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	spec := b.spec("acme", 0)
+	m := b.create(t, spec)
+	s, err := b.readState(m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.halt(s, deadAfterDelete); err != nil {
+		t.Fatal(err)
+	}
+	settings, maker, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &exec.Cmd{Path: os.Args[0], Args: []string{"loom", StageCommand}, ExtraFiles: []*os.File{null, settings, null},
+		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	settings.Close()
+	null.Close()
+	s.PID = first.Process.Pid
+	if s.StartTime, _, err = processStat(s.PID); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.writeState(s); err != nil {
+		t.Fatal(err)
+	}
+	// The end of the pipe is what tells it that its maker is gone.
+	time.AfterFunc(200*time.Millisecond, func() { maker.Close() })
+	again := b.create(t, spec)
+	if err := first.Wait(); err == nil {
+		t.Error("the first process ended as if it were a machine")
+	}
+	if out := b.must(t, again, "hostname"); out != spec.Hostname {
+		t.Errorf("the machine is called %q", out)
+	}
+	b.delete(t, spec)
+}

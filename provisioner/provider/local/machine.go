@@ -252,6 +252,40 @@ func (s *state) running() bool {
 	return err == nil && start == s.StartTime && status != 'Z' && status != 'X'
 }
 
+// starting reports whether the first process has not become a machine yet, or never
+// will.
+func (s *state) starting() bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
+	return err == nil && undecided(line)
+}
+
+// undecided tells a command line that is not that of a machine. One that takes the
+// place of another has none for a moment, and so has a process on its way out: it is
+// listed as running until its network and its mounts are gone.
+func undecided(line []byte) bool {
+	return len(line) == 0 || string(line) == "loom\x00"+StageCommand+"\x00"
+}
+
+// settle reports whether the machine runs; the caller holds its lock. A first process
+// that is still starting then has lost the process that made it: it becomes a machine
+// if it was handed its settings in time, else it ends, by itself and soon.
+func (l *Local) settle(ctx context.Context, s *state) (runs bool, err error) {
+	for deadline := time.Now().Add(bootLimit); s.running(); {
+		switch {
+		case !s.starting():
+			return s.running(), nil
+		case time.Now().After(deadline):
+			return false, l.halt(s, deadAfterDelete)
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return false, nil
+}
+
 // halt ends a machine at once: with its first process the kernel ends all
 // others. It returns when the process is gone, whoever its parent is.
 func (l *Local) halt(s *state, dead time.Duration) error {

@@ -84,3 +84,13 @@ func TestMachineIsOne(t *testing.T) {
 	b.assertNoMount(t)
 	b.delete(t, spec)
 }
+
+// TestUndecided: what has no command line is not taken for a machine.
+func TestUndecided(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{"": true, "loom\x00" + StageCommand + "\x00": true, "sshd: /usr/sbin/sshd -D [listener]": false} {
+		if got := undecided([]byte(line)); got != want {
+			t.Errorf("%q: %v, not %v", line, got, want)
+		}
+	}
+}

@@ -179,6 +179,11 @@ func (b *bundle) runAs(t testing.TB, user string, m MachineInfo, command string)
 	client := b.clients[life]
 	b.mu.Unlock()
 	if client == nil {
+		t.Cleanup(func() {
+			if t.Failed() && client == nil {
+				t.Log(ways(m.Address, b.linkPattern()))
+			}
+		})
 		poll(t, 30*time.Second, "SSH at "+m.Address, func() error {
 			client, err = ssh.Dial("tcp", m.Address+":22", &ssh.ClientConfig{
 				User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(b.signer)}, Timeout: 5 * time.Second, HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
@@ -202,6 +207,12 @@ func (b *bundle) runAs(t testing.TB, user string, m MachineInfo, command string)
 	defer session.Close()
 	out, err := session.CombinedOutput(command)
 	return strings.TrimSpace(string(out)), err
+}
+
+// ways tells how this host would reach an address.
+func ways(address, pattern string) string {
+	out, err := exec.Command("sh", "-c", "ip route get "+address+"; ip neigh show "+address+"; ip address | grep -A 3 "+pattern).CombinedOutput()
+	return fmt.Sprintf("%s %v", out, err)
 }
 
 // must runs a command that has to succeed.

@@ -8,15 +8,20 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/crypto/ssh"
 )
 
 // reach is a shell command that succeeds when a TCP port answers.
 func reach(address string, port int) string {
 	return fmt.Sprintf("timeout 1 bash -c 'exec 3<>/dev/tcp/%s/%d'", address, port)
+}
+
+// reaches is reach for what must answer, if slowly, on a busy host.
+func reaches(address string, port int) string {
+	return strings.Replace(reach(address, port), "timeout 1 ", "timeout 30 ", 1)
 }
 
 // TestNetworkKeepsApart tries what a machine must and must not reach.
@@ -63,24 +68,21 @@ func TestNetworkKeepsApart(t *testing.T) {
 	if tried < 2 { // the bridge's own address and at least one more
 		t.Errorf("only %d addresses of the host tried", tried)
 	}
-	b.must(t, a0, reach(a1.Address, 22))
-	b.must(t, a1, reach(a0.Address, 22))
+	b.must(t, a0, reaches(a1.Address, 22))
+	b.must(t, a1, reaches(a0.Address, 22))
 	for from, to := range map[*MachineInfo]MachineInfo{&a0: other, &a1: other, &other: a0} {
 		if _, err := b.run(t, *from, reach(to.Address, 22)); err == nil {
 			t.Errorf("%s of tenant %s reaches %s of tenant %s", from.Address, from.Tenant, to.Address, to.Tenant)
 		}
 	}
 
-	b.must(t, a1, reach(outside.address, 80))
+	b.must(t, a1, reaches(outside.address, 80))
 	if from := <-outside.seen; from != outside.host {
 		t.Errorf("a machine's packets come from %s outside, want the host's %s", from, outside.host)
 	}
-	start := time.Now()
-	if _, err := b.run(t, a0, reach(outside.address, 80)); err == nil {
-		t.Error("a machine without internet reaches the outside")
-	}
-	if waited := time.Since(start); waited > time.Second {
-		t.Errorf("a machine without internet learned that only after %v", waited)
+	var refused *ssh.ExitError
+	if _, err := b.run(t, a0, reaches(outside.address, 80)); !errors.As(err, &refused) || refused.ExitStatus() == 124 { // of timeout
+		t.Errorf("a machine without internet reaches the outside, or is not told at once that it does not: %v", err)
 	}
 
 	// A machine that takes the address of a luckier one of another tenant.
@@ -103,7 +105,7 @@ s.sendto(b"%%s", ("%s", 53))'`, outside.address)
 	if _, err := b.run(t, a0, reach(other.Address, 22)); err == nil {
 		t.Error("tenants reach each other after the packet filter was reloaded")
 	}
-	b.must(t, a1, reach(outside.address, 80))
+	b.must(t, a1, reaches(outside.address, 80))
 
 	b.delete(t, online)
 	if table := b.nftList(t); strings.Contains(table, a1.Address) {

@@ -103,7 +103,11 @@ func (l *Local) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 			log(fmt.Sprintf("Machine %s gets the address %s.", s.ID, s.Address))
 		}
 	}
-	if err == nil && !s.running() {
+	runs := false
+	if err == nil {
+		runs, err = l.settle(ctx, s)
+	}
+	if err == nil && !runs {
 		if err = l.boot(ctx, s, log); err == nil {
 			log(fmt.Sprintf("Machine %s is up.", s.ID))
 		}

@@ -117,6 +117,9 @@ func checkNetworkID(id string) error {
 	return nil
 }
 
+// userDataFiles is the resource type of what machines run at their first boot.
+const userDataFiles = "user_data"
+
 // userDataLimit is the most that Nova takes, in bytes of base64.
 const userDataLimit = 65535
 
@@ -140,7 +143,7 @@ func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte
 
 func readUserData(files, name string) ([]byte, error) {
 	base := path.Base(name)
-	data, err := os.ReadFile(filepath.Join(files, "user_data", base))
+	data, err := os.ReadFile(filepath.Join(files, userDataFiles, base))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), base == ".", base == "..", base == "/":
 		return nil, cloud.Errorf(cloud.Refused, "there is no resource “%s” of type user_data (provider field user_data_resource); upload it and synchronize the resources", base)

@@ -54,14 +54,15 @@ func Type() loom.PluginType {
 			},
 			"user": {
 				Fields: map[string]loom.FieldSchema{
-					"user_data_resource": {Label: "User data resource", Type: "text", Tip: "Name of a resource of type user_data, which machines run at their first boot."},
+					"user_data_resource": {Label: "User data resource", Type: "text", ResourceType: userDataFiles,
+						Tip: "Name of a resource of type user_data, which machines run at their first boot."},
 				},
 				Required: [][]string{},
 			},
 		},
 		ResourceTypes: map[string]loom.ResourceType{
-			"ssh_keys":  provider.KeyFiles(),
-			"user_data": {Format: "file", Permissions: "0755"},
+			"ssh_keys":    provider.KeyFiles(),
+			userDataFiles: {Format: "file", Permissions: "0755"},
 		},
 	}
 }

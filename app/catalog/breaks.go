@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"loom/app/loom"
+)
+
+// Breaks gives what would not work any more elsewhere if a service were stored as given:
+// errors of other services and of templates that they do not have now. It changes
+// nothing. A service that is not stored yet breaks nothing. With solve, layouts are
+// searched for the templates that have the service or what depends on it, which takes
+// some seconds at most; without, a template is named only for a service of its own that
+// breaks. They come by kind and name.
+func (c *Catalog) Breaks(ctx context.Context, actor loom.Actor, service *loom.Service, solve bool) ([]loom.Finding, error) {
+	tenant, err := readTenant(actor, loom.KindService)
+	if err != nil {
+		return nil, err
+	}
+	entry, _, err := normalize(loom.KindService, service)
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.finder(ctx, c.db, tenant, loom.TenantKinds)
+	if err != nil {
+		return nil, err
+	}
+	name := entry.Meta().Name
+	if _, stored := before.entries[loom.KindService][name]; !stored {
+		return nil, nil
+	}
+	after := newFinder()
+	for kind, entries := range before.entries {
+		for _, e := range entries {
+			after.add(kind, e)
+		}
+	}
+	after.resources = before.resources
+	after.add(loom.KindService, entry)
+	concerned := before.templatesWith(before.dependents(name), solve)
+	wanted := func(kind loom.EntityKind, n string) bool {
+		return kind == loom.KindService && n != name || kind == loom.KindTemplate && concerned[n]
+	}
+	old, err := before.find(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	now, err := after.find(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	known := map[loom.Finding]bool{}
+	for _, f := range old {
+		known[rule(f)] = true
+	}
+	now = slices.DeleteFunc(now, func(f loom.Finding) bool { return f.Severity != loom.FindingError || known[rule(f)] })
+	return after.withTemplates(now), nil
+}
+
+// rule is what stays of a finding when it is found again: that a template has no layout is
+// the same trouble for whatever reason.
+func rule(f loom.Finding) loom.Finding {
+	same := loom.Finding{Kind: f.Kind, Name: f.Name, Code: f.Code}
+	if f.Code != loom.FindingUnsolvable {
+		same.Field, same.Value = f.Field, f.Value
+	}
+	return same
+}
+
+// dependents are a service and all that depend on it or on what it provides, directly or
+// not.
+func (f *finder) dependents(name string) map[string]bool {
+	found := map[string]bool{}
+	waiting := []string{name}
+	for len(waiting) > 0 {
+		next := waiting[0]
+		waiting = waiting[1:]
+		if found[next] {
+			continue
+		}
+		found[next] = true
+		offers := []string{next}
+		if s, there := f.entries[loom.KindService][next].(*loom.Service); there {
+			offers = append(offers, s.Dependencies.Provides...)
+		}
+		for other, entry := range f.entries[loom.KindService] {
+			d := entry.(*loom.Service).Dependencies
+			if slices.ContainsFunc(slices.Concat(d.Install.Requires, d.Install.Uses, d.Runtime.Requires, d.Runtime.Uses), func(n string) bool { return slices.Contains(offers, n) }) {
+				waiting = append(waiting, other)
+			}
+		}
+	}
+	return found
+}
+
+// templatesWith are the templates whose clusters have one of the services by default;
+// none unless they are wanted.
+func (f *finder) templatesWith(services map[string]bool, wanted bool) map[string]bool {
+	found := map[string]bool{}
+	if !wanted {
+		return found
+	}
+	for name, entry := range f.entries[loom.KindTemplate] {
+		merged := f.merge(entry.(*loom.Template))
+		if merged.err == nil && slices.ContainsFunc(merged.template.Defaults.Services, func(s string) bool { return services[s] }) {
+			found[name] = true
+		}
+	}
+	f.merged = map[string]mergeResult{}
+	return found
+}
+
+// withTemplates adds to findings the templates that have a service of theirs by default,
+// unless something was found of them already.
+func (f *finder) withTemplates(found []loom.Finding) []loom.Finding {
+	has := func(kind loom.EntityKind, name string) bool {
+		return slices.ContainsFunc(found, func(f loom.Finding) bool { return f.Kind == kind && f.Name == name })
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.entries[loom.KindTemplate])) {
+		t := f.entries[loom.KindTemplate][name].(*loom.Template)
+		merged := f.merge(t)
+		if merged.err != nil || has(loom.KindTemplate, name) {
+			continue
+		}
+		for _, service := range merged.template.Defaults.Services {
+			if has(loom.KindService, service) {
+				found = append(found, loom.Finding{Severity: loom.FindingError, Code: loom.FindingUnsolvable, Kind: loom.KindTemplate, Name: name, Version: t.Version,
+					Field: pointer("defaults", "services"), Value: service, Message: fmt.Sprintf("Its service “%s” could not be in a cluster any more.", service), Remedy: "Mend that service, or take it out of the template."})
+				break
+			}
+		}
+	}
+	return found
+}
