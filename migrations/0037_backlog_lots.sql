@@ -346,7 +346,8 @@ END
 $$;
 -- +goose StatementEnd
 
--- As before (0033); what is a gate is read from an index, not from each task.
+-- As before (0033); attempts keep what they told, and what is a gate is read from an
+-- index, not from each task.
 CREATE INDEX tasks_gates ON tasks (operation_id, id) WHERE gate;
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION loom_finish(p_process text, p_tasks bigint[], p_attempts int[], p_results jsonb[], p_tenants text[], p_rooms int[])
@@ -409,7 +410,7 @@ BEGIN
         WHERE t.id = x.id AND t.status || '' = 'running' AND t.attempt = x.attempt
         RETURNING t.id, t.attempt, x.result, t.river_job_id, t.node_id, t.action, t.service
     ), closed AS (
-        UPDATE attempts a SET status = 'complete', message = coalesce(ended.result->>'message', ''), ended_at = clock_timestamp()
+        UPDATE attempts a SET status = 'complete', message = coalesce(ended.result->>'message', ''), facts = ended.result->'result', ended_at = clock_timestamp()
         FROM ended WHERE a.task_id = ended.id AND a.number = ended.attempt
     )
     SELECT array_agg(e.id), array_agg(e.result), array_agg(e.action), array_agg(e.service), array_agg(e.river_job_id),

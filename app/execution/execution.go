@@ -156,26 +156,14 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 			return ends, err
 		}
 		var kept []learned
-		var told []store.AttemptFacts
-		accepted := make(map[loom.TaskID]bool, len(ends.Accepted))
 		for _, id := range ends.Accepted {
-			accepted[id] = true
-		}
-		for _, key := range keys {
-			l, ok := facts[key.Task]
-			if !ok || !accepted[key.Task] {
-				continue
-			}
-			if kept = append(kept, l); len(l.open) > 0 {
-				told = append(told, store.AttemptFacts{Key: key, Facts: l.open})
+			if l, ok := facts[id]; ok {
+				kept = append(kept, l)
 			}
 		}
 		// What was learned in secret is not yet in what came with the attempts that begin.
 		for i := range ends.Taken {
 			ends.Taken[i].Forget()
-		}
-		if err := store.KeepAttemptFactsAllTenants(ctx, tx, told); err != nil {
-			return ends, err
 		}
 		return ends, o.keepHidden(ctx, tx, kept...)
 	})

@@ -49,7 +49,7 @@ func TestSecretResultsAreSealed(t *testing.T) {
 		t.Errorf("results of the other node: %v, %v", other.Results, err)
 	}
 	// A failure tells too; a result without the secret takes it away, others stay.
-	ok, err := w.ops.FailTask(ctx, key, loom.TaskResult{Status: 1, Message: "no", Result: map[string]any{"ssh-auth": map[string]any{"user": "ops"}, "api_key": "fourth-pa55"}})
+	ok, err := w.ops.FailTask(ctx, key, loom.TaskResult{Status: 1, Message: "no", Result: map[string]any{"ssh-auth": map[string]any{"user": "ops\x00"}, "api_key": "fourth-pa55"}})
 	if !ok || err != nil {
 		t.Fatalf("%v, %v", ok, err)
 	}

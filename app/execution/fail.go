@@ -35,11 +35,6 @@ func (o *Operations) FailTask(ctx context.Context, key AttemptKey, result loom.T
 		if err := store.CloseAttempt(ctx, tx, &h, outcome(result), result); err != nil {
 			return false, err
 		}
-		if len(l.open) > 0 {
-			if err := store.KeepAttemptFactsAllTenants(ctx, tx, []store.AttemptFacts{{Key: key, Facts: l.open}}); err != nil {
-				return false, err
-			}
-		}
 		if err := o.keepHidden(ctx, tx, l); err != nil {
 			return false, err
 		}

@@ -94,30 +94,44 @@ func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (Hel
 }
 
 const closeAttempt = `
-UPDATE attempts SET status = $3, code = $4, message = $5, stdout = $6, stderr = $7, ended_at = clock_timestamp()
+UPDATE attempts SET status = $3, code = $4, message = $5, stdout = $6, stderr = $7, facts = $8::jsonb, ended_at = clock_timestamp()
 WHERE task_id = $1 AND number = $2`
 
 // CloseAttempt ends the attempt that holds the task with an outcome other than
 // success and merges what it learned into the node.
 func CloseAttempt(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.AttemptStatus, r loom.TaskResult) error {
-	_, err := tx.ExecContext(ctx, closeAttempt, h.Key.Task, h.Key.Attempt, status, r.Status, cleanText(r.Message), tail(r.Stdout), tail(r.Stderr))
+	facts, err := factsBody(r.Result)
+	if err != nil {
+		return fmt.Errorf("what task %d told: %w", h.Key.Task, err)
+	}
+	_, err = tx.ExecContext(ctx, closeAttempt, h.Key.Task, h.Key.Attempt, status, r.Status, cleanText(r.Message), tail(r.Stdout), tail(r.Stderr), facts)
 	if err != nil {
 		return wrap(err, "close attempt %d of task %d", h.Key.Attempt, h.Key.Task)
 	}
 	return AddFacts(ctx, tx, h.Operation.Tenant, h.Node, r.Result)
 }
 
-// AddFacts merges facts into a node, whoever holds it.
-func AddFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, node loom.NodeID, results map[string]any) error {
+// factsBody is the JSON of facts, nil where there are none.
+func factsBody(results map[string]any) (*string, error) {
 	facts := Facts(results)
 	if len(facts) == 0 {
-		return nil
+		return nil, nil
 	}
 	body, err := json.Marshal(facts)
 	if err != nil {
-		return fmt.Errorf("marshal facts of node %s: %w", node, err)
+		return nil, fmt.Errorf("marshal facts: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET results = loom_merge(results, $3::jsonb) WHERE tenant_id = $1 AND id = $2`, tenant, node, cleanJSON(body))
+	text := cleanJSON(body)
+	return &text, nil
+}
+
+// AddFacts merges facts into a node, whoever holds it.
+func AddFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, node loom.NodeID, results map[string]any) error {
+	facts, err := factsBody(results)
+	if err != nil || facts == nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE nodes SET results = loom_merge(results, $3::jsonb) WHERE tenant_id = $1 AND id = $2`, tenant, node, *facts)
 	return wrap(err, "merge facts into node %s", node)
 }
 
