@@ -267,7 +267,8 @@ func TestRiverDelivery(t *testing.T) {
 func TestRiverCompleterLeavesRowsAlone(t *testing.T) {
 	t.Parallel()
 	w := contractWorld(t)
-	const long = "2001-02-03 04:05:06+00"
+	// Not so long ago that River's cleaner takes the row away.
+	long := time.Now().Add(-time.Hour).UTC().Format("2006-01-02 15:04:05+00")
 	moves := map[int]string{
 		1: `UPDATE river_job SET state = 'completed', finalized_at = '` + long + `' WHERE id = $1`,
 		2: `UPDATE river_job SET state = 'cancelled', finalized_at = '` + long + `' WHERE id = $1`,
