@@ -16,10 +16,9 @@ TEST_DEPS := $(RUN_DEPS) sshd=openssh-server chromium=chromium gcc=gcc /usr/incl
 RACE := ./jobs/work ./app/live ./provisioner/remote
 TAGS := browser e2e
 
-# The packages that take longest come first. Three at once: the tests of app/cli mostly
-# wait, for machines and leases. Vetting is the business of `make check`.
+# The packages that take longest come first. Vetting is the business of `make check`.
 FIRST := ./app/cli ./app/web
-TEST := go test -vet=off -p 3
+TEST := go test -vet=off
 
 # needs LIST: installs what is missing where it may, else names the command and stops.
 define needs
@@ -59,8 +58,10 @@ endef
 .PHONY: test
 test: deps build ## every test there is
 	@$(scratch) \
-	$(TEST) -race -timeout 10m $(RACE); \
-	$(TEST) -timeout 18m -tags '$(TAGS)' $(FIRST) ./...
+	status=0; \
+	$(TEST) -race -timeout 10m $(RACE) || status=$$?; \
+	$(TEST) -timeout 18m -tags '$(TAGS)' $(FIRST) ./... || status=$$?; \
+	exit $$status
 
 .PHONY: screenshots
 screenshots: deps build ## pictures of all pages, light and dark, wide and narrow, in var/screenshots

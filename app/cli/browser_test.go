@@ -58,6 +58,9 @@ func (j *journey) at(what, pattern string) string {
 		path = strings.TrimPrefix(j.b.URL(), j.url)
 		return r.MatchString(path)
 	})
+	if j.scripts { // what is typed before they are there is not noticed
+		j.b.WaitLoaded()
+	}
 	return path
 }
 

@@ -35,6 +35,7 @@ var withoutPage = map[string]string{
 	"GET /admin/transfer/preview":                                 "nothing is being imported",
 	"GET /clusters/{cluster}/copy":                                "wants to know what is copied",
 	"GET /system/orphans/{id}/remove":                             "there are no orphans",
+	"GET /system/orphans/leftovers":                               "leads to the list; its files are searched",
 	"GET /home/news":                                              "part of a page; leads home by itself",
 	"GET /system/tenants/{tenant}/edit":                           "leads to the form",
 	"GET /admin/hooks/{id}/deliveries":                            "leads to the hook; its files are searched",

@@ -112,7 +112,8 @@ func TestBareImage(t *testing.T) {
 	w.up()
 	user := w.user()
 	id := user.create("redis-replicated", 2, map[string]any{"imagetype": "debian12-bare"})
-	poll(t, 4*time.Minute, "the cluster on plain Debian", func() error {
+	// Both machines fetch and install packages, after the base root they share was built.
+	poll(t, 2*patience, "the cluster on plain Debian", func() error {
 		if status := user.cluster(id).Status; status != "active" {
 			return fmt.Errorf("it is %s", status)
 		}

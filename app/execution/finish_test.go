@@ -47,7 +47,7 @@ func TestNextTaskBeginsWithTheEndOfAnother(t *testing.T) {
 		t.Errorf("%+v, %v", spec, err)
 	}
 	// River brings the same task as well, or its first answer got lost: it began once.
-	if held, err := w.ops.HeldAttempts(ctx, "p1"); err != nil || len(held) != 1 || held[0] != ends.Taken[0] {
+	if held, err := w.ops.HeldAttempts(ctx, "p1"); err != nil || len(held) != 1 || held[0].Key != ends.Taken[0].Key || held[0].Tenant != ends.Taken[0].Tenant {
 		t.Errorf("p1 holds %+v, %v", held, err)
 	}
 	if again, _, err := w.ops.StartTasks(ctx, "p2", []execution.AttemptKey{{Task: ends.Taken[0].Key.Task, Attempt: 2}}); err != nil || len(again) != 0 {

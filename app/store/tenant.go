@@ -170,7 +170,7 @@ const nodesInUse = `(SELECT count(*) FROM nodes n WHERE n.tenant_id = t.id AND n
 
 const quotaUse = `
 SELECT t.max_clusters AS max_clusters, t.max_nodes AS max_nodes,
-	(SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status <> 'terminated') AS clusters,
+	(SELECT count(*) FROM clusters c WHERE c.tenant_id = t.id AND c.status COLLATE "C" <> 'terminated') AS clusters,
 	` + nodesInUse + ` AS nodes
 FROM tenants t WHERE t.id = $1 AND t.deleted_at IS NULL`
 

@@ -14,6 +14,8 @@ const longest = 2_000_000;
 /** How long an answer may take before a form is sent, in milliseconds. */
 const patience = 10_000;
 let timer = 0;
+/** Whether the dialog is on its way. */
+let asking = false;
 
 /** @param {HTMLElement} main */
 export function enhance(main) {
@@ -63,8 +65,11 @@ const loginForm = () => '/login/dialog?' + new URLSearchParams({ user: doc.query
 
 const warn = () => show('/account/session').catch(() => arm(warning + 30));
 
+/** Asks who it is, once for all that were refused; some are only told when that is done. */
 function signIn() {
-  if (!dialog().open) show(loginForm()).catch(() => location.reload());
+  if (asking || dialog().open) return;
+  asking = true;
+  show('/account/session').catch(() => location.reload()).finally(() => { asking = false; });
 }
 
 /** Asks before a form leaves the page, and sends it then. @param {SubmitEvent} event */

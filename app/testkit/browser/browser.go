@@ -157,9 +157,19 @@ func (b *Browser) Do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, Patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	err := chromedp.Do(ctx, actions...)
+	for replaced(err) {
+		err = chromedp.Do(ctx, actions...)
+	}
+	if err != nil {
 		b.t.Fatalf("%s: %v (at %s)", what, err, b.URL())
 	}
+}
+
+// replaced tells an element that gave way to another between being found and being used,
+// because the page went on: whoever looks at it tries again.
+func replaced(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // Get runs an action that gives something, bounded by Patience.
