@@ -119,7 +119,14 @@ def run(command):
     readers = [threading.Thread(target=pass_on, args=pair) for pair in ((child.stdout, "stdout"), (child.stderr, "stderr"))]
     for reader in readers:
         reader.start()
-    status = child.wait()
+    status = None
+    while status is None:
+        try:
+            # With a limit it looks every now and then; without one, a signal that comes
+            # just before it waits is noticed when the playbook has ended.
+            status = child.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            pass
     for reader in readers:
         reader.join()
     if stopped.is_set():
