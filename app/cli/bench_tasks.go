@@ -277,9 +277,14 @@ func (b *benchInstance) measureBusy(ctx context.Context, pattern loom.ClusterID)
 		return err
 	}
 	if err := b.wait(ctx, "busy workers", func() (bool, error) {
-		var n int
-		err := b.system.db.GetContext(ctx, &n, `SELECT count(*) FROM tasks WHERE operation_id = $1 AND status = 'running'`, int64(op.Row))
-		return n == busyWorkers, err
+		var n struct{ Running, Ended int }
+		err := b.system.db.GetContext(ctx, &n, `
+SELECT count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE status = 'complete') AS ended
+FROM tasks WHERE operation_id = $1 AND NOT gate`, int64(op.Row))
+		if err == nil && n.Ended > 0 {
+			err = fmt.Errorf("%d tasks ended before all %d were at work", n.Ended, busyWorkers)
+		}
+		return n.Running == busyWorkers, err
 	}); err != nil {
 		return err
 	}

@@ -167,14 +167,24 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 		}
 		return ends, o.keepHidden(ctx, tx, kept...)
 	})
-	if err != nil {
-		return Ends{}, err
-	}
+	return endsOf(ends), err
+}
+
+// Fill begins, in one transaction, of each tenant as many of the tasks that wait as the
+// process has room for. After an error nobody knows whether it did; see HeldAttempts.
+func (o *Operations) Fill(ctx context.Context, process loom.ProcessID, room map[loom.TenantID]int) (Ends, error) {
+	ends, err := store.Single(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
+		return store.FillAllTenants(ctx, o.hot, tx, process, room)
+	})
+	return endsOf(ends), err
+}
+
+func endsOf(ends store.Ends) Ends {
 	out := Ends{Accepted: make(map[loom.TaskID]bool, len(ends.Accepted)), Taken: ends.Taken, At: ends.At}
 	for _, id := range ends.Accepted {
 		out.Accepted[id] = true
 	}
-	return out, nil
+	return out
 }
 
 // HeldAttempts gives the attempts that run in a process by what is stored. It is

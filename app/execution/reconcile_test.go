@@ -166,3 +166,26 @@ func TestOverdueByLimit(t *testing.T) {
 	overdue(9, "1 second", "running ")
 	overdue(10, "111 seconds", "failed timed out after 50 s, and its process did not answer for it")
 }
+
+// TestReconcilerLeavesWhatEnded: an operation that ends while the reconciler is on its way
+// to it gets nobody who looks for its end.
+func TestReconcilerLeavesWhatEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	op := w.plan(loom.ClusterCreate, loom.ActionCreate)
+	w.complete(w.deliver(1), loom.TaskResult{})
+	w.exec(`DELETE FROM river_job`)
+	reconcile := func() (int, error) {
+		return store.InTx(ctx, w.db.DB, func(tx *sqlx.Tx) (int, error) { return store.ReconcileAllTenants(ctx, tx, op.Row) })
+	}
+	if n, err := reconcile(); err != nil || n != 1 {
+		t.Fatalf("an end that nobody looks for: touched %d, %v", n, err)
+	}
+	w.end()
+	w.expect("complete", `SELECT status FROM operations`)
+	w.exec(`DELETE FROM river_job`)
+	if n, err := reconcile(); err != nil || n != 0 {
+		t.Errorf("touched %d of what has ended, %v", n, err)
+	}
+	w.expect("0", `SELECT count(*) FROM river_job`)
+}

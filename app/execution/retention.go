@@ -32,7 +32,7 @@ func (o *Operations) TrimEvents(ctx context.Context) error {
 }
 
 // PurgeSessions deletes sessions that are over, and with them old counts of failed
-// sign-ins and drafts of forms that nobody came back to. It tells the owners of API
+// sign-ins, and drafts of forms and uploads that nobody came back to. It tells the owners of API
 // tokens that end soon, each once.
 func (o *Operations) PurgeSessions(ctx context.Context) error {
 	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
@@ -43,6 +43,9 @@ func (o *Operations) PurgeSessions(ctx context.Context) error {
 			return err
 		}
 		if err := store.WarnTokensAllTenants(ctx, tx, loom.TokenWarning); err != nil {
+			return err
+		}
+		if err := store.TrimImportsAllTenants(ctx, tx, loom.ImportLife); err != nil {
 			return err
 		}
 		return store.TrimDraftsAllTenants(ctx, tx, loom.DraftLife)

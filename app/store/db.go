@@ -25,18 +25,34 @@ import (
 
 // Standstill is how long a session may stand still inside a transaction before
 // the server ends it: a process that froze, or that a network cut off, would
-// otherwise keep its locks, and with them everybody, for hours. A DSN that names
-// the setting itself has its way. Transactions do no network I/O, so those of a
-// process that lives are never that slow.
+// otherwise keep its locks, and with them everybody, for hours. Transactions do no
+// network I/O, so those of a process that lives are never that slow.
 const (
 	Standstill        = "10s"
 	StandstillSetting = "idle_in_transaction_session_timeout"
 )
 
+// SessionSettings are what each session of Loom asks of the server, whoever's it is. A
+// DSN that names one of them itself has its way.
+func SessionSettings() map[string]string {
+	return map[string]string{
+		StandstillSetting: Standstill,
+		// Compiling a plan takes longer than any statement of Loom.
+		"jit": "off",
+		// Tables lie on flash or in memory: reading by an index costs little more than
+		// reading in order. By the server's default of 4 the tasks of one operation are
+		// found by reading the whole table where it has those of few.
+		"random_page_cost": "1.1",
+	}
+}
+
 // Open connects a pool of at most conns connections and checks that the
 // database answers.
 func Open(ctx context.Context, dsn string, conns int) (*sqlx.DB, error) {
-	db, err := sqlx.ConnectContext(ctx, "postgres", WithSetting(dsn, StandstillSetting, Standstill))
+	for name, value := range SessionSettings() {
+		dsn = WithSetting(dsn, name, value)
+	}
+	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
@@ -49,7 +65,7 @@ func Open(ctx context.Context, dsn string, conns int) (*sqlx.DB, error) {
 // WithSetting adds a setting of the session to a DSN in either form, unless it is
 // named there.
 func WithSetting(dsn, name, value string) string {
-	if strings.Contains(dsn, name) {
+	if strings.Contains(dsn, name+"=") {
 		return dsn
 	}
 	if !strings.Contains(dsn, "://") {

@@ -32,6 +32,9 @@ const (
 	finishTasks = `
 SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
 	results, sealed_node, stamp, nodes_version FROM loom_finish($1, $2, $3, $4::jsonb[], $5, $6)`
+	fillProcess = `
+SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
+	results, sealed_node, stamp, nodes_version FROM loom_fill($1, $2, $3)`
 )
 
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives
@@ -61,7 +64,8 @@ type storedResult struct {
 	Result    map[string]any    `json:"result,omitempty"`
 }
 
-// Taken is an attempt that began where the end of other tasks was recorded.
+// Taken is an attempt that began where the end of other tasks was recorded, or because its
+// process had room.
 type Taken struct {
 	Key    AttemptKey
 	Tenant loom.TenantID
@@ -111,17 +115,37 @@ func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process l
 			return Ends{}, fmt.Errorf("marshal the result of task %d: %w", keys[i].Task, err)
 		}
 	}
-	var tenants []string
-	var rooms []int64
-	for t, n := range room {
-		tenants, rooms = append(tenants, string(t)), append(rooms, int64(n))
-	}
+	tenants, rooms := splitRoom(room)
 	var rows []finishRow
 	err := hot.finish.selectInto(ctx, tx, &rows, atMostOnce(process), pq.Array(tasks), pq.Array(attempts), pq.Array(bodies), pq.Array(tenants), pq.Array(rooms))
 	if err != nil {
 		return Ends{}, wrap(err, "finish %d tasks", len(keys))
 	}
-	ends := Ends{Accepted: make([]loom.TaskID, 0, len(keys)), Taken: make([]Taken, 0, len(rows))}
+	return hot.ends(rows, len(keys)), nil
+}
+
+// FillAllTenants begins for a process as many tasks of each tenant as room says of those
+// that wait, and gives them as FinishTasksAllTenants does. Without a transaction it is one
+// by itself.
+func FillAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, room map[loom.TenantID]int) (Ends, error) {
+	tenants, rooms := splitRoom(room)
+	var rows []finishRow
+	if err := hot.fill.selectInto(ctx, tx, &rows, atMostOnce(process), pq.Array(tenants), pq.Array(rooms)); err != nil {
+		return Ends{}, wrap(err, "begin what waits")
+	}
+	return hot.ends(rows, 0), nil
+}
+
+func splitRoom(room map[loom.TenantID]int) (tenants []string, rooms []int64) {
+	for t, n := range room {
+		tenants, rooms = append(tenants, string(t)), append(rooms, int64(n))
+	}
+	return tenants, rooms
+}
+
+// ends gives what became of a batch of so many successes.
+func (hot *Hot) ends(rows []finishRow, successes int) Ends {
+	ends := Ends{Accepted: make([]loom.TaskID, 0, successes), Taken: make([]Taken, 0, len(rows))}
 	for i := range rows {
 		r := &rows[i]
 		if r.Done != nil {
@@ -135,7 +159,7 @@ func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process l
 		key, common := AttemptKey{loom.TaskID(r.TaskID), r.Attempt}, hot.commons.get(r.group(), r.Stamp)
 		ends.Taken = append(ends.Taken, Taken{key, r.Tenant, r, common, ends.At})
 	}
-	return ends, nil
+	return ends
 }
 
 // finishRow are the tasks that ended or, without them, an attempt that began, with its
@@ -247,13 +271,20 @@ func OpenOperationsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Op
 	return ids, wrap(err, "list open operations")
 }
 
-// ReconcileAllTenants puts right what crashes may leave in an operation and says
-// how many things it touched. One operation per transaction: its locks are those
-// of one operation only.
+// It may have ended since it was listed: nobody has to look for its end once more.
+const reconcile = `
+SELECT loom_reconcile(o.id) FROM operations o
+WHERE o.id = $1 AND o.status IN ('running', 'rolling_back', 'paused', 'failing') FOR SHARE SKIP LOCKED`
+
+// ReconcileAllTenants puts right what crashes may leave in an operation that has not
+// ended and says how many things it touched. One operation per transaction: its locks
+// are those of one operation only.
 func ReconcileAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (int, error) {
-	var n int
-	err := tx.GetContext(ctx, &n, `SELECT loom_reconcile($1)`, id)
-	return n, wrap(err, "reconcile operation %d", id)
+	var touched []int
+	if err := tx.SelectContext(ctx, &touched, reconcile, id); err != nil || len(touched) == 0 {
+		return 0, wrap(err, "reconcile operation %d", id)
+	}
+	return touched[0], nil
 }
 
 // RecallAllTenants delivers what ends operations and tells hooks again where a living

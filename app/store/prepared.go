@@ -14,13 +14,13 @@ import (
 // sent before their first use. Each connection plans one a few times and then keeps
 // the plan; lib/pq sends, and PostgreSQL plans, anything else at every call.
 type Hot struct {
-	spec, start, finish prepared
-	commons             specCommons
+	spec, start, finish, fill prepared
+	commons                   specCommons
 }
 
 // PrepareHot makes them for a pool.
 func PrepareHot(db *sqlx.DB) *Hot {
-	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, finish: prepared{db: db, query: finishTasks}}
+	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, finish: prepared{db: db, query: finishTasks}, fill: prepared{db: db, query: fillProcess}}
 }
 
 // prepared is one of them.

@@ -28,6 +28,10 @@ func TestStandstill(t *testing.T) {
 	if err := db.Get(&usual, `SHOW idle_in_transaction_session_timeout`); err != nil || usual != store.Standstill {
 		t.Errorf("unless told otherwise: %q, %v", usual, err)
 	}
+	var cost, jit string
+	if err := db.QueryRow(`SELECT current_setting('random_page_cost'), current_setting('jit')`).Scan(&cost, &jit); err != nil || cost != "1.1" || jit != "off" {
+		t.Errorf("reads are weighed with %q, plans compiled: %q, %v", cost, jit, err)
+	}
 	short, err := store.Open(ctx, store.WithSetting(made.DSN, store.StandstillSetting, "100"), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,9 @@ const (
 	// commitQuiet is the number of tasks up to which a batch does not wait: with so
 	// few, waiting costs time and saves nothing.
 	commitQuiet = 64
-	// commitShare is the part of the tasks under way with which a batch waits for no
-	// more: the others run while it is stored.
+	// commitWorth is how many tasks are worth a transaction; commitShare is the part of
+	// those under way that is, where it is more: the others run while it is stored.
+	commitWorth = 200
 	commitShare = 4
 )
 
@@ -34,6 +35,9 @@ type committer struct {
 	watch    Watch
 	starts   *asks
 	ends     *asks
+	// room is told when River brought something: there may be more of it than River
+	// brings, and room for it.
+	room chan struct{}
 	// takeUp runs what began on a slot that was lent, or with lent false on none.
 	takeUp func(taken execution.Taken, facts *execution.SpecFacts, lent bool)
 	// recorded is told which successes are stored.
@@ -73,7 +77,7 @@ type commitAnswer struct {
 
 func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, attempts *attempts, watch Watch) *committer {
 	return &committer{ops: ops, process: process, limiter: limiter, attempts: attempts, watch: watch,
-		starts: newAsks(), ends: newAsks()}
+		starts: newAsks(), ends: newAsks(), room: make(chan struct{}, 1)}
 }
 
 // start begins an attempt and answers whether it is to run, with the facts its
@@ -112,13 +116,13 @@ func (c *committer) ask(ctx context.Context, to *asks, ask commitAsk) commitAnsw
 // run collects and commits until ctx ends.
 func (c *committer) run(ctx context.Context) {
 	var loops sync.WaitGroup
-	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, func() <-chan time.Time { return nil }) })
-	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, func() <-chan time.Time { return c.recheck }) })
+	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, nil, func() <-chan time.Time { return nil }) })
+	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, c.room, func() <-chan time.Time { return c.recheck }) })
 	loops.Wait()
 	c.handing.Wait()
 }
 
-func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk), recheck func() <-chan time.Time) {
+func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk), room <-chan struct{}, recheck func() <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -135,6 +139,8 @@ func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Co
 			commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			commit(commitCtx, batch)
 			cancel()
+		case <-room:
+			c.fill(ctx)
 		case <-recheck():
 			c.findLost(ctx)
 		}
@@ -145,7 +151,8 @@ func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Co
 // enough of them to be worth a transaction.
 func (c *committer) collect(asks *asks) []commitAsk {
 	load := c.limiter.load()
-	if enough := min(load/commitShare, commitMax); load > commitQuiet && asks.waiting(enough) < enough {
+	enough := min(max(load/commitShare, min(load, commitWorth)), commitMax)
+	if load > commitQuiet && asks.waiting(enough) < enough {
 		timer := time.NewTimer(commitLinger)
 		defer timer.Stop()
 		for asks.waiting(enough) < enough {
@@ -170,6 +177,12 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	begun, at, err := c.ops.StartTasks(ctx, c.process, keys)
 	if err == nil {
 		c.watch.Committed("start", len(asks), time.Since(asked))
+	}
+	if len(begun) > 0 {
+		select {
+		case c.room <- struct{}{}:
+		default: // it is being looked
+		}
 	}
 	yes := make(map[execution.AttemptKey]bool, len(begun))
 	for _, key := range begun {

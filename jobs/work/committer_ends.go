@@ -31,17 +31,10 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 		}
 	}
 	lent := c.limiter.lend(ending)
-	room := make(map[loom.TenantID]int, len(lent))
-	for t, n := range lent {
-		room[t] = n.kept + n.free
-	}
 	asked := time.Now()
-	ends, err := c.ops.FinishTasks(ctx, c.process, finished, room)
+	ends, err := c.ops.FinishTasks(ctx, c.process, finished, roomOf(lent))
 	if err != nil {
-		for t, n := range lent {
-			c.limiter.giveBack(t, n.free)
-		}
-		c.doubt()
+		c.giveUp(lent)
 		if len(asks) > 1 {
 			// One result that the database refuses must not hold up the others.
 			for _, ask := range asks {
@@ -69,6 +62,47 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 		c.recorded(done)
 		c.handOver(ctx, asks, ends, lent)
 	})
+}
+
+// fill begins on free slots what waits behind that which River brought: River brings some
+// hundred tasks of an operation, whatever the number of workers.
+func (c *committer) fill(ctx context.Context) {
+	lent := c.limiter.lend(c.limiter.busy())
+	if len(lent) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	asked := time.Now()
+	ends, err := c.ops.Fill(ctx, c.process, roomOf(lent))
+	if err != nil {
+		c.giveUp(lent)
+		return
+	}
+	if len(ends.Taken) > 0 {
+		c.watch.Committed("start", len(ends.Taken), time.Since(asked))
+	}
+	c.handing.Wait()
+	c.attempts.expect(ends.Taken)
+	c.handOver(ctx, nil, ends, lent)
+}
+
+// roomOf gives how many tasks of each tenant may begin.
+func roomOf(lent map[loom.TenantID]loan) map[loom.TenantID]int {
+	room := make(map[loom.TenantID]int, len(lent))
+	for t, n := range lent {
+		room[t] = n.kept + n.free
+	}
+	return room
+}
+
+// giveUp gives back what was lent for a transaction of which nobody knows whether it was
+// committed.
+func (c *committer) giveUp(lent map[loom.TenantID]loan) {
+	for t, n := range lent {
+		c.limiter.giveBack(t, n.free)
+	}
+	c.doubt()
 }
 
 // handOver answers those whose successes were recorded and gives them, or others on

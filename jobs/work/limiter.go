@@ -202,6 +202,19 @@ type loan struct {
 	kept, free int
 }
 
+// busy names the tenants that have tasks here, with none that ends.
+func (l *limiter) busy() map[loom.TenantID]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	busy := map[loom.TenantID]int{}
+	for t, s := range l.tenants {
+		if s.used > 0 {
+			busy[t] = 0
+		}
+	}
+	return busy
+}
+
 // lend says on how many slots of each tenant something new may begin at once, where
 // so many of its tasks are ending: only on those that nobody waits for.
 func (l *limiter) lend(ending map[loom.TenantID]int) map[loom.TenantID]loan {

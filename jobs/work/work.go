@@ -121,8 +121,10 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, q
 	}
 	config.MaxConns = poolConns
 	config.ConnConfig.RuntimeParams["application_name"] = "loom " + string(id)
-	if config.ConnConfig.RuntimeParams[store.StandstillSetting] == "" {
-		config.ConnConfig.RuntimeParams[store.StandstillSetting] = store.Standstill
+	for name, value := range store.SessionSettings() {
+		if config.ConnConfig.RuntimeParams[name] == "" {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
 	}
 	if relaxed {
 		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"

@@ -87,7 +87,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	if !s.Running(ctx) {
 		options := "-c listen_addresses= -c unix_socket_directories=" + s.socket + " -c dynamic_shared_memory_type=mmap -c max_connections=200"
-		// Compiling a plan takes longer than any statement of Loom.
+		// Loom's own sessions say so themselves; tests and psql do not.
 		options += " -c jit=off"
 		if s.scratch { // more connections: tests run many instances at once
 			options += " -c max_connections=600 -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
