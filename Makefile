@@ -41,6 +41,7 @@ endef
 .PHONY: help
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@echo; echo "Another data directory or port: export LOOM_DATA_DIR and LOOM_LISTEN_ADDR, for run, stop, clean and bin/loom alike."
 
 .PHONY: run
 run: deps-run build ## start Loom: private Postgres, all processes, local machines

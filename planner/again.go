@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -74,39 +73,4 @@ func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 		}
 	}
 	return d.finish(plan.Action)
-}
-
-// Retried finds, for each task of a plan that was not settled, the number that it has
-// in the plan that Again made of it.
-func Retried(plan loom.Plan, settled func(number int) bool, again loom.Plan) map[int]int {
-	type kind struct {
-		node    loom.NodeID
-		service string
-		action  loom.TaskAction
-		undo    bool
-	}
-	// What a node has to do twice stays in its order, and levels rise with that.
-	list := func(plan loom.Plan, left func(int) bool) map[kind][]loom.PlanTask {
-		all := map[kind][]loom.PlanTask{}
-		for _, t := range plan.Tasks {
-			if left(t.Number) {
-				key := kind{t.Node, t.Service, t.Action, t.Undo}
-				all[key] = append(all[key], t)
-			}
-		}
-		for _, tasks := range all {
-			slices.SortStableFunc(tasks, func(a, b loom.PlanTask) int { return cmp.Compare(a.Level, b.Level) })
-		}
-		return all
-	}
-	now := list(again, func(int) bool { return true })
-	number := map[int]int{}
-	for key, tasks := range list(plan, func(n int) bool { return !settled(n) }) {
-		for i, t := range tasks {
-			if i < len(now[key]) {
-				number[t.Number] = now[key][i].Number
-			}
-		}
-	}
-	return number
 }

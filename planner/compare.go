@@ -155,8 +155,8 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 		if start && stop {
 			c.Effect = Restarts
 		}
-		if !config && len(d.new.services[s].Follows) > 0 {
-			c.Because = fmt.Sprintf("It follows %s, whose nodes change.", strings.Join(d.new.services[s].Follows, ", "))
+		if followed := d.followed(s); !config && len(followed) > 0 {
+			c.Because = fmt.Sprintf("It follows %s, whose nodes change.", strings.Join(followed, ", "))
 		}
 	case start && stop:
 		c.Change, c.Effect = "restart", Restarts
@@ -165,6 +165,24 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 	default:
 		c.Change = "stop"
 	}
+}
+
+// followed are the services of the cluster that a service follows, by their names or by
+// what they provide, before or after the change.
+func (d *delta) followed(s int) []string {
+	follows := d.new.services[s].Follows
+	var names []string
+	for _, c := range []*catalog{d.old, d.new} {
+		for i := range c.services {
+			other := &c.services[i]
+			wanted := slices.Contains(follows, other.Name) || slices.ContainsFunc(other.Dependencies.Provides, func(p string) bool { return slices.Contains(follows, p) })
+			if wanted && !slices.Contains(names, other.Name) {
+				names = append(names, other.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // differences lists where two JSON objects differ, as JSON pointers (RFC 6901).

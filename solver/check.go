@@ -45,6 +45,12 @@ func checkHeadline(reasons []loom.Reason) string {
 	case CodeSize:
 		return "The template does not allow this number of machines."
 	}
+	if !slices.ContainsFunc(reasons, func(r loom.Reason) bool { return r.Code != CodeDependency && r.Code != CodeUnknown }) {
+		if len(reasons) == 1 {
+			return "A service is missing."
+		}
+		return fmt.Sprintf("Services are missing: %d problems.", len(reasons))
+	}
 	if len(reasons) == 1 {
 		if reasons[0].Code == CodeUnsat || reasons[0].Code == CodeEmptyNode {
 			return reasons[0].Message

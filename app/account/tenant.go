@@ -128,6 +128,14 @@ func (a *Accounts) Quota(ctx context.Context, actor loom.Actor) (loom.QuotaUse, 
 	return store.QuotaUse(ctx, a.kept, actor.Tenant)
 }
 
+// NodesInUse says how many live nodes the actor's tenant has, and how many it may have.
+func (a *Accounts) NodesInUse(ctx context.Context, actor loom.Actor) (nodes, most int, err error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return 0, 0, err
+	}
+	return store.NodesInUse(ctx, a.kept, actor.Tenant)
+}
+
 // CreateTenant makes a tenant, by bootstrap with all that it needs, and its
 // built-in administrator, who has no password yet. Errors: Forbidden, Invalid,
 // Conflict for a name in use and for more workers than the live provisioners have
@@ -183,7 +191,9 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name)
+		taken := loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name)
+		taken.Fields = []loom.FieldError{{Field: "name", Message: taken.Message}}
+		err = taken
 	}
 	return err
 }

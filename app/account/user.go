@@ -78,14 +78,6 @@ func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.U
 	})
 }
 
-// Users lists all users of the actor's tenant by id.
-func (a *Accounts) Users(ctx context.Context, actor loom.Actor) ([]loom.User, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
-		return nil, err
-	}
-	return store.Users(ctx, a.db, actor.Tenant)
-}
-
 // UserListInput says which users to list. Sorts: "id" (default) and "createTime",
 // "-" before it for descending.
 type UserListInput struct {

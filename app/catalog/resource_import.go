@@ -71,7 +71,7 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 	if err != nil {
 		return err
 	}
-	entity := keptEntity(actor.User)
+	entity := store.ImportEntity(actor.User)
 	sealed, err := c.ring.Seal(actor.Tenant, entity, keptArchiveField, loom.NewSecret(string(text)))
 	if err != nil {
 		return err
@@ -144,14 +144,14 @@ func typeOf(ref loom.ResourceRef) string { return ref.Kind + "/" + ref.Plugin + 
 func (c *Catalog) keptResources(ctx context.Context, actor loom.Actor) (keptArchive, error) {
 	var k keptArchive
 	none := loom.NewError(loom.NotFound, "There is no archive to import; it is kept for an hour after it was given. Give it again.")
-	stored, err := store.Secrets(ctx, c.db, actor.Tenant, keptEntity(actor.User))
+	stored, err := store.Secrets(ctx, c.db, actor.Tenant, store.ImportEntity(actor.User))
 	if err != nil {
 		return k, err
 	}
 	if stored[keptArchiveField] == nil {
 		return k, none
 	}
-	opened, err := c.ring.Open(actor.Tenant, keptEntity(actor.User), keptArchiveField, stored[keptArchiveField])
+	opened, err := c.ring.Open(actor.Tenant, store.ImportEntity(actor.User), keptArchiveField, stored[keptArchiveField])
 	if err != nil {
 		return k, err
 	}
@@ -171,7 +171,7 @@ func (c *Catalog) PreviewResources(ctx context.Context, actor loom.Actor, now ti
 	if err != nil {
 		return ResourceTransfer{}, err
 	}
-	if now.Sub(k.Time) > keptFor {
+	if now.Sub(k.Time) > loom.ImportLife {
 		return ResourceTransfer{}, loom.NewError(loom.NotFound, "The archive that you gave is older than an hour and forgotten. Give it again.")
 	}
 	formats, err := c.resourceFormats(ctx, actor)

@@ -72,7 +72,7 @@ func (c *Catalog) ImportResources(ctx context.Context, actor loom.Actor, in Reso
 		if err != nil {
 			return nil, err
 		}
-		return stored, store.DeleteSecrets(ctx, tx, actor.Tenant, keptEntity(actor.User), keptArchiveField)
+		return stored, store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptArchiveField)
 	})
 	if err == nil {
 		_ = c.bucket.Delete(ctx, k.Object) // else the sweep finds it

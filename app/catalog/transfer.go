@@ -16,12 +16,8 @@ import (
 	"loom/app/store"
 )
 
-const (
-	// MaxTransfer is the largest document or archive that can be kept, in bytes.
-	MaxTransfer = 8 << 20
-	// keptFor is how long a bundle is kept between its upload and its import.
-	keptFor = time.Hour
-)
+// MaxTransfer is the largest document or archive that can be kept, in bytes.
+const MaxTransfer = 8 << 20
 
 // keptBundle is a bundle between its upload and its import. It may hold secrets of
 // providers, so it is sealed like them.
@@ -31,8 +27,6 @@ type keptBundle struct {
 }
 
 const keptField = "bundle"
-
-func keptEntity(user loom.UserID) string { return "import:" + string(user) }
 
 // KeepBundle keeps a bundle of the actor's, sealed, for an hour; one that he kept
 // before is forgotten. Errors: Forbidden; Invalid for what is no bundle, or too large.
@@ -54,7 +48,7 @@ func (c *Catalog) KeepBundle(ctx context.Context, actor loom.Actor, body []byte,
 	if err != nil {
 		return err
 	}
-	entity := keptEntity(actor.User)
+	entity := store.ImportEntity(actor.User)
 	sealed, err := c.ring.Seal(actor.Tenant, entity, keptField, loom.NewSecret(string(text)))
 	if err != nil {
 		return err
@@ -68,14 +62,14 @@ func (c *Catalog) KeepBundle(ctx context.Context, actor loom.Actor, body []byte,
 // one that is older than an hour.
 func (c *Catalog) kept(ctx context.Context, actor loom.Actor, now time.Time) (Bundle, string, error) {
 	none := loom.NewError(loom.NotFound, "There is no bundle to import; it is kept for an hour after it was given. Give it again.")
-	stored, err := store.Secrets(ctx, c.db, actor.Tenant, keptEntity(actor.User))
+	stored, err := store.Secrets(ctx, c.db, actor.Tenant, store.ImportEntity(actor.User))
 	if err != nil {
 		return Bundle{}, "", err
 	}
 	if stored[keptField] == nil {
 		return Bundle{}, "", none
 	}
-	opened, err := c.ring.Open(actor.Tenant, keptEntity(actor.User), keptField, stored[keptField])
+	opened, err := c.ring.Open(actor.Tenant, store.ImportEntity(actor.User), keptField, stored[keptField])
 	if err != nil {
 		return Bundle{}, "", err
 	}
@@ -83,7 +77,7 @@ func (c *Catalog) kept(ctx context.Context, actor loom.Actor, now time.Time) (Bu
 	if err := json.Unmarshal([]byte(opened.Reveal()), &k); err != nil {
 		return Bundle{}, "", fmt.Errorf("read the kept bundle of %s: %w", actor.User, err)
 	}
-	if now.Sub(k.Time) > keptFor {
+	if now.Sub(k.Time) > loom.ImportLife {
 		return Bundle{}, "", none
 	}
 	sum := sha256.Sum256(k.Body)

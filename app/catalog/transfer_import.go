@@ -78,23 +78,13 @@ func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput
 		if err != nil {
 			return Report{}, err
 		}
-		return report, store.DeleteSecrets(ctx, tx, actor.Tenant, keptEntity(actor.User), keptField)
+		return report, store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptField)
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	report.Findings, err = c.importFindings(ctx, c.db, actor.Tenant, report)
 	return report, err
-}
-
-// ForgetKept forgets the bundle that the actor keeps, if any.
-func (c *Catalog) ForgetKept(ctx context.Context, actor loom.Actor) error {
-	if err := actor.RequireAdmin(loom.ScopeCatalogWrite); err != nil {
-		return err
-	}
-	return store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
-		return store.DeleteSecrets(ctx, tx, actor.Tenant, keptEntity(actor.User), keptField)
-	})
 }
 
 // chosen gives the entries to store, under their new names.

@@ -24,8 +24,16 @@ import (
 	"loom/migrations"
 )
 
-// benchPatience bounds every wait of a measurement.
-const benchPatience = 10 * time.Minute
+const (
+	// benchPatience bounds every wait of a measurement.
+	benchPatience = 10 * time.Minute
+	// answerPatience bounds the wait for one answer over HTTP. Whoever waits for ever says
+	// neither what for nor that the process at the other end has gone.
+	answerPatience = time.Minute
+	// healthPatience is the same of the question whether a process is well, which is
+	// asked again and again.
+	healthPatience = 5 * time.Second
+)
 
 // benchInstance is an instance of Loom as several processes, in a temporary
 // directory, on a private PostgreSQL.
@@ -180,14 +188,24 @@ func (b *benchInstance) startProcess(ctx context.Context, name, health string) (
 		p.cmd.Wait() //nolint:errcheck // its output says more
 		close(p.done)
 	}()
-	return p, b.wait(ctx, name+" to answer", func() (bool, error) {
-		answer, err := http.Get("http://" + health + "/readyz")
-		if err != nil {
-			return false, nil
-		}
-		answer.Body.Close()
-		return answer.StatusCode == http.StatusOK, nil
-	})
+	return p, b.wait(ctx, name+" to answer", func() (bool, error) { return isWell(ctx, health, healthPatience), nil })
+}
+
+// isWell asks a process at an address for its health. Another program may have taken the
+// address, and not answer at all.
+func isWell(ctx context.Context, health string, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }
 
 // addProvisioner starts one more provisioner.
@@ -277,6 +295,9 @@ func (b *benchInstance) end(ctx context.Context) error {
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
+// benchClient is how the REST API is called.
+var benchClient = &http.Client{Timeout: answerPatience}
+
 // request sends one to the REST API and gives the answer.
 func (b *benchInstance) request(ctx context.Context, method, path, body string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, b.url+path, strings.NewReader(body))
@@ -284,7 +305,7 @@ func (b *benchInstance) request(ctx context.Context, method, path, body string) 
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+b.token)
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := benchClient.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -34,10 +34,11 @@ func (f *pageFigures) times() string {
 
 const pageColumns = "  per s  p50 ms  p99 ms   web ms  SQL ms"
 
-// visitor is somebody who is signed in to the pages.
+// visitor is somebody who is signed in to the pages, and waits so long for one.
 type visitor struct {
-	url    string
-	client *http.Client
+	url      string
+	client   *http.Client
+	patience time.Duration
 }
 
 // visitor signs the administrator of demo in.
@@ -51,7 +52,7 @@ func (b *benchInstance) visitor(ctx context.Context) (*visitor, error) {
 		return nil, err
 	}
 	// Without compression of its own the client sees what travels.
-	v := &visitor{b.url, &http.Client{Jar: jar, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * fullScale.live, DisableCompression: true}}}
+	v := &visitor{b.url, &http.Client{Jar: jar, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * fullScale.live, DisableCompression: true}}, answerPatience}
 	form := url.Values{"tenant": {b.actor.TenantName}, "user": {string(b.actor.User)}, "password": {password.Reveal()}}
 	_, err = v.send(ctx, http.MethodPost, "/login", form, false)
 	return v, err
@@ -59,6 +60,8 @@ func (b *benchInstance) visitor(ctx context.Context) (*visitor, error) {
 
 // send gives the body of an answer.
 func (v *visitor) send(ctx context.Context, method, path string, form url.Values, compressed bool) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.patience)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, v.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
@@ -106,7 +109,7 @@ func (e *environment) benchPages(ctx context.Context, scale benchScale) (err err
 	if err := b.fillClusters(ctx, scale.clusters); err != nil {
 		return fmt.Errorf("store %d clusters: %w", scale.clusters, err)
 	}
-	for _, statement := range []string{varied, `VACUUM ANALYZE clusters`, `VACUUM ANALYZE nodes`} {
+	for _, statement := range []string{varied, `VACUUM ANALYZE clusters`, `VACUUM ANALYZE nodes`, `VACUUM ANALYZE searched_nodes`} {
 		if _, err := b.system.db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -146,6 +149,7 @@ func pagesOf(cluster loom.ClusterID, node loom.NodeID, nodes, tasks int) []page 
 		{"clusters by words and status", "/clusters?q=stored-77+status:active"},
 		{"search", "/search?q=stored-77"},
 		{"search for two letters", "/search?q=77"},
+		{"search for two letters of all nodes", "/search?q=19"},
 		{"new cluster", "/clusters/new?template=mock"},
 		{fmt.Sprintf("cluster of %d nodes", nodes), at},
 		{"its nodes", at + "/nodes"},

@@ -142,6 +142,8 @@ func (v *visitor) follow(ctx context.Context, p livePart, due <-chan struct{}, s
 }
 
 func (v *visitor) part(ctx context.Context, p livePart) error {
+	ctx, cancel := context.WithTimeout(ctx, v.patience)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+p.path, nil)
 	if err != nil {
 		return err

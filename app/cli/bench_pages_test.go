@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -27,5 +31,26 @@ func TestPickedPages(t *testing.T) {
 		if _, err := scale.pick(wrong); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
+	}
+}
+
+// Whoever measures tells what gave no answer, and goes on: another program may have taken
+// the address of a process, a page may hang.
+func TestBenchWaitsForNoAnswerForEver(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // its backlog takes connections, nobody reads them
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // of a test
+	if isWell(t.Context(), silent.Addr().String(), 50*time.Millisecond) {
+		t.Error("who says nothing is well")
+	}
+	v := &visitor{"http://" + silent.Addr().String(), &http.Client{}, 50 * time.Millisecond}
+	if _, err := v.send(t.Context(), http.MethodGet, "/clusters", nil, false); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "/clusters") {
+		t.Errorf("a page without an answer: %v", err)
+	}
+	if err := v.part(t.Context(), livePart{"x", "/part", nil}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "/part") {
+		t.Errorf("a part without an answer: %v", err)
 	}
 }

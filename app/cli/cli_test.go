@@ -71,7 +71,7 @@ func TestNoInstance(t *testing.T) {
 	for _, args := range [][]string{
 		{"audit", "verify"}, {"keys", "list"}, {"keys", "rotate"}, {"token", "create", "admin", "--tenant", "demo", "--scope", "read"},
 		{"user"}, {"user", "create", "eve", "--tenant", "demo"}, {"user", "password", "admin", "--tenant", "demo"},
-		{"tenant"}, {"tenant", "create", "lab"}, {"web"}, {"scheduler"}, {"provisioner"}, {"migrate", "status"},
+		{"tenant"}, {"tenant", "create", "lab"}, {"web"}, {"scheduler"}, {"provisioner"}, {"migrate", "status"}, {"stop"},
 	} {
 		missing, empty := filepath.Join(t.TempDir(), "var"), t.TempDir()
 		if err := os.Chmod(empty, 0o711); err != nil {
@@ -90,6 +90,23 @@ func TestNoInstance(t *testing.T) {
 		if _, err := os.Stat(missing); err == nil {
 			t.Errorf("loom %s made the data directory", strings.Join(args, " "))
 		}
+	}
+}
+
+// TestStopNothing: where an instance was and nothing runs, stop says so.
+func TestStopNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(filepath.Join(dir, "local"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	code := run([]string{"stop"}, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, &out, &errOut)
+	if code != 0 || !strings.Contains(out.String(), "Nothing was running in "+dir) {
+		t.Errorf("exit status %d, %s%s", code, out.String(), errOut.String())
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("files after stop: %v", files)
 	}
 }
 
@@ -145,7 +162,7 @@ func TestInstanceLock(t *testing.T) {
 		t.Errorf("a second claim: %v", err)
 	}
 	release()
-	if err := endInstance(context.Background(), dir); err != nil {
+	if _, err := endInstance(context.Background(), dir); err != nil {
 		t.Errorf("end nobody: %v", err)
 	}
 	again, err := claimInstance(t.Context(), dir)

@@ -141,34 +141,34 @@ func processEnded(pid int) bool {
 }
 
 // endInstance tells a running `loom up` of the data directory to end and waits
-// until it has.
-func endInstance(ctx context.Context, dir string) error {
+// until it has; ended is whether there was one.
+func endInstance(ctx context.Context, dir string) (ended bool, err error) {
 	path := filepath.Join(dir, instanceLock)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-		return nil // nobody holds it
+		return false, nil // nobody holds it
 	}
 	pid, err := strconv.Atoi(readPid(f))
 	if err != nil {
 		//lint:ignore ST1005 a name begins it
-		return fmt.Errorf("Loom runs in %s but its process is not known", dir)
+		return false, fmt.Errorf("Loom runs in %s but its process is not known", dir)
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("end process %d: %w", pid, err)
+		return false, fmt.Errorf("end process %d: %w", pid, err)
 	}
 	unlock, err := lockFile(ctx, path)
 	if err != nil {
-		return fmt.Errorf("wait for process %d to end: %w", pid, err)
+		return false, fmt.Errorf("wait for process %d to end: %w", pid, err)
 	}
 	unlock()
-	return nil
+	return true, nil
 }
 
 func readPid(f *os.File) string {

@@ -8,18 +8,27 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"loom/app/loom"
 )
 
 // endWait bounds how long a running Loom may take to end.
 const endWait = time.Minute
 
+// instanceFiles are those of which an instance has at least one.
+var instanceFiles = []string{instanceLock, "pg", "local", "provisioner", "bucket"}
+
 // runStop ends a running `loom up` of this data directory, its machines and the
-// private PostgreSQL, and keeps their files.
+// private PostgreSQL, and keeps their files. Where there is no instance it says so
+// and makes nothing: another one may run elsewhere.
 func runStop(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
 		return usageError("loom stop takes no arguments")
 	}
-	dir, err := e.stopLoom(ctx)
+	if err := e.checkStoppable(); err != nil {
+		return err
+	}
+	dir, ran, err := e.stopLoom(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,18 +36,48 @@ func runStop(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	known, err := machines.Machines()
+	if err != nil {
+		return err
+	}
+	for _, m := range known {
+		ran = ran || m.Running
+	}
 	if err := machines.StopAll(ctx); err != nil {
 		return fmt.Errorf("stop the machines: %w", err)
 	}
 	server, err := e.privateDB(false)
-	if server == nil || err != nil {
+	if err != nil {
 		return err
 	}
-	if err := server.Stop(ctx); err != nil {
-		return err
+	if server != nil {
+		ran = ran || server.Running(ctx)
+		if err := server.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	if !ran {
+		fmt.Fprintf(e.out, "Nothing was running in %s. An instance elsewhere is stopped with the LOOM_DATA_DIR that it was started with.\n", dir)
+		return nil
 	}
 	fmt.Fprintf(e.out, "Stopped. Files stay in %s.\n", dir)
 	return nil
+}
+
+// checkStoppable refuses a data directory that no instance has been in.
+func (e *environment) checkStoppable() error {
+	dir, err := filepath.Abs(e.values.Text("LOOM_DATA_DIR"))
+	if err != nil {
+		return err
+	}
+	for _, name := range instanceFiles {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return nil
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("look for an instance: %w", err)
+		}
+	}
+	return loom.NewError(loom.NotFound, "There is no instance of Loom in %s, so nothing was stopped: set LOOM_DATA_DIR to the directory that yours was started with.", dir)
 }
 
 // runClean removes everything this instance made.
@@ -47,7 +86,7 @@ func runClean(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
 		return usageError("loom clean takes --keep-bases only, not “%s”", strings.Join(args, " "))
 	}
-	dir, err := e.stopLoom(ctx)
+	dir, _, err := e.stopLoom(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,12 +115,14 @@ func runClean(ctx context.Context, e *environment, args []string) error {
 	return errors.Join(errs...)
 }
 
-// stopLoom ends the process that runs on the data directory, if any.
-func (e *environment) stopLoom(ctx context.Context) (dir string, err error) {
+// stopLoom ends the process that runs on the data directory; ran is whether there
+// was one.
+func (e *environment) stopLoom(ctx context.Context) (dir string, ran bool, err error) {
 	if dir, err = e.dataDir(); err != nil {
-		return "", err
+		return "", false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
-	return dir, endInstance(ctx, dir)
+	ran, err = endInstance(ctx, dir)
+	return dir, ran, err
 }

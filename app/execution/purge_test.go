@@ -14,7 +14,8 @@ func TestSessionsArePurged(t *testing.T) {
 	w.exec(`INSERT INTO token_old_secrets (hash, tenant_id, token_id, ends_at) SELECT x.hash::bytea, 't1', t.id, now() + x.ends FROM tokens t,
 		(VALUES ('old', interval '-1 s'), ('new', interval '1 hour')) AS x (hash, ends)`)
 	w.exec(`INSERT INTO secrets (tenant_id, entity, field, sealed, updated_at) VALUES ('t1', 'draft:3:ana:old', 'f', '', now() - interval '8 days'),
-		('t1', 'draft:3:ana:new', 'f', '', now() - interval '6 days'), ('t1', 'provider:lab', 'f', '', now() - interval '1 year')`)
+		('t1', 'draft:3:ana:new', 'f', '', now() - interval '6 days'), ('t1', 'import:ana', 'f', '', now() - interval '61 minutes'),
+		('t1', 'import:ben', 'f', '', now() - interval '59 minutes'), ('t1', 'provider:lab', 'f', '', now() - interval '1 year')`)
 	for range 2 {
 		if err := w.ops.PurgeSessions(ctx); err != nil {
 			t.Fatal(err)
@@ -24,7 +25,7 @@ func TestSessionsArePurged(t *testing.T) {
 	w.expect("new", `SELECT string_agg(subject, ' ') FROM sign_in_failures`)
 	w.expect("new", `SELECT string_agg(key, ' ') FROM idempotency_keys`)
 	w.expect("new", `SELECT string_agg(encode(hash, 'escape'), ' ') FROM token_old_secrets`)
-	w.expect("draft:3:ana:new provider:lab", `SELECT string_agg(entity, ' ' ORDER BY entity) FROM secrets`)
+	w.expect("draft:3:ana:new import:ben provider:lab", `SELECT string_agg(entity, ' ' ORDER BY entity) FROM secrets`)
 }
 
 // The owner of a token hears once that it ends soon: of one that was to live for longer,

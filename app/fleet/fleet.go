@@ -26,9 +26,6 @@ import (
 	"loom/app/store"
 )
 
-// AttemptKey names one try of one task.
-type AttemptKey = store.AttemptKey
-
 // Renewal is what a process learns each time it renews its lease: the workers
 // dealt to it by tenant, and its attempts that somebody aborted.
 type Renewal = store.Renewal
@@ -187,14 +184,6 @@ func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
 	})
 }
 
-// Processes lists the live processes; superadmins only.
-func (f *Fleet) Processes(ctx context.Context, actor loom.Actor) ([]LiveProcess, error) {
-	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
-		return nil, err
-	}
-	return store.LiveProcessesAllTenants(ctx, f.db, "")
-}
-
 // BusyQueues lists the queues on which River jobs wait for a worker.
 func (f *Fleet) BusyQueues(ctx context.Context) ([]string, error) {
 	return store.BusyQueuesAllTenants(ctx, f.db)
@@ -204,9 +193,4 @@ func (f *Fleet) BusyQueues(ctx context.Context) ([]string, error) {
 // one. Tenants that have none are left out.
 func (f *Fleet) FreeElsewhere(ctx context.Context, here loom.ProcessID, tenants []loom.TenantID) (map[loom.TenantID]int, error) {
 	return store.FreeWorkersAllTenants(ctx, f.db, here, tenants)
-}
-
-// Wake tells River's clients that there is work on these queues.
-func (f *Fleet) Wake(ctx context.Context, queues ...string) error {
-	return store.WakeQueues(ctx, f.db, queues...)
 }

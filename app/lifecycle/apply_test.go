@@ -14,6 +14,7 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 )
 
 func applyOf(v lifecycle.PreviewView) lifecycle.ApplyInput {
@@ -62,7 +63,7 @@ func TestApplyExecutesExactlyThePreview(t *testing.T) {
 	if cluster.Config["big"] != json.Number("12345678901234567890") || cluster.Config["t"] != "ä\u2028<&>" {
 		t.Errorf("config %v", cluster.Config)
 	}
-	for _, o := range v.Dependencies() {
+	for _, o := range planner.Dependencies(v.Plan) {
 		if o.DependsOn == nil {
 			t.Error("no dependencies")
 		}

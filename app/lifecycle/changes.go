@@ -110,8 +110,10 @@ func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAct
 		c.New = string(to)
 	}
 	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
+	// A retry may have before it what an earlier operation never started.
+	runs := d.Followed == nil || n.ServiceStates[name] == loom.ServiceStarted
 	switch {
-	case start && stop, start && actions[loom.ActionConfigure]:
+	case runs && (start && stop || start && actions[loom.ActionConfigure]):
 		c.Change = "restart"
 	case start:
 		state(loom.ServiceStarted)

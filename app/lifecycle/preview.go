@@ -15,7 +15,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/planner"
 )
 
 // PreviewInput asks for a preview. Create is read for the kind create, Cluster
@@ -329,7 +328,3 @@ func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Se
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// Dependencies gives what each task of the preview's plan waits for; entry i
-// belongs to task i+1.
-func (v *PreviewView) Dependencies() []planner.Order { return planner.Dependencies(v.Plan) }

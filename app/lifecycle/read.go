@@ -24,7 +24,8 @@ type ClusterView struct {
 	Nodes, Gone []loom.Node
 	// Links of the template, macros expanded; what cannot be expanded yet stays as written.
 	// Those that name a service that is not on the cluster are left out.
-	Links []loom.Link
+	// OpenLinks are those of them that lead to services of which one runs.
+	Links, OpenLinks []loom.Link
 	// NodeLinks are the links of the services of each node, in the same way, and
 	// ServiceLinks the same by service.
 	NodeLinks    map[loom.NodeID][]loom.Link
@@ -201,6 +202,7 @@ func (v *ClusterView) expandLinks() {
 	}
 	facts := macro.NewFacts(string(v.Owner.User), properties(told))
 	v.Links = expanded(facts, v.Template.Links, "")
+	v.OpenLinks = expanded(facts, slices.DeleteFunc(slices.Clone(v.Template.Links), func(l loom.Link) bool { return !v.opens(l) }), "")
 	for _, n := range v.Nodes {
 		v.ServiceLinks[n.ID] = map[string][]loom.Link{}
 		for _, name := range n.Services {
@@ -212,6 +214,28 @@ func (v *ClusterView) expandLinks() {
 			v.NodeLinks[n.ID] = append(v.NodeLinks[n.ID], links...)
 		}
 	}
+}
+
+// Runs reports whether a service is on a node in the state in which it serves: started,
+// or there, where it is not a thing to start.
+func (v *ClusterView) Runs(n *loom.Node, service string) bool {
+	return n.State == loom.NodeReady && runs(v.Services[service], n.ServiceStates[service])
+}
+
+// opens reports whether each service that a link of the template names runs on a node;
+// one that names none opens once the cluster is there.
+func (v *ClusterView) opens(l loom.Link) bool {
+	named := false
+	for _, m := range macro.Mentions(map[string]any{"url": l.URL}) {
+		if m.Service == "" {
+			continue
+		}
+		named = true
+		if !slices.ContainsFunc(v.Nodes, func(n loom.Node) bool { return slices.Contains(n.Services, m.Service) && v.Runs(&n, m.Service) }) {
+			return false
+		}
+	}
+	return named || v.Status == loom.ClusterActive
 }
 
 // expanded fills the macros of links for a node, "" for none. A link to a service that

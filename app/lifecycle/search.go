@@ -79,18 +79,44 @@ func leaseValue(text string) (string, bool) {
 // FoundNode is a node that a search found.
 type FoundNode = store.FoundNode
 
-// SearchNodes gives nodes of live clusters that the actor may see, with a word in
-// host name or address, limit of them at most. Invalid for a word that no text can be.
-func (u *Clusters) SearchNodes(ctx context.Context, actor loom.Actor, word string, limit int) ([]FoundNode, error) {
+// Found is what a search finds of clusters, the newest first, and nodes of live ones.
+type Found struct {
+	Clusters []loom.ClusterSummary
+	Nodes    []FoundNode
+}
+
+// Find gives the clusters that the actor may see and that match a search as a list of
+// them does, and the nodes with the search, which is a word then, in host name or address;
+// limit of each at most. How far operations are is left out. Invalid for a search that
+// cannot be read.
+func (u *Clusters) Find(ctx context.Context, actor loom.Actor, q string, limit int) (Found, error) {
+	var found Found
 	if err := actor.Require(loom.ScopeRead); err != nil {
-		return nil, err
+		return found, err
 	}
-	if err := loom.InvalidFields(checkStorable("q", word)); err != nil {
-		return nil, err
+	f := store.ClusterFilter{Uncounted: true, Brief: true}
+	if err := loom.InvalidFields(readSearch(q, &f)); err != nil {
+		return found, err
 	}
-	owner := actor.User
-	if actor.IsAdmin() {
-		owner = ""
+	if !actor.IsAdmin() {
+		f.Owner = actor.User
 	}
-	return store.SearchNodes(ctx, u.db, actor.Tenant, owner, strings.ToLower(strings.TrimSpace(word)), limit)
+	var err error
+	word := strings.ToLower(strings.TrimSpace(q))
+	switch {
+	case strings.ContainsAny(word, " \"") || len(word) < 2:
+	case store.FewLetters(word) && len(f.Words) == 1 && len(f.Terms) == 0:
+		// Each node is looked at for it: once for both.
+		var clusters []loom.ClusterID
+		found.Nodes, clusters, err = store.SearchFewLetters(ctx, u.db, actor.Tenant, f.Owner, word, limit)
+		f.OfNodes = &clusters
+	default:
+		found.Nodes, err = store.SearchNodes(ctx, u.db, actor.Tenant, f.Owner, word, limit)
+	}
+	if err != nil {
+		return found, err
+	}
+	page, err := store.ClustersByTenant(ctx, u.db, actor.Tenant, f, loom.Page{Limit: limit})
+	found.Clusters = page.Items
+	return found, err
 }

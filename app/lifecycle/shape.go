@@ -104,18 +104,20 @@ func (t *Typical) of(g *TaskGroup) (time.Duration, bool) {
 
 // Remaining estimates how long an operation of these groups still takes: stage after
 // stage its slowest task that is left, or all that is left divided by the workers,
-// whichever is longer. False where nothing of the kind ran before.
-func (t *Typical) Remaining(groups []TaskGroup, now time.Time) (time.Duration, bool) {
+// whichever is longer. pause is how long the last of the tasks that are tried again
+// still waits for that: what is behind it cannot begin before. False where nothing of
+// the kind ran before.
+func (t *Typical) Remaining(groups []TaskGroup, now time.Time, pause time.Duration) (time.Duration, bool) {
 	if t.workers < 1 {
 		return 0, false
 	}
-	return remaining(groups, t.workers, now, t.of)
+	return remaining(groups, t.workers, now, pause, t.of)
 }
 
 // remaining is the sum over stages of the slowest task that is left, or the work that
 // is left divided by the workers. A task that takes longer than usual counts as nearly
 // done.
-func remaining(groups []TaskGroup, workers int, now time.Time, typical func(g *TaskGroup) (time.Duration, bool)) (time.Duration, bool) {
+func remaining(groups []TaskGroup, workers int, now time.Time, pause time.Duration, typical func(g *TaskGroup) (time.Duration, bool)) (time.Duration, bool) {
 	known := false
 	var work, path, stage time.Duration
 	level := 0
@@ -137,5 +139,5 @@ func remaining(groups []TaskGroup, workers int, now time.Time, typical func(g *T
 		}
 		stage = max(stage, d)
 	}
-	return max(path+stage, work/time.Duration(workers)), known
+	return max(max(pause, 0)+path+stage, work/time.Duration(workers)), known
 }

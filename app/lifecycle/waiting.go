@@ -46,7 +46,28 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 	}
 	try.At = try.At.In(loom.ZoneOf(ctx))
 	op.Waiting = waitsFor(q, try, retries)
+	op.ForRetry = retries && op.Waiting == retryText(try)
 	return nil
+}
+
+// NextTry is a task that failed and is tried again.
+type NextTry = store.NextTry
+
+// NextTries lists the tasks of an operation that failed and are tried again, at most
+// limit, what is due first first. NotFound for the operation.
+func (u *Clusters) NextTries(ctx context.Context, actor loom.Actor, ref loom.OperationRef, limit int) ([]NextTry, error) {
+	if err := u.seeOperation(ctx, actor, ref); err != nil {
+		return nil, err
+	}
+	return once(ctx, listRead{operationRead{actor.Tenant, ref}, limit}, func() ([]NextTry, error) {
+		return store.NextTriesOf(ctx, u.kept, actor.Tenant, ref, limit)
+	})
+}
+
+// listRead is the key of a list of so many retries.
+type listRead struct {
+	operationRead
+	limit int
 }
 
 // nextTry reads the retry of an operation that is due first, ok is false where none is.
@@ -107,6 +128,11 @@ func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
 	if !retries {
 		return ""
 	}
+	return retryText(try)
+}
+
+// retryText says which task is tried again, and when.
+func retryText(try store.NextTry) string {
 	what := strings.TrimSpace(try.Action + " " + try.Service)
 	text := fmt.Sprintf("Task %d, %s on node %d, is tried again at %s", try.Number, what, try.NodeNumber, try.At.Format("15:04:05 MST"))
 	if try.Message != "" {

@@ -68,6 +68,9 @@ type ClusterSummary struct {
 	// cluster is in its time of grace.
 	LeaseSoon bool
 	DeletedAt time.Time
+	// Ended is when the last operation of a terminated cluster ended, the zero time for
+	// any other.
+	Ended time.Time
 	// NewestTemplate is the newest version of the template, 0 when it is gone.
 	NewestTemplate int
 	Revision       int

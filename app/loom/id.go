@@ -84,20 +84,6 @@ func ParseOperationRef(s string) (OperationRef, bool) {
 	return OperationRef{Cluster: id, Number: n}, true
 }
 
-// ParseTaskRef reads "00000042-003-012", padding optional.
-func ParseTaskRef(s string) (TaskRef, bool) {
-	i := strings.LastIndexByte(s, '-')
-	if i < 0 {
-		return TaskRef{}, false
-	}
-	op, ok := ParseOperationRef(s[:i])
-	n, err := strconv.Atoi(s[i+1:])
-	if !ok || err != nil || n <= 0 {
-		return TaskRef{}, false
-	}
-	return TaskRef{Operation: op, Number: n}, true
-}
-
 // MaxNameLength is the longest name of any entity, in characters.
 const MaxNameLength = 255
 

@@ -78,7 +78,6 @@ func (l LeaseRule) CheckChange(status ClusterStatus, created, expires, wanted ti
 
 // LeaseLimits are the bounds of the next change of a lease, for forms.
 type LeaseLimits struct {
-	Earliest time.Time
 	// Latest is the zero time when nothing bounds it; then never is allowed too.
 	Latest time.Time
 	// Rule names what sets Latest: "maximum", "step" or "" for nothing.
@@ -90,7 +89,7 @@ type LeaseLimits struct {
 // Limits gives the bounds of a change of the lease of a cluster made at created
 // that now expires at expires (zero: never).
 func (l LeaseRule) Limits(created, expires time.Time) LeaseLimits {
-	limits := LeaseLimits{Earliest: created}
+	var limits LeaseLimits
 	if l.Max == 0 {
 		return limits
 	}

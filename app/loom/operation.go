@@ -34,8 +34,10 @@ type Operation struct {
 	// Again counts those of them that failed and are ready to be tried again.
 	Again int
 	// Waiting is a sentence why an operation that has not ended does not go on, ""
-	// while it does. It is worked out when it is read for people.
-	Waiting string
+	// while it does. It is worked out when it is read for people. ForRetry says that it
+	// is about a task that failed and is tried again.
+	Waiting  string
+	ForRetry bool
 }
 
 // maxReason is the longest reason for leaving out a task, in characters.
@@ -80,6 +82,8 @@ type Task struct {
 	// Undo says that it takes back what other tasks of the operation did.
 	Undo   bool
 	Status TaskStatus
+	// Again says that it failed and is ready to be tried again.
+	Again bool
 	// Attempt is River's number of the newest attempt, 0 before the first.
 	Attempt int
 	Started time.Time

@@ -111,9 +111,6 @@ var taskTransitions = map[TaskStatus][]TaskStatus{
 // TaskStatuses lists every task status.
 var TaskStatuses = []TaskStatus{TaskBlocked, TaskReady, TaskRunning, TaskComplete, TaskSkipped, TaskFailed, TaskDropped}
 
-// MayBecome reports whether the transition is allowed.
-func (s TaskStatus) MayBecome(next TaskStatus) bool { return slices.Contains(taskTransitions[s], next) }
-
 // Final reports whether the task has ended.
 func (s TaskStatus) Final() bool { return len(taskTransitions[s]) == 0 }
 

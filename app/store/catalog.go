@@ -93,35 +93,14 @@ func CatalogEntry(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 
 const newestCatalogEntries = `
 SELECT DISTINCT ON (kind, name) kind, version, body, created_at, created_by FROM catalog_versions
-WHERE tenant_id = $1 AND kind = ANY ($2) AND ($3::text[] IS NULL OR name = ANY ($3))
+WHERE tenant_id = $1 AND kind = ANY ($2)
 ORDER BY kind, name, version DESC`
 
 // NewestCatalogEntries reads the newest version of every entry of some kinds, by
 // kind and name.
 func NewestCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) ([]StoredEntry, error) {
-	return catalogEntries(ctx, q, tenant, kinds, nil)
-}
-
-// CatalogEntriesByName reads the newest version of the named entries of a kind;
-// names that do not exist are left out.
-func CatalogEntriesByName(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, names []string) (map[string]StoredEntry, error) {
-	if names == nil {
-		names = []string{}
-	}
-	list, err := catalogEntries(ctx, q, tenant, []loom.EntityKind{kind}, names)
-	if err != nil {
-		return nil, err
-	}
-	byName := make(map[string]StoredEntry, len(list))
-	for _, e := range list {
-		byName[e.Entry.Meta().Name] = e
-	}
-	return byName, nil
-}
-
-func catalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind, names []string) ([]StoredEntry, error) {
 	var rows []catalogRow
-	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds), pq.Array(names))
+	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds))
 	if err != nil {
 		return nil, wrap(err, "read the catalog")
 	}

@@ -40,6 +40,10 @@ type ClusterFilter struct {
 	// Brief leaves out of each cluster how far its operation is, which costs more the
 	// more tasks that has.
 	Brief bool `json:"-"`
+	// OfNodes, unless nil, are the newest clusters with a node that has the only word, as
+	// SearchFewLetters gives them: for the first page of a list in the default order that
+	// is narrowed by nothing else, and no longer than they are many.
+	OfNodes *[]loom.ClusterID `json:"-"`
 }
 
 // ClusterList is a page of the list. Next and Prev are cursors, empty at the
@@ -105,7 +109,7 @@ func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
 	}
 	conditions = append(conditions, b.termConditions(t, f.Terms)...)
 	for _, word := range f.Words {
-		conditions = append(conditions, b.clusterHas(t, word))
+		conditions = append(conditions, b.clusterHas(t, word, f.OfNodes))
 	}
 	return strings.Join(conditions, "\n  AND ")
 }
@@ -135,6 +139,7 @@ type clusterSummaryRow struct {
 	Status              string         `db:"status"`
 	CreatedAt           time.Time      `db:"created_at"`
 	ExpiresAt           sql.NullTime   `db:"expires_at"`
+	EndedAt             sql.NullTime   `db:"ended_at"`
 	Nodes               int            `db:"nodes"`
 	ProviderName        string         `db:"provider_name"`
 	ProviderLabel       string         `db:"provider_label"`
@@ -163,7 +168,7 @@ func (r *clusterSummaryRow) summary() loom.ClusterSummary {
 	return loom.ClusterSummary{
 		ID: loom.ClusterID(r.ID), Name: r.Name, Description: r.Description,
 		Owner:  loom.Account{User: loom.UserID(r.OwnerID), Tenant: loom.TenantID(r.TenantID)},
-		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time, Nodes: r.Nodes,
+		Status: loom.ClusterStatus(r.Status), Created: r.CreatedAt, Expires: r.ExpiresAt.Time, Ended: r.EndedAt.Time, Nodes: r.Nodes,
 		Provider: loom.Base{Name: r.ProviderName, Label: r.ProviderLabel, Description: r.ProviderDescription, Icon: r.ProviderIcon, Version: r.ProviderVersion},
 		Template: loom.Base{Name: r.TemplateName, Label: r.TemplateLabel, Description: r.TemplateDescription, Icon: r.TemplateIcon, Version: r.TemplateVersion},
 		Services: r.Services, LatestOperation: r.LatestOperation, Protected: r.Protected, Revision: r.Revision, NewestTemplate: r.NewestTemplate,
@@ -182,6 +187,7 @@ WITH %[1]s, progress AS MATERIALIZED (
                                                      JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation))
     GROUP BY t.operation_id)
 SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created_at, c.expires_at,
+       CASE WHEN c.status = 'terminated' THEN o.ended_at END AS ended_at,
        CASE WHEN o.action = 'cluster_delete' AND o.before IS NOT NULL THEN coalesce(jsonb_array_length(nullif(o.before->'nodes', 'null')), 0)
             ELSE (SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id
                   AND (c.status = 'terminated' OR o.action = 'cluster_delete' OR NOT (n.leaving AND n.state = 'deleted'))) END AS nodes,
@@ -237,7 +243,7 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	var b binder
 	where := f.where(&b, tenant)
 	// Of few letters nobody knows how many clusters have them, and a walk may go wrong.
-	once := f.searches() && !f.CountOnly && (!f.Uncounted || slices.ContainsFunc(f.Words, fewLetters))
+	once := f.searches() && !f.CountOnly && (!f.Uncounted || slices.ContainsFunc(f.Words, FewLetters))
 	filtered := len(b.values)
 	count := func() (n int, err error) {
 		err = sqlx.GetContext(ctx, q, &n, fmt.Sprintf(countClusters, where, loom.CountLimit+1), b.values[:filtered]...)

@@ -70,9 +70,9 @@ func (b *binder) termCondition(tenant, field, value string) string {
 	case "id":
 		return "loom_pad(c.id) LIKE " + b.add(likeAnywhere(lower))
 	case "node":
-		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND " + b.hostnameHas(lower) + ")"
+		return "c.id IN (" + b.nodesWith(tenant, lower, true, false) + ")"
 	case "ip":
-		return "c.id IN (SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = " + tenant + " AND " + b.addressHas(lower) + ")"
+		return "c.id IN (" + b.nodesWith(tenant, lower, false, true) + ")"
 	case "lease":
 		return b.leaseCondition(value)
 	}
@@ -95,11 +95,15 @@ func (b *binder) leaseCondition(value string) string {
 
 // ids limits a list to these clusters.
 func (b *binder) clusterIDs(ids []loom.ClusterID) string {
+	return "c.id = ANY (" + b.add(idArray(ids)) + ")"
+}
+
+func idArray(ids []loom.ClusterID) any {
 	numbers := make([]int64, len(ids))
 	for i, id := range ids {
 		numbers[i] = int64(id)
 	}
-	return "c.id = ANY (" + b.add(pq.Array(numbers)) + ")"
+	return pq.Array(numbers)
 }
 
 // searches says whether the filter looks for text, for which there is no order: what is
@@ -113,49 +117,69 @@ func (f *ClusterFilter) searches() bool {
 // clusterHas is the condition that a word is in name, description, id, a host name or
 // an address. Each side is found by an index of trigrams where there is one
 // (clusters_words, nodes_words); put together with OR they would not be. Of few letters
-// no trigram is made: of clusters there is an index for them (clusters_pairs), nodes,
-// which are written more often, are looked at one by one.
-func (b *binder) clusterHas(tenant, word string) string {
+// no trigram is made: of clusters there is an index for them (clusters_pairs). Clusters of
+// nodes with the word that are known already are not looked for again.
+func (b *binder) clusterHas(tenant, word string, known *[]loom.ClusterID) string {
 	word = strings.ToLower(word)
 	var has string
-	if fewLetters(word) {
+	if FewLetters(word) {
 		has = "loom_pairs(w.name, w.description, w.id) @> ARRAY[" + b.add(word) + "::text]"
 	} else {
 		like := b.add(likeAnywhere(word))
 		has = "(lower(w.name) LIKE " + like + " OR lower(w.description) LIKE " + like + " OR loom_pad(w.id) LIKE " + like + ")"
 	}
+	var ofNodes string
+	if known == nil {
+		ofNodes = b.nodesWith(tenant, word, true, true)
+	} else {
+		ofNodes = "SELECT unnest(" + b.add(idArray(*known)) + "::bigint[])"
+	}
 	return `c.id IN (
     SELECT w.id FROM clusters w WHERE w.tenant_id = ` + tenant + ` AND ` + has + `
-    UNION SELECT n.cluster_id FROM nodes n WHERE n.tenant_id = ` + tenant + ` AND (` + b.hostnameHas(word) + ` OR ` + b.addressHas(word) + `))`
+    UNION ` + ofNodes + `)`
 }
 
-// fewLetters says whether a word is too short for the indexes of trigrams: LIKE would
-// read all of one and then all rows as well.
-func fewLetters(word string) bool { return word != "" && utf8.RuneCountInString(word) < 3 }
+// FewLetters says whether a word is too short for the indexes of trigrams: LIKE would
+// read all of one and then all rows as well. A word with a line feed is left to it, since
+// searched_nodes has one between two addresses.
+func FewLetters(word string) bool {
+	return word != "" && utf8.RuneCountInString(word) < 3 && !strings.Contains(word, "\n")
+}
+
+// nodesWith selects the clusters of nodes with a text in host name, address or either. Of
+// few letters they are looked for in searched_nodes, one by one, by the cheapest means
+// there are: an index of pairs would be written by too much that happens to nodes.
+func (b *binder) nodesWith(tenant, text string, name, address bool) string {
+	from := "nodes"
+	hostname, addresses := b.hostnameHas, b.addressHas
+	if FewLetters(text) {
+		from = "searched_nodes"
+		given := b.add(text)
+		hostname = func(string) string { return "strpos(n.hostname, " + given + ") > 0" }
+		addresses = func(string) string { return "strpos(n.addresses, " + given + ") > 0" }
+	}
+	var has []string
+	if name {
+		has = append(has, hostname(text))
+	}
+	if address {
+		has = append(has, addresses(text))
+	}
+	return "SELECT n.cluster_id FROM " + from + " n WHERE n.tenant_id = " + tenant + " AND (" + strings.Join(has, " OR ") + ")"
+}
 
 // hostnameHas is the condition that a text is in the host name of node n.
 func (b *binder) hostnameHas(text string) string {
-	if fewLetters(text) {
-		return "strpos(n.hostname, " + b.add(text) + ") > 0"
-	}
 	return "n.hostname LIKE " + b.add(likeAnywhere(text))
 }
 
 // addressHas is the condition that a text is in an address of node n. The text of all
 // of them, which is indexed, has their names as well: who is found by it is looked at
-// again. For few letters that would be most nodes; these are looked for in the text of
-// the addresses without their names, which is the same unless JSON writes a letter in
-// another way.
+// again.
 func (b *binder) addressHas(text string) string {
-	const exactly = "EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, %s) > 0)"
-	if fewLetters(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"\[,] `, r) }) {
-		given := b.add(text)
-		return `(strpos(jsonb_path_query_array(n.ipaddresses, '$.*')::text, ` + given + `) > 0
-       AND (strpos(n.ipaddresses::text, '\') = 0 OR ` + fmt.Sprintf(exactly, given) + `))`
-	}
 	quoted := jsonOf(text)
 	return `(n.ipaddresses::text LIKE ` + b.add(likeAnywhere(quoted[1:len(quoted)-1])) + `
-       AND ` + fmt.Sprintf(exactly, b.add(text)) + `)`
+       AND EXISTS (SELECT FROM jsonb_each_text(n.ipaddresses) a WHERE strpos(a.value, ` + b.add(text) + `) > 0))`
 }
 
 // likeAnywhere is the pattern of LIKE for texts that hold this one.

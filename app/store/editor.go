@@ -75,6 +75,17 @@ func TrimDraftsAllTenants(ctx context.Context, q sqlx.ExtContext, age time.Durat
 	return wrap(err, "trim drafts")
 }
 
+const trimImports = `DELETE FROM secrets WHERE entity >= 'import:' AND entity < 'import;' AND updated_at < now() - make_interval(secs => $1)`
+
+// ImportEntity is the entity under which what a user uploaded for an import is kept, sealed.
+func ImportEntity(user loom.UserID) string { return "import:" + string(user) }
+
+// TrimImportsAllTenants deletes uploads that were not imported for as long as age.
+func TrimImportsAllTenants(ctx context.Context, q sqlx.ExtContext, age time.Duration) error {
+	_, err := q.ExecContext(ctx, trimImports, age.Seconds())
+	return wrap(err, "trim uploads for imports")
+}
+
 const draftRow = `SELECT sealed, updated_at FROM secrets WHERE tenant_id = $1 AND entity = $2 AND field = $3 AND updated_at > now() - make_interval(secs => $4)`
 
 // Draft reads a sealed draft that was touched less than age ago. NotFound.

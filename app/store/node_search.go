@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"loom/app/loom"
 )
@@ -25,16 +26,58 @@ WHERE n.tenant_id = $1 AND ($2 = '' OR c.owner_id = $2) AND c.status <> 'termina
   AND (%s OR %s)
 ORDER BY n.hostname, n.id LIMIT $3`
 
+// Of few letters there is no index and any number of nodes may have them. They are looked
+// for once: for the nodes, $4 of which are looked at closer in the order of the answer, all
+// with NULL; and for the newest clusters that have one, which are walked to, newest first
+// (IS TRUE keeps the planner from a join, that looks up each of any number).
+const searchFewLetters = `
+WITH hits AS MATERIALIZED (
+    SELECT s.node_id, s.cluster_id, s.hostname FROM searched_nodes s
+    WHERE s.tenant_id = $1 AND (strpos(s.hostname, $5) > 0 OR strpos(s.addresses, $5) > 0)
+      AND ($2 = '' OR s.cluster_id IN (SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND c.owner_id = $2))
+), closer AS MATERIALIZED (
+    SELECT h.node_id FROM hits h ORDER BY h.hostname, h.node_id LIMIT $4
+)
+SELECT k.looked, k.clusters, coalesce(x.id::text, '') AS id, coalesce(x.hostname, '') AS hostname, coalesce(x.address, '') AS address,
+	coalesce(x.cluster, 0) AS cluster, coalesce(x.name, '') AS name
+FROM (SELECT (SELECT count(*) FROM closer) AS looked,
+        ARRAY(SELECT c.id FROM clusters c WHERE c.tenant_id = $1 AND (c.id IN (SELECT h.cluster_id FROM hits h)) IS TRUE
+              ORDER BY c.created_at DESC, c.id DESC LIMIT $6) AS clusters) k
+LEFT JOIN (
+    SELECT n.id, n.hostname, n.ipaddresses->>'access_v4' AS address, c.id AS cluster, c.name
+    FROM closer h JOIN nodes n ON n.id = h.node_id JOIN clusters c ON c.id = n.cluster_id
+    WHERE c.status <> 'terminated' AND n.state <> 'deleted'
+    ORDER BY n.hostname, n.id LIMIT $3
+) x ON true
+ORDER BY x.hostname, x.id`
+
+// lookCloser is how many nodes with few letters are looked at for each that is wanted:
+// most that are there are alive.
+const lookCloser = 10
+
+type foundNodeRow struct {
+	ID       string `db:"id"`
+	Hostname string `db:"hostname"`
+	Address  string `db:"address"`
+	Cluster  int64  `db:"cluster"`
+	Name     string `db:"name"`
+	// Looked, of few letters, is how many were looked at, Clusters are those of all.
+	Looked   int           `db:"looked"`
+	Clusters pq.Int64Array `db:"clusters"`
+}
+
+func (r foundNodeRow) node() FoundNode {
+	return FoundNode{ID: loom.NodeID(r.ID), Hostname: r.Hostname, Address: r.Address, Cluster: loom.ClusterID(r.Cluster), Name: r.Name}
+}
+
 // SearchNodes gives nodes of live clusters with a word in host name or address, of
 // the clusters of one owner only when owner is not empty.
 func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, word string, limit int) ([]FoundNode, error) {
-	var rows []struct {
-		ID       string `db:"id"`
-		Hostname string `db:"hostname"`
-		Address  string `db:"address"`
-		Cluster  int64  `db:"cluster"`
-		Name     string `db:"name"`
+	if FewLetters(word) {
+		nodes, _, err := SearchFewLetters(ctx, q, tenant, owner, word, limit)
+		return nodes, err
 	}
+	var rows []foundNodeRow
 	b := binder{values: []any{tenant, owner, limit}}
 	query := fmt.Sprintf(searchNodes, b.hostnameHas(word), b.addressHas(word))
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
@@ -42,7 +85,42 @@ func SearchNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, o
 	}
 	found := make([]FoundNode, len(rows))
 	for i, r := range rows {
-		found[i] = FoundNode{ID: loom.NodeID(r.ID), Hostname: r.Hostname, Address: r.Address, Cluster: loom.ClusterID(r.Cluster), Name: r.Name}
+		found[i] = r.node()
 	}
 	return found, nil
+}
+
+// SearchFewLetters is SearchNodes for a word of which FewLetters is true. It also gives
+// the newest clusters that have a node with it, alive or not, one more than limit at most,
+// for ClusterFilter.OfNodes.
+func SearchFewLetters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, word string, limit int) ([]FoundNode, []loom.ClusterID, error) {
+	var rows []foundNodeRow
+	look := func(most any) error {
+		rows = nil
+		return wrap(sqlx.SelectContext(ctx, q, &rows, searchFewLetters, tenant, owner, limit, most, word, limit+1), "search nodes by few letters")
+	}
+	if err := look(lookCloser * limit); err != nil {
+		return nil, nil, err
+	}
+	alive := func() []FoundNode {
+		var found []FoundNode
+		for _, r := range rows {
+			if r.ID != "" { // else it only has the rest
+				found = append(found, r.node())
+			}
+		}
+		return found
+	}
+	found := alive()
+	if len(found) < limit && rows[0].Looked == lookCloser*limit {
+		if err := look(nil); err != nil { // those behind may be alive
+			return nil, nil, err
+		}
+		found = alive()
+	}
+	clusters := make([]loom.ClusterID, len(rows[0].Clusters))
+	for i, id := range rows[0].Clusters {
+		clusters[i] = loom.ClusterID(id)
+	}
+	return found, clusters, nil
 }

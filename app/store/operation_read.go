@@ -154,6 +154,7 @@ type taskReadRow struct {
 	Old        bool          `db:"old"`
 	Undo       bool          `db:"undo"`
 	Status     string        `db:"status"`
+	Again      bool          `db:"again"`
 	Attempt    int           `db:"attempt"`
 	Message    string        `db:"message"`
 	SkippedBy  string        `db:"skipped_by"`
@@ -167,14 +168,15 @@ func (r *taskReadRow) task(ref loom.OperationRef) loom.Task {
 	return loom.Task{
 		Row: loom.TaskID(r.ID), Ref: loom.TaskRef{Operation: ref, Number: r.Number}, Node: loom.NodeID(r.NodeID),
 		NodeNumber: r.NodeNumber, NodeHostname: r.Hostname, Service: r.Service, Action: loom.TaskAction(r.Action),
-		Level: r.Level, Critical: r.Critical, Undo: r.Undo, Status: loom.TaskStatus(r.Status), Attempt: r.Attempt,
+		Level: r.Level, Critical: r.Critical, Undo: r.Undo, Status: loom.TaskStatus(r.Status), Again: r.Again, Attempt: r.Attempt,
 		Started: r.StartedAt.Time, Ended: r.EndedAt.Time, Message: r.Message,
 		SkippedBy: loom.UserID(r.SkippedBy), SkipReason: r.SkipReason,
 	}
 }
 
 const taskReadColumns = `t.id, t.gate, t.number, coalesce(t.node_id::text, '') AS node_id, coalesce(n.number, 0) AS node_number,
-       coalesce(n.hostname, '') AS hostname, t.service, t.action, t.level, t.rank, t.critical, t.old, t.undo, t.status, t.attempt,
+       coalesce(n.hostname, '') AS hostname, t.service, t.action, t.level, t.rank, t.critical, t.old, t.undo, t.status,
+       t.status = 'ready' AND t.code <> 0 AS again, t.attempt,
        t.message, t.skipped_by, t.skip_reason, t.started_at, t.ended_at`
 
 const tasksByOperation = `

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -106,24 +105,4 @@ func insertRiverJobs(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ids
 		ids, tasks = ids[n:], tasks[n:]
 	}
 	return nil
-}
-
-// QueueFigure is how much waits on a queue and since when.
-type QueueFigure struct {
-	Queue  string    `db:"queue"`
-	Waits  int       `db:"waits"`
-	Oldest time.Time `db:"oldest"`
-}
-
-const queueFigures = `
-SELECT queue, count(*) AS waits, min(since) AS oldest
-FROM (SELECT queue, scheduled_at AS since FROM river_job WHERE state = 'available'
-	UNION ALL SELECT 'tenant_' || tenant_id, since FROM backlog) AS w
-GROUP BY queue ORDER BY queue`
-
-// QueueFiguresAllTenants counts the River jobs that wait for a worker.
-func QueueFiguresAllTenants(ctx context.Context, q sqlx.ExtContext) ([]QueueFigure, error) {
-	var figures []QueueFigure
-	err := sqlx.SelectContext(ctx, q, &figures, queueFigures)
-	return figures, wrap(err, "count waiting River jobs")
 }

@@ -21,16 +21,6 @@ func TemplateLookup(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	}
 }
 
-// MergedTemplate reads the newest version of a template, merged with all that it
-// extends and includes. Errors: those of loom.MergeTemplate, and NotFound.
-func MergedTemplate(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, name string) (loom.Template, error) {
-	t, err := entryOf[loom.Template](ctx, q, tenant, loom.KindTemplate, name)
-	if err != nil {
-		return loom.Template{}, err
-	}
-	return loom.MergeTemplate(t, TemplateLookup(ctx, q, tenant))
-}
-
 // Provider reads the newest version of a provider, without its sealed fields.
 // NotFound.
 func Provider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, name string) (loom.Provider, error) {
@@ -44,17 +34,15 @@ func ProviderType(ctx context.Context, q sqlx.ExtContext, name string) (loom.Plu
 
 // Services reads the newest version of all services of a tenant by name.
 func Services(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.Service, error) {
-	return entriesOf[loom.Service](ctx, q, tenant, loom.KindService)
-}
-
-// HardwareTypes reads the newest version of all hardware types of a tenant by name.
-func HardwareTypes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.HardwareType, error) {
-	return entriesOf[loom.HardwareType](ctx, q, tenant, loom.KindHardwareType)
-}
-
-// ImageTypes reads the newest version of all image types of a tenant by name.
-func ImageTypes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.ImageType, error) {
-	return entriesOf[loom.ImageType](ctx, q, tenant, loom.KindImageType)
+	list, err := NewestCatalogEntries(ctx, q, tenant, loom.KindService)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]loom.Service, len(list))
+	for _, stored := range list {
+		byName[stored.Entry.Meta().Name] = *stored.Entry.(*loom.Service)
+	}
+	return byName, nil
 }
 
 // entryOf reads a newest version as its own type; T belongs to kind.
@@ -65,16 +53,4 @@ func entryOf[T any](ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 		return zero, err
 	}
 	return *any(stored.Entry).(*T), nil
-}
-
-func entriesOf[T any](ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind) (map[string]T, error) {
-	list, err := NewestCatalogEntries(ctx, q, tenant, kind)
-	if err != nil {
-		return nil, err
-	}
-	byName := make(map[string]T, len(list))
-	for _, stored := range list {
-		byName[stored.Entry.Meta().Name] = *any(stored.Entry).(*T)
-	}
-	return byName, nil
 }

@@ -19,6 +19,10 @@ func init() {
 		},
 		"Tenant":   reads(store.Tenant),
 		"QuotaUse": reads(store.QuotaUse),
+		"NodesInUse": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			nodes, _, err := store.NodesInUse(ctx, tx, t)
+			return leak(nodes > 0), err
+		},
 		"UpdateTenant": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.UpdateTenant(ctx, tx, t, loom.Tenant{ID: own, Description: "changed"})
 		}),
@@ -40,7 +44,6 @@ func init() {
 		"LockUser": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.LockUser(ctx, tx, t, ownUser)
 		},
-		"Users": reads(store.Users),
 		"InsertUser": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			_, err := store.InsertUser(ctx, tx, t, loom.User{ID: ownUser, Tenant: own, Role: loom.RoleUser}, "")
 			return nil, err
@@ -54,9 +57,6 @@ func init() {
 		"SetPasswordHash": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.SetPasswordHash(ctx, tx, t, ownUser, "changed")
 		}),
-		"SSHKeysOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			return store.SSHKeysOf(ctx, tx, t, ownUser)
-		},
 		"RoleIn": func(_ context.Context, _ *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.RoleIn(t, "admin"), nil
 		},

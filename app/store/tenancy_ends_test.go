@@ -62,5 +62,8 @@ func init() {
 			try, _, err := store.NextTryOf(ctx, tx, t, ref)
 			return try, err
 		},
+		"NextTriesOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.NextTriesOf(ctx, tx, t, ref, 10)
+		},
 	})
 }

@@ -28,5 +28,9 @@ func init() {
 		"SearchNodes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.SearchNodes(ctx, tx, t, "", strings.ToLower(mark), 10)
 		},
+		"SearchFewLetters": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			nodes, clusters, err := store.SearchFewLetters(ctx, tx, t, "", mark[:2], 10)
+			return []any{nodes, leak(len(clusters) > 0)}, err
+		},
 	})
 }

@@ -62,9 +62,6 @@ var trespassers = map[string]trespasser{
 		}
 		return leak(len(all) > 0), nil
 	},
-	"CatalogEntriesByName": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		return store.CatalogEntriesByName(ctx, tx, t, loom.KindService, []string{mark})
-	},
 	"CatalogVersions": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		infos, err := store.CatalogVersions(ctx, tx, t, loom.KindService, mark)
 		return leak(len(infos) > 0), err
@@ -98,15 +95,10 @@ var trespassers = map[string]trespasser{
 	"TemplateLookup": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.TemplateLookup(ctx, tx, t).Template(mark)
 	},
-	"MergedTemplate": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-		return store.MergedTemplate(ctx, tx, t, mark)
-	},
 	"Provider": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.Provider(ctx, tx, t, mark)
 	},
-	"Services":      reads(store.Services),
-	"HardwareTypes": reads(store.HardwareTypes),
-	"ImageTypes":    reads(store.ImageTypes),
+	"Services": reads(store.Services),
 	"Secrets": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		sealed, err := store.Secrets(ctx, tx, t, "provider:"+mark)
 		return leak(len(sealed) > 0), err

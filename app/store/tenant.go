@@ -187,6 +187,19 @@ func QuotaUse(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loo
 	return loom.QuotaUse{Clusters: row.Clusters, MaxClusters: row.MaxClusters, Nodes: row.Nodes, MaxNodes: row.MaxNodes}, wrap(err, "count what tenant %s uses", tenant)
 }
 
+const nodesOfTenant = `SELECT t.max_nodes AS most, ` + nodesInUse + ` AS nodes FROM tenants t WHERE t.id = $1 AND t.deleted_at IS NULL`
+
+// NodesInUse counts the live nodes of a tenant, as QuotaUse does, and gives how many it
+// may have.
+func NodesInUse(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (nodes, most int, err error) {
+	var row struct {
+		Most  int `db:"most"`
+		Nodes int `db:"nodes"`
+	}
+	err = sqlx.GetContext(ctx, q, &row, nodesOfTenant, tenant)
+	return row.Nodes, row.Most, wrap(err, "count the nodes of tenant %s", tenant)
+}
+
 const workerCapacity = `
 SELECT (SELECT coalesce(sum(capacity), 0) FROM processes WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND NOT drain_asked AND expires_at > now()) AS capacity,
 	(SELECT coalesce(sum(workers), 0) FROM tenants WHERE deleted_at IS NULL AND id <> $1) AS others`

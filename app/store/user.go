@@ -67,19 +67,6 @@ func noUser(id loom.UserID, err error) error {
 	return &loom.Error{Kind: loom.NotFound, Message: "There is no user “" + string(id) + "” in this tenant.", Err: err}
 }
 
-// Users lists the users of a tenant by id.
-func Users(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]loom.User, error) {
-	var rows []userRow
-	if err := sqlx.SelectContext(ctx, q, &rows, userColumns+` WHERE tenant_id = $1 ORDER BY id`, tenant); err != nil {
-		return nil, wrap(err, "list users")
-	}
-	users := make([]loom.User, len(rows))
-	for i, r := range rows {
-		users[i] = r.user()
-	}
-	return users, nil
-}
-
 const insertUser = `
 INSERT INTO users (tenant_id, id, role, display_name, email, password_hash, ssh_keys)
 VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7) RETURNING created_at`
@@ -130,15 +117,4 @@ func SetPasswordHash(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id 
 	var there bool
 	err := tx.GetContext(ctx, &there, `UPDATE users SET password_hash = $3 WHERE tenant_id = $1 AND id = $2 RETURNING true`, tenant, id, hash)
 	return wrap(err, "store the password of %s", id)
-}
-
-// SSHKeysOf gives the public keys of a user, in authorized_keys form; none for an
-// unknown user.
-func SSHKeysOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) ([]string, error) {
-	var keys pq.StringArray
-	err := sqlx.GetContext(ctx, q, &keys, `SELECT ssh_keys FROM users WHERE tenant_id = $1 AND id = $2`, tenant, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return keys, wrap(err, "read the SSH keys of %s", id)
 }

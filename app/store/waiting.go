@@ -47,32 +47,39 @@ func QueueingOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, re
 
 // NextTry is a task that failed and is tried again.
 type NextTry struct {
-	Number     int       `db:"number"`
-	NodeNumber int       `db:"node_number"`
-	Action     string    `db:"action"`
-	Service    string    `db:"service"`
-	Message    string    `db:"message"`
-	At         time.Time `db:"scheduled_at"`
+	Number     int    `db:"number"`
+	NodeNumber int    `db:"node_number"`
+	Action     string `db:"action"`
+	Service    string `db:"service"`
+	Hostname   string `db:"hostname"`
+	Message    string `db:"message"`
+	// Attempt is the number of the one that failed.
+	Attempt int       `db:"attempt"`
+	At      time.Time `db:"scheduled_at"`
 }
 
 // A snooze is no retry: it keeps the code of the attempt before it, which is 0.
-const nextTry = `
-SELECT h.number, n.number AS node_number, h.action, h.service, h.message, r.scheduled_at
+const nextTries = `
+SELECT h.number, n.number AS node_number, coalesce(n.hostname, '') AS hostname, h.action, h.service, h.message, h.attempt, r.scheduled_at
 FROM operations o JOIN nodes n ON n.cluster_id = o.cluster_id
 JOIN tasks h ON h.id = n.task_id AND h.operation_id = o.id AND h.status = 'ready' AND h.code <> 0
 JOIN river_job r ON r.id = h.river_job_id AND r.state IN ('scheduled', 'available')
 WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3
-ORDER BY r.scheduled_at, h.number LIMIT 1`
+ORDER BY r.scheduled_at, h.number LIMIT $4`
 
 // NextTryOf reads the retry of an operation that is due first; ok is false when none
 // is.
 func NextTryOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (try NextTry, ok bool, err error) {
-	var rows []NextTry
-	if err := sqlx.SelectContext(ctx, q, &rows, nextTry, tenant, int64(ref.Cluster), ref.Number); err != nil {
-		return NextTry{}, false, wrap(err, "read the retries of operation %s", ref)
-	}
-	if len(rows) == 0 {
-		return NextTry{}, false, nil
+	rows, err := NextTriesOf(ctx, q, tenant, ref, 1)
+	if err != nil || len(rows) == 0 {
+		return NextTry{}, false, err
 	}
 	return rows[0], true, nil
+}
+
+// NextTriesOf reads the retries of an operation, at most limit, what is due first first.
+func NextTriesOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, limit int) ([]NextTry, error) {
+	var rows []NextTry
+	err := sqlx.SelectContext(ctx, q, &rows, nextTries, tenant, int64(ref.Cluster), ref.Number, limit)
+	return rows, wrap(err, "read the retries of operation %s", ref)
 }

@@ -133,6 +133,7 @@ func TestLeftoversByForms(t *testing.T) {
 	w.press(root, give, "Give up leftovers of cluster "+id, "confirm", "x").is(http.StatusUnprocessableEntity)
 	w.press(root, give, "Give up leftovers of cluster "+id, "confirm", id).goesTo(at)
 	w.get("ana", route.Cluster(op.Cluster)).is(http.StatusOK, "Terminated")
+	w.get("ana", "/clusters?status=terminated").is(http.StatusOK, "Ended", "ended <time")
 }
 
 // Lists go into files as they are filtered, for spreadsheets and as JSON, and the search
@@ -159,4 +160,14 @@ func TestExportAndSearchByLinks(t *testing.T) {
 	w.get("admin", "/search?q=haproxy").is(http.StatusOK, route.AdminEntry(loom.KindService, "haproxy"))
 	w.get("ana", "/search?q=haproxy").is(http.StatusOK).lacks(route.AdminEntry(loom.KindService, "haproxy"))
 	w.get("eve", "/search?q=blog").is(http.StatusOK).lacks(route.Cluster(blog.Cluster))
+	// Words of few letters are looked for in another way; host names have "bl", too.
+	for q, wanted := range map[string]bool{"bl": true, "BL": true, "b": true, "zz": false, "status:active": true, `"bl"`: true} {
+		page := w.get("ana", "/search?q="+url.QueryEscape(q)).is(http.StatusOK)
+		if found := strings.Contains(page.Body, route.Cluster(blog.Cluster)); found != wanted {
+			t.Errorf("search for %s: found %v, want %v", q, found, wanted)
+		}
+		w.get("eve", "/search?q="+url.QueryEscape(q)).is(http.StatusOK).lacks(route.Cluster(blog.Cluster))
+	}
+	w.get("ana", "/search?q=bl").is(http.StatusOK, `href="`+route.Cluster(blog.Cluster)+`/nodes/`).lacks(route.Cluster(shop.Cluster))
+	w.get("ana", "/search?q=b").is(http.StatusOK).lacks("/nodes/")
 }

@@ -64,7 +64,7 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 			m.Parts = append(m.Parts, resourceDiff(versions[at+1].Version, before.Text, content.Text))
 		}
 	}
-	m.Parts = append(m.Parts, s.versionGrid(ref, versions, version))
+	m.Parts = append(m.Parts, s.versionGrid(versions, version))
 	return s.sheet(w, r, actor, http.StatusOK, adminFrame(ref.Name, route.AdminResources(), resourceCrumbs(ref.Name)...), m)
 }
 
@@ -105,7 +105,7 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 	return officeview.Card("content-title", "Content", parts...)
 }
 
-func (s *Server) versionGrid(ref loom.ResourceRef, versions []loom.Resource, shown int) templ.Component {
+func (s *Server) versionGrid(versions []loom.Resource, shown int) templ.Component {
 	grid := officeview.GridModel{ID: "versions", Caption: "Versions", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Version"}, {Label: "State"}, {Label: "Size", Numeric: true, Low: true}, {Label: "SHA-256", Low: true}, {Label: "Uploaded", Low: true}, {Label: "By", Low: true}, {Label: "Actions", LabelHidden: true}}}
 	for _, v := range versions {

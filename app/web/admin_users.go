@@ -140,7 +140,7 @@ func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor l
 	}
 	in := readUser(f)
 	user, password, err := s.Accounts.CreateUser(r.Context(), actor, in)
-	if errs, status, ok := accountErrors(err, "The user was not created."); ok {
+	if errs, status, ok := accountErrors(atField(err, loom.Conflict, fieldUser), "The user was not created."); ok {
 		return s.usersPage(w, r, actor, status, nil, in, errs)
 	}
 	if err != nil {

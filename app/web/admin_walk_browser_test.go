@@ -21,6 +21,8 @@ type walker struct {
 	b     *browser.Browser
 	hands browser.Hands
 	v     *visitor
+	// scripts says whether they run.
+	scripts bool
 }
 
 // newWalker signs an administrator of demo in, by keyboard where scripts run and by mouse
@@ -29,7 +31,7 @@ func newWalker(t *testing.T, o browser.Options) *walker {
 	t.Helper()
 	r := newRooms(t)
 	check(t, r.catalog.RegisterTypes(r.ctx, []loom.PluginType{keyed()}, nil))
-	w := &walker{rooms: r, b: browser.New(t, o), v: r.signedIn("demo", "admin")}
+	w := &walker{rooms: r, b: browser.New(t, o), v: r.signedIn("demo", "admin"), scripts: !o.NoScript}
 	w.hands = w.b.PatientKeyboard(200)
 	w.b.Open(r.server.URL + "/login?tenant=demo")
 	w.hands.Fill("the user name", "input[name=user]", "admin")

@@ -113,16 +113,17 @@ func auditFilters(base string, q auditQuery, errs ui.FormErrors) templ.Component
 	text := func(name, label, value string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
 	}
-	m := officeview.FiltersModel{Action: base, Target: "audit-list", Fields: []ui.FieldModel{
-		text("actor", "Who", q.actor), text("verb", "Did", q.verb), text("kind", "To a", q.kind), text("object", "Named", q.object),
-		{Name: "result", Label: "Result", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(q.result, "", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed")},
-		text("from", "From where", q.from), text("request", "Request", q.request), text("since", "From day", q.since), text("until", "To day", q.until),
-	}}
-	for i := range m.Fields[7:] {
-		m.Fields[7+i].Placeholder = "2026-06-09"
+	verb, kind, from := text("verb", "Did", q.verb), text("kind", "To a", q.kind), text("from", "From where", q.from)
+	verb.Placeholder, kind.Placeholder, from.Placeholder = "update", "cluster", "IP or session"
+	since, until := text("since", "From day", q.since), text("until", "To day", q.until)
+	since.Kind, until.Kind = ui.FieldDate, ui.FieldDate
+	m := officeview.FiltersModel{Action: base, Target: "audit-list"}
+	if base != route.AccountActivity() { // there all is one's own
+		m.Fields = append(m.Fields, text("actor", "Who", q.actor))
 	}
-	m.Fields[5].Placeholder = "address or session"
-	m.Fields[1].Placeholder, m.Fields[2].Placeholder = "update", "cluster"
+	m.Fields = append(m.Fields, verb, kind, text("object", "Named", q.object),
+		ui.FieldModel{Name: "result", Label: "Result", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(q.result, "", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed")},
+		from, text("request", "Request", q.request), since, until)
 	if base == route.SystemAudit() {
 		m.Fields = append(m.Fields, ui.FieldModel{Name: "tenant", Label: "Tenant", Value: q.tenant, Optional: true, Width: "s", MaxLength: 255, Help: "“*” is all of them.", Error: errs.For("tenant")})
 	}

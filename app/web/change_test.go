@@ -284,9 +284,9 @@ func TestLeaseIsExtended(t *testing.T) {
 		t.Errorf("extended to %v, want %v", after.Expires, want)
 	}
 	for value, message := range map[string]string{"soon": "Write a date such as", "never": "cannot live for ever", "90d": "at most 30 days", "1990-01-01": "before the creation", "": "Write a date"} {
-		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-end-error"`, "stays as it is")
+		w.post("ana", at, url.Values{"end": {value}}).is(422, message, `id="f-end-error"`, "After its end the cluster is deleted").lacks("c-summary")
 	}
-	w.post("ana", at, url.Values{"end": {"2d"}}).goesTo(route.Cluster(id))
+	w.post("ana", at, url.Values{"end": {"2 days"}}).goesTo(route.Cluster(id))
 	w.post("eve", at, url.Values{"end": {"2d"}}).is(404)
 	day := before.Created.AddDate(0, 0, 20).UTC().Format("2006-01-02")
 	w.post("ana", at, url.Values{"end": {day}}).goesTo(route.Cluster(id))

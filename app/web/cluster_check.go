@@ -87,7 +87,12 @@ func cannot(actor loom.Actor, st *settled, u *loom.Unsat) clusterview.CheckPanel
 			continue
 		}
 		name, value := suggestionValue(su)
-		m.Suggestions = append(m.Suggestions, ui.Suggestion{Label: su.Label, Name: name, Value: value})
+		suggestion := ui.Suggestion{Label: su.Label, Name: name, Value: value}
+		if name == "form" {
+			suggestion.Attrs = formAgain()
+			suggestion.Attrs["hx-trigger"] = "click"
+		}
+		m.Suggestions = append(m.Suggestions, suggestion)
 	}
 	return m
 }

@@ -30,9 +30,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 	m.Addresses = addressChoices(v.Nodes, choice, func(c addressChoice) string {
 		return route.Query(route.Cluster(v.ID), addressParam, string(c)) + "#" + clusterview.PartConnect.ID()
 	})
-	if v.Status == loom.ClusterActive {
-		m.Links = linkModels(v.Links)
-	}
+	m.Links = linkModels(v.OpenLinks)
 	for _, n := range v.Nodes {
 		if n.State == loom.NodeDeleted {
 			continue
@@ -44,10 +42,8 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 			Hostname: shortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
 			State: ui.NodeState(n.State), Command: sshCommand(v.ID, n, own, choice),
 		}
-		if n.State == loom.NodeReady {
-			c.Links = linkModels(v.NodeLinks[n.ID])
-			c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]
-		}
+		c.Links = nodeLinks(v, n)
+		c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]
 		if c.Command != "" {
 			c.Reveal = at(route.NodeReveal(v.ID, n.ID))
 		}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -77,9 +78,10 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.ProviderFields = append(m.ProviderFields, fixedFields(facts.FixedFields)...)
 	m.Labels = ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 2, Mono: true, Optional: true, Value: f.Labels, Error: errs.For("labels"),
 		Help: "One key=value on a line, to find the cluster by."}
-	m.Open = m.Open || f.Do == resetConfig
-	m.Hardware = typeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.Hardware, facts.Template.Defaults.HardwareType, errs)
-	m.Image = typeField("imagetype", "Image type", facts.ImageTypes, f.Image, facts.Template.Defaults.ImageType, errs)
+	m.Open = m.Open || f.Do == resetConfig || f.Advanced
+	preferredHardware, preferredImages := preferredTypes(&facts.Template)
+	m.Hardware = typeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.Hardware, facts.Template.Defaults.HardwareType, preferredHardware, errs)
+	m.Image = typeField("imagetype", "Image type", facts.ImageTypes, f.Image, facts.Template.Defaults.ImageType, preferredImages, errs)
 	m.Services = servicePicker(facts, f.Services, errs)
 	m.Lease = ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Value: f.Lease, Optional: true, Width: "s", Help: leaseHelp(facts.Template.Administration.Lease),
 		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
@@ -280,9 +282,11 @@ func linkConfig(text string) string {
 	return string(data)
 }
 
-func typeField(name, label string, choices []lifecycle.Choice, chosen, usual string, errs ui.FormErrors) ui.FieldModel {
+// typeField chooses a hardware or image type. The template's usual one is named; else
+// the solver takes the first that fits in the order of preferred, then of names.
+func typeField(name, label string, choices []lifecycle.Choice, chosen, usual string, preferred []string, errs ui.FormErrors) ui.FieldModel {
 	m := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For(name), Width: "s"}
-	first := "as fits best"
+	first := firstThatFits(choices, preferred)
 	if usual != "" {
 		first = "the template's (" + usual + ")"
 	}
@@ -292,6 +296,40 @@ func typeField(name, label string, choices []lifecycle.Choice, chosen, usual str
 		m.Options = append(m.Options, o)
 	}
 	return m
+}
+
+// firstThatFits names the one that the solver tries first.
+func firstThatFits(choices []lifecycle.Choice, preferred []string) string {
+	var names []string
+	for _, c := range choices {
+		if c.WhyNot == "" {
+			names = append(names, c.Name)
+		}
+	}
+	rank := func(name string) int {
+		if i := slices.Index(preferred, name); i >= 0 {
+			return i
+		}
+		return len(preferred)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+	switch len(names) {
+	case 0:
+		return "the first that fits"
+	case 1:
+		return "first fit: " + names[0]
+	}
+	return "first fit: " + names[0] + ", …"
+}
+
+// preferredTypes are the hardware and image types that a template prefers.
+func preferredTypes(t *loom.Template) (hardware, image []string) {
+	if t.Preferences == nil {
+		return nil, nil
+	}
+	return t.Preferences.HardwareTypes, t.Preferences.ImageTypes
 }
 
 func servicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.FormErrors) ui.ChoiceModel {

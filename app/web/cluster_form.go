@@ -28,7 +28,7 @@ type createForm struct {
 	Lease, DNSSuffix, OnFailure, Config     string
 	Labels                                  string
 	Services                                []string
-	ServicesShown                           bool
+	ServicesShown, Advanced                 bool // the services were shown, the advanced part is open
 	Fields                                  map[string]string
 	For, ForProvider, Suggested, Do, Change string
 }
@@ -52,7 +52,7 @@ func readCreateForm(v url.Values) createForm {
 		Provider: text("provider"), Hardware: text("hardwaretype"), Image: text("imagetype"), Lease: text("initialLeaseDuration"),
 		DNSSuffix: text("dnsSuffix"), OnFailure: text("onFailure"), Config: text("config"), Services: v["services"], Labels: text("labels"),
 		ServicesShown: v.Get("servicesShown") != "", Fields: map[string]string{},
-		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest"),
+		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest"), Advanced: v.Get("advanced") != "",
 	}
 	for name := range v {
 		if field, ok := strings.CutPrefix(name, fieldPrefix); ok {
@@ -113,7 +113,18 @@ func (f *createForm) input(facts *lifecycle.TemplateFacts) (loom.CreateInput, []
 // leaseUnits of a duration in forms, in milliseconds.
 var leaseUnits = map[byte]int64{'w': 7 * 86_400_000, 'd': 86_400_000, 'h': 3_600_000, 'm': 60_000, 's': 1000}
 
-// parseLease reads "7d", "12h" or "1d 6h 30m"; "0" is for ever.
+// unitWords are other spellings of units, without the s of more than one.
+var unitWords = map[string]byte{"week": 'w', "wk": 'w', "day": 'd', "hour": 'h', "hr": 'h', "minute": 'm', "min": 'm', "second": 's', "sec": 's'}
+
+// leaseUnit gives the milliseconds of a unit, 0 for what is none.
+func leaseUnit(word string) int64 {
+	if len(word) == 1 {
+		return leaseUnits[word[0]]
+	}
+	return leaseUnits[unitWords[strings.TrimSuffix(word, "s")]]
+}
+
+// parseLease reads "7d", "12h", "1d 6h 30m" or "2 hours"; "0" is for ever.
 func parseLease(text string) (int64, bool) {
 	text = strings.ToLower(strings.ReplaceAll(text, " ", ""))
 	if text == "0" {
@@ -122,15 +133,23 @@ func parseLease(text string) (int64, bool) {
 	var total int64
 	for text != "" {
 		end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-		if end <= 0 || end > 9 || leaseUnits[text[end]] == 0 {
+		if end <= 0 || end > 9 {
+			return 0, false
+		}
+		next := strings.IndexFunc(text[end:], func(r rune) bool { return r >= '0' && r <= '9' })
+		if next < 0 {
+			next = len(text) - end
+		}
+		unit := leaseUnit(text[end : end+next])
+		if unit == 0 {
 			return 0, false
 		}
 		n, err := strconv.ParseInt(text[:end], 10, 64)
 		if err != nil {
 			return 0, false
 		}
-		total += n * leaseUnits[text[end]]
-		text = text[end+1:]
+		total += n * unit
+		text = text[end+next:]
 	}
 	return total, total > 0
 }

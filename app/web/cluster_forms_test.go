@@ -83,6 +83,13 @@ func TestSuggestionsWithoutScripts(t *testing.T) {
 	value, _, _ = strings.Cut(value, `"`)
 	lacking.Set("suggest", "form="+strings.ReplaceAll(value, "&amp;", "&"))
 	w.post("ana", route.Previews(), lacking).is(200, ">Fits<")
+	// With scripts only the part that depends on it is made anew, open or closed as it was.
+	w.post("ana", clusterview.FormURL(), lacking).is(200, `value="nginx" checked`, "<details data-module", `id="form-rest"`).lacks("<main")
+	lacking.Set("advanced", "1")
+	w.post("ana", clusterview.FormURL(), lacking).is(200, `value="nginx" checked`, "<details open")
+	if !strings.Contains(a.Body, `hx-target="#form-rest"`) {
+		t.Error("the suggestion replaces the whole page")
+	}
 }
 
 func TestFormErrorsStandAtTheirFields(t *testing.T) {

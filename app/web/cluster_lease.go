@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -57,7 +59,11 @@ func (s *Server) leaseModel(see ui.Viewer, v lifecycle.ClusterView, value string
 	}
 	m.Facts = []ui.Def{ends, latest}
 	m.End = ui.FieldModel{Name: "end", Label: "New end", Value: value, Error: errs.For("end"), Placeholder: see.In(s.now()).Add(usualStep).Format(leaseLayouts[0]), Width: "s",
-		Help: "A date and time of " + see.In(s.now()).Location().String() + ", or how long from now: 7d, 12h, 1d 6h.", Autocomplete: "off"}
+		Help: "A date and time of " + see.In(s.now()).Location().String() + ", or how long from now: 2 hours, 7d, 1d 6h.", Autocomplete: "off"}
+	if len(errs.Items) > 0 {
+		m.End.Attrs = templ.Attributes{"data-focus": true}
+	}
+	m.Deleted = "After its end the cluster is deleted, with its machines and all that is on them."
 	return m
 }
 
@@ -112,13 +118,16 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	text, see := form.Get("end"), ui.ViewerOf(r.Context())
+	if form.Has("never") {
+		text = "never"
+	}
 	refuse := func(status int, message string) error {
 		errs := ui.NewFormErrors("The lease stays as it is.", []loom.FieldError{{Field: "end", Message: message}})
 		return s.showLease(w, r, actor, status, v, s.leaseModel(see, v, text, errs))
 	}
 	end, ok := parseEnd(text, see.In(s.now()))
 	if !ok {
-		return refuse(http.StatusUnprocessableEntity, "Write a date such as 2026-12-24 14:00, or a duration such as 7d.")
+		return refuse(http.StatusUnprocessableEntity, "Write a date such as 2026-12-24 14:00, or how long from now, such as 2 hours or 7d.")
 	}
 	c, err := s.Clusters.ChangeExpiry(r.Context(), actor, v.ID, end)
 	if errors.Is(err, loom.Invalid) || errors.Is(err, loom.Conflict) {

@@ -252,6 +252,10 @@ func listColumns(q listQuery, owner, selectable bool) []ui.Column {
 	if owner {
 		columns = append(columns, ui.Column{Label: "Owner", Low: true})
 	}
-	return append(columns, low(sorted("Created", "createTime", true)), low(sorted("Lease", "expireTime", false)),
+	end := sorted("Lease", "expireTime", false)
+	if q.Status == string(loom.ClusterTerminated) {
+		end = ui.Column{Label: "Ended"}
+	}
+	return append(columns, low(sorted("Created", "createTime", true)), low(end),
 		ui.Column{Label: "Last operation", Low: true}, ui.Column{Label: "Actions", LabelHidden: true})
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/a-h/templ"
+
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -130,15 +132,18 @@ func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonMod
 	case v.Status == loom.ClusterTerminated:
 	case op.Status == loom.OperationComplete:
 		if op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
-			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
 		}
 	default:
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.VerbRetry]},
-			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.VerbRetry], Attrs: titled("Runs what is not complete again; what finished stays finished")},
+			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
 	}
 	return out
 }
+
+// titled explains a button to who points at it.
+func titled(text string) templ.Attributes { return templ.Attributes{"title": text} }
 
 // skippedPart are the tasks that were left out and never ran.
 func skippedPart(v lifecycle.ClusterView) clusterview.SkippedModel {

@@ -75,14 +75,22 @@ func (s *Server) clusterForm(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	st, err := s.settle(r.Context(), actor, readCreateForm(v))
+	f := readCreateForm(v)
+	if f.Change != "" {
+		if err := f.apply(f.Change); err != nil {
+			return err
+		}
+	}
+	st, err := s.settle(r.Context(), actor, f)
 	if err != nil {
 		return err
 	}
 	s.keepCreateDraft(r, actor, st, v)
 	m := restModel(st, ui.NewFormErrors("", st.unusable))
-	// Somebody who changes the provider has the advanced part open.
-	m.Open = v.Get("for") == v.Get("clusterTemplate")
+	if f.Change == "" {
+		// Somebody who changes the provider has the advanced part open.
+		m.Open = v.Get("for") == v.Get("clusterTemplate")
+	}
 	w.Header().Set("HX-Trigger-After-Settle", "loom:recheck")
 	return s.fragment(w, r, http.StatusOK, clusterview.FormRestPart(m))
 }

@@ -191,7 +191,49 @@ func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node
 // setsPart sums the nodes up by what is on them.
 func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
 	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
-	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
+	m := clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
+	if v.Latest == nil || v.Latest.Status.Final() {
+		return m
+	}
+	settling := map[string]int{}
+	for _, n := range placedNodes(v) {
+		if n.State == loom.NodeReady && slices.ContainsFunc(n.Services, func(name string) bool { return settles(v, &n, name) }) {
+			settling[setOf(n)]++
+		}
+	}
+	for i := range m.Sets {
+		m.Sets[i].States = settlingFirst(m.Sets[i].States, settling[m.Sets[i].Key])
+	}
+	return m
+}
+
+// settles reports whether a service is still to come to a machine that is ready.
+func settles(v lifecycle.ClusterView, n *loom.Node, service string) bool {
+	switch n.ServiceStates[service] {
+	case loom.ServiceStarted, loom.ServiceStopped, loom.ServiceFailed:
+		return false
+	}
+	return !v.Runs(n, service)
+}
+
+// settlingFirst takes so many nodes, on which services are still to come, out of those
+// that are ready.
+func settlingFirst(states []ui.State, settling int) []ui.State {
+	if settling == 0 {
+		return states
+	}
+	out := []ui.State{{Word: "Setting up", Icon: "ring", Tone: ui.ToneRun, Detail: strconv.Itoa(settling)}}
+	for _, state := range states {
+		if state.Word == ui.NodeState(loom.NodeReady).Word {
+			ready, _ := strconv.Atoi(state.Detail)
+			if ready <= settling {
+				continue
+			}
+			state.Detail = strconv.Itoa(ready - settling)
+		}
+		out = append(out, state)
+	}
+	return out
 }
 
 func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeRow {

@@ -103,6 +103,9 @@ func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loo
 			Number: strconv.Itoa(op.Ref.Number), Action: op.Action.Verb(), Href: route.Operation(op.Ref), By: string(op.RequestedBy),
 			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks, Message: op.Message,
 		}
+		if !op.Status.Final() {
+			row.Tasks = strconv.Itoa(p.Total) // how far it is stands where that is kept up to date
+		}
 		if !op.Status.Final() && !op.Started.IsZero() {
 			row.Runs, row.Elapsed = true, s.now().Sub(op.Started)
 		}

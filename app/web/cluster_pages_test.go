@@ -23,6 +23,17 @@ func TestHomeBeginsWithThreeSteps(t *testing.T) {
 		`href="/clusters?status=attention"`, `content="15"`)
 	w.part("ana", clusterview.HomeRunningURL(), clusterview.RunningID).is(200, `id="home-running"`, "shop-front").lacks("<html", "broken")
 	w.part("ana", clusterview.HomeAttentionURL(), clusterview.AttentionID).is(200, `id="home-attention"`, "broken").lacks("<html", "shop-front")
+	// Sums may be a moment old, what has just begun is there, and parts tell what is.
+	for _, who := range []loom.UserID{"ana", "admin"} {
+		w.get(who, "/").is(200, "shop-front")
+	}
+	later := w.create("later", 2)
+	for _, who := range []loom.UserID{"ana", "admin"} {
+		w.get(who, "/").is(200, "shop-front", "later", "0 of ")
+	}
+	w.get("eve", "/").is(200, "Your first cluster in three steps").lacks("shop-front", "later")
+	w.runSome(later, 5, 0)
+	w.part("ana", clusterview.HomeRunningURL(), clusterview.RunningID).is(200, "later", "5 of ").lacks("0 of ")
 }
 
 func TestListPagesByKeys(t *testing.T) {

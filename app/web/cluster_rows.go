@@ -74,7 +74,7 @@ func (s *Server) summaries(ctx context.Context, actor loom.Actor, ids []loom.Clu
 func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 	row := clusterview.Row{
 		ID: c.ID.String(), Name: c.Name, Href: route.Cluster(c.ID), Description: c.Description, State: ui.ClusterState(c.Status),
-		Template: c.Template.Name, Nodes: strconv.Itoa(c.Nodes), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires,
+		Template: c.Template.Name, Nodes: strconv.Itoa(c.Nodes), Owner: string(c.Owner.User), Created: c.Created, Expires: c.Expires, Ended: c.Ended,
 		NewerTemplate: newer(c), Protected: c.Protected,
 		LeaseSoon: c.Status != loom.ClusterTerminated && (c.LeaseSoon || s.leaseSoon(c.Expires)), Deleted: c.DeletedAt,
 		Menu: []ui.MenuItem{{Label: "Open", Href: route.Cluster(c.ID)}},

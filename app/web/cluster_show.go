@@ -160,11 +160,6 @@ var clusterTabs = []struct{ word, label string }{
 
 func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab string) clusterview.HeadModel {
 	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
-	if v.Latest != nil && v.Status == loom.ClusterPending {
-		if p := v.Latest.Progress(); p.Total > 0 {
-			m.State = m.State.With(strconv.Itoa(100*p.Done/p.Total) + " %")
-		}
-	}
 	if _, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
 		why, abortFirst := deletable(v)
 		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
@@ -252,13 +247,16 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 			m.Note = "If it fails, what was made is deleted again."
 		}
 	}
-	if op.Waiting != "" {
+	if op.Waiting != "" && !op.ForRetry {
 		m.Note = op.Waiting
 	}
 	if op.Status == loom.OperationPaused && !v.Expires.IsZero() {
 		m.Note += " The lease of the cluster goes on meanwhile."
 	}
 	m.Actions = operationActions(v, *op)
+	if m.Retrying, err = s.retries(ctx, actor, *op); err != nil {
+		return m, err
+	}
 	m.Running = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
 	var node loom.NodeID
 	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {

@@ -117,9 +117,18 @@ func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.Se
 	return row
 }
 
-// serviceLinks are those of one service on a node.
+// nodeLinks are those of the services of a node that run.
+func nodeLinks(v lifecycle.ClusterView, n loom.Node) []clusterview.LinkModel {
+	var links []clusterview.LinkModel
+	for _, name := range n.Services {
+		links = append(links, serviceLinks(v, n, name)...)
+	}
+	return links
+}
+
+// serviceLinks are those of one service on a node, while it runs there.
 func serviceLinks(v lifecycle.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
-	if n.State != loom.NodeReady {
+	if !v.Runs(&n, service) {
 		return nil
 	}
 	return linkModels(v.ServiceLinks[n.ID][service])

@@ -64,7 +64,7 @@ func (o providerOffers) flavors(f form.Field, provider string) form.Field {
 		}
 		f.Suggest = append(f.Suggest, ui.Option{Value: flavor.ID, Label: strings.Join(facts, ", ")})
 	}
-	return o.told(f, provider)
+	return o.told(f)
 }
 
 // images lets a field suggest the images of a provider.
@@ -75,11 +75,11 @@ func (o providerOffers) images(f form.Field, provider string) form.Field {
 		}
 		f.Suggest = append(f.Suggest, ui.Option{Value: image.ID, Label: image.Name})
 	}
-	return o.told(f, provider)
+	return o.told(f)
 }
 
 // told says of a field that it suggests something.
-func (o providerOffers) told(f form.Field, provider string) form.Field {
+func (o providerOffers) told(f form.Field) form.Field {
 	if n := len(f.Suggest); n > 0 {
 		f.Face.Help += " Suggests what the provider offered when it was last tested."
 	}

@@ -180,11 +180,12 @@ func (w *templateDraft) machinesSection() form.Section {
 		at := form.At("defaults", key)
 		return form.Field{Path: at, Face: ui.FieldModel{Label: label, Kind: ui.FieldSelect, Optional: true, Width: "s", Help: help, Options: form.Options(w.Doc, at, none, w.choices(kind, only, w.Doc.Text(at)))}}
 	}
+	const byPreference = "Where none is chosen, types are tried in the order of Preferred types, then of the alphabet."
 	return form.Section{ID: "machines", Title: "Machines of a new cluster", Parts: []form.Part{
 		choose(loom.KindProvider, "provider", "Provider", "none: each cluster names one", "Where the machines are made.", nil),
 		form.Row{Parts: []form.Part{
-			choose(loom.KindHardwareType, "hardwaretype", "Hardware type", "as fits best", "", w.t.Compatibility.HardwareTypes),
-			choose(loom.KindImageType, "imagetype", "Image type", "as fits best", "", w.t.Compatibility.ImageTypes),
+			choose(loom.KindHardwareType, "hardwaretype", "Hardware type", "the first that fits", byPreference, w.t.Compatibility.HardwareTypes),
+			choose(loom.KindImageType, "imagetype", "Image type", "the first that fits", byPreference, w.t.Compatibility.ImageTypes),
 		}},
 		form.Field{Path: form.At("defaults", "dnsSuffix"), Face: ui.FieldModel{Label: "DNS suffix", Mono: true, Optional: true, Placeholder: "lab.example", Autocomplete: "off", Help: "What host names end with; “local” without."}},
 	}}

@@ -107,7 +107,7 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 		n.Line = strings.TrimSpace(fmt.Sprintf("%s %d complete", of, complete))
 	}
 	n.Look = ui.LookWaiting
-	order := []ui.DAGLook{ui.LookFailed, ui.LookRunning, ui.LookPaused, ui.LookWaiting, ui.LookOff, ui.LookComplete}
+	order := []ui.DAGLook{ui.LookFailed, ui.LookRunning, ui.LookRetry, ui.LookPaused, ui.LookWaiting, ui.LookOff, ui.LookComplete}
 	for _, look := range order {
 		if state, ok := looks[look]; ok {
 			n.Look, n.State = look, state
@@ -128,7 +128,7 @@ func groupNode(n *ui.DAGNode, b draw.Box, l graphLabels) {
 const svgStyle = `<style>text{font-family:sans-serif;fill:#1a2230;font-size:12px}.dag-title{font-weight:600;font-size:13px}` +
 	`.dag-line,.dag-state{fill:#545f6f;font-size:11px}.dag-edge{fill:none;stroke:#7b8797;stroke-width:1.5}.dag-edge.is-critical{stroke-width:2.5}` +
 	`.dag-box,.dag-shadow,circle{fill:#fff;stroke:#7b8797}.is-complete .dag-box{fill:#e3f4e9;stroke:#1a6e3c}.is-running .dag-box{fill:#e4effb;stroke:#1b5fa8}` +
-	`.is-failed .dag-box{fill:#fdeae8;stroke:#b3261e}.dag-arrow{fill:#7b8797}.dag-icon{display:none}</style>`
+	`.is-failed .dag-box{fill:#fdeae8;stroke:#b3261e}.is-retry .dag-box{fill:#fbf0dc;stroke:#8a5a00}.dag-arrow{fill:#7b8797}.dag-icon{display:none}</style>`
 
 // sendSVG answers with a picture as a file of its own.
 func sendSVG(w http.ResponseWriter, name string, m ui.DAGModel) error {

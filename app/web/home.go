@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"loom/app/account"
-	"loom/app/catalog"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -33,21 +32,12 @@ var (
 
 func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ctx := r.Context()
-	m := clusterview.HomeModel{MayMake: actor.IsAdmin()}
-	offered := false
-	templates, err := s.Catalog.Entries(ctx, actor, loom.KindTemplate, catalog.ListInput{Page: loom.Page{Limit: 1}, Deprecated: &offered})
+	sums, err := s.homeSums(ctx, actor)
 	if err != nil {
 		return err
 	}
-	m.Templates = len(templates.Items) > 0
-	counts, err := s.Clusters.Counted(ctx, actor, liveStatuses)
-	if err != nil {
-		return err
-	}
-	all := 0
-	for _, n := range counts {
-		all += n
-	}
+	m := clusterview.HomeModel{MayMake: actor.IsAdmin(), Templates: sums.templates}
+	all := sums.live()
 	if all == 0 {
 		past, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{CountOnly: true})
 		if err != nil {
@@ -56,7 +46,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		all = past.Total
 	}
 	if m.First = all == 0; !m.First {
-		if err := s.homeFigures(ctx, actor, &m, counts); err != nil {
+		if err := s.homeFigures(ctx, actor, &m, sums); err != nil {
 			return err
 		}
 	}
@@ -66,7 +56,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 }
 
 func (s *Server) homeRunning(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	m, err := s.runningItems(r.Context(), actor)
+	m, err := s.runningItems(r.Context(), actor, false)
 	if err != nil {
 		return err
 	}
@@ -81,25 +71,19 @@ func (s *Server) homeAttention(w http.ResponseWriter, r *http.Request, actor loo
 	return s.fragment(w, r, http.StatusOK, clusterview.AttentionPanel(m))
 }
 
-// homeFigures fills in what there is to tell of clusters; counts are those of the live ones.
-func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, counts map[loom.ClusterStatus]int) error {
-	pending, ending := counts[loom.ClusterPending], 0
+// homeFigures fills in what there is to tell of clusters.
+func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clusterview.HomeModel, sums homeSums) error {
+	pending, ending := sums.counts[loom.ClusterPending], 0
 	var err error
-	if pending > 0 {
-		if m.Running, err = s.runningItems(ctx, actor); err != nil {
-			return err
-		}
+	if m.Running, err = s.runningItems(ctx, actor, true); err != nil {
+		return err
 	}
 	if m.Attention, ending, err = s.attentionItems(ctx, actor); err != nil {
 		return err
 	}
 	attention := ending
 	for _, status := range attentionStatuses {
-		attention += counts[status]
-	}
-	alive := 0
-	for _, n := range counts {
-		alive += n
+		attention += sums.counts[status]
 	}
 	feed, err := s.Accounts.Activity(ctx, actor, account.ActivityInput{Page: loom.Page{Limit: homeFeed}})
 	if err != nil {
@@ -109,20 +93,16 @@ func (s *Server) homeFigures(ctx context.Context, actor loom.Actor, m *clustervi
 		feed.Next, feed.Prev = "", ""
 		m.Feed, m.FeedHref = s.activityFeed(ui.ViewerOf(ctx), route.Activity(), false, activityQuery{}, feed), route.Activity()
 	}
-	quota, err := s.Accounts.Quota(ctx, actor)
-	if err != nil {
-		return err
-	}
 	m.Tiles = []ui.TileModel{
-		{Number: countedText(alive), Label: "live clusters", Href: route.Clusters()},
+		{Number: countedText(sums.live()), Label: "live clusters", Href: route.Clusters()},
 		{Number: countedText(pending), Label: "pending", Href: listURL(listQuery{Status: "pending"})},
 		{Number: countedText(attention), Label: "need attention", Href: listURL(listQuery{Status: "attention"})},
-		{Number: strconv.Itoa(quota.Nodes), Label: "nodes of the tenant", Note: ofLimit(quota.MaxNodes), Href: route.Clusters()},
+		{Number: strconv.Itoa(sums.nodes), Label: "nodes of the tenant", Note: ofLimit(sums.maxNodes), Href: route.Clusters()},
 	}
 	if attention > 0 {
 		m.Tiles[2].Tone = ui.ToneBad
 	}
-	if quota.MaxNodes > 0 && quota.Nodes >= quota.MaxNodes {
+	if sums.maxNodes > 0 && sums.nodes >= sums.maxNodes {
 		m.Tiles[3].Tone = ui.ToneWarn
 	}
 	return nil
@@ -136,17 +116,17 @@ func countedText(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (s *Server) runningItems(ctx context.Context, actor loom.Actor) (clusterview.RunningModel, error) {
+func (s *Server) runningItems(ctx context.Context, actor loom.Actor, whole bool) (clusterview.RunningModel, error) {
 	var m clusterview.RunningModel
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true, Brief: true})
+	clusters, err := s.runningList(ctx, actor)
 	if err != nil {
 		return m, err
 	}
-	latest, err := s.Clusters.LatestOperations(ctx, actor, list.Items, true)
+	latest, err := s.homeOperations(ctx, actor, clusters, whole)
 	if err != nil {
 		return m, err
 	}
-	for _, c := range list.Items {
+	for _, c := range clusters {
 		op, there := latest[c.ID]
 		if !there {
 			continue

@@ -65,9 +65,7 @@ func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool, choic
 		Command: sshCommand(v.ID, n, own, choice), Live: self(choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
-	if n.State == loom.NodeReady {
-		m.Links = linkModels(v.NodeLinks[n.ID])
-	}
+	m.Links = nodeLinks(v, n)
 	if m.Command != "" {
 		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(choice))
 	}

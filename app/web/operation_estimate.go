@@ -70,7 +70,15 @@ func (s *Server) left(ctx context.Context, actor loom.Actor, v lifecycle.Cluster
 	if err != nil {
 		return "", err
 	}
-	d, known := typical.Remaining(groups, s.now())
+	tries, err := nextTries(ctx, s.Clusters, actor, op)
+	if err != nil {
+		return "", err
+	}
+	pause := time.Duration(0)
+	if len(tries) > 0 {
+		pause = tries[len(tries)-1].At.Sub(s.now())
+	}
+	d, known := typical.Remaining(groups, s.now(), pause)
 	switch {
 	case !known:
 		return "", nil

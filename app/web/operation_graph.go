@@ -66,7 +66,7 @@ func (g graphQuery) options(plan loom.Plan, tasks planTasks) draw.Options {
 	return o
 }
 
-// failedAndCauses are the failed tasks and all that came before them.
+// failedAndCauses are the tasks that failed, or are tried again, and all that came before them.
 func failedAndCauses(plan loom.Plan, tasks planTasks) map[int]bool {
 	before := map[int][]int{}
 	for _, e := range plan.Edges {
@@ -75,7 +75,7 @@ func failedAndCauses(plan loom.Plan, tasks planTasks) map[int]bool {
 	seen := map[int]bool{}
 	var queue []int
 	for i, status := range tasks.statuses {
-		if status == loom.TaskFailed {
+		if status == loom.TaskFailed || tasks.again[i+1] {
 			queue = append(queue, i+1)
 		}
 	}
@@ -147,7 +147,7 @@ func operationDAG(op loom.Operation, plan loom.Plan, tasks planTasks, d draw.Dra
 		host:  func(t loom.PlanTask) string { return tasks.task(t.Number).NodeHostname },
 		node:  func(b draw.Box) string { return shortHost(tasks.task(b.Tasks[0]).NodeHostname) },
 		href:  func(numbers []int) string { return route.Task(tasks.task(numbers[0]).Ref) },
-		state: func(n int) ui.State { return ui.TaskState(tasks.status(n)) },
+		state: func(n int) ui.State { return tasks.state(n) },
 		expand: func(b draw.Box) string {
 			to := q
 			to.Open = append(append([]string{}, q.Open...), b.Of.ID())

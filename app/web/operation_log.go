@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -171,9 +172,19 @@ func (s *Server) taskNames(ctx context.Context, actor loom.Actor, op loom.Operat
 	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{})
 	names := make(map[int]string, len(tasks))
 	for _, t := range tasks {
-		names[t.Ref.Number] = taskText(t)
+		names[t.Ref.Number] = briefTask(t)
 	}
 	return names, err
+}
+
+// briefTask is a task in words that fit the narrow column of a log, its node by number:
+// "install nginx on 1001".
+func briefTask(t loom.Task) string {
+	where := strconv.Itoa(t.NodeNumber)
+	if t.NodeNumber == 0 {
+		where = shortHost(t.NodeHostname)
+	}
+	return strings.TrimSpace(string(t.Action)+" "+ui.MiddleEllipsis(t.Service, 14)) + " on " + where
 }
 
 // nodeLog is the log of all that was done to a node.

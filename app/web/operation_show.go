@@ -66,18 +66,21 @@ func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.Clu
 func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
-		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Waiting: op.Waiting, Said: s.operationSaid(&op, v.Name),
+		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Said: s.operationSaid(&op, v.Name),
+	}
+	if !op.ForRetry { // those are named one by one
+		m.Waiting = op.Waiting
 	}
 	m.Tone = ui.ToneBad
 	if len(op.Tasks) > 0 && op.Tasks[loom.TaskFailed] == 0 && (op.Status == loom.OperationPaused || op.Status == loom.OperationAborted) {
 		m.Tone = m.State.Tone
 	}
 	p := op.Progress()
-	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed]}
+	m.Segments = ui.SegmentsModel{ID: "segments", Complete: p.Done, Running: op.Tasks[loom.TaskRunning], Failed: op.Tasks[loom.TaskFailed], Retrying: op.Again}
 	if op.Tasks[loom.TaskDropped] > 0 {
 		m.Segments.RestWord = "dropped"
 	}
-	m.Segments.Rest = p.Total - m.Segments.Complete - m.Segments.Running - m.Segments.Failed
+	m.Segments.Rest = p.Total - m.Segments.Complete - m.Segments.Running - m.Segments.Failed - m.Segments.Retrying
 	m.Facts = []ui.Def{
 		{Term: "By", Text: string(op.RequestedBy)},
 		{Term: "Started", Value: ui.Time(op.Started, s.now())},
@@ -96,6 +99,9 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycl
 	}
 	m.Facts = append(m.Facts, relatedFacts(op)...)
 	m.Actions = operationActions(v, op)
+	if m.Retrying, err = s.retries(ctx, actor, op); err != nil {
+		return m, err
+	}
 	tasks, err := s.notableTasks(ctx, actor, op)
 	if err != nil {
 		return m, err

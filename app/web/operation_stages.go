@@ -38,7 +38,7 @@ func (s *Server) operationStages(w http.ResponseWriter, r *http.Request, actor l
 func (s *Server) stageList(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) ([]clusterview.Stage, error) {
 	if op.Progress().Total > draw.GroupAbove {
 		groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
-		return stageGroups(op.Ref, groups), err
+		return withPath(op, stageGroups(op.Ref, groups)), err
 	}
 	if tasks == nil {
 		var err error
@@ -46,7 +46,33 @@ func (s *Server) stageList(ctx context.Context, actor loom.Actor, op loom.Operat
 			return nil, err
 		}
 	}
-	return stages(tasks), nil
+	return withPath(op, stages(tasks)), nil
+}
+
+// withPath leaves what is on the longest path marked only while the operation runs, and
+// where its plan branches: else the mark says nothing.
+func withPath(op loom.Operation, stages []clusterview.Stage) []clusterview.Stage {
+	branches := false
+	for _, st := range stages {
+		for _, t := range st.Tasks {
+			branches = branches || !t.Critical
+		}
+		for _, g := range st.Groups {
+			branches = branches || !g.Critical
+		}
+	}
+	if branches && !op.Status.Final() {
+		return stages
+	}
+	for _, st := range stages {
+		for i := range st.Tasks {
+			st.Tasks[i].Critical = false
+		}
+		for i := range st.Groups {
+			st.Groups[i].Critical = false
+		}
+	}
+	return stages
 }
 
 func stages(tasks []loom.Task) []clusterview.Stage {
@@ -59,7 +85,7 @@ func stages(tasks []loom.Task) []clusterview.Stage {
 		st.Count++
 		st.Tasks = append(st.Tasks, clusterview.StageTask{
 			Number: strconv.Itoa(t.Ref.Number), Action: string(t.Action), Service: t.Service, Host: shortHost(t.NodeHostname),
-			State: ui.TaskState(t.Status), Href: route.Task(t.Ref), Critical: t.Critical, Undo: t.Undo,
+			State: ui.TaskStateOf(&t), Href: route.Task(t.Ref), Critical: t.Critical, Undo: t.Undo,
 		})
 	}
 	return out
@@ -69,6 +95,7 @@ func stages(tasks []loom.Task) []clusterview.Stage {
 type sumOfTasks struct {
 	count    map[loom.TaskStatus]int
 	total    int
+	again    int
 	critical bool
 }
 
@@ -78,33 +105,36 @@ func (t *sumOfTasks) add(g *lifecycle.TaskGroup) {
 	}
 	t.count[g.Status] += g.Count
 	t.total += g.Count
+	t.again += g.Again
 	t.critical = t.critical || g.Critical
 }
 
 // state is the one that matters most, detail how many are in which.
 func (t *sumOfTasks) state() (ui.State, string) {
 	var parts []string
-	worst := loom.TaskComplete
-	for _, status := range []loom.TaskStatus{loom.TaskFailed, loom.TaskRunning, loom.TaskReady, loom.TaskBlocked, loom.TaskDropped, loom.TaskSkipped, loom.TaskComplete} {
-		if t.count[status] == 0 {
-			continue
+	worst := ui.TaskState(loom.TaskComplete)
+	add := func(state ui.State, n int) {
+		if n <= 0 {
+			return
 		}
 		if len(parts) == 0 {
-			worst = status
+			worst = state
 		}
-		if status == loom.TaskBlocked && t.count[loom.TaskReady] > 0 {
-			continue
-		}
-		n := t.count[status]
-		if status == loom.TaskReady {
-			n += t.count[loom.TaskBlocked]
-		}
-		parts = append(parts, strconv.Itoa(n)+" "+strings.ToLower(ui.TaskState(status).Word))
+		parts = append(parts, strconv.Itoa(n)+" "+strings.ToLower(state.Word))
 	}
-	if worst == loom.TaskBlocked && t.count[loom.TaskComplete] > 0 {
-		worst = loom.TaskRunning
+	for _, status := range []loom.TaskStatus{loom.TaskFailed, loom.TaskRunning} {
+		add(ui.TaskState(status), t.count[status])
 	}
-	return ui.TaskState(worst), strings.Join(parts, ", ")
+	add(ui.RetryState(), t.again)
+	begun := len(parts) > 0 || t.count[loom.TaskReady] > 0
+	add(ui.TaskState(loom.TaskReady), t.count[loom.TaskReady]+t.count[loom.TaskBlocked]-t.again)
+	for _, status := range []loom.TaskStatus{loom.TaskDropped, loom.TaskSkipped, loom.TaskComplete} {
+		add(ui.TaskState(status), t.count[status])
+	}
+	if !begun && t.count[loom.TaskBlocked] > 0 && t.count[loom.TaskComplete] > 0 {
+		worst = ui.TaskState(loom.TaskRunning)
+	}
+	return worst, strings.Join(parts, ", ")
 }
 
 // stageGroups lists what the stages of a large plan do.

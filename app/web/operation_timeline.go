@@ -160,7 +160,7 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 		name, href := shortHost(n.Hostname), route.Node(op.Ref.Cluster, n.Node)
 		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.taskBars(op, axis, of[n.Node])}
 		m.Chart.Lanes = append(m.Chart.Lanes, lane)
-		m.Nodes = append(m.Nodes, s.courseRow(op, axis, clusterview.CourseRow{
+		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
 			Name: name, Href: href, Tasks: fmt.Sprintf("%d of %d", n.Done, n.Tasks), Busy: ui.Duration(n.Busy), Failed: n.Failed,
 			TasksIn: route.Query(route.OperationTasks(op.Ref), "node", string(n.Node)),
 		}, n.Started, n.Ended, n.Running > 0, n.Busy))
@@ -169,7 +169,7 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 }
 
 // courseRow fills in when it began and ended, and how long nothing ran between.
-func (s *Server) courseRow(op loom.Operation, axis draw.Axis, row clusterview.CourseRow, started, ended time.Time, running bool, busy time.Duration) clusterview.CourseRow {
+func (s *Server) courseRow(axis draw.Axis, row clusterview.CourseRow, started, ended time.Time, running bool, busy time.Duration) clusterview.CourseRow {
 	if started.IsZero() {
 		return row
 	}
@@ -205,12 +205,12 @@ func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) 
 	bars := make([]ui.TimelineBar, len(tasks))
 	for i, p := range axis.Place(spans) {
 		t := &tasks[i]
-		state := ui.TaskState(t.Status)
+		state := ui.TaskStateOf(t)
 		words := []string{taskText(*t), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(t.Started)), "after " + ui.Duration(t.Started.Sub(axis.Start))}
 		if t.Attempt > 1 {
 			words = append(words, "attempt "+strconv.Itoa(t.Attempt))
 		}
-		if t.Critical {
+		if t.Critical && !op.Status.Final() {
 			words = append(words, "on the longest path")
 		}
 		bars[i] = ui.TimelineBar{
@@ -271,7 +271,7 @@ func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis 
 			}}
 		}
 		m.Chart.Lanes = append(m.Chart.Lanes, lane)
-		m.Nodes = append(m.Nodes, s.courseRow(op, axis, clusterview.CourseRow{
+		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
 			Name: text, Href: href, TasksIn: href, Busy: lane.Note, Failed: st.count[loom.TaskFailed],
 			Tasks: fmt.Sprintf("%d of %d", st.count[loom.TaskComplete]+st.count[loom.TaskSkipped], st.total),
 		}, st.started, st.ended, running, 0))

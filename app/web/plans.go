@@ -10,6 +10,7 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/planner/draw"
+	"loom/views/ui"
 )
 
 const (
@@ -45,20 +46,23 @@ type keptPlan struct {
 type planTasks struct {
 	tasks    []loom.Task // number 1 first
 	statuses []loom.TaskStatus
+	again    map[int]bool // those that failed and are tried again
 }
 
 func newPlanTasks(plan loom.Plan, tasks map[int]loom.Task) planTasks {
-	pt := planTasks{make([]loom.Task, len(plan.Tasks)), make([]loom.TaskStatus, len(plan.Tasks))}
+	pt := planTasks{make([]loom.Task, len(plan.Tasks)), make([]loom.TaskStatus, len(plan.Tasks)), map[int]bool{}}
 	for i := range plan.Tasks {
 		t := tasks[plan.Tasks[i].Number]
-		pt.tasks[i], pt.statuses[i] = t, t.Status
+		if pt.tasks[i], pt.statuses[i] = t, t.Status; t.Again {
+			pt.again[i+1] = true
+		}
 	}
 	return pt
 }
 
-// standing are the same tasks with other statuses.
-func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64) planTasks {
-	now := planTasks{pt.tasks, slices.Clone(pt.statuses)}
+// standing are the same tasks with other statuses, of which some are tried again.
+func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64, tries []lifecycle.NextTry) planTasks {
+	now := planTasks{pt.tasks, slices.Clone(pt.statuses), map[int]bool{}}
 	for status, numbers := range statuses {
 		for _, n := range numbers {
 			if n > 0 && n <= int64(len(now.statuses)) {
@@ -66,7 +70,15 @@ func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64) planTasks {
 			}
 		}
 	}
+	for _, try := range tries {
+		now.again[try.Number] = true
+	}
 	return now
+}
+
+// state shows how the task of a number stands.
+func (pt planTasks) state(number int) ui.State {
+	return ui.TaskStateOf(&loom.Task{Status: pt.status(number), Again: pt.again[number]})
 }
 
 // status is that of the task of a number, which the plan has.
@@ -80,7 +92,7 @@ func (pt planTasks) task(number int) *loom.Task { return &pt.tasks[number-1] }
 func (pt planTasks) all() []loom.Task {
 	all := slices.Clone(pt.tasks)
 	for i := range all {
-		all[i].Status = pt.statuses[i]
+		all[i].Status, all[i].Again = pt.statuses[i], pt.again[i+1]
 	}
 	return all
 }
@@ -112,7 +124,11 @@ func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loo
 	}
 	// How they stand now; who waited for the reading of another may know of more.
 	statuses, err := clusters.TaskStatuses(ctx, actor, op.Ref)
-	return k.plan, k.tasks.standing(statuses), err
+	if err != nil {
+		return k.plan, k.tasks, err
+	}
+	tries, err := nextTries(ctx, clusters, actor, op)
+	return k.plan, k.tasks.standing(statuses, tries), err
 }
 
 // keep stores a plan, in place of the oldest while there are too many.

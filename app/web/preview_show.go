@@ -107,8 +107,13 @@ func previewFacts(p lifecycle.PreviewView) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Template", Text: p.Template.Name + " " + strconv.Itoa(p.Template.Version)},
 		{Term: "Provider", Text: p.Provider.Name},
-		{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Nodes, usedOf(p.After.Nodes, p.Before.MaxNodes))},
-		{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Clusters, usedOf(p.After.Clusters, p.Before.MaxClusters))},
+	}
+	// What stays as it is needs no words.
+	if p.Before.Nodes != p.After.Nodes {
+		facts = append(facts, ui.Def{Term: "Nodes of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Nodes, usedOf(p.After.Nodes, p.Before.MaxNodes))})
+	}
+	if p.Before.Clusters != p.After.Clusters {
+		facts = append(facts, ui.Def{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Clusters, usedOf(p.After.Clusters, p.Before.MaxClusters))})
 	}
 	if p.Kind == loom.PreviewCreate {
 		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: leaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
@@ -168,7 +173,12 @@ func changeDetail(c lifecycle.Change) string {
 		parts = append(parts, fmt.Sprintf("node %d", c.Node))
 	}
 	shown := loom.JSONText
+	if c.Object == "service" { // states and versions are words, not JSON
+		shown = func(value any) string { return strings.Trim(loom.JSONText(value), `"`) }
+	}
 	switch {
+	case c.Old != nil && c.Object == "service" && shown(c.Old) == shown(c.New):
+		parts = append(parts, shown(c.Old)+" already; the action runs again")
 	case c.Old != nil && c.New != nil:
 		parts = append(parts, shown(c.Old)+" → "+shown(c.New))
 	case c.New != nil:

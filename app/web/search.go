@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"loom/app/account"
-	"loom/app/catalog"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/adminview"
@@ -72,7 +71,7 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 		return m, nil
 	}
 	add("Actions here", matching(actions, m.Q))
-	clusters, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: most}, Q: m.Q, Uncounted: true})
+	found, err := s.Clusters.Find(ctx, actor, m.Q, most)
 	if errors.Is(err, loom.Invalid) {
 		m.Error = loom.AsError(err).Message
 		add("Pages", matching(pagesFor(actor), m.Q))
@@ -81,12 +80,8 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 	if err != nil {
 		return m, err
 	}
-	add("Clusters", foundClusters(clusters.Items))
-	nodes, err := s.foundNodes(ctx, actor, m.Q, most)
-	if err != nil {
-		return m, err
-	}
-	add("Nodes", nodes)
+	add("Clusters", foundClusters(found.Clusters))
+	add("Nodes", foundNodes(found.Nodes))
 	entries, err := s.foundEntries(ctx, actor, m.Q, most)
 	if err != nil {
 		return m, err
@@ -110,11 +105,7 @@ func foundClusters(items []loom.ClusterSummary) []sharedview.Found {
 	return found
 }
 
-func (s *Server) foundNodes(ctx context.Context, actor loom.Actor, q string, most int) ([]sharedview.Found, error) {
-	if strings.ContainsAny(q, " \"") || len(q) < 2 {
-		return nil, nil
-	}
-	nodes, err := s.Clusters.SearchNodes(ctx, actor, q, most)
+func foundNodes(nodes []lifecycle.FoundNode) []sharedview.Found {
 	var found []sharedview.Found
 	for _, n := range nodes {
 		note := "of " + n.Name
@@ -123,33 +114,22 @@ func (s *Server) foundNodes(ctx context.Context, actor loom.Actor, q string, mos
 		}
 		found = append(found, sharedview.Found{Label: n.Hostname, Note: note, Icon: "server", Href: route.Node(n.Cluster, n.ID)})
 	}
-	return found, err
+	return found
 }
 
 // foundEntries looks through the catalog: templates for everybody, the other kinds for
 // administrators.
 func (s *Server) foundEntries(ctx context.Context, actor loom.Actor, q string, most int) ([]sharedview.Found, error) {
+	entries, err := s.Catalog.Find(ctx, actor, q, most)
 	var found []sharedview.Found
-	for _, kind := range loom.TenantKinds {
-		if kind != loom.KindTemplate && !actor.IsAdmin() {
-			continue
+	for _, e := range entries {
+		href := route.CatalogTemplate(e.Name)
+		if actor.IsAdmin() {
+			href = route.AdminEntry(e.Kind, e.Name)
 		}
-		list, err := s.Catalog.Entries(ctx, actor, kind, catalog.ListInput{Page: loom.Page{Limit: most}, Q: q})
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range list.Items {
-			meta := item.Entry.Meta()
-			href := route.CatalogTemplate(meta.Name)
-			if actor.IsAdmin() {
-				href = route.AdminEntry(kind, meta.Name)
-			} else if meta.Deprecated {
-				continue
-			}
-			found = append(found, sharedview.Found{Label: meta.Name, Note: kind.Word(), Icon: "template", Href: href})
-		}
+		found = append(found, sharedview.Found{Label: e.Name, Note: e.Kind.Word(), Icon: "template", Href: href})
 	}
-	return found, nil
+	return found, err
 }
 
 func (s *Server) foundUsers(ctx context.Context, actor loom.Actor, q string, most int) ([]sharedview.Found, error) {

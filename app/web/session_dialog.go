@@ -36,8 +36,8 @@ func (s *Server) sessionShow(w http.ResponseWriter, r *http.Request, actor loom.
 	if wants(r, dialogID) {
 		return s.fragment(w, r, http.StatusOK, sharedview.SessionDialog(ends))
 	}
-	page := accountFrame("Your sign-in", "")
-	page.Crumbs = nil
+	page := accountFrame("Your sign-in", route.AccountSessions())
+	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "Sessions", Href: route.AccountSessions()}, {Label: "Your sign-in"}}
 	return s.render(w, r, actor, http.StatusOK, page, sharedview.SessionPage(ends))
 }
 

@@ -125,7 +125,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
-		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskState(t.Status),
+		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskStateOf(&t.Task),
 		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.now(),
 	}
 	attempt := attemptOf(t, shown)
@@ -138,6 +138,23 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 	}
 	m.Facts, m.Result = s.taskFacts(v, t, attempt), shownFields(attempt.Facts)
 	otherTries(&m, t)
+	if attempt.Status == loom.AttemptFailed {
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: shown, Tail: tailLines})
+		if err != nil {
+			return m, err
+		}
+		m.Tail = logLines(lines)
+		for i := range m.Tail {
+			m.Tail[i].Copied = true // the whole log is below
+		}
+		script, err := s.scriptButton(ctx, actor, v, t.Task)
+		if err != nil {
+			return m, err
+		}
+		if script != nil {
+			m.Actions = append(m.Actions, *script)
+		}
+	}
 	if err := s.taskDoing(ctx, actor, t, attempt, &m); err != nil {
 		return m, err
 	}
@@ -153,7 +170,7 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 		var out []clusterview.TaskDep
 		for _, n := range numbers {
 			other := byNumber[n]
-			out = append(out, clusterview.TaskDep{Text: taskText(other), Href: route.Task(other.Ref), State: ui.TaskState(other.Status)})
+			out = append(out, clusterview.TaskDep{Text: taskText(other), Href: route.Task(other.Ref), State: ui.TaskStateOf(&other)})
 		}
 		return out
 	}
@@ -167,6 +184,9 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 	}
 	return m, nil
 }
+
+// tailLines are the last lines of a failed attempt's log above its facts.
+const tailLines = 8
 
 // triesShown is how many other attempts the facts of a task tell of.
 const triesShown = 5
@@ -185,6 +205,9 @@ func otherTries(m *clusterview.TaskPanel, t lifecycle.TaskView) {
 		if a.Ended.IsZero() {
 			try.Ended = a.Started
 		}
+		if try.Message == m.Message { // said above
+			try.Message = ""
+		}
 		m.Tries = append(m.Tries, try)
 	}
 }
@@ -195,6 +218,13 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.Ta
 	switch {
 	case t.Status == loom.TaskReady && len(t.Attempts) > 0:
 		m.Doing = "It waits to be tried again."
+		tries, err := s.Clusters.NextTries(ctx, actor, t.Ref.Operation, retriesRead)
+		for _, try := range tries {
+			if try.Number == t.Ref.Number {
+				m.Doing = "It is tried again " + tryTime(ctx, try) + "."
+			}
+		}
+		return err
 	case t.Status == loom.TaskReady:
 		m.Doing = "It waits until its node, which does one task at a time, and a worker are free."
 	case a.Status == loom.AttemptRunning && t.Service == "":

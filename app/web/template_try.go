@@ -175,8 +175,8 @@ func tryFields(f *tryForm, t lifecycle.Trial, providers []string, errs ui.FormEr
 		Machines: number(templateview.FieldTryMachines, "Number of nodes", f.Machines, "Looked at closely. Empty takes the smallest that works."),
 		From:     number(templateview.FieldTryFrom, "Sizes from", f.From, ""), To: number(templateview.FieldTryTo, "to", f.To, ""),
 		Provider: ui.FieldModel{Name: templateview.FieldTryProvider, Label: "Provider", Kind: ui.FieldSelect, Optional: true, Error: errs.For(templateview.FieldTryProvider)},
-		Hardware: typeField(templateview.FieldTryHardware, "Hardware type", nil, f.Hardware, "", errs),
-		Image:    typeField(templateview.FieldTryImage, "Image type", nil, f.Image, "", errs),
+		Hardware: typeField(templateview.FieldTryHardware, "Hardware type", nil, f.Hardware, "", nil, errs),
+		Image:    typeField(templateview.FieldTryImage, "Image type", nil, f.Image, "", nil, errs),
 		Open:     len(errs.Items) > 0,
 	}
 	usual := ""
@@ -185,8 +185,9 @@ func tryFields(f *tryForm, t lifecycle.Trial, providers []string, errs ui.FormEr
 		usual = d.Provider
 		low, high := t.Facts.MinMachines, t.Facts.MaxMachines
 		m.Machines.Help = "The template allows " + nodesRange(low, high) + ". " + m.Machines.Help
-		m.Hardware = typeField(templateview.FieldTryHardware, "Hardware type", t.Facts.HardwareTypes, f.Hardware, d.HardwareType, errs)
-		m.Image = typeField(templateview.FieldTryImage, "Image type", t.Facts.ImageTypes, f.Image, d.ImageType, errs)
+		preferredHardware, preferredImages := preferredTypes(&t.Facts.Template)
+		m.Hardware = typeField(templateview.FieldTryHardware, "Hardware type", t.Facts.HardwareTypes, f.Hardware, d.HardwareType, preferredHardware, errs)
+		m.Image = typeField(templateview.FieldTryImage, "Image type", t.Facts.ImageTypes, f.Image, d.ImageType, preferredImages, errs)
 		if !f.Chosen || len(f.Services) == 0 {
 			f.Services = d.Services
 		}

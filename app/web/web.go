@@ -69,6 +69,9 @@ type Server struct {
 	turns   turns
 	plans   plans
 	names   nodeNames
+	// sums and running are what home pages told a moment ago.
+	sums    recent[homeKey, homeSums]
+	running recent[homeKey, map[loom.ClusterID]loom.Operation]
 	// begun is when this process began to serve pages, state what they know of the
 	// installation.
 	begun time.Time

@@ -77,7 +77,7 @@ func NewFacts(owner string, nodes map[loom.NodeID]loom.NodeProperties) *Facts {
 // parse is the package's parse, remembered for the snapshot.
 func (f *Facts) parse(text string) (Template, []Problem) {
 	if !strings.Contains(text, "%") {
-		return Template{text: text}, nil
+		return Template{}, nil
 	}
 	f.mu.Lock()
 	p, ok := f.parsed[text]

@@ -101,17 +101,3 @@ func Split(problems []Problem) (errors, warnings []Problem) {
 	}
 	return errors, warnings
 }
-
-// Failure gives the message of an attempt whose macros could not be expanded
-// (the wire format's words), or "" when there are only warnings.
-func Failure(problems []Problem) string {
-	errors, _ := Split(problems)
-	if len(errors) == 0 {
-		return ""
-	}
-	texts := make([]string, len(errors))
-	for i, p := range errors {
-		texts[i] = p.String()
-	}
-	return "Exception while expanding macros: " + strings.Join(texts, "; ")
-}

@@ -9,7 +9,6 @@ import (
 
 // Template is a parsed text: pieces of plain text and macros in turn.
 type Template struct {
-	text     string
 	segments []segment
 	// macros counts the macros; with none the text stands for itself.
 	macros int
@@ -57,7 +56,7 @@ func (e *SyntaxError) Error() string { return e.Problem.String() }
 // text that also holds a macro; a last single one is plain. A macro that is
 // wrong becomes a problem and stays in the text.
 func parse(text string) (Template, []Problem) {
-	t := Template{text: text}
+	var t Template
 	if !strings.Contains(text, "%") {
 		return t, nil
 	}

@@ -58,7 +58,7 @@ func TestDialHostKeys(t *testing.T) {
 	}
 	t.Run("scan", func(t *testing.T) {
 		t.Parallel()
-		got, err := remote.ScanHostKey(context.Background(), target(s))
+		got, err := new(remote.Dialer).ScanHostKey(context.Background(), target(s))
 		if err != nil || len(got) != 3 || got["rsa"] != s.HostKeys["rsa"] || got["ecdsa"] != s.HostKeys["ecdsa"] || got["ed25519"] != s.HostKeys["ed25519"] {
 			t.Fatalf("got %v, %v", got, err)
 		}
@@ -72,7 +72,7 @@ func TestDialServerWithoutRecordedType(t *testing.T) {
 	if _, err := remote.Dial(context.Background(), to); !errors.Is(err, remote.ErrHostKeyChanged) {
 		t.Fatalf("got %v", err)
 	}
-	got, err := remote.ScanHostKey(context.Background(), to)
+	got, err := new(remote.Dialer).ScanHostKey(context.Background(), to)
 	if err != nil || len(got) != 1 || got["rsa"] == "" {
 		t.Fatalf("scan gave %v, %v", got, err)
 	}

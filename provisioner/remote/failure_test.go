@@ -182,7 +182,7 @@ func TestDialOldMachine(t *testing.T) {
 		to.Legacy = true
 		dial(t, to)
 	}
-	if keys, err := remote.ScanHostKey(context.Background(), to); err != nil || keys["rsa"] != s.HostKeys["rsa"] {
+	if keys, err := new(remote.Dialer).ScanHostKey(context.Background(), to); err != nil || keys["rsa"] != s.HostKeys["rsa"] {
 		t.Fatalf("%v, %v", keys, err)
 	}
 }

@@ -186,11 +186,6 @@ func (d *Dialer) ScanHostKey(ctx context.Context, t Target) (map[string]string, 
 	return keys, nil
 }
 
-// ScanHostKey is Dialer.ScanHostKey without limits shared with other calls.
-func ScanHostKey(ctx context.Context, t Target) (map[string]string, error) {
-	return new(Dialer).ScanHostKey(ctx, t)
-}
-
 func isNegotiation(err error) bool {
 	var negotiation *ssh.AlgorithmNegotiationError
 	return errors.As(err, &negotiation)

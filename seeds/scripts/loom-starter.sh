@@ -11,7 +11,7 @@ fail() {
 # setting PATH DEFAULT: a text of the cluster's configuration, such as
 # "setting web/port 80".
 setting() {
-    value=$(loom_lookup_key "^/config/cluster/$1\$" 2>/dev/null) || value=
+    value=$(loom_lookup_key "^/config/cluster/$1\$" "") || value=
     printf '%s\n' "${value:-$2}"
 }
 

@@ -216,6 +216,13 @@ for (const type of ['pointerover', 'focusin']) {
   });
 }
 
+/* A picture wider than its box begins where something failed or runs. */
+for (const dag of all('.c-dag')) {
+  const node = one('.is-failed', dag) ?? one('.is-retry, .is-running', dag);
+  const past = node ? node.getBoundingClientRect().right - dag.getBoundingClientRect().right : -1;
+  if (past > 0) dag.scrollLeft += past + dag.clientWidth / 2;
+}
+
 /* Forms */
 
 /** A form that was changed and not sent warns before the page is left. */

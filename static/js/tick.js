@@ -29,8 +29,9 @@ export function relative(age) {
   const s = Math.abs(age);
   if (s < 10) return 'just now';
   const day = 86400;
+  const half = age < 0 ? 0.5 : 0; // what is to come is rounded
   /** @type {[number, number, string][]} */
-  const units = [[60, s, 'second'], [3600, s / 60, 'minute'], [2 * day, s / 3600, 'hour'], [60 * day, s / day, 'day'], [730 * day, (s + 15 * day) / (30 * day), 'month'], [Infinity, s / (365 * day), 'year']];
+  const units = [[60, s, 'second'], [3600 - half * 60, s / 60 + half, 'minute'], [2 * day - half * 3600, s / 3600 + half, 'hour'], [60 * day - half * day, s / day + half, 'day'], [730 * day, (s + 15 * day) / (30 * day), 'month'], [Infinity, s / (365 * day), 'year']];
   const [, count, unit] = units.find(([end]) => s < end) ?? units[5];
   const n = Math.floor(count);
   const text = `${n} ${unit}${n === 1 ? '' : 's'}`;

@@ -93,6 +93,7 @@ export function enhance(slot) {
   /** What was told already: signals may repeat. @type {Set<string>} */
   const told = new Set();
   doc.addEventListener('loom:news', async (event) => {
+    for (const id of /** @type {CustomEvent} */ (event).detail.ids) begun(id);
     // A page that shows the cluster tells of it itself.
     const shown = decodeURIComponent(doc.getElementById('main')?.dataset.events ?? '');
     const ids = /** @type {{ids: string[]}} */ (/** @type {CustomEvent} */ (event).detail).ids.filter((id) => !told.has(id) && !shown.includes(':' + id.split('/')[0]));
@@ -103,6 +104,14 @@ export function enhance(slot) {
       if (answer.ok) slot.insertAdjacentHTML('beforeend', await answer.text());
     } catch { /* the feed has it */ }
   });
+  /** That an operation began is no news when it has ended. @param {string} id such as "00000042/3" */
+  function begun(id) {
+    const [cluster, number] = id.split('/');
+    for (const link of slot.querySelectorAll(`.c-toast a[href="/clusters/${cluster}/operations/${number}"]`)) {
+      const node = link.closest('.c-toast');
+      if (node && !node.matches(':hover, :focus-within')) node.remove();
+    }
+  }
   doc.addEventListener('loom:announce', (event) => {
     const text = /** @type {CustomEvent} */ (event).detail.text ?? '';
     place();

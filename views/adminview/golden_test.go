@@ -124,7 +124,7 @@ func formEditor() adminview.EditorModel {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	text := ui.FieldModel{Name: "flavor", Label: "Flavor", Error: "Give a value."}
 	parts := []templ.Component{
-		formview.Group(formview.GroupModel{ID: "map", Legend: "Providers", Error: "One is needed.", Keyed: true, Add: &add, Choose: &choose, After: adminview.Unmapped([]string{"far"}, "a machine"),
+		formview.Group(formview.GroupModel{ID: "map", Legend: "Providers", Error: "One is needed.", Add: &add, Choose: &choose, After: adminview.Unmapped([]string{"far"}, "a machine"),
 			Rows: []formview.RowModel{{Title: "local", Note: "type local", Mono: true, Parts: []templ.Component{ui.Field(text)}, Buttons: []ui.ButtonModel{{ID: "rm", Label: "Remove local", Icon: "trash", IconOnly: true}}}}}),
 		formview.Group(formview.GroupModel{ID: "none", Empty: "There is none yet."}),
 		formview.Pairs(formview.PairsModel{ID: "pairs", Legend: "Others", KeyLabel: "Name", ValueLabel: "Value", BlanksName: "x#blank", Add: add,

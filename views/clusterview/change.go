@@ -70,13 +70,15 @@ type ChangePanel struct {
 
 // LeaseModel is the form for the end of a lease.
 type LeaseModel struct {
-	Cluster   loom.ClusterID
-	Name      string
-	WhyNot    string
-	Facts     []ui.Def
-	Extend    ExtendModel
-	Errors    ui.FormErrors
-	End       ui.FieldModel
+	Cluster loom.ClusterID
+	Name    string
+	WhyNot  string
+	Facts   []ui.Def
+	Extend  ExtendModel
+	Errors  ui.FormErrors
+	End     ui.FieldModel
+	// Deleted says what becomes of the cluster at the end.
+	Deleted   string
 	MayNever  bool
 	IsForever bool
 }

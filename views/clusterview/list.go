@@ -63,6 +63,8 @@ type Row struct {
 	Nodes            string
 	Owner            string
 	Created, Expires time.Time
+	// Ended is when a terminated cluster went, the zero time for any other.
+	Ended time.Time
 	// LeaseSoon says that the lease ends within 48 hours.
 	LeaseSoon bool
 	// Deleted is when the machines go, in the time of grace after the lease.

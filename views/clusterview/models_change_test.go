@@ -45,8 +45,9 @@ func comingPanel() clusterview.ChangePanel {
 func leaseModel() clusterview.LeaseModel {
 	return clusterview.LeaseModel{
 		Cluster: 42, Name: "shop-front", MayNever: true, Facts: []ui.Def{{Term: "Ends", Text: "in 2 days"}},
-		Extend: clusterview.ExtendModel{Post: "/clusters/00000042/lease", End: time.Date(2026, time.June, 19, 14, 0, 0, 0, time.UTC)},
-		End:    ui.FieldModel{Name: "end", Label: "New end", Help: "A date and time in UTC, or how long from now.", Placeholder: "2026-06-19 14:00"},
+		Extend:  clusterview.ExtendModel{Post: "/clusters/00000042/lease", End: time.Date(2026, time.June, 19, 14, 0, 0, 0, time.UTC)},
+		End:     ui.FieldModel{Name: "end", Label: "New end", Help: "A date and time in UTC, or how long from now.", Placeholder: "2026-06-19 14:00"},
+		Deleted: "After its end the cluster is deleted.",
 	}
 }
 

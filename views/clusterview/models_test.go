@@ -255,10 +255,12 @@ var views = []ui.Tab{{Label: "Graph", Href: "/clusters/00000042/operations/1/gra
 func operationModel() clusterview.OperationModel {
 	return clusterview.OperationModel{
 		Head: clusterview.OperationHead{
-			Ref: ref, Title: "Create · operation 1", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Rest: 3},
+			Ref: ref, Title: "Create · operation 1", State: ui.OperationState(loom.OperationFailing, false), Segments: ui.SegmentsModel{ID: "segments", Complete: 1, Running: 1, Failed: 1, Retrying: 9, Rest: 3},
 			Facts: []ui.Def{{Term: "By", Text: "ana"}}, Message: "1 task failed.", Waiting: "It is ending: 1 task that was begun still runs.",
 			Failed:  []clusterview.TaskLink{{Text: "install nginx on web-2", Href: "/clusters/00000042/operations/1/tasks/3", Since: "status 100"}},
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
+			Retrying: clusterview.RetryList{Count: 9, All: "/clusters/00000042/operations/1/table?status=waiting", Tasks: []clusterview.RetryLink{{Text: "install <nginx> on web-3", Href: "/clusters/00000042/operations/1/tasks/4",
+				When: "at 12:00:30 UTC as attempt 2, after: exited with 1", Log: "/clusters/00000042/operations/1/tasks/4?attempt=1#log", LogText: "Log of attempt 1"}}},
 		},
 		View: clusterview.OperationView{Ref: ref, Views: views, Live: "/clusters/00000042/operations/1/graph", Graph: &clusterview.GraphModel{
 			DAG: graph(), Note: "The tasks are grouped.", Options: []clusterview.Choices{{Label: "Show", Options: []ui.Tab{{Label: "All", Href: "/clusters/00000042/operations/1/graph", Current: true}, {Label: "Hide complete", Href: "/clusters/00000042/operations/1/graph?hide=complete"}}}},
@@ -287,7 +289,7 @@ func taskModel() clusterview.TaskModel {
 	}
 	return clusterview.TaskModel{
 		Panel: clusterview.TaskPanel{
-			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true,
+			Ref: loom.TaskRef{Operation: ref, Number: 2}, Attempt: 1, Title: "install nginx on web-1", State: ui.TaskState(loom.TaskFailed), Message: "The script ended with status 100.", Bad: true, Tail: []ui.LogLine{{Seq: 12, Stream: "stderr", Level: "warn", Text: "unable to <bind>", Copied: true}},
 			Facts:  []ui.Def{{Term: "Node", Value: clusterview.TextLink("web-1.lab.example", "/clusters/00000042/nodes/n1")}},
 			Result: []ui.Def{{Term: "providerid", Text: "i-0d1c2b", Mono: true}},
 			Before: []clusterview.TaskDep{{Text: "create on web-1", Href: "/clusters/00000042/operations/1/tasks/1", State: ui.TaskState(loom.TaskComplete)}},

@@ -29,9 +29,21 @@ type OperationHead struct {
 	Said string
 	// Failed are the tasks that failed, Running those under way.
 	Failed, Running []TaskLink
+	Retrying        RetryList
 	// Actions are what can be done about it now.
 	Actions []ui.ButtonModel
 }
+
+// RetryList is the tasks that failed and are tried again, the first of Count.
+type RetryList struct {
+	Count int
+	Tasks []RetryLink
+	// All leads to all of them where some are not named.
+	All string
+}
+
+// RetryLink is one of them with the log of the attempt that failed.
+type RetryLink struct{ Text, Href, When, Log, LogText string }
 
 // OperationView is one of the ways to look at the plan: with Graph, Stages or
 // Table filled in.

@@ -63,6 +63,7 @@ type OperationPanel struct {
 	State    ui.State
 	Progress ui.ProgressModel
 	Running  []TaskLink
+	Retrying RetryList
 	Failure  *FailureModel
 	// Actions are what can be done about it now.
 	Actions []ui.ButtonModel

@@ -164,7 +164,7 @@ func copies(m Copies) templ.Component {
 			templ_7745c5c3_Var6 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<span class=\"c-choices\" role=\"group\" aria-label=\"All nodes as\"><span class=\"u-muted\">All nodes as</span> <a href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<span class=\"c-actions u-small\" role=\"group\" aria-label=\"All nodes as\"><span class=\"u-muted\">All nodes as</span> <a href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

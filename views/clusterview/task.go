@@ -37,8 +37,9 @@ type TaskPanel struct {
 	// Result is what the attempt told of its node.
 	Result  []ui.Def
 	Message string
-	// Bad marks the message as that of a failure.
-	Bad bool
+	// Bad marks the message as that of a failure; Tail is the end of its log then.
+	Bad  bool
+	Tail []ui.LogLine
 	// Before are the tasks it waits for, Behind groups of them in words, After
 	// those that wait for it.
 	Before, After []TaskDep

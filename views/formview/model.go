@@ -32,8 +32,7 @@ type GroupModel struct {
 	Rows                    []RowModel
 	// Empty is said where there is no row.
 	Empty string
-	// Keyed says that rows have names, one of which is chosen (Choose) for Add.
-	Keyed  bool
+	// Choose is where rows have names: one of them is chosen for Add.
 	Choose *ui.FieldModel
 	Add    *ui.ButtonModel
 	// After follows the rows.

@@ -31,3 +31,15 @@ func cellClass(c ui.Column) string {
 	}
 	return class
 }
+
+// Up to so many bytes texts and names of cells are kept on one line.
+const (
+	shortText = 12
+	shortName = 24
+)
+
+// unbroken tells short figures such as "1 h 30 m" and short names, which are hard to read
+// in two lines, from sentences.
+func unbroken(c Cell) bool {
+	return len(c.Text) <= shortText || c.Mono && len(c.Text) <= shortName
+}

@@ -164,16 +164,6 @@ func AdminSegment(kind loom.EntityKind) string {
 	return string(kind)
 }
 
-// ParseAdminSegment is the reverse of AdminSegment.
-func ParseAdminSegment(segment string) (loom.EntityKind, bool) {
-	for kind, s := range adminSegments {
-		if s == segment {
-			return kind, true
-		}
-	}
-	return "", false
-}
-
 // AdminKind lists the entries of a kind (GET) and makes one (POST).
 func AdminKind(kind loom.EntityKind) string { return join("admin", AdminSegment(kind)) }
 

@@ -118,16 +118,3 @@ func (m MatrixModel) label(row, column int) string {
 func (m MatrixModel) cellID(row, column int) string {
 	return m.ID + "-" + strconv.Itoa(row) + "-" + strconv.Itoa(column)
 }
-
-// Sentences are the marked pairs in words, for those who do not see the matrix.
-func (m MatrixModel) Sentences() []string {
-	var found []string
-	for row := range m.Services {
-		for column := range row {
-			if m.Cells[row][column].Mark != MarkNone {
-				found = append(found, m.label(column, row))
-			}
-		}
-	}
-	return found
-}

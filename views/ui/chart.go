@@ -148,12 +148,10 @@ func (m ChartModel) middle(place int) string {
 	return decimal(100*(float64(place)+.5)/float64(max(len(m.Places), 1))) + "%"
 }
 
-// anchor keeps the labels of lines within the picture.
+// anchor keeps the labels of lines within the picture: the first has room below the axis,
+// and would touch the second on phones if it began there.
 func (m ChartModel) anchor(at string) string {
-	switch {
-	case m.Lines && at == "0%":
-		return "start"
-	case m.Lines && at == "100%":
+	if m.Lines && at == "100%" {
 		return "end"
 	}
 	return "middle"

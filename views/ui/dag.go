@@ -40,7 +40,7 @@ type DAGNode struct {
 	Width, Height int
 	State         State
 	// Name of the state for the stylesheet: waiting, running, complete, failed,
-	// paused, off.
+	// retry, paused, off.
 	Look DAGLook
 	// Title is the action, Line the service or node (cut in the middle to fit).
 	Title, Line string
@@ -64,6 +64,7 @@ const (
 	LookRunning  DAGLook = "running"
 	LookComplete DAGLook = "complete"
 	LookFailed   DAGLook = "failed"
+	LookRetry    DAGLook = "retry"
 	LookPaused   DAGLook = "paused"
 	LookOff      DAGLook = "off"
 )
@@ -77,6 +78,8 @@ func LookOf(s State) DAGLook {
 		return LookRunning
 	case ToneBad:
 		return LookFailed
+	case ToneWarn:
+		return LookRetry
 	case ToneHold:
 		return LookPaused
 	}

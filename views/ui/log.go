@@ -29,6 +29,9 @@ type LogLine struct {
 	Source, SourceHref, Cursor string
 	// Marked lines are those that a link named.
 	Marked bool
+	// Copied lines stand in the page a second time: they have no id, and their numbers
+	// lead to the first.
+	Copied bool
 }
 
 // LogModel is a followed log.

@@ -716,7 +716,7 @@ func LogLines(lines []LogLine) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if l.Cursor == "" {
+				if l.Cursor == "" && !l.Copied {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, " id=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

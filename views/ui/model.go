@@ -117,11 +117,13 @@ type ProgressModel struct {
 
 func (m ProgressModel) max() string { return strconv.Itoa(max(m.Max, 1)) }
 
-// SegmentsModel is a bar of four parts, in tasks.
+// SegmentsModel is a bar of five parts, in tasks.
 type SegmentsModel struct {
 	// ID makes the pattern ids of several bars on a page differ.
-	ID                              string
-	Complete, Running, Failed, Rest int
+	ID                        string
+	Complete, Running, Failed int
+	// Retrying failed and are tried again; Rest is what is left.
+	Retrying, Rest int
 	// RestWord says what the rest is, "waiting" when empty.
 	RestWord string
 }
@@ -155,6 +157,7 @@ func (m SegmentsModel) segments() []segment {
 		{word: "complete", tone: "ok", count: max(m.Complete, 0)},
 		{word: "running", tone: "run", count: max(m.Running, 0)},
 		{word: "failed", tone: "bad", count: max(m.Failed, 0)},
+		{word: "retrying", tone: "warn", count: max(m.Retrying, 0)},
 		{word: cmp.Or(m.RestWord, "waiting"), tone: "idle", count: max(m.Rest, 0)},
 	}
 	total := 0
@@ -290,6 +293,8 @@ type Reason struct {
 type Suggestion struct {
 	Label       string
 	Name, Value string
+	// Attrs make what is no plain field of the form change a part of the page only.
+	Attrs templ.Attributes
 }
 
 // ChangeSign is what happens to an object in a preview.

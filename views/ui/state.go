@@ -31,14 +31,6 @@ func (s State) With(detail string) State {
 	return s
 }
 
-// Text is the word with its detail, for titles and labels.
-func (s State) Text() string {
-	if s.Detail == "" {
-		return s.Word
-	}
-	return s.Word + " " + s.Detail
-}
-
 // known gives the state of a status, and for one outside its closed set the
 // status itself without a tone, so that it is seen rather than hidden.
 func known[S ~string](states map[S]State, status S) State {
@@ -93,6 +85,17 @@ var taskStates = map[loom.TaskStatus]State{
 
 // TaskState shows a task status.
 func TaskState(s loom.TaskStatus) State { return known(taskStates, s) }
+
+// RetryState shows a task that failed and waits to be tried again.
+func RetryState() State { return State{Word: "Retrying", Icon: "rotate", Tone: ToneWarn} }
+
+// TaskStateOf shows how a task stands, of one that is tried again that it is.
+func TaskStateOf(t *loom.Task) State {
+	if t.Again {
+		return RetryState()
+	}
+	return TaskState(t.Status)
+}
 
 var attemptStates = map[loom.AttemptStatus]State{
 	loom.AttemptRunning:     {Word: "Running", Icon: "ring", Tone: ToneRun},

@@ -880,7 +880,7 @@ func Exports(csv, json string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if csv != "" && json != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<p class=\"c-actions u-small\"><span class=\"u-muted\">Export the filtered list:</span> <a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<p class=\"c-actions u-small\"><span class=\"u-muted\">Export this list:</span> <a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -49,28 +49,30 @@ func units(major int64, majorUnit string, minor int64, minorUnit string) string 
 }
 
 // Relative gives a time as seen from now: "just now", "5 minutes ago", "in 3
-// days". The zero time is "never".
+// days". What is to come is rounded to the nearest unit. The zero time is "never".
 func Relative(t, now time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
 	d := now.Sub(t)
 	future := d < 0
+	var half time.Duration // 1 where half a unit is added, to round
 	if future {
-		d = -d
+		d, half = -d, 1
 	}
+	minutes, hours, days := d+half*30*time.Second, d+half*30*time.Minute, d+half*12*time.Hour
 	var text string
 	switch {
 	case d < 10*time.Second:
 		return "just now"
 	case d < time.Minute:
 		text = plural(int(d/time.Second), "second")
-	case d < time.Hour:
-		text = plural(int(d/time.Minute), "minute")
-	case d < 48*time.Hour:
-		text = plural(int(d/time.Hour), "hour")
-	case d < 60*24*time.Hour:
-		text = plural(int(d/(24*time.Hour)), "day")
+	case minutes < time.Hour:
+		text = plural(int(minutes/time.Minute), "minute")
+	case hours < 48*time.Hour:
+		text = plural(int(hours/time.Hour), "hour")
+	case days < 60*24*time.Hour:
+		text = plural(int(days/(24*time.Hour)), "day")
 	case d < 730*24*time.Hour:
 		text = plural(int((d+15*24*time.Hour)/(30*24*time.Hour)), "month")
 	default:

@@ -50,7 +50,8 @@ func TestTimes(t *testing.T) {
 	for at, want := range map[time.Time]string{
 		{}: "never", now.Add(-3 * time.Second): "just now", now.Add(-30 * time.Second): "30 seconds ago",
 		now.Add(-time.Minute): "1 minute ago", now.Add(30 * time.Hour): "in 30 hours", now.Add(72 * time.Hour): "in 3 days",
-		now.AddDate(-3, 0, 0): "3 years ago", now.AddDate(0, 0, -90): "3 months ago",
+		now.Add(2*time.Hour - time.Second): "in 2 hours", now.Add(89 * time.Minute): "in 1 hour", now.Add(-89 * time.Minute): "1 hour ago",
+		now.Add(3599 * time.Second): "in 1 hour", now.Add(6*24*time.Hour + 23*time.Hour): "in 7 days", now.AddDate(-3, 0, 0): "3 years ago", now.AddDate(0, 0, -90): "3 months ago",
 	} {
 		if got := ui.Relative(at, now); got != want {
 			t.Errorf("Relative(%v) = %q, want %q", at, got, want)

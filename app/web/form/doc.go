@@ -258,12 +258,6 @@ func (d *Doc) scalar(p Path) (text string, ok bool) {
 	return "", false
 }
 
-// Bool reports whether a value counts as true: true, "true" or "on".
-func (d *Doc) Bool(p Path) bool {
-	text := d.Text(p)
-	return text == "true" || text == "on"
-}
-
 // Keys gives the names of the members of an object in their order; nil for
 // anything else.
 func (d *Doc) Keys(p Path) []string {

@@ -165,7 +165,7 @@ func (p PluginFields) field(doc *Doc, name string) Field {
 		f.Face.Kind = ui.FieldNumber
 		f.Face.Help = strings.TrimSpace(f.Face.Help + " " + bounds(schema))
 	case "resource":
-		p.resource(doc, &f, schema)
+		p.resource(&f, schema)
 	case "text":
 		f = p.Suggesting(doc, f, schema.ResourceType)
 	}
@@ -202,7 +202,7 @@ func (p PluginFields) Suggesting(doc *Doc, f Field, resourceType string) Field {
 }
 
 // resource makes the field a choice among the resources of its type.
-func (p PluginFields) resource(doc *Doc, f *Field, schema loom.FieldSchema) {
+func (p PluginFields) resource(f *Field, schema loom.FieldSchema) {
 	f.Face.Mono = true
 	var choices []Choice
 	if p.Resources != nil {

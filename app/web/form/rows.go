@@ -144,7 +144,7 @@ func (k Keyed) Read(in *Input) {
 
 // Show implements Part.
 func (k Keyed) Show(out *Output) templ.Component {
-	m := formview.GroupModel{ID: out.ID("group-" + k.Path.String()), Legend: k.Legend, Help: k.Help, Empty: k.Empty, Keyed: true}
+	m := formview.GroupModel{ID: out.ID("group-" + k.Path.String()), Legend: k.Legend, Help: k.Help, Empty: k.Empty}
 	keys := out.Doc.Keys(k.Path)
 	for _, key := range keys {
 		at := k.Path.To(key)

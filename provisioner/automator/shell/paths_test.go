@@ -23,10 +23,11 @@ func TestFlatten(t *testing.T) {
 }
 
 // lookup runs the function in a real dash.
-func lookup(t testing.TB, paths, key string) (stdout, stderr string, code int) {
+func lookup(t testing.TB, paths string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	command := exec.Command("dash", "-c", `. lib/functions.sh; loom_lookup_key "$1"`, "dash", key)
+	command := exec.Command("dash", "-c", `set -u; . lib/functions.sh; loom_lookup_key "$@"`, "dash")
+	command.Args = append(command.Args, args...)
 	command.Env = append(os.Environ(), "LOOM_TASK_PATHS="+paths)
 	command.Stdout, command.Stderr = &out, &errs
 	if err := command.Run(); err != nil && command.ProcessState == nil {
@@ -61,8 +62,8 @@ func TestLookupInDash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		key, out, err string
-		code          int
+		args, out, err string // arguments are parted by |>
+		code           int
 	}{
 		{"^/taskName", "START\n", "", 0},
 		{"config/automators", "chef-solo shell\n", "", 0},
@@ -83,10 +84,18 @@ func TestLookupInDash(t *testing.T) {
 		{"config/empty", "\n", "", 0},
 		{"no/such", "", "key not found", 1},
 		{"", "", "usage", 1},
+		{"no/such|>8080", "8080\n", "", 0},
+		{"no/such|>", "\n", "", 0},
+		{`no/such|>a\nb "c" $d`, `a\nb "c" $d` + "\n", "", 0},
+		{"config/zero|>8080", "0\n", "", 0},
+		{"config/empty|>8080", "\n", "", 0},
+		{"hostname$|>a", "", "non-unique key", 1},
+		{"|>8080", "", "usage", 1},
+		{"a|>b|>c", "", "usage", 1},
 	} {
-		out, errs, code := lookup(t, paths, c.key)
+		out, errs, code := lookup(t, paths, strings.Split(c.args, "|>")...)
 		if out != c.out || code != c.code || !strings.Contains(errs, c.err) || c.err == "" && errs != "" {
-			t.Errorf("%q: %q, %q, %d", c.key, out, errs, code)
+			t.Errorf("%q: %q, %q, %d", c.args, out, errs, code)
 		}
 	}
 }
@@ -117,4 +126,20 @@ func FuzzFlatten(f *testing.F) {
 			t.Fatalf("%q came back as %q (%s)", want, out, errs)
 		}
 	})
+}
+
+// TestQuote: a word comes back as it was, whatever is in it.
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"", "plain", "it's", "''", "a b\nc", `$HOME \ "x" *`} {
+		out, err := exec.Command("dash", "-c", `. lib/functions.sh; eval "printf %s $(loom_quote "$1")"`, "dash", word).CombinedOutput()
+		if err != nil || string(out) != word {
+			t.Errorf("%q came back as %q, %v", word, out, err)
+		}
+	}
+	for _, wrong := range []string{"loom_enable_at_boot", "loom_enable_at_boot 'a b' true", "loom_disable_at_boot ../x"} {
+		if out, err := exec.Command("dash", "-c", "set -u; . lib/functions.sh; "+wrong).CombinedOutput(); err == nil || !strings.Contains(string(out), "usage") {
+			t.Errorf("%s: %s, %v", wrong, out, err)
+		}
+	}
 }

@@ -307,11 +307,11 @@ func (l *Local) stopAll(ctx context.Context, grace, dead time.Duration) error {
 		})
 	}
 	wait.Wait()
-	return errors.Join(append(halted, l.removeOutside(ctx))...)
+	return errors.Join(append(halted, l.removeOutside())...)
 }
 
 // removeOutside removes what an instance has outside its data directory.
-func (l *Local) removeOutside(ctx context.Context) error {
+func (l *Local) removeOutside() error {
 	var errs []error
 	links, err := l.links()
 	errs = append(errs, err)

@@ -38,6 +38,20 @@ until [ -e /tmp/ready ]; do sleep 0.01; done`)
 	if err != nil || out != "0" {
 		t.Fatalf("sudo of the user: %q, %v", out, err)
 	}
+	// What scripts of services call to have a daemon back after a boot.
+	functions, err := os.ReadFile("../../automator/shell/lib/functions.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = b.runAs(t, "ops", before, "sudo -n sh -s <<'SUDO'\ncd /root\n"+string(functions)+`
+loom_enable_at_boot beacon sh -c 'echo "$0 $(pwd)"; exec sleep 1000' "it's up"
+loom_enable_at_boot gone sleep 1001
+loom_disable_at_boot gone
+ls /etc/init.d/loom-*
+SUDO`)
+	if err != nil || out != "/etc/init.d/loom-beacon" {
+		t.Fatalf("enable at boot: %q, %v", out, err)
+	}
 	stopper := openLocal(t, b.dataDir)
 	if err := stopper.StopAll(b.ctx); err != nil {
 		t.Fatal(err)
@@ -58,6 +72,12 @@ until [ -e /tmp/ready ]; do sleep 0.01; done`)
 	// The connection checks that the host key is the one on record since CREATE.
 	poll(t, 10*time.Second, "enabled service after boot", func() error {
 		if out, err := b.runAs(t, "ops", after, "cat /run/probe"); err != nil || out != "/etc/rc2.d/S01probe start" {
+			return fmt.Errorf("%q, %v", out, err)
+		}
+		return nil
+	})
+	poll(t, 10*time.Second, "command enabled at boot", func() error {
+		if out, err := b.runAs(t, "ops", after, "sudo cat /var/log/loom-beacon.log && pgrep -fc '^sleep 100'"); err != nil || out != "it's up /root\n1" {
 			return fmt.Errorf("%q, %v", out, err)
 		}
 		return nil

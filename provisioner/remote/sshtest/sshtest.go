@@ -323,9 +323,6 @@ func (s *Server) Dials() int {
 	return s.dials
 }
 
-// Log gives what the servers logged.
-func (s *Server) Log() string { return s.log.String() }
-
 func (s *Server) stop(tb testing.TB) {
 	_ = s.listener.Close()
 	s.Cut()

@@ -1,0 +1,31 @@
+package catalog
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// FoundEntry names an entry that a search found.
+type FoundEntry = store.FoundEntry
+
+// Find gives the entries of the actor's tenant that have all words of a text in name,
+// label or description, limit of them at most, in one query for all kinds: to
+// administrators of every kind, to others the templates that are offered. Invalid for a
+// text that no entry can hold.
+func (c *Catalog) Find(ctx context.Context, actor loom.Actor, text string, limit int) ([]FoundEntry, error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+		return nil, loom.InvalidFields([]loom.FieldError{{Field: "q", Message: "This text holds characters that cannot be searched for."}})
+	}
+	kinds := []loom.EntityKind{loom.KindTemplate}
+	if actor.IsAdmin() {
+		kinds = loom.TenantKinds
+	}
+	return store.FindCatalog(ctx, c.db, actor.Tenant, kinds, text, actor.IsAdmin(), limit)
+}

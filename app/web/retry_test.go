@@ -1,0 +1,95 @@
+package web_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+)
+
+// tryAgain lets a task fail and wait half a minute for its next try.
+func (w *clusterWorld) tryAgain(ref loom.TaskRef, message string) {
+	id := int64(ref.Operation.Cluster)
+	w.db.MustExec(`UPDATE tasks SET status = 'ready', attempt = 1, message = $3, code = 1, started_at = now() - interval '9 s', ended_at = NULL
+		WHERE cluster_id = $1 AND number = $2 AND NOT gate`, id, ref.Number, message)
+	w.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, code, message, started_at, ended_at)
+		SELECT id, 1, 'host-1a2b3c4d', 'failed', 1, message, started_at, now() FROM tasks WHERE cluster_id = $1 AND number = $2 AND NOT gate
+		ON CONFLICT (task_id, number) DO UPDATE SET status = 'failed', code = 1, message = excluded.message, ended_at = excluded.ended_at`, id, ref.Number)
+	w.db.MustExec(`UPDATE nodes n SET task_id = t.id FROM tasks t WHERE t.cluster_id = $1 AND t.number = $2 AND NOT t.gate AND n.id = t.node_id`, id, ref.Number)
+	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '30 s' FROM tasks t
+		WHERE t.cluster_id = $1 AND t.number = $2 AND NOT t.gate AND r.id = t.river_job_id`, id, ref.Number)
+}
+
+// A task that failed and waits for its next try is not taken for one that never ran:
+// everywhere it is being retried, and who looks is led to it and to its log.
+func TestWhatIsTriedAgainIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.runSome(op, 2, 2)
+	one, two := loom.TaskRef{Operation: op, Number: 3}, loom.TaskRef{Operation: op, Number: 4}
+	for _, ref := range []loom.TaskRef{one, two} {
+		w.log(ref, "stderr", "unable to bind port 80")
+		w.tryAgain(ref, "hello.sh exited with 1")
+	}
+	for _, at := range []string{route.OperationGraph(op), route.OperationStages(op), route.OperationTasks(op)} {
+		page := w.get("ana", at).is(200, "2 complete, 2 retrying", "2 tasks failed and are tried again.", "Log of attempt 1", "as attempt 2, after: hello.sh exited with 1", ">Retrying<")
+		for _, ref := range []loom.TaskRef{one, two} {
+			page.has(`href="`+route.Task(ref)+`"`, `href="`+route.TaskAttempt(ref, 1)+`#log"`)
+		}
+		page.lacks("is tried again at")
+	}
+	w.get("ana", route.OperationGraph(op)).is(200, "is-retry", "retrying, stage")
+	w.get("ana", route.OperationGraph(op)+"?group=on").is(200, "is-retry")
+	w.get("ana", route.OperationGraph(op)+"?only=failed").is(200, "is-retry").lacks("No task is left")
+	w.get("ana", route.OperationTimeline(op)+"?by=step").is(200, "2 retrying")
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "2 tasks failed and are tried again.", `href="`+route.Task(two)+`"`)
+	panel := w.get("ana", route.Task(one)).is(200, ">Retrying<", "It is tried again at", "as attempt 2.")
+	tail, facts := strings.Index(panel.Body, "unable to bind port 80"), strings.Index(panel.Body, ">Plugin<")
+	if tail < 0 || facts < 0 || tail > facts {
+		t.Errorf("the end of the log is at %d, the facts at %d", tail, facts)
+	}
+	if n := strings.Count(panel.Body, `id="L1"`); n != 1 {
+		t.Errorf("%d lines have the id L1", n)
+	}
+	w.part("ana", route.Task(one), clusterview.TaskSideID).is(200, "data-wrap", "unable to bind port 80")
+	w.get("eve", route.Task(one)).is(404)
+}
+
+// An administrator is led from a task that failed to the script that it ran.
+func TestFailedTaskLeadsToItsScript(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.must(w.catalog.RegisterTypes(w.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{"scripts": {Format: "file"}}}}))
+	script := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: "nginx.sh"}
+	_, err := w.catalog.Upload(w.ctx, w.actor("admin"), script, strings.NewReader("exit 1"), 0)
+	w.must(err)
+	op := w.create("shop", 2)
+	tasks, err := w.clusters.Tasks(w.ctx, w.actor("ana"), op, lifecycle.TaskFilter{})
+	w.must(err)
+	at := slices.IndexFunc(tasks, func(t loom.Task) bool { return t.Service == "nginx" })
+	w.fail(tasks[at].Ref, "nginx.sh exited with 1")
+	const edit = "Edit nginx.sh"
+	w.get("admin", route.Task(tasks[at].Ref)).is(200, edit, "/admin/resources/show?kind=automatortypes&amp;name=nginx.sh&amp;plugin=shell&amp;type=scripts&amp;version=1")
+	w.part("admin", route.Task(tasks[at].Ref), clusterview.TaskSideID).is(200, edit)
+	w.get("ana", route.Task(tasks[at].Ref)).is(200).lacks(edit)
+}
+
+// Links to a service are there while it runs, whatever else is done to the cluster.
+func TestLinksComeWithTheirServices(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.runSome(op, 4, 1)
+	id := int64(op.Cluster)
+	w.db.MustExec(`UPDATE nodes SET state = 'ready', ipaddresses = jsonb_build_object('access_v4', '10.77.1.' || (number - 990)) WHERE cluster_id = $1`, id)
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Setting up", ">4 of 12 tasks").lacks("Web page", "Statistics", "<td>4 of 12")
+	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'started'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Web page", "Statistics", "Pending").lacks("Setting up")
+	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'stopped'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
+	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("Web page", "Statistics")
+}
