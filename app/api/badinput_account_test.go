@@ -129,7 +129,7 @@ func TestBadAccountInput(t *testing.T) {
 		{"tenant without a name", post, "/v2/tenants", `{"tenant":{}}`, 400, "tenant.name"},
 		{"name with a blank", post, "/v2/tenants", `{"tenant":{"name":"a b"}}`, 400, "tenant.name"},
 		{"name that is too long", post, "/v2/tenants", `{"tenant":{"name":"` + long + `"}}`, 400, "tenant.name"},
-		{"name in use", post, "/v2/tenants", `{"tenant":{"name":"acme","workers":99}}`, 409, ""},
+		{"name in use", post, "/v2/tenants", `{"tenant":{"name":"acme","workers":99}}`, 409, "tenant.name"},
 		{"negative workers", post, "/v2/tenants", `{"tenant":{"name":"x","workers":-1}}`, 400, "tenant.workers"},
 		{"workers that nobody has", post, "/v2/tenants", `{"tenant":{"name":"x","workers":1}}`, 409, ""},
 		{"workers beyond 32 bits", post, "/v2/tenants", `{"tenant":{"name":"x","workers":99999999999}}`, 400, "tenant.workers"},
