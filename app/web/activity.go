@@ -114,10 +114,11 @@ func activityFilters(base string, all bool, q activityQuery, errs ui.FormErrors)
 	cluster.Placeholder = "Name or id"
 	m := officeview.FiltersModel{Action: base, Target: "feed", Fields: []ui.FieldModel{
 		choice("about", "About", q.about, activityAbouts), text("actor", "Who", q.actor), choice("verb", "Did", q.verb, activityVerbs),
-		choice("result", "Result", q.result, []string{"", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed"}), cluster, since, until}}
+		choice("result", "Result", q.result, []string{"", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed"}), cluster}}
 	if all {
 		m.Fields = append(m.Fields, text("tenant", "Tenant", q.tenant))
 	}
+	m.Fields = append(m.Fields, since, until)
 	if q != (activityQuery{}) {
 		m.Clear = base
 	}

@@ -145,6 +145,9 @@ func (s *Server) auditGrid(see ui.Viewer, base string, q auditQuery, list accoun
 		Columns: []ui.Column{{Label: "When"}, {Label: "Did what"}, {Label: "Who"}, {Label: "Result"}, {Label: "Changed"}},
 		Pages:   turned("Pages of the audit", base, list.Next, list.Prev, q.pairs()...),
 		Empty:   ui.EmptyModel{Icon: "list", Text: "Nothing was recorded yet."}}
+	if base == route.AccountActivity() {
+		m.Columns[2].Label = "From where"
+	}
 	if base == "" { // a part of another page
 		m.Caption, m.ShowCaption = "What was done of late", true
 	}
@@ -160,6 +163,9 @@ func (s *Server) auditGrid(see ui.Viewer, base string, q auditQuery, list accoun
 			state = ui.State{Word: e.Result, Icon: "circle", Tone: ui.ToneIdle}
 		}
 		who := officeview.Cell{Text: string(e.Actor.User), Mono: true, Sub: via(e.Actor)}
+		if base == route.AccountActivity() {
+			who = officeview.Cell{Text: via(e.Actor)}
+		}
 		if base == route.SystemAudit() {
 			who.Sub = e.Actor.TenantName + " · " + who.Sub
 		}
