@@ -124,7 +124,8 @@ func TestHandshakeGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var open, most atomic.Int32
+	other := target(sshtest.Start(t, sshtest.Options{}))
+	var accepted atomic.Int32
 	var held sync.Map
 	go func() {
 		for {
@@ -132,9 +133,7 @@ func TestHandshakeGate(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if n := open.Add(1); n > most.Load() {
-				most.Store(n)
-			}
+			accepted.Add(1)
 			held.Store(socket, true)
 		}
 	}()
@@ -143,8 +142,10 @@ func TestHandshakeGate(t *testing.T) {
 		held.Range(func(socket, _ any) bool { _ = socket.(net.Conn).Close(); return true })
 	}()
 	var dialer remote.Dialer
-	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	to := remote.Target{Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, Password: loom.NewSecret("pw")}
 	for i := range 20 {
 		group.Go(func() {
@@ -155,16 +156,16 @@ func TestHandshakeGate(t *testing.T) {
 			}
 		})
 	}
-	until(t, "eight connections", func() bool { return open.Load() == remote.MaxHandshakes })
-	conn, err := dialer.Dial(context.Background(), target(sshtest.Start(t, sshtest.Options{}))) // others are not held up
+	until(t, "eight connections", func() bool { return accepted.Load() == remote.MaxHandshakes })
+	conn, err := dialer.Dial(context.Background(), other) // others are not held up
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	cancel()
-	group.Wait()
-	if most.Load() != remote.MaxHandshakes {
-		t.Errorf("%d connections at once", most.Load())
+	// Asked while all eight are held: the end reaches those that wait one by one, and
+	// some may still take the slots of those that it reached first.
+	if n := accepted.Load(); n != remote.MaxHandshakes {
+		t.Errorf("%d connections at once", n)
 	}
 }
 
