@@ -79,9 +79,9 @@ func (in Input) checkHardware() ([]string, []loom.Reason) {
 	t.usable = func(i int) bool { return in.HardwareTypes[i].ProviderMap[in.Provider]["flavor"] != "" }
 	names, reasons := t.run()
 	if pref := in.Template.Preferences; pref != nil {
-		return byPreference(names, pref.HardwareTypes), reasons
+		return ByPreference(names, pref.HardwareTypes), reasons
 	}
-	return byPreference(names, nil), reasons
+	return ByPreference(names, nil), reasons
 }
 
 func (in Input) checkImages() ([]string, []loom.Reason) {
@@ -93,9 +93,9 @@ func (in Input) checkImages() ([]string, []loom.Reason) {
 	t.usable = func(i int) bool { return in.ImageTypes[i].ProviderMap[in.Provider]["image"] != "" }
 	names, reasons := t.run()
 	if pref := in.Template.Preferences; pref != nil {
-		return byPreference(names, pref.ImageTypes), reasons
+		return ByPreference(names, pref.ImageTypes), reasons
 	}
-	return byPreference(names, nil), reasons
+	return ByPreference(names, nil), reasons
 }
 
 // run returns the names that can be used, or the reason why there are none.

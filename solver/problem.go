@@ -174,8 +174,9 @@ func (in Input) size() loom.SizeRange {
 	return loom.SizeRange{Min: low, Max: high}
 }
 
-// byPreference orders names as the preference list says, the others after it by name.
-func byPreference(names, preferred []string) []string {
+// ByPreference orders names as the solver tries them: as the preference list says, the
+// others after it by name.
+func ByPreference(names, preferred []string) []string {
 	rank := make(map[string]int, len(preferred))
 	for i, n := range preferred {
 		if _, ok := rank[n]; !ok {

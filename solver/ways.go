@@ -72,7 +72,7 @@ func (in Input) providers(name string) []string {
 			out = append(out, s)
 		}
 	}
-	return byPreference(out, []string{name})
+	return ByPreference(out, []string{name})
 }
 
 // unusable are parts that take out what is unknown or not allowed.

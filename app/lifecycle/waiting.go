@@ -45,8 +45,9 @@ func (u *Clusters) wait(ctx context.Context, tenant loom.TenantID, op *loom.Oper
 		}
 	}
 	try.At = try.At.In(loom.ZoneOf(ctx))
-	op.Waiting = waitsFor(q, try, retries)
-	op.ForRetry = retries && op.Waiting == retryText(try)
+	if op.Waiting = waitsForWorkers(q); op.Waiting == "" && retries {
+		op.Waiting, op.ForRetry = retryText(try), true
+	}
 	return nil
 }
 
@@ -106,9 +107,9 @@ func stillRun(n int) string {
 	return fmt.Sprintf("%d tasks that were begun still run", n)
 }
 
-// waitsFor words what an operation waits for of which some tasks are ready. q is nil
-// while others of its tasks run.
-func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
+// waitsForWorkers words why no worker takes the ready tasks of an operation, "" where one
+// may. q is nil while others of its tasks run.
+func waitsForWorkers(q *store.Queueing) string {
 	switch {
 	case q == nil:
 	case q.Paused:
@@ -125,10 +126,7 @@ func waitsFor(q *store.Queueing, try store.NextTry, retries bool) string {
 	case q.Busy >= q.Dealt:
 		return fmt.Sprintf("All %d workers of the tenant are busy with other tasks.", q.Dealt)
 	}
-	if !retries {
-		return ""
-	}
-	return retryText(try)
+	return ""
 }
 
 // retryText says which task is tried again, and when.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func Open(ctx context.Context, dsn string, conns int) (*sqlx.DB, error) {
 // WithSetting adds a setting of the session to a DSN in either form, unless it is
 // named there.
 func WithSetting(dsn, name, value string) string {
-	if strings.Contains(dsn, name+"=") {
+	if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\s*=`).MatchString(dsn) {
 		return dsn
 	}
 	if !strings.Contains(dsn, "://") {

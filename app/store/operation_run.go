@@ -28,13 +28,12 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 }
 
 const (
-	startTasks  = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
-	finishTasks = `
+	startTasks = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
+	handedOver = `
 SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
-	results, sealed_node, stamp, nodes_version FROM loom_finish($1, $2, $3, $4::jsonb[], $5, $6)`
-	fillProcess = `
-SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
-	results, sealed_node, stamp, nodes_version FROM loom_fill($1, $2, $3)`
+	results, sealed_node, stamp, nodes_version FROM `
+	finishTasks = handedOver + `loom_finish($1, $2, $3, $4::jsonb[], $5, $6)`
+	fillProcess = handedOver + `loom_fill($1, $2, $3)`
 )
 
 // StartTasksAllTenants begins attempts of delivered tasks for a process and gives

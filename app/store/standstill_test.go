@@ -59,3 +59,21 @@ func TestStandstill(t *testing.T) {
 		t.Errorf("the transaction goes on: %v", err)
 	}
 }
+
+// TestWithSetting: what a DSN names itself, in either form and with blanks, has its way;
+// what only sounds like it does not count.
+func TestWithSetting(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]string{
+		"host=jitter dbname=loom":            "host=jitter dbname=loom jit=off",
+		"host=db jit=on":                     "host=db jit=on",
+		"host=db jit = on":                   "host=db jit = on",
+		"host=db my_jit=on":                  "host=db my_jit=on jit=off",
+		"postgres://db/loom":                 "postgres://db/loom?jit=off",
+		"postgres://db/loom?jit=on&sslmode=": "postgres://db/loom?jit=on&sslmode=",
+	} {
+		if got := store.WithSetting(dsn, "jit", "off"); got != want {
+			t.Errorf("%s became %s, want %s", dsn, got, want)
+		}
+	}
+}

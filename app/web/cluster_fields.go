@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +13,7 @@ import (
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/solver"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -306,15 +306,7 @@ func firstThatFits(choices []lifecycle.Choice, preferred []string) string {
 			names = append(names, c.Name)
 		}
 	}
-	rank := func(name string) int {
-		if i := slices.Index(preferred, name); i >= 0 {
-			return i
-		}
-		return len(preferred)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
-	})
+	names = solver.ByPreference(names, preferred)
 	switch len(names) {
 	case 0:
 		return "the first that fits"
