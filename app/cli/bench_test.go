@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestBench takes the figures of a small cluster and few tasks.
+// TestBench takes the figures of a small cluster and few tasks, part by part.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -18,20 +18,32 @@ func TestBench(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.env = append(w.env, "TMPDIR="+temp)
-	out := w.loom("bench", "--tasks", "100", "2")
-	for _, row := range []string{
-		`(?m)^ +2 +14 +[0-9.]+ s +[0-9.]+ s`, `(?m)^ *provisioner +[0-9]+ +[0-9]+ +[0-9]+ *$`, `tasks per second +[1-9][0-9]*`, `p99 +[0-9.]+ ms`,
+	for part, rows := range map[string][]string{
+		"local":    {`(?m)^ +2 +14 +[0-9.]+ s +[0-9.]+ s`, `(?m)^ *provisioner +[0-9]+ +[0-9]+ +[0-9]+ *$`},
+		"tasks":    {`(?m)^ +100 +[1-9][0-9]* +[1-9][0-9]* +[0-9]+ %`, `tasks per second +[1-9][0-9]*`, `p99 +[0-9.]+ ms`},
+		"tenants":  {`(?m)^ +100 +[0-9.]+ % +[0-9.]+ %`, `(?m)^ +alone +[0-9.]+ +[0-9.]+$`},
+		"http":     {`(?m)^ +read a cluster of 3 nodes +[1-9][0-9]* `},
+		"pages":    {`changes never shown +0\n`, `(?m)^ +search +[1-9][0-9]* +[0-9.]+ +[0-9.]+`, `(?m)^ +q nowhere +[1-9][0-9]* `},
+		"compare":  {`(?m)^ +Loom, with connect and bootstrap +[0-9.]+ s`, `connects per second +[1-9][0-9]*`},
+		"solver":   {`(?m)^ +60 +[0-9.]+ ms`},
+		"planner":  {`(?m)^ +create 500 nodes +22500 +56000`},
+		"makespan": {`(?m)^ +create, apart +1000 +14994 +1000 +[0-9.]+ busiest node`},
 	} {
-		if !regexp.MustCompile(row).MatchString(out) {
-			t.Errorf("no row %s in:\n%s", row, out)
-		}
-	}
-	left, err := os.ReadDir(temp)
-	if err != nil || len(left) > 0 {
-		t.Errorf("loom bench left %v, %v", left, err)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || strings.Contains(string(mounts), temp) {
-		t.Errorf("loom bench left a mount: %v", err)
+		t.Run(part, func(t *testing.T) {
+			out := (&world{t: t, env: w.env}).loom("bench", "--tasks", "100", "--only", part, "2")
+			for _, row := range rows {
+				if !regexp.MustCompile(row).MatchString(out) {
+					t.Errorf("no row %s in:\n%s", row, out)
+				}
+			}
+			left, err := os.ReadDir(temp)
+			if err != nil || len(left) > 0 {
+				t.Errorf("loom bench left %v, %v", left, err)
+			}
+			mounts, err := os.ReadFile("/proc/self/mountinfo")
+			if err != nil || strings.Contains(string(mounts), temp) {
+				t.Errorf("loom bench left a mount: %v", err)
+			}
+		})
 	}
 }
