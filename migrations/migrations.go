@@ -35,8 +35,9 @@ type Status struct {
 	RiverMissing int
 }
 
-// UpToDate reports whether nothing is left to apply.
-func (s Status) UpToDate() bool { return s.Current == s.Wanted && s.RiverMissing == 0 }
+// Behind reports whether something is left to apply. A schema that is newer than this
+// release is not behind: the release before runs on it.
+func (s Status) Behind() bool { return s.Current < s.Wanted || s.RiverMissing > 0 }
 
 // Up applies what is missing, under an advisory lock: several processes may
 // call it at once.

@@ -21,7 +21,7 @@ func TestUpIsCompleteAndRepeatable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !status.UpToDate() || status.Current == 0 {
+	if status.Behind() || status.Current != status.Wanted || status.Current == 0 {
 		t.Fatalf("status after Up: %+v", status)
 	}
 }
@@ -37,7 +37,7 @@ func TestCheckSeesAMissingMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status.UpToDate() {
+	if !status.Behind() {
 		t.Fatalf("a missing migration went unseen: %+v", status)
 	}
 }

@@ -181,20 +181,11 @@ func (in *BackInput) Definitions() map[string]loom.Service {
 func newBack(in BackInput) (*back, error) {
 	k := &back{in: in, chosen: in.chosen(), runtime: slices.Contains(runtimeActions, in.Plan.Action), told: map[spot]bool{}}
 	k.in.To = in.to()
-	states := []State{in.Before, in.After, k.in.To}
-	present := make([]map[string]bool, len(states))
-	for i, state := range states {
-		here, err := servicesOn(state.Nodes, state.Services)
-		if err != nil {
-			return nil, err
-		}
-		present[i] = here
-		for name := range here {
-			k.names = append(k.names, name)
-		}
+	names, present, err := servicesIn(in.Before, in.After, k.in.To)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(k.names)
-	k.names = slices.Compact(k.names)
+	k.names = names
 	k.was, k.will = union(k.names, in.Before.Services, present[0]), union(k.names, in.After.Services, present[1])
 	k.new = union(k.names, k.in.To.Services, present[2])
 	k.old = k.left(present[1])
@@ -202,7 +193,7 @@ func newBack(in BackInput) (*back, error) {
 	for i, name := range k.names {
 		k.outdated[i] = !present[2][name] || differ(&k.old.services[i], &k.new.services[i])
 	}
-	before, after, to := byID(states[0].Nodes), byID(states[1].Nodes), byID(states[2].Nodes)
+	before, after, to := byID(in.Before.Nodes), byID(in.After.Nodes), byID(k.in.To.Nodes)
 	if err := k.number(before, after, to); err != nil {
 		return nil, err
 	}
@@ -300,39 +291,4 @@ func (k *back) read() error {
 func (k *back) of(node, service int, action loom.TaskAction) progress {
 	old := service != nodeTask && k.made[node] > 0 && !k.fates[node].anew
 	return k.progress[draftTask{node: int32(node), service: int32(service), order: int8(action.Order()), old: old}]
-}
-
-// Forward gives a plan without its tasks that undo, and without the gates and edges of
-// these: what Back and Again are asked about.
-func Forward(plan loom.Plan) loom.Plan {
-	n := len(plan.Tasks)
-	forward := loom.Plan{Action: plan.Action}
-	vertex := make([]int, plan.EndVertex()+1)
-	for i, t := range plan.Tasks {
-		if !t.Undo {
-			forward.Tasks = append(forward.Tasks, t)
-			vertex[i+1] = len(forward.Tasks)
-		}
-	}
-	keep := make([]bool, len(plan.Gates))
-	for _, e := range plan.Edges {
-		if e.To > n && vertex[e.From] > 0 {
-			keep[e.To-n-1] = true
-		}
-	}
-	for i, g := range plan.Gates {
-		if keep[i] {
-			forward.Gates = append(forward.Gates, g)
-			vertex[n+1+i] = len(forward.Tasks) + len(forward.Gates)
-		}
-	}
-	if len(forward.Tasks) == 0 {
-		forward.Gates = []loom.Gate{{}} // the end, which waits for nothing
-	}
-	for _, e := range plan.Edges {
-		if from, to := vertex[e.From], vertex[e.To]; from > 0 && to > 0 {
-			forward.Edges = append(forward.Edges, loom.Edge{From: from, To: to})
-		}
-	}
-	return forward
 }

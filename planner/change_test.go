@@ -336,9 +336,9 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Difference{
-		Made:     []MachineChange{{"n9", 1009, "shop-1009.lab", ""}},
-		Replaced: []MachineChange{{"n2", 1001, "shop-1001.lab", "Its hardware type changes from “small” to “large”."}},
-		Removed:  []MachineChange{{"n5", 1004, "shop-1004.lab", ""}},
+		Made:     []MachineChange{{1009, "shop-1009.lab", ""}},
+		Replaced: []MachineChange{{1001, "shop-1001.lab", "Its hardware type changes from “small” to “large”."}},
+		Removed:  []MachineChange{{1004, "shop-1004.lab", ""}},
 		Services: []ServiceChange{
 			{"n2", 1001, "web", "reinstall", Replaces, "Its machine is replaced."},
 			{"n3", 1002, "web", "upgrade", Restarts, "Version 2 takes the place of version 1."},

@@ -33,7 +33,6 @@ type Difference struct {
 
 // MachineChange is a machine that comes, goes or gives way to another.
 type MachineChange struct {
-	Node     loom.NodeID
 	Number   int
 	Hostname string
 	// Because is a sentence; "" where the request itself is the reason.
@@ -75,7 +74,7 @@ func Compare(before, after State, plan loom.Plan) (Difference, error) {
 		n := &d.changed[i]
 		id := d.nodes[n.at].id
 		fates[id] = n
-		m := MachineChange{Node: id, Number: d.nodes[n.at].number}
+		m := MachineChange{Number: d.nodes[n.at].number}
 		switch {
 		case n.comes:
 			m.Hostname = next[id].Hostname

@@ -43,21 +43,30 @@ type nodeDelta struct {
 	rest map[int][]loom.TaskAction
 }
 
-func newDelta(change Change) (*delta, error) {
-	d := &delta{}
-	var present [2]map[string]bool
-	for i, state := range []State{change.Before, change.After} {
+// servicesIn gives the names of all services on nodes of the states, sorted, and which
+// of them each state has.
+func servicesIn(states ...State) (names []string, present []map[string]bool, err error) {
+	for _, state := range states {
 		here, err := servicesOn(state.Nodes, state.Services)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		present[i] = here
+		present = append(present, here)
 		for name := range here {
-			d.names = append(d.names, name)
+			names = append(names, name)
 		}
 	}
-	slices.Sort(d.names)
-	d.names = slices.Compact(d.names)
+	slices.Sort(names)
+	return slices.Compact(names), present, nil
+}
+
+func newDelta(change Change) (*delta, error) {
+	names, present, err := servicesIn(change.Before, change.After)
+	if err != nil {
+		return nil, err
+	}
+	d := &delta{}
+	d.names = names
 	d.old, d.new = union(d.names, change.Before.Services, present[0]), union(d.names, change.After.Services, present[1])
 	differs := make([]bool, len(d.names))
 	d.outdated = make([]bool, len(d.names))

@@ -7,18 +7,9 @@ import (
 	"loom/app/loom"
 )
 
-// Text writes a plan for people and for tests, one line per task: number,
-// level, rank, "*" on the critical path, node, what is done, what it waits for.
-// Nodes go by their numbers.
-func Text(plan loom.Plan) string { return TextBy(plan, byNumber) }
-
-// DOT writes a plan in the language of Graphviz: tasks are boxes, gates points,
-// the critical path is bold. Nodes go by their numbers.
-func DOT(plan loom.Plan) string { return DOTBy(plan, byNumber) }
-
-func byNumber(t loom.PlanTask) string { return fmt.Sprint(t.NodeNumber) }
-
-// TextBy is Text with names of nodes as the caller knows them.
+// TextBy writes a plan for people, one line per task: number, level, rank, "*" on
+// the critical path, node, what is done, what it waits for. Nodes go by the names
+// that the caller knows them by.
 func TextBy(plan loom.Plan, node func(loom.PlanTask) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d tasks, %d levels, %d gates, %d edges\n",
@@ -45,7 +36,8 @@ func TextBy(plan loom.Plan, node func(loom.PlanTask) string) string {
 	return b.String()
 }
 
-// DOTBy is DOT with names of nodes as the caller knows them.
+// DOTBy writes a plan in the language of Graphviz: tasks are boxes, gates points,
+// the critical path is bold. Nodes go by the names that the caller knows them by.
 func DOTBy(plan loom.Plan, node func(loom.PlanTask) string) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n\trankdir=LR;\n\tnode [shape=box];\n")

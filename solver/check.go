@@ -43,7 +43,7 @@ func checkHeadline(reasons []loom.Reason) string {
 	case CodeImageType:
 		return "No image type can be used."
 	case CodeSize:
-		return "The template does not allow this number of machines."
+		return "The template does not allow this number of nodes."
 	}
 	if !slices.ContainsFunc(reasons, func(r loom.Reason) bool { return r.Code != CodeDependency && r.Code != CodeUnknown }) {
 		if len(reasons) == 1 {
@@ -139,7 +139,7 @@ func (in Input) checkSize() []loom.Reason { return sizeReasons(in.Machines, in.s
 func (in Input) checkServices() []loom.Reason {
 	var reasons []loom.Reason
 	if len(in.Services) == 0 {
-		return []loom.Reason{{Code: CodeUnsat, ID: "services", Message: "No service is asked for, and the template has none by default; each machine needs one."}}
+		return []loom.Reason{{Code: CodeUnsat, ID: "services", Message: "No service is asked for, and the template has none by default; each node needs one."}}
 	}
 	if allowed := in.Template.Compatibility.Services; len(allowed) > 0 {
 		for _, s := range in.Services {

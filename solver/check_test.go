@@ -105,13 +105,13 @@ func TestChecks(t *testing.T) {
 			in.Machines = 1
 			in.Template.Constraints.Layout.CantCoexist = [][]string{{"my", "pg"}}
 			return in
-		}, CodeUnsat, []string{"cant#0", "M"}, []string{"Use 2 machines", "Remove my", "Remove pg"}},
+		}, CodeUnsat, []string{"cant#0", "M"}, []string{"Use 2 nodes", "Remove my", "Remove pg"}},
 		{"layout: two changes", func() Input {
 			in := shop("web", "my")
 			in.Machines = 1
 			in.Template.Constraints.Layout.CantCoexist = [][]string{{"my", "base"}}
 			return in
-		}, CodeDependency, []string{"requires(web,base)"}, []string{"Add base (required by web) and use 2 machines", "Remove web"}},
+		}, CodeDependency, []string{"requires(web,base)"}, []string{"Add base (required by web) and use 2 nodes", "Remove web"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -106,7 +106,7 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 		return Outcome{}, unsat, nil
 	}
 	if total <= len(c.Nodes) {
-		return Outcome{}, nil, loom.NewError(loom.Invalid, "The cluster has %s already; expand it to more, or shrink it.", count(len(c.Nodes), "machine"))
+		return Outcome{}, nil, loom.NewError(loom.Invalid, "The cluster has %s already; expand it to more, or shrink it.", count(len(c.Nodes), "node"))
 	}
 	p, _ = columns(p, nodes)
 	s, err := newGrowth(ctx, p)
@@ -119,7 +119,7 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 	}
 	more := max(low, int64(len(nodes)+1)) // the present total is no expansion
 	if unsat != nil {
-		unsat.Headline = fmt.Sprintf("No layout for %s.", count(total, "machine"))
+		unsat.Headline = fmt.Sprintf("No layout for %s.", count(total, "node"))
 		unsat.Sizes = sizesWithin(p, more, high)
 		return Outcome{}, unsat, nil
 	}

@@ -73,19 +73,19 @@ func explainNodes(ctx context.Context, p Problem, nodes []Node) (*loom.Unsat, er
 		u.Headline = p.cannotHold()
 		return u, nil
 	}
-	u.Headline = "No layout for any number of machines beside those that exist."
+	u.Headline = "No layout for any number of nodes beside those that exist."
 	if c.machines {
 		g, err := newGrowth(ctx, w.q)
 		if err != nil {
 			return nil, err
 		}
 		low, high := g.span()
-		text := fmt.Sprintf("%s can be given a service", atMost(high, "machine"))
+		text := fmt.Sprintf("%s can be given a service", atMost(high, "node"))
 		if int64(p.Machines) < low {
 			text = fmt.Sprintf("at least %d are needed", low)
 		}
-		u.Headline = fmt.Sprintf("No layout for %s: %s.", count(p.Machines, "machine"), text)
-		u.Reasons = append(u.Reasons, loom.Reason{Code: CodeUnsat, ID: "M", Message: fmt.Sprintf("%s asked for, but %s.", are(p.Machines, "machine"), text)})
+		u.Headline = fmt.Sprintf("No layout for %s: %s.", count(p.Machines, "node"), text)
+		u.Reasons = append(u.Reasons, loom.Reason{Code: CodeUnsat, ID: "M", Message: fmt.Sprintf("%s asked for, but %s.", are(p.Machines, "node"), text)})
 	}
 	return u, nil
 }

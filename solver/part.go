@@ -141,7 +141,7 @@ func way(was ask, parts []part) Way {
 			types, before = append(types, "provider "+p.name), append(before, p.was)
 		case machinesPart:
 			s.Machines = p.n
-			size = []string{was.move.verb() + " " + count(p.n, "machine")}
+			size = []string{was.move.verb() + " " + count(p.n, "node")}
 		case nodesPart:
 			s.Nodes = p.names
 			size = []string{"take away " + list2(p.names) + " instead"}

@@ -67,7 +67,7 @@ func (s *search) bestBound() string {
 		}
 	}
 	_, low = s.m.clique(s.m.demand, support, low)
-	text := fmt.Sprintf(" At least %d machines are needed; %d are enough", low, max(low, s.firstFit(s.m.demand, support, low)))
+	text := fmt.Sprintf(" At least %d nodes are needed; %d are enough", low, max(low, s.firstFit(s.m.demand, support, low)))
 	if room := s.m.room(s.m.most); room < loom.Unlimited {
 		text += fmt.Sprintf(" and %d the most", room)
 	}

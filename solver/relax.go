@@ -148,7 +148,7 @@ func (g *suggester) opened(a *ask) []part {
 		in.Machines = a.machines()
 	}
 	if n := in.Machines; len(in.checkSize()) > 0 && n > 0 {
-		out = append(out, part{kind: templatePart, words: "allow " + count(n, "machine"), change: func(t *loom.Template) {
+		out = append(out, part{kind: templatePart, words: "allow " + count(n, "node"), change: func(t *loom.Template) {
 			low, high := t.Constraints.Size.Bounds()
 			t.Constraints.Size = loom.SizeConstraint{Min: max(min(low, n), 1), Max: max(high, n)}
 		}})

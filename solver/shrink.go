@@ -20,7 +20,7 @@ const refuses = "refuse"
 // range: it is nil too when there are gaps; SuggestShrink gives the nearest.
 func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, error) {
 	if total >= len(c.Nodes) || total < 1 {
-		return Outcome{}, nil, loom.NewError(loom.Invalid, "The cluster has %s; shrink it to fewer, to 1 at least.", count(len(c.Nodes), "machine"))
+		return Outcome{}, nil, loom.NewError(loom.Invalid, "The cluster has %s; shrink it to fewer, to 1 at least.", count(len(c.Nodes), "node"))
 	}
 	// What the checks of the whole cluster find may go with the nodes that go.
 	p, nodes, _ := c.problem(nil, nil, total)
@@ -106,7 +106,7 @@ func (c Cluster) without(ids []string) (Cluster, *loom.Unsat) {
 	}
 	p, _, _ := c.problem(nil, nil, len(left))
 	if len(left) == 0 {
-		reasons = append(reasons, loom.Reason{Code: CodeSize, ID: "size.min", Message: "No machine would be left; delete the cluster instead."})
+		reasons = append(reasons, loom.Reason{Code: CodeSize, ID: "size.min", Message: "No node would be left; delete the cluster instead."})
 	} else {
 		reasons = append(sizeReasons(len(left), p.Size), reasons...)
 	}
@@ -157,7 +157,7 @@ func cannotShrink(ctx context.Context, p Problem, all []bond, total int) (*loom.
 		ok := t.solve(less)
 		return ok, t.s.steps, t.s.err
 	}
-	u := &loom.Unsat{Code: CodeUnsat, Headline: fmt.Sprintf("The cluster cannot shrink to %s.", count(total, "machine"))}
+	u := &loom.Unsat{Code: CodeUnsat, Headline: fmt.Sprintf("The cluster cannot shrink to %s.", count(total, "node"))}
 	// Without any bond first, which is the usual case; then one after the other.
 	held := all
 	if all = nil; len(held) > 0 && !c.clashes(rules(p)) {

@@ -13,13 +13,13 @@ import (
 func Valid(p Problem, l loom.Layout) []loom.Reason {
 	v := validator{p: p, on: map[string]int{}}
 	if n := l.Machines(); n != p.Machines {
-		v.broken("M", "The layout has %s, %s asked for.", count(n, "machine"), are(p.Machines, "machine"))
+		v.broken("M", "The layout has %s, %s asked for.", count(n, "node"), are(p.Machines, "node"))
 	}
 	if p.Machines < p.Size.Min {
-		v.broken("size.min", "The template wants at least %s.", count(p.Size.Min, "machine"))
+		v.broken("size.min", "The template wants at least %s.", count(p.Size.Min, "node"))
 	}
 	if p.Machines > p.Size.Max {
-		v.broken("size.max", "%s allowed.", capital(atMost(int64(p.Size.Max), "machine"))+isAre(p.Size.Max))
+		v.broken("size.max", "%s allowed.", capital(atMost(int64(p.Size.Max), "node"))+isAre(p.Size.Max))
 	}
 	for i, g := range l {
 		v.group(i, g)

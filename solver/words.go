@@ -23,14 +23,14 @@ func (w *words) unsat() *loom.Unsat {
 	}
 	switch {
 	case w.low > w.high:
-		u.Headline = fmt.Sprintf("No layout for any number of machines: %s.", w.contradiction())
+		u.Headline = fmt.Sprintf("No layout for any number of nodes: %s.", w.contradiction())
 	case int64(w.p.Machines) < w.low:
-		u.Headline = fmt.Sprintf("No layout for %s: at least %d are needed.", count(w.p.Machines, "machine"), w.low)
+		u.Headline = fmt.Sprintf("No layout for %s: at least %d are needed.", count(w.p.Machines, "node"), w.low)
 		u.Reasons = append(u.Reasons, w.tooFew())
 	default:
-		u.Headline = fmt.Sprintf("No layout for %s: %s can be given a service.", count(w.p.Machines, "machine"), atMost(w.high, "machine"))
+		u.Headline = fmt.Sprintf("No layout for %s: %s can be given a service.", count(w.p.Machines, "node"), atMost(w.high, "node"))
 		u.Reasons = append(u.Reasons, loom.Reason{Code: CodeUnsat, ID: "M",
-			Message: fmt.Sprintf("%s asked for, but %s can be given a service.", are(w.p.Machines, "machine"), atMost(min(w.s.m.room(w.s.m.most), loom.Unlimited), "machine"))})
+			Message: fmt.Sprintf("%s asked for, but %s can be given a service.", are(w.p.Machines, "node"), atMost(min(w.s.m.room(w.s.m.most), loom.Unlimited), "node"))})
 	}
 	return u
 }
@@ -95,7 +95,7 @@ func (w *words) tooFew() loom.Reason {
 	if w.s.err != nil {
 		return loom.Reason{}
 	}
-	text := fmt.Sprintf("%s asked for, but at least %d are needed", are(w.p.Machines, "machine"), need)
+	text := fmt.Sprintf("%s asked for, but at least %d are needed", are(w.p.Machines, "node"), need)
 	d := w.s.m.demand
 	if set, sum := w.s.m.clique(d, upTo(len(d)), 0); sum == need && set.count() > 1 && set.count() <= 6 {
 		var parts []string
@@ -152,7 +152,7 @@ func (w *words) contradiction() string {
 // outOfSize is the answer to a number of machines that the template, or the
 // server, does not allow at all.
 func (p Problem) outOfSize(sizes *loom.SizeRange) *loom.Unsat {
-	return &loom.Unsat{Code: CodeSize, Headline: fmt.Sprintf("No layout for %s.", count(p.Machines, "machine")),
+	return &loom.Unsat{Code: CodeSize, Headline: fmt.Sprintf("No layout for %s.", count(p.Machines, "node")),
 		Reasons: sizeReasons(p.Machines, p.Size), Sizes: sizes}
 }
 
@@ -161,9 +161,9 @@ func sizeReasons(machines int, size loom.SizeRange) []loom.Reason {
 	r := loom.Reason{Code: CodeSize, ID: "size.min"}
 	switch {
 	case machines < size.Min:
-		r.Message = fmt.Sprintf("The template wants at least %s; %s asked for.", count(size.Min, "machine"), are(machines, "machine"))
+		r.Message = fmt.Sprintf("The template wants at least %s; %s asked for.", count(size.Min, "node"), are(machines, "node"))
 	case machines > size.Max:
-		r.ID, r.Message = "size.max", fmt.Sprintf("%s allowed (template size and server limit); %s asked for.", capital(atMost(int64(size.Max), "machine"))+isAre(size.Max), are(machines, "machine"))
+		r.ID, r.Message = "size.max", fmt.Sprintf("%s allowed (template size and server limit); %s asked for.", capital(atMost(int64(size.Max), "node"))+isAre(size.Max), are(machines, "node"))
 	default:
 		return nil
 	}

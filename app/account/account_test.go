@@ -129,7 +129,7 @@ func TestUsers(t *testing.T) {
 	}
 	b.passwords["demo/ana"] = password
 	b.signIn(t, "demo", "ana")
-	if _, _, err := b.CreateUser(b.ctx, b.admin, account.UserInput{ID: "ana"}); !errors.Is(err, loom.Conflict) {
+	if _, _, err := b.CreateUser(b.ctx, b.admin, account.UserInput{ID: "ana"}); !errors.Is(err, loom.Conflict) || fieldsOf(err) != "id" {
 		t.Errorf("a second ana: %v", err)
 	}
 	if _, _, err := b.CreateUser(b.ctx, b.user, account.UserInput{ID: "eve"}); !errors.Is(err, loom.Forbidden) {

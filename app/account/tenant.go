@@ -191,9 +191,7 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 		return nil
 	}
 	if err == nil {
-		taken := loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name)
-		taken.Fields = []loom.FieldError{{Field: "name", Message: taken.Message}}
-		err = taken
+		err = taken(loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name), "name")
 	}
 	return err
 }

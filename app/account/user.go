@@ -58,6 +58,17 @@ func usualRole(id loom.UserID) loom.Role {
 	return loom.RoleUser
 }
 
+// taken puts a Conflict about a name that is in use at the field of that name.
+func taken(err error, field string) error {
+	e := loom.AsError(err)
+	if e.Kind != loom.Conflict {
+		return err
+	}
+	placed := *e
+	placed.Fields = []loom.FieldError{{Field: field, Message: e.Message}}
+	return &placed
+}
+
 // insertUser stores a checked user; an empty hash allows no sign-in by password.
 func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.User, hash string) (loom.User, error) {
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.User, error) {
@@ -65,7 +76,7 @@ func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.U
 			return loom.User{}, err
 		}
 		if _, err := store.InsertUser(ctx, tx, actor.Tenant, user, hash); err != nil {
-			return loom.User{}, err
+			return loom.User{}, taken(err, "id")
 		}
 		stored, err := store.User(ctx, tx, actor.Tenant, user.ID)
 		if err != nil {

@@ -31,7 +31,7 @@ func TestBadAccountInput(t *testing.T) {
 		{"id that is too long", post, "/v2/users", `{"id":"` + long + `"}`, 400, "id"},
 		{"id of Loom itself", post, "/v2/users", `{"id":"system"}`, 400, "id"},
 		{"id that is an object", post, "/v2/users", `{"id":{}}`, 400, "id"},
-		{"id in use", post, "/v2/users", `{"id":"ana"}`, 409, ""},
+		{"id in use", post, "/v2/users", `{"id":"ana"}`, 409, "id"},
 		{"the built-in one as a user", post, "/v2/users", `{"id":"admin","role":"user"}`, 400, "role"},
 		{"role superadmin", post, "/v2/users", `{"id":"x","role":"superadmin"}`, 400, "role"},
 		{"role in upper case", post, "/v2/users", `{"id":"x","role":"USER"}`, 400, "role"},

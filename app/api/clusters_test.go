@@ -161,10 +161,10 @@ func TestCreateRefused(t *testing.T) {
 		{`{"name":"Übung","clusterTemplate":"nothing","provider":"nowhere","numMachines":900}`, 400, "name", "this one has “Ü”."},
 		{`{"name":"Übung","clusterTemplate":"nothing","provider":"nowhere","numMachines":900}`, 400, "clusterTemplate", "There is no template “nothing”."},
 		{`{"name":"Übung","clusterTemplate":"nothing","provider":"nowhere","numMachines":900}`, 400, "provider", "There is no provider “nowhere”."},
-		{`{"name":"Übung","clusterTemplate":"nothing","provider":"nowhere","numMachines":900}`, 400, "numMachines", "at most 50 machines"},
+		{`{"name":"Übung","clusterTemplate":"nothing","provider":"nowhere","numMachines":900}`, 400, "numMachines", "at most 50 nodes"},
 		{`{"name":"x","clusterTemplate":"site","numMachines":0}`, 400, "numMachines", "at least 1"},
 		{`{"name":"x","clusterTemplate":"site","numMachines":51}`, 400, "numMachines", "at most 50"},
-		{`{"name":"x","clusterTemplate":"site","numMachines":6}`, 400, "", "At most 5 machines"},
+		{`{"name":"x","clusterTemplate":"site","numMachines":6}`, 400, "", "At most 5 nodes"},
 		{`{"name":"x","clusterTemplate":"nothing","numMachines":3}`, 404, "", "nothing"},
 		{valid(`,"provider":"nowhere"`), 404, "", "nowhere"},
 		{valid(`,"services":["ghost"]`), 400, "", "ghost"},
@@ -363,6 +363,6 @@ func (w *world) log(id string, task, attempt, from, to int) {
 		if _, err := tx.Exec(`INSERT INTO attempts (task_id, number, process_id, status, started_at) VALUES ($1, $2, 'test-00000001', 'running', now()) ON CONFLICT DO NOTHING`, row, attempt); err != nil {
 			return err
 		}
-		return store.AppendLogAllTenants(w.t.Context(), tx, store.AttemptKey{Task: loom.TaskID(row), Attempt: attempt}, lines)
+		return store.AppendLogsAllTenants(w.t.Context(), tx, []store.LogPart{{Key: store.AttemptKey{Task: loom.TaskID(row), Attempt: attempt}, Lines: lines}})
 	})
 }

@@ -105,6 +105,19 @@ func (a *api) logLines(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	return answer(w, r, lines)
 }
 
+// cutOff ends a log that cannot be read on, half sent.
+func (a *api) cutOff(r *http.Request, err error) {
+	a.Log.Warn("a log was cut off while it was sent", "request_id", httpx.RequestID(r), "error", err.Error())
+	panic(http.ErrAbortHandler) // the reader must see that it is not whole
+}
+
+// beginText is what stands above a plain text that may take its time.
+func beginText(w http.ResponseWriter) {
+	httpx.NoDeadlines(w)
+	w.Header().Set("Content-Type", mediaText+"; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+}
+
 // rawLog sends the text of all lines that are stored by now.
 func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q logRequest) error {
 	if err := q.readAfter(r); err != nil {
@@ -114,15 +127,12 @@ func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q
 		lines, more, err := a.Clusters.Log(r.Context(), actor, q.ref, lifecycle.LogInput{Attempt: q.attempt, After: q.after, Limit: logChunk})
 		if err != nil {
 			if !first {
-				a.Log.Warn("a log was cut off while it was sent", "request_id", httpx.RequestID(r), "error", err.Error())
-				panic(http.ErrAbortHandler) // the reader must see that it is not whole
+				a.cutOff(r, err)
 			}
 			return err
 		}
 		if first {
-			httpx.NoDeadlines(w)
-			w.Header().Set("Content-Type", mediaText+"; charset=utf-8")
-			w.Header().Set("Cache-Control", "no-store")
+			beginText(w)
 		}
 		for _, line := range lines {
 			q.after = line.Seq

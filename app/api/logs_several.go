@@ -86,15 +86,12 @@ func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Acto
 		log, err := a.Clusters.Interleaved(r.Context(), actor, of, in)
 		if err != nil {
 			if !first {
-				a.Log.Warn("a log was cut off while it was sent", "request_id", httpx.RequestID(r), "error", err.Error())
-				panic(http.ErrAbortHandler) // the reader must see that it is not whole
+				a.cutOff(r, err)
 			}
 			return err
 		}
 		if first {
-			httpx.NoDeadlines(w)
-			w.Header().Set("Content-Type", mediaText+"; charset=utf-8")
-			w.Header().Set("Cache-Control", "no-store")
+			beginText(w)
 		}
 		for _, l := range log.Lines {
 			in.After = l.Cursor

@@ -41,7 +41,7 @@ func (w *world) provisioner(asker fleet.Asker) {
 	w.t.Helper()
 	ring, err := secret.ParseKeys(secret.GenerateKey())
 	w.must(err)
-	f := fleet.NewWithOptions(w.db.DB, fleet.Options{Ring: ring})
+	f := fleet.New(w.db.DB, fleet.Options{Ring: ring})
 	process, err := f.Register(w.t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func TestProviderProbe(t *testing.T) {
 func TestProbeThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(d *Deps) { d.Fleet = nil })
-	w.api.Fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{AskTimeout: 20 * time.Millisecond})
+	w.api.Fleet = fleet.New(w.db.DB, fleet.Options{AskTimeout: 20 * time.Millisecond})
 	a := w.call(w.admin, post, "/v2/providers/lab/probe", "")
 	a.fails(503, "", "loom provisioner")
 }

@@ -229,7 +229,7 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`UPDATE tenants SET workers = 3 WHERE name = 'acme'`)
-	f := fleet.New(w.db.DB)
+	f := fleet.New(w.db.DB, fleet.Options{})
 	p, err := f.Register(t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 10, Port: 9100, Version: "1.2"})
 	w.must(err)
 	s, err := f.Register(t.Context(), fleet.NewProcess{Kind: loom.ProcessScheduler, Version: "1.2"})

@@ -73,7 +73,7 @@ func (a *api) clusterActionRoutes() []route {
 		{method: get, path: one + "/config/versions", summary: "List the configs a cluster has had, the newest first", fresh: true, paged: true,
 			answer: "[]ConfigRevision", handle: a.listConfigs},
 		{method: get, path: one + "/config/versions/{r}", summary: "Read a config that a cluster has had", fresh: true, answer: "object", handle: a.showConfig},
-		{method: post, path: one + "/services", summary: "Add services to a cluster, on the machines it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
+		{method: post, path: one + "/services", summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
 		{method: post, path: one + "/clustertemplate/sync", summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
 	}
 	for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
@@ -95,12 +95,12 @@ func (a *api) clusterActionRoutes() []route {
 		path, body, what string
 		kind             loom.PreviewKind
 	}{
-		{"expand", "Expand", "Add machines to a cluster", loom.PreviewExpand},
-		{"shrink", "Shrink", "Take machines from a cluster", loom.PreviewShrink},
+		{"expand", "Expand", "Add nodes to a cluster", loom.PreviewExpand},
+		{"shrink", "Shrink", "Take nodes from a cluster", loom.PreviewShrink},
 		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.PreviewRemoveServices},
 		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.PreviewUpgrade},
-		{"resize", "Resize", "Replace machines by ones of another hardware type, batch by batch", loom.PreviewResize},
-		{"repair", "Repair", "Make machines anew under their numbers and host names", loom.PreviewRepair},
+		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.PreviewResize},
+		{"repair", "Repair", "Make the machines of nodes anew; numbers and host names stay", loom.PreviewRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})
@@ -110,7 +110,7 @@ func (a *api) clusterActionRoutes() []route {
 			body: "OperationRequest?", answer: "Started", handle: a.rollBack},
 		route{method: post, path: op + "/retry", summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
 			body: "Retry?", answer: "Started", handle: a.retry},
-		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation that is next on its machine", fresh: true,
+		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
 			body: "Skip", answer: "Task", handle: a.skipTask})
 }
 
@@ -128,10 +128,10 @@ func (a *api) operationRoutes() []route {
 			{"service", "string", "Names of services, separated by commas."},
 			{"action", "string", "Actions, separated by commas, such as “install”."},
 		}},
-		{method: get, path: all + "/{n}/tasks/{t}", summary: "Read a task with its tries", fresh: true, answer: "Task", handle: a.showTask},
+		{method: get, path: all + "/{n}/tasks/{t}", summary: "Read a task with its attempts", fresh: true, answer: "Task", handle: a.showTask},
 		{method: get, path: all + "/{n}/tasks/{t}/log", summary: "Read or follow the log of a task", fresh: true, answer: "[]Line",
 			media: []string{mediaJSON, mediaText, mediaStream}, handle: a.taskLog, query: []param{
-				{"attempt", "integer", "The try; the newest when left out."},
+				{"attempt", "integer", "The attempt; the newest when left out."},
 				{"after", "string", "Number of the line, or id of the event, to go on behind."},
 				{"limit", "integer", "Lines of a JSON answer, 1 to 500."},
 				{"level", "string", "Levels, separated by commas: info, warn, error."},

@@ -7,7 +7,7 @@ func (a *api) readingRoutes() []route {
 	const node, process = "/v2/nodes/{id}", "/v2/processes/{id}"
 	logMedia := []string{mediaJSON, mediaText, mediaStream}
 	logQuery := []param{
-		{"attempt", "integer", "Only lines of tries of this number."},
+		{"attempt", "integer", "Only lines of attempts with this number."},
 		{"after", "string", "Cursor to go on behind: from the header Link, or the id of an event."},
 		{"limit", "integer", "Lines of a JSON answer, 1 to 500."},
 		{"level", "string", "Levels, separated by commas: info, warn, error."},

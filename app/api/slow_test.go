@@ -80,7 +80,7 @@ func (w *world) manyLines(id string, task, from, to int) {
 			lines = append(lines, loom.LogLine{Seq: seq, Time: time.Now(), Stream: "stdout", Level: "info", Text: fmt.Sprintf("%d %s", seq, strings.Repeat("x", 300))})
 		}
 		w.tx(func(tx *sqlx.Tx) error {
-			return store.AppendLogAllTenants(w.t.Context(), tx, store.AttemptKey{Task: loom.TaskID(row), Attempt: 1}, lines)
+			return store.AppendLogsAllTenants(w.t.Context(), tx, []store.LogPart{{Key: store.AttemptKey{Task: loom.TaskID(row), Attempt: 1}, Lines: lines}})
 		})
 	}
 }

@@ -15,7 +15,7 @@ var tags = []tag{
 		[]string{"clusters", "getClusterStatuses"}},
 	{"operations", "Changes in progress and in the past, with their tasks, plans and logs.", []string{"operations", "plans"}},
 	{"previews", "Work out what a request would do, look at it, and do exactly that.", []string{"previews"}},
-	{"nodes", "Machines of clusters, their facts and their logs.", []string{"nodes", "getNodeProperties"}},
+	{"nodes", "Nodes of clusters, their facts and their logs.", []string{"nodes", "getNodeProperties"}},
 	{"catalog", "What the kinds of the catalog have in common: merging templates, checks, import and export.",
 		[]string{"resolve", "check", "import", "export"}},
 	{"clustertemplates", "Cluster templates: what users choose from.", []string{"clustertemplates"}},

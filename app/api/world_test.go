@@ -62,7 +62,7 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	w.deps = Deps{
 		Accounts: accounts, Catalog: cat, Clusters: lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 50}),
 		Operations: execution.New(w.db.DB, ring, execution.Options{}),
-		Fleet:      fleet.New(w.db.DB),
+		Fleet:      fleet.New(w.db.DB, fleet.Options{}),
 		Hub:        live.New(w.db.DB, w.db.DSN, log), Sessions: httpx.NewSessions(accounts, false), Log: log,
 		Hooks: hook.New(w.db.DB, ring, hook.Options{}),
 		Ready: func(context.Context) error { return nil }, Version: "test", Stopping: w.stopping,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -178,6 +177,3 @@ func same(a, b any) bool {
 	y, err := json.Marshal(b)
 	return err == nil && bytes.Equal(x, y)
 }
-
-// String is the difference in a line, for logs and tests.
-func (d Difference) String() string { return fmt.Sprintf("%s %s", d.Sign, d.Path) }

@@ -42,11 +42,7 @@ func TestDifferencesAreFew(t *testing.T) {
 		{`{"links":[{"url":"x"}]}`, `{"links":[{"url":"y","label":"l"}]}`, `+ /links/0/label|~ /links/0/url`},
 		{`1`, `2`, `~ `},
 	} {
-		var got []string
-		for _, d := range catalog.Differences(parse(t, c.from), parse(t, c.to)) {
-			got = append(got, d.String())
-		}
-		if strings.Join(got, "|") != c.want {
+		if got := inLine(catalog.Differences(parse(t, c.from), parse(t, c.to))); got != c.want {
 			t.Errorf("%s to %s: %v, want %s", c.from, c.to, got, c.want)
 		}
 	}
@@ -177,6 +173,15 @@ func carryOut(t *testing.T, document any, d catalog.Difference) any {
 	return change(document, parts)
 }
 
+// inLine writes differences in a line.
+func inLine(found []catalog.Difference) string {
+	var all []string
+	for _, d := range found {
+		all = append(all, fmt.Sprintf("%s %s", d.Sign, d.Path))
+	}
+	return strings.Join(all, "|")
+}
+
 func TestCompareVersions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -188,14 +193,14 @@ func TestCompareVersions(t *testing.T) {
 		if err != nil {
 			return string(loom.AsError(err).Kind)
 		}
-		return fmt.Sprint(found)
+		return inLine(found)
 	}
 	for _, c := range []struct {
 		from, to int
 		want     string
 	}{
-		{0, 0, "[- /follows + /label]"}, {1, 2, "[+ /follows/1]"}, {0, 2, "[+ /follows/1]"}, {2, 1, "[- /follows/1]"}, {1, 0, "[- /follows + /label]"},
-		{2, 2, "[]"}, {0, 1, "not-found"}, {9, 1, "not-found"}, {1, 9, "not-found"},
+		{0, 0, "- /follows|+ /label"}, {1, 2, "+ /follows/1"}, {0, 2, "+ /follows/1"}, {2, 1, "- /follows/1"}, {1, 0, "- /follows|+ /label"},
+		{2, 2, ""}, {0, 1, "not-found"}, {9, 1, "not-found"}, {1, 9, "not-found"},
 	} {
 		if got := compare(c.from, c.to); got != c.want {
 			t.Errorf("from %d to %d: %s, want %s", c.from, c.to, got, c.want)
@@ -204,7 +209,7 @@ func TestCompareVersions(t *testing.T) {
 	if err := b.Delete(b.ctx, b.admin, loom.KindService, "s", 2); err != nil {
 		t.Fatal(err)
 	}
-	if got := compare(0, 0); got != "[- /follows + /label]" {
+	if got := compare(0, 0); got != "- /follows|+ /label" {
 		t.Errorf("the version before was deleted: %s", got)
 	}
 }

@@ -224,7 +224,7 @@ func decodeConstraints(o *lenient.Object) loom.Constraints {
 			size.Fail(name, "%s", zero)
 		}
 	}
-	bound("min", &c.Size.Min, "A cluster has at least 1 machine.")
+	bound("min", &c.Size.Min, "A cluster has at least 1 node.")
 	bound("max", &c.Size.Max, "The maximum (0) is below the minimum; leave it out for no maximum.")
 	o.Each("services", func(name string, s *lenient.Object) {
 		constraint := loom.ServiceConstraint{HardwareTypes: s.Texts("hardwaretypes"), ImageTypes: s.Texts("imagetypes")}

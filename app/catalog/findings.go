@@ -21,7 +21,7 @@ type finder struct {
 	// provided maps a name to a service that provides it under that name.
 	provided map[string]bool
 	services map[string]loom.Service
-	// resources are those of plugins that are live or staged.
+	// resources are those of plugins that are active or staged.
 	resources map[loom.ResourceRef]bool
 	// asked, if set, is a resource of which only is asked what names it: users.
 	asked *loom.ResourceRef
@@ -292,8 +292,8 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 	for i, set := range l.CantCoexist {
 		if len(set) == 1 {
 			f.say(loom.FindingWarning, loom.FindingPointless, pointer("constraints", "layout", "cantcoexist", i), set[0],
-				fmt.Sprintf("This set names one service only, so “%s” may be on no machine.", set[0]),
-				"Name at least two services that may not share a machine, or remove the set.")
+				fmt.Sprintf("This set names one service only, so “%s” may be on no node.", set[0]),
+				"Name at least two services that may not share a node, or remove the set.")
 		}
 	}
 }

@@ -108,15 +108,23 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 // script looks whether a script of the shell automator is there, where what its
 // field says can be nothing but the name of one.
 func (f *finder) script(plugin *loom.PluginType, action loom.ServiceAction, name loom.TaskAction) {
+	if ref, is := ScriptOf(plugin, action); is {
+		f.resource(ref, pointer("provisioner", "actions", name, "fields", scriptField))
+	}
+}
+
+// ScriptOf is the resource that the script of an action of the shell automator must be;
+// false where its field may as well be a path or a command, and for a script that is
+// always there.
+func ScriptOf(plugin *loom.PluginType, action loom.ServiceAction) (loom.ResourceRef, bool) {
 	_, takes := plugin.Parameters["admin"].Fields[scriptField]
 	_, has := plugin.ResourceTypes[scriptType]
 	script := action.Fields[scriptField]
 	if action.Type != shellAutomator || !takes || !has || strings.ContainsAny(script, "/ \t") || slices.Contains(shippedScripts, script) ||
 		!slices.Contains(scriptEndings, strings.ToLower(path.Ext(script))) {
-		return
+		return loom.ResourceRef{}, false
 	}
-	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: plugin.Name, Type: scriptType, Name: script}
-	f.resource(ref, pointer("provisioner", "actions", name, "fields", scriptField))
+	return loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: plugin.Name, Type: scriptType, Name: script}, true
 }
 
 // resource looks whether a plugin resource is live, or will be with the next sync.
@@ -131,7 +139,7 @@ func (f *finder) resource(ref loom.ResourceRef, field string) {
 		return
 	}
 	f.say(loom.FindingError, loom.FindingDangling, field, ref.Name,
-		fmt.Sprintf("There is no resource “%s” of the type “%s” that is live or staged.", ref.Name, ref.Type),
+		fmt.Sprintf("There is no resource “%s” of the type “%s” that is active or staged.", ref.Name, ref.Type),
 		fmt.Sprintf("Upload it to /v2/plugins/%s/%s/%s/%s and stage it, or correct the name.", ref.Kind, ref.Plugin, ref.Type, ref.Name))
 }
 

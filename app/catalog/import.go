@@ -209,27 +209,14 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 	for name := range versions {
 		left[name] = true
 	}
-	type write struct {
-		kind  loom.EntityKind
-		entry loom.Entry
-		split split
-	}
-	var writes []write
+	var writes []importWrite
 	for _, kind := range loom.TenantKinds {
 		for _, entry := range entries[kind] {
 			name := EntryName{kind, entry.Meta().Name}
-			w := write{kind: kind, entry: entry}
-			provider, isProvider := entry.(*loom.Provider)
-			if isProvider {
-				if w.split, err = c.splitProvider(ctx, tx, actor.Tenant, provider); err != nil {
-					return report, err
-				}
-			}
-			same, err := store.CatalogUnchanged(ctx, tx, actor.Tenant, kind, entry)
+			w, same, err := c.compareImport(ctx, tx, actor.Tenant, kind, entry)
 			if err != nil {
 				return report, err
 			}
-			same = same && (!isProvider || c.sameSecrets(actor.Tenant, provider.Name, w.split))
 			switch {
 			case versions[name] == 0:
 				report.New = append(report.New, name)
@@ -239,10 +226,9 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 				report.Changed = append(report.Changed, name)
 			}
 			delete(left, name)
-			if same && mode == Merge {
-				continue
+			if !same || mode != Merge {
+				writes = append(writes, w)
 			}
-			writes = append(writes, w)
 		}
 	}
 	if mode == Replace {
@@ -270,6 +256,28 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 		return report, err
 	}
 	return report, store.InsertEvents(ctx, tx, changed(actor.Tenant, "catalog"))
+}
+
+// importWrite is an entry that an import stores.
+type importWrite struct {
+	kind  loom.EntityKind
+	entry loom.Entry
+	split split
+}
+
+// compareImport makes an entry of an import ready to be stored, and reports whether it
+// is stored already as it stands.
+func (c *Catalog) compareImport(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, entry loom.Entry) (importWrite, bool, error) {
+	w := importWrite{kind: kind, entry: entry}
+	provider, isProvider := entry.(*loom.Provider)
+	if isProvider {
+		var err error
+		if w.split, err = c.splitProvider(ctx, tx, tenant, provider); err != nil {
+			return w, false, err
+		}
+	}
+	same, err := store.CatalogUnchanged(ctx, tx, tenant, kind, entry)
+	return w, same && (!isProvider || c.sameSecrets(tenant, provider.Name, w.split)), err
 }
 
 // clear deletes all entries; sealed fields stay with the providers that will be

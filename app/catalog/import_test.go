@@ -197,14 +197,14 @@ func TestRegisterTypesWritesOnlyChanges(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, err := b.PluginType(b.ctx, b.user, loom.KindAutomatorType, "shell"); err != nil || got.Version != 1 {
+	if got, _, err := b.Entry(b.ctx, b.user, loom.KindAutomatorType, "shell", 0); err != nil || got.Meta().Version != 1 {
 		t.Fatalf("registered %+v, %v", got, err)
 	}
 	shell.Description = "changed"
 	if err := b.RegisterTypes(b.ctx, nil, []loom.PluginType{shell}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.PluginType(b.ctx, b.user, loom.KindAutomatorType, "shell"); err != nil || got.Version != 2 {
+	if got, _, err := b.Entry(b.ctx, b.user, loom.KindAutomatorType, "shell", 0); err != nil || got.Meta().Version != 2 {
 		t.Errorf("registered %+v, %v", got, err)
 	}
 	err := b.RegisterTypes(b.ctx, []loom.PluginType{{Base: loom.Base{Name: "bad name"}}}, nil)

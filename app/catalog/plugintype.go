@@ -29,19 +29,6 @@ func (c *Catalog) PluginTypes(ctx context.Context, actor loom.Actor, kind loom.E
 	return types, nil
 }
 
-// PluginType gives the newest version of a provider type or automator type.
-// NotFound.
-func (c *Catalog) PluginType(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string) (loom.PluginType, error) {
-	if !kind.Global() {
-		return loom.PluginType{}, loom.NewError(loom.NotFound, "Plugin types are %s and %s.", loom.KindProviderType, loom.KindAutomatorType)
-	}
-	entry, _, err := c.Entry(ctx, actor, kind, name, 0)
-	if err != nil {
-		return loom.PluginType{}, err
-	}
-	return *entry.(*loom.PluginType), nil
-}
-
 // RegisterTypes stores the types of the plugins that a process can run, as new
 // versions where they differ from what is stored. All processes may call it at
 // once. Plain values of fields that a type declares sensitive, stored before the

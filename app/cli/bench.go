@@ -64,7 +64,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		for _, text := range args {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 2 || n > 500 {
-				return usageError("loom bench takes sizes of clusters, 2 to 500 machines, not “%s”", text)
+				return usageError("loom bench takes sizes of clusters, 2 to 500 nodes, not “%s”", text)
 			}
 			sizes = append(sizes, n)
 		}

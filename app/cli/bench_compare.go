@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/provisioner/provider/local"
 	"loom/provisioner/remote"
@@ -130,11 +129,7 @@ func (b *benchInstance) compareCatalog(ctx context.Context) error {
 	if err := b.catalog.Sync(ctx, b.actor); err != nil {
 		return err
 	}
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata/compare"))
-	if err != nil {
-		return err
-	}
-	_, err = b.catalog.Import(ctx, b.actor, bundle, catalog.Merge)
+	_, err = b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata/compare"), nil)
 	return err
 }
 

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"loom/app/catalog"
 )
 
 const (
@@ -43,11 +41,7 @@ func (e *environment) benchHTTP(ctx context.Context, scale benchScale) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+	if _, err := b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata"), nil); err != nil {
 		return err
 	}
 	id, err := b.create(ctx, "mock", 3)

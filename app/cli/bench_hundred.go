@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/provisioner/simulator"
@@ -31,11 +30,7 @@ func (e *environment) benchHundred(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+	if _, err := b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata"), nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.out, "%d clusters of %d simulated nodes at once, one provisioner\n\n", hundredClusters, hundredNodes)

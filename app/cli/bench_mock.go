@@ -46,7 +46,7 @@ func (b *benchInstance) measureWhole(ctx context.Context, tasks int) error {
 		}
 	}
 	n := len(plan.Tasks)
-	fmt.Fprintf(b.out, "\n  creating a cluster of %d machines of the mock provider, with logs and results of tasks\n", nodes)
+	fmt.Fprintf(b.out, "\n  creating a cluster of %d nodes of the mock provider, with logs and results of tasks\n", nodes)
 	fmt.Fprintf(b.out, "    tasks per second   %.0f (%d tasks)\n", float64(n)/last.Sub(first).Seconds(), n)
 	fmt.Fprintf(b.out, "    request answered   %s (solved, planned and stored)\n", seconds(answered))
 	return nil

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 )
 
@@ -92,11 +91,7 @@ func (e *environment) benchPages(ctx context.Context, scale benchScale) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+	if _, err := b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata"), nil); err != nil {
 		return err
 	}
 	small, err := b.create(ctx, "mock", 3)

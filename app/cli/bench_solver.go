@@ -17,7 +17,7 @@ func (e *environment) benchSolver(ctx context.Context) error {
 	services, machines := []int{5, 20, 50, 60}, []int{5, 100, 1000, 10_000}
 	fmt.Fprintf(e.out, "\nSolver: 12 layout sets, 10 hardware types; milliseconds (median of 9) and KB allocated\n\n  %-10s", "services")
 	for _, m := range machines {
-		fmt.Fprintf(e.out, " %16s", fmt.Sprintf("%d machines", m))
+		fmt.Fprintf(e.out, " %16s", fmt.Sprintf("%d nodes", m))
 	}
 	fmt.Fprintln(e.out)
 	for _, s := range services {
@@ -46,7 +46,7 @@ func timeSolver(ctx context.Context, in solver.Input) (time.Duration, uint64, er
 			return 0, 0, err
 		}
 		if unsat != nil {
-			return 0, 0, fmt.Errorf("%d machines: %s", in.Machines, unsat.Headline)
+			return 0, 0, fmt.Errorf("%d nodes: %s", in.Machines, unsat.Headline)
 		}
 		times = append(times, time.Since(start))
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"loom/app/account"
-	"loom/app/catalog"
 	"loom/app/loom"
 )
 
@@ -38,11 +37,7 @@ func (e *environment) benchTasks(ctx context.Context, sizes []int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+	if _, err := b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata"), nil); err != nil {
 		return err
 	}
 	workers := graphWorkers

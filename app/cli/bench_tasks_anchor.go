@@ -100,26 +100,45 @@ func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID, step fu
 	if err := db.GetContext(ctx, &vertices, `SELECT count(*) FROM anchor.tasks`); err != nil {
 		return f, err
 	}
-	limited, cancel := context.WithTimeout(ctx, benchPatience)
-	defer cancel()
 	before, err := b.postgresCPU(ctx)
 	if err != nil {
 		return f, err
 	}
+	began := time.Now()
+	failed := anchorRun(ctx, db, vertices, step)
+	f.took = time.Since(began)
+	after, err := b.postgresCPU(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.cpu = after - before
+	if failed != nil {
+		return f, failed
+	}
+	var left int
+	if err := db.GetContext(ctx, &left, `SELECT count(*) FROM anchor.tasks WHERE state <> 3`); err != nil {
+		return f, err
+	}
+	if left > 0 {
+		return f, fmt.Errorf("%d of %d tasks of the anchor were not done", left, vertices)
+	}
+	return f, nil
+}
+
+// anchorRun takes steps with several workers at once until all vertices are done.
+func anchorRun(ctx context.Context, db *sqlx.DB, left int, step func(context.Context, *sqlx.DB) (int, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, benchPatience)
+	defer cancel()
 	var mu sync.Mutex
 	var failed error
-	left := vertices
-	began := time.Now()
 	var workers sync.WaitGroup
 	for range anchorWorkers {
 		workers.Go(func() {
 			for {
-				n, err := step(limited, db)
+				n, err := step(ctx, db)
 				mu.Lock()
 				left -= n
-				if err != nil {
-					failed = errors.Join(failed, err)
-				}
+				failed = errors.Join(failed, err)
 				over := left == 0 || failed != nil
 				mu.Unlock()
 				if over {
@@ -132,19 +151,5 @@ func (b *benchInstance) anchor(ctx context.Context, op loom.OperationID, step fu
 		})
 	}
 	workers.Wait()
-	f.took = time.Since(began)
-	after, err := b.postgresCPU(ctx)
-	if err != nil {
-		return f, err
-	}
-	f.cpu = after - before
-	if failed == nil {
-		if err := db.GetContext(ctx, &left, `SELECT count(*) FROM anchor.tasks WHERE state <> 3`); err != nil {
-			return f, err
-		}
-		if left > 0 {
-			failed = fmt.Errorf("%d of %d tasks of the anchor were not done", left, vertices)
-		}
-	}
-	return f, failed
+	return failed
 }

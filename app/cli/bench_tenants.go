@@ -9,7 +9,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/store"
 )
@@ -42,11 +41,7 @@ func (e *environment) benchTenants(ctx context.Context, queued int) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
-	bundle, err := catalog.DecodeFolder(sub(benchCatalog, "benchdata"))
-	if err != nil {
-		return err
-	}
-	if _, err := b.catalog.Import(ctx, b.actor, bundle, catalog.Merge); err != nil {
+	if _, err := b.system.load(ctx, b.actor, sub(benchCatalog, "benchdata"), nil); err != nil {
 		return err
 	}
 	if _, err := b.system.db.ExecContext(ctx, `UPDATE tenants SET workers = CASE WHEN id = $1 THEN $2 ELSE 1 END`, b.actor.Tenant, heavyWorkers); err != nil {

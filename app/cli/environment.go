@@ -166,7 +166,7 @@ func (e *environment) open(ctx context.Context) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status.Current < status.Wanted || status.RiverMissing > 0 {
+	if status.Behind() {
 		return nil, fmt.Errorf("the database is at version %d, this release needs %d: run `loom migrate up` first", status.Current, status.Wanted)
 	}
 	db, err := store.Open(ctx, dsn, e.values.Number("LOOM_DATABASE_CONNS"))

@@ -40,7 +40,7 @@ type health struct {
 func newHealth(dsn string) *health {
 	return &health{held: map[string]bool{}, schema: func(ctx context.Context) error {
 		status, err := migrations.Check(ctx, dsn)
-		if err == nil && (status.Current < status.Wanted || status.RiverMissing > 0) {
+		if err == nil && status.Behind() {
 			err = loom.NewError(loom.Unavailable, "The schema is older than this release: run `loom migrate up`.")
 		}
 		return err

@@ -154,8 +154,8 @@ func TestRegisterPlugins(t *testing.T) {
 		if err := e.register(ctx, s, p); err != nil {
 			t.Fatal(err)
 		}
-		stored, err := s.catalog.PluginType(ctx, cliActor(), loom.KindProviderType, "acme-type")
-		if err != nil || !stored.Parameters["admin"].Fields["api_token"].Sensitive {
+		stored, _, err := s.catalog.Entry(ctx, cliActor(), loom.KindProviderType, "acme-type", 0)
+		if err != nil || !stored.(*loom.PluginType).Parameters["admin"].Fields["api_token"].Sensitive {
 			t.Fatalf("the type in the database: %+v, %v", stored, err)
 		}
 		text, err := store.InstanceValue(ctx, s.db, "plugin acme")
@@ -219,7 +219,7 @@ func TestPluginsAreReadAgain(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		_, there := p.providers.Get("acme-type")
 		_, here := p.automators.Get("other-type")
-		_, err := s.catalog.PluginType(ctx, cliActor(), loom.KindAutomatorType, "other-type")
+		_, _, err := s.catalog.Entry(ctx, cliActor(), loom.KindAutomatorType, "other-type", 0)
 		if !there && here && err == nil {
 			break
 		}

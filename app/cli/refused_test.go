@@ -53,8 +53,8 @@ func TestRefusedRequests(t *testing.T) {
 		words      []string // in the answer
 	}{
 		{"unknown template", `{"name":"a","clusterTemplate":"hadoop","numMachines":3}`, 404, "clusterTemplate", []string{"hadoop"}},
-		{"too few machines", `{"name":"a","clusterTemplate":"web-cluster","numMachines":1}`, 400, "", []string{"at least 2 machines", "Use 2 machines"}},
-		{"too many machines", `{"name":"a","clusterTemplate":"web-cluster","numMachines":501}`, 400, "", []string{"At most 500 machines", "Use 500 machines"}},
+		{"too few machines", `{"name":"a","clusterTemplate":"web-cluster","numMachines":1}`, 400, "", []string{"at least 2 nodes", "Use 2 nodes"}},
+		{"too many machines", `{"name":"a","clusterTemplate":"web-cluster","numMachines":501}`, 400, "", []string{"At most 500 nodes", "Use 500 nodes"}},
 		{"no machines", `{"name":"a","clusterTemplate":"web-cluster"}`, 400, "numMachines", nil},
 		{"no name", `{"clusterTemplate":"web-cluster","numMachines":3}`, 400, "name", nil},
 		{"unknown service", `{"name":"a","clusterTemplate":"web-cluster","numMachines":3,"services":["nginx","mysql"]}`, 400, "", []string{"compatibility list does not allow", "mysql"}},

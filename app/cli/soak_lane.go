@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"loom/app/catalog"
 	"loom/app/config"
 	"loom/app/hook"
 	"loom/app/loom"
@@ -166,11 +165,7 @@ func (l *soakLane) prepare(ctx context.Context) error {
 	l.actor = loom.SystemActor(demo.ID, demo.Name)
 	l.actor.User, l.actor.Role = loom.AdminUser, loom.RoleAdmin
 	for _, folder := range []string{"benchdata", soakCatalog} {
-		bundle, err := catalog.DecodeFolder(sub(benchCatalog, folder))
-		if err != nil {
-			return err
-		}
-		if _, err := l.catalog.Import(ctx, l.actor, bundle, catalog.Merge); err != nil {
+		if _, err := l.load(ctx, l.actor, sub(benchCatalog, folder), nil); err != nil {
 			return err
 		}
 	}

@@ -162,9 +162,9 @@ func (q *question) solve(ctx context.Context) (any, error) {
 	}
 	_, checks := solver.NewProblem(q.input)
 	if q.input.Machines <= 0 {
-		text := "request.numMachines is missing; say how many machines."
+		text := "request.numMachines is missing; say how many nodes."
 		if q.machines != nil {
-			text = fmt.Sprintf("request.numMachines is %d; a cluster has at least 1 machine.", q.input.Machines)
+			text = fmt.Sprintf("request.numMachines is %d; a cluster has at least 1 node.", q.input.Machines)
 		}
 		reasons := []loom.Reason{{Code: codeBadRequest, ID: "M", Message: text}}
 		unsat := &loom.Unsat{Code: codeBadRequest, Reasons: reasons}
@@ -229,7 +229,7 @@ func (q *question) solveCluster(ctx context.Context) (any, error) {
 		if len(unsat.Reasons) == 1 {
 			// All else is well.
 			n := len(q.cluster.Nodes)
-			help = []loom.Suggestion{{Label: fmt.Sprintf("Use %d machines, as there are nodes", n), Machines: n}}
+			help = []loom.Suggestion{{Label: fmt.Sprintf("Use %d nodes, as there are", n), Machines: n}}
 		}
 		return q.no(bad.Code, q.together(unsat), nil, help), nil
 	}

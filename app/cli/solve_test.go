@@ -135,14 +135,14 @@ func TestSolveNo(t *testing.T) {
 		sizes       string
 		suggests    string // the first
 	}{
-		{"too few", set("request.numMachines", 1), "UNSATISFIABLE", "cant#0 M", "2..", "Use 2 machines"},
-		{"size, range without it", set("request.numMachines", 12), "SIZE", "size.max", "2..", "Use 9 machines"},
-		{"no machines", set("request.numMachines", "0"), "BAD_REQUEST", "M", "2..", "Use 2 machines"},
-		{"machines missing", set("request", map[string]any{}), "BAD_REQUEST", "M", "2..", "Use 2 machines"},
+		{"too few", set("request.numMachines", 1), "UNSATISFIABLE", "cant#0 M", "2..", "Use 2 nodes"},
+		{"size, range without it", set("request.numMachines", 12), "SIZE", "size.max", "2..", "Use 9 nodes"},
+		{"no machines", set("request.numMachines", "0"), "BAD_REQUEST", "M", "2..", "Use 2 nodes"},
+		{"machines missing", set("request", map[string]any{}), "BAD_REQUEST", "M", "2..", "Use 2 nodes"},
 		{"provider", set("request.hardwaretype", "huge"), "NO_HARDWARETYPE", "provider.hardwaretypes", "none", "Choose large instead of huge"},
 		{"unknown and not allowed", both(set("request.services", []string{"db", "lb", "gone"}), set("template.compatibility", map[string]any{"services": []string{"db", "lb"}})),
-			"SERVICE_INCOMPATIBLE", "compat.services(gone) service(gone)", "none", "Remove gone and use 2 machines"},
-		{"size and unknown", both(set("request.numMachines", 12), set("request.services", []string{"web", "gone"})), "SIZE", "size.max service(gone)", "none", "Remove gone and use 9 machines"},
+			"SERVICE_INCOMPATIBLE", "compat.services(gone) service(gone)", "none", "Remove gone and use 2 nodes"},
+		{"size and unknown", both(set("request.numMachines", 12), set("request.services", []string{"web", "gone"})), "SIZE", "size.max service(gone)", "none", "Remove gone and use 9 nodes"},
 		{"one-sided", both(set("request.services", []string{"lb"}), set("template.constraints.size", map[string]any{"min": 3})),
 			"UNSATISFIABLE", "quantity(lb).max M", "1..1", "Add web"},
 		{"minimum above maximum", both(set("request.services", []string{"lb"}), set("template.constraints.services.lb", map[string]any{"quantities": map[string]any{"min": 3, "max": 2}})),
@@ -150,7 +150,7 @@ func TestSolveNo(t *testing.T) {
 		{"present", both(clusterOfA, set("add", []string{"lb", "base"})), "ALREADY_PRESENT", "present(lb)", "2..", "Do not add lb"},
 		{"not present", both(clusterOfA, set("remove", []string{"cache"})), "NOT_PRESENT", "present(cache)", "2..", "Do not remove cache"},
 		{"empty node", both(clusterOfA, set("remove", []string{"web"})), "EMPTY_NODE", "empty", "1..2", "Do not remove web"},
-		{"other number", both(clusterOfA, set("request", map[string]any{"numMachines": 5})), "BAD_REQUEST", "M", "none", "Use 4 machines, as there are nodes"},
+		{"other number", both(clusterOfA, set("request", map[string]any{"numMachines": 5})), "BAD_REQUEST", "M", "none", "Use 4 nodes, as there are"},
 		{"broken layout", func(p map[string]any) { clusterOfA(p); p["nodes"].([]any)[1] = node("n9", "db", "lb", "web") },
 			"UNSATISFIABLE", "cant#0", "2..", "Remove db"},
 		{"no room", both(clusterOfA, set("add", []string{"cache"}), set("template.constraints.layout", map[string]any{"cantcoexist": [][]string{{"db", "web"}, {"cache", "web"}, {"cache", "lb"}}})),
@@ -213,7 +213,7 @@ func TestSolveTimeIsUp(t *testing.T) {
 	q.limit = -1 // over before it begins
 	answer, err := q.answer(context.Background())
 	no, ok := answer.(*solveNo)
-	if err != nil || !ok || no.Error != codeTimeout || !strings.Contains(no.Reasons[0].Message, "machines are needed") {
+	if err != nil || !ok || no.Error != codeTimeout || !strings.Contains(no.Reasons[0].Message, "nodes are needed") {
 		t.Errorf("%+v %v", answer, err)
 	}
 }
@@ -232,7 +232,7 @@ func TestSolveUnreadable(t *testing.T) {
 		{`{"template": {}, "nodes": [{"id": "a"}, {"id": "a"}]}`, "given twice"},
 		{`{"template": {}, "add": ["a"]}`, "There are no nodes"},
 		{`{"template": {}, "limit_ms": -1}`, "limit_ms"},
-		{`{"template": {}, "request": {"numMachines": 2000000000}}`, "request.numMachines: line 1, column 45: 2000000000 machines are too many"},
+		{`{"template": {}, "request": {"numMachines": 2000000000}}`, "request.numMachines: line 1, column 45: 2000000000 nodes are too many"},
 		{`{"template": [1]}`, "template: line 1, column 14"},
 	} {
 		out, code, says := solveText(t, c.input)

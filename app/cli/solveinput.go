@@ -112,7 +112,7 @@ func (r *questionReader) read() *question {
 	if q.machines = request.IntPtr("numMachines"); q.machines != nil {
 		in.Machines = *q.machines
 		if in.Machines > mostListed {
-			request.Fail("numMachines", "%d machines are too many to list; ask for %d at most.", in.Machines, mostListed)
+			request.Fail("numMachines", "%d nodes are too many to list; ask for %d at most.", in.Machines, mostListed)
 		}
 	}
 	if ms := r.o.Int64("limit_ms"); ms < 0 || ms > 24*time.Hour.Milliseconds() {

@@ -86,7 +86,7 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 		dsn: e.dsn, db: db, ring: ring, catalog: c, accounts: accounts,
 		clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),
 		operations: execution.New(db, ring, running),
-		fleet:      fleet.NewWithOptions(db, fleet.Options{Ring: ring, Lease: e.lease}),
+		fleet:      fleet.New(db, fleet.Options{Ring: ring, Lease: e.lease}),
 		metrics:    metrics,
 		health:     newHealth(e.dsn),
 		hooks:      hook.New(db, ring, hook.Options{Networks: networks, PublicURL: e.publicURL(), Body: wire.HookBody}),

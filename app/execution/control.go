@@ -133,7 +133,7 @@ func notNext(t loom.Task) error {
 	case loom.TaskBlocked:
 		return loom.NewError(loom.Conflict, "Task %d still waits for others; only what is next can be left out.", t.Ref.Number)
 	case loom.TaskRunning:
-		return loom.NewError(loom.Conflict, "Task %d is running; it can be left out when this try of it ends without success.", t.Ref.Number)
+		return loom.NewError(loom.Conflict, "Task %d is running; it can be left out when this attempt ends without success.", t.Ref.Number)
 	}
 	return loom.NewError(loom.Conflict, "Task %d is %s already.", t.Ref.Number, t.Status)
 }

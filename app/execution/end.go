@@ -22,19 +22,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 			return err
 		}
 		op := &e.Operation
-		switch op.Status {
-		case loom.OperationRunning, loom.OperationRollingBack:
-			if !e.Done {
-				return nil
-			}
-		case loom.OperationFailing:
-			if e.Running {
-				return nil
-			}
-		case loom.OperationNotSubmitted, loom.OperationPaused:
-			// Resuming asks again.
-			return nil
-		case loom.OperationComplete, loom.OperationFailed, loom.OperationAborted, loom.OperationRolledBack:
+		if !mayEnd(&e) {
 			return nil
 		}
 		if err := endBatch(ctx, tx, &e); err != nil {
@@ -77,6 +65,18 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 		o.opts.Ended(action, status)
 	}
 	return err
+}
+
+// mayEnd reports whether nothing of an operation is at work any more that its end would
+// wait for.
+func mayEnd(e *store.Ending) bool {
+	switch e.Operation.Status {
+	case loom.OperationRunning, loom.OperationRollingBack:
+		return e.Done
+	case loom.OperationFailing:
+		return !e.Running
+	}
+	return false // it has ended, or it is held, and resuming asks again
 }
 
 // final says how an operation ends by what its tasks came to.

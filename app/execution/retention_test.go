@@ -65,7 +65,9 @@ func TestLogsHaveAPartitionPerDay(t *testing.T) {
 	w.expect("2 0", `SELECT (SELECT count(*) FROM task_logs) || ' ' || (SELECT count(*) FROM task_logs_default)`)
 	// Storing a batch again changes nothing, on either side of the move.
 	lines := []loom.LogLine{{Seq: 2, Time: time.Now(), Stream: "stdout", Level: "info", Text: "two"}, {Seq: 3, Time: time.Now(), Stream: "stdout", Level: "info", Text: "three"}}
-	if err := store.Exec(ctx, w.db.DB, func(tx *sqlx.Tx) error { return store.AppendLogAllTenants(ctx, tx, key, lines) }); err != nil {
+	if err := store.Exec(ctx, w.db.DB, func(tx *sqlx.Tx) error {
+		return store.AppendLogsAllTenants(ctx, tx, []store.LogPart{{Key: key, Lines: lines}})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.expect("one two three", `SELECT string_agg(text, ' ' ORDER BY seq) FROM task_logs`)

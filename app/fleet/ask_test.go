@@ -43,7 +43,7 @@ func newAsked(t *testing.T) *asked {
 	a := &asked{t: t, ctx: ctx, db: testkit.NewDatabase(t), ring: ring,
 		admin: loom.Actor{Tenant: "t1", TenantName: "acme", User: "admin", Role: loom.RoleAdmin, Via: "session"},
 		super: loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", User: "admin", Role: loom.RoleSuperadmin, Via: "session"}}
-	a.Fleet = fleet.NewWithOptions(a.db.DB, fleet.Options{Ring: ring, AskTimeout: 30 * time.Second})
+	a.Fleet = fleet.New(a.db.DB, fleet.Options{Ring: ring, AskTimeout: 30 * time.Second})
 	a.exec(`INSERT INTO tenants (id, name, resource_set) VALUES ('superadmin', 'superadmin', 0), ('t1', 'acme', 3), ('t2', 'other', 0)`)
 	sealed, err := ring.Seal("t1", "provider:lab", "pin", loom.NewSecret(pin))
 	if err != nil {
@@ -256,7 +256,7 @@ func TestWhoMayProbe(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)
-	short := fleet.NewWithOptions(a.db.DB, fleet.Options{Ring: a.ring, AskTimeout: 50 * time.Millisecond})
+	short := fleet.New(a.db.DB, fleet.Options{Ring: a.ring, AskTimeout: 50 * time.Millisecond})
 	_, err := short.Probe(a.ctx, a.admin, "lab")
 	if e := loom.AsError(err); e.Kind != loom.Unavailable || !strings.Contains(e.Message, "loom provisioner") || e.RetryAfter == 0 {
 		t.Errorf("without a provisioner: %v", err)
@@ -301,7 +301,7 @@ func TestRequestsGoToWhoMayHaveThem(t *testing.T) {
 	a := newAsked(t)
 	ask := func() int64 {
 		t.Helper()
-		short := fleet.NewWithOptions(a.db.DB, fleet.Options{AskTimeout: time.Hour})
+		short := fleet.New(a.db.DB, fleet.Options{AskTimeout: time.Hour})
 		ctx, cancel := context.WithCancel(a.ctx)
 		over := make(chan struct{})
 		go func() { defer close(over); _, _ = short.Probe(ctx, a.admin, "lab") }()

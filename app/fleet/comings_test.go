@@ -22,8 +22,8 @@ func TestProcessesComeAndGoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: time.Hour})
-	short := fleet.NewWithOptions(db.DB, fleet.Options{Lease: time.Microsecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: time.Hour})
+	short := fleet.New(db.DB, fleet.Options{Lease: time.Microsecond})
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {

@@ -12,11 +12,6 @@ import (
 	"loom/app/store"
 )
 
-// Deal deals the workers that tenants want over the live provisioners.
-func (f *Fleet) Deal(ctx context.Context) error {
-	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return deal(ctx, tx) })
-}
-
 func dealAgain(ctx context.Context, tx *sqlx.Tx, kind string) error {
 	if kind != loom.ProcessProvisioner {
 		return nil

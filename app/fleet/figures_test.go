@@ -16,7 +16,7 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	ctx := context.Background()
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 10 * time.Second})
+	f := fleet.New(db.DB, fleet.Options{Lease: 10 * time.Second})
 	exec := func(query string, args ...any) {
 		t.Helper()
 		if _, err := db.ExecContext(ctx, query, args...); err != nil {
@@ -107,7 +107,7 @@ func TestFiguresInPart(t *testing.T) {
 	if _, err := db.Exec(`ALTER TABLE hook_deliveries RENAME TO elsewhere`); err != nil {
 		t.Fatal(err)
 	}
-	got, err := fleet.New(db.DB).Figures(context.Background())
+	got, err := fleet.New(db.DB, fleet.Options{}).Figures(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "deliveries") {
 		t.Errorf("the error is %v", err)
 	}
@@ -139,7 +139,7 @@ func TestFreeElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := fleet.New(db.DB)
+	f := fleet.New(db.DB, fleet.Options{})
 	for here, want := range map[loom.ProcessID]map[loom.TenantID]int{
 		"p1": {"a": 2},
 		"p2": {"a": 5, "b": 4},

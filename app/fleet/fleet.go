@@ -61,11 +61,8 @@ type Fleet struct {
 	troubles sync.Map
 }
 
-// New makes the use cases with the usual times.
-func New(db *sqlx.DB) *Fleet { return NewWithOptions(db, Options{}) }
-
-// NewWithOptions is New with times of the caller's choice.
-func NewWithOptions(db *sqlx.DB, opts Options) *Fleet {
+// New makes the use cases; what the options leave out has its usual value.
+func New(db *sqlx.DB, opts Options) *Fleet {
 	if opts.Lease <= 0 {
 		opts.Lease = 10 * time.Second
 	}

@@ -113,11 +113,11 @@ func TestShortageIsShownAndNeverAnError(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	ctx := context.Background()
-	f := fleet.New(db.DB)
+	f := fleet.New(db.DB, fleet.Options{})
 	tenant(t, db, "superadmin", 10)
 	tenant(t, db, "demo", 90)
 	super := loom.Actor{Tenant: loom.SuperTenant, User: "admin", Role: loom.RoleSuperadmin}
-	if err := f.Deal(ctx); err != nil {
+	if _, err := f.Reap(ctx); err != nil { // which deals
 		t.Fatal(err)
 	}
 	s, err := f.Shortage(ctx, super)
@@ -145,7 +145,7 @@ func TestLeaseIsKeptLostAndDealtAgain(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	ctx := t.Context()
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 5 * time.Second, RenewEvery: 20 * time.Millisecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: 5 * time.Second, RenewEvery: 20 * time.Millisecond})
 	tenant(t, db, "a", 4)
 	first, err := f.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 4})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestLeaseIsKeptLostAndDealtAgain(t *testing.T) {
 func TestLeaseIsGivenUpWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 400 * time.Millisecond, RenewEvery: 20 * time.Millisecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: 400 * time.Millisecond, RenewEvery: 20 * time.Millisecond})
 	id, err := f.Register(t.Context(), fleet.NewProcess{Kind: loom.ProcessScheduler})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestNodeUse(t *testing.T) {
 	task(3, string(usedNode), "delete", "20 hours")
 	task(4, string(usedNode), "create", "10 hours")
 
-	f := fleet.NewWithOptions(db.DB, fleet.Options{})
+	f := fleet.New(db.DB, fleet.Options{})
 	in := fleet.NodeUseInput{Cluster: 1, Node: usedNode}
 	ana := loom.Actor{User: "ana", Tenant: "a", TenantName: "acme", Role: loom.RoleUser, Scopes: []loom.Scope{loom.ScopeRead}}
 	use, ok, err := f.NodeUse(context.Background(), ana, in)
@@ -90,7 +90,7 @@ func TestNodeUseOfANewNode(t *testing.T) {
 	db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 'a', 1, 1, 'cluster_create', 'complete', 'ana')`)
 	db.MustExec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators)
 		VALUES ($1, 1, 'a', 1000, 'h', 'small', 'i', 'f', 'i', 'root', '{}', '{}')`, string(usedNode))
-	f := fleet.NewWithOptions(db.DB, fleet.Options{})
+	f := fleet.New(db.DB, fleet.Options{})
 	ana := loom.Actor{User: "ana", Tenant: "a", Role: loom.RoleUser, Scopes: []loom.Scope{loom.ScopeRead}}
 	in := fleet.NodeUseInput{Cluster: 1, Node: usedNode}
 	if _, ok, err := f.NodeUse(context.Background(), ana, in); ok || err != nil {

@@ -17,7 +17,7 @@ func TestDrainAndResume(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	ctx := t.Context()
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 10 * time.Second, RenewEvery: 20 * time.Millisecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: 10 * time.Second, RenewEvery: 20 * time.Millisecond})
 	tenant(t, db, "a", 6)
 	first, err := f.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 4})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestDrainAndResume(t *testing.T) {
 			t.Fatalf("a drained process has workers %v", r.Workers)
 		}
 	}
-	if err := f.Deal(ctx); err != nil {
+	if _, err := f.Reap(ctx); err != nil { // which deals
 		t.Fatal(err)
 	}
 	if p, err := f.One(ctx, super, "", first); err != nil || !p.Draining || p.Ending || len(p.Dealt) != 0 {
@@ -102,7 +102,7 @@ func TestUsageIntervals(t *testing.T) {
 	db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 'a', 1, 1, 'cluster_create', 'complete', 'ana')`)
 	db.MustExec(`INSERT INTO tasks (operation_id, tenant_id, cluster_id, number, node_id, action, status, ended_at)
 		VALUES (1, 'a', 1, 1, gen_random_uuid(), 'create', 'complete', '2023-12-31 23:00Z')`)
-	f := fleet.New(db.DB)
+	f := fleet.New(db.DB, fleet.Options{})
 	at := func(text string) *int64 {
 		parsed, err := time.Parse(time.RFC3339, text)
 		if err != nil {

@@ -28,7 +28,7 @@ func waitFor(t *testing.T, what string, yes func() bool) {
 func TestStay(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: 2 * time.Second, RenewEvery: 20 * time.Millisecond, GiveUpAfter: 300 * time.Millisecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: 2 * time.Second, RenewEvery: 20 * time.Millisecond, GiveUpAfter: 300 * time.Millisecond})
 	troubles := make(chan error, 1000)
 	var holds atomic.Bool
 	stay := func() (leave func()) {

@@ -18,7 +18,7 @@ import (
 func TestTroubleIsTold(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
-	f := fleet.NewWithOptions(db.DB, fleet.Options{Lease: time.Minute, RenewEvery: 20 * time.Millisecond})
+	f := fleet.New(db.DB, fleet.Options{Lease: time.Minute, RenewEvery: 20 * time.Millisecond})
 	trouble := &fleet.Trouble{}
 	log := trouble.Log(slog.New(slog.DiscardHandler)).With("process_id", "p").WithGroup("g")
 	live := func() (stop func()) {

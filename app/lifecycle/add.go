@@ -28,18 +28,6 @@ type addition struct {
 	Versions []store.EntryVersion `json:"versions"`
 }
 
-// AddServices puts services on machines of a cluster at once; those that it has
-// already are left out. Nothing moves, and no machine is made. Errors: NotFound,
-// Conflict; Invalid when nothing is left to add or provider fields are missing;
-// Unsolvable with the reasons; Unavailable when the search ran out of time.
-func (u *Clusters) AddServices(ctx context.Context, actor loom.Actor, id loom.ClusterID, names []string, fields map[string]any) (loom.OperationRef, error) {
-	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
-		return loom.OperationRef{}, err
-	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: names, ProviderFields: fields}, nil)
-	return ref, err
-}
-
 // draftAdd works out where services go and what comes of that for the nodes, the
 // copies of services and the config.
 func (u *Clusters) draftAdd(ctx context.Context, d *liveDraft, cluster loom.Cluster, asked []string) error {

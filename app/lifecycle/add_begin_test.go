@@ -31,7 +31,7 @@ func TestStalePreviewOfAdding(t *testing.T) {
 		t.Fatalf("fresh %+v, %v", fresh.Added, err)
 	}
 	// Nor is another cluster.
-	if _, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"lone"}, nil); err != nil {
+	if _, err := b.addServices(b.ana(), id, []string{"lone"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")
@@ -68,7 +68,7 @@ func TestAddingBeginsOnce(t *testing.T) {
 	names := []string{"cache", "lone", "bare"}
 	wins := []string{}
 	for i, err := range together(12, func(i int) error {
-		_, err := b.clusters.AddServices(b.ctx, b.ana(), id, names[i%3:i%3+1], nil)
+		_, err := b.addServices(b.ana(), id, names[i%3:i%3+1], nil)
 		return err
 	}) {
 		if err == nil {
@@ -100,7 +100,7 @@ func TestAddingThatNeverBegins(t *testing.T) {
 	b.withMore()
 	id := b.made(3)
 	ops := execution.New(b.db.DB, b.ring, execution.Options{})
-	if _, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"lone"}, nil); err != nil {
+	if _, err := b.addServices(b.ana(), id, []string{"lone"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")
@@ -108,7 +108,7 @@ func TestAddingThatNeverBegins(t *testing.T) {
 	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
 	for _, how := range []string{"refused", "aborted"} {
 		revision := b.cluster(id).Revision
-		ref, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache", "app", "bare"}, nil)
+		ref, err := b.addServices(b.ana(), id, []string{"cache", "app", "bare"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestAddingThatNeverBegins(t *testing.T) {
 	}
 	// Without the hook it goes as if nothing had been.
 	b.db.MustExec(`DELETE FROM hooks`)
-	if _, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache", "app", "bare"}, nil); err != nil {
+	if _, err := b.addServices(b.ana(), id, []string{"cache", "app", "bare"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")

@@ -44,6 +44,10 @@ func (b *bundle) made(machines int) loom.ClusterID {
 	return id
 }
 
+func (b *bundle) addServices(actor loom.Actor, id loom.ClusterID, names []string, fields map[string]any) (loom.OperationRef, error) {
+	return b.clusters.Begin(b.ctx, actor, lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: names, ProviderFields: fields})
+}
+
 func (b *bundle) previewAdd(id loom.ClusterID, names ...string) lifecycle.PreviewView {
 	b.t.Helper()
 	v, err := b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: names})
@@ -171,7 +175,7 @@ func TestAddServices(t *testing.T) {
 	}
 	// The copies are the cluster's own from now on; what is there is left out.
 	b.save(b.tenant, loom.KindService, service("cache", nil))
-	if ref, err = b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache", "lone"}, nil); err != nil {
+	if ref, err = b.addServices(b.ana(), id, []string{"cache", "lone"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	now := b.shape(id)
@@ -216,7 +220,7 @@ func TestAddedDefaultsAreTheLowestLayer(t *testing.T) {
 	bad := service("bad", nil)
 	bad.DefaultConfig = map[string]any{"a": "%host.service.%"}
 	b.save(b.tenant, loom.KindService, bad)
-	_, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"bad"}, nil)
+	_, err := b.addServices(b.ana(), id, []string{"bad"}, nil)
 	if e := wantKind(t, err, loom.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != "config/a" {
 		t.Errorf("fields %v", e.Fields)
 	}
@@ -252,7 +256,7 @@ func TestAddServicesIsRefused(t *testing.T) {
 		{[]string{"rival"}, loom.Unsolvable, "rival"},
 		{[]string{"loop", "pool"}, loom.Invalid, "circle"},
 	} {
-		_, err := b.clusters.AddServices(b.ctx, b.ana(), id, c.names, nil)
+		_, err := b.addServices(b.ana(), id, c.names, nil)
 		e := wantKind(t, err, c.kind)
 		text := e.Message
 		if e.Unsat != nil {
@@ -273,40 +277,40 @@ func TestAddServicesIsRefused(t *testing.T) {
 	}
 	// No node may hold it: the reason says so, and what would help was tried.
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,layout,cantcoexist}', '[["db", "web"], ["lone", "web"], ["lone", "db"]]') WHERE id = $1`, int64(id))
-	_, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"lone"}, nil)
+	_, err := b.addServices(b.ana(), id, []string{"lone"}, nil)
 	if e := wantKind(t, err, loom.Unsolvable); len(e.Unsat.Reasons) == 0 || len(e.Unsat.Suggestions) == 0 || !strings.Contains(e.Unsat.Reasons[0].Message, "lone") {
 		t.Errorf("%+v", e.Unsat)
 	}
 	// Nor is it left out where the template would do without it: it was asked for.
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,services,lone}', '{"quantities": {"min": 0}}') WHERE id = $1`, int64(id))
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), id, []string{"lone", "cache"}, nil)
+	_, err = b.addServices(b.ana(), id, []string{"lone", "cache"}, nil)
 	wantKind(t, err, loom.Unsolvable)
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,layout,cantcoexist}', '[["db", "web"]]') WHERE id = $1`, int64(id))
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{compatibility,services}', '["base", "db", "web"]') WHERE id = $1`, int64(id))
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache"}, nil)
+	_, err = b.addServices(b.ana(), id, []string{"cache"}, nil)
 	wantKind(t, err, loom.Unsolvable)
 	b.db.MustExec(`UPDATE clusters SET template = template - 'compatibility' WHERE id = $1`, int64(id))
 	// The layout comes before the provider fields, the state before the services,
 	// and whether there is such a cluster before that.
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), id, []string{"ghost"}, map[string]any{"zone": "c"})
+	_, err = b.addServices(b.ana(), id, []string{"ghost"}, map[string]any{"zone": "c"})
 	wantKind(t, err, loom.Unsolvable)
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache"}, map[string]any{"zone": "c"})
+	_, err = b.addServices(b.ana(), id, []string{"cache"}, map[string]any{"zone": "c"})
 	if e := wantKind(t, err, loom.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != "providerFields.zone" {
 		t.Errorf("fields %v", e.Fields)
 	}
 	for _, status := range []loom.ClusterStatus{loom.ClusterPending, loom.ClusterIncomplete, loom.ClusterInconsistent, loom.ClusterTerminated} {
 		b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), status)
-		_, err = b.clusters.AddServices(b.ctx, b.ana(), id, nil, nil)
+		_, err = b.addServices(b.ana(), id, nil, nil)
 		wantKind(t, err, loom.Conflict)
 	}
 	b.db.MustExec(`UPDATE clusters SET status = 'active' WHERE id = $1`, int64(id))
-	_, err = b.clusters.AddServices(b.ctx, b.actor("ben", loom.RoleUser), id, nil, nil)
+	_, err = b.addServices(b.actor("ben", loom.RoleUser), id, nil, nil)
 	wantKind(t, err, loom.NotFound)
-	_, err = b.clusters.AddServices(b.ctx, b.ana(), 999, nil, nil)
+	_, err = b.addServices(b.ana(), 999, nil, nil)
 	wantKind(t, err, loom.NotFound)
 	reader := b.ana()
 	reader.Scopes = []loom.Scope{loom.ScopeRead}
-	_, err = b.clusters.AddServices(b.ctx, reader, id, []string{"cache"}, nil)
+	_, err = b.addServices(reader, id, []string{"cache"}, nil)
 	wantKind(t, err, loom.Forbidden)
 	if now := b.shape(id); !reflect.DeepEqual(now, before) {
 		t.Errorf("what was refused left\n%+v\nwant\n%+v", now, before)

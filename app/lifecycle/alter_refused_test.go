@@ -35,7 +35,7 @@ func TestSizesAreRefused(t *testing.T) {
 	}{
 		{loom.PreviewExpand, lifecycle.ChangeInput{}, loom.Invalid, []string{"numMachines", "it has 3"}},
 		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: -4}, loom.Invalid, []string{"numMachines"}},
-		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "has 3 machines"}},
+		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "has 3 nodes"}},
 		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: 26}, loom.Invalid, []string{"numMachines", "at most 25"}},
 		{loom.PreviewExpand, lifecycle.ChangeInput{Machines: 21}, loom.Unsolvable, []string{"20"}},
 		{loom.PreviewShrink, lifecycle.ChangeInput{}, loom.Invalid, []string{"numMachines"}},

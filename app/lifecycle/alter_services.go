@@ -129,7 +129,7 @@ func (u *Clusters) stillValid(ctx context.Context, cluster loom.Cluster, nodes [
 // draftResize gives nodes machines of another hardware type.
 func (u *Clusters) draftResize(ctx context.Context, d *liveDraft, cluster loom.Cluster, in ChangeInput) error {
 	if in.HardwareType == "" {
-		return invalid("hardwaretype", "Name the hardware type that the machines are to have.")
+		return invalid("hardwaretype", "Name the hardware type that the nodes are to have.")
 	}
 	if err := onCluster(cluster, in.Services); err != nil {
 		return err

@@ -69,11 +69,11 @@ func (u *Clusters) draftExpand(ctx context.Context, d *liveDraft, cluster loom.C
 	have := len(d.Nodes)
 	switch {
 	case in.Machines <= 0:
-		return invalid("numMachines", "Give the number of machines that the cluster is to have; it has %d.", have)
+		return invalid("numMachines", "Give the number of nodes that the cluster is to have; it has %d.", have)
 	case in.Machines <= have:
-		return invalid("numMachines", "The cluster has %s; an expand leads to more.", count(have, "machine"))
+		return invalid("numMachines", "The cluster has %s; an expand leads to more.", count(have, "node"))
 	case in.Machines > u.opts.MaxMachines:
-		return invalid("numMachines", "This installation makes clusters of at most %d machines.", u.opts.MaxMachines)
+		return invalid("numMachines", "This installation makes clusters of at most %d nodes.", u.opts.MaxMachines)
 	}
 	// What the tenant may have comes before what the template allows.
 	quota, err := store.QuotaUse(ctx, u.db, cluster.Owner.Tenant)
@@ -164,9 +164,9 @@ func (u *Clusters) draftShrink(ctx context.Context, d *liveDraft, cluster loom.C
 		}
 		leaving = in.Nodes
 	case in.Machines <= 0:
-		return invalid("numMachines", "Give the number of machines that the cluster is to keep, or the nodes that leave; it has %s.", count(len(stay), "machine"))
+		return invalid("numMachines", "Give the number of nodes that the cluster is to keep, or the nodes that leave; it has %s.", count(len(stay), "node"))
 	case in.Machines >= len(stay):
-		return invalid("numMachines", "The cluster has %s; a shrink leads to fewer.", count(len(stay), "machine"))
+		return invalid("numMachines", "The cluster has %s; a shrink leads to fewer.", count(len(stay), "node"))
 	}
 	left, err := u.reduce(ctx, d, cluster, stay, leaving, in.Machines)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestExpandAndShrink(t *testing.T) {
 	if use, err := store.QuotaUse(b.ctx, b.db, b.tenant); err != nil || use.Nodes != 3 {
 		t.Errorf("quota %+v, %v", use, err)
 	}
-	if _, _, err := b.clusters.Node(b.ctx, b.ana(), id, node.ID); err != nil {
+	if _, err := b.clusters.NodeRecord(b.ctx, b.ana(), id, node.ID); err != nil {
 		t.Errorf("the page of a node that left: %v", err)
 	}
 	if shown, err := b.clusters.NodeProperties(b.ctx, b.ana(), id, nil); err != nil || len(shown) != 3 {
@@ -139,7 +139,7 @@ func TestRemoveServices(t *testing.T) {
 	b.withMore()
 	b.withRoles()
 	id := b.made(3)
-	if _, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"cache", "app", "bare"}, nil); err != nil {
+	if _, err := b.addServices(b.ana(), id, []string{"cache", "app", "bare"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")

@@ -37,8 +37,6 @@ type CheckResult struct {
 	Missing []map[string]loom.FieldSchema
 	// Price of an hour where all hardware types of the layout name one.
 	Price *float64
-	// Template holds the facts that the form is made of, nil without a template.
-	Template *TemplateFacts
 }
 
 // TemplateFacts are what a form for a new cluster needs to know.
@@ -69,8 +67,8 @@ type TemplateFacts struct {
 
 // Choice is an entry that a form offers; WhyNot says why it cannot be chosen.
 type Choice struct {
-	Name, Label, Description string
-	WhyNot                   string
+	Name, Description string
+	WhyNot            string
 }
 
 // Check answers whether a request would work, and what would come of it. It
@@ -89,9 +87,6 @@ func (u *Clusters) Check(ctx context.Context, actor loom.Actor, in loom.CreateIn
 		return result, err
 	}
 	p, err := u.prepare(ctx, actor, in)
-	if p.world != nil {
-		result.Template = u.facts(p)
-	}
 	result.Fields, result.Missing = p.errs, p.fields.missing
 	if err != nil {
 		// What is wrong with template or provider is an answer as well.
@@ -238,7 +233,7 @@ func (u *Clusters) facts(p *prepared) *TemplateFacts {
 }
 
 func choice(e loom.Base, compatible []string, mapped bool, provider string) Choice {
-	c := Choice{Name: e.Name, Label: e.Label, Description: e.Description}
+	c := Choice{Name: e.Name, Description: e.Description}
 	switch {
 	case len(compatible) > 0 && !slices.Contains(compatible, e.Name):
 		c.WhyNot = "The template does not allow it."

@@ -203,9 +203,9 @@ func TestCheckShowsWhatThePanelNeeds(t *testing.T) {
 			t.Errorf("warnings %q lack %q", all, want)
 		}
 	}
-	f := r.Template
-	if f == nil || len(f.HardwareTypes) != 1 || f.MinMachines != 2 || f.MaxMachines != 20 || f.ProviderFields["zone"].Label != "Zone" {
-		t.Errorf("template facts %+v", f)
+	f, err := b.clusters.FormFacts(b.ctx, b.ana(), in.Template, in.Provider)
+	if err != nil || len(f.HardwareTypes) != 1 || f.MinMachines != 2 || f.MaxMachines != 20 || f.ProviderFields["zone"].Label != "Zone" {
+		t.Errorf("template facts %+v, %v", f, err)
 	}
 
 	b.db.MustExec(`UPDATE tenants SET workers = 0, max_nodes = 5 WHERE id = $1`, b.tenant)

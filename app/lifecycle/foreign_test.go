@@ -33,8 +33,7 @@ func TestForeignersSeeAndDoNothing(t *testing.T) {
 		out := map[string]error{}
 		_, out["Cluster"] = b.clusters.Cluster(b.ctx, actor, id)
 		_, out["Actions"] = b.clusters.Actions(b.ctx, actor, id)
-		_, _, out["Node"] = b.clusters.Node(b.ctx, actor, id, node)
-		_, out["NodeActions"] = b.clusters.NodeActions(b.ctx, actor, id, node)
+		_, out["NodeRecord"] = b.clusters.NodeRecord(b.ctx, actor, id, node)
 		_, out["Operations"] = b.clusters.Operations(b.ctx, actor, id)
 		_, out["Operation"] = b.clusters.Operation(b.ctx, actor, ref)
 		_, out["Tasks"] = b.clusters.Tasks(b.ctx, actor, ref, lifecycle.TaskFilter{})

@@ -46,7 +46,7 @@ func TestLinksOfServicesThatAreNotThere(t *testing.T) {
 		}
 	}
 	check("before", false)
-	if _, err := b.clusters.AddServices(b.ctx, b.ana(), id, []string{"lone"}, nil); err != nil {
+	if _, err := b.addServices(b.ana(), id, []string{"lone"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")

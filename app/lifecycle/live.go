@@ -229,6 +229,10 @@ func living(all []loom.Node) []loom.Node {
 	return nodes
 }
 
+// AbortFirst ends the sentence why a busy cluster is not deleted, in words of the REST
+// API; pages put the name of their button in its place.
+const AbortFirst = " A delete with “abort” ends it first."
+
 // mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
 func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ClusterVerb) error {
 	latest, err := latestOperation(ctx, q, c)
@@ -237,7 +241,7 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 	}
 	if why := c.WhyNot(verb, latest); why != "" {
 		if verb == loom.VerbDelete && c.Status == loom.ClusterPending && c.WhyNot(loom.VerbAbort, latest) == "" {
-			why += " A delete with “abort” ends it first."
+			why += AbortFirst
 		}
 		return loom.NewError(loom.Conflict, "%s", why)
 	}

@@ -240,7 +240,7 @@ func (d *draft) warn(stays []macro.Problem) {
 		}
 	}
 	if len(d.Nodes) == 1 && len(d.Services) > 1 {
-		d.Warnings = append(d.Warnings, "One machine holds everything: when it fails, every service fails.")
+		d.Warnings = append(d.Warnings, "One node holds everything: when it fails, every service fails.")
 	}
 	for _, s := range stays {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("In the config, %s stays as written: %s.", s.Macro, strings.TrimSuffix(s.Reason, ".")))

@@ -41,8 +41,8 @@ type PreviewInput struct {
 // PreviewView is a preview as its page shows it.
 type PreviewView struct {
 	loom.Preview
-	// Name and Description of the cluster.
-	Name, Description string
+	// Name of the cluster.
+	Name string
 	// Input is the request as it was stored, without sensitive fields; zero for a delete.
 	Input loom.CreateInput
 	// Asked is the request for a change of a cluster that is there, without provider
@@ -274,7 +274,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, b
 	switch {
 	case body.Create != nil:
 		d := body.Create
-		v.Name, v.Description, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input.Description, d.Input, d.Layout, d.Nodes
+		v.Name, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input, d.Layout, d.Nodes
 		v.Services, v.Template, v.Provider = sortedNames(d.Services), d.Template.Base, d.Provider.Base
 		v.Config, _ = loom.MaskSecrets(d.Config).(map[string]any)
 		v.LeaseMillis, v.Warnings, v.Price, v.OnFailure = d.Lease, d.Warnings, d.Price, d.policy()
@@ -286,7 +286,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, b
 		err = u.viewLive(ctx, actor, &v, body.Live, &list)
 	case body.Sync != nil:
 		d := body.Sync
-		v.Name, v.Description, v.Nodes, v.Services, v.Layout = d.Name, d.Description, d.Nodes, d.Services, layoutOf(d.Nodes)
+		v.Name, v.Nodes, v.Services, v.Layout = d.Name, d.Nodes, d.Services, layoutOf(d.Nodes)
 		v.Template, v.Provider, v.Warnings = d.After.Base, d.Provider.Base, d.Warnings
 		for _, c := range templateDifferences(d.Before, d.After) {
 			list.add(c)

@@ -12,7 +12,7 @@ import (
 
 // viewLive shows an operation on a cluster that is there.
 func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewView, d *liveDraft, list *changeList) error {
-	v.Name, v.Description, v.Nodes, v.Services = d.Name, d.Description, d.Nodes, sortedNames(d.Services)
+	v.Name, v.Nodes, v.Services = d.Name, d.Nodes, sortedNames(d.Services)
 	v.Template, v.Provider, v.Warnings, v.OnFailure = d.Template, d.Provider.Base, d.Warnings, d.OnFailure
 	switch {
 	case d.Kind == loom.PreviewDelete:

@@ -324,27 +324,6 @@ func (u *Clusters) Clusters(ctx context.Context, actor loom.Actor, in ListInput)
 	return List{Items: page.Items, Next: page.Next, Prev: page.Prev, Total: page.Total}, err
 }
 
-// Node reads one node of a cluster with its history and the links of its
-// services. NotFound for a node that the actor may not see.
-func (u *Clusters) Node(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (loom.Node, []loom.Link, error) {
-	v, err := u.Cluster(ctx, actor, id)
-	if err != nil {
-		return loom.Node{}, nil, err
-	}
-	for _, n := range slices.Concat(v.Nodes, v.Gone) {
-		if n.ID == node {
-			return n, v.NodeLinks[n.ID], nil
-		}
-	}
-	return loom.Node{}, nil, loom.NewError(loom.NotFound, "Cluster %s has no node “%s”.", id, node)
-}
-
-// NodeActions reads the history of one node, oldest first, at most 200 entries.
-func (u *Clusters) NodeActions(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) ([]loom.NodeAction, error) {
-	n, err := u.NodeRecord(ctx, actor, id, node)
-	return n.Actions, err
-}
-
 // NodeRecord reads one node of a cluster with its history, oldest first and at most 200
 // entries, and what tasks learned of it, secrets masked. NotFound for a node that the actor
 // may not see.

@@ -116,16 +116,13 @@ func TestOperationsTasksAndLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actions, err := b.clusters.NodeActions(b.ctx, b.ana(), ref.Cluster, tasks[0].Node)
-	if err != nil || len(actions) != 3 || actions[0].Status != "failed" || actions[2].Status != "in_progress" || !actions[2].Ended.IsZero() {
-		t.Errorf("%+v, %v", actions, err)
+	node, err := b.clusters.NodeRecord(b.ctx, b.ana(), ref.Cluster, tasks[0].Node)
+	actions := node.Actions
+	if err != nil || node.Number != 1000 || len(actions) != 3 || actions[0].Status != "failed" || actions[2].Status != "in_progress" || !actions[2].Ended.IsZero() {
+		t.Errorf("%+v, %v", node, err)
 	}
 	if got := cluster.Nodes[0].Actions; len(got) != 3 || got[0].Task != one || got[0].Stdout != "out" {
 		t.Errorf("%+v", got)
-	}
-	node, _, err := b.clusters.Node(b.ctx, b.ana(), ref.Cluster, tasks[0].Node)
-	if err != nil || node.Number != 1000 {
-		t.Errorf("%+v, %v", node, err)
 	}
 
 	for _, n := range []int{0, -1, total + 1} {
@@ -138,9 +135,7 @@ func TestOperationsTasksAndLogs(t *testing.T) {
 		_, err := b.clusters.Operation(b.ctx, b.ana(), loom.OperationRef{Cluster: ref.Cluster, Number: n})
 		wantKind(t, err, loom.NotFound)
 	}
-	_, err = b.clusters.NodeActions(b.ctx, b.ana(), ref.Cluster, "nobody")
-	wantKind(t, err, loom.NotFound)
-	_, _, err = b.clusters.Node(b.ctx, b.ana(), ref.Cluster, "nobody")
+	_, err = b.clusters.NodeRecord(b.ctx, b.ana(), ref.Cluster, "nobody")
 	wantKind(t, err, loom.NotFound)
 }
 

@@ -291,13 +291,13 @@ func trySize(all context.Context, problem solver.Problem, n int, t *Trial) (Tria
 
 // outside is why a size has no layout, as far as the sizes that have one tell.
 func outside(works *loom.SizeRange) *loom.Unsat {
-	u := &loom.Unsat{Code: solver.CodeUnsat, Headline: "No number of machines has a layout.", Sizes: works}
+	u := &loom.Unsat{Code: solver.CodeUnsat, Headline: "No number of nodes has a layout.", Sizes: works}
 	switch {
 	case works == nil:
 	case works.Max == loom.Unlimited:
-		u.Headline = fmt.Sprintf("At least %d machines are needed.", works.Min)
+		u.Headline = fmt.Sprintf("At least %d nodes are needed.", works.Min)
 	default:
-		u.Headline = fmt.Sprintf("Only %d to %d machines have a layout.", works.Min, works.Max)
+		u.Headline = fmt.Sprintf("Only %d to %d nodes have a layout.", works.Min, works.Max)
 	}
 	return u
 }

@@ -25,7 +25,7 @@ func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft)
 	if plan, err := d.plan(); err != nil {
 		return err
 	} else if len(plan.Tasks) == 0 {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("No service defines an action that this needs, so nothing runs on the machines (%s).", d.Action.Verb()))
+		d.Warnings = append(d.Warnings, fmt.Sprintf("No service defines an action that this needs, so nothing runs on the nodes (%s).", d.Action.Verb()))
 	}
 	if err := u.warnOfCarriers(ctx, actor.Tenant, d); err != nil {
 		return err

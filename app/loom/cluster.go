@@ -113,9 +113,9 @@ func (in *CreateInput) Validate(maxMachines int) []FieldError {
 	}
 	switch {
 	case in.Machines <= 0:
-		errs = append(errs, FieldError{"numMachines", "Give the number of machines, at least 1."})
+		errs = append(errs, FieldError{"numMachines", "Give the number of nodes, at least 1."})
 	case in.Machines > maxMachines:
-		errs = append(errs, FieldError{"numMachines", "This installation makes clusters of at most " + itoa(maxMachines) + " machines."})
+		errs = append(errs, FieldError{"numMachines", "This installation makes clusters of at most " + itoa(maxMachines) + " nodes."})
 	}
 	errs = append(errs, CheckDNSSuffix("dnsSuffix", in.DNSSuffix)...)
 	if in.LeaseMillis < -1 {

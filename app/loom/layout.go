@@ -30,7 +30,7 @@ func (l Layout) Machines() int {
 type Unsat struct {
 	// Code is the category of solver.md 5: "UNSATISFIABLE", "NO_HARDWARETYPE", ...
 	Code string
-	// Headline is one sentence, "No layout for 2 machines."
+	// Headline is one sentence, "No layout for 2 nodes."
 	Headline string
 	// Reasons is a minimal set of constraints that clash, each in a sentence.
 	Reasons []Reason

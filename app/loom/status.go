@@ -46,31 +46,20 @@ const (
 	OperationRolledBack   OperationStatus = "rolled_back"
 )
 
-var operationTransitions = map[OperationStatus][]OperationStatus{
-	OperationNotSubmitted: {OperationRunning, OperationFailing, OperationFailed, OperationAborted},
-	OperationRunning:      {OperationPaused, OperationFailing, OperationComplete},
-	OperationPaused:       {OperationRunning, OperationFailing},
-	OperationFailing:      {OperationRollingBack, OperationFailed, OperationAborted, OperationRolledBack},
-	OperationRollingBack:  {OperationRolledBack, OperationFailing, OperationFailed},
-	OperationComplete:     {},
-	OperationFailed:       {},
-	OperationAborted:      {},
-	OperationRolledBack:   {},
-}
-
 // OperationStatuses lists every operation status.
 var OperationStatuses = []OperationStatus{
 	OperationNotSubmitted, OperationRunning, OperationPaused, OperationFailing, OperationRollingBack,
 	OperationComplete, OperationFailed, OperationAborted, OperationRolledBack,
 }
 
-// MayBecome reports whether the transition is allowed.
-func (s OperationStatus) MayBecome(next OperationStatus) bool {
-	return slices.Contains(operationTransitions[s], next)
-}
-
 // Final reports whether the operation has ended.
-func (s OperationStatus) Final() bool { return len(operationTransitions[s]) == 0 }
+func (s OperationStatus) Final() bool {
+	switch s {
+	case OperationNotSubmitted, OperationRunning, OperationPaused, OperationFailing, OperationRollingBack:
+		return false
+	}
+	return true
+}
 
 // Wire is the word the /v2 wire format uses (actionstatus).
 func (s OperationStatus) Wire() string {
@@ -98,21 +87,17 @@ const (
 	TaskDropped  TaskStatus = "dropped"
 )
 
-var taskTransitions = map[TaskStatus][]TaskStatus{
-	TaskBlocked:  {TaskReady, TaskSkipped, TaskDropped},
-	TaskReady:    {TaskRunning, TaskSkipped, TaskDropped},
-	TaskRunning:  {TaskReady, TaskBlocked, TaskComplete, TaskFailed, TaskDropped},
-	TaskComplete: {},
-	TaskSkipped:  {},
-	TaskFailed:   {},
-	TaskDropped:  {},
-}
-
 // TaskStatuses lists every task status.
 var TaskStatuses = []TaskStatus{TaskBlocked, TaskReady, TaskRunning, TaskComplete, TaskSkipped, TaskFailed, TaskDropped}
 
 // Final reports whether the task has ended.
-func (s TaskStatus) Final() bool { return len(taskTransitions[s]) == 0 }
+func (s TaskStatus) Final() bool {
+	switch s {
+	case TaskBlocked, TaskReady, TaskRunning:
+		return false
+	}
+	return true
+}
 
 // AttemptStatus is the outcome of one try of a task.
 type AttemptStatus string

@@ -154,7 +154,7 @@ func (c Constraints) validate() []FieldError {
 	var errs []FieldError
 	low, high := c.Size.Bounds()
 	if low < 1 {
-		errs = append(errs, FieldError{"constraints.size.min", "A cluster has at least 1 machine."})
+		errs = append(errs, FieldError{"constraints.size.min", "A cluster has at least 1 node."})
 	}
 	if high < low {
 		errs = append(errs, FieldError{"constraints.size.max", fmt.Sprintf("The maximum (%d) is below the minimum (%d).", high, low)})

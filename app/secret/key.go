@@ -156,10 +156,3 @@ func (f *keyFile) follow(keys interface{ Store(*keySet) }) {
 // Settle is how long to wait, after the first key changed, until nobody is about
 // to store what he sealed with the former one.
 const Settle = 2 * time.Second
-
-// Current reports whether the value is sealed with the key that seals now; if
-// not, a rotation has it still to do.
-func (r *Ring) Current(sealed []byte) bool {
-	id, ok := KeyOf(sealed)
-	return ok && len(sealed) >= headSize+tagSize && id == r.First()
-}

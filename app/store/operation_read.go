@@ -14,34 +14,16 @@ import (
 	"loom/app/loom"
 )
 
+// operationReadRow is an operation with the counts that people are shown.
 type operationReadRow struct {
-	ID          int64        `db:"id"`
-	TenantID    string       `db:"tenant_id"`
-	ClusterID   int64        `db:"cluster_id"`
-	Number      int          `db:"number"`
-	Action      string       `db:"action"`
-	Status      string       `db:"status"`
-	Message     string       `db:"message"`
-	RequestedBy string       `db:"requested_by"`
-	OnFailure   string       `db:"on_failure"`
-	Aborted     bool         `db:"aborted"`
-	Concerns    int          `db:"concerns"`
-	Retries     bool         `db:"retries"`
-	Undone      bool         `db:"undone"`
-	CreatedAt   time.Time    `db:"created_at"`
-	StartedAt   sql.NullTime `db:"started_at"`
-	EndedAt     sql.NullTime `db:"ended_at"`
-	Tasks       []byte       `db:"tasks"`
-	Again       int          `db:"again"`
+	operationRow
+	Tasks []byte `db:"tasks"`
+	Again int    `db:"again"`
 }
 
 func (r *operationReadRow) operation() (loom.Operation, error) {
-	o := loom.Operation{
-		Row: loom.OperationID(r.ID), Ref: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number},
-		Tenant: loom.TenantID(r.TenantID), Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status),
-		Message: r.Message, RequestedBy: loom.UserID(r.RequestedBy), Created: r.CreatedAt, Started: r.StartedAt.Time,
-		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns, Retries: r.Retries, Undone: r.Undone, Again: r.Again,
-	}
+	o := r.operationRow.operation()
+	o.Again = r.Again
 	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
 }
 

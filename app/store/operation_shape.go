@@ -20,10 +20,8 @@ type TaskGroup struct {
 	Undo    bool
 	Status  loom.TaskStatus
 	Count   int
-	// Critical says that one of them is on the longest path, First is the lowest of
-	// their numbers.
+	// Critical says that one of them is on the longest path.
 	Critical bool
-	First    int
 	// Started is the earliest start, Ended the latest end; zero where there is none.
 	Started, Ended time.Time
 	// Running are the numbers of those that run, in no order; Again counts those that
@@ -33,7 +31,7 @@ type TaskGroup struct {
 }
 
 const taskGroups = `
-SELECT t.level, t.action, t.service, t.undo, t.status, count(*) AS n, bool_or(t.critical) AS critical, min(t.number) AS first,
+SELECT t.level, t.action, t.service, t.undo, t.status, count(*) AS n, bool_or(t.critical) AS critical,
        min(t.started_at) AS started_at, max(t.ended_at) AS ended_at,
        array_agg(t.number) FILTER (WHERE t.status = 'running') AS running, count(*) FILTER (WHERE t.status = 'ready' AND t.code <> 0) AS again
 FROM tasks t
@@ -51,7 +49,6 @@ func TaskGroups(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, re
 		Status    string        `db:"status"`
 		Count     int           `db:"n"`
 		Critical  bool          `db:"critical"`
-		First     int           `db:"first"`
 		StartedAt sql.NullTime  `db:"started_at"`
 		EndedAt   sql.NullTime  `db:"ended_at"`
 		Running   pq.Int64Array `db:"running"`
@@ -64,7 +61,7 @@ func TaskGroups(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, re
 	for i, r := range rows {
 		groups[i] = TaskGroup{
 			Level: r.Level, Action: loom.TaskAction(r.Action), Service: r.Service, Undo: r.Undo, Status: loom.TaskStatus(r.Status),
-			Count: r.Count, Critical: r.Critical, First: r.First, Started: r.StartedAt.Time, Ended: r.EndedAt.Time, Running: r.Running, Again: r.Again,
+			Count: r.Count, Critical: r.Critical, Started: r.StartedAt.Time, Ended: r.EndedAt.Time, Running: r.Running, Again: r.Again,
 		}
 	}
 	return groups, nil
@@ -95,7 +92,6 @@ func TaskStatuses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 // NodeCourse sums up what an operation does on a node.
 type NodeCourse struct {
 	Node     loom.NodeID
-	Number   int
 	Hostname string
 	// Tasks counts all of them; Done those complete or skipped.
 	Tasks, Done, Running, Failed int
@@ -108,7 +104,7 @@ type NodeCourse struct {
 
 // Tasks are summed up by the ids that they have; the nodes are looked up for the sums.
 const nodeCourses = `
-SELECT t.node_id::text AS node_id, coalesce(n.number, 0) AS number, coalesce(n.hostname, '') AS hostname,
+SELECT t.node_id::text AS node_id, coalesce(n.hostname, '') AS hostname,
        t.tasks, t.done, t.running, t.failed, coalesce(t.busy, 0) AS busy, t.started_at, t.ended_at
 FROM (SELECT node_id, count(*) AS tasks, count(*) FILTER (WHERE status IN ('complete', 'skipped')) AS done,
              count(*) FILTER (WHERE status = 'running') AS running, count(*) FILTER (WHERE status = 'failed') AS failed,
@@ -124,7 +120,6 @@ ORDER BY n.number, t.node_id`
 func NodeCourses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]NodeCourse, error) {
 	var rows []struct {
 		NodeID    string       `db:"node_id"`
-		Number    int          `db:"number"`
 		Hostname  string       `db:"hostname"`
 		Tasks     int          `db:"tasks"`
 		Done      int          `db:"done"`
@@ -140,22 +135,21 @@ func NodeCourses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, r
 	nodes := make([]NodeCourse, len(rows))
 	for i, r := range rows {
 		nodes[i] = NodeCourse{
-			Node: loom.NodeID(r.NodeID), Number: r.Number, Hostname: r.Hostname, Tasks: r.Tasks, Done: r.Done, Running: r.Running, Failed: r.Failed,
+			Node: loom.NodeID(r.NodeID), Hostname: r.Hostname, Tasks: r.Tasks, Done: r.Done, Running: r.Running, Failed: r.Failed,
 			Busy: time.Duration(r.Busy * float64(time.Second)), Started: r.StartedAt.Time, Ended: r.EndedAt.Time,
 		}
 	}
 	return nodes, nil
 }
 
-// NodeName names a node; Number is 0 and Hostname empty of one whose record is gone.
+// NodeName names a node; Hostname is empty of one whose record is gone.
 type NodeName struct {
 	ID       loom.NodeID
-	Number   int
 	Hostname string
 }
 
 const operationNodes = `
-SELECT t.node_id::text AS id, coalesce(n.number, 0) AS number, coalesce(n.hostname, '') AS hostname
+SELECT t.node_id::text AS id, coalesce(n.hostname, '') AS hostname
 FROM (SELECT DISTINCT node_id FROM tasks
       WHERE operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3)
         AND NOT gate AND node_id IS NOT NULL) t LEFT JOIN nodes n ON n.id = t.node_id
@@ -165,7 +159,6 @@ ORDER BY n.number, t.node_id`
 func OperationNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]NodeName, error) {
 	var rows []struct {
 		ID       string `db:"id"`
-		Number   int    `db:"number"`
 		Hostname string `db:"hostname"`
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, operationNodes, tenant, int64(ref.Cluster), ref.Number); err != nil {
@@ -173,7 +166,7 @@ func OperationNodes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	}
 	nodes := make([]NodeName, len(rows))
 	for i, r := range rows {
-		nodes[i] = NodeName{loom.NodeID(r.ID), r.Number, r.Hostname}
+		nodes[i] = NodeName{loom.NodeID(r.ID), r.Hostname}
 	}
 	return nodes, nil
 }

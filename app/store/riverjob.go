@@ -13,8 +13,7 @@ import (
 	"loom/jobs"
 )
 
-// RiverJob is a row of River's table. Error is that of the newest attempt, Trace
-// where it happened.
+// RiverJob is a row of River's table. Error is that of the newest attempt.
 type RiverJob struct {
 	ID          int64
 	Queue       string
@@ -23,8 +22,8 @@ type RiverJob struct {
 	Attempt     int
 	MaxAttempts int
 	// Args are JSON and hold ids only.
-	Args         string
-	Error, Trace string
+	Args  string
+	Error string
 	// Due is when it is, or was, to be tried; Attempted, Ended are zero before that.
 	Created, Due, Attempted, Ended time.Time
 	// AttemptedBy are the clients that tried it.
@@ -55,7 +54,7 @@ type RiverJobFilter struct {
 
 var riverJobKeyset = keyset{
 	columns: `j.id, j.queue, j.kind, j.state::text AS state, j.attempt, j.max_attempts, j.args::text AS args, j.created_at, j.scheduled_at, j.attempted_at, j.finalized_at,
-	coalesce(j.errors[array_upper(j.errors, 1)]->>'error', '') AS error, '' AS trace, coalesce(j.attempted_by, '{}') AS attempted_by, '[]'::jsonb AS errors, '' AS tenant, 0::bigint AS cluster_id, 0 AS operation, 0 AS task`,
+	coalesce(j.errors[array_upper(j.errors, 1)]->>'error', '') AS error, coalesce(j.attempted_by, '{}') AS attempted_by, '[]'::jsonb AS errors, '' AS tenant, 0::bigint AS cluster_id, 0 AS operation, 0 AS task`,
 	from: "river_job j", id: "j.id", idKind: "bigint",
 	sorts: map[string]sortColumn{"id": {"j.id", "j.id::text", "bigint"}},
 }
@@ -74,7 +73,6 @@ type riverJobRow struct {
 	Attempted   sql.NullTime   `db:"attempted_at"`
 	Finalized   sql.NullTime   `db:"finalized_at"`
 	Error       string         `db:"error"`
-	Trace       string         `db:"trace"`
 	AttemptedBy pq.StringArray `db:"attempted_by"`
 	Errors      []byte         `db:"errors"`
 	Tenant      string         `db:"tenant"`
@@ -84,7 +82,7 @@ type riverJobRow struct {
 }
 
 func (r riverJobRow) job() RiverJob {
-	j := RiverJob{ID: r.ID, Queue: r.Queue, Kind: r.Kind, State: r.State, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Args: r.Args, Error: r.Error, Trace: r.Trace,
+	j := RiverJob{ID: r.ID, Queue: r.Queue, Kind: r.Kind, State: r.State, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Args: r.Args, Error: r.Error,
 		Created: r.Created, Due: r.Scheduled, Attempted: r.Attempted.Time, Ended: r.Finalized.Time, AttemptedBy: r.AttemptedBy, Tenant: r.Tenant}
 	if r.Task > 0 {
 		j.Task = loom.TaskRef{Operation: loom.OperationRef{Cluster: loom.ClusterID(r.Cluster), Number: r.Operation}, Number: r.Task}
@@ -118,8 +116,7 @@ func RiverJobsAllTenants(ctx context.Context, q sqlx.ExtContext, f RiverJobFilte
 
 const riverJob = `
 SELECT j.id, j.queue, j.kind, j.state::text AS state, j.attempt, j.max_attempts, j.args::text AS args, j.created_at, j.scheduled_at, j.attempted_at, j.finalized_at,
-	coalesce(j.errors[array_upper(j.errors, 1)]->>'error', '') AS error, coalesce(j.errors[array_upper(j.errors, 1)]->>'trace', '') AS trace,
-	coalesce(j.attempted_by, '{}') AS attempted_by, coalesce(to_jsonb(j.errors), '[]') AS errors,
+	coalesce(j.errors[array_upper(j.errors, 1)]->>'error', '') AS error, coalesce(j.attempted_by, '{}') AS attempted_by, coalesce(to_jsonb(j.errors), '[]') AS errors,
 	coalesce(n.name, '') AS tenant, coalesce(t.cluster_id, 0) AS cluster_id, coalesce(o.number, 0) AS operation, coalesce(t.number, 0) AS task
 FROM river_job j
 LEFT JOIN tenants n ON j.queue = 'tenant_' || n.id

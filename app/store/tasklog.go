@@ -38,11 +38,6 @@ type LogPart struct {
 	Lines []loom.LogLine
 }
 
-// AppendLogAllTenants is AppendLogsAllTenants for one log.
-func AppendLogAllTenants(ctx context.Context, tx *sqlx.Tx, key AttemptKey, lines []loom.LogLine) error {
-	return AppendLogsAllTenants(ctx, tx, []LogPart{{key, lines}})
-}
-
 // AppendLogsAllTenants adds lines to the logs of attempts and wakes followers of
 // those logs. Lines that are there already stay.
 func AppendLogsAllTenants(ctx context.Context, tx *sqlx.Tx, parts []LogPart) error {

@@ -37,7 +37,7 @@ func TestLateLinesAreNotSkipped(t *testing.T) {
 	begin := func(task loom.TaskID, from, to int) *sqlx.Tx {
 		tx := l.db.MustBeginTx(ctx, nil)
 		sx := &sqlx.Tx{Tx: tx.Tx, Mapper: l.db.Mapper}
-		if err := store.AppendLogAllTenants(ctx, sx, store.AttemptKey{Task: task, Attempt: 1}, logLines(from, to)); err != nil {
+		if err := store.AppendLogsAllTenants(ctx, sx, []store.LogPart{{Key: store.AttemptKey{Task: task, Attempt: 1}, Lines: logLines(from, to)}}); err != nil {
 			t.Fatal(err)
 		}
 		return sx
@@ -123,7 +123,7 @@ func TestFollowingWritersLosesNothing(t *testing.T) {
 			for range batches {
 				n := 1 + r.IntN(4)
 				err := store.Exec(ctx, l.db.DB, func(tx *sqlx.Tx) error {
-					err := store.AppendLogAllTenants(ctx, tx, store.AttemptKey{Task: task, Attempt: 1}, logLines(seq+1, seq+n))
+					err := store.AppendLogsAllTenants(ctx, tx, []store.LogPart{{Key: store.AttemptKey{Task: task, Attempt: 1}, Lines: logLines(seq+1, seq+n)}})
 					if err == nil && r.IntN(3) == 0 { // some commit late
 						_, err = tx.ExecContext(ctx, `SELECT pg_sleep(0.003)`)
 					}

@@ -28,7 +28,7 @@ func TestLogsAreReadFromTheirDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := store.Exec(ctx, l.db.DB, func(tx *sqlx.Tx) error {
-		return store.AppendLogAllTenants(ctx, tx, store.AttemptKey{Task: task, Attempt: 1}, logLines(1, 50))
+		return store.AppendLogsAllTenants(ctx, tx, []store.LogPart{{Key: store.AttemptKey{Task: task, Attempt: 1}, Lines: logLines(1, 50)}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,6 @@ import (
 type Verification struct {
 	Provider string
 	loom.Offer
-	// Time is when it answered, by the database clock.
-	Time time.Time
 	// Answer has one check.
 	Answer loom.Probe
 }
@@ -30,7 +28,7 @@ type verificationRow struct {
 }
 
 func (r verificationRow) verification() (Verification, error) {
-	v := Verification{Provider: r.Provider, Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.ID}, Time: r.Ended}
+	v := Verification{Provider: r.Provider, Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.ID}}
 	if err := json.Unmarshal(r.Probe, &v.Answer); err != nil {
 		return v, fmt.Errorf("read what provider %s said of %s: %w", r.Provider, r.ID, err)
 	}

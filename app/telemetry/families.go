@@ -1,10 +1,5 @@
 package telemetry
 
-import (
-	"fmt"
-	"strings"
-)
-
 // Family is a row of the table of metrics: instruments, docs/metrics.md and the
 // test that compares both are made from it.
 type Family struct {
@@ -67,18 +62,4 @@ func family(name string) Family {
 		}
 	}
 	panic("telemetry: no metric " + name)
-}
-
-// Markdown is the table for docs/metrics.md.
-func Markdown() string {
-	var b strings.Builder
-	b.WriteString("| metric | type | labels | told by | meaning |\n|---|---|---|---|---|\n")
-	for _, f := range Families {
-		labels := make([]string, len(f.Labels))
-		for i, l := range f.Labels {
-			labels[i] = "`" + l + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.Type, strings.Join(labels, ", "), f.From, f.Help)
-	}
-	return b.String()
 }

@@ -106,9 +106,6 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Timeout: 20 * time.Second})
 }
 
-// Gatherer gives the metrics to tests.
-func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
-
 // LeaseHeld tells whether this process holds the lease of a kind of process.
 func (m *Metrics) LeaseHeld(kind string, held bool) {
 	value := 0.0

@@ -16,9 +16,10 @@ func TestSeveralClustersByForms(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	one, two := w.create("one", 2), w.create("two", 2)
+	both := "?id=" + one.Cluster.String() + "&id=" + two.Cluster.String()
+	w.get("ana", route.ClustersBulk("delete")+both).is(http.StatusOK, "Operation 1 (create)", "Its own page offers “Abort, then delete”.").lacks("with “abort”")
 	w.finish(one, loom.ClusterActive)
 	w.finish(two, loom.ClusterActive)
-	both := "?id=" + one.Cluster.String() + "&id=" + two.Cluster.String()
 
 	lease := route.ClustersBulk("lease") + both
 	w.press("ana", lease, "Extend leases", "by", "soon").is(http.StatusUnprocessableEntity, "Write a time such as 7d", `value="soon"`)

@@ -54,17 +54,6 @@ func accountErrors(err error, title string) (errs ui.FormErrors, status int, ok 
 	return errs, httpx.PageStatus(e.Kind), true
 }
 
-// atField puts an error of a kind that can only be about one field of a form, such as a
-// name that is taken, at that field.
-func atField(err error, kind loom.Kind, field string) error {
-	if !errors.Is(err, kind) || len(loom.AsError(err).Fields) > 0 {
-		return err
-	}
-	placed := *loom.AsError(err)
-	placed.Fields = []loom.FieldError{{Field: field, Message: placed.Message}}
-	return &placed
-}
-
 // accountConfirm answers with a question: in the dialog for a link that opens one,
 // as a page else.
 func (s *Server) accountConfirm(w http.ResponseWriter, r *http.Request, actor loom.Actor, m layout.Model, form templ.Component) error {

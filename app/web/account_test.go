@@ -182,11 +182,11 @@ func TestCatalogForUsers(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "user")
-	v.get("/catalog").shows(t, 200, "Load-balanced web cluster", "2 to 500 machines", "/clusters/new?template=web-cluster", "3 templates").hides(t, "/admin/")
+	v.get("/catalog").shows(t, 200, "Load-balanced web cluster", "2 to 500 nodes", "/clusters/new?template=web-cluster", "3 templates").hides(t, "/admin/")
 	v.get("/catalog?q=redis").shows(t, 200, "Replicated Redis").hides(t, "Load-balanced web cluster")
 	v.get("/catalog?q=nothing+like+it").shows(t, 200, "No template matches", "Clear search")
 	v.get("/catalog", "HX-Request", "true").shows(t, 200, "<main").hides(t, "<html")
-	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same machine.", "haproxy is on exactly 1 machine.", "$LOOM_TOKEN", "Create cluster")
+	v.get("/catalog/web-cluster").shows(t, 200, "haproxy and nginx are never on the same node.", "haproxy is on exactly 1 node.", "$LOOM_TOKEN", "Create cluster")
 	v.get("/catalog/none").shows(t, 404, "There is no template")
 	a := v.get("/catalog/web-cluster?as=json").shows(t, 200, `"name":"web-cluster"`)
 	if got := a.header.Get("Content-Type"); got != "application/json" {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"loom/app/account"
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -132,15 +134,7 @@ func (s *Server) showToken(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (s *Server) accountTokenRotateAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	token, err := s.ownToken(r, actor)
-	if err != nil {
-		return err
-	}
-	page := accountFrame("Rotate token "+token.Name, route.AccountTokens())
-	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: "Rotate"}}
-	return s.accountConfirm(w, r, actor, page, accountview.RotateForm(accountview.RevokeModel{
-		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), "rotate"),
-	}))
+	return s.askOfToken(w, r, actor, "Rotate", accountview.RotateForm)
 }
 
 // accountTokenRotate gives a token another secret; the old one works on for a day.
@@ -210,14 +204,20 @@ func (s *Server) ownToken(r *http.Request, actor loom.Actor) (loom.Token, error)
 }
 
 func (s *Server) accountTokenAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.askOfToken(w, r, actor, "Revoke", accountview.RevokeForm)
+}
+
+// askOfToken asks before something is done to a token; in lower case the verb is the
+// last part of the address.
+func (s *Server) askOfToken(w http.ResponseWriter, r *http.Request, actor loom.Actor, verb string, form func(accountview.RevokeModel) templ.Component) error {
 	token, err := s.ownToken(r, actor)
 	if err != nil {
 		return err
 	}
-	page := accountFrame("Revoke token "+token.Name, route.AccountTokens())
-	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: "Revoke"}}
-	return s.accountConfirm(w, r, actor, page, accountview.RevokeForm(accountview.RevokeModel{
-		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), "revoke"),
+	page := accountFrame(verb+" token "+token.Name, route.AccountTokens())
+	page.Crumbs = []ui.Crumb{{Label: "Account", Href: route.Account()}, {Label: "API tokens", Href: route.AccountTokens()}, {Label: verb}}
+	return s.accountConfirm(w, r, actor, page, form(accountview.RevokeModel{
+		Name: token.Name, Prefix: token.Prefix, Action: route.AccountToken(strconv.FormatInt(token.ID, 10), strings.ToLower(verb)),
 	}))
 }
 

@@ -33,21 +33,7 @@ func (q activityQuery) pairs() []string {
 func (q activityQuery) input(see ui.Viewer) (in account.ActivityInput, errs []loom.FieldError) {
 	in = account.ActivityInput{Tenant: q.tenant, About: q.about, Cluster: q.cluster,
 		ActivityFilter: account.ActivityFilter{Actor: loom.UserID(q.actor), Verb: q.verb, Result: q.result}}
-	for _, day := range []struct {
-		name, text string
-		into       *time.Time
-		more       int
-	}{{"since", q.since, &in.Since, 0}, {"until", q.until, &in.Until, 1}} {
-		if day.text == "" {
-			continue
-		}
-		at, err := see.ParseDay(day.text)
-		if err != nil {
-			errs = append(errs, loom.FieldError{Field: day.name, Message: "Give a day as year-month-day, such as 2026-06-09."})
-			continue
-		}
-		*day.into = at.AddDate(0, 0, day.more)
-	}
+	in.Since, in.Until, errs = readDays(see, q.since, q.until)
 	return in, errs
 }
 

@@ -19,7 +19,7 @@ func (s *Server) conflictPage(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	m := adminview.ConflictModel{
-		Kind: kind, Name: name, Action: route.AdminEntry(kind, name), Message: e.Message, Now: s.now(), Mine: mine, Note: note,
+		Name: name, Action: route.AdminEntry(kind, name), Message: e.Message, Now: s.now(), Mine: mine, Note: note,
 		Expected: strconv.Itoa(c.StoredInfo.Version), TakeHref: route.AdminEntry(kind, name),
 		StepURL: stepURL(kind, name), HasForm: formMakers[kind] != nil && c.Stored != nil,
 	}

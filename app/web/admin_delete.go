@@ -33,10 +33,26 @@ func (s *Server) adminDeleteAsk(kind loom.EntityKind) httpx.ActorHandler {
 		}
 		page := entryFrame(kind, name, "Delete")
 		page.Title = "Delete " + kind.Word() + " " + name
+		action, blocked := route.AdminEntryDelete(kind, name), len(needing(users)) > 0
+		if blocked {
+			action = adminview.EntryDeprecate(kind, name)
+		}
 		return s.accountConfirm(w, r, actor, page, adminview.DeleteForm(adminview.DeleteModel{
-			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: entries, Clusters: clusters, Back: route.AdminEntry(kind, name),
-		}, route.AdminEntryDelete(kind, name)))
+			Kind: kind, Name: name, Versions: ui.Count(len(infos), "version", "versions"), Uses: entries, Blocked: blocked, Clusters: clusters, Back: route.AdminEntry(kind, name),
+		}, action))
 	}
+}
+
+// needing are the templates, and the parts of them, that would not work without an
+// entry: while there are any, it is not deleted (portals.md 2.3).
+func needing(users []adminview.Use) []string {
+	var names []string
+	for _, u := range users {
+		if u.Kind == loom.KindTemplate.Word() || u.Kind == loom.KindPartialTemplate.Word() {
+			names = append(names, u.Name)
+		}
+	}
+	return names
 }
 
 func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
@@ -46,6 +62,13 @@ func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
 		// announce either.
 		if _, err := s.Catalog.Versions(r.Context(), actor, kind, name); err != nil {
 			return err
+		}
+		uses, err := s.usesOf(r, actor, kind, name)
+		if err != nil {
+			return err
+		}
+		if by := needing(usersOf(uses)); len(by) > 0 {
+			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, and(by[:min(len(by), maxAffected)]), nameIt(len(by)))
 		}
 		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
 			return err

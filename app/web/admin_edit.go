@@ -87,11 +87,11 @@ func asksJSON(r *http.Request) bool { return r.URL.Query().Get("view") == "json"
 func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d draft) error {
 	m := adminview.EditorModel{
 		Kind: d.kind, Name: d.name, Expected: d.expected, Body: d.body, Note: d.note, Changed: d.changed, Restored: d.restored, Now: s.now(),
-		Action: route.AdminKind(d.kind), Back: route.AdminKind(d.kind), StepURL: stepURL(d.kind, d.name),
+		Action: route.AdminKind(d.kind), StepURL: stepURL(d.kind, d.name),
 	}
 	page := entryFrame(d.kind, d.name, "New "+d.kind.Word())
 	if d.name != "" {
-		m.Action, m.Back = route.AdminEntry(d.kind, d.name), route.AdminEntry(d.kind, d.name)
+		m.Action = route.AdminEntry(d.kind, d.name)
 		page = entryFrame(d.kind, d.name, "Edit")
 	}
 	if err := s.addForm(r, actor, d, &m); err != nil {
@@ -193,17 +193,15 @@ func readDraft(kind loom.EntityKind, body string) (loom.Entry, error) {
 	return catalog.Decode(kind, []byte(body))
 }
 
-// maxToldFindings is how many findings the message after a save tells; all are on
-// the overview.
-const maxToldFindings = 5
-
+// savedFlash says that an entry was stored; its page, which comes next, says what of it
+// would not work.
 func savedFlash(kind loom.EntityKind, saved loom.Entry, found []loom.Finding) httpx.Flash {
 	meta := saved.Meta()
 	text := "Saved the " + kind.Word() + " " + meta.Name + " as version " + strconv.Itoa(meta.Version) + "."
 	if len(found) == 0 {
 		return httpx.Flash{Tone: "ok", Text: text}
 	}
-	return httpx.Flash{Tone: "warn", Text: text + " Not all will work yet: " + strings.Join(sentences(found[:min(len(found), maxToldFindings)]), " "), URL: route.Admin(), Link: "All findings"}
+	return httpx.Flash{Tone: "warn", Text: text + " Not all of it works yet; its page says what is missing."}
 }
 
 // refused shows the editor again with what is wrong. Other errors are returned.

@@ -87,6 +87,9 @@ func (s *Server) adminEntry(kind loom.EntityKind) httpx.ActorHandler {
 		if err := s.addPictures(r, actor, entry, &m); err != nil {
 			return err
 		}
+		if err := s.addLacks(r, actor, entry, &m); err != nil {
+			return err
+		}
 		return s.render(w, r, actor, http.StatusOK, entryFrame(kind, m.Name, ""), adminview.EntryPage(m))
 	}
 }

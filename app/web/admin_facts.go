@@ -114,7 +114,7 @@ func serviceFacts(s *loom.Service) []ui.Def {
 }
 
 func serviceSections(s *loom.Service) []adminview.Section {
-	actions := adminview.Section{ID: "actions", Title: "Actions", Keys: true, Note: "It has no actions: nothing is done on the machines.",
+	actions := adminview.Section{ID: "actions", Title: "Actions", Keys: true, Note: "It has no actions: nothing is done on its nodes.",
 		Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}, {Label: "Fields"}}}
 	for _, name := range actionOrder {
 		action, ok := s.Provisioner.Actions[name]
@@ -129,7 +129,7 @@ func serviceSections(s *loom.Service) []adminview.Section {
 	}
 	sections := []adminview.Section{actions}
 	if len(s.Links) > 0 {
-		sections = append(sections, linkSection(s.Links, "Links of each machine with it"))
+		sections = append(sections, linkSection(s.Links, "Links of each node with it"))
 	}
 	if len(s.DefaultConfig) > 0 {
 		sections = append(sections, adminview.Section{ID: "config", Title: "Default config", Code: prettyJSON(s.DefaultConfig)})

@@ -20,10 +20,11 @@ func (s *Server) addPictures(r *http.Request, actor loom.Actor, entry loom.Entry
 	href := func(service string) string { return route.AdminEntry(loom.KindService, service) }
 	switch e := entry.(type) {
 	case *loom.Service:
-		found, err := s.Catalog.Newest(r.Context(), actor, loom.KindService, loom.KindTemplate)
+		found, err := s.Catalog.Newest(r.Context(), actor, loom.KindService, loom.KindTemplate, loom.KindPartialTemplate)
 		if err != nil {
 			return err
 		}
+		m.Unused = !namesService(found, e.Name)
 		picture := serviceTies(servicesIn(found), e.Name, hopsOf(r.URL.Query().Get("hops")), href(e.Name), href)
 		m.Ties = &picture
 		m.Order, err = s.orderModel(r, actor, found[loom.KindTemplate], *e)
@@ -38,6 +39,25 @@ func (s *Server) addPictures(r *http.Request, actor loom.Actor, entry loom.Entry
 		return err
 	}
 	return nil
+}
+
+// namesService reports whether a template or a part of one has a service or allows it.
+func namesService(found map[loom.EntityKind][]loom.Entry, service string) bool {
+	for _, kind := range []loom.EntityKind{loom.KindTemplate, loom.KindPartialTemplate} {
+		for _, entry := range found[kind] {
+			var defaults, allowed []string
+			switch e := entry.(type) {
+			case *loom.Template:
+				defaults, allowed = e.Defaults.Services, e.Compatibility.Services
+			case *loom.PartialTemplate:
+				defaults, allowed = e.Defaults.Services, e.Compatibility.Services
+			}
+			if slices.Contains(defaults, service) || slices.Contains(allowed, service) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // orderModel is the choice of a template, and the answer for the one the query names.
@@ -102,7 +122,7 @@ func (s *Server) orderResult(ctx context.Context, actor loom.Actor, template str
 }
 
 func orderNotes(o lifecycle.Order, service string) []string {
-	notes := []string{"For the smallest cluster: " + ui.Count(o.Machines, "machine", "machines") + ", " +
+	notes := []string{"For the smallest cluster: " + ui.Count(o.Machines, "node", "nodes") + ", " +
 		ui.Count(len(o.Plan.Tasks), "task", "tasks") + " in " + ui.Count(o.Plan.Levels(), "stage", "stages") +
 		". Stages are no barriers: a task starts when what it waits for is done."}
 	var more []string

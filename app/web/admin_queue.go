@@ -85,7 +85,7 @@ func allBusy(t fleet.TenantWorkers) string {
 // queueGrid lists the single tasks.
 func (s *Server) queueGrid(q fleet.Queued, running bool) templ.Component {
 	m := officeview.GridModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
-		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Machine", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
+		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Node", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No task waits for a worker."}}
 	filters := []string{"state", ""}
 	if running {

@@ -21,6 +21,9 @@ func (s *Server) adminResources(w http.ResponseWriter, r *http.Request, actor lo
 	m := adminview.ResourcesModel{Stage: true}
 	q := r.URL.Query()
 	if q.Get(adminview.FieldVersion) == "" {
+		if strings.Contains(q.Get(adminview.FieldPlugin), "/") { // what an upload is for
+			m.Name = q.Get(adminview.FieldName)
+		}
 		return s.resourcesPage(w, r, actor, http.StatusOK, m, q.Get(adminview.FieldPlugin))
 	}
 	from, content, err := s.resourceVersion(r, actor)

@@ -113,7 +113,7 @@ func TestConflict(t *testing.T) {
 	v.post("/admin/services/nginx", "expected", "2", "body", `{"name":"nginx","description":"mine"}`).goes(t, "/admin/services/nginx")
 	v.get("/admin/services/nginx").shows(t, 200, "mine")
 
-	v.post("/admin/services/nginx/delete").goes(t, "/admin/services")
+	check(t, r.catalog.Delete(r.ctx, v.actor("demo"), loom.KindService, "nginx", 0))
 	v.post("/admin/services/nginx", "expected", "3", "body", `{"name":"nginx"}`).shows(t, 409, "was deleted", `name="expected" value="0"`)
 	v.post("/admin/services/nginx", "expected", "0", "body", `{"name":"nginx"}`).goes(t, "/admin/services/nginx")
 }
@@ -122,8 +122,14 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
 	v := r.signedIn("demo", "admin")
-	v.get("/admin/services/nginx/delete").shows(t, 200, "<html", "web-cluster", "Delete service nginx")
+	// What a template needs stays; it can be deprecated.
+	v.get("/admin/services/nginx/delete").shows(t, 200, "<html", "web-cluster", "cannot be deleted while these need it", "Deprecate nginx").hides(t, "danger-filled")
 	v.get("/admin/services/nginx/delete", "HX-Request", "true", "HX-Target", "dialog").shows(t, 200, "dialog-title", "web-cluster").hides(t, "<html")
+	v.post("/admin/services/nginx/delete").shows(t, 409, "is not deleted: web-cluster names it")
+	v.get("/admin/providers/local/delete").shows(t, 200, "cannot be deleted", ">local-small</a>", "(hardware type)")
+	v.post("/admin/services/nginx/deprecate", "deprecated", "true").goes(t, "/admin/services/nginx")
+	v.post("/admin/templates/web-cluster/delete").goes(t, "/admin/templates")
+	v.get("/admin/services/nginx/delete").shows(t, 200, "Delete service nginx")
 	v.post("/admin/services/nginx/delete").goes(t, "/admin/services")
 	v.get("/admin/services").shows(t, 200, "Deleted the service nginx.")
 	v.get("/admin/services/nginx").shows(t, 404)
@@ -274,7 +280,7 @@ func TestUsers(t *testing.T) {
 	v.post("/admin/users", "id", "", "role", "user").shows(t, 422, "The user was not created.", "A user id is")
 	v.post("/admin/users", "id", "user", "role", "user").shows(t, 409)
 	v.post("/admin/users", "id", "eve", "role", "superadmin").shows(t, 422, "The role is")
-	made := v.post("/admin/users", "id", "eve", "role", "user", "displayName", "Eve").shows(t, 200, "User eve was created", "It is shown this once")
+	made := v.post("/admin/users", "id", "eve", "role", "user", "displayName", "Eve").shows(t, 200, "User eve was created", "It is shown this once", "Sign in at", r.server.URL+"/login?tenant=demo<", "Copy all of the sign-in")
 	password := cut(made.body, `data-copy="`, `" aria-label="Copy password"`)
 	if password == "" {
 		t.Fatal("the password is not shown")

@@ -93,7 +93,6 @@ func exportCard(all catalog.Bundle, marked map[catalog.EntryName]bool) templ.Com
 			on := marked[catalog.EntryName{Kind: kind, Name: b.Name}]
 			if on {
 				group.Marked++
-				m.Marked++
 			}
 			group.Choices.Choices = append(group.Choices.Choices, ui.Choice{Value: string(kind) + "/" + b.Name, Label: b.Name, Description: cutShort(b.Description), Checked: on})
 		}

@@ -54,7 +54,7 @@ func (s *Server) adminProbeUse(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	m := adminview.UseModel{Action: adminview.ProbeUse(provider), Member: member, ID: id, Back: route.AdminProbe(provider)}
+	m := adminview.UseModel{Action: adminview.ProbeUse(provider), Member: member, ID: id, Button: "Fill in " + member, Back: route.AdminProbe(provider)}
 	m.Types = ui.ChoiceModel{Name: fieldUseIn, Legend: "Where", Filter: "Filter " + kind.Word() + "s",
 		Choices: []ui.Choice{{Value: "", Label: "A new " + kind.Word(), Description: "with a row for " + provider, Checked: true}}}
 	for i, c := range choicesOf(found[kind]) {
@@ -93,6 +93,9 @@ func rowSays(entry loom.Entry, provider, member, id string) string {
 // useOffer fills in the row of a type for a provider, as the query says: for the form
 // of a new type, or of one that is there.
 func (s *Server) useOffer(r *http.Request, actor loom.Actor, d *draft) error {
+	if d.kind == loom.KindTemplate {
+		return s.useService(r, actor, d)
+	}
 	provider := r.URL.Query().Get(fieldProvider)
 	kind, member, id := usedKind(r)
 	if kind != d.kind || provider == "" {

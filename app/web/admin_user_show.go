@@ -175,12 +175,8 @@ var userVerbs = map[string]userVerb{
 	"password": {"New password for", "Make a new password for", "Making…", "", func(loom.UserSummary) []string {
 		return []string{"A password is made up and shown once. The user is signed out everywhere; API tokens go on."}
 	}, false},
-	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(u loom.UserSummary) []string {
-		lines := []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
-		if u.Clusters > 0 {
-			lines = append(lines, ui.Count(u.Clusters, "cluster is not terminated", "clusters are not terminated")+"; they must be deleted first.")
-		}
-		return lines
+	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(loom.UserSummary) []string {
+		return []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
 	}, false},
 }
 
@@ -202,6 +198,10 @@ func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
+	if r.PathValue("verb") == "delete" && u.Clusters > 0 {
+		m.WhyNot = string(u.ID) + " owns " + ui.Count(u.Clusters, "cluster that is", "clusters that are") + " not terminated; delete them or give them to another owner first."
+		m.Instead, m.InsteadHref = "See the clusters", route.Query(route.Clusters(), "owner", string(u.ID))
+	}
 	return s.accountConfirm(w, r, actor, userFrame(u.ID, v.verb), officeview.Confirm(m))
 }
 
@@ -219,7 +219,7 @@ func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom
 		if err != nil {
 			return err
 		}
-		shown := madePassword("New password of "+string(id), actor.TenantName, string(id), made, back)
+		shown := s.madePassword(r, "New password of "+string(id), actor.TenantName, string(id), made, back)
 		return s.userPage(w, r, actor, http.StatusOK, shown, nil, ui.FormErrors{})
 	case "delete":
 		err, back = s.Accounts.DeleteUser(r.Context(), actor, id), route.AdminUsers()
@@ -230,7 +230,7 @@ func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: v.said + " " + string(id) + "."})
+	return s.say(w, r, back, httpx.Flash{Tone: "ok", Text: v.said + " the user " + string(id) + "."})
 }
 
 // userToken finds a token of the path's user.

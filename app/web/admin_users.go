@@ -140,20 +140,23 @@ func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor l
 	}
 	in := readUser(f)
 	user, password, err := s.Accounts.CreateUser(r.Context(), actor, in)
-	if errs, status, ok := accountErrors(atField(err, loom.Conflict, fieldUser), "The user was not created."); ok {
+	if errs, status, ok := accountErrors(err, "The user was not created."); ok {
 		return s.usersPage(w, r, actor, status, nil, in, errs)
 	}
 	if err != nil {
 		return err
 	}
-	made := madePassword("User "+string(user.ID)+" was created", actor.TenantName, string(user.ID), password, route.AdminUsers())
+	made := s.madePassword(r, "User "+string(user.ID)+" was created", actor.TenantName, string(user.ID), password, route.AdminUsers())
 	return s.usersPage(w, r, actor, http.StatusOK, made, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
 }
 
-// madePassword shows a password that was made up, this once.
-func madePassword(title, tenant, user string, password loom.Secret, back string) templ.Component {
+// madePassword shows a password that was made up, this once, with where to sign in.
+func (s *Server) madePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
+	at := s.signInAddress(r, tenant)
 	return officeview.Secret(officeview.SecretModel{
 		Title: title, Warning: "Copy the password now. It is shown this once; Loom keeps only a hash of it.", Back: back, Button: "I have copied the password",
-		Facts: []ui.Def{{Term: "Tenant", Text: tenant, Mono: true}, {Term: "User name", Text: user, Mono: true}, {Term: "Password", Value: ui.CopyText(password.Reveal(), "password")}},
+		Facts: []ui.Def{{Term: "Sign in at", Value: ui.CopyText(at, "address")}, {Term: "Tenant", Text: tenant, Mono: true}, {Term: "User name", Text: user, Mono: true},
+			{Term: "Password", Value: ui.CopyText(password.Reveal(), "password")}},
+		All: "Sign in at: " + at + "\nTenant: " + tenant + "\nUser name: " + user + "\nPassword: " + password.Reveal() + "\n", What: "the sign-in",
 	})
 }

@@ -65,11 +65,3 @@ func sentence(f loom.Finding) string {
 	}
 	return f.Message + " (" + capital(placeWords(f.Field)) + ")"
 }
-
-func sentences(found []loom.Finding) []string {
-	texts := make([]string, len(found))
-	for i, f := range found {
-		texts[i] = sentence(f)
-	}
-	return texts
-}

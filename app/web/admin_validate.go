@@ -88,8 +88,12 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 		if err != nil {
 			return m, nil, err
 		}
-		m.Warnings = draftWarnings(d, found)
-		if service, is := entry.(*loom.Service); is && d.expected != "" {
+		service, isService := entry.(*loom.Service)
+		if isService && d.form != nil {
+			found = tellScripts(service, found, &m)
+		}
+		m.Warnings = append(m.Warnings, draftWarnings(d, found)...)
+		if isService && d.expected != "" {
 			m.Breaks = s.broken(r, actor, service, false)
 		}
 		m.Unknown = unknownMembers(parseTree([]byte(d.body)), treeOf(entry))

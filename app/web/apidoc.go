@@ -19,7 +19,7 @@ func (s *Server) apiIndex(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := apiview.IndexModel{Server: s.PublicURL, Document: "/v2/openapi.json"}
+	m := apiview.IndexModel{Server: s.origin(r), Document: "/v2/openapi.json"}
 	for _, tag := range doc.Tags {
 		chapter := apiview.Chapter{Name: tag.Name, Help: tag.Description, Href: route.APIChapter(tag.Name)}
 		doc.operations(tag.Name, func(method, path string, op apiOperation) {
@@ -46,7 +46,7 @@ func (s *Server) apiChapter(w http.ResponseWriter, r *http.Request) error {
 		m := apiview.ChapterModel{Name: tag.Name, Help: tag.Description}
 		used := map[string]bool{}
 		doc.operations(tag.Name, func(method, path string, op apiOperation) {
-			m.Operations = append(m.Operations, doc.describe(s.PublicURL, method, path, op, used))
+			m.Operations = append(m.Operations, doc.describe(s.origin(r), method, path, op, used))
 		})
 		m.Shapes = doc.shapes(used)
 		return s.apiPage(w, r, doc, tag.Name, route.APIChapter(tag.Name), apiview.ChapterPage(m))

@@ -42,11 +42,18 @@ func (q auditQuery) input(see ui.Viewer) (in account.AuditInput, errs []loom.Fie
 		}
 	}
 	in.Object, in.From, in.Request = q.object, q.from, q.request
+	in.Since, in.Until, errs = readDays(see, q.since, q.until)
+	return in, errs
+}
+
+// readDays reads the first and the last day of a list, each "" for none; until is the
+// end of its day.
+func readDays(see ui.Viewer, first, last string) (since, until time.Time, errs []loom.FieldError) {
 	for _, day := range []struct {
 		name, text string
 		into       *time.Time
 		more       int
-	}{{"since", q.since, &in.Since, 0}, {"until", q.until, &in.Until, 1}} {
+	}{{"since", first, &since, 0}, {"until", last, &until, 1}} {
 		if day.text == "" {
 			continue
 		}
@@ -57,7 +64,7 @@ func (q auditQuery) input(see ui.Viewer) (in account.AuditInput, errs []loom.Fie
 		}
 		*day.into = at.AddDate(0, 0, day.more)
 	}
-	return in, errs
+	return since, until, errs
 }
 
 func (s *Server) adminAudit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -121,9 +128,10 @@ func auditFilters(base string, q auditQuery, errs ui.FormErrors) templ.Component
 	if base != route.AccountActivity() { // there all is one's own
 		m.Fields = append(m.Fields, text("actor", "Who", q.actor))
 	}
-	m.Fields = append(m.Fields, verb, kind, text("object", "Named", q.object),
+	m.Fields = append(m.Fields, verb,
 		ui.FieldModel{Name: "result", Label: "Result", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: options(q.result, "", "Any", "ok", "Done", "refused", "Refused", "failed", "Failed")},
-		from, text("request", "Request", q.request), since, until)
+		since, until)
+	m.More = []ui.FieldModel{kind, text("object", "Named", q.object), from, text("request", "Request", q.request)}
 	if base == route.SystemAudit() {
 		m.Fields = append(m.Fields, ui.FieldModel{Name: "tenant", Label: "Tenant", Value: q.tenant, Optional: true, Width: "s", MaxLength: 255, Help: "“*” is all of them.", Error: errs.For("tenant")})
 	}

@@ -91,9 +91,9 @@ func (s *Server) bulkDelete(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, typed string) error {
-	m := clusterview.BulkModel{Verb: "delete", Title: "Delete clusters", Back: c.back, Warning: c.warning(), Now: s.now(),
-		Intro:   "This removes the machines with everything on them. It cannot be undone. Operations and logs stay readable.",
-		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Machines", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
+	m := clusterview.BulkModel{Verb: "delete", Title: "Delete clusters", Back: c.back, Warning: c.warning(),
+		Intro:   "This removes the nodes with everything on them. It cannot be undone. Operations and logs stay readable.",
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Nodes", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
 		row := bulkRow(item)
@@ -107,7 +107,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 			tasks += len(view.Plan.Tasks)
 			row.Cells = []string{strconv.Itoa(len(view.Nodes)), strconv.Itoa(len(view.Plan.Tasks)), strings.Join(view.Services, ", ")}
 		case e.Kind == loom.NotFound || e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Forbidden:
-			row.Key, row.WhyNot = "", e.Message
+			row.Key, row.WhyNot = "", strings.Replace(e.Message, lifecycle.AbortFirst, " Its own page offers “Abort, then delete”.", 1)
 		default:
 			return err
 		}
@@ -118,7 +118,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 	}
 	if doable > 0 {
 		m.Confirm = deleteWords(doable)
-		m.Facts = []ui.Def{{Term: "Clusters", Text: strconv.Itoa(doable)}, {Term: "Machines", Text: strconv.Itoa(nodes)}, {Term: "Tasks", Text: strconv.Itoa(tasks)}}
+		m.Facts = []ui.Def{{Term: "Clusters", Text: strconv.Itoa(doable)}, {Term: "Nodes", Text: strconv.Itoa(nodes)}, {Term: "Tasks", Text: strconv.Itoa(tasks)}}
 		f := ui.FieldModel{Name: "confirm", Label: "Type “" + m.Confirm + "” to confirm", Value: typed, Autocomplete: "off", Width: "m"}
 		if status != http.StatusOK {
 			f.Error = "Type “" + m.Confirm + "” exactly as it is written."
@@ -226,7 +226,7 @@ func (s *Server) bulkLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, by, wrong string) error {
-	m := clusterview.BulkModel{Verb: "lease", Title: "Extend leases", Back: c.back, Warning: c.warning(), Now: s.now(),
+	m := clusterview.BulkModel{Verb: "lease", Title: "Extend leases", Back: c.back, Warning: c.warning(),
 		Intro:   "Each lease ends later by the time you give, as far as its template allows.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Ends"}, {Label: "At the latest"}}}
 	see := ui.ViewerOf(r.Context())
@@ -242,7 +242,7 @@ func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loo
 		case v.Allowed[loom.VerbLease] != "":
 			row.Key, row.WhyNot = "", v.Allowed[loom.VerbLease]
 		case v.Expires.IsZero():
-			row.Key, row.WhyNot = "", "It lives without limit."
+			row.Key, row.WhyNot = "", "It lives for ever."
 		default:
 			latest := "no end"
 			if !v.Lease.Latest.IsZero() {
@@ -299,7 +299,7 @@ func (s *Server) prolong(r *http.Request, actor loom.Actor, id loom.ClusterID, b
 		return loom.Cluster{}, err
 	}
 	if v.Expires.IsZero() {
-		return loom.Cluster{}, loom.NewError(loom.Conflict, "It lives without limit.")
+		return loom.Cluster{}, loom.NewError(loom.Conflict, "It lives for ever.")
 	}
 	end := v.Expires
 	if now := s.now(); end.Before(now) && v.Lease.Rule != "step" {

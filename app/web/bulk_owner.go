@@ -40,7 +40,7 @@ func (s *Server) bulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 func (s *Server) showBulkOwner(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, owner, wrong string) error {
-	m := clusterview.BulkModel{Verb: "owner", Title: "Change owner", Back: c.back, Warning: c.warning(), Now: s.now(),
+	m := clusterview.BulkModel{Verb: "owner", Title: "Change owner", Back: c.back, Warning: c.warning(),
 		Intro:   "The new owner sees the cluster and may do everything with it; the present one does so no longer, unless an administrator. Machines stay as they are: SSH keys that the present owner has on them stay there until the machines are made anew.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Owner"}, {Label: "Template"}}}
 	for _, item := range c.items {

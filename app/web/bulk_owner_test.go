@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"net/http"
+	"net/url"
 	"testing"
 
 	"loom/app/loom"
@@ -36,4 +38,13 @@ func TestOwnersAreChanged(t *testing.T) {
 	admin.post("/clusters/bulk/owner", "id", bee+".2", "owner", "admin").shows(t, 200, "belongs to admin already")
 	user.get("/clusters/"+bee).shows(t, 404)
 	admin.get("/admin/audit?kind=cluster&object="+bee).shows(t, 200, "update cluster", "ownerId", "admin")
+}
+
+// Somebody who owns clusters is not deleted; the question leads to them.
+func TestOwnersStay(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.create("shop", 2)
+	w.get("admin", "/admin/users/ana/delete").is(200, "ana owns 1 cluster that is not terminated", "/clusters?owner=ana").lacks("danger-filled")
+	w.post("admin", "/admin/users/ana/delete", url.Values{}).is(http.StatusConflict, "not terminated")
 }

@@ -16,11 +16,11 @@ func sizeText(size loom.SizeConstraint) string {
 	low, high := size.Bounds()
 	switch {
 	case high == loom.Unlimited:
-		return ui.Count(low, "machine", "machines") + " or more"
+		return ui.Count(low, "node", "nodes") + " or more"
 	case low == high:
-		return ui.Count(low, "machine", "machines")
+		return ui.Count(low, "node", "nodes")
 	}
-	return fmt.Sprintf("%d to %d machines", low, high)
+	return fmt.Sprintf("%d to %d nodes", low, high)
 }
 
 func leaseText(l loom.LeaseRule) string {
@@ -64,11 +64,11 @@ func templateRules(t loom.Template) []string {
 		switch len(set) {
 		case 0:
 		case 1:
-			rules = append(rules, set[0]+" may be on no machine.")
+			rules = append(rules, set[0]+" may be on no node.")
 		case 2:
-			rules = append(rules, and(set)+" are never on the same machine.")
+			rules = append(rules, and(set)+" are never on the same node.")
 		default:
-			rules = append(rules, and(set)+" are never all on the same machine.")
+			rules = append(rules, and(set)+" are never all on the same node.")
 		}
 	}
 	rules = appendAllowed(rules, "hardware types", t.Compatibility.HardwareTypes)
@@ -99,21 +99,21 @@ func quantityRule(name string, q loom.Quantities) string {
 	if q.Min != nil {
 		low = *q.Min
 	}
-	on := func(n int) string { return ui.Count(n, "machine", "machines") }
+	on := func(n int) string { return ui.Count(n, "node", "nodes") }
 	switch {
 	case q.Max == nil || *q.Max == loom.Unlimited:
 		if low == 0 {
-			return name + " is on any number of machines, also on none."
+			return name + " is on any number of nodes, also on none."
 		}
 		return name + " is on at least " + on(low) + "."
 	case *q.Max == 0:
-		return name + " is on no machine."
+		return name + " is on no node."
 	case low == *q.Max:
 		return name + " is on exactly " + on(low) + "."
 	case low == 0:
 		return name + " is on at most " + on(*q.Max) + "."
 	}
-	return fmt.Sprintf("%s is on %d to %d machines.", name, low, *q.Max)
+	return fmt.Sprintf("%s is on %d to %d nodes.", name, low, *q.Max)
 }
 
 func appendAllowed(rules []string, what string, names []string) []string {

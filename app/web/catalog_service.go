@@ -80,13 +80,13 @@ var actionOrder = []loom.TaskAction{
 
 // actionMeans says when an action of a service runs.
 var actionMeans = map[loom.TaskAction]string{
-	loom.ActionInstall:    "Once on each machine that gets the service.",
+	loom.ActionInstall:    "Once on each node that gets the service.",
 	loom.ActionConfigure:  "After install, and again when the cluster's configuration changes.",
 	loom.ActionInitialize: "Once, after configure and before the first start.",
 	loom.ActionStart:      "Whenever the service is to run.",
-	loom.ActionDrain:      "On a machine that leaves the cluster, before stop.",
+	loom.ActionDrain:      "On a node that leaves the cluster, before stop.",
 	loom.ActionStop:       "Whenever the service is to rest, and before it is removed.",
-	loom.ActionRemove:     "When the service is taken off a machine that stays.",
+	loom.ActionRemove:     "When the service is taken off a node that stays.",
 }
 
 func actionRows(s *loom.Service) []catalogview.ActionRow {

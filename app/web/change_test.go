@@ -274,7 +274,7 @@ func TestLeaseIsExtended(t *testing.T) {
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 2)
 	at, before := route.ClusterLease(id), w.cluster(id)
-	page := w.get("ana", at).is(200, "Lease of shop-front", "Extend to ", "template’s maximum", `name="end"`).lacks("without limit")
+	page := w.get("ana", at).is(200, "Lease of shop-front", "Extend to ", "template’s maximum", `name="end"`).lacks("Let it live for ever")
 	w.part("ana", at, "dialog").is(200, `id="dialog-title"`, "Set the end").lacks("<main")
 	_, end, _ := strings.Cut(page.Body, `name="end" value="`)
 	end, _, _ = strings.Cut(end, `"`)

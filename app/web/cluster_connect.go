@@ -8,7 +8,6 @@ import (
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
-	"loom/views/ui"
 )
 
 // connectShown is how many machines the overview of a cluster names; the tab of nodes
@@ -40,7 +39,7 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 		}
 		c := clusterview.ConnectNode{
 			Hostname: shortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
-			State: ui.NodeState(n.State), Command: sshCommand(v.ID, n, own, choice),
+			State: nodeState(v, &n), Command: sshCommand(v.ID, n, own, choice),
 		}
 		c.Links = nodeLinks(v, n)
 		c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]

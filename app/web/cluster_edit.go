@@ -103,7 +103,7 @@ func (s *Server) clusterProtect(w http.ResponseWriter, r *http.Request, actor lo
 	if _, err := s.Clusters.Edit(r.Context(), actor, v.ID, lifecycle.EditInput{Protected: &on}); err != nil {
 		return err
 	}
-	text := v.Name + " is protected: its machines cannot be taken away, also not by a shrink, other hardware or the end of its lease."
+	text := v.Name + " is protected: its nodes cannot be taken away, also not by a shrink, other hardware or the end of its lease."
 	if !on {
 		text = v.Name + " is not protected any more."
 	}

@@ -40,7 +40,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) leaseModel(see ui.Viewer, v lifecycle.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
 	m := clusterview.LeaseModel{
-		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbLease], Extend: s.extend(v), Errors: errs,
+		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbLease], Extend: s.extend(v),
 		MayNever: v.Lease.Latest.IsZero(), IsForever: v.Expires.IsZero(),
 	}
 	ends := ui.Def{Term: "Ends", Text: "never"}
@@ -139,7 +139,7 @@ func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	said := "The lease of " + v.Name + " ends " + see.Moment(c.Expires) + "."
 	if c.Expires.IsZero() {
-		said = v.Name + " lives without limit."
+		said = v.Name + " lives for ever."
 	}
 	return s.say(w, r, route.Cluster(v.ID), httpx.Flash{Tone: "ok", Text: said})
 }

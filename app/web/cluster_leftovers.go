@@ -14,7 +14,7 @@ func (s *Server) leftoversPart(v lifecycle.ClusterView) clusterview.LeftoversMod
 	m := clusterview.LeftoversModel{ID: v.ID, Delete: route.ClusterDelete(v.ID), Now: s.now()}
 	for _, l := range v.Leftovers {
 		m.Rows = append(m.Rows, clusterview.LeftoverRow{
-			Hostname: l.Hostname, Provider: l.Provider, Machine: l.Machine, Error: l.Error, Tries: strconv.Itoa(l.Tries), First: l.First, Last: l.Last,
+			Hostname: l.Hostname, Provider: l.Provider, Machine: l.Machine, Error: l.Error, Tries: strconv.Itoa(l.Tries), Last: l.Last,
 		})
 	}
 	return m

@@ -221,7 +221,7 @@ func emptyList(q listQuery) ui.EmptyModel {
 	case q.Status != "":
 		return ui.EmptyModel{Icon: "cluster", Text: "No cluster is in this state.", More: "Show all", MoreHref: route.Clusters()}
 	}
-	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of machines made from a template.", Action: create}
+	return ui.EmptyModel{Icon: "cluster", Text: "No clusters yet. A cluster is a set of nodes made from a template.", Action: create}
 }
 
 func listColumns(q listQuery, owner, selectable bool) []ui.Column {

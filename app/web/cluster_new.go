@@ -117,7 +117,7 @@ func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom
 		w.Header().Set("HX-Reswap", "innerHTML")
 		return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.CheckPanelPart(clusterview.CheckPanel{Head: panel.Head, Errors: panel.Errors}), line))
 	}
-	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.origin(r)
 	return s.fragment(w, r, http.StatusOK, templ.Join(clusterview.NewCheckPart(panel), line))
 }
 
@@ -131,7 +131,7 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 	} else if panel, err = s.check(r.Context(), actor, st); err != nil {
 		return err
 	}
-	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.PublicURL
+	panel.ConfigDiffers, panel.Link, panel.Public = configDifference(st), formLink(st.form), s.origin(r)
 	page := clusterPage("New cluster", "Clusters", ui.Crumb{Label: "New cluster"})
 	page.Here = route.ClusterNew()
 	return s.render(w, r, actor, status, page, clusterview.NewPage(s.formModel(actor, st, errs, panel)))

@@ -144,6 +144,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		return m, nil
 	}
 	m.Sets = nodeSets(shown, q, base, row)
+	settleSets(v, shown, m.Sets)
 	return m, nil
 }
 
@@ -192,19 +193,46 @@ func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node
 func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
 	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
 	m := clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
-	if v.Latest == nil || v.Latest.Status.Final() {
-		return m
-	}
+	settleSets(v, placedNodes(v), m.Sets)
+	return m
+}
+
+// settleSets says of sets of nodes on how many services are still to come.
+func settleSets(v lifecycle.ClusterView, nodes []loom.Node, sets []clusterview.NodeSet) {
 	settling := map[string]int{}
-	for _, n := range placedNodes(v) {
-		if n.State == loom.NodeReady && slices.ContainsFunc(n.Services, func(name string) bool { return settles(v, &n, name) }) {
+	for _, n := range nodes {
+		if toCome(v, &n) > 0 {
 			settling[setOf(n)]++
 		}
 	}
-	for i := range m.Sets {
-		m.Sets[i].States = settlingFirst(m.Sets[i].States, settling[m.Sets[i].Key])
+	for i := range sets {
+		sets[i].States = settlingFirst(sets[i].States, settling[sets[i].Key])
 	}
-	return m
+}
+
+// toCome counts the services of a ready node that an operation has yet to bring.
+func toCome(v lifecycle.ClusterView, n *loom.Node) int {
+	if n.State != loom.NodeReady || v.Latest == nil || v.Latest.Status.Final() {
+		return 0
+	}
+	count := 0
+	for _, name := range n.Services {
+		if settles(v, n, name) {
+			count++
+		}
+	}
+	return count
+}
+
+// nodeState is that of a node, with how far its services are while some are to come: a
+// machine is ready before what runs on it.
+func nodeState(v lifecycle.ClusterView, n *loom.Node) ui.State {
+	state := ui.NodeState(n.State)
+	if k := toCome(v, n); k > 0 {
+		state.Icon, state.Tone = "ring", ui.ToneRun
+		state = state.With(fmt.Sprintf("· %d of %s", len(n.Services)-k, ui.Count(len(n.Services), "service", "services")))
+	}
+	return state
 }
 
 // settles reports whether a service is still to come to a machine that is ready.
@@ -239,7 +267,7 @@ func settlingFirst(states []ui.State, settling int) []ui.State {
 func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeRow {
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(choice)), State: ui.NodeState(n.State), Addresses: addresses(n),
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(choice)), State: nodeState(v, &n), Addresses: addresses(n),
 		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own, choice),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
 	}

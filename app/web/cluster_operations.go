@@ -101,7 +101,7 @@ func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loo
 		}
 		row := clusterview.OperationRow{
 			Number: strconv.Itoa(op.Ref.Number), Action: op.Action.Verb(), Href: route.Operation(op.Ref), By: string(op.RequestedBy),
-			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks, Message: op.Message,
+			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks,
 		}
 		if !op.Status.Final() {
 			row.Tasks = strconv.Itoa(p.Total) // how far it is stands where that is kept up to date

@@ -32,6 +32,15 @@ func pathOperation(r *http.Request) (loom.OperationRef, error) {
 	return loom.OperationRef{Cluster: id, Number: n}, nil
 }
 
+// pathOperation reads the operation that the address names.
+func (s *Server) pathOperation(r *http.Request, actor loom.Actor) (loom.Operation, error) {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	return s.Clusters.Operation(r.Context(), actor, ref)
+}
+
 func pathTask(r *http.Request) (loom.TaskRef, error) {
 	ref, err := pathOperation(r)
 	if err != nil {

@@ -110,7 +110,7 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	log := slog.New(slog.NewTextHandler(w.troubles, &slog.HandlerOptions{Level: slog.LevelError}))
 	w.hub = live.New(w.db.DB, w.db.DSN, log)
 	sessions := httpx.NewSessions(w.accounts, false)
-	w.fleet = fleet.NewWithOptions(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	w.fleet = fleet.New(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
 	w.serve = func(hub *live.Hub) http.Handler {
 		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})

@@ -1,15 +1,14 @@
 package web
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"context"
-	"io"
 
 	"loom/app/fleet"
 	"loom/app/loom"

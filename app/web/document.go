@@ -212,7 +212,7 @@ func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 		query.Set("limit", "25")
 		shown = withQuery(u.EscapedPath(), query)
 	}
-	m := sharedview.PaneModel{Back: page, Raw: route.Export(page, asJSON), Server: s.PublicURL, Tokens: route.AccountTokens()}
+	m := sharedview.PaneModel{Back: page, Raw: route.Export(page, asJSON), Server: s.origin(r), Tokens: route.AccountTokens()}
 	answer, err := s.askAPI(r, shown)
 	switch e := loom.AsError(err); {
 	case err == nil:

@@ -57,7 +57,7 @@ func serviceForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (for
 
 // about is the usual first section, with the icons of the installation to choose from.
 func (e *serviceEditor) about(d formDraft) form.Section {
-	section := aboutSection(d, "Software that is put on machines. Templates name it; clusters have it on some or all of their machines.")
+	section := aboutSection(d, "Software that is put on nodes. Templates name it; clusters have it on some or all of their nodes.")
 	icon := form.At("icon")
 	var options []ui.Option
 	options = append(options, ui.Option{Value: "", Label: "the usual one"})
@@ -90,8 +90,8 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 		return form.Fold{Title: foldTitle(title, doc.Texts(p)), Parts: append([]form.Part{picker}, more...)}
 	}
 	scope := form.Field{Path: at("install", "scope"), Odd: "unknown", Face: ui.FieldModel{Label: "Wait for", Kind: ui.FieldSelect, Optional: true, Width: "l",
-		Help:    "For what it requires and uses to install. On the same machine is faster, where the others are there too and machines do not need each other.",
-		Options: []ui.Option{{Value: "", Label: "every machine with them"}, {Value: "cluster", Label: "every machine with them (written out)"}, {Value: "node", Label: "the same machine only, where they are on it"}}}}
+		Help:    "For what it requires and uses to install. On the same node is faster, where the others are there too and nodes do not need each other.",
+		Options: []ui.Option{{Value: "", Label: "every node with them"}, {Value: "cluster", Label: "every node with them (written out)"}, {Value: "node", Label: "the same node only, where they are on it"}}}}
 	if doc.Text(scope.Path) != "cluster" {
 		scope.Face.Options = slices.Delete(scope.Face.Options, 1, 2)
 	}
@@ -102,7 +102,7 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 		list(at("runtime", "uses"), "Uses to run", "Started before this service where they are in the cluster; they need not be."),
 		e.provides(doc),
 		list(at("conflicts"), "Conflicts with", "May not be in the same cluster as this service."),
-		list(form.At("follows"), "Follows", "When machines with a followed service come or go, this service's configure action runs again on all its machines; it must make the running service read its settings. A load balancer follows its back ends."),
+		list(form.At("follows"), "Follows", "When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends."),
 		onShrink(doc),
 		pictureOf{e},
 	}}
@@ -177,9 +177,9 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 
 // onShrink says whether a machine with the service may leave its cluster.
 func onShrink(doc *form.Doc) form.Part {
-	shrink := form.Field{Path: form.At("shrink"), Odd: "unknown", Face: ui.FieldModel{Label: "When a machine leaves the cluster", Kind: ui.FieldSelect, Optional: true, Width: "l",
-		Help:    "For services that keep data on their machines. A drain action, if there is one, runs before stop on a machine that leaves.",
-		Options: []ui.Option{{Value: "", Label: "it may leave"}, {Value: "allow", Label: "it may leave (written out)"}, {Value: "refuse", Label: "refuse: machines with this service stay"}}}}
+	shrink := form.Field{Path: form.At("shrink"), Odd: "unknown", Face: ui.FieldModel{Label: "When a node leaves the cluster", Kind: ui.FieldSelect, Optional: true, Width: "l",
+		Help:    "For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves.",
+		Options: []ui.Option{{Value: "", Label: "it may leave"}, {Value: "allow", Label: "it may leave (written out)"}, {Value: "refuse", Label: "refuse: nodes with this service stay"}}}}
 	if doc.Text(shrink.Path) != "allow" {
 		shrink.Face.Options = slices.Delete(shrink.Face.Options, 1, 2)
 	}
@@ -188,7 +188,7 @@ func onShrink(doc *form.Doc) form.Part {
 
 // links are published for each machine with the service.
 func (e *serviceEditor) links() form.Section {
-	return form.Section{ID: "links", Title: "Links", Help: "Shown to users for each machine with this service.", Parts: []form.Part{
+	return form.Section{ID: "links", Title: "Links", Help: "Shown to users for each node with this service.", Parts: []form.Part{
 		form.Rows{Path: form.At("links"), Noun: "Link", New: map[string]any{"url": ""}, Empty: "There are no links.", Row: func(at form.Path) []form.Part {
 			return []form.Part{
 				form.Field{Path: at.To("url"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Address", Mono: true, Width: "full", Placeholder: "http://%ip.access_v4.self%:8080/", Autocomplete: "off"}},
@@ -201,10 +201,10 @@ func (e *serviceEditor) links() form.Section {
 
 // linkPatterns are macros that make sense in a link.
 var linkPatterns = []ui.Def{
-	{Term: "%ip.access_v4.self%", Text: "the machine's address as users reach it"},
-	{Term: "%host.self%", Text: "the machine's host name"},
-	{Term: "%ip.access_v4.service.NAME[0]%", Text: "the address of the first machine with a service"},
-	{Term: "%instance.self.service.NAME%", Text: "the machine's number among those with a service, from 1"},
+	{Term: "%ip.access_v4.self%", Text: "the node's address as users reach it"},
+	{Term: "%host.self%", Text: "the node's host name"},
+	{Term: "%ip.access_v4.service.NAME[0]%", Text: "the address of the first node with a service"},
+	{Term: "%instance.self.service.NAME%", Text: "the node's number among those with a service, from 1"},
 	{Term: "%%", Text: "a percent sign"},
 }
 

@@ -29,11 +29,11 @@ func (e *serviceEditor) actions() form.Section {
 	for _, a := range actionOrder {
 		choices = append(choices, form.Choice{Value: string(a)})
 	}
-	return form.Section{ID: "actions", Title: "Actions", Help: "What is done on a machine, and by which automator. An action that is not there is left out of plans.", Parts: []form.Part{
+	return form.Section{ID: "actions", Title: "Actions", Help: "What is done on a node, and by which automator. An action that is not there is left out of plans.", Parts: []form.Part{
 		form.Note{Component: adminview.Suggestions(scriptsID, e.scripts(), route.AdminResources())},
 		form.Keyed{Path: actionsPath, Noun: "Action", ChooseLabel: "Action to add", Row: e.action, Choices: choices,
 			New:   map[string]any{"type": e.usualType(), "fields": map[string]any{}},
-			Empty: "It has no actions yet: nothing would be done on its machines. Most services have install, configure, start and stop.",
+			Empty: "It has no actions yet: nothing would be done on its nodes. Most services have install, configure, start and stop.",
 			Title: func(key string) string { return actionMeans[loom.TaskAction(key)] }},
 		copyAction{e},
 	}}
@@ -221,7 +221,8 @@ func (a actionFields) head(doc *form.Doc) []form.Part {
 // Show implements form.Part.
 func (a actionFields) Show(out *form.Output) templ.Component {
 	head := out.Parts(append([]form.Part{a.automator()}, a.head(out.Doc)...))
-	return formview.Stack(append([]templ.Component{adminview.ActionHead(head)}, out.Parts(a.fields(out.Doc))...))
+	lost := a.e.lostScript(out.Doc, a.at)
+	return formview.Stack(append([]templ.Component{adminview.ActionHead(head), adminview.LostScript(lost, "")}, out.Parts(a.fields(out.Doc))...))
 }
 
 // resourceChoices are the resources of a type that are live or will be, with which

@@ -114,7 +114,7 @@ func settleTemplate(before, after *form.Doc) {
 
 func (w *templateDraft) leaseSection() form.Section {
 	at := form.At("administration", "leaseduration")
-	return form.Section{ID: "lease", Title: "Lease", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m.", Parts: []form.Part{form.Row{Parts: []form.Part{
+	return form.Section{ID: "lease", Title: "Lease", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m; empty or 0 is no limit.", Parts: []form.Part{form.Row{Parts: []form.Part{
 		durationField(at.To("initial"), "Initial", "A new cluster gets this much, unless its maker asks for less.", "no limit"),
 		durationField(at.To("max"), "Maximum", "A cluster lives this long in all; not less than the initial lease.", "no limit"),
 		durationField(at.To("step"), "Step", "A lease grows by this much at a time.", "no limit"),
@@ -203,9 +203,9 @@ func (w *templateDraft) configSection() form.Section {
 
 func (w *templateDraft) sizeSection() form.Section {
 	at := form.At("constraints", "size")
-	return form.Section{ID: "size", Title: "Size", Help: "How many machines a cluster may have.", Parts: []form.Part{form.Row{Parts: []form.Part{
+	return form.Section{ID: "size", Title: "Size", Help: "How many nodes a cluster may have.", Parts: []form.Part{form.Row{Parts: []form.Part{
 		boundPart{Path: at.To("min"), Label: "At least", Help: "1 or more."},
-		boundPart{Path: at.To("max"), Label: "At most", Help: "Empty is no limit."},
+		boundPart{Path: at.To("max"), Label: "At most", Help: "Empty is no limit.", Placeholder: "no limit"},
 	}}}}
 }
 
@@ -222,7 +222,7 @@ func (w *templateDraft) limitsSection() form.Section {
 	pick := func(at form.Path, kind loom.EntityKind, key, legend string, only, chosen []string) form.Part {
 		return form.Picker{Path: at.To(key), Legend: legend, Filter: "Filter", Choices: w.choices(kind, only, chosen...)}
 	}
-	return form.Section{ID: "limits", Title: "Limits of single services", Help: "On how many nodes a service is, and on which.", Parts: []form.Part{form.Keyed{
+	return form.Section{ID: "limits", Title: "Limits of single services", Help: "On how many nodes a service is, and on which. At least 0 lets it be left out; at most is no limit where it is empty.", Parts: []form.Part{form.Keyed{
 		Path: form.At("constraints", "services"), Noun: "Service", ChooseLabel: "Service to limit", New: map[string]any{"quantities": map[string]any{}}, Choices: choices,
 		Empty: "No service is limited: each is on one node or more.",
 		Title: func(name string) string { return limitReading(name, w.t.Constraints.Services[name]) },
@@ -230,10 +230,10 @@ func (w *templateDraft) limitsSection() form.Section {
 			c := w.t.Constraints.Services[name]
 			return []form.Part{
 				form.Row{Parts: []form.Part{
-					boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1", Help: "Nodes; 0 lets it be left out."},
-					boundPart{Path: at.To("quantities", "max"), Label: "On at most", Help: "Nodes; empty is no limit."},
+					boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1"},
+					boundPart{Path: at.To("quantities", "max"), Label: "On at most", Placeholder: "no limit"},
 				}},
-				form.Fold{Title: "Only on certain machines" + chosenWords(c.HardwareTypes, c.ImageTypes), Parts: []form.Part{
+				form.Fold{Title: "Only on certain nodes" + chosenWords(c.HardwareTypes, c.ImageTypes), Parts: []form.Part{
 					pick(at, loom.KindHardwareType, "hardwaretypes", "Hardware types; none ticked allows any", w.t.Compatibility.HardwareTypes, c.HardwareTypes),
 					pick(at, loom.KindImageType, "imagetypes", "Image types; none ticked allows any", w.t.Compatibility.ImageTypes, c.ImageTypes),
 				}},

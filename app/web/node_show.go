@@ -61,7 +61,7 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeModel {
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	m := clusterview.NodeModel{
-		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: ui.NodeState(n.State), Services: nodeServices(v, n),
+		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: nodeState(v, &n), Services: nodeServices(v, n),
 		Command: sshCommand(v.ID, n, own, choice), Live: self(choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}

@@ -58,14 +58,11 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request, actor loom.Acto
 
 // operationAbortForm says what an abort leaves behind.
 func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
-	if err != nil {
-		return err
-	}
+	ref := op.Ref
 	v, err := s.briefCluster(r.Context(), actor, ref.Cluster)
 	if err != nil {
 		return err

@@ -136,17 +136,13 @@ func (s *Server) earlierRows(w http.ResponseWriter, r *http.Request, m ui.LogMod
 
 // operationLog is the log of all tasks of an operation.
 func (s *Server) operationLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
-	if err != nil {
-		return err
-	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}
 	l := &wholeLog{
-		source: lifecycle.LogSource{Operation: ref}, url: route.OperationLog(ref),
-		label: fmt.Sprintf("Log of operation %d", ref.Number),
+		source: lifecycle.LogSource{Operation: op.Ref}, url: route.OperationLog(op.Ref),
+		label: fmt.Sprintf("Log of operation %d", op.Ref.Number),
 	}
 	if l.names, err = s.taskNames(r.Context(), actor, op); err != nil {
 		return err

@@ -33,15 +33,11 @@ func (s *Server) operationShow(w http.ResponseWriter, r *http.Request, actor loo
 
 // operationPanel is the head of the page, fetched again while it runs.
 func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
-	if err != nil {
-		return err
-	}
-	v, err := s.briefCluster(r.Context(), actor, ref.Cluster)
+	v, err := s.briefCluster(r.Context(), actor, op.Ref.Cluster)
 	if err != nil {
 		return err
 	}
@@ -185,11 +181,7 @@ func (s *Server) operationFrame(r *http.Request, v lifecycle.ClusterView, op loo
 }
 
 func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operation, loom.Plan, planTasks, error) {
-	ref, err := pathOperation(r)
-	if err != nil {
-		return loom.Operation{}, loom.Plan{}, planTasks{}, err
-	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return op, loom.Plan{}, planTasks{}, err
 	}

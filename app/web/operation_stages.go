@@ -18,11 +18,7 @@ import (
 // operationStages is the plan as nested lists: of tasks, or of groups of them where
 // there are many.
 func (s *Server) operationStages(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
-	if err != nil {
-		return err
-	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}

@@ -60,14 +60,11 @@ func (q tableQuery) input() lifecycle.TaskListInput {
 
 // operationTable is all tasks in a table with filters, page by page.
 func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
-	if err != nil {
-		return err
-	}
+	ref := op.Ref
 	q := readTableQuery(r.URL.Query())
 	list, err := s.Clusters.TaskPage(r.Context(), actor, ref, q.input())
 	if err != nil && !errors.Is(err, loom.Invalid) {

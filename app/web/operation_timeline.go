@@ -53,14 +53,11 @@ func (t timeQuery) url(ref loom.OperationRef) string {
 
 // operationTimeline is what ran when.
 func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := pathOperation(r)
+	op, err := s.pathOperation(r, actor)
 	if err != nil {
 		return err
 	}
-	op, err := s.Clusters.Operation(r.Context(), actor, ref)
-	if err != nil {
-		return err
-	}
+	ref := op.Ref
 	groups, err := s.Clusters.TaskGroups(r.Context(), actor, ref)
 	if err != nil {
 		return err
@@ -92,7 +89,7 @@ func timeOptions(ref loom.OperationRef, q timeQuery) []clusterview.Choices {
 	option := func(label string, to timeQuery) ui.Tab {
 		return ui.Tab{Label: label, Href: to.url(ref), Current: to.By == q.By && to.Sort == q.Sort}
 	}
-	rows := clusterview.Choices{Label: "Rows", Options: []ui.Tab{option("Nodes", timeQuery{By: "node", Sort: q.Sort}), option("Steps", timeQuery{By: "step", Sort: q.Sort})}}
+	rows := clusterview.Choices{Label: "Rows", Options: []ui.Tab{option("Nodes", timeQuery{By: "node", Sort: q.Sort}), option("Actions", timeQuery{By: "step", Sort: q.Sort})}}
 	if q.By == "step" {
 		return []clusterview.Choices{rows}
 	}
@@ -223,7 +220,7 @@ func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) 
 
 // stepLanes has a lane for each step, from its first start to its last end on any node.
 func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, groups []lifecycle.TaskGroup) {
-	m.Chart.Label = "Steps"
+	m.Chart.Label = "Actions"
 	type key struct {
 		action  loom.TaskAction
 		service string

@@ -28,7 +28,7 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	if heavy(p) && p.AppliedAt.IsZero() && strings.TrimSpace(v.Get("confirm")) != p.Name {
-		m := s.previewModel(p)
+		m := s.previewModel(r, p)
 		m.ConfirmError = wrongName(p.Name)
 		m.Errors = ui.NewFormErrors("Nothing was started.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
 		return s.showPreview(w, r, actor, http.StatusUnprocessableEntity, m)
@@ -82,7 +82,7 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 		if err != nil {
 			return err
 		}
-		m := s.previewModel(fresh)
+		m := s.previewModel(r, fresh)
 		m.Banner = ui.BannerModel{Tone: ui.ToneWarn, Text: e.Message + " This is the new preview.", Action: "Its own address", ActionHref: route.Preview(fresh.ID)}
 		m.Moved, m.Stale = previewMoved(p, fresh), true
 		return s.showPreview(w, r, actor, http.StatusConflict, m)
@@ -91,7 +91,7 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 	if again, err := s.Clusters.PreviewByID(r.Context(), actor, p.ID); err == nil {
 		p = again
 	}
-	m := s.previewModel(p)
+	m := s.previewModel(r, p)
 	if p.AppliedAt.IsZero() || e.Kind != loom.Conflict {
 		m.Banner = ui.BannerModel{Tone: ui.ToneBad, Text: e.Message}
 	}
@@ -118,7 +118,7 @@ func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	if !p.AppliedAt.IsZero() {
-		m := s.previewModel(p)
+		m := s.previewModel(r, p)
 		return s.showPreview(w, r, actor, http.StatusConflict, m)
 	}
 	if err := s.Clusters.Discard(r.Context(), actor, id); err != nil {

@@ -27,7 +27,7 @@ func (s *Server) previewShow(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	m := s.previewModel(p)
+	m := s.previewModel(r, p)
 	onlyChanges(&m, r.URL.Query().Get("only"), route.Preview(p.ID))
 	return s.showPreview(w, r, actor, http.StatusOK, m)
 }
@@ -54,7 +54,7 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 	return sendSVG(w, "preview-"+p.Name, plannedGraph(p))
 }
 
-func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel {
+func (s *Server) previewModel(r *http.Request, p lifecycle.PreviewView) clusterview.PreviewModel {
 	m := clusterview.PreviewModel{
 		ID: p.ID, Name: p.Name, Title: "Preview of " + p.Name, Summary: p.Summary(), Hash: p.Hash, Expires: p.Expires, Now: s.now(),
 		Apply: "Create cluster " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
@@ -86,7 +86,7 @@ func (s *Server) previewModel(p lifecycle.PreviewView) clusterview.PreviewModel 
 	}
 	m.Nodes, m.Services, m.Kept = previewNodes(p), previewServices(p), previewKept(p)
 	lines := previewChanges(p)
-	m.Changes, m.Link = changeGroups(lines), s.PublicURL+route.Preview(p.ID)
+	m.Changes, m.Link = changeGroups(lines), s.origin(r)+route.Preview(p.ID)
 	if wholeCluster(p) { // a line holds the services of its node as well
 		m.More = max(0, len(p.Nodes)-len(lines))
 	} else {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,8 +89,19 @@ func TestLinksComeWithTheirServices(t *testing.T) {
 	id := int64(op.Cluster)
 	w.db.MustExec(`UPDATE nodes SET state = 'ready', ipaddresses = jsonb_build_object('access_v4', '10.77.1.' || (number - 990)) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200, "Setting up", ">4 of 12 tasks").lacks("Web page", "Statistics", "<td>4 of 12")
+	// A node says how far its services are, in each table and on its own page.
+	v, err := w.clusters.Cluster(w.ctx, w.actor("ana"), op.Cluster)
+	w.must(err)
+	first := v.Nodes[0]
+	w.db.MustExec(`UPDATE nodes SET services = (SELECT array_agg(s) FROM clusters c, jsonb_object_keys(c.services) AS s WHERE c.id = cluster_id),
+		service_states = jsonb_build_object(services[1], 'started') WHERE id = $1`, first.ID)
+	some := fmt.Sprintf("· 1 of %d services", len(v.Services))
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Ready", some)
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=sets").is(200, "Setting up", some)
+	w.get("ana", route.Node(op.Cluster, first.ID)).is(200, some)
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'started'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200, "Web page", "Statistics", "Pending").lacks("Setting up")
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Ready").lacks(some)
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'stopped'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("Web page", "Statistics")
 }

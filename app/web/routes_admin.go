@@ -34,6 +34,8 @@ func (s *Server) adminRoutes(mux router) {
 		mux.Handle("POST "+route.AdminValidate(kind)+"/name", s.admin(s.adminValidateName(kind)))
 	}
 
+	mux.Handle("GET "+route.AdminKind(loom.KindService)+"/{name}/use", s.admin(s.adminServiceUse))
+
 	templates := route.AdminKind(loom.KindTemplate)
 	mux.Handle("GET "+templates+"/{name}/try", s.admin(s.adminTry))
 	mux.Handle("GET "+templates+"/{name}/edit/{tab}", s.admin(s.adminEdit(loom.KindTemplate)))

@@ -90,7 +90,7 @@ func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 
 func (s *Server) jobGrid(r *http.Request, q jobQuery, list fleet.RiverJobList) templ.Component {
 	grid := officeview.GridModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.now(), Pages: turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
-		Columns: []ui.Column{{Label: "Job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
+		Columns: []ui.Column{{Label: "River job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Attempts", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There is no River job."}}
 	if q != (jobQuery{}) {
 		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No River job matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemJobs()}}
@@ -133,7 +133,7 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		}
 	}
 	when := func(term string, d ui.Def) ui.Def { d.Term = term; return d }
-	facts := []ui.Def{{Term: "Kind", Text: j.Kind, Mono: true}, {Term: "Queue", Text: j.Queue, Mono: true}, {Term: "Tries", Text: strconv.Itoa(j.Attempt) + " of " + strconv.Itoa(j.MaxAttempts)},
+	facts := []ui.Def{{Term: "Kind", Text: j.Kind, Mono: true}, {Term: "Queue", Text: j.Queue, Mono: true}, {Term: "Attempts", Text: strconv.Itoa(j.Attempt) + " of " + strconv.Itoa(j.MaxAttempts)},
 		when("Made", ui.Def{Value: ui.Time(j.Created, s.now())}), when("Due", ui.Def{Value: ui.Time(j.Due, s.now())}), when("Last tried", ui.Def{Value: ui.Time(j.Attempted, s.now())}), when("Ended", ui.Def{Value: ui.Time(j.Ended, s.now())})}
 	if j.Tenant != "" {
 		facts = append(facts, ui.Def{Term: "Tenant", Value: officeview.Link(j.Tenant, route.SystemTenant(j.Tenant))})

@@ -147,11 +147,11 @@ func readTenant(f url.Values) (tenantDraft, account.TenantInput, []loom.FieldErr
 func tenantFields(d tenantDraft, isNew bool, room templ.Component, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
 	name := ui.FieldModel{Name: fieldName, Label: "Name", Value: d.name, Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}
 	quota := func(name, label, value string, used int) templ.Component {
-		help := "Empty means no limit."
+		help := ""
 		if !isNew {
-			help += " " + strconv.Itoa(used) + " in use; the quota cannot be below that."
+			help = strconv.Itoa(used) + " in use."
 		}
-		return field(ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "0", Optional: true, Help: help}, errs)
+		return field(ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "0", Optional: true, Help: help, Placeholder: "no limit"}, errs)
 	}
 	var parts []templ.Component
 	if isNew {
@@ -161,8 +161,16 @@ func tenantFields(d tenantDraft, isNew bool, room templ.Component, use loom.Quot
 		field(ui.FieldModel{Name: fieldDescription, Label: "Description", Value: d.description, Optional: true, Width: "l", MaxLength: loom.MaxDescription}, errs),
 		field(ui.FieldModel{Name: fieldWorkers, Label: "Workers", Kind: ui.FieldNumber, Value: d.workers, Min: "0",
 			Help: "How many tasks of the tenant run at once, from 0 up."}, errs), room,
-		quota(fieldMaxClusters, "Clusters at most", d.maxClusters, use.Clusters), quota(fieldMaxNodes, "Nodes at most", d.maxNodes, use.Nodes))
+		officeview.Text(quotaHelp(isNew)), quota(fieldMaxClusters, "Clusters at most", d.maxClusters, use.Clusters), quota(fieldMaxNodes, "Nodes at most", d.maxNodes, use.Nodes))
 	return parts
+}
+
+// quotaHelp is said once, above the quotas of a tenant.
+func quotaHelp(isNew bool) string {
+	if isNew {
+		return "Quotas: left empty, there is no limit."
+	}
+	return "Quotas: left empty, there is no limit; no quota can be below what is in use."
 }
 
 func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d tenantDraft, errs ui.FormErrors) error {
@@ -202,7 +210,7 @@ func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	made := madePassword("Tenant "+tenant.Name+" was created", tenant.Name, string(loom.AdminUser), password, route.SystemTenant(tenant.Name))
+	made := s.madePassword(r, "Tenant "+tenant.Name+" was created", tenant.Name, string(loom.AdminUser), password, route.SystemTenant(tenant.Name))
 	return s.sheet(w, r, actor, http.StatusOK, tenantFrame(tenant.Name, ui.Crumb{Label: tenant.Name}), officeview.SheetModel{Parts: []templ.Component{made}})
 }
 

@@ -330,7 +330,7 @@ func trySizes(t lifecycle.Trial, what tried) templateview.SizesModel {
 }
 
 // sizeAhead begins the reasons of a size, which stands beside them already.
-var sizeAhead = regexp.MustCompile(`^No layout for (\d+ machines?|any number of machines): `)
+var sizeAhead = regexp.MustCompile(`^No layout for (\d+ nodes?|any number of nodes): `)
 
 // whyNot is a reason without the number of machines, so that the same reason of
 // several sizes reads the same.
@@ -349,7 +349,7 @@ func trySummary(t lifecycle.Trial) string {
 	case t.Unsure:
 		return "Which sizes work was not found out in time; those below were tried one by one."
 	case t.Works == nil:
-		return "No number of machines that the template allows has a layout with these services."
+		return "No number of nodes that the template allows has a layout with these services."
 	case t.Works.Min == low && t.Works.Max == high:
 		return "Every size that the template allows works: " + nodesRange(low, high) + "."
 	}

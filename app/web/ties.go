@@ -89,7 +89,7 @@ func tieNote(t ties.Tie) string {
 	if t.Install {
 		text := "to install"
 		if t.SameNode {
-			text += " on the same machine"
+			text += " on the same node"
 		}
 		parts = append(parts, text)
 	}

@@ -41,21 +41,21 @@ var (
 
 func (s *Server) usage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.usagePage(w, r, actor, usageRoom{base: route.Usage(), title: "Usage", own: true,
-		intro:  "For how long your clusters had machines: from the moment a node is made until it is gone.",
+		intro:  "For how long your clusters had nodes: from the moment a node is made until it is gone.",
 		page:   layout.Model{Title: "Usage", Area: layout.AreaClusters, Here: route.Usage()},
 		splits: []string{"clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }
 
 func (s *Server) adminUsage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.usagePage(w, r, actor, usageRoom{base: route.AdminUsage(), title: "Usage", admin: true,
-		intro:  "For how long the clusters of the tenant had machines: from the moment a node is made until it is gone.",
+		intro:  "For how long the clusters of the tenant had nodes: from the moment a node is made until it is gone.",
 		page:   adminFrame("Usage", route.AdminUsage()),
 		splits: []string{"user", "User", "clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }
 
 func (s *Server) systemUsage(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.usagePage(w, r, actor, usageRoom{base: route.SystemUsage(), title: "Usage", all: true,
-		intro:  "For how long the clusters of all tenants had machines: from the moment a node is made until it is gone.",
+		intro:  "For how long the clusters of all tenants had nodes: from the moment a node is made until it is gone.",
 		page:   systemFrame("Usage", route.SystemUsage()),
 		splits: []string{"tenant", "Tenant", "user", "User", "clustertemplate", "Template", "cluster", "Cluster", "hardwaretype", "Hardware type", "provider", "Provider"}})
 }

@@ -111,7 +111,7 @@ func usageFacts(see ui.Viewer, u usageQuery, report fleet.Report) templ.Componen
 	}
 	return officeview.Card("usage-total", ui.Figure(report.Total/per, 1)+" "+unit, ui.Definitions([]ui.Def{
 		{Term: "From", Text: see.Full(report.Start)}, {Term: "To", Text: see.Full(report.End)},
-		{Term: "Machines on average", Text: ui.Figure(report.Total/length.Hours(), 1)},
+		{Term: "Nodes on average", Text: ui.Figure(report.Total/length.Hours(), 1)},
 		{Term: "Against the " + ui.Duration(length) + " before", Text: change},
 	}))
 }

@@ -94,7 +94,7 @@ func TestAddedServicesRun(t *testing.T) {
 	mu.Lock()
 	seen = nil
 	mu.Unlock()
-	end(clusters.AddServices(ctx, ana, id, []string{"cache"}, nil))
+	end(clusters.Begin(ctx, ana, lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: []string{"cache"}}))
 	mu.Lock()
 	defer mu.Unlock()
 	counts := map[string]int{}

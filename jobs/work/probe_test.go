@@ -38,10 +38,10 @@ func (w *world) asking() (*provisioner.Runner, func(*work.Provisioner), *fleet.F
 		// On the pool of the process: one of the test's would outlive it.
 		common, db := w.common(3)
 		w.t.Cleanup(func() { db.Close() })
-		common.Fleet = fleet.NewWithOptions(db, opts)
+		common.Fleet = fleet.New(db, opts)
 		common.Asker = runner
 		p.Common = common
-	}, fleet.NewWithOptions(w.db.DB, fleet.Options{AskTimeout: time.Minute})
+	}, fleet.New(w.db.DB, fleet.Options{AskTimeout: time.Minute})
 }
 
 // provider stores a provider of the type mock with fields, pin sealed.

@@ -231,7 +231,7 @@ func (w *world) common(conns int) (work.Common, *sqlx.DB) {
 		w.t.Fatal(err)
 	}
 	return work.Common{DSN: w.db.DSN, Operations: execution.New(db, w.ring, execution.Options{Logger: quiet()}),
-		Fleet: fleet.NewWithOptions(db, times), Version: "test", Logger: quiet(), Test: true}, db
+		Fleet: fleet.New(db, times), Version: "test", Logger: quiet(), Test: true}, db
 }
 
 func (w *world) run(db *sqlx.DB, run func(ctx context.Context) error) *process {

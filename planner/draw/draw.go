@@ -133,9 +133,8 @@ type Box struct {
 	column  int
 	Action  loom.TaskAction
 	Service string
-	// Node and NodeNumber are those of a single task.
-	Node       loom.NodeID
-	NodeNumber int
+	// Node is that of a single task.
+	Node loom.NodeID
 	// Tasks are the numbers of the tasks it stands for, ascending.
 	Tasks []int
 	// Group says that it stands for a group, be it of a single task; Of is the group.
@@ -160,8 +159,6 @@ type Edge struct {
 	From, To string
 	// Path is the content of an SVG path's d attribute.
 	Path string
-	// Arrow says that it ends at a box.
-	Arrow bool
 	// Critical says that it is a part of the critical path.
 	Critical bool
 }

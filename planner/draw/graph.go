@@ -94,7 +94,7 @@ func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 			boxOf[t.Number] = len(g.boxes)
 			g.boxes = append(g.boxes, Box{
 				ID: fmt.Sprintf("t%d", t.Number), Level: t.Level, Action: t.Action, Service: t.Service,
-				Node: t.Node, NodeNumber: t.NodeNumber, Tasks: []int{t.Number}, Critical: t.Critical,
+				Node: t.Node, Tasks: []int{t.Number}, Critical: t.Critical,
 			})
 			continue
 		}
@@ -103,7 +103,7 @@ func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 			at = len(g.boxes)
 			groups[key] = at
 			g.boxes = append(g.boxes, Box{
-				ID: key.ID(), Level: t.Level, Action: t.Action, Service: t.Service, Node: t.Node, NodeNumber: t.NodeNumber, Group: true, Of: key,
+				ID: key.ID(), Level: t.Level, Action: t.Action, Service: t.Service, Node: t.Node, Group: true, Of: key,
 			})
 		}
 		b := &g.boxes[at]
@@ -116,7 +116,7 @@ func (g *graph) box(plan loom.Plan, o Options, shows []bool) []int {
 			b.Action = ""
 		}
 		if b.Node != t.Node {
-			b.Node, b.NodeNumber = "", 0
+			b.Node = ""
 		}
 		boxOf[t.Number] = at
 	}

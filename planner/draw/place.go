@@ -160,7 +160,7 @@ func (g *graph) drawing() Drawing {
 	}
 	for _, e := range g.edges {
 		d.Edges = append(d.Edges, Edge{
-			From: g.id(e.from), To: g.id(e.to), Path: g.path(e.via), Arrow: e.to.kind == box, Critical: e.critical,
+			From: g.id(e.from), To: g.id(e.to), Path: g.path(e.via), Critical: e.critical,
 		})
 	}
 	return d

@@ -35,23 +35,6 @@ type expr struct {
 // HasMacros reports whether the text holds a macro.
 func (t Template) HasMacros() bool { return t.macros > 0 }
 
-// Parse parses a text. All its mistakes are joined in the error; errors.As finds
-// each as a *SyntaxError.
-func Parse(text string) (Template, error) {
-	t, problems := parse(text)
-	errs := make([]error, len(problems))
-	for i, p := range problems {
-		errs[i] = &SyntaxError{p}
-	}
-	return t, errors.Join(errs...)
-}
-
-// SyntaxError is a mistake in a text, whatever the cluster is.
-type SyntaxError struct{ Problem Problem }
-
-// Error says where and what.
-func (e *SyntaxError) Error() string { return e.Problem.String() }
-
 // parse splits a text into segments. Two percent signs make one, but only in a
 // text that also holds a macro; a last single one is plain. A macro that is
 // wrong becomes a problem and stays in the text.

@@ -101,9 +101,6 @@ func openSSH(private ed25519.PrivateKey, public ssh.PublicKey) string {
 // adopted and may not have got the key must not have it recorded.
 func (k *HostKey) Recorded() map[string]string { return maps.Clone(k.kinds) }
 
-// Secret is the private key, for those who hide secrets in what they log.
-func (k *HostKey) Secret() loom.Secret { return k.private }
-
 // UserData gives the user data for cloud-init that installs the key as the
 // machine's only host key, together with the user's own user data, which may be
 // empty. The result is a secret. It is not encoded; clouds that want base64 get

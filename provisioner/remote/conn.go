@@ -63,9 +63,6 @@ func (c *Conn) HostKeys() map[string]string {
 // Certified reports whether one of the target's HostCAs vouched for the host key.
 func (c *Conn) Certified() bool { return c.certified }
 
-// Done is closed when the connection is gone.
-func (c *Conn) Done() <-chan struct{} { return c.done }
-
 // Close ends the connection and with it every command on it. It may be called
 // more than once.
 func (c *Conn) Close() error {

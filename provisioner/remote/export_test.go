@@ -13,3 +13,19 @@ func (p *Pool) SetAlive(d time.Duration) { p.alive = d }
 
 // SetKeepalive shortens the time between two keepalives for a test.
 func (d *Dialer) SetKeepalive(interval time.Duration) { d.keepalive = interval }
+
+// Done is closed when the connection is gone.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Len is the number of connections kept or in use.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, slot := range p.places {
+		if slot.held != nil {
+			n++
+		}
+	}
+	return n
+}

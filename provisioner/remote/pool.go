@@ -216,19 +216,6 @@ func (p *Pool) Forget(t Target) {
 	}
 }
 
-// Len is the number of connections kept or in use.
-func (p *Pool) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, slot := range p.places {
-		if slot.held != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // Close closes every connection and refuses further ones.
 func (p *Pool) Close() error {
 	if !p.jumps {

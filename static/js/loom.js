@@ -232,8 +232,6 @@ doc.addEventListener('input', (event) => {
   const target = /** @type {any} */ (event.target);
   const guarded = up(target, 'form[data-guard]');
   if (guarded && target.name) guarded.dataset.dirty = '1';
-  const typed = up(target, 'form[data-confirm-name]');
-  if (typed) one('[data-confirm]', typed)?.setAttribute('aria-disabled', String(target.value !== typed.dataset.confirmName));
   // An answer about the old text is dimmed until the new one arrives.
   const panel = up(target, 'form[data-check]')?.dataset.check;
   if (panel) one(panel)?.setAttribute('aria-busy', 'true');
@@ -380,7 +378,6 @@ if (win.Idiomorph) {
 /** Prepares what a page or a fragment brought. @param {ParentNode & Node} root */
 function prepare(root) {
   all('[data-focus]', root).at(0)?.focus();
-  for (const form of all('form[data-confirm-name]', root)) one('[data-confirm]', form)?.setAttribute('aria-disabled', 'true');
   const parts = all('[data-module]', root);
   if (root instanceof HTMLElement && root.dataset.module) parts.push(root);
   for (const tab of all('.c-tabs [aria-current]', root)) {

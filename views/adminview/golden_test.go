@@ -78,7 +78,7 @@ func TestGolden(t *testing.T) {
 	filtered := list
 	filtered.Q, filtered.Filtered = "zzz", true
 	check := adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "name", Message: "A name is required.", Line: 2, Column: 3}}, Warnings: []adminview.Problem{{Path: "Default services", Message: "There is no service “x”.", FieldID: "f-defaults-services"}}, Unknown: []string{"colour"}}
-	editor := adminview.EditorModel{Kind: loom.KindProvider, Name: "far", Action: "/a", Back: "/b", Body: "{<}", Expected: "3", Note: "Secrets are not sent back.", Message: "This is not JSON: line 1, column 2.",
+	editor := adminview.EditorModel{Kind: loom.KindProvider, Name: "far", Action: "/a", Body: "{<}", Expected: "3", Note: "Secrets are not sent back.", Message: "This is not JSON: line 1, column 2.",
 		Line: 1, Column: 2, Check: check, Errors: ui.FormErrors{Title: "The provider was not saved."},
 		Types: []adminview.PluginHelp{{Name: "cloudy", Description: "A cloud.", Fields: []adminview.PluginField{{Name: "access", Type: "password", Tip: "From the console.", Sealed: true}}}}}
 	ref := adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "a.sh", Version: "2"}
@@ -92,17 +92,18 @@ func TestGolden(t *testing.T) {
 			ShowChanges: true, Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "label", Old: "a", New: "b"}},
 			Sections: []adminview.Section{{ID: "actions", Title: "Actions", Keys: true, Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}}, Rows: [][]string{{"start", "shell"}}},
 				{ID: "none", Title: "Links", Note: "None.", Columns: []ui.Column{{Label: "Label"}}}, {ID: "rules", Title: "Rules", Items: []string{"One."}}, {ID: "config", Title: "Config", Code: "{}"}}}),
-		"versions": adminview.VersionsPage(adminview.VersionsModel{HeadModel: head(), Now: now, Rows: []adminview.VersionRow{{Version: "2", Href: "/2", Author: "ana", Time: now, Newest: true}, {Version: "1", Href: "/1", RestoreHref: "/r", Author: "eve", Time: now}}}),
-		"uses":     adminview.UsesPage(adminview.UsesModel{HeadModel: head(), Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w", Field: "defaults.services"}}}),
-		"json":     adminview.EntryJSONPage(adminview.EntryJSONModel{HeadModel: head(), JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/raw"}}),
-		"delete":   adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Versions: "2 versions", Back: "/b", Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}}, "/x"),
-		"editor":   adminview.EditorPage(editor), "editor-form": adminview.EditorPage(formEditor()),
+		"versions":       adminview.VersionsPage(adminview.VersionsModel{HeadModel: head(), Now: now, Rows: []adminview.VersionRow{{Version: "2", Href: "/2", Author: "ana", Time: now, Newest: true}, {Version: "1", Href: "/1", RestoreHref: "/r", Author: "eve", Time: now}}}),
+		"uses":           adminview.UsesPage(adminview.UsesModel{HeadModel: head(), Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w", Field: "defaults.services"}}}),
+		"json":           adminview.EntryJSONPage(adminview.EntryJSONModel{HeadModel: head(), JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/raw"}}),
+		"delete":         adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Versions: "2 versions", Back: "/b", Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}}, "/x"),
+		"delete-blocked": adminview.DeleteForm(adminview.DeleteModel{Kind: loom.KindService, Name: "nginx", Blocked: true, Uses: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}, Back: "/b"}, "/x/deprecate"),
+		"editor":         adminview.EditorPage(editor), "editor-form": adminview.EditorPage(formEditor()),
 		"compare": adminview.ComparePage(adminview.CompareModel{HeadModel: head(), Action: "/c", Title: "From version 1 to version 2", From: []ui.Option{{Value: "1", Label: "Version 1", Selected: true}},
 			To: []ui.Option{{Value: "2", Label: "Version 2", Selected: true}}, Changes: []ui.ChangeModel{{Sign: ui.SignCreate, Name: "label", New: "a"}}}),
 		"check-fine": adminview.CheckPanel(adminview.CheckModel{Checked: true}),
-		"conflict": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
+		"conflict": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", StepURL: "/step", HasForm: true, Message: "It is at version 3.", Now: now, Author: "eve", Time: now.Add(-time.Hour),
 			Version: "3", Expected: "3", Base: "{0}", Theirs: "{1}", Mine: "{2}", Note: "Secrets.", TakeHref: "/t", Changes: []ui.ChangeModel{{Sign: ui.SignRemove, Name: "label", Old: "a"}}}),
-		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Kind: loom.KindService, Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
+		"conflict-gone": adminview.ConflictPage(adminview.ConflictModel{Name: "nginx", Action: "/a", Gone: true, Expected: "0", Theirs: "(deleted)", Mine: "{}", TakeHref: "/t"}),
 		"resources": adminview.ResourcesPage(adminview.ResourcesModel{Waiting: "Waiting for a sync: 1 version goes into use.", Kinds: []ui.Option{{Value: "a/b/c", Label: "b: c"}}, FileHelp: "At most 1 GiB.",
 			Errors: ui.NewFormErrors("The file was not stored.", []loom.FieldError{{Field: adminview.FieldFile, Message: "This is no archive."}}),
 			List: []templ.Component{
@@ -112,7 +113,7 @@ func TestGolden(t *testing.T) {
 		"recall":          adminview.ResourceConfirmForm(adminview.ResourceConfirmModel{Ref: ref, Action: adminview.ResourceRecall(), Text: "It goes.", Button: "Recall version 2 of a.sh", Busy: "Recalling…"}, "/admin/resources"),
 	}
 	for _, kind := range loom.TenantKinds {
-		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Back: "/b", Body: "{}"})
+		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Body: "{}"})
 	}
 	golden(t, components)
 }
@@ -138,7 +139,7 @@ func formEditor() adminview.EditorModel {
 			As: ui.FieldModel{Name: "upload.key.as", Label: "Stored as", Optional: true}, Button: add, Said: "Stored version 1 of id.pem.", Link: "See what a sync would do (new tab)", Href: "/sync"})),
 		formview.Picker("names?", ui.ChoiceModel{Name: "names", Legend: "Names"}, ui.FieldModel{Name: "names+", Label: "Other names"}),
 	}
-	return adminview.EditorModel{Kind: loom.KindHardwareType, Name: "big", Action: "/a", Back: "/b", StepURL: "/step", Expected: "3", HasForm: true, FormMode: true, Base: `{"name":"big"}`, Changed: true,
+	return adminview.EditorModel{Kind: loom.KindHardwareType, Name: "big", Action: "/a", StepURL: "/step", Expected: "3", HasForm: true, FormMode: true, Base: `{"name":"big"}`, Changed: true,
 		Restored: now.Add(-time.Hour), Now: now, Affects: []adminview.Use{{Kind: "template", Name: "web", Href: "/w"}}, AffectsMore: "and 3 more",
 		Sections: []formview.SectionModel{{ID: "a", Title: "A", Help: "What it is.", Parts: parts}, {ID: "b", Title: "B", Errors: 2}, {ID: "c", Title: "C"}, {ID: "d", Title: "D"}},
 		Check:    adminview.CheckModel{Checked: true, Problems: []adminview.Problem{{Path: "Provider local, flavor", Message: "Give a value.", FieldID: "f-flavor"}}}}

@@ -545,7 +545,7 @@ func serviceHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("links", "label and url, shown for each machine with the service. Macros are allowed.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("links", "label and url, shown for each node with the service. Macros are allowed.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -629,7 +629,7 @@ func templateHelp(kind loom.EntityKind) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("constraints.size", "min and max number of machines.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("constraints.size", "min and max number of nodes.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -637,7 +637,7 @@ func templateHelp(kind loom.EntityKind) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("constraints.layout", "mustcoexist: sets of services that share their machines. cantcoexist: sets that are never all on one machine.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("constraints.layout", "mustcoexist: sets of services that share their nodes. cantcoexist: sets that are never all on one node.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -645,7 +645,7 @@ func templateHelp(kind loom.EntityKind) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("constraints.services.NAME", "quantities with min and max machines; hardwaretypes and imagetypes it may be on.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("constraints.services.NAME", "quantities with min and max nodes; hardwaretypes and imagetypes it may be on.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -731,7 +731,7 @@ func macroHelp() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = term("%host.self%  %ip.self%", "Host name and address of the machine itself; %ip.access_v4.self% from outside.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%host.self%  %ip.self%", "Host name and address of the node itself; %ip.access_v4.self% from outside.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -739,7 +739,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%host.service.NAME%  %ip.service.NAME%", "All machines with the service, with commas; [0] takes the first.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%host.service.NAME%  %ip.service.NAME%", "All nodes with the service, with commas; [0] takes the first.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -747,7 +747,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%num.service.NAME%", "How many machines have it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%num.service.NAME%", "How many nodes have it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -755,7 +755,7 @@ func macroHelp() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = term("%instance.self.service.NAME%", "The machine's number among them, from 1.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = term("%instance.self.service.NAME%", "The node's number among them, from 1.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

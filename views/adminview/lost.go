@@ -7,5 +7,9 @@ type LostService struct {
 	Links []LostLink
 }
 
+// LostFile is what is said beneath a field that names a file of a plugin: nothing with an
+// empty Name. Upload is where the file can be stored.
+type LostFile struct{ ID, Name, Upload string }
+
 // LostLink leads to where that is mended.
 type LostLink struct{ Label, Href string }

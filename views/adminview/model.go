@@ -101,6 +101,10 @@ type EntryModel struct {
 	// says where the actions of a service fall. Both may be nil.
 	Ties  *ui.TiesModel
 	Order *OrderModel
+	// Lacks is what would not work of the newest version. Unused says that no template
+	// names the service.
+	Lacks  []LostService
+	Unused bool
 }
 
 // Section is a part of an entry's definition: facts, a table or a code block.
@@ -156,7 +160,6 @@ type EditorModel struct {
 	Kind   loom.EntityKind
 	Name   string
 	Action string
-	Back   string
 	Body   string
 	// Expected is the version the body started from, "" for a new entry.
 	Expected string
@@ -239,6 +242,8 @@ type CheckModel struct {
 	Unknown  []string
 	// Breaks are others that would not work any more.
 	Breaks []Broken
+	// Files says of each field of a form that names one whether it is there.
+	Files []LostFile
 	// Checked is false while nothing was checked yet.
 	Checked bool
 	// Draft is the document of the form that was checked, for the pane beside it; nil
@@ -261,7 +266,6 @@ type Problem struct {
 
 // ConflictModel compares what is stored with what was to be saved.
 type ConflictModel struct {
-	Kind   loom.EntityKind
 	Name   string
 	Action string
 	// Message says who was faster. Gone says that the entry was deleted.
@@ -283,17 +287,6 @@ type ConflictModel struct {
 	// StepURL is where the editor goes on, as a form if the kind HasForm.
 	StepURL string
 	HasForm bool
-}
-
-// DeleteModel asks whether to delete an entry.
-type DeleteModel struct {
-	Kind     loom.EntityKind
-	Name     string
-	Versions string
-	// Uses are entries, Clusters says how many clusters were made from it.
-	Uses     []Use
-	Clusters string
-	Back     string
 }
 
 // Names of the fields of the forms; the handlers read them.
@@ -378,7 +371,7 @@ func KindIs(kind loom.EntityKind) string {
 	case loom.KindImageType:
 		return "An image type is a named operating system image, translated for each provider."
 	case loom.KindService:
-		return "A service is software that Loom puts on machines, with the actions that install, configure and run it."
+		return "A service is software that Loom puts on nodes, with the actions that install, configure and run it."
 	case loom.KindTemplate:
 		return "A template is what users make clusters from: services, defaults and rules."
 	case loom.KindPartialTemplate:

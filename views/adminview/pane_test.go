@@ -23,7 +23,7 @@ func TestGoldenEditing(t *testing.T) {
 		"pane-taken":   adminview.Pane(adminview.PaneModel{Text: "{}", Of: "key", Open: true, Took: true, Note: "Secrets are not sent back.", StepURL: "/step"}),
 		"pane-carrier": adminview.CheckPanel(adminview.CheckModel{Checked: true, Draft: &adminview.PaneModel{Text: "{}", Of: "key"}}),
 		"list-files":   adminview.ListPage(list), "list-deleted": adminview.ListPage(gone), "list-deleted-none": adminview.ListPage(none),
-		"use": adminview.UseForm(adminview.UseModel{Action: "/use", Back: "/b", Member: "flavor", ID: "xl",
+		"use": adminview.UseForm(adminview.UseModel{Action: "/use", Back: "/b", Member: "flavor", ID: "xl", Button: "Fill in flavor",
 			Types: ui.ChoiceModel{Name: "type", Legend: "Where", Filter: "Filter", Choices: []ui.Choice{{Label: "A new one", Checked: true}, {Value: "big", Label: "Big", Facts: []string{"big"}}}}}),
 		"upload-link": adminview.UploadLink("/r"),
 	})

@@ -233,7 +233,8 @@ func tabErrors(t EditorTab, swap string) templ.Component {
 }
 
 // CheckAnswer is the panel of a check, with the counts of mistakes on the tabs of the
-// form, which take the places of those in the page.
+// form and what is said of files at their fields, which take the places of those in the
+// page.
 func CheckAnswer(m CheckModel, tabs []EditorTab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -261,6 +262,12 @@ func CheckAnswer(m CheckModel, tabs []EditorTab) templ.Component {
 		}
 		for _, t := range tabs {
 			templ_7745c5c3_Err = tabErrors(t, "true").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
+		for _, f := range m.Files {
+			templ_7745c5c3_Err = LostScript(f, "true").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -40,6 +40,11 @@ func Duplicate(kind loom.EntityKind, name string) string {
 	return route.Query(route.AdminNew(kind), "from", name)
 }
 
+// ServiceUse asks which template is to use a service.
+func ServiceUse(service string) string {
+	return route.AdminEntry(loom.KindService, service) + "/use"
+}
+
 // ProbeUse asks which hardware or image type is to use what a provider offers.
 func ProbeUse(provider string) string {
 	return route.AdminEntry(loom.KindProvider, provider) + "/use"

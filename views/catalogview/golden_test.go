@@ -62,15 +62,15 @@ func golden(t *testing.T, components map[string]templ.Component) {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	gallery := catalogview.GalleryModel{Text: "2 templates", Next: "/catalog?after=x", Cards: []catalogview.TemplateCard{
-		{Name: "web", Label: "Web <cluster>", Description: "Pages.", Size: "2 to 5 machines", Services: "nginx", Lease: "no end", Href: "/catalog/web", CreateHref: "/clusters/new?template=web"},
-		{Name: "broken", Size: "1 machine", Services: "none", Lease: "1 day", Href: "/catalog/broken", Problem: "There is no template “base”."},
+		{Name: "web", Label: "Web <cluster>", Description: "Pages.", Size: "2 to 5 nodes", Services: "nginx", Lease: "no end", Href: "/catalog/web", CreateHref: "/clusters/new?template=web"},
+		{Name: "broken", Size: "1 node", Services: "none", Lease: "1 day", Href: "/catalog/broken", Problem: "There is no template “base”."},
 	}}
 	golden(t, map[string]templ.Component{
 		"gallery":       catalogview.GalleryPage(gallery),
 		"gallery-empty": catalogview.GalleryPage(catalogview.GalleryModel{Admin: true}),
 		"gallery-none":  catalogview.GalleryPage(catalogview.GalleryModel{Q: "zzz"}),
 		"template": catalogview.TemplatePage(catalogview.TemplateModel{Name: "web", Label: "Web", Description: "Pages.", Version: 3, Deprecated: true,
-			Facts: []ui.Def{{Term: "Size", Text: "2 machines"}}, Rules: []string{"a and b are never on the same machine."},
+			Facts: []ui.Def{{Term: "Size", Text: "2 nodes"}}, Rules: []string{"a and b are never on the same node."},
 			Services: []catalogview.ServiceRow{{Name: "nginx", Description: "Web server", Default: true}, {Name: "redis", Needs: "requires disk"}},
 			Links:    []ui.Def{{Term: "Page", Text: "http://%ip.self%/", Mono: true}}, CreateHref: "/clusters/new", EditHref: "/admin/templates/web",
 			JSON: ui.JSONModel{ID: "json", Text: "{}", Raw: "/catalog/web?as=json", Calls: []ui.JSONCall{{Label: "read it", Curl: "curl"}}}}),

@@ -75,7 +75,6 @@ type LeaseModel struct {
 	WhyNot  string
 	Facts   []ui.Def
 	Extend  ExtendModel
-	Errors  ui.FormErrors
 	End     ui.FieldModel
 	// Deleted says what becomes of the cluster at the end.
 	Deleted   string

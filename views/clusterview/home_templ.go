@@ -137,7 +137,7 @@ func firstSteps(m HomeModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if m.Templates {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<ol class=\"l-stack-tight\"><li><strong>Pick a template.</strong> It says which services there are and how they fit together; you say how many nodes.</li><li><strong>Preview it.</strong> You see every node, every step and the quota before anything is made.</li><li><strong>Create it.</strong> Watch the machines come up, then open the links of the cluster or sign in by SSH.</li></ol><p class=\"c-actions\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<ol class=\"l-stack-tight\"><li><strong>Pick a template.</strong> It says which services there are and how they fit together; you say how many nodes.</li><li><strong>Preview it.</strong> You see every node, every task and the quota before anything is made.</li><li><strong>Create it.</strong> Watch the machines come up, then open the links of the cluster or sign in by SSH.</li></ol><p class=\"c-actions\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

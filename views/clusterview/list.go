@@ -100,7 +100,6 @@ func (m BulkBar) pairs() [][2]string {
 type BulkModel struct {
 	// Verb is the action in the path: "delete" or "lease".
 	Verb, Title, Intro string
-	Now                time.Time
 	Columns            []ui.Column
 	Rows               []BulkRow
 	// Facts sum the previews up.

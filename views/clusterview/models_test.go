@@ -83,10 +83,10 @@ func fitsPanel() clusterview.CheckPanel {
 
 func cannotPanel() clusterview.CheckPanel {
 	return clusterview.CheckPanel{
-		Head:        ui.CheckModel{State: ui.CheckCannot, Headline: "No layout for 1 machine"},
+		Head:        ui.CheckModel{State: ui.CheckCannot, Headline: "No layout for 1 node"},
 		Errors:      []ui.FormError{{FieldID: "f-name", Message: "A name is required."}, {Message: "Something else."}},
 		Reasons:     []ui.Reason{{Text: "haproxy and nginx can't share a node.", Origin: "template web-cluster", OriginHref: "/admin/templates/web-cluster"}},
-		Suggestions: []ui.Suggestion{{Label: "Use 2 machines", Name: "numMachines", Value: "2"}, {Label: "Remove haproxy", Name: "form", Value: "remove=haproxy"}},
+		Suggestions: []ui.Suggestion{{Label: "Use 2 nodes", Name: "numMachines", Value: "2"}, {Label: "Remove haproxy", Name: "form", Value: "remove=haproxy"}},
 	}
 }
 
@@ -152,8 +152,8 @@ func showModel() clusterview.ShowModel {
 	return clusterview.ShowModel{
 		Head: h, About: clusterview.AboutModel{ID: 42, Description: "the shop", Labels: []clusterview.LabelLink{{Text: "team=web", Href: "/clusters?label=team%3Dweb"}}, Edit: "/clusters/00000042/edit"},
 		Leftovers: clusterview.LeftoversModel{ID: 42, Delete: "/clusters/00000042/delete", Now: now, Rows: []clusterview.LeftoverRow{
-			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)},
-			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", First: now.Add(-3 * time.Hour), Last: now.Add(-time.Hour)}}},
+			{Hostname: "web-1.lab.example", Provider: "lab", Machine: "i-0d1c2b", Error: "the machine is locked", Tries: "4", Last: now.Add(-time.Hour)},
+			{Hostname: "web-2.lab.example", Provider: "lab", Error: "timed out", Tries: "3", Last: now.Add(-time.Hour)}}},
 		Operation: clusterview.OperationPanel{
 			ID: 42, Topic: "op:00000042/1", Title: "Create · operation 1", Href: "/clusters/00000042/operations/1", State: ui.OperationState(loom.OperationRunning, false),
 			Progress: ui.ProgressModel{Label: "Progress of create", Value: 9, Max: 30, Text: "9 of 30 tasks · 42 s"}, Note: "If it fails, what was made is deleted again.",

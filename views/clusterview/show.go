@@ -83,7 +83,7 @@ type LeftoversModel struct {
 // LeftoverRow is one of them.
 type LeftoverRow struct {
 	Hostname, Provider, Machine, Error, Tries string
-	First, Last                               time.Time
+	Last                                      time.Time
 }
 
 // TaskLink is a task in words.
@@ -277,7 +277,6 @@ type OperationRow struct {
 	Started                  time.Time
 	Duration                 string
 	Tasks                    string
-	Message                  string
 	// Runs says that it goes on, for Elapsed so far.
 	Runs    bool
 	Elapsed time.Duration

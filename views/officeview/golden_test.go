@@ -50,13 +50,15 @@ func TestGolden(t *testing.T) {
 		"confirm-not":   officeview.Confirm(officeview.ConfirmModel{WhyNot: "It is in use.", Cancel: "/things"}),
 		"secret": officeview.Secret(officeview.SecretModel{Title: "Made", Warning: "Copy it now.", Back: "/things", Button: "I have copied it",
 			Facts: []ui.Def{{Term: "Password", Value: ui.CopyText("made-up", "password")}}}),
+		"secret-all": officeview.Secret(officeview.SecretModel{Title: "Made", Warning: "Copy it now.", Back: "/things", Button: "I have copied it", All: "Tenant: a\nPassword: <b\n", What: "the sign-in",
+			Facts: []ui.Def{{Term: "Tenant", Text: "a"}, {Term: "Password", Value: ui.CopyText("<b", "password")}}}),
 		"details": officeview.Card("c", "Card", officeview.Details(officeview.DetailsModel{Summary: "1 value", Facts: []ui.Def{{Term: "Object", Value: officeview.Link("a", "/a")}},
 			Changes: []ui.ChangeModel{{Sign: ui.SignChange, Name: "size", Old: "1", New: "<2>"}}, Code: &ui.CodeModel{ID: "code", Label: "stack", Text: "at x"}})),
 		"feed": officeview.Feed(officeview.FeedModel{ID: "feed", Now: now, Pages: ui.PaginationModel{Label: "Pages of the feed", Next: "/feed?after=x"}, Days: []officeview.FeedDay{{Title: "Monday, 1 June 2026", Items: []officeview.FeedItem{
 			{Icon: "cluster", Who: "ana <a>", Text: "moved the lease of", Link: officeview.FeedLink{Text: "a<b", Href: "/clusters/1"}, Note: "from x to y", State: &off, Time: now},
 			{Icon: "template", Who: "ben", Text: "created 2 services", Time: now, More: []officeview.FeedLink{{Text: "nginx", Href: "/nginx", Time: now}, {Text: "redis", Time: now}}}}}}}),
 		"feed-empty": officeview.Feed(officeview.FeedModel{ID: "feed", Empty: ui.EmptyModel{Icon: "activity", Text: "Nothing happened yet."}}),
-		"export": officeview.Export(officeview.ExportModel{Action: "/export", Mark: "/mark", Needs: "needs", Total: 3, Marked: 1, Groups: []officeview.ExportGroup{
+		"export": officeview.Export(officeview.ExportModel{Action: "/export", Mark: "/mark", Needs: "needs", Total: 3, Groups: []officeview.ExportGroup{
 			{Marked: 1, Choices: ui.ChoiceModel{ID: "services", Name: "entry", Legend: "Services", Choices: []ui.Choice{{Value: "services/a", Label: "a<b", Checked: true}, {Value: "services/c", Label: "c"}}}},
 			{Choices: ui.ChoiceModel{ID: "templates", Name: "entry", Legend: "Templates", Choices: []ui.Choice{{Value: "clustertemplates/t", Label: "t"}}}}}}),
 		"export-empty": officeview.Export(officeview.ExportModel{Action: "/export"}),

@@ -68,6 +68,8 @@ type GridModel struct {
 type FiltersModel struct {
 	Action, Target string
 	Fields         []ui.FieldModel
+	// More are fields used less: they are folded, unless one of them is filled.
+	More []ui.FieldModel
 	// Clear is the list without filters, empty when there are none.
 	Clear string
 	// Button is what the button says, "Search" when empty.
@@ -96,8 +98,9 @@ type ConfirmModel struct {
 	Items        []string
 	Button, Busy string
 	Cancel       string
-	// WhyNot says that it cannot be done at all; no button then.
-	WhyNot string
+	// WhyNot says that it cannot be done at all; no button then. Instead leads to what
+	// has to be done first.
+	WhyNot, Instead, InsteadHref string
 	// Type is the name to be typed, Typed what was typed.
 	Type, Typed string
 	// Harmless fills the button in the usual colour.
@@ -110,6 +113,9 @@ type ConfirmModel struct {
 type SecretModel struct {
 	Title, Warning string
 	Facts          []ui.Def
+	// All is the facts as a text to be handed on, if they are copied as a whole, and What
+	// names them.
+	All, What string
 	// Back is where the button leads that says it was copied.
 	Back, Button string
 }

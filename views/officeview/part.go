@@ -43,3 +43,13 @@ const (
 func unbroken(c Cell) bool {
 	return len(c.Text) <= shortText || c.Mono && len(c.Text) <= shortName
 }
+
+// anyFilled reports whether a field holds something or is wrong, so that it must be seen.
+func anyFilled(fields []ui.FieldModel) bool {
+	for _, f := range fields {
+		if f.Value != "" || f.Error != "" {
+			return true
+		}
+	}
+	return false
+}

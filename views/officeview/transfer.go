@@ -12,8 +12,6 @@ type ExportModel struct {
 	Action, Mark string
 	Groups       []ExportGroup
 	Total        int
-	// Marked counts the entries that are chosen.
-	Marked int
 	// Needs is the name of the box that takes along what the entries need.
 	Needs string
 }

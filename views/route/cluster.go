@@ -54,9 +54,6 @@ func ClusterNodes(id loom.ClusterID) string { return ClusterTab(id, "nodes") }
 // ClusterOperations is the operations tab of a cluster.
 func ClusterOperations(id loom.ClusterID) string { return ClusterTab(id, "operations") }
 
-// ClusterSSHConfig is the ssh_config of a cluster's nodes as plain text.
-func ClusterSSHConfig(id loom.ClusterID) string { return ClusterTab(id, "ssh-config") }
-
 // ClusterCopy is all nodes of a cluster as a text to copy: "ssh", "hosts" or "csv".
 func ClusterCopy(id loom.ClusterID, as string) string {
 	return Query(ClusterTab(id, "copy"), "as", as)

@@ -59,7 +59,6 @@ func TestURLs(t *testing.T) {
 		route.ClusterPanel(42):                                    "/clusters/00000042/panel",
 		route.ClusterNodes(42):                                    "/clusters/00000042/nodes",
 		route.ClusterOperations(42):                               "/clusters/00000042/operations",
-		route.ClusterSSHConfig(42):                                "/clusters/00000042/ssh-config",
 		route.ClusterDelete(42):                                   "/clusters/00000042/delete",
 		route.ClusterLease(42):                                    "/clusters/00000042/lease",
 		route.Node(42, "n-1"):                                     "/clusters/00000042/nodes/n-1",

@@ -59,7 +59,7 @@ func tryModel() templateview.TryModel {
 		Head: adminview.HeadModel{Kind: loom.KindTemplate, Name: "gaps"}, Action: "/admin/templates/gaps/try", Edit: "/admin/templates/gaps/edit",
 		Fields: templateview.TryFields{Machines: ui.FieldModel{Name: templateview.FieldTryMachines, Label: "Number of nodes"}, Differs: "as the template says",
 			Services: ui.ChoiceModel{Name: templateview.FieldTryServices, Legend: "Services", Choices: []ui.Choice{{Value: "base", Label: "base", Checked: true}}}},
-		Answer: templateview.TryAnswer{Sizes: &s, Apply: []ui.ButtonModel{{Label: "Allow 8 machines", Submit: true}}, Panel: clusterview.CheckPanel{
+		Answer: templateview.TryAnswer{Sizes: &s, Apply: []ui.ButtonModel{{Label: "Allow 8 nodes", Submit: true}}, Panel: clusterview.CheckPanel{
 			Head: ui.CheckModel{State: ui.CheckFits, Headline: "3 nodes, 3 services"}, Layout: ui.NewLayoutPicture("trial-layout", loom.Layout{
 				{Count: 2, NodeLayout: loom.NodeLayout{HardwareType: "a-hardware-type-with-a-long-name", ImageType: "deb", Services: []string{"front", "base"}}},
 				{Count: 1, NodeLayout: loom.NodeLayout{HardwareType: "small", ImageType: "deb", Services: []string{"pg"}}},

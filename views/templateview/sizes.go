@@ -240,7 +240,7 @@ func (m SizesModel) spans() []sizeSpan {
 
 // Label is a row in words.
 func (r SizeRow) Label() string {
-	text := ui.Count(r.Machines, "machine", "machines") + ": " + strings.ToLower(r.State.state().Word)
+	text := ui.Count(r.Machines, "node", "nodes") + ": " + strings.ToLower(r.State.state().Word)
 	for i, n := range r.Layout {
 		if i == 0 {
 			text += ": " + n.String()
@@ -270,5 +270,5 @@ func (m SizesModel) Describe() string {
 	if len(parts) == 0 {
 		return "No size was tried."
 	}
-	return "Number of machines: " + strings.Join(parts, ", ") + "."
+	return "Number of nodes: " + strings.Join(parts, ", ") + "."
 }

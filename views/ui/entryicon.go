@@ -6,7 +6,7 @@ import "slices"
 // show. Other references are kept, and shown as the usual icon of the kind.
 var EntryIcons = []Option{
 	{Value: "box", Label: "box"}, {Value: "server", Label: "server"}, {Value: "disk", Label: "disk: stores data"}, {Value: "layers", Label: "layers: a base for others"},
-	{Value: "cloud", Label: "cloud: serves the network"}, {Value: "cluster", Label: "cluster: spans machines"}, {Value: "graph", Label: "graph: spreads work"},
+	{Value: "cloud", Label: "cloud: serves the network"}, {Value: "cluster", Label: "cluster: spans nodes"}, {Value: "graph", Label: "graph: spreads work"},
 	{Value: "cpu", Label: "processor: computes"}, {Value: "activity", Label: "activity: watches others"}, {Value: "monitor", Label: "screen: for people"},
 	{Value: "terminal", Label: "terminal"}, {Value: "search", Label: "magnifier: searches"}, {Value: "file", Label: "file"}, {Value: "list", Label: "list: a queue or log"},
 	{Value: "clock", Label: "clock: runs by time"}, {Value: "key", Label: "key"}, {Value: "lock", Label: "lock"}, {Value: "shield", Label: "shield: protects"},

@@ -103,7 +103,7 @@ func galleryDAG() DAGModel {
 func galleryTemplates() ChoiceModel {
 	return ChoiceModel{Name: "clusterTemplate", Legend: "Template", Choices: []Choice{
 		{Value: "web-cluster", Label: "web-cluster", Description: "A load balancer in front of as many web servers as you like.", Facts: []string{"2–50 nodes", "haproxy", "nginx"}, Checked: true},
-		{Value: "redis-replicated", Label: "redis-replicated", Description: "One primary and replicas on machines of their own.", Facts: []string{"2–9 nodes", "redis"}},
+		{Value: "redis-replicated", Label: "redis-replicated", Description: "One primary and replicas on nodes of their own.", Facts: []string{"2–9 nodes", "redis"}},
 		{Value: "old", Label: "hadoop", Description: "A distributed file system.", WhyNot: "Its provider has no image for it."},
 	}}
 }

@@ -435,7 +435,7 @@ func GalleryMessages() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Empty(EmptyModel{Icon: "cluster", Text: "A cluster is a set of machines made from a template.", Action: ButtonModel{Label: "Create a cluster", Kind: Primary, Href: "#new"}, More: "How clusters work", MoreHref: "#docs"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Empty(EmptyModel{Icon: "cluster", Text: "A cluster is a set of nodes made from a template.", Action: ButtonModel{Label: "Create a cluster", Kind: Primary, Href: "#new"}, More: "How clusters work", MoreHref: "#docs"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

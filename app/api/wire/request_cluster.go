@@ -125,7 +125,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 		c.Nodes = nodeIDs(o)
 		if o.Has("numMachines") {
 			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
-				o.Fail("numMachines", "Give the number of machines that the cluster is to keep, at least 1.")
+				o.Fail("numMachines", "Give the number of nodes that the cluster is to keep, at least 1.")
 			}
 		}
 	case loom.PreviewRemoveServices:

@@ -12,7 +12,6 @@ import (
 
 // runAs is the user the server runs as; nil: the present one.
 type runAs struct {
-	name     string
 	uid, gid uint32
 }
 
@@ -30,7 +29,7 @@ func serverUser() (*runAs, error) {
 		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
 		if err1 == nil && err2 == nil {
-			return &runAs{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
+			return &runAs{uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
 	return nil, fmt.Errorf("PostgreSQL does not run as root and there is neither a user “postgres” nor “nobody” on this machine")

@@ -213,10 +213,10 @@ func (p PluginFields) resource(f *Field, schema loom.FieldSchema) {
 		if p.Upload == nil {
 			where = " under Plugin resources"
 		}
-		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is live or staged yet; upload one" + where + ", or name one that will be.")
+		f.Face.Help = strings.TrimSpace(f.Face.Help + " No resource of the type “" + schema.ResourceType + "” is active or staged yet; upload one" + where + ", or name one that will be.")
 		return
 	}
-	f.Face.Kind, f.Face.Width, f.Odd = ui.FieldSelect, "m", "not live or staged"
+	f.Face.Kind, f.Face.Width, f.Odd = ui.FieldSelect, "m", "not active or staged"
 	if !f.Face.Optional {
 		f.Face.Options = append(f.Face.Options, ui.Option{Value: "", Label: "choose …"})
 	} else {

@@ -134,12 +134,8 @@ func (d Duration) Show(out *Output) templ.Component {
 	if raw, failed := out.Raw(d.Path); failed {
 		m.Value, ok = raw, false
 	}
-	meaning := ""
-	switch {
-	case !ok && m.Value != "":
-	case millis == 0:
-		meaning = "Means " + d.Zero + "."
-	default:
+	meaning := "" // what zero means is said once, above the fields
+	if ok && millis > 0 {
 		meaning = "Means " + d.Say(millis) + "."
 	}
 	m.Echo = m.ID + "-echo"

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/api/compute/v1"
-
 	"github.com/google/uuid"
+	"google.golang.org/api/compute/v1"
 
 	"loom/app/loom"
 	"loom/provisioner/provider/cloud"

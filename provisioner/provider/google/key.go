@@ -16,7 +16,6 @@ import (
 	"golang.org/x/oauth2"
 	oauth "golang.org/x/oauth2/google"
 	"golang.org/x/oauth2/jwt"
-
 	"google.golang.org/api/compute/v1"
 
 	"loom/app/loom"
