@@ -191,7 +191,7 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = taken(loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name), "name")
+		err = conflictAt(loom.NewError(loom.Conflict, "A tenant of the name “%s” exists already.", name), "name")
 	}
 	return err
 }

@@ -58,8 +58,8 @@ func usualRole(id loom.UserID) loom.Role {
 	return loom.RoleUser
 }
 
-// taken puts a Conflict about a name that is in use at the field of that name.
-func taken(err error, field string) error {
+// conflictAt puts a Conflict at the field that it is about.
+func conflictAt(err error, field string) error {
 	e := loom.AsError(err)
 	if e.Kind != loom.Conflict {
 		return err
@@ -76,7 +76,7 @@ func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.U
 			return loom.User{}, err
 		}
 		if _, err := store.InsertUser(ctx, tx, actor.Tenant, user, hash); err != nil {
-			return loom.User{}, taken(err, "id")
+			return loom.User{}, conflictAt(err, "id")
 		}
 		stored, err := store.User(ctx, tx, actor.Tenant, user.ID)
 		if err != nil {

@@ -28,14 +28,14 @@ func (a *Accounts) checkWorkers(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 		return nil
 	}
 	if capacity == 0 {
-		return loom.NewError(loom.Conflict, "%d workers are wanted, but no provisioner runs that serves all tenants; start one, or set “workers” to 0.", wanted)
+		return conflictAt(loom.NewError(loom.Conflict, "Wanted: %d, but no provisioner runs that serves all tenants; start one, or set “workers” to 0.", wanted), "workers")
 	}
 	tenants, err := store.TenantsAllTenants(ctx, tx)
 	if err != nil {
 		return err
 	}
-	return loom.NewError(loom.Conflict, "%d workers are wanted, but the running provisioners have %d left for this tenant (capacity %d). %s",
-		wanted, free, capacity, holders(tenants, tenant))
+	return conflictAt(loom.NewError(loom.Conflict, "Wanted: %d, but the running provisioners have %d left for this tenant (capacity %d). %s",
+		wanted, free, capacity, holders(tenants, tenant)), "workers")
 }
 
 // maxHolders is how many tenants a message names.

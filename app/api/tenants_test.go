@@ -27,9 +27,9 @@ func TestTenantRoutes(t *testing.T) {
 	w.exec(`UPDATE tenants SET workers = 0`)
 
 	w.call(w.admin, post, "/v2/tenants", `nonsense`).want(403)
-	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"11"},"bootstrap":true}`).fails(409, "", "10 left")
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"11"},"bootstrap":true}`).fails(409, "tenant.workers", "10 left")
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"10","description":"Lab"},"bootstrap":true}`).want(200)
-	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "", "0 left for this tenant (capacity 10). Others hold the rest (lab: 10); lowering")
+	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "tenant.workers", "0 left for this tenant (capacity 10). Others hold the rest (lab: 10); lowering")
 	lab := w.call(w.super, get, "/v2/tenants/lab", "").want(200).object()
 	if lab["workers"] != 10.0 || lab["maxClusters"] != 2147483647.0 || lab["description"] != "Lab" {
 		t.Errorf("lab %v", lab)

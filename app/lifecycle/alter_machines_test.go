@@ -18,7 +18,7 @@ func TestResize(t *testing.T) {
 	if !strings.HasPrefix(v.Summary(), "Gives 3 nodes other hardware, configures db again, runs ") || v.Before.Nodes != v.After.Nodes || v.Replaced != 3 {
 		t.Errorf("summary %q, quota %+v", v.Summary(), v.After)
 	}
-	if !slices.Contains(v.Warnings, "Nodes 1001, 1002, 1003 get another machine: what is on the disks of the present ones is lost.") {
+	if !slices.Contains(v.Warnings, "Nodes 1001, 1002, 1003 get other machines: what is on the disks of the present ones is lost.") {
 		t.Errorf("warnings %v", v.Warnings)
 	}
 	if c := v.Changes[0]; c.Change != "replace" || c.Object != "node" || c.Node != 1001 || !strings.Contains(c.Because, "“small” to “xlarge”") {

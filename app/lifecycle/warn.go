@@ -72,10 +72,10 @@ func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, d *
 func (d *liveDraft) warnOfLoss() {
 	warn := func(format string, args ...any) { d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...)) }
 	if gone := d.leavers(); len(gone) > 0 {
-		warn("%s: what is on the disks of the machines is lost.", these(gone, "leaves", "leave"))
+		warn("%s is lost.", these(gone, "leaves: what is on the disks of its machine", "leave: what is on the disks of their machines"))
 	}
 	if other := d.replaced(); len(other) > 0 {
-		warn("%s another machine: what is on the disks of the present ones is lost.", these(other, "gets", "get"))
+		warn("%s is lost.", these(other, "gets another machine: what is on the disks of the present one", "get other machines: what is on the disks of the present ones"))
 	}
 	for _, why := range d.Altered.Why {
 		warn("%s", why)

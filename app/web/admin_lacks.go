@@ -26,7 +26,7 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 		}
 		switch {
 		case isScript:
-			lack.Text = "The script " + ref.Name + " is neither live nor staged; " + and(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
+			lack.Text = "The script " + ref.Name + " is neither active nor staged; " + and(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: uploadOf(ref)})
 		case f.Kind != m.Kind || f.Name != m.Name:
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Edit the " + f.Kind.Word() + " " + f.Name, Href: route.AdminEntryEdit(f.Kind, f.Name)})

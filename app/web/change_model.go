@@ -109,6 +109,9 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.C
 // asked for. Of a preview they are those that it takes, else those that were ticked.
 func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
 	total, have := 0, len(placedNodes(v))
+	if v.Allowed[loom.VerbShrink] != "" {
+		return m
+	}
 	if _, err := fmt.Sscanf(f.Machines, "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
 		return m
 	}
@@ -176,7 +179,11 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
 }
 
-func (s *Server) repairParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	failed, err := s.failures(ctx, actor, v)
+	if err != nil {
+		return nil, "", err
+	}
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
 		c := ui.Choice{Value: string(n.ID), Label: shortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
@@ -184,12 +191,30 @@ func (s *Server) repairParts(_ context.Context, _ loom.Actor, v lifecycle.Cluste
 		if n.Leaving {
 			c.Facts = append(c.Facts, "leaving; a repair keeps it")
 		}
+		if task, is := failed[n.ID]; is {
+			c.Facts = append(c.Facts, fmt.Sprintf("task %d, %s, failed: %s", task.Ref.Number, task.Action, task.Message))
+		}
 		picker.Choices = append(picker.Choices, c)
 	}
 	if len(picker.Choices) == 0 {
 		return nil, "The cluster has no nodes to repair.", nil
 	}
 	return []clusterview.FormPart{{Picker: &picker}}, "", nil
+}
+
+// failures are the tasks that failed in the newest operation, by node: the first of each.
+// They tell which machine may be broken while its node has reached its state.
+func (s *Server) failures(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (map[loom.NodeID]loom.Task, error) {
+	if v.LatestOperation == 0 {
+		return nil, nil
+	}
+	ref := loom.OperationRef{Cluster: v.ID, Number: v.LatestOperation}
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed}})
+	failed := make(map[loom.NodeID]loom.Task, len(tasks))
+	for _, t := range slices.Backward(tasks) {
+		failed[t.Node] = t
+	}
+	return failed, err
 }
 
 func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {

@@ -69,9 +69,12 @@ func TestScaleUp(t *testing.T) {
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "52")).is(422, "Cannot fit", `value="52"`, `name="suggest"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "52", "suggest", "numMachines=4")).is(200, ">Fits<", `value="4"`)
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "4", "do", "check")).is(200, ">Fits<", "<html")
+	other := w.post("ana", route.Previews(), change("scale", id, "numMachines", "5")).goesTo(`/previews/.*`)
+	hash := w.get("ana", other).hash()
 	w.applied(change("scale", id, "numMachines", "4", "onFailure", "undo"), "", "Preview: expand shop-front", "Expand cluster shop-front", route.ClusterScale(id)+"?numMachines=4&amp;onFailure=undo")
 	w.get("ana", route.ClusterScale(id)).is(200, "Operation 2 (expand) is running.").lacks("numMachines")
 	w.post("ana", route.Previews(), change("scale", id, "numMachines", "6")).is(409, "Operation 2 (expand) is running.")
+	w.post("ana", other+"/apply", url.Values{"hash": {hash}}).is(409, "Operation 2 (expand) is running. When it has ended, apply this again", "See it, or abort it")
 }
 
 func TestScaleDown(t *testing.T) {
@@ -180,6 +183,19 @@ func TestResizeAndRepairWantTheName(t *testing.T) {
 	w.get("ana", route.ClusterRepair(id)).is(200, "Choose the nodes to make anew.")
 	w.post("ana", route.Previews(), change("repair", id)).is(422, `id="f-nodes-error"`)
 	w.applied(change("repair", id, "nodes", string(node.ID)), "shop-front", "Preview: repair shop-front")
+}
+
+// TestRepairNamesWhatFailed: a machine may be broken while its node is ready; what failed
+// there tells which one to tick.
+func TestRepairNamesWhatFailed(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop-front", 3)
+	w.get("ana", route.ClusterRepair(id)).is(200, "ready").lacks("failed:")
+	w.fail(loom.TaskRef{Operation: loom.OperationRef{Cluster: id, Number: 1}, Number: 1}, "no route to host")
+	if page := w.get("ana", route.ClusterRepair(id)).is(200, "failed: no route to host"); strings.Count(page.Body, "failed:") != 1 {
+		t.Error("other nodes are said to have failed as well")
+	}
 }
 
 func TestReconfigureKeepsHiddenValues(t *testing.T) {
@@ -311,7 +327,7 @@ func TestClusterIsEditedAndProtected(t *testing.T) {
 	w.get("ana", route.Cluster(id)).is(200, "Take the protection off", "is protected")
 	w.post("ana", on, url.Values{}).goesTo(route.Cluster(id)) // twice is as once
 	w.get("ana", route.ClusterScale(id)).is(200, "Fewer is not possible", "protected")
-	w.post("ana", route.Previews(), change("scale", id, "numMachines", "2")).is(409, "protected")
+	w.post("ana", route.Previews(), change("scale", id, "numMachines", "2")).is(409, "protected").lacks("Nodes that leave")
 	w.post("ana", off, url.Values{}).goesTo(route.Cluster(id))
 	if w.cluster(id).Protected {
 		t.Error("still protected")

@@ -34,7 +34,7 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 		t.Errorf("the check says %d times that lonely.sh is not there", n)
 	}
 	// Its page says each once, with where it is named.
-	page = v.get("/admin/services/lonely").shows(t, 200, "Not all of it works yet:", "The script lonely.sh is neither live nor staged; install and stop name it.", upload)
+	page = v.get("/admin/services/lonely").shows(t, 200, "Not all of it works yet:", "The script lonely.sh is neither active nor staged; install and stop name it.", upload)
 	if n := strings.Count(page.body, "script lonely.sh is"); n != 1 {
 		t.Errorf("the page says %d times that lonely.sh is not there", n)
 	}

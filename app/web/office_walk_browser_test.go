@@ -5,6 +5,8 @@ package web_test
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"loom/app/testkit/browser"
 )
 
@@ -24,10 +26,12 @@ var officeWalks = []officeWalk{
 // submit is the button that sends the form that goes there.
 func submit(action string) string { return "form[action='" + action + "'] button[type=submit]" }
 
-// atItsField says that a form came back with an error that its control names.
+// atItsField says that a form came back with an error that its control names, and the
+// focus on what was wrong.
 func (w *walker) atItsField(what, control string) {
 	w.t.Helper()
 	w.b.WaitFor(".c-summary a")
+	w.summaryHasFocus()
 	w.b.WaitFor(control + "[aria-invalid=true]")
 	if !w.scripts {
 		return // nothing can look at the page from inside
@@ -35,6 +39,20 @@ func (w *walker) atItsField(what, control string) {
 	if faults := w.b.Faults(); len(faults) != 0 {
 		w.t.Errorf("%s: %v", what, faults)
 	}
+}
+
+// summaryHasFocus says that what was wrong has the focus, so that it is read and Tab goes
+// on from there.
+func (w *walker) summaryHasFocus() {
+	w.t.Helper()
+	if !w.scripts {
+		w.b.WaitFor(".c-summary:focus")
+		return
+	}
+	// A window that is not the foremost one has no :focus.
+	w.b.Wait("the focus on the summary", func() bool {
+		return browser.Get(w.b, "the focus", chromedp.Evaluate[bool](`document.activeElement !== null && document.activeElement.matches(".c-summary")`))
+	})
 }
 
 // TestOfficeWalked makes and takes back a token, a hook and an import, after a mistake in

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -94,6 +95,9 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 	m := s.previewModel(r, p)
 	if p.AppliedAt.IsZero() || e.Kind != loom.Conflict {
 		m.Banner = ui.BannerModel{Tone: ui.ToneBad, Text: e.Message}
+		if err := s.waitFirst(r.Context(), actor, p, &m.Banner); err != nil {
+			return err
+		}
 	}
 	if len(e.Fields) > 0 {
 		m.Errors = formErrors(e.Fields)
@@ -106,6 +110,20 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 		}
 	}
 	return s.showPreview(w, r, actor, httpx.PageStatus(e.Kind), m)
+}
+
+// waitFirst adds the remedy to a refusal where another operation has the cluster.
+func (s *Server) waitFirst(ctx context.Context, actor loom.Actor, p lifecycle.PreviewView, b *ui.BannerModel) error {
+	if p.Kind == loom.PreviewCreate {
+		return nil
+	}
+	c, err := s.Clusters.Cluster(ctx, actor, p.Cluster)
+	if err != nil || c.Status != loom.ClusterPending || c.LatestOperation == 0 {
+		return err
+	}
+	b.Text += " When it has ended, apply this again: what it changed is taken in first, and shown."
+	b.Action, b.ActionHref = "See it, or abort it", route.Operation(loom.OperationRef{Cluster: p.Cluster, Number: c.LatestOperation})
+	return nil
 }
 
 func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -17,9 +17,8 @@ export function enhance(form) {
   if (form.dataset.ready) return;
   form.dataset.ready = '1';
   form.addEventListener('input', compare);
-  form.addEventListener('click', (event) => { // Enter clicks, too
-    const target = /** @type {Element} */ (event.target);
-    if (form.dataset.sent || !target.closest('[data-confirm][aria-disabled=true]')) return;
+  form.addEventListener('loom:waits', () => {
+    if (form.dataset.sent) return;
     field()?.setCustomValidity(`Type “${form.dataset.confirmName}” here first.`);
     field()?.reportValidity();
   });

@@ -301,7 +301,12 @@ async function copy(button) {
 doc.addEventListener('click', (event) => {
   const button = up(event.target, '[data-copy], [data-copy-from], [data-close-dialog], [data-goto], [data-set], [aria-disabled=true]');
   if (!button) return;
-  if (button.getAttribute('aria-disabled') === 'true') { event.preventDefault(); event.stopPropagation(); return; }
+  if (button.getAttribute('aria-disabled') === 'true') {
+    event.preventDefault();
+    event.stopPropagation();
+    button.dispatchEvent(new CustomEvent('loom:waits', { bubbles: true })); // confirm.js says for what
+    return;
+  }
   if (button.matches('[data-copy], [data-copy-from]')) copy(button);
   if (button.matches('[data-goto]')) doc.dispatchEvent(new CustomEvent('loom:goto', { detail: button.dataset }));
   if (button.matches('[data-close-dialog]') && button.closest('dialog')) { event.preventDefault(); button.closest('dialog').close(); }
