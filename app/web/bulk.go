@@ -92,7 +92,7 @@ func (s *Server) bulkDelete(w http.ResponseWriter, r *http.Request, actor loom.A
 
 func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, c chosen, typed string) error {
 	m := clusterview.BulkModel{Verb: "delete", Title: "Delete clusters", Back: c.back, Warning: c.warning(),
-		Intro:   "This removes the nodes with everything on them. It cannot be undone. Operations and logs stay readable.",
+		Intro:   "This removes the machines with everything on them. It cannot be undone. Operations and logs stay readable.",
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Nodes", Numeric: true}, {Label: "Tasks", Numeric: true}, {Label: "Services"}}}
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
