@@ -21,13 +21,14 @@ var may = map[string][]string{
 	"app/cli/devdb":         {},
 	"app/config":            {},
 	"app/loom":              {},
+	"app/archive":           {},
 	"app/lenient":           {"app/loom"},
 	"app/fault":             {},
 	"app/store":             {"app/loom", "app/fault", "jobs"},
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
-	"app/catalog":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/catalog":           {"app/archive", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/lifecycle":         {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
@@ -42,17 +43,19 @@ var may = map[string][]string{
 	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/fault", "provisioner/...", "planner"}, useCases...),
 	"solver":                {"app/loom"},
 	"planner":               {"app/loom", "planner/..."},
-	"provisioner":           {"app/loom", "provisioner/..."},
+	"provisioner":           {"app/archive", "app/loom", "provisioner/..."},
 	"views":                 {"app/loom", "static", "views/..."},
 	"static":                {},
 	"migrations":            {},
 	"seeds":                 {},
 	"app/testkit":           {"..."},
 	"app/testkit/browser":   {"..."},
-	"provisioner/provider":  {"app/loom", "provisioner/provider/...", "provisioner/carried", "provisioner/remote"},
-	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/carried", "provisioner/remote"},
+	"provisioner/confine":   {},
+	"provisioner/resource":  {},
+	"provisioner/provider":  {"app/loom", "provisioner/provider/...", "provisioner/carried", "provisioner/remote", "provisioner/resource"},
+	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/carried", "provisioner/remote", "provisioner/resource"},
 	"provisioner/carried":   {"app/loom"},
-	"provisioner/remote":    {"app/loom", "provisioner/remote/..."},
+	"provisioner/remote":    {"app/loom", "provisioner/remote/...", "provisioner/resource"},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
 	"provisioner/simulator": {"app/loom"},
 	"provisioner/standin":   {"provisioner/standin"},
@@ -66,7 +69,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/testkit", "provisioner/remote/sshtest", "provisioner/standin", "provisioner/standin/ec2", "provisioner/standin/ocean", "provisioner/standin/gce", "provisioner/standin/triton", "provisioner/standin/stack", "provisioner/standin/cloudtest"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin", "provisioner/standin/ec2", "provisioner/standin/ocean", "provisioner/standin/gce", "provisioner/standin/triton", "provisioner/standin/stack", "provisioner/standin/cloudtest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{

@@ -67,19 +67,19 @@ func (c *Catalog) Resources(ctx context.Context, actor loom.Actor, f ResourceFil
 // Upload stores the next version of a plugin resource, inactive. limit is the
 // size in bytes that is accepted, 0 for DefaultMaxUpload. Errors: Forbidden;
 // NotFound when the plugin does not exist or declares no such resource type;
-// Invalid for a bad name and for what is too large. A failed upload uses up its
-// number.
+// Invalid for a bad name, for what is too large, and for an archive that provisioners
+// could not unpack, with the name of the entry. A failed upload uses up its number.
 func (c *Catalog) Upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
 	return c.upload(ctx, actor, ref, r, limit, false)
 }
 
 // UploadChecked is Upload for people: Invalid also for an archive that holds anything
-// but one folder, or that provisioners could not unpack, with what is wrong with it.
+// but one folder.
 func (c *Catalog) UploadChecked(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64) (loom.Resource, error) {
 	return c.upload(ctx, actor, ref, r, limit, true)
 }
 
-func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64, checked bool) (loom.Resource, error) {
+func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, r io.Reader, limit int64, folder bool) (loom.Resource, error) {
 	declared, err := c.mayWriteResource(ctx, actor, ref)
 	if err != nil {
 		return loom.Resource{}, err
@@ -108,8 +108,8 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	if err != nil {
 		return loom.Resource{}, fmt.Errorf("upload %s: %w", ref.Name, err)
 	}
-	if checked && resource.Format == "archive" && !sealed {
-		if err := c.checkArchive(ctx, resource); err != nil {
+	if resource.Format == "archive" {
+		if err := c.checkArchive(ctx, resource, folder); err != nil {
 			return loom.Resource{}, err
 		}
 	}

@@ -1,69 +1,79 @@
 package catalog
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bufio"
-	"compress/gzip"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"path"
+	"os"
 	"slices"
 	"strings"
 
+	"loom/app/archive"
 	"loom/app/loom"
 )
 
-// Why an archive cannot be used.
-const (
-	oddNoArchive = "This is no archive: provisioners expect a gzipped tar (.tar.gz) or a .zip."
-	oddBroken    = "The archive is broken off or damaged."
-)
+// oddNoArchive is said of what is not an archive at all.
+const oddNoArchive = "This is not an archive. Upload a .tar.gz or .zip file."
 
 // archiveList collects what an archive holds.
 type archiveList struct {
 	found ResourceContent
 	// tops are the entries at its top; true for those that are folders.
 	tops map[string]bool
+	// short ends the list after maxListed entries.
+	short bool
 }
 
-// add takes an entry of an archive. It says why provisioners refuse such an entry, ""
-// where they do not.
-func (l *archiveList) add(name string, size int64, mode fs.FileMode) (refused string) {
-	clean := path.Clean(strings.TrimPrefix(name, "./"))
-	if clean == "." {
-		return ""
-	}
-	shown := shownPath(clean)
-	switch {
-	case path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../"):
-		return fmt.Sprintf("The archive holds “%s”, which leads outside of it; provisioners refuse that.", shown)
-	case mode&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0:
-		return fmt.Sprintf("The archive holds “%s”, which is no file, folder or link; provisioners refuse that.", shown)
-	}
-	top, below, _ := strings.Cut(clean, "/")
-	l.tops[top] = l.tops[top] || below != "" || mode.IsDir()
+func newArchiveList() *archiveList { return &archiveList{tops: map[string]bool{}} }
+
+// errListed ends the reading of an archive of which enough is known.
+var errListed = errors.New("enough entries are listed")
+
+// add takes an entry of an archive.
+func (l *archiveList) add(e archive.Entry) error {
+	top, below, _ := strings.Cut(e.Name, "/")
+	l.tops[top] = l.tops[top] || below != "" || e.Mode.IsDir()
 	if len(l.found.Files) == maxListed {
 		l.found.More = true
-		return ""
+		if l.short {
+			return errListed
+		}
+		return nil
 	}
-	if mode.IsDir() {
-		clean += "/"
+	name := e.Name
+	if e.Mode.IsDir() {
+		name += "/"
 	}
-	l.found.Files = append(l.found.Files, ArchiveFile{Name: strings.ToValidUTF8(clean, "\uFFFD"), Size: size, Mode: mode.String()})
-	return ""
+	l.found.Files = append(l.found.Files, ArchiveFile{Name: strings.ToValidUTF8(name, "\uFFFD"), Size: e.Size, Mode: e.Mode.String()})
+	return nil
+}
+
+// end takes the error of reading: what is wrong with the archive, or that it was not
+// read to its end. Other errors are returned.
+func (l *archiveList) end(err error) error {
+	var refused *archive.Refused
+	switch {
+	case errors.Is(err, errListed):
+	case errors.Is(err, archive.ErrNoArchive):
+		l.found.Odd = oddNoArchive
+	case errors.As(err, &refused):
+		l.found.Odd = "The archive cannot be used: " + refused.Error() + "."
+	case err != nil:
+		return err
+	}
+	return nil
 }
 
 // maxTops is how many entries at the top of an archive are named.
 const maxTops = 4
 
-// done says what is odd about the archive as a whole: it should hold one folder at its
-// top, which becomes the resource.
-func (l *archiveList) done() ResourceContent {
+// folder says what is odd about the archive as a whole: it should hold one folder at
+// its top, which becomes the resource.
+func (l *archiveList) folder() string {
 	names := slices.Sorted(maps.Keys(l.tops))
 	for i, name := range names {
 		names[i] = "“" + shownPath(name) + "”"
@@ -71,73 +81,45 @@ func (l *archiveList) done() ResourceContent {
 	const remedy = " Pack the folder itself: tar -czf NAME.tar.gz FOLDER."
 	switch n := len(names); {
 	case n == 0:
-		l.found.Odd = "The archive is empty."
+		return "The archive is empty."
 	case n > maxTops:
-		l.found.Odd = fmt.Sprintf("The archive should hold one folder at its top; this one holds %s and %d more entries there.", strings.Join(names[:maxTops], ", "), n-maxTops) + remedy
+		return fmt.Sprintf("The archive should hold one folder at its top; this one holds %s and %d more entries there.", strings.Join(names[:maxTops], ", "), n-maxTops) + remedy
 	case n > 1:
-		l.found.Odd = fmt.Sprintf("The archive should hold one folder at its top; this one holds %s there.", strings.Join(names, ", ")) + remedy
-	default:
-		for _, folder := range l.tops {
-			if !folder {
-				l.found.Odd = fmt.Sprintf("The archive should hold one folder at its top; this one holds the file %s there.", names[0]) + remedy
-			}
+		return fmt.Sprintf("The archive should hold one folder at its top; this one holds %s there.", strings.Join(names, ", ")) + remedy
+	}
+	for _, folder := range l.tops {
+		if !folder {
+			return fmt.Sprintf("The archive should hold one folder at its top; this one holds the file %s there.", names[0]) + remedy
 		}
 	}
-	return l.found
+	return ""
 }
 
-// listArchive lists a gzipped tar, and says what is odd about it. A zip cannot be read
-// as a stream: nothing is said of it.
-func listArchive(r io.Reader) ResourceContent {
-	l := archiveList{tops: map[string]bool{}}
-	buffered := bufio.NewReader(r)
-	if head, err := buffered.Peek(4); err == nil && string(head) == zipMagic {
-		return l.found
+// lookThrough reads an archive to its end and says what is odd about it: what
+// provisioners refuse, and anything but one folder at its top.
+func lookThrough(src archive.Source) (odd, loose string, err error) {
+	l := newArchiveList()
+	if err := l.end(archive.Check(src, archive.Usual, l.add)); err != nil {
+		return "", "", err
 	}
-	unpacked, err := gzip.NewReader(buffered)
-	if err != nil {
-		l.found.Odd = oddNoArchive
-		return l.found
-	}
-	reader := tar.NewReader(io.LimitReader(unpacked, maxUnpacked))
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return l.done()
-		}
-		if err != nil {
-			l.found.Odd = oddBroken
-			return l.found
-		}
-		if refused := l.add(header.Name, header.Size, header.FileInfo().Mode()); refused != "" {
-			l.found.Odd = refused
-			return l.found
-		}
-	}
+	return l.found.Odd, l.folder(), nil
 }
 
-// zipMagic begins every zip that holds a file.
-const zipMagic = "PK\x03\x04"
+// maxListing bounds how much of an archive is read for its list, in bytes.
+const maxListing = 256 << 20
 
-// listObject lists a stored archive of either format.
-func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Reader) ResourceContent {
-	buffered := bufio.NewReader(content)
-	if head, err := buffered.Peek(4); err != nil || string(head) != zipMagic {
-		return listArchive(buffered)
+// listObject lists a stored archive.
+func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Reader) (ResourceContent, error) {
+	l := newArchiveList()
+	l.short = true
+	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object}, Size: r.Size}
+	if err := l.end(archive.List(src, archive.Limits{Bytes: maxListing, Entries: archive.Usual.Entries}, l.add)); err != nil {
+		return ResourceContent{}, err
 	}
-	l := archiveList{tops: map[string]bool{}}
-	files, err := zip.NewReader(&objectAt{ctx: ctx, c: c, key: r.Object}, r.Size)
-	if err != nil {
-		l.found.Odd = oddBroken
-		return l.found
+	if l.found.Odd == "" && !l.found.More {
+		l.found.Odd = l.folder()
 	}
-	for _, f := range files.File {
-		if refused := l.add(f.Name, int64(min(f.UncompressedSize64, 1<<62)), f.Mode()); refused != "" { //nolint:gosec // bounded
-			l.found.Odd = refused
-			return l.found
-		}
-	}
-	return l.done()
+	return l.found, nil
 }
 
 // objectAt reads anywhere in an object of the bucket: a zip has its list at the end.
@@ -161,18 +143,65 @@ func (o *objectAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// checkArchive refuses a stored archive that is not as it should be, and takes it out of
-// the bucket again.
-func (c *Catalog) checkArchive(ctx context.Context, r loom.Resource) error {
+// checking bounds how many archives a process reads through at once: a small one may
+// unpack to gigabytes.
+var checking = make(chan struct{}, 2)
+
+// checkArchive refuses an archive in the bucket that provisioners could not unpack,
+// or, where folder is set, that holds anything but one folder, and takes it out of the
+// bucket again. The error is Invalid and names the entry.
+func (c *Catalog) checkArchive(ctx context.Context, r loom.Resource, folder bool) error {
+	select {
+	case checking <- struct{}{}:
+		defer func() { <-checking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	content, err := c.Open(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer content.Close() //nolint:errcheck // read
-	odd := c.listObject(ctx, r, content).Odd
+	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object}, Size: r.Size}
+	if r.Sealed { // the bucket has it sealed; it is small
+		plain, err := io.ReadAll(content)
+		if err != nil {
+			return err
+		}
+		src = archive.Bytes(plain)
+	}
+	odd, loose, err := lookThrough(src)
+	if err != nil {
+		return err
+	}
+	if odd == "" && folder {
+		odd = loose
+	}
 	if odd == "" {
 		return nil
 	}
 	_ = c.bucket.Delete(ctx, r.Object) // what is left is swept: no row knows it
 	return loom.InvalidFields([]loom.FieldError{{Field: "file", Message: odd}})
+}
+
+// oddWithin looks through an archive that lies in another one. A zip has its list at
+// the end, so it is put aside first.
+func oddWithin(content io.Reader) (odd, loose string, err error) {
+	buffered := bufio.NewReader(content)
+	src := archive.Source{Stream: buffered}
+	if head, err := buffered.Peek(2); err == nil && bytes.Equal(head, []byte("PK")) {
+		aside, err := os.CreateTemp("", "loom-zip-")
+		if err != nil {
+			return "", "", err
+		}
+		defer aside.Close()
+		if err := os.Remove(aside.Name()); err != nil {
+			return "", "", err
+		}
+		if src.Size, err = io.Copy(aside, buffered); err != nil {
+			return "", "", err
+		}
+		src.Stream, src.At = io.NewSectionReader(aside, 0, src.Size), aside
+	}
+	return lookThrough(src)
 }

@@ -1,12 +1,14 @@
 package catalog_test
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"errors"
 	"strings"
 	"testing"
 
+	"loom/app/archive/archivetest"
 	"loom/app/catalog"
 	"loom/app/loom"
 )
@@ -57,15 +59,25 @@ func TestArchivesAreLookedThrough(t *testing.T) {
 		"zip of two":   {zipOf(t, "a.sh", "b.sh"), "this one holds “a.sh”, “b.sh” there.", ""},
 		"many":         {packedResources(t, many...), "holds “a”, “b”, “c”, “d” and 2 more entries there.", ""},
 		"a file alone": {packedResources(t, "a.sh", "x"), "this one holds the file “a.sh” there.", ""},
-		"leads out":    {packedResources(t, "../a.sh", "x"), "“../a.sh”, which leads outside of it", ""},
-		"absolute":     {zipOf(t, "/etc/passwd"), "“/etc/passwd”, which leads outside of it", ""},
+		"leads out":    {packedResources(t, "../a.sh", "x"), "“../a.sh”, a name with “..”, which leads outside of it", ""},
+		"absolute":     {zipOf(t, "/etc/passwd"), "“/etc/passwd”, an absolute name, which leads outside of it", ""},
+		"device":       {archivetest.TarGz(t, archivetest.Entry{Name: "site/dev", Kind: tar.TypeChar}), "“site/dev”, which is no file, folder or symbolic link", ""},
+		"escape":       {archivetest.TarGz(t, archivetest.Escape("site", "/etc/shadow", 9)...), "“top/d0/d1/d2/d3/b”, a link to", ""},
+		"zip escape":   {archivetest.Zip(t, archivetest.Escape("site", "/etc/shadow", 9)...), "“top/d0/d1/d2/d3/b”, a link to", ""},
 		"empty":        {packedResources(t), "The archive is empty.", ""},
 		"cut off":      {whole[:len(whole)/2], "broken off or damaged", ""},
 		"zip cut off":  {zipOf(t, "site/a.sh")[:60], "broken off or damaged", ""},
-		"text":         {[]byte("#!/bin/sh\n"), "This is no archive", ""},
-		"nothing":      {nil, "This is no archive", ""},
+		"text":         {[]byte("#!/bin/sh\n"), "This is not an archive", ""},
+		"nothing":      {nil, "This is not an archive", ""},
 	} {
 		stored, err := b.Upload(b.ctx, b.admin, ref, bytes.NewReader(c.content), 0)
+		if unusable := c.odd != "" && !strings.Contains(c.odd, "at its top") && !strings.Contains(c.odd, " there.") && !strings.Contains(c.odd, "empty"); unusable {
+			// What provisioners would refuse does not get to them.
+			if !errors.Is(err, loom.Invalid) || !strings.Contains(loom.AsError(err).Fields[0].Message, c.odd) {
+				t.Errorf("%s: the upload says %v", what, err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}

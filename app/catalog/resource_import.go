@@ -194,7 +194,7 @@ func (c *Catalog) compareResources(ctx context.Context, q sqlx.ExtContext, tenan
 	seen := sha256.New()
 	fmt.Fprintln(seen, k.Object)
 	for _, item := range k.Items {
-		a := ArchivedResource{ResourceRef: item.ResourceRef, Size: item.Size, SHA256: item.SHA256, Odd: item.Odd, State: TransferNew}
+		a := ArchivedResource{ResourceRef: item.ResourceRef, Size: item.Size, SHA256: item.SHA256, Odd: item.Odd, WhyNot: item.Unusable, State: TransferNew}
 		if _, declared := formats[typeOf(item.ResourceRef)]; !declared {
 			a.WhyNot = fmt.Sprintf("No plugin “%s” takes resources of type “%s” here.", item.Plugin, item.Type)
 		}

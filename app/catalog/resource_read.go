@@ -13,10 +13,8 @@ import (
 const (
 	// maxShownText is the largest text that is shown, in bytes.
 	maxShownText = 256 << 10
-	// maxListed bounds the files of an archive that are listed, maxUnpacked how much of
-	// it is read for that, in bytes.
-	maxListed   = 1000
-	maxUnpacked = 1 << 30
+	// maxListed bounds the files of an archive that are listed.
+	maxListed = 1000
 )
 
 // ResourceContent is what can be shown of a version of a plugin resource.
@@ -56,7 +54,7 @@ func (c *Catalog) ResourceContent(ctx context.Context, actor loom.Actor, r loom.
 	}
 	defer content.Close()
 	if r.Format == "archive" {
-		return c.listObject(ctx, r, content), nil
+		return c.listObject(ctx, r, content)
 	}
 	text, err := io.ReadAll(io.LimitReader(content, maxShownText+1))
 	switch {

@@ -28,9 +28,10 @@ type archivedResource struct {
 	loom.ResourceRef
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Odd is what is not as provisioners expect an archive to be; "" for what is right,
-	// or is no archive by its type.
-	Odd string `json:"odd,omitempty"`
+	// Odd is what is not as provisioners expect an archive to be, Unusable why they
+	// would refuse it; "" for what is right, or is no archive by its type.
+	Odd      string `json:"odd,omitempty"`
+	Unusable string `json:"unusable,omitempty"`
 }
 
 // walkResources reads an archive of plugin resources and gives each of its files to
@@ -128,7 +129,10 @@ func inventory(r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedRe
 		item := archivedResource{ResourceRef: ref, Size: size}
 		read := io.TeeReader(content, hash)
 		if isArchive(ref) {
-			item.Odd = listArchive(read).Odd
+			var err error
+			if item.Unusable, item.Odd, err = oddWithin(read); err != nil {
+				return badArchive(err, "The archive breaks off, or is broken.")
+			}
 		}
 		if _, err := io.Copy(io.Discard, read); err != nil {
 			return badArchive(err, "The archive breaks off, or is broken.")

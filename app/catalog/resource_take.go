@@ -134,6 +134,11 @@ func (c *Catalog) unpackResources(ctx context.Context, actor loom.Actor, object 
 		if r.SHA256 != item.SHA256 {
 			return fmt.Errorf("import %s: the archive in the bucket is not what was uploaded", ref.Name)
 		}
+		if r.Format == "archive" {
+			if err := c.checkArchive(ctx, r, false); err != nil {
+				return err
+			}
+		}
 		made = append(made, r)
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/archive/archivetest"
 	"loom/app/catalog"
 	"loom/app/loom"
 )
@@ -91,14 +92,17 @@ func TestArchivesAreChecked(t *testing.T) {
 		req.Header.Set("Content-Type", form.FormDataContentType())
 		return v.do(req)
 	}
-	send([]byte("echo no archive")).shows(t, 422, "The file was not stored.", "This is no archive", "aria-invalid")
+	send([]byte("echo no archive")).shows(t, 422, "The file was not stored.", "This is not an archive", "aria-invalid")
+	for _, pack := range archivetest.Both {
+		send(pack(t, archivetest.Escape("site", "/etc/shadow", 9)...)).shows(t, 422, "The file was not stored.", "“top/d0/d1/d2/d3/b”, a link to", "aria-invalid")
+	}
 	send(tarOf(t, "a.txt", "b.txt")).shows(t, 422, "should hold one folder at its top; this one holds “a.txt”, “b.txt” there.", "tar -czf")
 	list, err := r.catalog.ListResources(r.ctx, v.actor("demo"), catalog.ResourceListInput{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("refused archives were stored: %v, %v", list.Items, err)
 	}
 	send(tarOf(t, "site/a.txt", "site/b/c.txt")).goes(t, "/admin/resources")
-	v.get("/admin/resources/show?kind=automatortypes&name=site&plugin=shell&type=archives&version=3").shows(t, 200, "site/a.txt", "site/b/c.txt", "Files of the archive")
+	v.get("/admin/resources/show?kind=automatortypes&name=site&plugin=shell&type=archives&version=5").shows(t, 200, "site/a.txt", "site/b/c.txt", "Files of the archive")
 }
 
 var nextHref = regexp.MustCompile(`href="([^"]*[?&;]after=[^"]*)"`)
