@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/confine"
 )
 
 // Source is where plugin resources come from.
@@ -34,6 +35,8 @@ type Cache struct {
 	// Dir is the provisioner's directory, absolute.
 	Dir    string
 	Source Source
+	// User unpacks archives; nil: the user of this process.
+	User *confine.User
 	// Linger is for how long a set stays held after its last use. Finding it again, and
 	// the secret files in it, takes longer than a short task.
 	Linger time.Duration
@@ -232,7 +235,7 @@ func (c *Cache) fetch(ctx context.Context, tenant loom.TenantID, r loom.Resource
 		if err := os.Mkdir(unpacked, 0o755); err != nil {
 			return "", err
 		}
-		if err := unpack(raw, unpacked); err != nil {
+		if err := c.unpack(ctx, raw, unpacked); err != nil {
 			return "", fmt.Errorf("the archive is refused: %w", err)
 		}
 		err = settle(unpacked, filepath.Join(place, r.Name))

@@ -1,10 +1,7 @@
 package provisioner
 
 import (
-	"archive/tar"
-	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,8 +14,18 @@ import (
 	"sync"
 	"testing"
 
+	"loom/app/archive/archivetest"
 	"loom/app/loom"
+	"loom/provisioner/confine"
 )
+
+// The test program is also the process that unpacks.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == confine.Command {
+		os.Exit(Confined(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
 
 // source is a Source in memory.
 type source struct {
@@ -81,7 +88,7 @@ func TestCacheSets(t *testing.T) {
 	src.add(t, 1, file("providertypes", "static", "ssh_keys", "prod", 1), []byte("key one"))
 	archive := file("automatortypes", "shell", "archives", "site", 1)
 	archive.Format = "archive"
-	src.add(t, 1, archive, tarball(t, entry{name: "other/x/y", content: "inside", mode: 0o751}))
+	src.add(t, 1, archive, archivetest.TarGz(t, archivetest.Entry{Name: "other/x/y", Content: "inside", Mode: 0o751}))
 	first, set, release, err := cache.Set(ctx, "t1", 1)
 	if err != nil || set != 1 || filepath.Base(first) != "1" {
 		t.Fatal(first, set, err)
@@ -186,131 +193,4 @@ func TestCacheManyAtOnce(t *testing.T) {
 	if src.opened != 1 {
 		t.Errorf("fetched %d times", src.opened)
 	}
-}
-
-type entry struct {
-	name, content, link string
-	kind                byte
-	mode                int64
-}
-
-func tarball(t testing.TB, entries ...entry) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
-	for _, e := range entries {
-		kind := e.kind
-		if kind == 0 {
-			kind = tar.TypeReg
-		}
-		header := &tar.Header{Name: e.name, Linkname: e.link, Typeflag: kind, Mode: e.mode, Size: int64(len(e.content))}
-		if err := archive.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write([]byte(e.content)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = archive.Close()
-	_ = zipped.Close()
-	return out.Bytes()
-}
-
-func unpackBytes(t testing.TB, content []byte) (dir string, err error) {
-	t.Helper()
-	top := t.TempDir()
-	from, to := filepath.Join(top, "a"), filepath.Join(top, "out")
-	if err := os.WriteFile(from, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(to, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return to, unpackWithin(from, to, 100, 5)
-}
-
-func TestUnpackRefuses(t *testing.T) {
-	t.Parallel()
-	for name, entries := range map[string][]entry{
-		"absolute":           {{name: "/etc/x"}},
-		"dots":               {{name: "a/../../x"}},
-		"dots inside":        {{name: "a/../x"}},
-		"link outside":       {{name: "a", kind: tar.TypeSymlink, link: "../x"}},
-		"absolute link":      {{name: "a", kind: tar.TypeSymlink, link: "/etc"}},
-		"link through link":  {{name: "a", kind: tar.TypeSymlink, link: "b/c/d"}, {name: "b/c/d", kind: tar.TypeSymlink, link: "../../../x"}},
-		"chain of links":     {{name: "d/x", content: "x"}, {name: "d/up", kind: tar.TypeSymlink, link: ".."}, {name: "out", kind: tar.TypeSymlink, link: "d/up/../d/up/../../etc"}},
-		"hard link":          {{name: "a", kind: tar.TypeLink, link: "b"}},
-		"device":             {{name: "a", kind: tar.TypeBlock}},
-		"pipe":               {{name: "a", kind: tar.TypeFifo}},
-		"too large":          {{name: "a", content: strings.Repeat("x", 60)}, {name: "b", content: strings.Repeat("x", 60)}},
-		"too many":           {{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}, {name: "e"}, {name: "f"}},
-		"backslash":          {{name: `..\x`}},
-		"file below a file":  {{name: "a", content: "x"}, {name: "a/b", content: "x"}},
-		"link over a file":   {{name: "a", content: "x"}, {name: "a", kind: tar.TypeSymlink, link: "b"}},
-		"no directory entry": {{name: "", content: "x"}},
-	} {
-		dir, err := unpackBytes(t, tarball(t, entries...))
-		if err == nil {
-			t.Errorf("%s: unpacked", name)
-		}
-		if beside, _ := os.ReadDir(filepath.Dir(dir)); len(beside) != 2 {
-			t.Errorf("%s: wrote outside: %v", name, beside)
-		}
-	}
-	if _, err := unpackBytes(t, []byte("neither")); err == nil {
-		t.Error("garbage unpacked")
-	}
-}
-
-func TestUnpack(t *testing.T) {
-	t.Parallel()
-	dir, err := unpackBytes(t, tarball(t, entry{name: "./top/", kind: tar.TypeDir}, entry{name: "./top/a", content: "x", mode: 0o4777},
-		entry{name: "top/sub/l", kind: tar.TypeSymlink, link: "../a"}))
-	if err != nil || read(t, dir, "top/sub/l") != "x" {
-		t.Fatal(err)
-	}
-	if info, _ := os.Stat(filepath.Join(dir, "top/a")); info.Mode() != 0o755 {
-		t.Fatalf("mode %v", info.Mode())
-	}
-	var out bytes.Buffer
-	archive := zip.NewWriter(&out)
-	w, err := archive.Create("a/b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = w.Write([]byte("zipped"))
-	_ = archive.Close()
-	if dir, err = unpackBytes(t, out.Bytes()); err != nil || read(t, dir, "a/b") != "zipped" {
-		t.Fatal(err)
-	}
-}
-
-func FuzzUnpack(f *testing.F) {
-	f.Add("a", "b", byte(tar.TypeSymlink), "a/c")
-	f.Fuzz(func(t *testing.T, name, link string, kind byte, second string) {
-		if strings.ContainsRune(name+link+second, 0) || len(name)+len(link)+len(second) > 90 {
-			t.Skip()
-		}
-		var out bytes.Buffer
-		zipped := gzip.NewWriter(&out)
-		archive := tar.NewWriter(zipped)
-		if archive.WriteHeader(&tar.Header{Name: name, Linkname: link, Typeflag: kind, Format: tar.FormatUSTAR}) != nil ||
-			archive.WriteHeader(&tar.Header{Name: second, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}) != nil || archive.Close() != nil || zipped.Close() != nil {
-			t.Skip()
-		}
-		dir, err := unpackBytes(t, out.Bytes())
-		if beside, _ := os.ReadDir(filepath.Dir(dir)); len(beside) != 2 {
-			t.Fatalf("wrote outside: %v", beside)
-		}
-		if err == nil {
-			// Whatever was accepted resolves below the directory, or nowhere.
-			_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
-				if to, err := filepath.EvalSymlinks(path); err == nil && to != dir && !strings.HasPrefix(to, dir+"/") {
-					t.Fatalf("%s leads to %s", path, to)
-				}
-				return nil
-			})
-		}
-	})
 }

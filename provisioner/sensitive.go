@@ -2,12 +2,11 @@ package provisioner
 
 import (
 	"encoding/base64"
-	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 
 	"loom/app/loom"
+	"loom/provisioner/resource"
 )
 
 // secretKey matches keys of a cluster's config whose values are hidden in logs,
@@ -55,25 +54,15 @@ func secretFiles(set string, spec *loom.TaskSpec) (values []string) {
 	}
 	for _, plugin := range plugins {
 		for kind := range secretTypes {
-			files, _ := filepath.Glob(filepath.Join(set, plugin, kind, "*"))
-			for _, name := range files {
-				values = append(values, readSome(name))
+			files := filepath.Join(set, plugin)
+			names, _ := resource.Names(files, kind)
+			for _, name := range names {
+				// Anything larger is no key.
+				if content, err := resource.Read(files, kind, name, 64<<10); err == nil {
+					values = append(values, string(content))
+				}
 			}
 		}
 	}
 	return values
-}
-
-// readSome reads a key file; anything larger is no key.
-func readSome(name string) string {
-	file, err := os.Open(name)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, 64<<10))
-	if err != nil {
-		return ""
-	}
-	return string(content)
 }

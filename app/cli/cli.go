@@ -21,7 +21,8 @@ import (
 	"loom/app/config"
 	"loom/app/fault"
 	"loom/app/telemetry"
-	"loom/provisioner/external"
+	"loom/provisioner"
+	"loom/provisioner/confine"
 	"loom/provisioner/provider/local"
 )
 
@@ -70,8 +71,8 @@ func Main(args []string) int {
 	if len(args) > 0 && args[0] == local.StageCommand {
 		return local.Main(args[1:])
 	}
-	if len(args) > 0 && args[0] == external.StageCommand {
-		return external.Main(args[1:])
+	if len(args) > 0 && args[0] == confine.Command {
+		return provisioner.Confined(args[1:])
 	}
 	return run(args, os.Environ(), os.Stdout, os.Stderr)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/store"
+	"loom/provisioner/confine"
 	"loom/provisioner/external"
 	"loom/provisioner/provider/local"
 )
@@ -19,19 +20,35 @@ import (
 // pluginHost runs plugins in other languages as the options say.
 func (e *environment) pluginHost() (*external.Host, error) {
 	h := &external.Host{Environ: os.Environ(), Level: e.values.Text("LOOM_LOG_LEVEL"), Log: e.log}
-	name := e.values.Text("LOOM_PLUGIN_USER")
-	if name == "" {
+	if os.Geteuid() == 0 && e.values.Text("LOOM_PLUGIN_USER") == "root" {
+		e.log.Warn("plugins in other languages run as root (LOOM_PLUGIN_USER): a fault in one is a fault of the host")
 		return h, nil
 	}
-	if name == "postgres" {
+	user, err := e.confinedUser()
+	h.User = user
+	return h, err
+}
+
+// usualUser is who does what needs no rights where Loom runs as root.
+const usualUser = "nobody"
+
+// confinedUser returns the user who unpacks what others sent and runs plugins in other
+// languages; nil is the user of this process.
+func (e *environment) confinedUser() (*confine.User, error) {
+	name := e.values.Text("LOOM_PLUGIN_USER")
+	switch {
+	case name == "postgres":
 		return nil, errors.New("LOOM_PLUGIN_USER is “postgres”, who may read the private database; name a user without rights of its own")
+	case os.Geteuid() == 0 && (name == "" || name == "root"):
+		name = usualUser
+	case name == "":
+		return nil, nil
 	}
-	user, err := external.LookupUser(name)
+	user, err := confine.LookupUser(name)
 	if err != nil {
 		return nil, fmt.Errorf("LOOM_PLUGIN_USER: %w", err)
 	}
-	h.User = user
-	return h, nil
+	return user, nil
 }
 
 // findPlugins searches for plugins in other languages beside the built-in ones.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"loom/app/testkit"
-	"loom/provisioner/external"
+	"loom/provisioner/confine"
 	"loom/provisioner/provider/local"
 )
 
@@ -19,7 +19,7 @@ const sideBySide = 3
 
 func TestMain(m *testing.M) {
 	// The first process of a machine is this program too, whoever started it.
-	if len(os.Args) > 1 && (os.Args[1] == local.StageCommand || os.Args[1] == external.StageCommand) || os.Getenv(actAsLoom) != "" {
+	if len(os.Args) > 1 && (os.Args[1] == local.StageCommand || os.Args[1] == confine.Command) || os.Getenv(actAsLoom) != "" {
 		os.Exit(Main(os.Args[1:]))
 	}
 	testkit.SideBySide(sideBySide)

@@ -28,12 +28,24 @@ func plantPlugin(t *testing.T, dir, name, kind, script string) string {
 	if err := os.MkdirAll(place, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	passable(t, place)
 	for file, content := range map[string]string{"plugin.json": manifest, "run": "#!/bin/sh\n" + script + "\n"} {
 		if err := os.WriteFile(filepath.Join(place, file), []byte(content), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return place
+}
+
+// passable lets the user that plugins run as reach a directory of a test, as those of
+// tests are private.
+func passable(t *testing.T, dir string) {
+	t.Helper()
+	for at := dir; at != "/" && at != os.TempDir(); at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // loomPlugin runs loom plugin with a plugin path.

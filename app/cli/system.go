@@ -213,8 +213,12 @@ func (e *environment) runner(p *plugins, source provisioner.Source) (*provisione
 	if err != nil {
 		return nil, nil, err
 	}
+	user, err := e.confinedUser()
+	if err != nil {
+		return nil, nil, err
+	}
 	pool := remote.NewPool()
-	cache := &provisioner.Cache{Dir: filepath.Join(dir, "provisioner"), Source: source, Linger: setLinger}
+	cache := &provisioner.Cache{Dir: filepath.Join(dir, "provisioner"), Source: source, User: user, Linger: setLinger}
 	if c, ok := source.(*catalog.Catalog); ok {
 		cache.Laid = e.noteFetched(c)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"loom/app/loom"
+	"loom/provisioner/confine"
 )
 
 // yard is an external provider plugin and the place where its machines stand: a
@@ -29,6 +30,18 @@ func (w *world) yard() *yard {
 	w.env = append(w.env, "LOOM_PLUGIN_PATH="+y.plugins)
 	for _, sub := range []string{y.plugins, filepath.Join(y.dir, "free"), filepath.Join(y.dir, "taken"), filepath.Join(y.dir, "faults")} {
 		if err := os.MkdirAll(sub, 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	// The plugin moves the files and runs as a user without rights.
+	passable(w.t, y.plugins)
+	passable(w.t, y.dir)
+	user, err := confine.LookupUser(usualUser)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, sub := range []string{"free", "taken", "faults"} {
+		if err := os.Chown(filepath.Join(y.dir, sub), user.UID, user.GID); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -58,7 +58,7 @@ var Options = []Option{
 	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
-	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that plugins in other languages run as; empty: the one of the provisioner, who must be root to switch."},
+	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that unpacks plugin resources and runs plugins in other languages; empty: nobody where Loom runs as root, else the user of Loom. With “root” plugins run as root; archives are unpacked by nobody all the same."},
 	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Let providers of clouds name API addresses (field endpoint_url) without HTTPS, for tests."},
 	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
 	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"loom/provisioner"
+	"loom/provisioner/confine"
 	"loom/provisioner/conformance"
 	"loom/provisioner/external"
 	"loom/provisioner/provider/local"
@@ -22,8 +24,8 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case external.StageCommand:
-			os.Exit(external.Main(os.Args[2:]))
+		case confine.Command:
+			os.Exit(provisioner.Confined(os.Args[2:]))
 		case local.StageCommand:
 			os.Exit(local.Main(os.Args[2:]))
 		}

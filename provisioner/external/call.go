@@ -14,6 +14,7 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner"
+	"loom/provisioner/confine"
 	"loom/provisioner/remote"
 )
 
@@ -100,9 +101,12 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 		lent = sign.environ
 	}
 	m := c.plugin.Manifest
-	s := stage{Program: c.plugin.Program, Args: slices.Concat(c.plugin.Args, []string{c.kind, c.action}), MemoryMB: m.MemoryMB, OpenFiles: m.OpenFiles}
+	s := confine.Stage{Program: c.plugin.Program, Args: slices.Concat(c.plugin.Args, []string{c.kind, c.action}), MemoryMB: m.MemoryMB, OpenFiles: m.OpenFiles}
+	if m.MemoryMB == 0 {
+		s.DataMB = confine.DataMB
+	}
 	if h.switches() {
-		s.User = h.User
+		s.User, s.Processes = h.User, confine.Processes
 	}
 	said := converse(h, sink, append(slices.Clone(c.secrets), stringsIn(request["secrets"])...))
 	if err := context.Cause(ctx); err != nil { // nothing was begun

@@ -125,7 +125,7 @@ func (h *Host) Load(dir string) (*Plugin, error) {
 	}
 	if h.switches() {
 		for _, path := range []string{real, p.Program} {
-			if err := h.User.reaches(path); err != nil {
+			if err := reaches(h.User, path); err != nil {
 				return nil, loom.NewError(loom.Invalid, "The plugin cannot be run as the user %s: %v.", h.User.Name, err)
 			}
 		}

@@ -8,21 +8,17 @@
 // must not give a plugin more than the protocol says: no environment of the
 // provisioner, no open files, no database, and keys only through an agent.
 //
-// A newcomer's trap: the program re-executes itself to set limits and user of a
-// plugin before it becomes the plugin, so every program that runs plugins (tests
-// too) must call Main when its first argument is StageCommand, before doing
-// anything else.
+// A newcomer's trap: every program that runs plugins (tests too) must do as package
+// confine says.
 package external
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"time"
+
+	"loom/provisioner/confine"
 )
 
 // Protocol is the version of the plugin protocol that this host speaks.
@@ -54,7 +50,7 @@ const (
 // changed while it is in use.
 type Host struct {
 	// User runs the plugins; nil: the user of this process.
-	User *User
+	User *confine.User
 	// Environ is the environment of this process, of which plugins get PATH, TZ,
 	// the proxy variables and what their manifests name.
 	Environ []string
@@ -78,45 +74,6 @@ type Host struct {
 	// Shorter in tests; the constants when 0.
 	silence, linger time.Duration
 	rate            int
-}
-
-// User is a system user that runs plugins.
-type User struct {
-	Name     string
-	UID, GID int
-	Groups   []int
-}
-
-// LookupUser finds the user that plugins shall run as. The error says what is
-// wrong: there is no such user, it is root, or this process may not switch users.
-func LookupUser(name string) (*User, error) {
-	account, err := user.Lookup(name)
-	if err != nil {
-		return nil, fmt.Errorf("the user “%s” for plugins is not known on this host; make it with: useradd --system --no-create-home --shell /usr/sbin/nologin %s", name, name)
-	}
-	u := &User{Name: name}
-	uid, uidErr := strconv.Atoi(account.Uid)
-	gid, gidErr := strconv.Atoi(account.Gid)
-	if err := errors.Join(uidErr, gidErr); err != nil {
-		return nil, fmt.Errorf("the user “%s” has no numeric id: %w", name, err)
-	}
-	u.UID, u.GID = uid, gid
-	if uid == 0 || gid == 0 {
-		return nil, fmt.Errorf("plugins cannot run as “%s”: it is root, or in root's group; name a user without rights of its own", name)
-	}
-	if os.Geteuid() != 0 && os.Geteuid() != uid {
-		return nil, fmt.Errorf("plugins cannot run as “%s”: only a provisioner that runs as root may switch users", name)
-	}
-	groups, err := account.GroupIds()
-	if err != nil {
-		return nil, fmt.Errorf("list the groups of “%s”: %w", name, err)
-	}
-	for _, text := range groups {
-		if id, err := strconv.Atoi(text); err == nil && id != 0 {
-			u.Groups = append(u.Groups, id)
-		}
-	}
-	return u, nil
 }
 
 // switches reports whether plugins run as another user than this process.

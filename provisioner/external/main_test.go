@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/confine"
 )
 
 // The test program is also the stage of the plugins it runs.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == StageCommand {
-		os.Exit(Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == confine.Command {
+		os.Exit(confine.Main(os.Args[2:], nil))
 	}
 	os.Exit(m.Run())
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"loom/provisioner/confine"
 )
 
 // maxFiles is how many files of a plugin are looked at.
@@ -55,7 +57,7 @@ func safeFile(path string) error {
 }
 
 // reaches says why the user cannot get at a file or directory and run it.
-func (u *User) reaches(path string) error {
+func reaches(u *confine.User, path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func (u *User) reaches(path string) error {
 			allowed = mode&0o010 != 0
 		}
 		if !allowed {
-			return fmt.Errorf("it may not pass %s (mode %04o); run: chmod o+x %s", at, mode, at)
+			return fmt.Errorf("it may not pass %s (mode %04o); run: chmod o+x %s, or name another user (LOOM_PLUGIN_USER)", at, mode, at)
 		}
 		if at == filepath.Dir(at) {
 			return nil

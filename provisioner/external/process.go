@@ -2,7 +2,6 @@ package external
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"loom/provisioner/confine"
 )
 
 // process is a running plugin, the leader of a session and process group of its
@@ -33,12 +34,8 @@ type process struct {
 var errNotStarted = errors.New("the plugin cannot be started")
 
 // start runs a plugin. An error of kind errNotStarted is the plugin's fault.
-func start(s stage, dir string, environ []string) (*process, error) {
-	s.Parent = os.Getpid()
-	spec, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
+func start(s confine.Stage, dir string, environ []string) (*process, error) {
+	var err error
 	var files []*os.File
 	done := func() {
 		for _, f := range files {
@@ -63,10 +60,13 @@ func start(s stage, dir string, environ []string) (*process, error) {
 		done()
 		return nil, fmt.Errorf("make pipes: %w", err)
 	}
-	cmd := exec.Command("/proc/self/exe", StageCommand, string(spec))
+	cmd, err := confine.Prepare(s, stageW)
+	if err != nil {
+		done()
+		return nil, err
+	}
 	cmd.Dir, cmd.Env = dir, environ
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = inR, outW, errW, []*os.File{stageW}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inR, outW, errW
 	p := &process{stdin: inW, stdout: outR, stderr: errR, exited: make(chan struct{}), reap: make(chan struct{}), status: make(chan syscall.WaitStatus, 1)}
 	started := make(chan error, 1)
 	go p.keep(cmd, started)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/provisioner/resource"
 )
 
 // request builds what a plugin reads from its standard input
@@ -125,22 +126,22 @@ func resourcesIn(files string) map[string]any {
 	if files == "" {
 		return all
 	}
-	kinds, _ := os.ReadDir(files)
+	kinds, _ := resource.Types(files)
 	for _, kind := range kinds {
 		var list []any
-		entries, _ := os.ReadDir(filepath.Join(files, kind.Name()))
-		for _, entry := range entries {
-			resource := map[string]any{"name": entry.Name(), "path": kind.Name() + "/" + entry.Name()}
+		names, _ := resource.Names(files, kind)
+		for _, name := range names {
+			one := map[string]any{"name": name, "path": kind + "/" + name}
 			// The place it links to is <name>/<version>/<name>.
-			if target, err := os.Readlink(filepath.Join(files, kind.Name(), entry.Name())); err == nil {
+			if target, err := os.Readlink(filepath.Join(files, kind, name)); err == nil {
 				if version, err := strconv.Atoi(filepath.Base(filepath.Dir(target))); err == nil {
-					resource["version"] = version
+					one["version"] = version
 				}
 			}
-			list = append(list, resource)
+			list = append(list, one)
 		}
 		if list != nil {
-			all[kind.Name()] = list
+			all[kind] = list
 		}
 	}
 	return all

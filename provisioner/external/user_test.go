@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/confine"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote/sshtest"
 )
@@ -22,7 +23,7 @@ func TestAnotherUser(t *testing.T) {
 		t.Skip("only root may switch users")
 	}
 	needSSH(t)
-	user, err := LookupUser("nobody")
+	user, err := confine.LookupUser("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestAnotherUserIsKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may switch users")
 	}
-	user, err := LookupUser("nobody")
+	user, err := confine.LookupUser("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +120,13 @@ func TestAnotherUserIsKilled(t *testing.T) {
 
 func TestLookupUser(t *testing.T) {
 	t.Parallel()
-	if _, err := LookupUser("no-such-user-here"); err == nil || !strings.Contains(err.Error(), "useradd") {
+	if _, err := confine.LookupUser("no-such-user-here"); err == nil || !strings.Contains(err.Error(), "useradd") {
 		t.Errorf("an unknown user: %v", err)
 	}
-	if _, err := LookupUser("root"); err == nil || !strings.Contains(err.Error(), "cannot run as “root”") {
+	if _, err := confine.LookupUser("root"); err == nil || !strings.Contains(err.Error(), "cannot run as “root”") {
 		t.Errorf("root: %v", err)
 	}
-	if _, err := LookupUser("nobody"); err != nil && os.Geteuid() == 0 {
+	if _, err := confine.LookupUser("nobody"); err != nil && os.Geteuid() == 0 {
 		t.Error(err)
 	}
 }

@@ -7,18 +7,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"loom/provisioner/confine"
+	"loom/provisioner/resource"
 )
 
 // workspace is the private directory of one call:
 //
 //	<dir>/tmp    LOOM_SCRATCH, the plugin's
 //	<dir>/lent   SSH configuration, agent socket: written by the host only
-//	<dir>/files  copies of the resources, for plugins that run as another user
+//	<dir>/files  copies of the resources
 //	<dir>/none   the current directory of plugins without resources
 type workspace struct {
 	dir string
 	// owner is nil unless plugins run as another user.
-	owner *User
+	owner *confine.User
 	files int
 }
 
@@ -73,74 +78,99 @@ func (w *workspace) give(path string, mode fs.FileMode) error {
 	return errors.Join(os.Chown(path, -1, w.owner.GID), os.Chmod(path, mode&0o700|(mode&0o500)>>3))
 }
 
-// resources gives the current directory of the plugin. Another user cannot read
-// the tenant's files where they are, and must not: it gets those of its type,
-// linked where everybody may read them and copied where not.
+// resources returns the current directory of the plugin: a copy of the tenant's files
+// of its type. Where they are nobody but the provisioner may read them, and what lies
+// there must not be changed. Files that everybody may read are linked instead.
 func (w *workspace) resources(files string) (string, error) {
-	if files == "" {
-		return w.path("none"), nil
+	types, err := resource.Types(files)
+	if err != nil || len(types) == 0 {
+		return w.path("none"), err
 	}
-	if _, err := os.Stat(files); errors.Is(err, fs.ErrNotExist) {
-		return w.path("none"), nil
-	}
-	if w.owner == nil {
-		return files, nil
-	}
-	if err := w.mirror(files, w.path("files")); err != nil {
-		return "", fmt.Errorf("lend plugin resources: %w", err)
+	for _, typ := range types {
+		if err := w.lendType(files, typ); err != nil {
+			return "", fmt.Errorf("lend plugin resources: %w", err)
+		}
 	}
 	return w.path("files"), nil
 }
 
-func (w *workspace) mirror(from, to string) error {
-	entries, err := os.ReadDir(from)
+func (w *workspace) lendType(files, typ string) error {
+	if err := w.lendFolder(w.path("files", typ)); err != nil {
+		return err
+	}
+	names, err := resource.Names(files, typ)
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		if w.files++; w.files > 200_000 {
-			return fmt.Errorf("more than %d files", 200_000)
-		}
-		source, target := filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())
-		real, err := filepath.EvalSymlinks(source)
-		if err != nil {
-			continue // archives may hold links to what is only on machines
-		}
-		info, err := os.Stat(real)
-		if err != nil {
-			return err
-		}
-		switch {
-		case info.IsDir():
-			if err := errors.Join(os.Mkdir(target, 0o750), w.give(target, 0o700)); err != nil {
-				return err
-			}
-			err = w.mirror(real, target)
-		case info.Mode().IsRegular():
-			err = w.lendFile(real, target, info.Mode().Perm())
-		}
-		if err != nil {
+	for _, name := range names {
+		if err := w.lendResource(files, typ, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *workspace) lendFile(from, to string, mode fs.FileMode) error {
-	if mode&0o004 != 0 && os.Link(from, to) == nil {
+func (w *workspace) lendResource(files, typ, name string) error {
+	r, err := resource.Open(files, typ, name)
+	if errors.Is(err, resource.ErrNotThere) {
 		return nil
 	}
-	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
+	defer r.Close()
+	to := w.path("files", typ, name)
+	if !r.IsDir {
+		file, err := r.Open()
+		if err != nil {
+			return err
+		}
+		return w.lendFile(file, to)
+	}
+	if err := w.lendFolder(to); err != nil {
+		return err
+	}
+	return r.Walk(func(f resource.File) error {
+		if w.files++; w.files > maxLent {
+			return fmt.Errorf("more than %d files", maxLent)
+		}
+		at := filepath.Join(to, f.Name)
+		if f.Mode.IsDir() {
+			return w.lendFolder(at)
+		}
+		file, err := r.OpenFile(f.Name)
+		if err != nil {
+			return err
+		}
+		return w.lendFile(file, at)
+	})
+}
+
+// maxLent is how many files of resources a plugin is lent.
+const maxLent = 200_000
+
+func (w *workspace) lendFolder(at string) error {
+	return errors.Join(os.Mkdir(at, 0o750), w.give(at, 0o700))
+}
+
+// lendFile closes the source.
+func (w *workspace) lendFile(source *os.File, to string) error {
 	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm()
+	// By the open file: its name could mean another one by now.
+	if mode&0o004 != 0 && unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", source.Fd()), unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW) == nil {
+		return nil
+	}
 	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(target, source)
-	if err = errors.Join(err, target.Close()); err != nil {
+	if err = errors.Join(err, target.Close(), os.Chmod(to, mode)); err != nil {
 		return err
 	}
 	return w.give(to, mode&0o500|0o400)

@@ -6,10 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
+	"loom/provisioner/resource"
 )
 
 // Target says where and as whom to log in.
@@ -92,19 +90,20 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 	return t, err
 }
 
+// maxIdentity is the most that is read of a key, in bytes.
+const maxIdentity = 64 << 10
+
 // readIdentity takes the last two path elements of an identity file ("ssh_keys/
 // prod"): imported data holds absolute paths of another installation.
 func readIdentity(files, name string) (loom.Secret, error) {
-	elements := strings.Split(strings.Trim(filepath.ToSlash(name), "/"), "/")
+	elements := strings.Split(strings.Trim(name, "/"), "/")
 	if len(elements) > 2 {
 		elements = elements[len(elements)-2:]
 	}
-	relative := filepath.Join(elements...)
-	if !filepath.IsLocal(relative) || files == "" {
-		return loom.Secret{}, fail(ErrCredentials, nil, "SSH key resource %q is not there; upload it as a resource of type ssh_keys and synchronise", name)
-	}
-	pem, err := os.ReadFile(filepath.Join(files, relative))
-	if errors.Is(err, fs.ErrNotExist) {
+	relative := strings.Join(elements, "/")
+	typ, key, _ := strings.Cut(relative, "/")
+	pem, err := resource.Read(files, typ, key, maxIdentity)
+	if errors.Is(err, resource.ErrNotThere) {
 		return loom.Secret{}, fail(ErrCredentials, nil, "SSH key resource %q is not there; upload it as a resource of type ssh_keys and synchronise", relative)
 	}
 	if err != nil {

@@ -10,16 +10,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"sort"
+
+	"loom/provisioner/resource"
 )
 
-// Tree is a set of files that go to a machine in one stream. Links are
-// followed: the machine gets plain files and directories.
+// Tree is a set of files that go to a machine in one stream: plain files and
+// directories.
 type Tree struct {
 	entries map[string]treeEntry
+	// open are the resources that files are read from.
+	open []*resource.Resource
 }
 
 type treeEntry struct {
@@ -28,8 +30,15 @@ type treeEntry struct {
 	open func() (io.ReadCloser, error)
 }
 
-// NewTree gives an empty tree.
+// NewTree returns an empty tree, to be closed.
 func NewTree() *Tree { return &Tree{entries: map[string]treeEntry{}} }
+
+// Close closes the resources of the tree.
+func (t *Tree) Close() {
+	for _, r := range t.open {
+		_ = r.Close() // they were read only
+	}
+}
 
 // AddFile adds a file; name is slash-separated and relative.
 func (t *Tree) AddFile(name string, mode fs.FileMode, content []byte) {
@@ -37,43 +46,41 @@ func (t *Tree) AddFile(name string, mode fs.FileMode, content []byte) {
 		open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
 
-// AddDir adds what is in a local directory below prefix. A directory that does
-// not exist adds nothing.
-func (t *Tree) AddDir(prefix, dir string) error {
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		return nil
-	}
-	return t.addDir(prefix, dir, 0)
-}
-
-// maxDepth stops a link that leads into itself.
-const maxDepth = 64
-
-func (t *Tree) addDir(prefix, dir string, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%s: directories are nested more than %d deep", prefix, maxDepth)
-	}
-	names, err := os.ReadDir(dir)
+// AddResources adds the plugin resources of a type below prefix, of which there may
+// be none; files is the directory that package resource reads.
+func (t *Tree) AddResources(prefix, files, typ string) error {
+	names, err := resource.Names(files, typ)
 	if err != nil {
-		return fmt.Errorf("read directory for upload: %w", err)
+		return fmt.Errorf("read plugin resources for upload: %w", err)
 	}
 	for _, name := range names {
-		file, at := filepath.Join(dir, name.Name()), path.Join(prefix, name.Name())
-		info, err := os.Stat(file) // follows links
-		if err != nil {
-			return fmt.Errorf("read file for upload: %w", err)
-		}
-		switch {
-		case info.IsDir():
-			t.entries[at] = treeEntry{mode: fs.ModeDir | 0o755}
-			if err := t.addDir(at, file, depth+1); err != nil {
-				return err
-			}
-		case info.Mode().IsRegular():
-			t.entries[at] = treeEntry{mode: info.Mode().Perm(), size: info.Size(), open: func() (io.ReadCloser, error) { return os.Open(file) }}
+		if err := t.addResource(path.Join(prefix, name), files, typ, name); err != nil {
+			return fmt.Errorf("read plugin resource %s/%s for upload: %w", typ, name, err)
 		}
 	}
 	return nil
+}
+
+func (t *Tree) addResource(at, files, typ, name string) error {
+	r, err := resource.Open(files, typ, name)
+	if err != nil {
+		return err
+	}
+	t.open = append(t.open, r)
+	if !r.IsDir {
+		info, err := r.Stat()
+		t.entries[at] = treeEntry{mode: info.Mode, size: info.Size, open: func() (io.ReadCloser, error) { return r.Open() }}
+		return err
+	}
+	t.entries[at] = treeEntry{mode: fs.ModeDir | 0o755}
+	return r.Walk(func(f resource.File) error {
+		e := treeEntry{mode: f.Mode, size: f.Size}
+		if !f.Mode.IsDir() {
+			e.open = func() (io.ReadCloser, error) { return r.OpenFile(f.Name) }
+		}
+		t.entries[path.Join(at, f.Name)] = e
+		return nil
+	})
 }
 
 func (t *Tree) names() []string {

@@ -56,7 +56,7 @@ func TestUploadTree(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true})
 	conn := dial(t, target(s))
-	source := t.TempDir()
+	source := filepath.Join(t.TempDir(), "x")
 	write := func(name, content string, mode os.FileMode) {
 		t.Helper()
 		path := filepath.Join(source, name)
@@ -75,7 +75,7 @@ func TestUploadTree(t *testing.T) {
 	up := func(o remote.TreeOptions) bool {
 		t.Helper()
 		tree := remote.NewTree()
-		if err := tree.AddDir("x", source); err != nil {
+		if err := tree.AddResources("x", filepath.Dir(source), "x"); err != nil {
 			t.Fatal(err)
 		}
 		tree.AddFile("lib/own.sh", 0o755, []byte("own"))

@@ -12,11 +12,8 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +21,7 @@ import (
 	"loom/app/loom"
 	"loom/provisioner/automator"
 	"loom/provisioner/remote"
+	"loom/provisioner/resource"
 )
 
 //go:embed bootstrap.sh
@@ -35,6 +33,9 @@ const (
 	chefDir  = "/var/chef"
 	// secretFile is where Chef looks for the key of encrypted data bags.
 	secretFile = "/etc/chef/encrypted_data_bag_secret"
+
+	// secretSize is the most that is read of that key, in bytes.
+	secretSize = 1 << 20
 )
 
 // ChefSolo is the automator; the zero value is ready to use.
@@ -68,8 +69,9 @@ func (ChefSolo) Bootstrap(ctx context.Context, spec *loom.TaskSpec, conn *remote
 	}
 	for _, kind := range kinds {
 		tree := remote.NewTree()
+		defer tree.Close()
 		if files != "" {
-			if err := tree.AddDir("", filepath.Join(files, kind.name)); err != nil {
+			if err := tree.AddResources("", files, kind.name); err != nil {
 				return loom.TaskResult{}, err
 			}
 		}
@@ -230,18 +232,18 @@ func bagSecret(files string) ([]byte, error) {
 	if files == "" {
 		return nil, nil
 	}
-	dir := filepath.Join(files, "secrets")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil, nil
-	}
+	names, err := resource.Names(files, "secrets")
 	if err != nil {
 		return nil, fmt.Errorf("the secrets of the data bags cannot be read: %v", err)
 	}
-	if len(entries) > 1 {
-		return nil, fmt.Errorf("there are %d resources of type secrets, but one key opens the data bags; recall the others and synchronise", len(entries))
+	switch len(names) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("there are %d resources of type secrets, but one key opens the data bags; recall the others and synchronise", len(names))
 	}
-	data, err := os.ReadFile(filepath.Join(dir, entries[0].Name()))
+	data, err := resource.Read(files, "secrets", names[0], secretSize)
 	if err != nil {
 		return nil, fmt.Errorf("the secret of the data bags cannot be read: %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -60,8 +59,9 @@ func (Puppet) Bootstrap(ctx context.Context, spec *loom.TaskSpec, conn *remote.C
 	}
 	for _, kind := range kinds {
 		tree := remote.NewTree()
+		defer tree.Close()
 		if files != "" {
-			if err := tree.AddDir("", filepath.Join(files, kind)); err != nil {
+			if err := tree.AddResources("", files, kind); err != nil {
 				return loom.TaskResult{}, err
 			}
 		}

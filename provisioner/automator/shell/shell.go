@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -53,6 +52,7 @@ const prepare = automator.Directories + `mkdir -p ` + shellDir + `/scripts ` + s
 // stream, if the machine has not got exactly these.
 func (Shell) Bootstrap(ctx context.Context, _ *loom.TaskSpec, conn *remote.Conn, files string, sink loom.Sink) (loom.TaskResult, error) {
 	tree := remote.NewTree()
+	defer tree.Close()
 	names, err := fs.Glob(library, "lib/*.sh")
 	if err != nil {
 		return loom.TaskResult{}, err
@@ -66,7 +66,7 @@ func (Shell) Bootstrap(ctx context.Context, _ *loom.TaskSpec, conn *remote.Conn,
 	}
 	if files != "" {
 		for _, kind := range []string{"scripts", "archives"} {
-			if err := tree.AddDir(kind, filepath.Join(files, kind)); err != nil {
+			if err := tree.AddResources(kind, files, kind); err != nil {
 				return loom.TaskResult{}, err
 			}
 		}

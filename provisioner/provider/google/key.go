@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
 	"path"
 	"path/filepath"
 	"sync"
@@ -22,6 +20,7 @@ import (
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/remote"
+	"loom/provisioner/resource"
 )
 
 const (
@@ -39,20 +38,15 @@ func keyOf(s *cloud.Session, files string) (*jwt.Config, error) {
 	switch {
 	case name == "." || name == "/":
 		return nil, cloud.Errorf(cloud.Credentials, "provider field api_key_resource is empty; name a resource of type api_keys with the JSON key of the service account")
-	case files == "" || !filepath.IsLocal(name):
-		return nil, missing
 	}
-	data, err := os.ReadFile(filepath.Join(files, "api_keys", name))
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := resource.Read(files, "api_keys", name, keySize)
+	if errors.Is(err, resource.ErrNotThere) {
 		return nil, missing
 	}
 	if err != nil {
 		return nil, cloud.Errorf(cloud.Credentials, "API key resource “%s” cannot be read", name)
 	}
 	unusable := cloud.Errorf(cloud.Credentials, "API key resource “%s” is no key of a service account; make one of type JSON at Google and upload that file", name)
-	if len(data) > keySize {
-		return nil, unusable
-	}
 	key, err := oauth.JWTConfigFromJSON(data, compute.ComputeScope)
 	if err != nil {
 		return nil, unusable

@@ -17,6 +17,7 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
+	"loom/provisioner/resource"
 )
 
 // confirmSteps are the steps of CONFIRM that all providers share.
@@ -234,7 +235,7 @@ func authorizedKeys(ctx context.Context, spec *loom.TaskSpec) ([]string, error) 
 		keys = append(keys, strings.TrimSpace(line+" "+strings.Join(strings.Fields(comment), " ")))
 	}
 	if name := keyResource(spec); name != "" {
-		pem, err := os.ReadFile(filepath.Join(provider.EnvOf(ctx).Files, "ssh_keys", name))
+		pem, err := resource.Read(provider.EnvOf(ctx).Files, "ssh_keys", name, 64<<10)
 		if err != nil {
 			return nil, fmt.Errorf("the SSH key “%s” that the provider names is not among the tenant's resources of type ssh_keys; upload it and sync", name)
 		}

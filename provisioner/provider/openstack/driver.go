@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +18,7 @@ import (
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/nova"
+	"loom/provisioner/resource"
 )
 
 // driver makes the calls.
@@ -143,9 +141,10 @@ func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte
 
 func readUserData(files, name string) ([]byte, error) {
 	base := path.Base(name)
-	data, err := os.ReadFile(filepath.Join(files, userDataFiles, base))
+	// A little more than OpenStack takes, so that what is too large is told as that.
+	data, err := resource.Read(files, userDataFiles, base, 4*userDataLimit)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), base == ".", base == "..", base == "/":
+	case errors.Is(err, resource.ErrNotThere):
 		return nil, cloud.Errorf(cloud.Refused, "there is no resource “%s” of type user_data (provider field user_data_resource); upload it and synchronize the resources", base)
 	case err != nil:
 		return nil, &cloud.Error{Kind: cloud.Refused, Message: "the resource “" + base + "” of type user_data cannot be read", Err: err}

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote"
+	"loom/provisioner/resource"
 )
 
 // cleanScript runs what comes on standard input as a program on the machine.
@@ -24,6 +22,9 @@ case $(head -c 2 "$f") in
 *) sh "$f" </dev/null ;;
 esac`
 
+// maxScript is the most that is read of a clean-up script, in bytes.
+const maxScript = 1 << 20
+
 // cleanUp runs the provider's clean-up script, if it has one. A message says what
 // went wrong with it.
 func cleanUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink loom.Sink) (message string, err error) {
@@ -31,15 +32,9 @@ func cleanUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink l
 	if name == "" {
 		return "", nil
 	}
-	relative := filepath.Join("scripts", name)
-	files := provider.EnvOf(ctx).Files
-	missing := fmt.Sprintf("the clean-up script “%s” is not there; upload it as a resource of type scripts and synchronise", name)
-	if files == "" || !filepath.IsLocal(relative) {
-		return missing, nil
-	}
-	body, err := os.ReadFile(filepath.Join(files, relative))
-	if errors.Is(err, fs.ErrNotExist) {
-		return missing, nil
+	body, err := resource.Read(provider.EnvOf(ctx).Files, "scripts", name, maxScript)
+	if errors.Is(err, resource.ErrNotThere) {
+		return fmt.Sprintf("the clean-up script “%s” is not there; upload it as a resource of type scripts and synchronise", name), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the clean-up script: %w", err)
