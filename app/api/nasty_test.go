@@ -17,7 +17,7 @@ func TestNothingNastyIsAnInternalError(t *testing.T) {
 	w.cluster(w.admin, "target")
 	sameAsServices := regexp.MustCompile(`^/v2/(hardwaretypes|imagetypes|partialtemplates|plugins/providertypes)`)
 	anyName := regexp.MustCompile(`\{\w+\}`)
-	values := []string{"%00", "%ff", "99999999999", "99999999999999999999", "-1", "+1", "1e3", "..%2f..", "%2e%2e", "'", "%25", strings.Repeat("x", 3000), "00000001-99999999999", "é"}
+	values := []string{"%27%3B%20DROP%20TABLE%20users%3B--", "1%29%20OR%20%281%3D1", "%00", "%ff", "99999999999", "99999999999999999999", "-1", "+1", "1e3", "..%2f..", "%2e%2e", "'", "%25", strings.Repeat("x", 3000), "00000001-99999999999", "é"}
 	bodies := []string{"", "null", "[]", `"x"`, "{", "\xff", `{"name":"a\u0000b"}`, `{"name":1e999}`, strings.Repeat("[", 20_000),
 		`{"kind":"delete","clusterId":"99999999999999999999"}`, `{"hash":{},"tenant":[],"request":1,"labels":{"":""}}`}
 	for _, rt := range w.api.routes() {
@@ -40,7 +40,7 @@ func TestNothingNastyIsAnInternalError(t *testing.T) {
 		}
 		path = fill(rt.path, "00000001")
 		for _, p := range rt.params() {
-			for _, value := range []string{"%00", "%ff", "99999999999", "-1", "", "x"} {
+			for _, value := range []string{"%27%3B%20DROP%20TABLE%20users%3B--", "1%29%20OR%20%281%3D1", "name%3B", "%5C", "%25%27", "%00", "%ff", "99999999999", "-1", "", "x"} {
 				w.survives(token, rt.method, path+"?"+p.name+"="+value, "")
 			}
 		}
