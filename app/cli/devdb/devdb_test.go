@@ -3,8 +3,10 @@ package devdb
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -57,6 +59,43 @@ func TestServerStartsTwiceStopsAndKeepsData(t *testing.T) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%s is still there after Remove", path)
 		}
+	}
+}
+
+// TestServerIsPrivate: other users of the host reach neither the socket nor the files of
+// the server, and it listens on no port.
+func TestServerIsPrivate(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, filepath.Join(t.TempDir(), "data"))
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{s.data, s.socket} {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode&0o007 != 0 {
+			t.Errorf("%s has mode %04o: others may pass", dir, mode)
+		}
+	}
+	db, err := sqlx.Connect("postgres", s.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var addresses string
+	if err := db.Get(&addresses, `SHOW listen_addresses`); err != nil || addresses != "" {
+		t.Errorf("it listens on %q, %v", addresses, err)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	// As another user, with whatever rights on the directories above.
+	cmd := exec.Command("/bin/sh", "-c", "ls "+s.socket+" || ls "+s.data+" || cat "+filepath.Join(s.data, "pg_hba.conf"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("another user sees %s", out)
 	}
 }
 
