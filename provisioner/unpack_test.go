@@ -215,3 +215,21 @@ func TestReclaim(t *testing.T) {
 		root.Close()
 	}
 }
+
+// BenchmarkUnpack unpacks a small archive, which is mostly the process that does it.
+func BenchmarkUnpack(b *testing.B) {
+	cache := &Cache{Dir: b.TempDir(), User: confinedUser(b)}
+	raw := filepath.Join(cache.Dir, "raw")
+	if err := os.WriteFile(raw, archivetest.TarGz(b, archivetest.Entry{Name: "top/a", Content: "x"}), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		dir, err := os.MkdirTemp(cache.Dir, "x-")
+		if err == nil {
+			err = cache.unpack(b.Context(), raw, dir)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
