@@ -57,6 +57,7 @@ var Options = []Option{
 	{"LOOM_METRICS_NETWORKS", "text", "", false, servers, "Networks, separated by commas, that read /metrics without a token; empty: this host, and nobody where pages are behind a proxy (LOOM_PUBLIC_URL)."},
 	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
+	{"LOOM_PROVIDER_NETWORKS", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "plugin"}, "Networks, separated by commas, that providers reach besides public addresses, and private ones where the tenant may; “!” before one takes it away, from hooks too; the narrowest that holds an address decides."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
 	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that plugins in other languages run as; empty: the one of the provisioner, who must be root to switch."},
 	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Let providers of clouds name API addresses (field endpoint_url) without HTTPS, for tests."},

@@ -98,7 +98,7 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
 		Automators: f.Node.Automators, Services: f.Node.Services,
 		Provider: f.Provider, Config: maps.Clone(f.Config), Nodes: nodes.properties, Results: f.Node.Results,
-		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet,
+		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet, Reach: loom.Reach{Private: true},
 	}
 	if s.Config == nil {
 		s.Config = map[string]any{}
