@@ -98,13 +98,21 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
 		Automators: f.Node.Automators, Services: f.Node.Services,
 		Provider: f.Provider, Config: maps.Clone(f.Config), Nodes: nodes.properties, Results: f.Node.Results,
-		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet, Reach: loom.Reach{Private: true},
+		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet,
 	}
 	if s.Config == nil {
 		s.Config = map[string]any{}
 	}
 	if err := o.reveal(s, f); err != nil {
 		return nil, err
+	}
+	may, err := o.permits(ctx, f.Tenant, f.Action)
+	if err != nil {
+		return nil, err
+	}
+	s.Reach = may.Reach()
+	if refused := may.Check(s.Provider); len(refused) > 0 && f.Action == loom.ActionCreate {
+		return nil, unbuildable("%s", refused[0].Message)
 	}
 	if f.Action == loom.ActionBootstrap {
 		services, err := o.services(ctx, f)
