@@ -232,7 +232,7 @@ func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := loom.InvalidFields(in.check()); err != nil {
 		return loom.Tenant{}, err
 	}
-	if err := a.checkTypes(ctx, in, nil); err != nil {
+	if err := a.checkTypes(ctx, in, loom.NewPermits().TypesOff); err != nil {
 		return loom.Tenant{}, err
 	}
 	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied

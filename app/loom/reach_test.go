@@ -101,3 +101,18 @@ func TestReachOfHosts(t *testing.T) {
 		t.Errorf("a call that ended gave %v", err)
 	}
 }
+
+func BenchmarkReach(b *testing.B) {
+	reach := Reach{Private: true, Networks: []ReachNetwork{{netip.MustParsePrefix("10.9.0.0/16"), true}, {netip.MustParsePrefix("127.0.0.0/8"), false}}}
+	addr := netip.MustParseAddr("52.95.110.1")
+	b.Run("check", func(b *testing.B) {
+		for b.Loop() {
+			reach.May(addr)
+		}
+	})
+	b.Run("key", func(b *testing.B) {
+		for b.Loop() {
+			_ = reach.Key()
+		}
+	})
+}

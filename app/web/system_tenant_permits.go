@@ -51,23 +51,28 @@ func (s *Server) permitFields(r *http.Request, actor loom.Actor, p loom.Permits,
 	if err != nil {
 		return nil, err
 	}
-	choose := ui.ChoiceModel{Name: fieldTypes, Legend: "Provider types", Optional: true, Error: errs.For("providerTypesOff"),
+	choose := ui.ChoiceModel{Name: fieldTypes, Legend: "Provider types", Error: errs.For("providerTypesOff"),
 		Help: "Machines are created with these only. Machines that exist keep working and can be deleted."}
+	// Those that are off come first: the list scrolls.
+	slices.SortStableFunc(types, func(a, b loom.PluginType) int {
+		off := func(t loom.PluginType) int { return min(slices.Index(p.TypesOff, t.Name), 0) }
+		return off(b) - off(a)
+	})
 	var shown []string
 	for _, t := range types {
 		shown = append(shown, t.Name)
 		choose.Choices = append(choose.Choices, ui.Choice{Value: t.Name, Label: labelOf(t), Checked: !slices.Contains(p.TypesOff, t.Name)})
 	}
-	may := ui.ChoiceModel{Name: fieldMay, Legend: "Providers may use", Optional: true, Choices: []ui.Choice{
+	may := ui.ChoiceModel{Name: fieldMay, Legend: "Providers may use", Choices: []ui.Choice{
 		{Value: fieldPrivateNetworks, Label: "Private networks", Checked: p.PrivateNetworks,
-			Description: "Loom connects to private addresses (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7) that this tenant's providers and their machines have."},
+			Description: "Loom connects to private addresses (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7) that the tenant’s providers and their machines have."},
 		{Value: fieldInstanceRoles, Label: "Instance roles", Checked: p.InstanceRoles,
 			Description: "Providers sign in to AWS with the role of the host that a provisioner runs on."},
 	}}
 	if len(types) == 0 {
-		return []templ.Component{ui.Picker(may)}, nil
+		return []templ.Component{ui.Ticks(may)}, nil
 	}
-	return []templ.Component{officeview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Picker(choose), ui.Picker(may)}, nil
+	return []templ.Component{officeview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Ticks(choose), ui.Ticks(may)}, nil
 }
 
 func labelOf(t loom.PluginType) string {
