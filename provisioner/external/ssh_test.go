@@ -121,6 +121,16 @@ func TestLentSSHChecksTheHost(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", bad, result, err)
 		}
 	}
+	walled := targetOf(server)
+	walled.Reach = loom.Reach{Private: true}
+	named, behind := walled, walled
+	named.Address, behind.Jump = "localhost", []remote.Target{{Address: "169.254.169.254", Reach: walled.Reach}}
+	for _, refused := range []remote.Target{walled, named, behind} {
+		c.target = &refused
+		if result, err := h.run(t.Context(), c, &record{}); err != nil || result.Status != 1 || result.Retryable == nil || *result.Retryable || !strings.Contains(result.Message, "LOOM_PROVIDER_NETWORKS") {
+			t.Errorf("%s is lent: %+v, %v", refused.HostPort(), result, err)
+		}
+	}
 	nothingLeft(t, h)
 }
 
