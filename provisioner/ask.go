@@ -30,6 +30,7 @@ func (r *Runner) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	limited, cancel := context.WithTimeoutCause(ctx, ProbeLimit, errTimedOut)
 	defer cancel()
 	redactor := NewRedactor(call.Sensitive...)
+	call = r.reaching(call)
 	probe, err := r.probe(limited, call, redactor)
 	switch {
 	case ctx.Err() != nil:
@@ -87,6 +88,7 @@ func (r *Runner) Machines(ctx context.Context, call *loom.ProviderCall) (machine
 	ctx, cancel := context.WithTimeoutCause(ctx, ListLimit, errTimedOut)
 	defer cancel()
 	redactor := NewRedactor(call.Sensitive...)
+	call = r.reaching(call)
 	ctx, release, err := r.ask(ctx, call, redactor)
 	if err != nil {
 		return nil, false, hush(redactor, err)
@@ -106,7 +108,7 @@ func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.Tag
 	spec := &loom.TaskSpec{
 		Tenant: call.Tenant, Action: loom.ActionDelete, Attempt: 1, Deadline: time.Now().Add(Limit(loom.ActionDelete)),
 		IdempotencyKey: m.Key, Node: m.Node, Hostname: m.Name, Provider: call.Provider,
-		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, PrivateKey: call.PrivateKey,
+		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, PrivateKey: call.PrivateKey, Reach: call.Reach,
 	}
 	maps.Copy(spec.Results, call.Facts)
 	spec.Results["providerid"] = m.ID
@@ -121,6 +123,13 @@ func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.Tag
 		return context.Cause(ctx)
 	}
 	return loom.NewError(loom.Unavailable, "%s", strings.TrimSuffix(result.Message, ".")+".")
+}
+
+// reaching is a call with what the installation says of what may be connected to.
+func (r *Runner) reaching(call *loom.ProviderCall) *loom.ProviderCall {
+	given := *call
+	given.Reach = r.reach(call.Reach)
+	return &given
 }
 
 // ask lends a provider what it may need to be asked outside of a task.

@@ -18,7 +18,7 @@ import (
 func TestManageHosts(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true})
-	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, User: sshtest.SudoUser, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
+	conn, err := remote.Dial(context.Background(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: sshtest.SudoUser, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
 	if err != nil {
 		t.Fatal(err)
 	}

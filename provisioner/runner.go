@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -28,6 +29,8 @@ type Runner struct {
 	// Files is a set of plugin resources that was laid out by hand, for tasks without
 	// a tenant; see Cache.Set. Usually empty.
 	Files string
+	// Networks are those that the installation adds to what tenants reach, or takes away.
+	Networks []loom.ReachNetwork
 	// Log takes stack traces of plugins that panic; nil: slog.Default().
 	Log *slog.Logger
 }
@@ -59,6 +62,12 @@ func (r *Runner) Run(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) l
 
 // attempt fetches the tenant's files and calls the plugin.
 func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink, redactor *Redactor) (loom.TaskResult, error) {
+	given := *spec
+	given.Reach = r.reach(spec.Reach)
+	if h, ok := r.housing(spec.Provider.Type); ok {
+		given.Reach.Own = h.Address(spec)
+	}
+	spec = &given
 	if !spec.Action.Valid() {
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("unknown task %q", spec.Action)}, nil
 	}
@@ -79,6 +88,23 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 		return r.bootstrap(ctx, spec, set, sink)
 	}
 	return r.serve(ctx, spec, set, sink)
+}
+
+// reach adds to what a tenant may what the installation says.
+func (r *Runner) reach(tenant loom.Reach) loom.Reach {
+	tenant.Networks, tenant.House, tenant.Own = r.Networks, nil, netip.Addr{}
+	for _, name := range r.Providers.Carried() {
+		if h, ok := r.housing(name); ok {
+			tenant.House = append(tenant.House, h.Networks()...)
+		}
+	}
+	return tenant
+}
+
+func (r *Runner) housing(providerType string) (provider.Housing, bool) {
+	p, _ := r.Providers.Get(providerType)
+	h, ok := p.(provider.Housing)
+	return h, ok
 }
 
 func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {

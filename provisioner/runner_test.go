@@ -47,7 +47,7 @@ func runner(t testing.TB, create createFunc) *Runner {
 	}
 	pool := remote.NewPool()
 	t.Cleanup(func() { _ = pool.Close() })
-	return &Runner{Providers: providers, Automators: automators, Pool: pool, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	return &Runner{Networks: loom.Anywhere().Networks, Providers: providers, Automators: automators, Pool: pool, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
 func createSpec() *loom.TaskSpec {

@@ -76,9 +76,10 @@ func (a *Accounts) EnsureDemo(ctx context.Context, workers int) ([]MadeUser, err
 	}
 	existed := false
 	actor := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
-	description := "A place to try Loom"
+	description, all := "A place to try Loom", loom.AllPermits()
 	_, err := a.makeTenant(ctx, actor, TenantInput{
 		Name: DemoTenant, Description: &description, Workers: &workers, Bootstrap: true,
+		PrivateNetworks: &all.PrivateNetworks, InstanceRoles: &all.InstanceRoles, TypesOff: &all.TypesOff,
 	}, users, func(tx *sqlx.Tx) error {
 		if _, err := store.LockTenant(ctx, tx, loom.SuperTenant); err != nil {
 			return err

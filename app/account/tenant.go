@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,12 @@ type TenantInput struct {
 	Workers     *int
 	MaxClusters *int
 	MaxNodes    *int
-	Bootstrap   bool
+	// PrivateNetworks, InstanceRoles and TypesOff are loom.Permits; when made, those of
+	// loom.NewPermits.
+	PrivateNetworks *bool
+	InstanceRoles   *bool
+	TypesOff        *[]string
+	Bootstrap       bool
 	// Parts limit Bootstrap to some of BootstrapParts; nil means all of them.
 	Parts []string
 }
@@ -43,6 +49,62 @@ func BootstrapParts() []string {
 // copies reports whether a part is copied.
 func (in *TenantInput) copies(part string) bool {
 	return in.Bootstrap && (in.Parts == nil || slices.Contains(in.Parts, part))
+}
+
+// permits gives what the input makes of permits.
+func (in *TenantInput) permits(p loom.Permits) loom.Permits {
+	p.PrivateNetworks, p.InstanceRoles = or(in.PrivateNetworks, p.PrivateNetworks), or(in.InstanceRoles, p.InstanceRoles)
+	if in.TypesOff != nil {
+		p.TypesOff = slices.Compact(slices.Sorted(slices.Values(*in.TypesOff)))
+	}
+	return p
+}
+
+// ProviderTypes lists the provider types of this installation by name, for superadmins:
+// those that a tenant can be refused.
+func (a *Accounts) ProviderTypes(ctx context.Context, actor loom.Actor) ([]loom.PluginType, error) {
+	if err := mayReadTenants(actor); err != nil {
+		return nil, err
+	}
+	return a.providerTypes(ctx)
+}
+
+func (a *Accounts) providerTypes(ctx context.Context) ([]loom.PluginType, error) {
+	entries, err := store.NewestCatalogEntries(ctx, a.db, loom.SuperTenant, loom.KindProviderType)
+	if err != nil {
+		return nil, err
+	}
+	types := make([]loom.PluginType, 0, len(entries))
+	for _, e := range entries {
+		if t, ok := e.Entry.(*loom.PluginType); ok {
+			types = append(types, *t)
+		}
+	}
+	slices.SortFunc(types, func(a, b loom.PluginType) int { return strings.Compare(a.Name, b.Name) })
+	return types, nil
+}
+
+// checkTypes finds provider types to be switched off that there are not; had are those
+// that are off already.
+func (a *Accounts) checkTypes(ctx context.Context, in TenantInput, had []string) error {
+	if in.TypesOff == nil {
+		return nil
+	}
+	types, err := a.providerTypes(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	var errs []loom.FieldError
+	for i, name := range *in.TypesOff {
+		if !slices.Contains(names, name) && !slices.Contains(had, name) {
+			errs = append(errs, loom.FieldError{Field: "providerTypesOff[" + strconv.Itoa(i) + "]", Message: fmt.Sprintf("There is no provider type “%.40s”; types are %s.", name, strings.Join(names, ", "))})
+		}
+	}
+	return loom.InvalidFields(errs)
 }
 
 func (in *TenantInput) check() []loom.FieldError {
@@ -170,6 +232,9 @@ func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := loom.InvalidFields(in.check()); err != nil {
 		return loom.Tenant{}, err
 	}
+	if err := a.checkTypes(ctx, in, loom.NewPermits().TypesOff); err != nil {
+		return loom.Tenant{}, err
+	}
 	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied
 		return loom.Tenant{}, err
 	}
@@ -196,7 +261,7 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 	return err
 }
 
-// UpdateTenant changes description, workers and quotas of a tenant, and makes the
+// UpdateTenant changes description, workers, quotas and permits of a tenant, and makes the
 // built-in administrator if an older release left the tenant without. Errors:
 // Forbidden, NotFound, Invalid, Conflict for quotas below what is in use and for
 // more workers than are free.
@@ -217,6 +282,9 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 	found, err := store.TenantByNameAllTenants(ctx, a.db, name)
 	if err != nil {
 		return loom.Tenant{}, named(err, name)
+	}
+	if err := a.checkTypes(ctx, in, found.Permits.TypesOff); err != nil {
+		return loom.Tenant{}, err
 	}
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Tenant, error) {
 		// Who raises workers at the same moment takes turns, before any row is locked.
@@ -246,6 +314,7 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 		}
 		tenant.Description, tenant.Workers = or(in.Description, tenant.Description), or(in.Workers, tenant.Workers)
 		tenant.MaxClusters, tenant.MaxNodes = or(in.MaxClusters, tenant.MaxClusters), or(in.MaxNodes, tenant.MaxNodes)
+		tenant.Permits = in.permits(tenant.Permits)
 		if err := store.UpdateTenant(ctx, tx, tenant.ID, tenant); err != nil {
 			return loom.Tenant{}, err
 		}
@@ -325,5 +394,6 @@ func systemEvent(tenant string) loom.Event {
 func shownTenant(t loom.Tenant) any {
 	return map[string]any{
 		"name": t.Name, "description": t.Description, "workers": t.Workers, "maxClusters": t.MaxClusters, "maxNodes": t.MaxNodes,
+		"privateNetworks": t.Permits.PrivateNetworks, "instanceRoles": t.Permits.InstanceRoles, "providerTypesOff": append([]string{}, t.Permits.TypesOff...),
 	}
 }

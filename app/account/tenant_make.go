@@ -25,6 +25,7 @@ func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantIn
 	tenant := loom.Tenant{
 		ID: loom.TenantID(uuid.NewString()), Name: in.Name, Description: orZero(in.Description),
 		Workers: orZero(in.Workers), MaxClusters: orUnlimited(in.MaxClusters), MaxNodes: orUnlimited(in.MaxNodes),
+		Permits: in.permits(loom.NewPermits()),
 	}
 	objects := map[string]string{}
 	for {

@@ -171,7 +171,7 @@ func TestTenants(t *testing.T) {
 	w.call(w.admin, post, "/v2/tenants", "nonsense").want(403)
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"new","description":"d","workers":"0","maxClusters":5},"bootstrap":true}`).want(200)
 	one := w.call(w.super, get, "/v2/tenants/new", "").want(200)
-	if strings.TrimSpace(one.body) != `{"name":"new","description":"d","workers":0,"maxClusters":5,"maxNodes":2147483647}` {
+	if strings.TrimSpace(one.body) != `{"name":"new","description":"d","workers":0,"maxClusters":5,"maxNodes":2147483647,"privateNetworks":false,"instanceRoles":false,"providerTypesOff":["static"]}` {
 		t.Errorf("tenant %s", one.body)
 	}
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"new"}}`).want(409)

@@ -94,7 +94,7 @@ func TestTenantMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ method, path string }{{post, "/v2/tenants"}, {put, "/v2/tenants/lab"}} {
-		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","maxCluster":3}}`).fails(400, "tenant.maxCluster", "there are name, description, workers, maxClusters, maxNodes")
+		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","maxCluster":3}}`).fails(400, "tenant.maxCluster", "there are name, description, workers, maxClusters, maxNodes, privateNetworks, instanceRoles, providerTypesOff")
 		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","id":"7"}}`).want(200)
 	}
 }
@@ -183,4 +183,44 @@ func TestProfileRoutes(t *testing.T) {
 	}
 	w.call(w.user, del, "/v2/profile", "").want(200)
 	w.call(w.user, get, "/v2/profile", "").want(404)
+}
+
+// TestTenantPermits: what a tenant may do with providers is the superadmin's to say. A client that
+// does not know the members makes tenants with the defaults and changes nothing of them.
+func TestTenantPermits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.loadCatalog("superadmin")
+	is := func(name string, private, roles bool, off string) {
+		t.Helper()
+		got := w.call(w.super, get, "/v2/tenants/"+name, "").want(200).object()
+		text, _ := json.Marshal(got["providerTypesOff"])
+		if got["privateNetworks"] != private || got["instanceRoles"] != roles || string(text) != off {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	is("superadmin", true, true, `[]`)
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab"}}`).want(200)
+	is("lab", false, false, `["static"]`)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","privateNetworks":true,"providerTypesOff":["shell-no","static"]}}`).fails(400, "tenant.providerTypesOff[0]", "There is no provider type “shell-no”")
+	w.exec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
+SELECT 'superadmin', 'providertypes', n, 1, jsonb_build_object('name', n, 'parameters', '{}'::jsonb, 'resourceTypes', '{}'::jsonb), 'admin' FROM unnest(ARRAY['planted', 'other']) AS n`)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","privateNetworks":true,"providerTypesOff":["planted","other","planted","static"]}}`).want(200)
+	is("lab", true, false, `["other","planted","static"]`)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","description":"of an old client"}}`).want(200)
+	is("lab", true, false, `["other","planted","static"]`)
+	w.call(w.super, put, "/v2/tenants/lab", `{"tenant":{"name":"lab","instanceRoles":true,"providerTypesOff":[]}}`).want(200)
+	is("lab", true, true, `[]`)
+	w.call(w.super, put, "/v2/tenants/fresh", `{"tenant":{"name":"fresh","providerTypesOff":["other"],"privateNetworks":true}}`).want(200)
+	is("fresh", true, false, `["other"]`)
+	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"bad","privateNetworks":"perhaps"}}`).fails(400, "tenant.privateNetworks", "")
+	w.call(w.admin, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","privateNetworks":true}}`).want(403)
+	entry := w.call(w.super, get, "/v2/audit?kind=tenant&object=lab", "").want(200).body
+	if !strings.Contains(entry, `"providerTypesOff":["other","planted","static"]`) || !strings.Contains(entry, `"privateNetworks":true`) {
+		t.Errorf("the audit does not tell: %s", entry)
+	}
+	w.exec(`UPDATE tenants SET provider_types_off = '{planted}' WHERE name = 'acme'`)
+	w.call(w.admin, put, "/v2/providers/mine", `{"name":"mine","providertype":"planted"}`).fails(400, "providertype", "ask the superadmin")
+	w.call(w.admin, post, "/v2/import", `{"providers":[{"name":"mine","providertype":"planted"}]}`).want(400)
+	w.call(w.admin, put, "/v2/providers/mine", `{"name":"mine","providertype":"other"}`).want(200)
 }

@@ -235,6 +235,9 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	entry.Meta().Version = highest + 1
 	after := any(entry)
 	if p, ok := entry.(*loom.Provider); ok {
+		if err := permitted(ctx, tx, tenant, p); err != nil {
+			return nil, err
+		}
 		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User, in.AskRotate); err != nil {
 			return nil, err
 		}
@@ -247,6 +250,29 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 		verb = "create"
 	}
 	return entry, record(ctx, tx, actor, tenant, verb, kind, name, before, after)
+}
+
+// permitted refuses a provider that needs what the tenant may not use. One that is there
+// and needed the same before may still be changed: its machines must be deleted
+// with credentials that work, and nothing new is made with it.
+func permitted(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider) error {
+	may, err := store.Permits(ctx, tx, tenant)
+	if err != nil {
+		return err
+	}
+	errs := may.Check(*p)
+	if len(errs) == 0 {
+		return nil
+	}
+	before, err := store.Provider(ctx, tx, tenant, p.Name)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	if err == nil && before.Type == p.Type {
+		had := may.Check(before)
+		errs = slices.DeleteFunc(errs, func(e loom.FieldError) bool { return slices.Contains(had, e) })
+	}
+	return loom.InvalidFields(errs)
 }
 
 func (c *Catalog) conflict(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, given loom.Entry, expected, highest int) error {

@@ -73,7 +73,11 @@ func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode M
 		return Report{}, err
 	}
 	report, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (Report, error) {
-		return c.importBundle(ctx, tx, actor, clean, mode)
+		report, err := c.importBundle(ctx, tx, actor, clean, mode)
+		if err != nil {
+			return report, err
+		}
+		return report, invalidBundle(report.Invalid)
 	})
 	if err != nil {
 		return Report{}, err
@@ -192,6 +196,8 @@ func invalidBundle(invalid []InvalidEntry) error {
 	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: fields}
 }
 
+// importBundle stores entries. Those that the tenant may not have are named as invalid in
+// the report and left out.
 func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, entries map[loom.EntityKind][]loom.Entry, mode Mode) (Report, error) {
 	report := Report{New: []EntryName{}, Changed: []EntryName{}, Same: []EntryName{}, Invalid: []InvalidEntry{}, Removed: []EntryName{}}
 	if err := store.LockCatalog(ctx, tx, actor.Tenant); err != nil {
@@ -213,6 +219,16 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 	for _, kind := range loom.TenantKinds {
 		for _, entry := range entries[kind] {
 			name := EntryName{kind, entry.Meta().Name}
+			if p, ok := entry.(*loom.Provider); ok {
+				err := permitted(ctx, tx, actor.Tenant, p)
+				if errors.Is(err, loom.Invalid) {
+					report.Invalid = append(report.Invalid, InvalidEntry{Kind: kind, Name: p.Name, Fields: loom.AsError(err).Fields})
+					continue
+				}
+				if err != nil {
+					return report, err
+				}
+			}
 			w, same, err := c.compareImport(ctx, tx, actor.Tenant, kind, entry)
 			if err != nil {
 				return report, err

@@ -78,6 +78,11 @@ func (c *Catalog) ImportKept(ctx context.Context, actor loom.Actor, in KeptInput
 		if err != nil {
 			return Report{}, err
 		}
+		if !in.LeaveInvalid {
+			if err := invalidBundle(report.Invalid); err != nil {
+				return Report{}, err
+			}
+		}
 		return report, store.DeleteSecrets(ctx, tx, actor.Tenant, store.ImportEntity(actor.User), keptField)
 	})
 	if err != nil {

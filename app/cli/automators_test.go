@@ -157,7 +157,7 @@ func visit(t *testing.T, c wire.Cluster) (seen served) {
 // docker (a contract stub). Visitors cannot tell the four clusters apart.
 func TestEveryAutomator(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, "LOOM_PROVIDER_NETWORKS=10.0.0.0/8")
 	w.up()
 	h := w.hostMachines()
 	user, admin := w.user(), w.client("demo", "admin", "admin")

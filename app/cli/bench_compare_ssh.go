@@ -39,7 +39,7 @@ func (b *benchInstance) measureSSH(ctx context.Context, key loom.Secret, address
 	var dialer remote.Dialer
 	before, cpu, began := memory(), ownCPU(), time.Now()
 	if err := each(len(addresses), compareWorkers, func(i int) (err error) {
-		conns[i], err = dialer.Dial(ctx, remote.Target{Address: addresses[i], User: loom.DefaultSSHUser, Keys: []loom.Secret{key}})
+		conns[i], err = dialer.Dial(ctx, remote.Target{Reach: loom.Anywhere(), Address: addresses[i], User: loom.DefaultSSHUser, Keys: []loom.Secret{key}})
 		return err
 	}); err != nil {
 		return err

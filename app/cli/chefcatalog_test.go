@@ -107,7 +107,7 @@ file=/var/lib/contract/calls/$(basename "$1")
 
 func newKitchen(t *testing.T, folder, template string, machines int) *kitchen {
 	t.Helper()
-	k := &kitchen{t: t, w: newWorld(t), folder: folder, count: machines, services: map[string]loom.Service{}, records: map[loom.NodeID][]record{}}
+	k := &kitchen{t: t, w: newWorld(t, "LOOM_PROVIDER_NETWORKS=10.0.0.0/8"), folder: folder, count: machines, services: map[string]loom.Service{}, records: map[loom.NodeID][]record{}}
 	in := realInput(t, folder, template)
 	k.template, k.services = in.Template, in.Catalog
 	k.w.up()

@@ -170,7 +170,7 @@ func (h *hostMachines) equip(m machine, script string, files map[string]string) 
 func (h *hostMachines) connect(m machine) (conn *remote.Conn, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	target := remote.Target{Address: m.Address, Keys: []loom.Secret{loom.NewSecret(h.key.PEM)}, HostKeys: map[string]string{"ed25519": m.HostKey}}
+	target := remote.Target{Reach: loom.Anywhere(), Address: m.Address, Keys: []loom.Secret{loom.NewSecret(h.key.PEM)}, HostKeys: map[string]string{"ed25519": m.HostKey}}
 	for range 50 {
 		if conn, err = remote.Dial(ctx, target); err == nil {
 			return conn, nil

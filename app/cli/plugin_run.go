@@ -104,7 +104,7 @@ func machineOf(args []string) (*remote.Target, []string, error) {
 	if !ok || user == "" || address == "" || !keyed {
 		return nil, nil, usageError("a machine is given as --ssh USER@HOST[:PORT] --ssh-key FILE")
 	}
-	t := &remote.Target{User: user, Address: address}
+	t := &remote.Target{User: user, Address: address, Reach: loom.Anywhere()}
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		t.Address = host
 		if t.Port, err = strconv.Atoi(port); err != nil || t.Port < 1 || t.Port > 65535 {
@@ -142,9 +142,13 @@ func (e *environment) pluginRunTask(ctx context.Context, args []string) error {
 		return err
 	}
 	spec.Sensitive = sensitiveOf(p, spec)
+	networks, err := e.reach()
+	if err != nil {
+		return err
+	}
 	pool := remote.NewPool()
 	defer pool.Close()
-	runner := &provisioner.Runner{Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Files: files}
+	runner := &provisioner.Runner{Networks: networks, Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Files: files}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { cancel(provisioner.ErrAborted) })
@@ -206,6 +210,7 @@ func decodeTask(body []byte) (*loom.TaskSpec, error) {
 		HardwareType: c.HardwareType, ImageType: c.ImageType, Flavor: c.Flavor, Image: c.Image, Automators: c.Automators, Services: c.Services,
 		Provider: loom.Provider{Base: loom.Base{Name: c.Provider.Name, Description: c.Provider.Description, Version: c.Provider.Version}, Type: c.Provider.ProviderType, Fields: c.Provider.Provisioner},
 		Config:   c.Cluster, Nodes: c.Nodes, Service: c.Service, Results: map[string]any{},
+		Reach: loom.Reach{Private: true}, // whoever runs this is trusted as the operator is
 	}
 	for name, value := range facts.Config {
 		if !loom.FixedConfigKey(name) {

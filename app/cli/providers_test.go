@@ -248,7 +248,7 @@ func (o *offer) count(t *testing.T, h *hostMachines, c wire.Cluster, want int) {
 // and an external plugin that fails half way. In the end nobody has one machine too many.
 func TestEveryProvider(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "LOOM_ALLOW_INSECURE_ENDPOINTS=true")
+	w := newWorld(t, "LOOM_ALLOW_INSECURE_ENDPOINTS=true", "LOOM_PROVIDER_NETWORKS=127.0.0.0/8,10.0.0.0/8")
 	y := w.yard()
 	loomUp := w.up()
 	h := w.hostMachines()

@@ -69,7 +69,7 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, func() { c.Close() })
-	networks, err := parseNetworks("LOOM_HOOK_NETWORKS", e.values.Text("LOOM_HOOK_NETWORKS"))
+	hooks, err := e.hookReach()
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,37 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 		fleet:      fleet.New(db, fleet.Options{Ring: ring, Lease: e.lease}),
 		metrics:    metrics,
 		health:     newHealth(e.dsn),
-		hooks:      hook.New(db, ring, hook.Options{Networks: networks, PublicURL: e.publicURL(), Body: wire.HookBody}),
+		hooks:      hook.New(db, ring, hook.Options{Reach: hooks, PublicURL: e.publicURL(), Body: wire.HookBody}),
 	}, nil
+}
+
+// reach gives the networks that the option adds to what providers reach, or takes away.
+func (e *environment) reach() ([]loom.ReachNetwork, error) {
+	networks, err := loom.ParseReach(e.values.Text("LOOM_PROVIDER_NETWORKS"))
+	if err != nil {
+		return nil, fmt.Errorf("LOOM_PROVIDER_NETWORKS: %w", err)
+	}
+	return networks, nil
+}
+
+// hookReach says what hooks may call: public addresses and what LOOM_HOOK_NETWORKS
+// names, whatever tenants may reach with providers; not what is taken away for all.
+func (e *environment) hookReach() (loom.Reach, error) {
+	named, err := parseNetworks("LOOM_HOOK_NETWORKS", e.values.Text("LOOM_HOOK_NETWORKS"))
+	if err != nil {
+		return loom.Reach{}, err
+	}
+	all, err := e.reach()
+	if err != nil {
+		return loom.Reach{}, err
+	}
+	reach := loom.Reach{Networks: loom.Named(named...)}
+	for _, n := range all {
+		if n.Refuse {
+			reach.Networks = append(reach.Networks, n)
+		}
+	}
+	return reach, nil
 }
 
 // execution gives the limits of running tasks and of what they leave.
@@ -217,12 +246,16 @@ func (e *environment) runner(p *plugins, source provisioner.Source) (*provisione
 	if err != nil {
 		return nil, nil, err
 	}
-	pool := remote.NewPool()
 	cache := &provisioner.Cache{Dir: filepath.Join(dir, "provisioner"), Source: source, User: user, Linger: setLinger}
 	if c, ok := source.(*catalog.Catalog); ok {
 		cache.Laid = e.noteFetched(c)
 	}
-	return &provisioner.Runner{Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Cache: cache}, pool, nil
+	networks, err := e.reach()
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := remote.NewPool()
+	return &provisioner.Runner{Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Cache: cache, Networks: networks}, pool, nil
 }
 
 // setLinger is for how long a set of plugin resources stays at hand after its last use.

@@ -56,13 +56,14 @@ type Options struct {
 
 // Operations runs operations.
 type Operations struct {
-	db    *sqlx.DB
-	ring  *secret.Ring
-	opts  Options
-	cache nodeCache
-	known serviceCache
-	hot   *store.Hot
-	logs  logStore
+	db        *sqlx.DB
+	ring      *secret.Ring
+	opts      Options
+	cache     nodeCache
+	known     serviceCache
+	hot       *store.Hot
+	permitted permits
+	logs      logStore
 
 	timeouts timeoutCache
 }

@@ -106,6 +106,14 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if err := o.reveal(s, f); err != nil {
 		return nil, err
 	}
+	may, err := o.permits(ctx, f.Tenant, f.Action)
+	if err != nil {
+		return nil, err
+	}
+	s.Reach = may.Reach()
+	if refused := may.Check(s.Provider); len(refused) > 0 && f.Action == loom.ActionCreate {
+		return nil, unbuildable("%s", refused[0].Message)
+	}
 	if f.Action == loom.ActionBootstrap {
 		services, err := o.services(ctx, f)
 		if err != nil {

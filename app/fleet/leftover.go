@@ -95,7 +95,7 @@ func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCal
 	if err != nil {
 		return nil, err
 	}
-	c := &loom.ProviderCall{Tenant: l.Tenant, Provider: cluster.Provider, ResourceSet: owner.ResourceSet, Facts: node.Results}
+	c := &loom.ProviderCall{Tenant: l.Tenant, Provider: cluster.Provider, ResourceSet: owner.ResourceSet, Facts: node.Results, Reach: owner.Permits.Reach()}
 	fields := maps.Clone(cluster.Provider.Fields)
 	if fields == nil {
 		fields = map[string]any{}

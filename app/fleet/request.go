@@ -90,7 +90,7 @@ func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*l
 	if err != nil {
 		return nil, err
 	}
-	c := &loom.ProviderCall{Tenant: tenant, Provider: provider, ResourceSet: owner.ResourceSet}
+	c := &loom.ProviderCall{Tenant: tenant, Provider: provider, ResourceSet: owner.ResourceSet, Reach: owner.Permits.Reach()}
 	fields := make(map[string]any, len(provider.Fields)+len(opened))
 	maps.Copy(fields, provider.Fields)
 	for field, plain := range opened {

@@ -175,7 +175,7 @@ func TestASlowHookHoldsNobodyUp(t *testing.T) {
 	release := make(chan struct{})
 	slow := newEndpoint(t, func(http.ResponseWriter, int) { <-release })
 	t.Cleanup(func() { close(release) })
-	w.hooks = hook.New(w.db.DB, w.ring, hook.Options{Networks: loopback, Timeout: 50 * time.Millisecond,
+	w.hooks = hook.New(w.db.DB, w.ring, hook.Options{Reach: loom.Reach{Networks: loom.Named(loopback...)}, Timeout: 50 * time.Millisecond,
 		Body: func(loom.Notice, loom.Delivery, string) ([]byte, error) { return []byte("{}"), nil }})
 	h, _ := w.create(admin, hook.Input{URL: slow.URL, Events: startOnly})
 	w.begin("t1", w.cluster("t1", loom.ClusterPending), loom.ClusterCreate)

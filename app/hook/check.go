@@ -125,7 +125,7 @@ func (u *Hooks) badURL(text string) string {
 	if err != nil && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
 		addr, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if err == nil && !loom.MayCall(addr, u.opts.Networks) {
+	if err == nil && !u.opts.Reach.May(addr) {
 		return private(host)
 	}
 	return ""

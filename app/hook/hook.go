@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +29,8 @@ import (
 
 // Options of the use cases; zero values take the defaults.
 type Options struct {
-	// Networks are the networks beside public addresses that hooks may call.
-	Networks []netip.Prefix
+	// Reach says which addresses hooks may call.
+	Reach loom.Reach
 	// PublicURL is where clients reach Loom, for the links in bodies.
 	PublicURL string
 	// Body makes the body of a delivery; only what sends needs it.
@@ -54,7 +53,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Hooks {
 		opts.Timeout = 10 * time.Second
 	}
 	opts.PublicURL = strings.TrimSuffix(opts.PublicURL, "/")
-	return &Hooks{db: db, ring: ring, opts: opts, client: newClient(opts.Networks, opts.Timeout)}
+	return &Hooks{db: db, ring: ring, opts: opts, client: newClient(opts.Reach, opts.Timeout)}
 }
 
 // Input is a hook as an administrator wants it.

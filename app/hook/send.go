@@ -12,11 +12,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"loom/app/loom"
@@ -140,21 +138,10 @@ func sign(key loom.Secret, now time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// refusedAddress says that a name resolved to an address that must not be called.
-type refusedAddress struct{ addr string }
-
-func (e *refusedAddress) Error() string { return private(e.addr) }
-
 // newClient makes a client that looks at the address of each connection, follows
 // no redirect and uses no proxy, which would connect in its place.
-func newClient(networks []netip.Prefix, timeout time.Duration) *http.Client {
-	dialer := &net.Dialer{Timeout: timeout, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil || !loom.MayCall(to.Addr(), networks) {
-			return &refusedAddress{strings.TrimSuffix(to.Addr().String(), "invalid IP")}
-		}
-		return nil
-	}}
+func newClient(reach loom.Reach, timeout time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: timeout, ControlContext: reach.Control}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: timeout,
@@ -167,7 +154,7 @@ func newClient(networks []netip.Prefix, timeout time.Duration) *http.Client {
 // trouble says in a sentence why a try did not succeed, without the URL, which
 // may hold what its owner keeps to himself.
 func trouble(code int, err error) string {
-	var refused *refusedAddress
+	var refused *loom.RefusedAddress
 	var wrapped *url.Error
 	var dns *net.DNSError
 	switch {
@@ -176,7 +163,7 @@ func trouble(code int, err error) string {
 	case err == nil:
 		return strings.TrimSpace(fmt.Sprintf("The endpoint answered %d %s", code, http.StatusText(code))) + "."
 	case errors.As(err, &refused):
-		return refused.Error()
+		return private(refused.Address)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "The endpoint did not answer in time."
 	case errors.As(err, &dns):

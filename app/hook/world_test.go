@@ -56,7 +56,7 @@ func newWorld(t *testing.T, networks ...netip.Prefix) *world {
 	}
 	db := testkit.NewDatabase(t)
 	w := &world{t: t, db: db, ring: ring}
-	w.hooks = hook.New(db.DB, ring, hook.Options{Networks: networks, PublicURL: "https://loom.example/", Body: wire.HookBody})
+	w.hooks = hook.New(db.DB, ring, hook.Options{Reach: loom.Reach{Networks: loom.Named(networks...)}, PublicURL: "https://loom.example/", Body: wire.HookBody})
 	w.ops = execution.New(db.DB, ring, execution.Options{Logger: slog.New(slog.DiscardHandler), MaxAttempts: 1})
 	w.exec(`INSERT INTO tenants (id, name, workers) VALUES ('t1', 'acme', 10), ('t2', 'other', 10), ('superadmin', 'superadmin', 0) ON CONFLICT DO NOTHING`)
 	return w

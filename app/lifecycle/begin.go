@@ -148,6 +148,9 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
 		return none, err
 	}
+	if err := permitted(ctx, tx, actor.Tenant, cluster.Provider, plan); err != nil {
+		return none, err
+	}
 	if d.setsConfig() {
 		if err := store.SetClusterConfig(ctx, tx, actor.Tenant, cluster.ID, d.After); err != nil {
 			return none, err

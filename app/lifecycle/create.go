@@ -125,6 +125,9 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err := loom.InvalidFields(settings.CheckLease("initialLeaseDuration", d.Lease == 0)); err != nil {
 		return none, err
 	}
+	if err := permitted(ctx, tx, actor.Tenant, d.Provider, plan); err != nil {
+		return none, err
+	}
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
 		Cluster: loom.Cluster{
 			ID: d.Cluster, Name: d.Input.Name, Description: d.Input.Description, Owner: actor.Account(), Status: loom.ClusterPending,

@@ -60,6 +60,12 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 		return p, nil, loom.Plan{}, loom.InvalidFields([]loom.FieldError{{Field: "kind", Message: noKind()}})
 	}
 	plan, err := body.plan()
+	if err == nil && body.Live != nil {
+		var cluster loom.Cluster
+		if cluster, err = store.ClusterByID(ctx, u.db, actor.Tenant, p.Cluster); err == nil {
+			err = permitted(ctx, u.db, actor.Tenant, cluster.Provider, plan)
+		}
+	}
 	return p, body, plan, err
 }
 

@@ -60,6 +60,13 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	}
 	p.fields = takeFields(w.providerType, w.provider, nil, in.ProviderFields)
 	p.errs = append(p.errs, p.fields.errs...)
+	may, err := store.Permits(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return p, err
+	}
+	if refusal := may.Refusal("provider", withFields(w.provider, p.fields.open)); refusal != nil {
+		p.errs = append(p.errs, loom.AsError(refusal).Fields...)
+	}
 	if p.fields.incomplete != "" {
 		p.errs = append(p.errs, loom.FieldError{Field: "provider", Message: p.fields.incomplete})
 	}

@@ -1,10 +1,6 @@
 package loom
 
-import (
-	"net/netip"
-	"strings"
-	"time"
-)
+import "time"
 
 // HookID identifies a hook for ever.
 type HookID int64
@@ -111,40 +107,6 @@ type LegacyNotice struct {
 	Nodes   []Node
 	// Omitted counts the nodes that were left out because there are too many.
 	Omitted int
-}
-
-// special are networks that no public service is in (IANA's registries of special
-// addresses), beyond what package netip knows.
-var special = prefixes("0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
-	"::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16 fec0::/10")
-
-func prefixes(text string) []netip.Prefix {
-	var all []netip.Prefix
-	for _, p := range strings.Fields(text) {
-		all = append(all, netip.MustParsePrefix(p))
-	}
-	return all
-}
-
-// MayCall reports whether Loom may call an address that a tenant names: a public
-// one, or one of the networks that the installation allows. Addresses that carry
-// an IPv4 address inside count as special.
-func MayCall(addr netip.Addr, allowed []netip.Prefix) bool {
-	addr = addr.Unmap().WithZone("")
-	for _, network := range allowed {
-		if network.Contains(addr) {
-			return true
-		}
-	}
-	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
-		return false
-	}
-	for _, network := range special {
-		if network.Contains(addr) {
-			return false
-		}
-	}
-	return true
 }
 
 // DeliveryOutcome is what came of a try of a delivery.

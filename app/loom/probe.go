@@ -92,4 +92,6 @@ type ProviderCall struct {
 	// PrivateKey is the key of its cluster; both empty where they are not known any more.
 	Facts      map[string]any
 	PrivateKey Secret
+	// Reach says what may be connected to, as that of a TaskSpec.
+	Reach Reach
 }

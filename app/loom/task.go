@@ -63,6 +63,9 @@ type TaskSpec struct {
 	ResourceSet int
 	// Sensitive are texts that must not appear in logs or messages.
 	Sensitive []string
+	// Reach says what may be connected to for this task. Who builds the spec sets what
+	// the tenant may, the runner adds what the installation says.
+	Reach Reach
 }
 
 // TaskService is the service action to run.

@@ -13,6 +13,7 @@ type Tenant struct {
 	MaxNodes    int
 	// ResourceSet is the number of the last sync of plugin resources.
 	ResourceSet int
+	Permits     Permits
 	Created     time.Time
 }
 

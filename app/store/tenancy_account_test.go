@@ -27,6 +27,7 @@ func init() {
 			return store.UpdateTenant(ctx, tx, t, loom.Tenant{ID: own, Description: "changed"})
 		}),
 		"MaxTokenDays": reads(store.MaxTokenDays),
+		"Permits":      reads(store.Permits),
 		"Settings":     reads(store.Settings),
 		"SetSettings": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.SetSettings(ctx, tx, t, loom.Settings{RequireLease: true})

@@ -9,29 +9,50 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"loom/app/loom"
 )
 
 type tenantRow struct {
-	ID          string    `db:"id"`
-	Name        string    `db:"name"`
-	Description string    `db:"description"`
-	Workers     int       `db:"workers"`
-	MaxClusters int       `db:"max_clusters"`
-	MaxNodes    int       `db:"max_nodes"`
-	ResourceSet int       `db:"resource_set"`
-	CreatedAt   time.Time `db:"created_at"`
+	ID          string `db:"id"`
+	Name        string `db:"name"`
+	Description string `db:"description"`
+	Workers     int    `db:"workers"`
+	MaxClusters int    `db:"max_clusters"`
+	MaxNodes    int    `db:"max_nodes"`
+	ResourceSet int    `db:"resource_set"`
+	permitsRow
+	CreatedAt time.Time `db:"created_at"`
+}
+
+// permitsRow are the permits in the row of a tenant.
+type permitsRow struct {
+	PrivateNetworks bool           `db:"private_networks"`
+	InstanceRoles   bool           `db:"instance_roles"`
+	TypesOff        pq.StringArray `db:"provider_types_off"`
+}
+
+func (r permitsRow) permits() loom.Permits {
+	return loom.Permits{PrivateNetworks: r.PrivateNetworks, InstanceRoles: r.InstanceRoles, TypesOff: r.TypesOff}
+}
+
+// Permits reads what a tenant may do with providers. NotFound.
+func Permits(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (loom.Permits, error) {
+	var row permitsRow
+	err := sqlx.GetContext(ctx, q, &row, `SELECT private_networks, instance_roles, provider_types_off FROM tenants WHERE id = $1`, tenant)
+	return row.permits(), wrap(err, "read what tenant %s may", tenant)
 }
 
 func (r tenantRow) tenant() loom.Tenant {
 	return loom.Tenant{
 		ID: loom.TenantID(r.ID), Name: r.Name, Description: r.Description, Workers: r.Workers,
-		MaxClusters: r.MaxClusters, MaxNodes: r.MaxNodes, ResourceSet: r.ResourceSet, Created: r.CreatedAt,
+		MaxClusters: r.MaxClusters, MaxNodes: r.MaxNodes, ResourceSet: r.ResourceSet, Permits: r.permits(), Created: r.CreatedAt,
 	}
 }
 
-const tenantColumns = `SELECT id, name, description, workers, max_clusters, max_nodes, resource_set, created_at FROM tenants`
+const tenantColumns = `SELECT id, name, description, workers, max_clusters, max_nodes, resource_set,
+	private_networks, instance_roles, provider_types_off, created_at FROM tenants`
 
 // lockTenant comes first in the order of locks: quotas are checked under it. It
 // leaves the key alone, so that rows naming the tenant can be inserted meanwhile.
@@ -79,7 +100,8 @@ func TenantsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Tenant, e
 var TenantSorts = []string{"name", "-name", "-createTime", "createTime"}
 
 var tenantKeyset = keyset{
-	columns: `t.id, t.name, t.description, t.workers, t.max_clusters, t.max_nodes, t.resource_set, t.created_at`, from: "tenants t",
+	columns: `t.id, t.name, t.description, t.workers, t.max_clusters, t.max_nodes, t.resource_set,
+		t.private_networks, t.instance_roles, t.provider_types_off, t.created_at`, from: "tenants t",
 	id: `t.name COLLATE "C"`, idKind: "text", // names of tenants that are not deleted are unique
 	sorts: map[string]sortColumn{"name": {`t.name COLLATE "C"`, "t.name", "text"}, "createTime": byCreation("t")},
 }
@@ -110,27 +132,32 @@ func TenantEverExistedAllTenants(ctx context.Context, q sqlx.ExtContext, name st
 }
 
 const insertTenant = `
-INSERT INTO tenants (id, name, description, workers, max_clusters, max_nodes)
-VALUES ($1, $2, $3, $4, $5, $6) RETURNING created_at`
+INSERT INTO tenants (id, name, description, workers, max_clusters, max_nodes, private_networks, instance_roles, provider_types_off)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, '{}'::text[])) RETURNING created_at`
 
 // InsertTenantAllTenants makes a tenant. Conflict when the name is in use.
 func InsertTenantAllTenants(ctx context.Context, tx *sqlx.Tx, t loom.Tenant) (loom.Tenant, error) {
-	err := tx.GetContext(ctx, &t.Created, insertTenant, t.ID, t.Name, t.Description, t.Workers, t.MaxClusters, t.MaxNodes)
+	err := tx.GetContext(ctx, &t.Created, insertTenant, t.ID, t.Name, t.Description, t.Workers, t.MaxClusters, t.MaxNodes,
+		t.Permits.PrivateNetworks, t.Permits.InstanceRoles, pq.Array(t.Permits.TypesOff))
 	return t, wrap(err, "insert tenant %s", t.Name)
 }
 
 // EnsureSuperTenant makes the row of the built-in tenant if it is not there.
 func EnsureSuperTenant(ctx context.Context, tx *sqlx.Tx) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO tenants (id, name, description, workers) VALUES ($1, $1, 'The installation itself', 1) ON CONFLICT (id) DO NOTHING`, loom.SuperTenant)
+	_, err := tx.ExecContext(ctx, `
+INSERT INTO tenants (id, name, description, workers, private_networks, instance_roles, provider_types_off)
+VALUES ($1, $1, 'The installation itself', 1, true, true, '{}') ON CONFLICT (id) DO NOTHING`, loom.SuperTenant)
 	return wrap(err, "make the built-in tenant")
 }
 
 const updateTenant = `
-UPDATE tenants SET description = $2, workers = $3, max_clusters = $4, max_nodes = $5 WHERE id = $1`
+UPDATE tenants SET description = $2, workers = $3, max_clusters = $4, max_nodes = $5,
+	private_networks = $6, instance_roles = $7, provider_types_off = coalesce($8, '{}'::text[]) WHERE id = $1`
 
-// UpdateTenant stores description, workers and quotas of a locked tenant.
+// UpdateTenant stores description, workers, quotas and permits of a locked tenant.
 func UpdateTenant(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.Tenant) error {
-	_, err := tx.ExecContext(ctx, updateTenant, tenant, t.Description, t.Workers, t.MaxClusters, t.MaxNodes)
+	_, err := tx.ExecContext(ctx, updateTenant, tenant, t.Description, t.Workers, t.MaxClusters, t.MaxNodes,
+		t.Permits.PrivateNetworks, t.Permits.InstanceRoles, pq.Array(t.Permits.TypesOff))
 	return wrap(err, "update tenant %s", tenant)
 }
 

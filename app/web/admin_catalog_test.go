@@ -138,3 +138,19 @@ func TestCatalogListsAsFiles(t *testing.T) {
 	w.get("admin", "/admin/templates?as=csv&q=zzzz").is(http.StatusOK).lacks("shop")
 	w.get("admin", "/admin/templates?show=deleted").is(http.StatusOK).lacks("as=csv")
 }
+
+// TestProviderTypeSwitchedOff: the page says at its field that a type is off and who can switch
+// it on, keeps what was typed, and a preview of an import says so too.
+func TestProviderTypeSwitchedOff(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	_, err := r.db.Exec(`UPDATE tenants SET provider_types_off = '{cloudy}' WHERE name = 'demo'`)
+	check(t, err)
+	const body = `{"name":"far","description":"typed-before","providertype":"cloudy","provisioner":{"region":"north"}}`
+	v.post("/admin/providers", "body", body).shows(t, 422, "The provider type “cloudy” is switched off for this tenant; ask the superadmin", "typed-before")
+	v.get("/admin/providers/far").shows(t, 404)
+	_, err = r.db.Exec(`UPDATE tenants SET provider_types_off = '{}' WHERE name = 'demo'`)
+	check(t, err)
+	v.post("/admin/providers", "body", body).goes(t, "/admin/providers/far")
+}

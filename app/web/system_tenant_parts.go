@@ -97,5 +97,5 @@ func partChoice(value, label string, names, chosen []string) ui.Choice {
 
 // systemTenantNew is the form of a new tenant, with all parts chosen.
 func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: "0", parts: account.BootstrapParts()}, ui.FormErrors{})
+	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: "0", parts: account.BootstrapParts(), may: loom.NewPermits()}, ui.FormErrors{})
 }

@@ -108,6 +108,7 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 type tenantDraft struct {
 	name, description, workers, maxClusters, maxNodes string
 	parts                                             []string
+	may                                               loom.Permits
 }
 
 func draftOfTenant(t loom.Tenant) tenantDraft {
@@ -117,12 +118,12 @@ func draftOfTenant(t loom.Tenant) tenantDraft {
 		}
 		return strconv.Itoa(n)
 	}
-	return tenantDraft{name: t.Name, description: t.Description, workers: strconv.Itoa(t.Workers), maxClusters: limit(t.MaxClusters), maxNodes: limit(t.MaxNodes)}
+	return tenantDraft{name: t.Name, description: t.Description, workers: strconv.Itoa(t.Workers), maxClusters: limit(t.MaxClusters), maxNodes: limit(t.MaxNodes), may: t.Permits}
 }
 
 // readTenant reads the form; an empty quota is none, what is no number is an error
-// of its field.
-func readTenant(f url.Values) (tenantDraft, account.TenantInput, []loom.FieldError) {
+// of its field. had are the permits before.
+func readTenant(f url.Values, had loom.Permits) (tenantDraft, account.TenantInput, []loom.FieldError) {
 	d := tenantDraft{
 		name: strings.TrimSpace(f.Get(fieldName)), description: strings.TrimSpace(f.Get(fieldDescription)), workers: strings.TrimSpace(f.Get(fieldWorkers)),
 		maxClusters: strings.TrimSpace(f.Get(fieldMaxClusters)), maxNodes: strings.TrimSpace(f.Get(fieldMaxNodes)), parts: f[fieldParts],
@@ -140,6 +141,7 @@ func readTenant(f url.Values) (tenantDraft, account.TenantInput, []loom.FieldErr
 	}
 	in := account.TenantInput{Name: d.name, Description: &d.description, Workers: number(fieldWorkers, d.workers, 0),
 		MaxClusters: number(fieldMaxClusters, d.maxClusters, loom.Unlimited), MaxNodes: number(fieldMaxNodes, d.maxNodes, loom.Unlimited), Bootstrap: len(d.parts) > 0, Parts: d.parts}
+	d.may = readPermits(f, had, &in)
 	return d, in, errs
 }
 
@@ -185,8 +187,12 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 	if wants(r, workerRoomID) {
 		return s.fragment(w, r, http.StatusOK, room)
 	}
+	permits, err := s.permitFields(r, actor, d.may, errs)
+	if err != nil {
+		return err
+	}
 	form := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: errs, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(),
-		Parts: append(tenantFields(d, true, room, loom.QuotaUse{}, errs), parts, officeview.Text("The tenant gets the user admin with a password that is made up and shown once."))})
+		Parts: append(append(tenantFields(d, true, room, loom.QuotaUse{}, errs), permits...), parts, officeview.Text("The tenant gets the user admin with a password that is made up and shown once."))})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
 	return s.sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{form}})
@@ -198,7 +204,7 @@ func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, acto
 	if err != nil {
 		return err
 	}
-	d, in, bad := readTenant(f)
+	d, in, bad := readTenant(f, loom.NewPermits())
 	var tenant loom.Tenant
 	var password loom.Secret
 	if err = loom.InvalidFields(bad); err == nil {
@@ -244,6 +250,10 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if wants(r, workerRoomID) {
 		return s.fragment(w, r, http.StatusOK, room)
 	}
+	permits, err := s.permitFields(r, actor, d.may, errs)
+	if err != nil {
+		return err
+	}
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
 	m := officeview.SheetModel{Title: t.Name, Calls: []ui.JSONCall{call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
 	waits := fleet.Queue{Name: fleet.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
@@ -255,13 +265,13 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 		m.Actions = []ui.ButtonModel{m.Actions[0], opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), {Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)}}
 	}
 	m.Parts = []templ.Component{
-		ui.Definitions([]ui.Def{
+		ui.Definitions(append([]ui.Def{
 			{Term: "Clusters", Text: usedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: usedOf(use.Nodes, use.MaxNodes)},
 			{Term: "Workers", Text: strconv.Itoa(work.Dealt) + " of " + strconv.Itoa(t.Workers) + " dealt, " + strconv.Itoa(work.Busy) + " busy"}, {Term: "Tasks that wait", Text: strconv.Itoa(queue.Waiting)},
 			{Term: "Created", Value: ui.Time(t.Created, s.now())},
-		}),
+		}, permitDefs(t.Permits)...)),
 		quotaBars(use),
-		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: tenantFields(d, false, room, use, errs)})),
+		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: append(tenantFields(d, false, room, use, errs), permits...)})),
 	}
 	past, err := s.tenantPast(r, actor, t.Name)
 	if err != nil {
@@ -291,7 +301,7 @@ func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	d, in, bad := readTenant(f)
+	d, in, bad := readTenant(f, t.Permits)
 	in.Name = t.Name
 	if err = loom.InvalidFields(bad); err == nil {
 		_, err = s.Accounts.UpdateTenant(r.Context(), actor, t.Name, in)

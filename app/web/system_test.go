@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,4 +188,52 @@ VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'p', '{}', '{}') R
 	v.get("/system/queues/jobs?kind=trim_events").shows(t, 200, "/system/queues/jobs?kind=trim_events&amp;as=csv")
 	v.get("/system/queues/jobs?as=csv&kind=trim_events").shows(t, 200, "control,trim_events,available,0,25")
 	v.get("/system/queues/jobs?as=json&id=x").shows(t, 400, "number of a River job")
+}
+
+// TestTenantPermitsForm: the form of a new tenant offers everything but static, instance roles and
+// private networks; what is ticked counts, and a form of before this release changes nothing.
+func TestTenantPermitsForm(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	_, err := r.db.Exec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
+SELECT 'superadmin', 'providertypes', n, 1, jsonb_build_object('name', n, 'label', 'Planted ' || n, 'parameters', '{}'::jsonb, 'resourceTypes', '{}'::jsonb), 'admin'
+FROM unnest(ARRAY['static', 'mist', 'later']) AS n ON CONFLICT DO NOTHING`)
+	check(t, err)
+	has := func(name, want string) {
+		t.Helper()
+		p := r.tenant(name).Permits
+		if got := fmt.Sprint(p.PrivateNetworks, p.InstanceRoles, p.TypesOff); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	form := v.get("/system/tenants/new").shows(t, 200, "Provider types", "Planted mist (mist)", "Private networks", "Instance roles").body
+	for value, want := range map[string]bool{"static": false, "mist": true, "local": true, "privateNetworks": false, "instanceRoles": false} {
+		box := regexp.MustCompile(`<input[^>]*value="` + value + `"[^>]*>`).FindString(form)
+		if box == "" || strings.Contains(box, "checked") != want {
+			t.Errorf("%s is not %t: %s", value, want, box)
+		}
+	}
+	const all = "static mist later local"
+	v.post("/system/tenants", "name", "odd", "workers", "x", "shownTypes", all, "types", "later", "may", "privateNetworks").shows(t, 422, "no whole number")
+	v.post("/system/tenants", "name", "new", "workers", "0", "shownTypes", all, "types", "mist", "types", "local", "may", "privateNetworks").shows(t, 200, "Tenant new was created")
+	has("new", "true false [later static]")
+	v.post("/system/tenants", "name", "plain", "workers", "0").shows(t, 200, "Tenant plain was created")
+	has("plain", "false false [static]")
+	// What a new tenant begins without stays off where no plugin of that type is here.
+	v.post("/system/tenants", "name", "without", "workers", "0", "shownTypes", "mist", "types", "mist").shows(t, 200, "Tenant without was created")
+	has("without", "false false [static]")
+	_, err = r.db.Exec(`DELETE FROM catalog_versions WHERE kind = 'providertypes' AND name = 'static'`)
+	check(t, err)
+	v.post("/system/tenants", "name", "unheard", "workers", "0", "shownTypes", "mist local", "types", "mist").shows(t, 200, "Tenant unheard was created")
+	has("unheard", "false false [local static]")
+	v.get("/system/tenants/new").hides(t, "Tenant new")
+	v.get("/system/tenants/plain").shows(t, 200, "Provider types off", "static", "not allowed")
+	v.post("/system/tenants/new", "workers", "0", "shownTypes", "mist", "may", "instanceRoles").goes(t, "/system/tenants/new")
+	has("new", "false true [later mist static]") // later was not offered, so it stays off
+	v.post("/system/tenants/new", "workers", "0", "description", "of a page of before").goes(t, "/system/tenants/new")
+	has("new", "false true [later mist static]")
+	v.get("/system/audit?kind=tenant").shows(t, 200, "update")
+	r.signedIn("demo", "admin").post("/system/tenants/demo", "workers", "0", "shownTypes", "static", "may", "privateNetworks").shows(t, 403)
+	has("demo", "true true []")
 }

@@ -61,7 +61,7 @@ func TestLocalProvider(t *testing.T) {
 func TestShellAutomator(t *testing.T) {
 	t.Parallel()
 	server := sshtest.Start(t, sshtest.Options{Isolated: true})
-	conn, err := remote.Dial(t.Context(), remote.Target{Address: server.Address, Port: server.Port, User: sshtest.SudoUser,
+	conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: server.Address, Port: server.Port, User: sshtest.SudoUser,
 		Keys: []loom.Secret{loom.NewSecret(server.Key.PEM)}, HostKeys: server.HostKeys})
 	if err != nil {
 		t.Fatal(err)

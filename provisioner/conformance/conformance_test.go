@@ -20,7 +20,8 @@ func host(t testing.TB) *external.Host {
 
 func spec(n int) *loom.TaskSpec {
 	return &loom.TaskSpec{
-		Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 1, Number: 1}, Number: n + 1}, Tenant: "acme", Attempt: 1,
+		Reach: loom.Anywhere(),
+		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: 1, Number: 1}, Number: n + 1}, Tenant: "acme", Attempt: 1,
 		IdempotencyKey: fmt.Sprintf("key-%d", n), Node: loom.NodeID(fmt.Sprintf("node-%d", n)), Hostname: fmt.Sprintf("lab1-%d.local", 1000+n),
 		Provider:  loom.Provider{Base: loom.Base{Name: "lab"}, Type: "mutant", Fields: map[string]any{"token": rightToken}},
 		Sensitive: []string{rightToken}, Results: map[string]any{},

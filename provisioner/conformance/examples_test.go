@@ -105,7 +105,7 @@ func TestAnsible(t *testing.T) {
 			h.Environ = append(h.Environ, "ANSIBLE_PLAYBOOK="+program)
 			p, settings := example(t, h, "ansible", "python3", "ssh")
 			server := sshtest.Start(t, sshtest.Options{Isolated: true})
-			conn, err := remote.Dial(t.Context(), remote.Target{Address: server.Address, Port: server.Port, User: sshtest.SudoUser,
+			conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: server.Address, Port: server.Port, User: sshtest.SudoUser,
 				Keys: []loom.Secret{loom.NewSecret(server.Key.PEM)}, HostKeys: server.HostKeys})
 			if err != nil {
 				t.Fatal(err)

@@ -108,7 +108,7 @@ func (t PluginTarget) provider(ctx context.Context, r Reporter, name string, s T
 			IdempotencyKey: loom.IdempotencyKey(loom.NodeID(fmt.Sprintf("conformance-%d-%d", run, n)), 0), Node: loom.NodeID(fmt.Sprintf("conformance-%d-%d", run, n)),
 			NodeNumber: 1000 + n, Hostname: fmt.Sprintf("conformance1-%d.local", 1000+n), Flavor: s.Flavor, Image: s.Image,
 			Provider:  loom.Provider{Base: loom.Base{Name: "conformance"}, Type: name, Fields: maps.Clone(fields)},
-			Sensitive: secrets(described, fields), Config: map[string]any{}, Results: map[string]any{},
+			Sensitive: secrets(described, fields), Config: map[string]any{}, Results: map[string]any{}, Reach: loom.Anywhere(),
 		}
 	}
 	full := t.Plugin.Manifest.Types[name].CloudConfirm
@@ -166,7 +166,7 @@ func (t PluginTarget) automator(ctx context.Context, r Reporter, name string, s 
 			Node: "conformance", NodeNumber: 1000, Hostname: "conformance1-1000.local", Addresses: map[string]string{loom.AccessV4: "127.0.0.1", loom.BindV4: "127.0.0.1"},
 			Provider: loom.Provider{Base: loom.Base{Name: "conformance"}, Type: "conformance", Fields: map[string]any{"api_password": "planted-secret-of-the-provider"}, Sealed: []string{"api_password"}},
 			Service:  &loom.TaskService{Name: "conformance", Action: loom.ServiceAction{Type: name, Fields: texts(nil)}}, Services: []string{"conformance"}, Automators: []string{name},
-			Sensitive: hidden, Config: map[string]any{}, Results: map[string]any{},
+			Sensitive: hidden, Config: map[string]any{}, Results: map[string]any{}, Reach: loom.Anywhere(),
 		}
 		one.Nodes = map[loom.NodeID]loom.NodeProperties{one.Node: {Hostname: one.Hostname, Addresses: one.Addresses, Number: 1000}}
 		return one

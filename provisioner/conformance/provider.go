@@ -134,7 +134,7 @@ func (run *providerRun) lister() func(context.Context) (map[string][]string, err
 	}
 	return func(ctx context.Context) (map[string][]string, error) {
 		spec := run.Spec(0)
-		machines, err := list.List(ctx, &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider, Sensitive: spec.Sensitive})
+		machines, err := list.List(ctx, &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider, Sensitive: spec.Sensitive, Reach: spec.Reach})
 		found := map[string][]string{}
 		for _, m := range machines {
 			found[m.Key] = append(found[m.Key], m.ID)

@@ -79,7 +79,7 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 	}
 	var sign *loan
 	if c.target != nil {
-		if sign, err = space.lendSSH(*c.target); err != nil {
+		if sign, err = space.lendSSH(ctx, *c.target); err != nil {
 			return remote.Failure(err)
 		}
 		defer sign.end()

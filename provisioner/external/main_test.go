@@ -120,7 +120,8 @@ func load(t testing.TB, h *Host, dir string) *Plugin {
 
 func task(action loom.TaskAction) *loom.TaskSpec {
 	spec := &loom.TaskSpec{
-		Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 12, Number: 1}, Number: 3}, Tenant: "acme", Action: action, Attempt: 1,
+		Reach: loom.Anywhere(),
+		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: 12, Number: 1}, Number: 3}, Tenant: "acme", Action: action, Attempt: 1,
 		IdempotencyKey: "5f0e8c1a-2b7d-5a3c-9e4f-1d6b8a7c9e02", Node: "node-1", NodeNumber: 1000, Hostname: "shop12-1000.example.net",
 		Flavor: "m2", Image: "debian-13", Results: map[string]any{}, Config: map[string]any{},
 		Provider:  loom.Provider{Base: loom.Base{Name: "lab"}, Type: "lab-provider", Fields: map[string]any{"api_token": "s3cr3t-t0ken", "site": "fra", "empty": ""}, Sealed: []string{"api_token"}},

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ type loan struct {
 
 // lendSSH prepares a sign-in to the target. Errors of package remote mean that its
 // credentials cannot be used.
-func (w *workspace) lendSSH(t remote.Target) (*loan, error) {
+func (w *workspace) lendSSH(ctx context.Context, t remote.Target) (*loan, error) {
 	l := &loan{done: make(chan struct{}), conns: map[net.Conn]bool{}}
 	user := t.User
 	if user == "" {
@@ -52,6 +53,9 @@ func (w *workspace) lendSSH(t remote.Target) (*loan, error) {
 		if strings.ContainsAny(hop.User+hop.Address, "\"'\\\n\r\t ,") {
 			return nil, &remote.Error{Kind: remote.ErrCredentials, Text: fmt.Sprintf("%q or %q cannot be a user and an address of a jump host", hop.User, hop.Address)}
 		}
+	}
+	if err := reachable(ctx, t); err != nil {
+		return nil, err
 	}
 	keyring, err := keysOf(t)
 	if err != nil {
@@ -70,6 +74,21 @@ func (w *workspace) lendSSH(t remote.Target) (*loan, error) {
 		return nil, fmt.Errorf("lend a sign-in: %w", err)
 	}
 	return l, nil
+}
+
+// reachable checks the address that the ssh program is going to connect to, which has
+// no control of its own: the first jump host, or the machine.
+func reachable(ctx context.Context, t remote.Target) error {
+	first := t
+	if len(t.Jump) > 0 {
+		first = t.Jump[0]
+	}
+	err := t.Reach.CheckHost(ctx, first.Address)
+	var refused *loom.RefusedAddress
+	if errors.As(err, &refused) {
+		return &remote.Error{Kind: remote.ErrRefused, Text: fmt.Sprintf("no SSH connection to %s: %s", first.HostPort(), refused)}
+	}
+	return err
 }
 
 // handOver lets the plugin's user connect to a socket or open a pipe.

@@ -25,7 +25,7 @@ func needSSH(t testing.TB) {
 }
 
 func targetOf(s *sshtest.Server) remote.Target {
-	return remote.Target{Address: s.Address, Port: s.Port, User: s.User, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys}
+	return remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: s.User, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys}
 }
 
 // TestLentSSH: a plugin reaches its machine with the ssh program, without ever
@@ -121,6 +121,16 @@ func TestLentSSHChecksTheHost(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", bad, result, err)
 		}
 	}
+	walled := targetOf(server)
+	walled.Reach = loom.Reach{Private: true}
+	named, behind := walled, walled
+	named.Address, behind.Jump = "localhost", []remote.Target{{Address: "169.254.169.254", Reach: walled.Reach}}
+	for _, refused := range []remote.Target{walled, named, behind} {
+		c.target = &refused
+		if result, err := h.run(t.Context(), c, &record{}); err != nil || result.Status != 1 || result.Retryable == nil || *result.Retryable || !strings.Contains(result.Message, "LOOM_PROVIDER_NETWORKS") {
+			t.Errorf("%s is lent: %+v, %v", refused.HostPort(), result, err)
+		}
+	}
 	nothingLeft(t, h)
 }
 
@@ -129,7 +139,7 @@ func TestLentPassword(t *testing.T) {
 	t.Parallel()
 	needSSH(t)
 	server := sshtest.Start(t, sshtest.Options{Isolated: true})
-	target := remote.Target{Address: server.Address, Port: server.Port, User: sshtest.SudoUser, Password: loom.NewSecret(sshtest.Password), HostKeys: server.HostKeys}
+	target := remote.Target{Reach: loom.Anywhere(), Address: server.Address, Port: server.Port, User: sshtest.SudoUser, Password: loom.NewSecret(sshtest.Password), HostKeys: server.HostKeys}
 	h := host(t)
 	p := load(t, h, plant(t, KindAutomator, `for i in 1 2 3; do ssh -F "$LOOM_SSH_CONFIG" -o ControlPath=none node 'echo I am $(id -un)' || exit 3; done; cat "$SSH_ASKPASS"; env; ls -l "$LOOM_SCRATCH/../lent"; "$SSH_ASKPASS"`, func(m map[string]any) { m["result"] = "exit-code" }))
 	r := &record{}

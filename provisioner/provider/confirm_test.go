@@ -19,7 +19,7 @@ func machineOf(s *sshtest.Server) provider.Machine {
 }
 
 func specOf(s *sshtest.Server, user string) *loom.TaskSpec {
-	return &loom.TaskSpec{Node: "n1", Hostname: "shop1-1000.lab.example", SSHUser: user, PrivateKey: loom.NewSecret(s.Key.PEM),
+	return &loom.TaskSpec{Reach: loom.Anywhere(), Node: "n1", Hostname: "shop1-1000.lab.example", SSHUser: user, PrivateKey: loom.NewSecret(s.Key.PEM),
 		Results: map[string]any{}, Provider: loom.Provider{Fields: map[string]any{}}}
 }
 
@@ -80,7 +80,7 @@ func TestConfirm(t *testing.T) {
 			if !strings.Contains(sink.Text(), "warning: public key 4 of the owner") {
 				t.Errorf("no warning:\n%s", sink.Text())
 			}
-			conn, release, err := pool.Conn(context.Background(), remote.Target{Node: "n1", Address: s.Address, Port: s.Port, User: user,
+			conn, release, err := pool.Conn(context.Background(), remote.Target{Reach: loom.Anywhere(), Node: "n1", Address: s.Address, Port: s.Port, User: user,
 				Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
 			if err != nil {
 				t.Fatal(err)
@@ -205,7 +205,7 @@ func TestConfirmTakesOutRequiretty(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true})
 	file := filepath.Join(s.Dir, "etc/sudoers.d/tty")
-	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
+	conn, err := remote.Dial(context.Background(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ package provider
 
 import (
 	"context"
+	"net/netip"
 
 	"loom/app/loom"
 )
@@ -31,6 +32,17 @@ type Provider interface {
 	// Delete removes the machine and everything Create made, and waits until it is
 	// gone. A machine that is not there is success.
 	Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error)
+}
+
+// Housing is a Provider whose machines run on this host, in networks that Loom chose.
+// Tasks of its machines may connect to them whatever the tenant may reach otherwise;
+// nobody else may.
+type Housing interface {
+	// Networks of the machines of all tenants.
+	Networks() []netip.Prefix
+	// Address of the machine of a task by this host's own record; the zero value when
+	// there is none.
+	Address(spec *loom.TaskSpec) netip.Addr
 }
 
 // Machine is what a provider's own part of CONFIRM knows of a running machine;

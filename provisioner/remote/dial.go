@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
 )
 
 // Dialer opens connections and keeps to MaxHandshakes unauthenticated ones per
@@ -67,7 +69,7 @@ func (d *Dialer) enter(ctx context.Context, host string) (leave func(), err erro
 // Dial connects, verifies the host key and logs in. A connection that the
 // server resets before authentication is tried again, since servers do that
 // when many connect at once. Errors are of kind ErrUnreachable, ErrAuth,
-// ErrHostKeyChanged, ErrHostCert, ErrJump or ErrCredentials, or the cause of ctx,
+// ErrHostKeyChanged, ErrHostCert, ErrJump, ErrRefused or ErrCredentials, or the cause of ctx,
 // which also ends the dialling at once. Trouble with a jump host has the kind it
 // has there and names it.
 func (d *Dialer) Dial(ctx context.Context, t Target) (conn *Conn, err error) {
@@ -170,6 +172,10 @@ func dialError(ctx context.Context, t Target, check *hostKeyCheck, err error) er
 	if errors.As(err, &way) {
 		return way.trouble
 	}
+	var refused *loom.RefusedAddress
+	if errors.As(err, &refused) {
+		return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused)
+	}
 	var negotiation *ssh.AlgorithmNegotiationError
 	if errors.As(err, &negotiation) {
 		// A server that offers none of the recorded types has got other keys.
@@ -214,8 +220,8 @@ func allowLegacy(config *ssh.ClientConfig) {
 }
 
 // WaitBanner connects until a server greets with an SSH banner, and returns an
-// error of kind ErrUnreachable when the limit passes first, or that of a jump host
-// that will never let it through. Local machines answer within milliseconds,
+// error of kind ErrUnreachable when the limit passes first, ErrRefused at once, or that
+// of a jump host that will never let it through. Local machines answer within milliseconds,
 // others boot for minutes, so it asks often at first and every 2 s later.
 func (d *Dialer) WaitBanner(ctx context.Context, t Target, limit time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
@@ -229,6 +235,10 @@ func (d *Dialer) WaitBanner(ctx context.Context, t Target, limit time.Duration) 
 		var way *wayError
 		if errors.As(err, &way) && !errors.Is(err, ErrUnreachable) {
 			return way.trouble
+		}
+		var refused *loom.RefusedAddress
+		if errors.As(err, &refused) {
+			return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused)
 		}
 		pause := min(max(15*time.Millisecond, time.Since(begin)/10), 2*time.Second)
 		if !pauseFor(waiting, pause) {

@@ -165,7 +165,7 @@ func TestDialUnreachable(t *testing.T) {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	_ = listener.Close()
-	to := remote.Target{Address: "127.0.0.1", Port: port, Password: loom.NewSecret("whatever")}
+	to := remote.Target{Reach: loom.Anywhere(), Address: "127.0.0.1", Port: port, Password: loom.NewSecret("whatever")}
 	if _, err := remote.Dial(context.Background(), to); !errors.Is(err, remote.ErrUnreachable) {
 		t.Fatalf("got %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func target(s *sshtest.Server) remote.Target {
-	return remote.Target{Node: "node-1", Address: s.Address, Port: s.Port, User: s.User,
+	return remote.Target{Reach: loom.Anywhere(), Node: "node-1", Address: s.Address, Port: s.Port, User: s.User,
 		Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys}
 }
 

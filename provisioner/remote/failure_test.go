@@ -92,7 +92,7 @@ func scripted(t *testing.T, end func(ssh.Channel)) remote.Target {
 			})
 		}
 	})
-	return remote.Target{Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, Password: loom.NewSecret("pw")}
+	return remote.Target{Reach: loom.Anywhere(), Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, Password: loom.NewSecret("pw")}
 }
 
 // TestExecWithoutStatus: a server that ends a command without saying how has lost
@@ -146,7 +146,7 @@ func TestHandshakeGate(t *testing.T) {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	to := remote.Target{Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, Password: loom.NewSecret("pw")}
+	to := remote.Target{Reach: loom.Anywhere(), Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, Password: loom.NewSecret("pw")}
 	for i := range 20 {
 		group.Go(func() {
 			if i%2 == 0 {
@@ -201,7 +201,7 @@ func TestDialLockedKey(t *testing.T) {
 	if _, err := conn.Run(context.Background(), "key", remote.Command{Text: "mkdir -p /root/.ssh && mv /root/keys /root/.ssh/authorized_keys"}); err != nil {
 		t.Fatal(err)
 	}
-	to, err := remote.TargetOf(&loom.TaskSpec{Node: "n", Addresses: map[string]string{loom.AccessV4: s.Address}, Results: map[string]any{"ssh_port": s.Port},
+	to, err := remote.TargetOf(&loom.TaskSpec{Reach: loom.Anywhere(), Node: "n", Addresses: map[string]string{loom.AccessV4: s.Address}, Results: map[string]any{"ssh_port": s.Port},
 		Provider: loom.Provider{Fields: map[string]any{"ssh_keyfile": base64.StdEncoding.EncodeToString([]byte(key.PEM)), "ssh_key_passphrase": "open sesame"}}}, "")
 	if err != nil {
 		t.Fatal(err)

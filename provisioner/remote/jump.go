@@ -55,7 +55,7 @@ func jumpsOf(spec *loom.TaskSpec, files string, machine Target) ([]Target, error
 		if err != nil {
 			return nil, err
 		}
-		hop.Keys, hop.Passphrase, hop.Legacy, hop.HostCAs = keys, machine.Passphrase, machine.Legacy, machine.HostCAs
+		hop.Keys, hop.Passphrase, hop.Legacy, hop.HostCAs, hop.Reach = keys, machine.Passphrase, machine.Legacy, machine.HostCAs, machine.Reach
 		if hop.HostKeys = pins.of(hop); hop.HostKeys == nil {
 			hop.HostKeys = recordedJump(spec, hop.HostPort())
 		}
@@ -187,7 +187,7 @@ func (e *wayError) Unwrap() error { return e.trouble }
 // any. via is the connection to the last of them.
 func (d *Dialer) connect(ctx context.Context, t Target) (socket net.Conn, via *Conn, err error) {
 	if len(t.Jump) == 0 {
-		dialer := net.Dialer{Timeout: ConnectTimeout, KeepAlive: -1}
+		dialer := net.Dialer{Timeout: ConnectTimeout, KeepAlive: -1, ControlContext: t.Reach.Control}
 		socket, err = dialer.DialContext(ctx, "tcp", t.HostPort())
 		return socket, nil, err
 	}

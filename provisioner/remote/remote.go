@@ -68,6 +68,9 @@ var (
 	// ErrJump: a jump host answers but does not pass on connections. Trying again is
 	// useless until its administrator allows it.
 	ErrJump = errors.New("jump host refuses")
+	// ErrRefused: Loom does not connect to that address for this tenant. Trying again is
+	// useless until somebody allows it.
+	ErrRefused = errors.New("address refused")
 )
 
 // Error is trouble of one of the kinds above. Text is for people and holds no
@@ -107,7 +110,7 @@ func Failure(err error) (loom.TaskResult, error) {
 		return loom.TaskResult{}, err
 	}
 	result := loom.TaskResult{Status: 1, Message: err.Error()}
-	for _, kind := range []error{ErrHostKeyChanged, ErrHostCert, ErrCredentials, ErrJump} {
+	for _, kind := range []error{ErrHostKeyChanged, ErrHostCert, ErrCredentials, ErrJump, ErrRefused} {
 		if errors.Is(err, kind) {
 			no := false
 			result.Retryable = &no

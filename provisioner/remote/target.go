@@ -47,6 +47,10 @@ type Target struct {
 	// Jump are the hosts to pass on the way, in their order; the Jump of each is not
 	// looked at. Machines behind one jump host share a connection to it.
 	Jump []Target
+	// Reach says which addresses may be connected to; the zero value: public ones. Only
+	// the first jump host, or the machine where there is none, is what Loom itself
+	// connects to.
+	Reach loom.Reach
 }
 
 // TargetOf says how to log in to the node of a task. files is the directory
@@ -58,7 +62,7 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 		Node: spec.Node, Address: spec.Addresses[loom.AccessV4], Port: number(spec.Results["ssh_port"]),
 		User: text(auth["user"]), Password: loom.NewSecret(text(auth["password"])),
 		HostKeys: HostKeysOf(spec), Passphrase: loom.NewSecret(text(spec.Provider.Fields["ssh_key_passphrase"])),
-		Legacy: Switch(spec.Provider.Fields["legacy_ssh_algorithms"]),
+		Legacy: Switch(spec.Provider.Fields["legacy_ssh_algorithms"]), Reach: spec.Reach,
 	}
 	if t.User == "" {
 		t.User = spec.SSHUser
@@ -189,10 +193,10 @@ func (t Target) place() string {
 }
 
 // identity changes when a kept connection must not be used any more: other
-// address, user or credentials. Host keys are compared with the connection's.
+// address, user or credentials, or another reach. Host keys are compared with the connection's.
 func (t Target) identity() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q %t %q", t.HostPort(), t.user(), t.Password.Reveal(), t.Passphrase.Reveal(), t.Legacy, t.HostCAs)
+	fmt.Fprintf(h, "%q %q %q %q %t %q %s", t.HostPort(), t.user(), t.Password.Reveal(), t.Passphrase.Reveal(), t.Legacy, t.HostCAs, t.Reach.Key())
 	for _, key := range t.Keys {
 		fmt.Fprintf(h, " %q", key.Reveal())
 	}

@@ -96,9 +96,14 @@ type Tenant struct {
 	Workers     int    `json:"workers"`
 	MaxClusters int    `json:"maxClusters"`
 	MaxNodes    int    `json:"maxNodes"`
+	// What the tenant may do with providers (docs/operations.md).
+	PrivateNetworks  bool     `json:"privateNetworks"`
+	InstanceRoles    bool     `json:"instanceRoles"`
+	ProviderTypesOff []string `json:"providerTypesOff"`
 }
 
 // NewTenant gives the wire form.
 func NewTenant(t loom.Tenant) Tenant {
-	return Tenant{Name: t.Name, Description: t.Description, Workers: t.Workers, MaxClusters: t.MaxClusters, MaxNodes: t.MaxNodes}
+	return Tenant{Name: t.Name, Description: t.Description, Workers: t.Workers, MaxClusters: t.MaxClusters, MaxNodes: t.MaxNodes,
+		PrivateNetworks: t.Permits.PrivateNetworks, InstanceRoles: t.Permits.InstanceRoles, ProviderTypesOff: append([]string{}, t.Permits.TypesOff...)}
 }

@@ -146,9 +146,15 @@ func ReadTenant(body []byte) (account.TenantInput, error) {
 	}
 	t := o.Object("tenant")
 	t.Ignore("id")
-	t.Only("name", "description", "workers", "maxClusters", "maxNodes")
-	return account.TenantInput{
+	t.Only("name", "description", "workers", "maxClusters", "maxNodes", "privateNetworks", "instanceRoles", "providerTypesOff")
+	in := account.TenantInput{
 		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"),
 		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
-	}, o.Err()
+		PrivateNetworks: t.BoolPtr("privateNetworks"), InstanceRoles: t.BoolPtr("instanceRoles"),
+	}
+	if t.Has("providerTypesOff") && !t.Null("providerTypesOff") {
+		off := t.Texts("providerTypesOff")
+		in.TypesOff = &off
+	}
+	return in, o.Err()
 }

@@ -34,7 +34,7 @@ func newMachine(t *testing.T, user, stub string) *machine {
 	t.Helper()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true, Config: []string{"SetEnv PATH=/var/lib/stub:/usr/sbin:/usr/bin:/sbin:/bin"}})
 	dial := func(user string) *remote.Conn {
-		conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+		conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func newHost(t *testing.T, user string) *host {
 	t.Helper()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true, Config: []string{"SetEnv PATH=/var/lib/stub:/usr/sbin:/usr/bin:/sbin:/bin"}})
 	dial := func(user string) *remote.Conn {
-		conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+		conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestRealEngine(t *testing.T) {
 	}
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
-	conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: s.User, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+	conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: s.User, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func newMachine(t *testing.T, user string) *machine {
 		t.Skip("puppet is not installed (package puppet-agent)")
 	}
 	s := sshtest.Start(t, sshtest.Options{Isolated: true})
-	conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+	conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: user, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func resources(t *testing.T, scripts map[string]string) string {
 
 func connect(t *testing.T, s *sshtest.Server, user string) *remote.Conn {
 	t.Helper()
-	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, User: user,
+	conn, err := remote.Dial(context.Background(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: user,
 		Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestShellNotBootstrapped(t *testing.T) {
 // BenchmarkRun measures one action on a kept connection.
 func BenchmarkRun(b *testing.B) {
 	s := sshtest.Start(b, sshtest.Options{Isolated: true})
-	conn, err := remote.Dial(context.Background(), remote.Target{Address: s.Address, Port: s.Port, User: "root",
+	conn, err := remote.Dial(context.Background(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: "root",
 		Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
 	if err != nil {
 		b.Fatal(err)

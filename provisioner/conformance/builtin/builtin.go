@@ -30,7 +30,7 @@ func task(n int, providerType string, fields map[string]any) *loom.TaskSpec {
 	return &loom.TaskSpec{
 		Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 1, Number: 1}, Number: n + 1}, Tenant: "conformance", Attempt: 1,
 		IdempotencyKey: loom.IdempotencyKey(node, 0), Node: node, NodeNumber: 1000 + n, Hostname: fmt.Sprintf("conformance1-%d.local", 1000+n),
-		Provider: loom.Provider{Base: loom.Base{Name: "conformance"}, Type: providerType, Fields: fields}, Config: map[string]any{}, Results: map[string]any{},
+		Provider: loom.Provider{Base: loom.Base{Name: "conformance"}, Type: providerType, Fields: fields}, Config: map[string]any{}, Results: map[string]any{}, Reach: loom.Anywhere(),
 	}
 }
 

@@ -67,7 +67,7 @@ func (a *AWS) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (
 }
 
 func (a *AWS) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := a.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, classify)
+	s := a.options.Begin(Type(), spec, sink, classify)
 	d, err := a.dial(ctx, s)
 	return s, d, err
 }
@@ -83,7 +83,7 @@ func (a *AWS) dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 		return nil, err
 	}
 	options := ec2.Options{
-		Region: region(s.Fields), Credentials: keys, HTTPClient: cloud.Client(true),
+		Region: region(s.Fields), Credentials: keys, HTTPClient: s.Client(true),
 		Retryer: sdk.NopRetryer{}, // the session repeats, and says so
 	}
 	if endpoint != "" {

@@ -34,7 +34,7 @@ func classify(err error) *cloud.Error {
 }
 
 func begin(clock *cloudtest.Clock, sink loom.Sink) *cloud.Session {
-	return cloud.Options{Pace: cloud.Pace{Sleep: clock.Sleep}}.Begin(plainType, map[string]any{"api_password": "hunter22-secret"}, nil, sink, classify)
+	return cloud.Options{Pace: cloud.Pace{Sleep: clock.Sleep}}.Begin(plainType, &loom.TaskSpec{Provider: loom.Provider{Fields: map[string]any{"api_password": "hunter22-secret"}}, Reach: loom.Anywhere()}, sink, classify)
 }
 
 func total(waits []time.Duration) (sum time.Duration) {
@@ -94,6 +94,11 @@ func TestCallGivesUpInTheEnd(t *testing.T) {
 	}
 }
 
+// ask opens a session that may reach some addresses.
+func ask(o cloud.Options, reach loom.Reach, endpoint string) *cloud.Session {
+	return o.Begin(plainType, &loom.TaskSpec{Provider: loom.Provider{Fields: map[string]any{"endpoint_url": endpoint}}, Reach: reach}, nil, classify)
+}
+
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	for text, c := range map[string]struct {
@@ -103,13 +108,13 @@ func TestEndpoints(t *testing.T) {
 		"": {false, "https://usual.example"}, "https://mine.example/api": {false, "https://mine.example/api"},
 		"http://mine.example": {true, "http://mine.example"}, " https://mine.example ": {false, "https://mine.example"},
 	} {
-		got, err := cloud.Options{Insecure: c.insecure}.Endpoint(cloud.Fields{"endpoint_url": text}, "https://usual.example")
+		got, err := ask(cloud.Options{Insecure: c.insecure}, loom.Reach{}, text).Endpoint(cloud.Fields{"endpoint_url": text}, "https://usual.example")
 		if err != nil || got != c.want {
 			t.Errorf("%q gave %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"http://mine.example", "mine.example", "https://", "ftp://mine.example", "https://u:hunter22@mine.example", "https://mine.example?x=1", "https://mine.example#a", "%"} {
-		got, err := cloud.Options{}.Endpoint(cloud.Fields{"endpoint_url": text}, "")
+		got, err := ask(cloud.Options{}, loom.Reach{}, text).Endpoint(cloud.Fields{"endpoint_url": text}, "")
 		if !cloud.Is(err, cloud.Refused) || !strings.Contains(err.Error(), "endpoint_url") || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%q gave %q, %v", text, got, err)
 		}
@@ -184,7 +189,7 @@ func TestKindsOfAnswers(t *testing.T) {
 			t.Errorf("%q is %s", text, e.RetryAfter)
 		}
 	}
-	_, err := cloud.Client(true).Get("http://127.0.0.1:1/?token=hunter22")
+	_, err := ask(cloud.Options{}, loom.Anywhere(), "").Client(true).Get("http://127.0.0.1:1/?token=hunter22")
 	if e := cloud.FromNetwork(err); e.Kind != cloud.Lost || !e.Before || strings.Contains(e.Message, "hunter22") {
 		t.Errorf("nobody there is %+v", e)
 	}

@@ -106,8 +106,8 @@ func arrangeDisks(t *testing.T, d Disks, content map[string]string, lsblk string
 	}
 	server := sshtest.Start(t, sshtest.Options{Isolated: true, Config: []string{"SetEnv PATH=" + state + "/bin:/usr/bin:/bin"}})
 	sink := &lines{}
-	s := Options{}.Begin(loom.PluginType{}, nil, nil, sink, FromNetwork)
-	spec := &loom.TaskSpec{PrivateKey: loom.NewSecret(server.Key.PEM), SSHUser: "root", Results: map[string]any{"ssh_port": server.Port}}
+	s := Options{}.Begin(loom.PluginType{}, &loom.TaskSpec{}, sink, FromNetwork)
+	spec := &loom.TaskSpec{Reach: loom.Anywhere(), PrivateKey: loom.NewSecret(server.Key.PEM), SSHUser: "root", Results: map[string]any{"ssh_port": server.Port}}
 	for range times {
 		message, err := s.arrange(provider.WithEnv(t.Context(), provider.Env{}), spec, loom.TaskResult{Addresses: map[string]string{loom.AccessV4: server.Address}}, d)
 		if err != nil || message != "" {
@@ -184,7 +184,7 @@ func TestNothingIsMadeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := Options{}.Begin(loom.PluginType{}, nil, nil, &lines{}, FromNetwork)
+	s := Options{}.Begin(loom.PluginType{}, &loom.TaskSpec{}, &lines{}, FromNetwork)
 	called := false
 	if err := s.Call(ctx, func(context.Context) error { called = true; return nil }); err == nil || called {
 		t.Errorf("%v, called %t", err, called)

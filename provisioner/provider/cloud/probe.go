@@ -13,7 +13,7 @@ import (
 
 // Ask opens a session for a question outside of tasks.
 func (o Options) Ask(t loom.PluginType, call *loom.ProviderCall, classify func(error) *Error) *Session {
-	return o.Begin(t, call.Provider.Fields, call.Sensitive, nil, classify)
+	return o.Begin(t, &loom.TaskSpec{Provider: call.Provider, Sensitive: call.Sensitive, Reach: call.Reach}, nil, classify)
 }
 
 // CheckKey looks whether the private key of the field ssh_key_resource is there.

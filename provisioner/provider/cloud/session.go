@@ -15,17 +15,19 @@ import (
 type Session struct {
 	Options
 	// Fields of the provider.
-	Fields   Fields
+	Fields Fields
+	// Reach says which addresses may be called.
+	Reach    loom.Reach
 	sink     loom.Sink
 	classify func(error) *Error
 	secrets  []string
 }
 
-// Begin opens a session. t says which fields are secret; sensitive are further
-// texts that must not be said. A nil sink says nothing.
-func (o Options) Begin(t loom.PluginType, fields map[string]any, sensitive []string, sink loom.Sink, classify func(error) *Error) *Session {
+// Begin opens a session for a task. t says which fields are secret. A nil sink says
+// nothing.
+func (o Options) Begin(t loom.PluginType, spec *loom.TaskSpec, sink loom.Sink, classify func(error) *Error) *Session {
 	o.Pace = o.Pace.usual()
-	s := &Session{Options: o, Fields: fields, sink: sink, classify: classify, secrets: append([]string(nil), sensitive...)}
+	s := &Session{Options: o, Fields: spec.Provider.Fields, Reach: spec.Reach, sink: sink, classify: classify, secrets: append([]string(nil), spec.Sensitive...)}
 	for _, group := range t.Parameters {
 		for name, f := range group.Fields {
 			if f.IsSensitive() {

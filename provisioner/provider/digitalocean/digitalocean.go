@@ -54,7 +54,7 @@ func (p *DigitalOcean) Delete(ctx context.Context, spec *loom.TaskSpec, sink loo
 }
 
 func (p *DigitalOcean) open(spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := p.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, classify)
+	s := p.options.Begin(Type(), spec, sink, classify)
 	d, err := dial(s)
 	return s, d, err
 }
@@ -72,7 +72,7 @@ func dial(s *cloud.Session) (*driver, error) {
 	if strings.ContainsAny(token, "\r\n") {
 		return nil, cloud.Errorf(cloud.Credentials, "provider field api_password has more than one line; give a personal access token")
 	}
-	client, err := godo.New(cloud.WithHeader(cloud.Client(true), "Authorization", "Bearer "+token),
+	client, err := godo.New(cloud.WithHeader(s.Client(true), "Authorization", "Bearer "+token),
 		godo.SetBaseURL(strings.TrimSuffix(endpoint, "/")+"/"), godo.SetUserAgent("loom"))
 	if err != nil {
 		return nil, cloud.Errorf(cloud.Refused, "the client of DigitalOcean cannot be made: %s", err)

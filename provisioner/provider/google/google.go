@@ -91,7 +91,7 @@ func (g *Google) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 }
 
 func (g *Google) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := g.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, classify)
+	s := g.options.Begin(Type(), spec, sink, classify)
 	d, err := dial(ctx, s)
 	if err == nil {
 		d.attempt = spec.Attempt
@@ -109,7 +109,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := cloud.Client(true)
+	client := s.Client(true)
 	client.Transport = &authorized{RoundTripper: client.Transport, key: key}
 	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithUserAgent("loom"))
 	if err != nil {

@@ -106,9 +106,13 @@ func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
 	defer cancel()
-	client := &http.Client{Transport: until{a.RoundTripper, ctx},
+	var lost error
+	client := &http.Client{Transport: until{a.RoundTripper, ctx, &lost},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	token, err := a.key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+	if lost != nil {
+		return nil, lost // the library keeps the text of it only
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,15 +123,18 @@ func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
 	return token, nil
 }
 
-// until makes calls that end with a context.
+// until makes calls that end with a context, and notes the trouble of the last one.
 type until struct {
 	http.RoundTripper
-	ctx context.Context //nolint:containedctx // it is that of the one call this is made for
+	ctx  context.Context //nolint:containedctx // it is that of the one call this is made for
+	lost *error
 }
 
 // RoundTrip makes the call.
 func (u until) RoundTrip(r *http.Request) (*http.Response, error) {
-	return u.RoundTripper.RoundTrip(r.WithContext(u.ctx))
+	response, err := u.RoundTripper.RoundTrip(r.WithContext(u.ctx))
+	*u.lost = err
+	return response, err
 }
 
 // publicKeys gives the lines of the metadata ssh-keys that let Loom in:

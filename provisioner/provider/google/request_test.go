@@ -269,3 +269,37 @@ func TestInjectedHostKey(t *testing.T) {
 		return data
 	}, true)
 }
+
+// TestTokenEndpointBehindTheWall: the address in the key is under the same rule as that of the
+// API, by name too.
+func TestTokenEndpointBehindTheWall(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
+	t.Cleanup(server.Close)
+	var key map[string]string
+	if err := json.Unmarshal(dialect.Key(), &key); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range []string{server.URL, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), "http://169.254.169.254/token", "http://10.0.0.1"} {
+		key["token_uri"] = uri
+		data, err := json.Marshal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(provider.EnvOf(l.Context()).Files, "api_keys", "walled"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		spec := l.Spec(1)
+		spec.Reach = loom.Reach{}
+		spec.Provider.Fields["api_key_resource"], spec.Provider.Fields["endpoint_url"] = "walled", "https://compute.googleapis.com"
+		result, _, err := l.Do(l.Context(), spec, loom.ActionCreate)
+		if err != nil || result.Status != 202 || result.Retryable == nil || *result.Retryable || !strings.Contains(result.Message, "LOOM_PROVIDER_NETWORKS") {
+			t.Errorf("%s gave %+v, %v", uri, result, err)
+		}
+	}
+	if calls != 0 {
+		t.Errorf("%d calls", calls)
+	}
+}

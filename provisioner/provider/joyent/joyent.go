@@ -60,7 +60,7 @@ func (j *Joyent) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 }
 
 func (j *Joyent) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := j.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, classify)
+	s := j.options.Begin(Type(), spec, sink, classify)
 	d, err := dial(ctx, s)
 	if err == nil {
 		d.loopback = j.loopback
@@ -92,7 +92,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if strings.ContainsAny(version, "\r\n") {
 		return nil, cloud.Errorf(cloud.Refused, "provider field joyent_version is %.50q; give a version such as ~8", version)
 	}
-	c := &client{http: cloud.Client(true), address: strings.TrimRight(address, "/"), login: login, version: version}
+	c := &client{http: s.Client(true), address: strings.TrimRight(address, "/"), login: login, version: version}
 	if c.authorize, err = authorization(s.Fields, login, provider.EnvOf(ctx).Files); err != nil {
 		return nil, err
 	}

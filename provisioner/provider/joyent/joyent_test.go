@@ -70,6 +70,12 @@ func public(t *testing.T, key sshtest.Key) crypto.PublicKey {
 	return parsed.(ssh.CryptoPublicKey).CryptoPublicKey()
 }
 
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, true, "ecdsa", "")
+	l.Walls()
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, true, "ecdsa", "")
@@ -132,7 +138,7 @@ func TestAddresses(t *testing.T) {
 func TestFirstBoot(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, true, "ecdsa", "")
-	conn, err := remote.Dial(t.Context(), remote.Target{Address: l.SSH.Address, Port: l.SSH.Port, Keys: []loom.Secret{loom.NewSecret(l.SSH.Key.PEM)}})
+	conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: l.SSH.Address, Port: l.SSH.Port, Keys: []loom.Secret{loom.NewSecret(l.SSH.Key.PEM)}})
 	if err != nil {
 		t.Fatal(err)
 	}

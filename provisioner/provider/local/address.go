@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,31 @@ func overlapsAny(n *net.IPNet, others []*net.IPNet) bool {
 		}
 	}
 	return false
+}
+
+// Networks gives the range of this instance, once it has chosen one.
+func (l *Local) Networks() []netip.Prefix {
+	in, err := l.readInstance()
+	if err != nil {
+		return nil
+	}
+	if whole, err := netip.ParsePrefix(in.Range); err == nil {
+		return []netip.Prefix{whole}
+	}
+	return nil
+}
+
+// Address gives the address of the machine of a task as this host recorded it.
+func (l *Local) Address(spec *loom.TaskSpec) netip.Addr {
+	if spec.IdempotencyKey == "" {
+		return netip.Addr{}
+	}
+	s, err := l.find(text(spec.Results["providerid"]), spec.IdempotencyKey)
+	if err != nil || s == nil {
+		return netip.Addr{}
+	}
+	address, _ := netip.ParseAddr(s.Address)
+	return address
 }
 
 // claimAddress takes a free address of the network for a machine: a file per

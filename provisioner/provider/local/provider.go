@@ -140,7 +140,9 @@ func (l *Local) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("machine %s of %s does not exist on %s any more", id, spec.Hostname, l.host)}, nil
 	}
 	awaitPort(ctx, s.Address)
-	return l.confirm(ctx, spec, provider.Machine{
+	as := *spec
+	as.Reach.Own = l.Address(spec)
+	return l.confirm(ctx, &as, provider.Machine{
 		Addresses: map[string]string{loom.AccessV4: s.Address, loom.BindV4: s.Address},
 		HostKeys:  map[string]string{"ed25519": s.HostKey},
 	}, sink)

@@ -12,15 +12,15 @@ import (
 )
 
 // Client makes a client of the identity service at an address. Its calls are those
-// of cloud.Client; addresses without encryption are refused unless the options
+// of Session.Client; addresses without encryption are refused unless the options
 // allow them, also those that the catalog names.
-func Client(o cloud.Options, identity string, verify bool) (*gophercloud.ProviderClient, error) {
+func Client(s *cloud.Session, identity string, verify bool) (*gophercloud.ProviderClient, error) {
 	p, err := openstack.NewClient(identity)
 	if err != nil {
 		return nil, cloud.Errorf(cloud.Refused, "the identity service’s address cannot be used: %s", err)
 	}
-	p.HTTPClient = *cloud.Client(verify)
-	if !o.Insecure {
+	p.HTTPClient = *s.Client(verify)
+	if !s.Insecure {
 		p.HTTPClient.Transport = encrypted{p.HTTPClient.Transport}
 	}
 	p.UserAgent.Prepend("loom")

@@ -78,7 +78,7 @@ func (p *OpenStack) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.S
 }
 
 func (p *OpenStack) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := p.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, nova.Classify)
+	s := p.options.Begin(Type(), spec, sink, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return s, nil, err
@@ -97,7 +97,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := nova.Client(s.Options, identity, s.Fields.Switch("openstack_ssl_verify_peer", true))
+	client, err := nova.Client(s, identity, s.Fields.Switch("openstack_ssl_verify_peer", true))
 	if err != nil {
 		return nil, err
 	}

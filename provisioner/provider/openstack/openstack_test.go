@@ -33,6 +33,12 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 	return l, dialect
 }
 
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, true)
+	l.Walls()
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, true)

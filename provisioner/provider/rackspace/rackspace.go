@@ -71,7 +71,7 @@ func (p *Rackspace) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.S
 }
 
 func (p *Rackspace) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := p.options.Begin(Type(), spec.Provider.Fields, spec.Sensitive, sink, nova.Classify)
+	s := p.options.Begin(Type(), spec, sink, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return s, nil, err
@@ -101,7 +101,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if credentials.user == "" || credentials.key == "" {
 		return nil, cloud.Errorf(cloud.Credentials, "provider fields api_user and api_password (the API key) have to be filled in")
 	}
-	client, err := nova.Client(s.Options, identity, true)
+	client, err := nova.Client(s, identity, true)
 	if err != nil {
 		return nil, err
 	}

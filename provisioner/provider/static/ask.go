@@ -54,7 +54,7 @@ func cleanUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, sink l
 
 // specOf is what a question outside of tasks needs of a task.
 func specOf(call *loom.ProviderCall) *loom.TaskSpec {
-	return &loom.TaskSpec{Tenant: call.Tenant, Provider: call.Provider, Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive}
+	return &loom.TaskSpec{Tenant: call.Tenant, Provider: call.Provider, Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, Reach: call.Reach}
 }
 
 // Probe looks whether each machine answers and what it is used for.

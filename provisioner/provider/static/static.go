@@ -80,6 +80,7 @@ func (s *Static) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		}
 	}
 	var silent []string
+	var walled error
 	for _, f := range found {
 		if !f.host.fits(spec.Flavor, spec.Image) {
 			continue
@@ -89,6 +90,9 @@ func (s *Static) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		case f.err != nil:
 			sink.Log("loom", "warning: "+f.host.id()+" is passed over: "+f.err.Error())
 			silent = append(silent, f.host.id())
+			if errors.Is(f.err, remote.ErrRefused) {
+				walled = f.err
+			}
 			continue
 		case f.state == "foreign":
 			sink.Log("loom", "warning: "+f.host.id()+" is passed over: it has a /var/lib/loom-node that is not Loom’s")
@@ -106,6 +110,12 @@ func (s *Static) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 			return s.reserved(spec, f.host, sink)
 		}
 		sink.Log("loom", f.host.id()+" was taken by another node a moment before")
+	}
+	if walled != nil && free == 0 {
+		never := false
+		result := refused(202, "provider field hosts: %s", walled)
+		result.Retryable = &never
+		return result, nil
 	}
 	if fitting == 0 {
 		return refused(202, "provider %s has no machine of flavor “%s” and image “%s”; add one to its field hosts", spec.Provider.Name, spec.Flavor, spec.Image), nil

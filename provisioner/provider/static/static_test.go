@@ -61,6 +61,7 @@ func (f *farm) spec(node string, results map[string]any) *loom.TaskSpec {
 		results = map[string]any{}
 	}
 	return &loom.TaskSpec{
+		Reach:  loom.Anywhere(),
 		Tenant: "lab", Node: loom.NodeID(node), Hostname: node + ".lab.example", IdempotencyKey: "key-of-" + node,
 		Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 7, Number: 1}, Number: 1}, Flavor: "small", Image: "bookworm",
 		Provider: loom.Provider{Base: loom.Base{Name: "lab"}, Type: static.TypeName, Fields: f.fields}, Results: results,
@@ -221,7 +222,7 @@ func TestProbeAndList(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, "flavor=large", "image=bookworm")
 	f.create("n1")
-	call := &loom.ProviderCall{Tenant: "lab", Provider: f.spec("n", nil).Provider}
+	call := &loom.ProviderCall{Tenant: "lab", Reach: loom.Anywhere(), Provider: f.spec("n", nil).Provider}
 	probe, err := static.New().Probe(f.ctx, call)
 	if err != nil || !probe.OK || len(probe.Flavors) != 1 || len(probe.Images) != 1 || !strings.Contains(fmt.Sprint(probe.Checks), "used by cluster 00000007 (n1.lab.example)") {
 		t.Errorf("probe gave %+v, %v", probe, err)

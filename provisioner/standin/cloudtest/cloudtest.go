@@ -67,7 +67,9 @@ type Lab struct {
 	Throttle standin.Fault
 	MakeOp   string
 	Refuse   func(fields map[string]any)
-	files    string
+	// Report is the address that servers have from now on, instead of that of SSH.
+	Report string
+	files  string
 }
 
 // New makes a lab. With ssh the servers are one real machine that answers SSH.
@@ -81,6 +83,9 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 		l.SSH = sshtest.Start(t, sshtest.Options{Isolated: true})
 		key = l.SSH.Key.PEM
 		maker = func(context.Context, standin.Machine) (standin.Backing, error) {
+			if l.Report != "" {
+				return standin.Backing{Public: l.Report, Private: l.Report}, nil
+			}
 			return standin.Backing{Public: l.SSH.Address, Private: "192.0.2.7", Port: l.SSH.Port, HostKeys: l.SSH.HostKeys}, nil
 		}
 	}
@@ -108,14 +113,14 @@ func (l *Lab) Spec(n int) *loom.TaskSpec {
 		Tenant: "Acme", Node: loom.NodeID(fmt.Sprintf("7d1f2a34-6c1e-4b8b-9a57-%012d", n)), Attempt: 1,
 		Hostname: fmt.Sprintf("lab7-%d.local", 1000+n), IdempotencyKey: fmt.Sprintf("5f0e8c1a-2b7d-5a3c-9e4f-%012d", n),
 		Ref: loom.TaskRef{Operation: loom.OperationRef{Cluster: 7, Number: 1}, Number: n + 1}, SSHUser: sshtest.SudoUser,
-		Flavor: l.Flavor, Image: l.Image, HardwareType: "small", ImageType: "debian", Results: map[string]any{},
+		Flavor: l.Flavor, Image: l.Image, HardwareType: "small", ImageType: "debian", Results: map[string]any{}, Reach: loom.Anywhere(),
 		Provider: loom.Provider{Base: loom.Base{Name: "lab"}, Type: l.Provider.Type().Name, Fields: maps.Clone(l.Fields)},
 	}
 }
 
 // Call is a question outside of tasks.
 func (l *Lab) Call() *loom.ProviderCall {
-	return &loom.ProviderCall{Tenant: "Acme", Provider: l.Spec(0).Provider}
+	return &loom.ProviderCall{Tenant: "Acme", Provider: l.Spec(0).Provider, Reach: loom.Anywhere()}
 }
 
 // Do carries out an action, keeps its facts in the task and looks for secrets in

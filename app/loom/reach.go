@@ -1,0 +1,212 @@
+package loom
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+)
+
+// Reach says which addresses Loom may connect to on behalf of a tenant: APIs of
+// clouds, machines, jump hosts, hooks. The zero value reaches public addresses only.
+// What counts is the address of the connection (Control), never that of a name
+// looked up before: a name can resolve to another address each time.
+type Reach struct {
+	// Private adds private networks: the tenant's switch.
+	Private bool
+	// Networks are those that the operator named; the narrowest one that holds an
+	// address decides, before all else but Own.
+	Networks []ReachNetwork
+	// House are the networks of machines that Loom itself runs on this host, which
+	// nobody reaches but by Own, the machine that a task is about.
+	House []netip.Prefix
+	Own   netip.Addr
+}
+
+// ReachNetwork adds a network, or takes it away.
+type ReachNetwork struct {
+	Network netip.Prefix
+	Refuse  bool
+}
+
+// ParseReach reads networks separated by commas; “!” before one takes it away. A
+// single address is a network too.
+func ParseReach(text string) ([]ReachNetwork, error) {
+	var all []ReachNetwork
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		plain, refuse := strings.CutPrefix(part, "!")
+		plain = strings.TrimSpace(plain)
+		network, err := netip.ParsePrefix(plain)
+		if addr, bad := netip.ParseAddr(plain); bad == nil && addr.Zone() == "" {
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil || network.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q is no network; give networks such as 10.1.0.0/16, with “!” before those to take away", part)
+		}
+		all = append(all, ReachNetwork{network.Masked(), refuse})
+	}
+	return all, nil
+}
+
+// Named makes networks that are added.
+func Named(networks ...netip.Prefix) []ReachNetwork {
+	all := make([]ReachNetwork, len(networks))
+	for i, n := range networks {
+		all[i].Network = n
+	}
+	return all
+}
+
+// Anywhere reaches every address: for what the operator names on a command line,
+// and for tests, whose machines are on this host.
+func Anywhere() Reach {
+	return Reach{Networks: Named(netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))}
+}
+
+// privateNetworks are those that the switch of a tenant opens: networks of one's own
+// besides those that package netip knows (RFC 1918, RFC 4193), shared ones of
+// providers, and those of laboratories.
+var privateNetworks = prefixes("100.64.0.0/10 198.18.0.0/15 fec0::/10")
+
+// metadata are addresses at which clouds tell their machines secrets, beyond those of
+// link-local networks: AWS, Google, Alibaba, Azure.
+var metadata = prefixes("fd00:ec2::/32 fd20:ce::254/128 100.100.100.200/32 168.63.129.16/32")
+
+// special are networks that no public service is in (IANA's registries of special
+// addresses), beyond what package netip knows.
+var special = prefixes("0.0.0.0/8 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
+	"::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16")
+
+// nat64 is the network whose addresses stand for the IPv4 address at their end.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+func prefixes(text string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, p := range strings.Fields(text) {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return all
+}
+
+func within(addr netip.Addr, networks []netip.Prefix) bool {
+	for _, network := range networks {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// meant is the address that is meant by one: without zone, and IPv4 where IPv6 only
+// carries it.
+func meant(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if nat64.Contains(addr) {
+		bytes := addr.As16()
+		addr = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	return addr
+}
+
+// May reports whether an address may be connected to.
+func (r Reach) May(addr netip.Addr) bool { return r.Check(addr) == nil }
+
+// Check gives a *RefusedAddress for an address that must not be connected to.
+func (r Reach) Check(addr netip.Addr) error {
+	to := meant(addr)
+	if r.Own.IsValid() && to == meant(r.Own) {
+		return nil
+	}
+	refused := &RefusedAddress{Address: addr.String()}
+	narrowest := -1
+	may := false
+	for _, n := range r.Networks {
+		if !n.Network.Contains(to) || n.Network.Bits() < narrowest || n.Network.Bits() == narrowest && !n.Refuse {
+			continue
+		}
+		narrowest, may = n.Network.Bits(), !n.Refuse
+	}
+	switch {
+	case may:
+		return nil
+	case narrowest >= 0:
+		refused.why = takenAway
+	case within(to, r.House):
+		refused.why = ofAnother
+	case !to.IsGlobalUnicast() || within(to, metadata) || within(to, special):
+		refused.why = never
+	case !to.IsPrivate() && !within(to, privateNetworks), r.Private:
+		return nil
+	default:
+		refused.why = private
+	}
+	return refused
+}
+
+// Control is for net.Dialer.ControlContext.
+func (r Reach) Control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &RefusedAddress{Address: address, why: never}
+	}
+	return r.Check(to.Addr())
+}
+
+// CheckHost checks a host that somebody else is going to connect to, such as a proxy:
+// an address, or all that a name resolves to here. A name that nobody here knows
+// passes. Errors: *RefusedAddress, or the cause with which ctx ended.
+func (r Reach) CheckHost(ctx context.Context, host string) error {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return r.Check(addr)
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return r.Check(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return nil //nolint:nilerr // as said
+	}
+	for _, addr := range found {
+		if err := r.Check(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Key is the same for those that reach the same.
+func (r Reach) Key() string { return fmt.Sprint(r.Private, r.Networks, r.House, r.Own) }
+
+// Why an address is refused.
+const (
+	never     = "never"
+	private   = "private"
+	takenAway = "taken away"
+	ofAnother = "of another"
+)
+
+// RefusedAddress says that Loom does not connect to an address, and what would help.
+type RefusedAddress struct{ Address, why string }
+
+// Error is a sentence for people, without its end.
+func (e *RefusedAddress) Error() string {
+	switch e.why {
+	case private:
+		return fmt.Sprintf("%s is in a private network, which this tenant may not reach; the superadmin can allow private networks for this tenant, or LOOM_PROVIDER_NETWORKS can name it", e.Address)
+	case takenAway:
+		return fmt.Sprintf("%s is in a network that LOOM_PROVIDER_NETWORKS takes away; ask whoever runs Loom", e.Address)
+	case ofAnother:
+		return fmt.Sprintf("%s is in the network of the local machines of this host and not the machine of this task; LOOM_PROVIDER_NETWORKS can name it", e.Address)
+	}
+	return fmt.Sprintf("Loom connects to no loopback, link-local, metadata or other special address, and %s is one; LOOM_PROVIDER_NETWORKS can name it", e.Address)
+}
