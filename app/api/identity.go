@@ -71,7 +71,7 @@ func howToBeKnown(r *http.Request, trusted bool) string {
 		return token
 	}
 	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and %s is in none of them. %s",
-		headerUser, headerTenant, httpx.Address(r), token)
+		headerUser, headerTenant, httpx.Peer(r), token)
 }
 
 // tokenOf finds the token of a request, "" for none. Authorization and

@@ -50,6 +50,9 @@ type Deps struct {
 	// PublicURL is the address at which browsers reach Loom, without a slash at
 	// its end; examples of calls use it.
 	PublicURL string
+	// ProxyUnknown says that Loom is behind a proxy whose network is not named, so that
+	// every request seems to come from there.
+	ProxyUnknown bool
 	// Starter loads the starter catalog into the actor's tenant; nil where there is
 	// none.
 	Starter func(ctx context.Context, actor loom.Actor) error
