@@ -31,6 +31,9 @@ func runWeb(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	s.health.expect(loom.ProcessWeb)
+	if err := e.sweepSignIns(ctx, s); err != nil {
+		e.log.Warn("used passwords may still be in "+signInFile, "error", err.Error())
+	}
 	site, err := e.listen(ctx, s)
 	if err != nil {
 		return err
