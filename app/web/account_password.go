@@ -90,6 +90,6 @@ func passwordNotice(actor loom.Actor, session loom.Session) (ui.BannerModel, boo
 	if session.PasswordChange != loom.PasswordAsked || actor.ActsAbroad() {
 		return ui.BannerModel{}, false
 	}
-	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Loom generated your password at its first start. Choose one of your own.",
-		Action: "Change password", ActionHref: route.AccountPassword("")}, true
+	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Loom generated your password at its first start.",
+		Action: "Choose one of your own", ActionHref: route.AccountPassword("")}, true
 }

@@ -205,7 +205,7 @@ func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom
 	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
 	if r.PathValue("verb") == "password" {
 		m.Fields = []ui.FieldModel{{Name: accountview.FieldEndTokens, Label: "Revoke the API tokens too", Kind: ui.FieldCheckbox,
-			Help: "The user has " + ui.Count(u.Tokens, "valid token", "valid tokens") + "; programs that use them need new ones then."}}
+			Help: ui.Count(u.Tokens, "valid token", "valid tokens") + " now; programs need new ones then."}}
 	}
 	if r.PathValue("verb") == "delete" && u.Clusters > 0 {
 		m.WhyNot = string(u.ID) + " owns " + ui.Count(u.Clusters, "cluster that is", "clusters that are") + " not terminated; delete them or give them to another owner first."

@@ -67,7 +67,7 @@ func PasswordPage(m PasswordModel) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Sign out", Kind: ui.Quiet, Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonModel{Label: "Sign out", Kind: ui.Secondary, Submit: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -209,7 +209,7 @@ func passwordForm(m PasswordModel) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Field(ui.FieldModel{Name: FieldEndTokens, Label: "Revoke my API tokens too", Kind: ui.FieldCheckbox, Checked: m.EndTokens,
-			Help: "You are signed out everywhere but here in any case. Programs need new tokens then."}).Render(ctx, templ_7745c5c3_Buffer)
+			Help: "Programs need new ones then. You are signed out everywhere but here in any case."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
