@@ -27,6 +27,8 @@ type Accounts struct {
 	// Resources copies plugin resources when a tenant is made by bootstrap; nil is
 	// refused once there are any.
 	Resources ResourceCopier
+	// SignedIn, if set, hears of each sign-in by password, once it is stored.
+	SignedIn  func(ctx context.Context, tenant string, user loom.UserID)
 	passwords *passwords
 }
 

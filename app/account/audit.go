@@ -89,9 +89,9 @@ func (a *Accounts) RecordRefused(ctx context.Context, actor loom.Actor, verb, ki
 // refusedSignIn notes a sign-in with a wrong password, or of a disabled user. For
 // a user that is not there it writes too, though nothing that stays: the answer
 // shall take as long.
-func (a *Accounts) refusedSignIn(ctx context.Context, tenant loom.Tenant, user loom.UserID, subject, address, why string) error {
+func (a *Accounts) refusedSignIn(ctx context.Context, tenant loom.Tenant, user loom.UserID, counts []store.SignInCount, address, why string) error {
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		if err := store.TouchSignIn(ctx, tx, subject); err != nil {
+		if err := store.TouchSignIn(ctx, tx, counts); err != nil {
 			return err
 		}
 		if why == "" {

@@ -14,7 +14,7 @@ import (
 // DemoTenant is the name of the tenant that the first start makes.
 const DemoTenant = "demo"
 
-// MadeUser is a user that the first start made, with the password made up for it.
+// MadeUser is a user that the first start made, with the password generated for it.
 type MadeUser struct {
 	Tenant   string
 	User     loom.UserID
@@ -45,7 +45,7 @@ func (a *Accounts) EnsureSuperadmin(ctx context.Context) ([]MadeUser, error) {
 		if _, err := store.User(ctx, tx, loom.SuperTenant, loom.AdminUser); err == nil || !isNotFound(err) {
 			return nil, err
 		}
-		admin := loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin}
+		admin := loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin, PasswordChange: loom.PasswordAsked}
 		if _, err := store.InsertUser(ctx, tx, loom.SuperTenant, admin, hash); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (a *Accounts) EnsureDemo(ctx context.Context, workers int) ([]MadeUser, err
 		if err != nil {
 			return nil, err
 		}
-		users = append(users, newUser{user: loom.User{ID: m.User, Role: m.Role}, hash: hash})
+		users = append(users, newUser{user: loom.User{ID: m.User, Role: m.Role, PasswordChange: loom.PasswordAsked}, hash: hash})
 	}
 	existed := false
 	actor := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
@@ -100,10 +100,12 @@ func (a *Accounts) EnsureDemo(ctx context.Context, workers int) ([]MadeUser, err
 	return made, nil
 }
 
-// SetPassword gives a user of a tenant by name a new password, made up when it is
-// zero, and ends his sessions; for the command line. Errors: NotFound, Invalid.
+// SetPassword gives a user of a tenant by name a new password, generated when it is
+// zero and then to be changed at his next sign-in, and ends his sessions; for the
+// command line. Errors: NotFound, Invalid.
 func (a *Accounts) SetPassword(ctx context.Context, tenant string, user loom.UserID, password loom.Secret) (loom.Secret, error) {
-	if password.IsZero() {
+	generated := password.IsZero()
+	if generated {
 		password = makePassword()
 	}
 	t, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
@@ -112,13 +114,13 @@ func (a *Accounts) SetPassword(ctx context.Context, tenant string, user loom.Use
 	}
 	actor := loom.SystemActor(t.ID, t.Name)
 	actor.Via = "cli"
-	if _, err := a.UpdateUser(ctx, actor, user, UserChange{Password: &password}); err != nil {
+	if _, err := a.UpdateUser(ctx, actor, user, UserChange{Password: &password, generated: generated}); err != nil {
 		return loom.Secret{}, noUserOf(err, user, t.Name)
 	}
 	return password, nil
 }
 
-// CreateUserIn makes a user of a tenant by name, with a password that is made up;
+// CreateUserIn makes a user of a tenant by name, with a generated password;
 // for the command line. Errors: NotFound, Invalid, Conflict.
 func (a *Accounts) CreateUserIn(ctx context.Context, tenant string, user loom.UserID, role loom.Role) (loom.Secret, error) {
 	t, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
@@ -145,14 +147,18 @@ func noUserOf(err error, user loom.UserID, tenant string) error {
 		Message: fmt.Sprintf("There is no user “%s” in the tenant “%s”; “loom user create %[1]s --tenant %[2]s” makes one.", user, tenant)}
 }
 
-// PasswordIs reports whether a password is still that of a user; for the command
-// line, which shows made-up ones until they are changed.
-func (a *Accounts) PasswordIs(ctx context.Context, tenant string, user loom.UserID, password loom.Secret) (bool, error) {
+// PasswordUnused reports whether a password is still that of a user and nobody has
+// signed in with it; for the command line, which keeps generated ones until then.
+func (a *Accounts) PasswordUnused(ctx context.Context, tenant string, user loom.UserID, password loom.Secret) (bool, error) {
 	t, err := store.TenantByNameAllTenants(ctx, a.db, tenant)
 	if isNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
+		return false, err
+	}
+	used, err := store.PasswordUsed(ctx, a.db, t.ID, user)
+	if err != nil || used {
 		return false, err
 	}
 	return a.passwordIs(ctx, t.ID, user, password)

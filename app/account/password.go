@@ -126,10 +126,15 @@ func decodeHash(text string) (salt, key []byte, memory, passes uint32, lanes uin
 	return salt, key, memory, passes, lanes, nil
 }
 
-func checkPassword(field string, password loom.Secret) []loom.FieldError {
+// checkPassword finds what is wrong with a password that somebody chose for a user of a
+// tenant.
+func checkPassword(field string, password loom.Secret, user loom.UserID, tenant string) []loom.FieldError {
 	n := utf8.RuneCountInString(password.Reveal())
 	if n < minPassword || n > maxPassword {
 		return []loom.FieldError{{Field: field, Message: fmt.Sprintf("A password has %d to %d characters; this one has %d.", minPassword, maxPassword, n)}}
+	}
+	if why := whyWeak(password.Reveal(), string(user), tenant); why != "" {
+		return []loom.FieldError{{Field: field, Message: why}}
 	}
 	return nil
 }

@@ -32,6 +32,8 @@ type SignInInput struct {
 	Agent    string
 	Keep     bool
 	Previous loom.Secret
+	// Device is the cookie that Device gave to the browser, if it has one.
+	Device loom.Secret
 }
 
 // SignIn checks a password and begins a session. The cookie is shown this once.
@@ -44,13 +46,17 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if clean(in.Tenant) != in.Tenant || clean(in.User) != in.User {
 		in.Tenant, in.User = "", "" // names that cannot be stored are those of nobody
 	}
-	subject := throttleSubject(in.Tenant, in.User)
-	if err := a.beginSignIn(ctx, subject, in.Address); err != nil {
-		return loom.Actor{}, loom.Secret{}, none, err
-	}
 	wrong := loom.NewError(loom.Unauthenticated, "Tenant, user or password is wrong.")
 	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
 	if err != nil && !isNotFound(err) {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	device, err := a.deviceOf(ctx, in.Device, tenant, loom.UserID(in.User))
+	if err != nil {
+		return loom.Actor{}, loom.Secret{}, none, err
+	}
+	counts := signInCounts(in.Tenant, in.User, in.Address, device)
+	if err := a.beginSignIn(ctx, counts); err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
 	// The password is compared also when there is no tenant or user: the time that
@@ -72,7 +78,7 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		default:
 			why = "the user is disabled"
 		}
-		if err := a.refusedSignIn(ctx, tenant, user.ID, subject, in.Address, why); err != nil {
+		if err := a.refusedSignIn(ctx, tenant, user.ID, counts, in.Address, why); err != nil {
 			return loom.Actor{}, loom.Secret{}, none, err
 		}
 		return loom.Actor{}, loom.Secret{}, none, wrong
@@ -87,7 +93,10 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		in.Agent = in.Agent[:maxAgent]
 	}
 	expires, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (time.Time, error) {
-		if err := store.SignInSucceeded(ctx, tx, subject, in.Address); err != nil {
+		if err := store.SignInSucceeded(ctx, tx, counts); err != nil {
+			return none, err
+		}
+		if err := store.MarkPasswordUsed(ctx, tx, tenant.ID, user.ID); err != nil {
 			return none, err
 		}
 		if !in.Previous.IsZero() {
@@ -107,26 +116,10 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
+	if a.SignedIn != nil {
+		a.SignedIn(ctx, tenant.Name, user.ID)
+	}
 	return actor, cookie, expires, nil
-}
-
-// throttleSubject names whom failed sign-ins are counted for, known or not. It is
-// a hash: the names come from outside and may be of any length.
-func throttleSubject(tenant, user string) string {
-	sum := sha256.Sum256([]byte(tenant + "\x00" + user))
-	return hex.EncodeToString(sum[:16])
-}
-
-// beginSignIn counts the try, or gives Throttled.
-func (a *Accounts) beginSignIn(ctx context.Context, subject, address string) error {
-	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		wait, err := store.BeginSignIn(ctx, tx, subject, address)
-		if err != nil || wait == 0 {
-			return err
-		}
-		return &loom.Error{Kind: loom.Throttled, RetryAfter: wait,
-			Message: "Too many wrong passwords; try again in " + itoa(int(wait.Seconds()+0.999)) + " s."}
-	})
 }
 
 // ActorBySession gives who a cookie stands for. It notes once a minute that the

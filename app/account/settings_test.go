@@ -214,7 +214,7 @@ func TestTenantAuditHoldsNoSecrets(t *testing.T) {
 	keep(cookie)
 	fresh := loom.NewSecret("a brand new password")
 	keep(fresh)
-	if err := b.ChangePassword(b.ctx, ana, made, fresh, cookie); err != nil {
+	if err := b.ChangePassword(b.ctx, ana, made, fresh, cookie, false); err != nil {
 		t.Fatal(err)
 	}
 	token, secret, err := b.CreateToken(b.ctx, ana, account.NewToken{Name: "t", Scopes: []loom.Scope{loom.ScopeAdmin}})

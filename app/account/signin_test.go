@@ -112,7 +112,7 @@ func TestEndingSessions(t *testing.T) {
 		t.Errorf("an administrator ends a user's session: %v", err)
 	}
 	b.signIn(t, "demo", "user")
-	if err := b.ChangePassword(b.ctx, b.user, b.passwords["demo/user"], loom.NewSecret("a new password"), mine); err != nil {
+	if err := b.ChangePassword(b.ctx, b.user, b.passwords["demo/user"], loom.NewSecret("a new password"), mine, false); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := b.Sessions(b.ctx, b.user); err != nil || len(left) != 1 {
@@ -121,10 +121,10 @@ func TestEndingSessions(t *testing.T) {
 	if _, _, err := b.ActorBySession(b.ctx, mine, ""); err != nil {
 		t.Errorf("the session that changed the password ended: %v", err)
 	}
-	if err := b.ChangePassword(b.ctx, b.user, b.passwords["demo/user"], loom.NewSecret("another password"), mine); fieldsOf(err) != "oldPassword" {
+	if err := b.ChangePassword(b.ctx, b.user, b.passwords["demo/user"], loom.NewSecret("another password"), mine, false); fieldsOf(err) != "oldPassword" {
 		t.Errorf("a wrong old password: %v", err)
 	}
-	if err := b.ChangePassword(b.ctx, b.user, loom.NewSecret("a new password"), loom.NewSecret("short"), mine); fieldsOf(err) != "password" {
+	if err := b.ChangePassword(b.ctx, b.user, loom.NewSecret("a new password"), loom.NewSecret("short"), mine, false); fieldsOf(err) != "password" {
 		t.Errorf("a short new password: %v", err)
 	}
 }
@@ -180,13 +180,13 @@ func TestThrottling(t *testing.T) {
 	wait := func(limit time.Duration) {
 		t.Helper()
 		begun := time.Now()
-		b.exec(t, `UPDATE sign_in_failures SET last_at = now() + interval '1 hour' WHERE subject LIKE 'user:%'`)
+		b.exec(t, `UPDATE sign_in_failures SET last_at = now() + interval '1 hour' WHERE subject LIKE 'pair:%'`)
 		err := try("user", right, "192.0.2.1")
 		after := loom.AsError(err).RetryAfter - time.Hour
 		if !errors.Is(err, loom.Throttled) || after > limit || after < limit-time.Since(begun) {
 			t.Fatalf("want a wait of %s: %v, %s", limit, err, after)
 		}
-		b.exec(t, `UPDATE sign_in_failures SET last_at = now() WHERE subject LIKE 'user:%'`)
+		b.exec(t, `UPDATE sign_in_failures SET last_at = now() WHERE subject LIKE 'pair:%'`)
 	}
 	wait(time.Second)
 	back(1)
@@ -194,7 +194,7 @@ func TestThrottling(t *testing.T) {
 		t.Fatalf("after the wait: %v", err)
 	}
 	wait(2 * time.Second)
-	b.exec(t, `UPDATE sign_in_failures SET failures = 500 WHERE subject LIKE 'user:%'`)
+	b.exec(t, `UPDATE sign_in_failures SET failures = 500 WHERE subject LIKE 'pair:%'`)
 	wait(time.Minute)
 	if err := try("admin", "wrong", "192.0.2.1"); !errors.Is(err, loom.Unauthenticated) {
 		t.Errorf("another user is not held up: %v", err)

@@ -203,18 +203,20 @@ func (a *Accounts) NodesInUse(ctx context.Context, actor loom.Actor) (nodes, mos
 // Conflict for a name in use and for more workers than the live provisioners have
 // free.
 func (a *Accounts) CreateTenant(ctx context.Context, actor loom.Actor, in TenantInput) (loom.Tenant, error) {
-	return a.createTenant(ctx, actor, in, "")
+	return a.createTenant(ctx, actor, in, builtInAdmin(), "")
 }
 
-// CreateTenantWithSignIn is CreateTenant, and makes up the administrator's
-// password, which is known only here.
+// CreateTenantWithSignIn is CreateTenant, and generates the administrator's password,
+// which is known only here and to be changed at the first sign-in.
 func (a *Accounts) CreateTenantWithSignIn(ctx context.Context, actor loom.Actor, in TenantInput) (loom.Tenant, loom.Secret, error) {
 	password := makePassword()
 	hash, err := a.passwords.hash(ctx, password)
 	if err != nil {
 		return loom.Tenant{}, loom.Secret{}, err
 	}
-	tenant, err := a.createTenant(ctx, actor, in, hash)
+	admin := builtInAdmin()
+	admin.PasswordChange = loom.PasswordRequired
+	tenant, err := a.createTenant(ctx, actor, in, admin, hash)
 	if err != nil {
 		return loom.Tenant{}, loom.Secret{}, err
 	}
@@ -225,7 +227,7 @@ func (a *Accounts) CreateTenantWithSignIn(ctx context.Context, actor loom.Actor,
 func builtInAdmin() loom.User { return loom.User{ID: loom.AdminUser, Role: loom.RoleAdmin} }
 
 // createTenant gives the administrator the password of a hash, none if it is empty.
-func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in TenantInput, hash string) (loom.Tenant, error) {
+func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in TenantInput, admin loom.User, hash string) (loom.Tenant, error) {
 	if err := actor.RequireSuperadmin(); err != nil {
 		return loom.Tenant{}, err
 	}
@@ -238,7 +240,7 @@ func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied
 		return loom.Tenant{}, err
 	}
-	return a.makeTenant(ctx, actor, in, []newUser{{builtInAdmin(), hash}}, func(tx *sqlx.Tx) error {
+	return a.makeTenant(ctx, actor, in, []newUser{{admin, hash}}, func(tx *sqlx.Tx) error {
 		if err := store.LockDealing(ctx, tx); err != nil {
 			return err
 		}

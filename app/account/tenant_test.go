@@ -171,7 +171,7 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("second start made %+v, %v", again, err)
 	}
 	for _, m := range append(supers, made...) {
-		if right, err := b.PasswordIs(b.ctx, m.Tenant, m.User, m.Password); err != nil || !right {
+		if right, err := b.PasswordUnused(b.ctx, m.Tenant, m.User, m.Password); err != nil || !right {
 			t.Errorf("the password of %s/%s: %v, %v", m.Tenant, m.User, right, err)
 		}
 	}
@@ -213,8 +213,8 @@ func TestFirstStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, _ := b.PasswordIs(b.ctx, "demo", "user", made[1].Password)
-	now, _ := b.PasswordIs(b.ctx, "demo", "user", changed)
+	old, _ := b.PasswordUnused(b.ctx, "demo", "user", made[1].Password)
+	now, _ := b.PasswordUnused(b.ctx, "demo", "user", changed)
 	if old || !now {
 		t.Errorf("after SetPassword: old %v, new %v", old, now)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // UserInput is a user to make. Without a role he is a user, the id admin an
-// administrator; without a password one is made up.
+// administrator; without a password one is generated, which is to
+// be changed at the first sign-in.
 type UserInput struct {
 	ID          loom.UserID
 	Role        loom.Role
@@ -21,7 +22,7 @@ type UserInput struct {
 }
 
 // CreateUser makes a user in the actor's tenant. The secret is the password that
-// was made up, zero when one was given. Errors: Forbidden, Invalid, Conflict.
+// was generated, zero when one was given. Errors: Forbidden, Invalid, Conflict.
 func (a *Accounts) CreateUser(ctx context.Context, actor loom.Actor, in UserInput) (loom.User, loom.Secret, error) {
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
 		return loom.User{}, loom.Secret{}, err
@@ -34,9 +35,10 @@ func (a *Accounts) CreateUser(ctx context.Context, actor loom.Actor, in UserInpu
 	made := loom.Secret{}
 	if in.Password.IsZero() {
 		made = makePassword()
-		in.Password = made
+		in.Password, user.PasswordChange = made, loom.PasswordRequired
+	} else {
+		errs = append(errs, checkPassword("password", in.Password, in.ID, actor.TenantName)...)
 	}
-	errs = append(errs, checkPassword("password", in.Password)...)
 	if err := loom.InvalidFields(errs); err != nil {
 		return loom.User{}, loom.Secret{}, err
 	}

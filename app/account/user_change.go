@@ -43,18 +43,28 @@ type UserChange struct {
 	Password    *loom.Secret
 	OldPassword *loom.Secret
 	Keep        loom.Secret
+	// EndTokens revokes the user's API tokens with the old password.
+	EndTokens bool
+	// generated says that Password was, for somebody else, who has to change it.
+	generated bool
 }
 
-// check finds what is wrong whoever the user is.
-func (in *UserChange) check() []loom.FieldError {
+// check finds what is wrong before the user is read.
+func (in *UserChange) check(id loom.UserID, tenant string) []loom.FieldError {
 	user := loom.User{ID: "any"}
 	in.apply(&user)
 	errs := checkUser(&user)
 	if in.Role != nil {
 		errs = append(errs, checkRole(*in.Role)...)
 	}
-	if in.Password != nil {
-		errs = append(errs, checkPassword("password", *in.Password)...)
+	if in.Password != nil && !in.generated {
+		errs = append(errs, checkPassword("password", *in.Password, id, tenant)...)
+	}
+	if in.Password != nil && in.OldPassword != nil && *in.Password == *in.OldPassword {
+		errs = append(errs, loom.FieldError{Field: "password", Message: "This is the present password; choose another one."})
+	}
+	if in.EndTokens && in.Password == nil {
+		errs = append(errs, loom.FieldError{Field: "endTokens", Message: "API tokens end here with a new password only; revoke them one by one, or give “password” too."})
 	}
 	if in.OldPassword != nil && in.Password == nil {
 		errs = append(errs, loom.FieldError{Field: "password", Message: "The present password is there, the new one is missing."})
@@ -71,7 +81,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 	if err := mayChangeUser(actor, id, in); err != nil {
 		return loom.User{}, err
 	}
-	if err := loom.InvalidFields(in.check()); err != nil {
+	if err := loom.InvalidFields(in.check(id, actor.TenantName)); err != nil {
 		return loom.User{}, err
 	}
 	self := id == actor.User
@@ -98,6 +108,12 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		if err := store.UpdateUser(ctx, tx, actor.Tenant, user); err != nil {
 			return loom.User{}, err
 		}
+		if hash != "" {
+			user.PasswordChange = ""
+			if in.generated {
+				user.PasswordChange = loom.PasswordRequired
+			}
+		}
 		if err := a.endAccess(ctx, tx, actor, user, hash, checked, in); err != nil {
 			return loom.User{}, err
 		}
@@ -105,6 +121,9 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		after := shownUser(user)
 		if hash != "" {
 			after["changed"] = "password"
+		}
+		if in.EndTokens {
+			after["changed"] = "password and API tokens"
 		}
 		if err := record(ctx, tx, actor, "update", "user", string(id), before, after); err != nil {
 			return loom.User{}, err
@@ -169,8 +188,8 @@ func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, old *loom.Sec
 	if old == nil || old.IsZero() {
 		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
 	}
-	// Guesses through this door are counted as those at sign-in are.
-	if err := a.beginSignIn(ctx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
+	// Guesses through this door wait as those at sign-in do.
+	if err := a.beginSignIn(ctx, ownCounts(actor)); err != nil {
 		return err
 	}
 	right, err := a.passwordIs(ctx, actor.Tenant, actor.User, *old)
@@ -191,15 +210,15 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 			keep = in.Keep
 		}
 		if checked {
-			if err := store.SignInSucceeded(ctx, tx, throttleSubject(actor.TenantName, string(actor.User)), actor.Address); err != nil {
+			if err := store.SignInSucceeded(ctx, tx, ownCounts(actor)); err != nil {
 				return err
 			}
 		}
-		if err := store.SetPasswordHash(ctx, tx, actor.Tenant, user.ID, hash); err != nil {
+		if err := store.SetPasswordHash(ctx, tx, actor.Tenant, user.ID, hash, user.PasswordChange); err != nil {
 			return err
 		}
 	}
-	if user.Disabled {
+	if user.Disabled || hash != "" && in.EndTokens {
 		if err := store.RevokeTokensOf(ctx, tx, actor.Tenant, user.ID); err != nil {
 			return err
 		}
@@ -210,10 +229,10 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 	return nil
 }
 
-// ChangePassword gives the actor a new password and ends his other sessions: all
-// but the one of keep. Errors: Invalid, at field oldPassword when that is wrong;
-// Throttled.
-func (a *Accounts) ChangePassword(ctx context.Context, actor loom.Actor, old, new, keep loom.Secret) error {
-	_, err := a.UpdateUser(ctx, actor, actor.User, UserChange{Password: &new, OldPassword: &old, Keep: keep})
+// ChangePassword gives the actor a new password and ends his other sessions, all but the
+// one of keep, and with endTokens his API tokens too. Errors: Invalid, at field
+// oldPassword when that is wrong; Throttled.
+func (a *Accounts) ChangePassword(ctx context.Context, actor loom.Actor, old, new, keep loom.Secret, endTokens bool) error {
+	_, err := a.UpdateUser(ctx, actor, actor.User, UserChange{Password: &new, OldPassword: &old, Keep: keep, EndTokens: endTokens})
 	return err
 }

@@ -6,10 +6,11 @@ import (
 	"loom/app/loom"
 )
 
-// ResetPassword gives another user of the actor's tenant a password that is made up,
-// shown this once, and ends his sessions. Errors: Forbidden, NotFound, Conflict for
+// ResetPassword gives another user of the actor's tenant a generated password,
+// shown this once and to be changed at his next sign-in, and ends his sessions; with
+// endTokens his API tokens too. Errors: Forbidden, NotFound, Conflict for
 // oneself: who knows his password changes it.
-func (a *Accounts) ResetPassword(ctx context.Context, actor loom.Actor, id loom.UserID) (loom.Secret, error) {
+func (a *Accounts) ResetPassword(ctx context.Context, actor loom.Actor, id loom.UserID, endTokens bool) (loom.Secret, error) {
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
 		return loom.Secret{}, err
 	}
@@ -17,7 +18,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor loom.Actor, id loom.
 		return loom.Secret{}, loom.NewError(loom.Conflict, "Your own password is changed in your account, with the present one.")
 	}
 	made := makePassword()
-	if _, err := a.UpdateUser(ctx, actor, id, UserChange{Password: &made}); err != nil {
+	if _, err := a.UpdateUser(ctx, actor, id, UserChange{Password: &made, EndTokens: endTokens, generated: true}); err != nil {
 		return loom.Secret{}, err
 	}
 	return made, nil

@@ -67,17 +67,17 @@ func TestUserSelfAndOthers(t *testing.T) {
 	if u, err := b.User(b.ctx, b.admin, "user"); err != nil || u.Role != loom.RoleAdmin || u.DisplayName != "Me" {
 		t.Errorf("in the end %+v, %v", u, err)
 	}
-	if right, err := b.PasswordIs(b.ctx, "demo", "user", loom.NewSecret("another password")); err != nil || !right {
+	if right, err := b.PasswordUnused(b.ctx, "demo", "user", loom.NewSecret("another password")); err != nil || !right {
 		t.Errorf("the password is not the one given last: %v, %v", right, err)
 	}
 }
 
-// TestUserThrottledOldPassword counts guesses of the old password as sign-ins.
+// TestUserThrottledOldPassword lets guesses of the old password wait as sign-ins do.
 func TestUserThrottledOldPassword(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(t, `INSERT INTO sign_in_failures (subject, failures, last_at)
-		SELECT 'user:' || left(encode(sha256(convert_to('demo', 'UTF8') || '\x00'::bytea || convert_to('user', 'UTF8')), 'hex'), 32), 20, now() + interval '1 hour'`)
+		SELECT 'own:' || left(encode(sha256(convert_to('demo', 'UTF8') || '\x00'::bytea || convert_to('user', 'UTF8')), 'hex'), 32), 20, now() + interval '1 hour'`)
 	_, err := b.UpdateUser(b.ctx, b.user, "user", account.UserChange{Password: text("a new password"), OldPassword: text(b.passwords["demo/user"].Reveal())})
 	if !errors.Is(err, loom.Throttled) || loom.AsError(err).RetryAfter == 0 {
 		t.Errorf("after many wrong old passwords: %v", err)

@@ -309,3 +309,42 @@ func TestHeaderChecksInOrder(t *testing.T) {
 		t.Errorf("users %v", all)
 	}
 }
+
+// TestGeneratedPasswordStopsSessions: who has to change the password does nothing with
+// that session before; API tokens go on.
+func TestGeneratedPasswordStopsSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	session := w.signIn("acme", "ana")
+	byCookie := func(method, path, body string) reply {
+		t.Helper()
+		return w.send(method, path, body, "Cookie", session, "Sec-Fetch-Site", "same-origin")
+	}
+	byCookie(get, "/v2/clusters", "").fails(403, "", "choose one of your own at /account/password")
+	byCookie(post, "/v2/tokens", `{"name":"mine","scopes":["admin"]}`).want(403)
+	w.call(w.user, get, "/v2/clusters", "").want(200)
+	if ana := w.call(w.admin, get, "/v2/users/ana", "").want(200).object(); ana["mustChangePassword"] != true {
+		t.Errorf("the user is %v", ana)
+	}
+	changed := w.call(w.admin, patch, "/v2/users/ana", `{"password":"four words in a row"}`).want(200).object()
+	if changed["mustChangePassword"] != nil {
+		t.Errorf("with a chosen password the user is %v", changed)
+	}
+	session = w.signInWith("acme", "ana", "four words in a row")
+	byCookie(get, "/v2/clusters", "").want(200)
+}
+
+// TestPasswordRules: common passwords are refused at their field, and a new password ends
+// tokens where that is asked for.
+func TestPasswordRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.admin, post, "/v2/users", `{"id":"carl","password":"Basketball1"}`).fails(400, "password", "most common passwords")
+	w.call(w.admin, patch, "/v2/users/ana", `{"password":"qwertyuiop"}`).fails(400, "password", "sequence")
+	w.call(w.admin, patch, "/v2/users/ana", `{"endTokens":true}`).fails(400, "endTokens", "with a new password only")
+	w.call(w.admin, patch, "/v2/users/ana", `{"endTokens":"yes","password":"four words in a row"}`).fails(400, "endTokens", "")
+	w.call(w.admin, patch, "/v2/users/ana", `{"password":"four words in a row"}`).want(200)
+	w.call(w.user, get, "/v2/clusters", "").want(200)
+	w.call(w.admin, patch, "/v2/users/ana", `{"password":"another four words","endTokens":true}`).want(200)
+	w.call(w.user, get, "/v2/clusters", "").fails(401, "", "revoked")
+}

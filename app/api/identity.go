@@ -54,7 +54,11 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		if err := a.Protection.Check(r); err != nil {
 			return loom.Actor{}, loom.NewError(loom.Forbidden, "This request came from another site and was refused.")
 		}
-		actor, _, err = a.Accounts.ActorBySession(r.Context(), a.Sessions.Cookie(r), httpx.Address(r))
+		var session loom.Session
+		actor, session, err = a.Accounts.ActorBySession(r.Context(), a.Sessions.Cookie(r), httpx.Address(r))
+		if err == nil && session.PasswordChange == loom.PasswordRequired {
+			return loom.Actor{}, loom.NewError(loom.Forbidden, "An administrator generated your password; choose one of your own at /account/password first.")
+		}
 	case trusted:
 		actor, err = a.byHeaders(r.Context(), r.Header.Get(headerUser), r.Header.Get(headerTenant), httpx.Address(r))
 	default:
@@ -71,7 +75,7 @@ func howToBeKnown(r *http.Request, trusted bool) string {
 		return token
 	}
 	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and %s is in none of them. %s",
-		headerUser, headerTenant, httpx.Address(r), token)
+		headerUser, headerTenant, httpx.Peer(r), token)
 }
 
 // tokenOf finds the token of a request, "" for none. Authorization and

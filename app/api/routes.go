@@ -261,7 +261,7 @@ func (a *api) accountRoutes() []route {
 			{"role", "string", "Roles, separated by commas: user, admin, superadmin."},
 			{"disabled", "boolean", "Only disabled users, or none of them."},
 		}},
-		{method: post, path: "/v2/users", summary: "Make a user; a password that is made up is shown this once", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},
+		{method: post, path: "/v2/users", summary: "Make a user; a generated password is shown this once, and to be changed at the first sign-in", fresh: true, once: true, body: "UserCreate", answer: "User", handle: a.createUser},
 		{method: get, path: user, summary: "Read a user", fresh: true, answer: "User", handle: a.showUser},
 		{method: patch, path: user, summary: "Change a user", fresh: true, body: "UserEdit", answer: "User", handle: a.editUser},
 		{method: del, path: user, summary: "Remove a user who owns no live clusters", fresh: true, handle: a.deleteUser},

@@ -145,9 +145,7 @@ func (c *canary) search(when string) {
 		c.must(c.db.Select(&rows, `SELECT to_jsonb(x)::text FROM `+table+` x`)) // bytes in hexadecimal digits
 		places["table "+table] = strings.Join(rows, "\n")
 	}
-	c.log.mu.Lock()
-	places["log"] = c.log.text.String()
-	c.log.mu.Unlock()
+	places["log"] = c.log.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for what, answer := range c.answers {

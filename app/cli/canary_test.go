@@ -107,6 +107,12 @@ func (k *keep) Write(p []byte) (int, error) {
 	return k.text.Write(p)
 }
 
+func (k *keep) read() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.text.String()
+}
+
 // text makes a secret that looks like nothing else, with characters that are
 // written differently in JSON, in URLs and in base64.
 func (c *canary) text(what string) string {

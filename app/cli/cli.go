@@ -41,7 +41,7 @@ func commands() []command {
 		{"provisioner", "[--tenant NAME]", "runs tasks", false, runProvisioner},
 		{"migrate", "[up|status]", "bring the database to this release", false, runMigrate},
 		{"seed", "[--tenant NAME] [DIR]", "load the starter catalog, or a catalog folder", false, runSeed},
-		{"user", "[list|create USER --tenant NAME [--role ROLE]|password USER --tenant NAME]", "sign-ins made up here; a new user, a new password", false, runUser},
+		{"user", "[list|create USER --tenant NAME [--role ROLE]|password USER --tenant NAME|unlock USER --tenant NAME]", "sign-ins not used yet; a new user, a new password, wrong ones forgotten", false, runUser},
 		{"tenant", "[list|create NAME [--workers N]]", "tenants; a new one with its administrator", false, runTenant},
 		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires TIME] [--name TEXT]", "make an API token and print only that", false, runToken},
 		{"keys", "list|rotate", "what hangs on each sealing key; put everything under the first, or a new one", false, runKeys},

@@ -48,6 +48,8 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"user", "create", "eve"}, nil, "the tenant is missing"},
 		{[]string{"user", "create", "eve", "--tenant", "demo", "--role", "root"}, nil, "user or admin, not “root”"},
 		{[]string{"user", "password", "eve", "--tenant", "demo", "--role", "admin"}, nil, "loom user [list]"},
+		{[]string{"user", "unlock", "eve"}, nil, "the tenant is missing"},
+		{[]string{"user", "unlock", "eve", "--tenant", "demo", "--role", "admin"}, nil, "loom user [list]"},
 		{[]string{"tenant", "create", "lab", "--workers", "-1"}, nil, "a whole number, not “-1”"},
 		{[]string{"tenant", "remove", "lab"}, nil, "loom tenant [list]"},
 		{[]string{"audit", "verify", "--expect", "12"}, nil, "expect: A mark is a number and a mac"},
@@ -70,7 +72,7 @@ func TestNoInstance(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"audit", "verify"}, {"keys", "list"}, {"keys", "rotate"}, {"token", "create", "admin", "--tenant", "demo", "--scope", "read"},
-		{"user"}, {"user", "create", "eve", "--tenant", "demo"}, {"user", "password", "admin", "--tenant", "demo"},
+		{"user"}, {"user", "create", "eve", "--tenant", "demo"}, {"user", "password", "admin", "--tenant", "demo"}, {"user", "unlock", "admin", "--tenant", "demo"},
 		{"tenant"}, {"tenant", "create", "lab"}, {"web"}, {"scheduler"}, {"provisioner"}, {"migrate", "status"}, {"stop"},
 	} {
 		missing, empty := filepath.Join(t.TempDir(), "var"), t.TempDir()

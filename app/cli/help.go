@@ -18,7 +18,7 @@ var flagsOf = map[string][]flag{
 	"provisioner": {{"--tenant NAME", "Run the tasks of this tenant only; without it those of all."}},
 	"seed":        {{"--tenant NAME", "Load into this tenant [superadmin]."}},
 	"user": {
-		{"--tenant NAME", "The tenant of the user; create and password need it."},
+		{"--tenant NAME", "The tenant of the user; create, password and unlock need it."},
 		{"--role ROLE", "Of create: user or admin [user; admin for the user admin]."},
 	},
 	"tenant": {{"--workers N", "Of create: how many tasks run at once for the tenant; as many must be free [0]."}},

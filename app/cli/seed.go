@@ -71,7 +71,7 @@ func (e *environment) firstStart(ctx context.Context, s *system) error {
 		return err
 	}
 	// Passwords are kept before anything else can fail: they are known only here.
-	if err := e.keepSignIns(made); err != nil {
+	if err := e.keepSignIns(ctx, made); err != nil {
 		return err
 	}
 	seeded, err := store.InstanceValue(ctx, s.db, seededKey)
@@ -96,7 +96,7 @@ func (e *environment) firstStart(ctx context.Context, s *system) error {
 	if err != nil {
 		return err
 	}
-	return e.keepSignIns(made)
+	return e.keepSignIns(ctx, made)
 }
 
 // load imports a catalog folder by merging and makes scripts live.

@@ -31,6 +31,9 @@ func runWeb(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	s.health.expect(loom.ProcessWeb)
+	if err := e.sweepSignIns(ctx, s); err != nil {
+		e.log.Warn("used passwords may still be in "+signInFile, "error", err.Error())
+	}
 	site, err := e.listen(ctx, s)
 	if err != nil {
 		return err
@@ -53,6 +56,10 @@ type site struct {
 // serve.
 func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	networks, err := parseNetworks("LOOM_TRUSTED_HEADER_NETWORKS", e.values.Text("LOOM_TRUSTED_HEADER_NETWORKS"))
+	if err != nil {
+		return nil, err
+	}
+	proxies, err := e.proxies()
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +102,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	pages := web.New(web.Deps{
 		Accounts: s.accounts, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Fleet: s.fleet, Hooks: s.hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		Starter: s.starter, Shortage: s.shortage, Condition: s.fleet.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
+		ProxyUnknown: e.proxyUnknown(),
 	})
 	errorPage := web.ErrorPage(version)
 	refuse := func(w http.ResponseWriter, r *http.Request, err *loom.Error) {
@@ -123,7 +131,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 			})
 		},
 		server: &http.Server{
-			Handler:           httpx.Chain(log, secure, protection, refuse, handler),
+			Handler:           httpx.BehindProxies(proxies, httpx.Chain(log, secure, protection, refuse, handler)),
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
 			// Streams end when the process does.
@@ -197,6 +205,20 @@ func (s *system) shortage(ctx context.Context, actor loom.Actor) (string, error)
 		return "No provisioner is running for this tenant, so tasks wait.", nil
 	}
 	return fmt.Sprintf("Capacity is short: %d of the %d workers wanted are there, so tasks may wait longer.", short.Dealt, short.Wanted), nil
+}
+
+// proxies gives the networks whose X-Forwarded-For is believed, and warns where there
+// seems to be a proxy that is not named.
+func (e *environment) proxies() ([]netip.Prefix, error) {
+	if e.proxyUnknown() {
+		e.log.Warn("every request counts as one from the proxy: LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not")
+	}
+	return parseNetworks("LOOM_TRUSTED_PROXIES", e.values.Text("LOOM_TRUSTED_PROXIES"))
+}
+
+// proxyUnknown reports whether a proxy is in front that is not named.
+func (e *environment) proxyUnknown() bool {
+	return e.values.Text("LOOM_PUBLIC_URL") != "" && strings.Trim(e.values.Text("LOOM_TRUSTED_PROXIES"), ", ") == ""
 }
 
 // parseNetworks reads the networks of an option.

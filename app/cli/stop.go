@@ -105,7 +105,7 @@ func runClean(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	var errs []error
-	for _, name := range []string{"provisioner", "bucket", "pg.lock", instanceLock, "secret.key", signInFile, inventedFile} {
+	for _, name := range []string{"provisioner", "bucket", "pg.lock", instanceLock, "secret.key", signInFile, signInLock, inventedFile} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}
 	if !keepBases {

@@ -81,7 +81,7 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 	}
 	running.Ended, running.Logged = metrics.OperationEnded, metrics.Logged
 	accounts := account.New(db, ring)
-	accounts.Resources = c
+	accounts.Resources, accounts.SignedIn = c, e.forgetSignIn
 	return &system{
 		dsn: e.dsn, db: db, ring: ring, catalog: c, accounts: accounts,
 		clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),

@@ -38,7 +38,7 @@ func runTenant(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	made := account.MadeUser{Tenant: tenant.Name, User: loom.AdminUser, Password: password}
-	if err := e.keepSignIns([]account.MadeUser{made}); err != nil {
+	if err := e.keepSignIns(ctx, []account.MadeUser{made}); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.out, "tenant %s with user admin, password %s\n", tenant.Name, password.Reveal())

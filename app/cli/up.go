@@ -97,7 +97,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 func (e *environment) welcome(ctx context.Context, s *system, url string) {
 	// One write: lines of the log do not get in between.
 	var text strings.Builder
-	fmt.Fprintf(&text, "\nLoom is ready: %s\n\nSign in with\n\n", url)
+	fmt.Fprintf(&text, "\nLoom is ready: %s\n\n", url)
 	if err := e.printSignIns(ctx, s, &text); err != nil {
 		e.log.Warn("cannot show the sign-ins", "error", err.Error())
 	}

@@ -56,6 +56,7 @@ var Options = []Option{
 	{"LOOM_HEALTH_ADDR", "text", "127.0.0.1:55056", false, []string{"provisioner", "scheduler"}, "Address of /healthz, /readyz and /metrics of a process without pages; empty: none."},
 	{"LOOM_METRICS_NETWORKS", "text", "", false, servers, "Networks, separated by commas, that read /metrics without a token; empty: this host, and nobody where pages are behind a proxy (LOOM_PUBLIC_URL)."},
 	{"LOOM_TRUSTED_HEADER_NETWORKS", "text", "", false, []string{"up", "web"}, "Networks, separated by commas, whose requests may name their user by headers alone; empty: none."},
+	{"LOOM_TRUSTED_PROXIES", "text", "", false, []string{"up", "web"}, "Networks of proxies, separated by commas: for requests from them the client is the right-most address of X-Forwarded-For outside these networks. Empty: the header is not read."},
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
 	{"LOOM_PROVIDER_NETWORKS", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "plugin"}, "Networks, separated by commas, that providers reach besides public addresses, and private ones where the tenant may; “!” before one takes it away, from hooks too; the narrowest that holds an address decides."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},

@@ -5,11 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -23,26 +20,6 @@ type requestIDKey struct{}
 func RequestID(r *http.Request) string {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	return id
-}
-
-// Address is the peer's address without its port.
-func Address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// Within reports whether the peer is in one of the networks. Behind a proxy that is
-// the proxy.
-func Within(r *http.Request, networks []netip.Prefix) bool {
-	address, err := netip.ParseAddr(Address(r))
-	if err != nil {
-		return false
-	}
-	address = address.Unmap().WithZone("")
-	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
 // Chain is the middleware around everything, outermost first: request id,

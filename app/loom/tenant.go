@@ -48,7 +48,20 @@ type User struct {
 	SSHKeys  []string
 	Created  time.Time
 	LastSeen time.Time
+	// PasswordChange says whether a generated password is to be changed.
+	PasswordChange PasswordChange
 }
+
+// PasswordChange says whether the user of a generated password is to change it; ""
+// where the password was chosen, and without one.
+type PasswordChange string
+
+// Passwords of the first start may stay, those that an administrator generated for
+// somebody else may not.
+const (
+	PasswordAsked    PasswordChange = "asked"
+	PasswordRequired PasswordChange = "required"
+)
 
 // UserSummary is a user with the numbers of his live clusters and valid tokens.
 type UserSummary struct {
@@ -84,4 +97,6 @@ type Session struct {
 	ActingUntil time.Time
 	// Preferences are those of the user, where a session was found by its cookie.
 	Preferences ViewPreferences
+	// PasswordChange is that of the user, where a session was found by its cookie.
+	PasswordChange PasswordChange
 }

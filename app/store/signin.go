@@ -7,13 +7,16 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Limits of failed sign-ins (entities.md 21.1).
-const (
-	signInFreeUser      = 5  // wrong ones in a row for a user
-	signInFreeAddress   = 50 // from an address, within the window
-	signInWindowSeconds = 600
-	signInMaxWait       = 60 // seconds
-)
+// signInMaxWait is the longest wait before a further try, in seconds.
+const signInMaxWait = 60
+
+// SignInCount is a count of failed sign-ins: Free of them have no consequence. With a
+// Window they are those since it began, else those since the last one that succeeded.
+type SignInCount struct {
+	Subject string
+	Free    int
+	Window  time.Duration
+}
 
 // beginSignIn counts a try before the password is looked at, so that many at
 // once cannot pass the limit together. The wait after n tries too many is 1 s,
@@ -34,26 +37,20 @@ const signInWait = `
 SELECT extract(epoch FROM last_at + make_interval(secs => least($3, power(2, least(greatest(failures - $2, 0), 10)))) - now())
 FROM sign_in_failures WHERE subject = $1`
 
-// BeginSignIn counts a try of a user from an address as failed, in advance. A
-// wait above zero means that it must not be made now, and when it may; the whole
-// transaction is then to be rolled back.
-func BeginSignIn(ctx context.Context, tx *sqlx.Tx, user, address string) (wait time.Duration, err error) {
-	for _, s := range []struct {
-		subject      string
-		free, window int
-	}{{"address:" + address, signInFreeAddress, signInWindowSeconds}, {"user:" + user, signInFreeUser, 0}} {
-		if s.subject == "address:" {
-			continue
-		}
+// BeginSignIn counts a try as failed, in advance, in each of the counts: their order
+// must be the same for all. A wait above zero means that it must not be made now, and
+// when it may; the whole transaction is then to be rolled back.
+func BeginSignIn(ctx context.Context, tx *sqlx.Tx, counts []SignInCount) (wait time.Duration, err error) {
+	for _, c := range counts {
 		var counted []bool
-		if err := tx.SelectContext(ctx, &counted, beginSignIn, s.subject, s.free, s.window, signInMaxWait); err != nil {
+		if err := tx.SelectContext(ctx, &counted, beginSignIn, c.Subject, c.Free, c.Window.Seconds(), signInMaxWait); err != nil {
 			return 0, wrap(err, "count a sign-in")
 		}
 		if len(counted) == 1 {
 			continue
 		}
 		var seconds float64
-		if err := tx.GetContext(ctx, &seconds, signInWait, s.subject, s.free, signInMaxWait); err != nil {
+		if err := tx.GetContext(ctx, &seconds, signInWait, c.Subject, c.Free, signInMaxWait); err != nil {
 			return 0, wrap(err, "read how long to wait")
 		}
 		return max(time.Duration(seconds*float64(time.Second)), 10*time.Millisecond), nil
@@ -61,19 +58,46 @@ func BeginSignIn(ctx context.Context, tx *sqlx.Tx, user, address string) (wait t
 	return 0, nil
 }
 
-// SignInSucceeded forgets the failures of a user and takes back the one that
-// BeginSignIn counted for the address.
-func SignInSucceeded(ctx context.Context, tx *sqlx.Tx, user, address string) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE subject = $1`, "address:"+address); err != nil {
-		return wrap(err, "take back a failed sign-in")
+// SignInSucceeded takes back what BeginSignIn counted: of a count with a window the one
+// try, of others all.
+func SignInSucceeded(ctx context.Context, tx *sqlx.Tx, counts []SignInCount) error {
+	for _, c := range counts {
+		statement := `DELETE FROM sign_in_failures WHERE subject = $1`
+		if c.Window > 0 {
+			statement = `UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE subject = $1`
+		}
+		if _, err := tx.ExecContext(ctx, statement, c.Subject); err != nil {
+			return wrap(err, "take back a failed sign-in")
+		}
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE subject = $1`, "user:"+user)
-	return wrap(err, "forget failed sign-ins")
+	return nil
 }
 
-// TouchSignIn writes to the count of failed sign-ins of a user without changing
-// it, so that one who is not there costs as much time as one who is.
-func TouchSignIn(ctx context.Context, tx *sqlx.Tx, user string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE sign_in_failures SET failures = failures WHERE subject = $1`, "user:"+user)
-	return wrap(err, "touch failed sign-ins")
+// TouchSignIn writes to the counts without changing them, so that a user who is not
+// there costs as much time as one who is.
+func TouchSignIn(ctx context.Context, tx *sqlx.Tx, counts []SignInCount) error {
+	for _, c := range counts {
+		if _, err := tx.ExecContext(ctx, `UPDATE sign_in_failures SET failures = failures WHERE subject = $1`, c.Subject); err != nil {
+			return wrap(err, "touch failed sign-ins")
+		}
+	}
+	return nil
+}
+
+// ForgetSignIns deletes the counts whose subjects begin with one of the texts, and says
+// how many there were.
+func ForgetSignIns(ctx context.Context, tx *sqlx.Tx, begin ...string) (int, error) {
+	forgotten := 0
+	for _, text := range begin {
+		done, err := tx.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE starts_with(subject, $1)`, text)
+		if err != nil {
+			return 0, wrap(err, "forget failed sign-ins")
+		}
+		n, err := done.RowsAffected()
+		if err != nil {
+			return 0, wrap(err, "count forgotten sign-ins")
+		}
+		forgotten += int(n)
+	}
+	return forgotten, nil
 }

@@ -55,8 +55,14 @@ func init() {
 		"PasswordHash": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.PasswordHash(ctx, tx, t, ownUser)
 		},
+		"MarkPasswordUsed": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.MarkPasswordUsed(ctx, tx, t, ownUser)
+		}),
+		"PasswordUsed": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.PasswordUsed(ctx, tx, t, ownUser)
+		},
 		"SetPasswordHash": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-			return store.SetPasswordHash(ctx, tx, t, ownUser, "changed")
+			return store.SetPasswordHash(ctx, tx, t, ownUser, "changed", loom.PasswordAsked)
 		}),
 		"RoleIn": func(_ context.Context, _ *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.RoleIn(t, "admin"), nil

@@ -87,7 +87,7 @@ const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revo
 const tokenByHash = `
 SELECT ` + tokenColumns + `,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
-	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change",
 	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
 FROM tokens t
 JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id

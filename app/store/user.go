@@ -22,13 +22,15 @@ type userRow struct {
 	SSHKeys     pq.StringArray `db:"ssh_keys"`
 	CreatedAt   time.Time      `db:"created_at"`
 	LastSeenAt  sql.NullTime   `db:"last_seen_at"`
+
+	PasswordChange sql.NullString `db:"password_change"`
 }
 
 func (r userRow) user() loom.User {
 	return loom.User{
 		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: RoleIn(loom.TenantID(r.TenantID), r.Role),
 		DisplayName: r.DisplayName, Email: r.Email, Disabled: r.Disabled, SSHKeys: r.SSHKeys,
-		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time,
+		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time, PasswordChange: loom.PasswordChange(r.PasswordChange.String),
 	}
 }
 
@@ -41,7 +43,7 @@ func RoleIn(tenant loom.TenantID, stored string) loom.Role {
 	return loom.Role(stored)
 }
 
-const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at FROM users`
+const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at, password_change FROM users`
 
 // User reads a user of a tenant. NotFound.
 func User(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
@@ -68,8 +70,8 @@ func noUser(id loom.UserID, err error) error {
 }
 
 const insertUser = `
-INSERT INTO users (tenant_id, id, role, display_name, email, password_hash, ssh_keys)
-VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7) RETURNING created_at`
+INSERT INTO users (tenant_id, id, role, display_name, email, password_hash, ssh_keys, password_change)
+VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, nullif($8, '')) RETURNING created_at`
 
 // InsertUser makes a user; an empty hash allows no sign-in by password. Conflict
 // when the id is in use.
@@ -79,7 +81,7 @@ func InsertUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.U
 		keys = []string{}
 	}
 	u.Tenant = tenant
-	err := tx.GetContext(ctx, &u.Created, insertUser, tenant, u.ID, u.Role, u.DisplayName, u.Email, passwordHash, pq.Array(keys))
+	err := tx.GetContext(ctx, &u.Created, insertUser, tenant, u.ID, u.Role, u.DisplayName, u.Email, passwordHash, pq.Array(keys), u.PasswordChange)
 	return u, wrap(err, "insert user %s", u.ID)
 }
 
@@ -112,9 +114,31 @@ func PasswordHash(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 	return hash.String, wrap(err, "read the password of %s", id)
 }
 
-// SetPasswordHash stores a new hash. NotFound.
-func SetPasswordHash(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID, hash string) error {
+const setPasswordHash = `
+UPDATE users SET password_hash = $3, password_change = nullif($4, ''), password_used_at = NULL
+WHERE tenant_id = $1 AND id = $2 RETURNING true`
+
+// SetPasswordHash stores a new hash, which nobody has signed in with yet, and whether
+// the password is to be changed. NotFound.
+func SetPasswordHash(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID, hash string, change loom.PasswordChange) error {
 	var there bool
-	err := tx.GetContext(ctx, &there, `UPDATE users SET password_hash = $3 WHERE tenant_id = $1 AND id = $2 RETURNING true`, tenant, id, hash)
+	err := tx.GetContext(ctx, &there, setPasswordHash, tenant, id, hash, change)
 	return wrap(err, "store the password of %s", id)
+}
+
+// MarkPasswordUsed notes that somebody signed in with the present password.
+func MarkPasswordUsed(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) error {
+	_, err := tx.ExecContext(ctx, `UPDATE users SET password_used_at = now() WHERE tenant_id = $1 AND id = $2 AND password_used_at IS NULL`, tenant, id)
+	return wrap(err, "note that the password of %s was used", id)
+}
+
+// PasswordUsed reports whether somebody has signed in with the present password of a
+// user; false when there is no such user.
+func PasswordUsed(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (bool, error) {
+	var used bool
+	err := sqlx.GetContext(ctx, q, &used, `SELECT password_used_at IS NOT NULL FROM users WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return used, wrap(err, "read whether the password of %s was used", id)
 }

@@ -32,7 +32,7 @@ func (r userSummaryRow) summary() loom.UserSummary {
 	return loom.UserSummary{User: r.user(), Clusters: r.Clusters, Tokens: r.Tokens}
 }
 
-const userSummaryColumns = `u.tenant_id, u.id, u.role, u.display_name, u.email, u.disabled, u.ssh_keys, u.created_at, u.last_seen_at,
+const userSummaryColumns = `u.tenant_id, u.id, u.role, u.display_name, u.email, u.disabled, u.ssh_keys, u.created_at, u.last_seen_at, u.password_change,
 	(SELECT count(*) FROM clusters c WHERE c.tenant_id = u.tenant_id AND c.owner_id = u.id AND c.status <> 'terminated') AS clusters,
 	(SELECT count(*) FROM tokens t WHERE t.tenant_id = u.tenant_id AND t.user_id = u.id AND ` + tokenIsValid + `) AS tokens`
 

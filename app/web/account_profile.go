@@ -90,25 +90,3 @@ var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-
 // withoutPrivateKeys leaves out what was pasted by mistake: it must not come back
 // in a page.
 func withoutPrivateKeys(text string) string { return privateKey.ReplaceAllString(text, "") }
-
-func (s *Server) accountPasswordSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := accountForm(w, r)
-	if err != nil {
-		return err
-	}
-	fresh := f.Get(accountview.FieldPassword)
-	if fresh != f.Get(accountview.FieldRepeat) {
-		err = loom.InvalidFields([]loom.FieldError{{Field: accountview.FieldRepeat, Message: "The two new passwords differ; type the same twice."}})
-	} else {
-		old := loom.NewSecret(f.Get(accountview.FieldOldPassword))
-		err = s.Accounts.ChangePassword(r.Context(), actor, old, loom.NewSecret(fresh), s.Sessions.Cookie(r))
-	}
-	if errs, status, ok := accountErrors(err, "The password was not changed."); ok {
-		accountRetryAfter(w, loom.AsError(err))
-		return s.accountPage(w, r, actor, status, func(m *accountview.AccountModel) { m.PasswordErrors = errs })
-	}
-	if err != nil {
-		return err
-	}
-	return s.say(w, r, route.Account(), httpx.Flash{Tone: "ok", Text: "Changed your password; you are signed out everywhere else."})
-}

@@ -10,6 +10,7 @@ import (
 	"loom/app/account"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/views/accountview"
 	"loom/views/layout"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -69,11 +70,15 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 func (s *Server) userFacts(u loom.UserSummary) templ.Component {
-	return ui.Definitions([]ui.Def{
+	facts := []ui.Def{
 		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: officeview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
 		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.now())}, {Term: "Created", Value: ui.Time(u.Created, s.now())},
 		{Term: "What was done", Value: officeview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
-	})
+	}
+	if u.PasswordChange == loom.PasswordRequired {
+		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
+	}
+	return ui.Definitions(facts)
 }
 
 // userActions are what an administrator does to somebody else.
@@ -173,7 +178,7 @@ var userVerbs = map[string]userVerb{
 		return []string{"The user may sign in again with the present password. Tokens that were revoked stay revoked."}
 	}, true},
 	"password": {"New password for", "Make a new password for", "Making…", "", func(loom.UserSummary) []string {
-		return []string{"A password is made up and shown once. The user is signed out everywhere; API tokens go on."}
+		return []string{"A password is generated and shown once. The user is signed out everywhere, and has to choose another one at the next sign-in."}
 	}, false},
 	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(loom.UserSummary) []string {
 		return []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
@@ -198,6 +203,10 @@ func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
+	if r.PathValue("verb") == "password" {
+		m.Fields = []ui.FieldModel{{Name: accountview.FieldEndTokens, Label: "Revoke the API tokens too", Kind: ui.FieldCheckbox,
+			Help: ui.Count(u.Tokens, "valid token", "valid tokens") + " now; programs need new ones then."}}
+	}
 	if r.PathValue("verb") == "delete" && u.Clusters > 0 {
 		m.WhyNot = string(u.ID) + " owns " + ui.Count(u.Clusters, "cluster that is", "clusters that are") + " not terminated; delete them or give them to another owner first."
 		m.Instead, m.InsteadHref = "See the clusters", route.Query(route.Clusters(), "owner", string(u.ID))
@@ -215,7 +224,11 @@ func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom
 	id, back := pathUser(r), route.AdminUser(pathUser(r))
 	switch verb := r.PathValue("verb"); verb {
 	case "password":
-		made, err := s.Accounts.ResetPassword(r.Context(), actor, id)
+		f, err := accountForm(w, r)
+		if err != nil {
+			return err
+		}
+		made, err := s.Accounts.ResetPassword(r.Context(), actor, id, f.Get(accountview.FieldEndTokens) == "true")
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func roleOptions(role loom.Role) []ui.Option {
 
 func newUserForm(in account.UserInput, errs ui.FormErrors) templ.Component {
 	return officeview.Form(officeview.FormModel{Action: route.AdminUsers(), Errors: errs, Button: "Create user", Busy: "Creating…", Parts: []templ.Component{
-		officeview.Text("A password is made up and shown once; the user changes it in the account."),
+		officeview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in."),
 		field(ui.FieldModel{Name: fieldUser, Label: "User name", Value: string(in.ID), Mono: true, MaxLength: 255, Width: "s"}, errs),
 		field(ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}, errs),
 		field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
@@ -150,7 +150,7 @@ func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor l
 	return s.usersPage(w, r, actor, http.StatusOK, made, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
 }
 
-// madePassword shows a password that was made up, this once, with where to sign in.
+// madePassword shows a generated password, this once, with where to sign in.
 func (s *Server) madePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
 	at := s.signInAddress(r, tenant)
 	return officeview.Secret(officeview.SecretModel{

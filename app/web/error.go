@@ -35,10 +35,13 @@ func remedyOf(e *loom.Error) string {
 	return remedies[e.Kind]
 }
 
-// renderError answers a failed request: a sign-in page for the unknown, a toast
-// for htmx, an error page for all else.
+// renderError answers a failed request: a sign-in page for the unknown, the form for a
+// new password for those who have to choose one, a toast for htmx, an error page for all
+// else.
 func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	switch {
+	case httpx.MustChangePassword(e):
+		s.leadToPassword(w, r)
 	case httpx.IsFragment(r):
 		s.errorToast(w, r, e)
 	case e.Kind == loom.Unauthenticated && (r.Method == http.MethodGet || r.Method == http.MethodHead):

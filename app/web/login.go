@@ -25,7 +25,7 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) error {
 	if err == nil {
 		return httpx.SeeOther(w, r, route.Local(next, route.Home()))
 	}
-	if loom.AsError(err).Kind != loom.Unauthenticated {
+	if loom.AsError(err).Kind != loom.Unauthenticated || httpx.MustChangePassword(err) {
 		return err
 	}
 	m := accountview.LoginModel{Next: next, Tenant: q.Get(accountview.FieldTenant)}
@@ -60,14 +60,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)
 		return s.loginPage(w, r, http.StatusUnprocessableEntity, m)
 	}
-	_, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
+	actor, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
 		Tenant: tenant, User: m.User, Password: loom.NewSecret(f.Get(accountview.FieldPassword)), Keep: m.Keep,
-		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r),
+		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r), Device: s.Sessions.Device(r),
 	})
 	if err != nil {
 		return s.loginRefused(w, r, m, err)
 	}
 	s.Sessions.SignedIn(w, cookie, expires, m.Keep)
+	s.Sessions.Know(w, r, actor)
 	return httpx.SeeOther(w, r, route.Local(m.Next, route.Home()))
 }
 

@@ -33,8 +33,14 @@ func (s *Server) notices(r *http.Request, actor loom.Actor, m *layout.Model) {
 		s.Log.Warn("notices are left out", "request_id", httpx.RequestID(r), "error", err.Error())
 		return
 	}
+	banners := noticeBanners(found, actor, s.now())
+	if _, session, err := s.Sessions.Actor(r); err == nil { // read once per request
+		if b, ask := passwordNotice(actor, session); ask {
+			banners = append(banners, b)
+		}
+	}
 	hidden := hiddenBanners(r)
-	for _, b := range noticeBanners(found, actor, s.now()) {
+	for _, b := range banners {
 		if !slices.Contains(hidden, b.Key) {
 			b.Return = m.Path
 			m.Banners = append(m.Banners, b)

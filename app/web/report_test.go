@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/web"
 	"loom/jobs"
 )
 
@@ -261,6 +262,15 @@ func TestStatusPage(t *testing.T) {
 	r := newRooms(t)
 	r.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "PostgreSQL", "Migrations", "Clocks", "Queue leader", "Storage", "Certificate", "Build", "Event streams", "none is alive").hides(t, "style=")
 	r.signedIn("demo", "admin").get("/system/status").shows(t, 403, "superadmin")
+}
+
+// TestStatusWarnsOfProxy: behind a proxy that is not named all clients are one.
+func TestStatusWarnsOfProxy(t *testing.T) {
+	t.Parallel()
+	const warning = "LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not"
+	newRooms(t).signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "Client addresses").hides(t, warning)
+	behind := makeRooms(t, false, func(d *web.Deps) { d.ProxyUnknown = true })
+	behind.signedIn("superadmin", "admin").get("/system/status").shows(t, 200, "Client addresses", warning)
 }
 
 // TestAdminOverview: an empty catalog offers three ways to begin; quotas, clusters and

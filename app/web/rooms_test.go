@@ -74,7 +74,7 @@ func (r *rooms) useCases(db *testkit.Database) *secret.Ring {
 	return ring
 }
 
-func makeRooms(t *testing.T, withAPI bool) *rooms {
+func makeRooms(t *testing.T, withAPI bool, change ...func(*web.Deps)) *rooms {
 	t.Helper()
 	db := roomsTemplate.NewDatabase(t, func(db *testkit.Database) {
 		roomsBasis.key = secret.GenerateKey()
@@ -98,6 +98,9 @@ func makeRooms(t *testing.T, withAPI bool) *rooms {
 	if withAPI {
 		deps.API = api.New(api.Deps{Accounts: deps.Accounts, Catalog: deps.Catalog, Clusters: deps.Clusters, Operations: execution.New(db.DB, ring, execution.Options{}),
 			Fleet: deps.Fleet, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
+	}
+	for _, c := range change {
+		c(&deps)
 	}
 	handler := web.New(deps)
 	r.server = httptest.NewServer(countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), handler)))

@@ -98,9 +98,9 @@ func (s *Server) signInAgain(w http.ResponseWriter, r *http.Request) error {
 		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)
 		return s.showSignIn(w, r, http.StatusUnprocessableEntity, m)
 	}
-	_, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
+	actor, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
 		Tenant: tenant, User: m.User, Password: loom.NewSecret(f.Get(accountview.FieldPassword)),
-		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r),
+		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r), Device: s.Sessions.Device(r),
 	})
 	if e := loom.AsError(err); err != nil && (e.Kind == loom.Unauthenticated || e.Kind == loom.Throttled) {
 		accountRetryAfter(w, e)
@@ -111,6 +111,7 @@ func (s *Server) signInAgain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.Sessions.SignedIn(w, cookie, expires, false)
+	s.Sessions.Know(w, r, actor)
 	if !httpx.IsFragment(r) {
 		return httpx.SeeOther(w, r, route.Home())
 	}

@@ -48,7 +48,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	g.Rows = append(g.Rows, check("Storage", bucket == nil, text))
 	g.Rows = append(g.Rows, processRows(figures, figuresFailed)...)
-	g.Rows = append(g.Rows, check("Event streams", true, ui.Count(s.Hub.Count(), "page listens", "pages listen")+" to this process"), certificateRow(s.PublicURL), check("Build", true, buildText(s.Version)))
+	g.Rows = append(g.Rows, check("Event streams", true, ui.Count(s.Hub.Count(), "page listens", "pages listen")+" to this process"), certificateRow(s.PublicURL), clientRow(s.ProxyUnknown), check("Build", true, buildText(s.Version)))
 
 	m := officeview.SheetModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
 		Parts: []templ.Component{officeview.Grid(g)}}
@@ -85,6 +85,14 @@ func certificateRow(public string) []officeview.Cell {
 		return check("Certificate", true, "that of the proxy at "+public)
 	}
 	return check("Certificate", true, "none: Loom serves plain HTTP; put a proxy with TLS before it where browsers are on other hosts")
+}
+
+// clientRow says whether Loom can tell where requests come from.
+func clientRow(proxyUnknown bool) []officeview.Cell {
+	if proxyUnknown {
+		return check("Client addresses", false, "LOOM_PUBLIC_URL is set, LOOM_TRUSTED_PROXIES is not: every request counts as one from the proxy, in the audit and in the limits of sign-in. Set LOOM_TRUSTED_PROXIES to the network of the proxy.")
+	}
+	return check("Client addresses", true, "as the connection says, or a proxy named in LOOM_TRUSTED_PROXIES")
 }
 
 // buildText names the release, the compiler and the revision.

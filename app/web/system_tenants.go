@@ -192,7 +192,7 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	form := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: errs, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(),
-		Parts: append(append(tenantFields(d, true, room, loom.QuotaUse{}, errs), permits...), parts, officeview.Text("The tenant gets the user admin with a password that is made up and shown once."))})
+		Parts: append(append(tenantFields(d, true, room, loom.QuotaUse{}, errs), permits...), parts, officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in."))})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
 	return s.sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{form}})

@@ -37,9 +37,9 @@ func (w *walker) walkPassword(hands browser.Hands) {
 	fill := func(old string) {
 		w.t.Helper()
 		hands.Fill("the present password", "input[name=oldPassword]", old)
-		hands.Fill("the new one", "form[action='"+route.AccountPassword()+"'] input[name=password]", newPassword)
+		hands.Fill("the new one", "form[action='"+route.AccountPassword("")+"'] input[name=password]", newPassword)
 		hands.Fill("the new one again", "input[name=repeat]", newPassword)
-		hands.Activate("change it", submit(route.AccountPassword()))
+		hands.Activate("change it", submit(route.AccountPassword("")))
 	}
 	fill("not the present one")
 	w.atItsField("a wrong present password", "input[name=oldPassword]")

@@ -50,6 +50,9 @@ type Deps struct {
 	// PublicURL is the address at which browsers reach Loom, without a slash at
 	// its end; examples of calls use it.
 	PublicURL string
+	// ProxyUnknown says that Loom is behind a proxy whose network is not named, so that
+	// every request seems to come from there.
+	ProxyUnknown bool
 	// Starter loads the starter catalog into the actor's tenant; nil where there is
 	// none.
 	Starter func(ctx context.Context, actor loom.Actor) error
@@ -100,8 +103,18 @@ func (s *Server) open(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s
 // page is a route for people who are signed in; others are sent to sign in and
 // come back afterwards.
 func (s *Server) page(h httpx.ActorHandler) http.Handler {
+	return s.pageOfKnown(func(r *http.Request) (loom.Actor, loom.Session, error) { return s.Sessions.Actor(r) }, h)
+}
+
+// changing is a page also for those who have to change their password before they get
+// to any other.
+func (s *Server) changing(h httpx.ActorHandler) http.Handler {
+	return s.pageOfKnown(func(r *http.Request) (loom.Actor, loom.Session, error) { return s.Sessions.ActorChanging(r) }, h)
+}
+
+func (s *Server) pageOfKnown(who func(r *http.Request) (loom.Actor, loom.Session, error), h httpx.ActorHandler) http.Handler {
 	return s.open(func(w http.ResponseWriter, r *http.Request) error {
-		actor, session, err := s.Sessions.Actor(r)
+		actor, session, err := who(r)
 		if err != nil {
 			return err
 		}

@@ -45,6 +45,34 @@ type AccountModel struct {
 	KeysErrors ui.FormErrors
 
 	PasswordErrors ui.FormErrors
+	EndTokens      bool
+}
+
+// PasswordModel is the form for a new password.
+type PasswordModel struct {
+	User string
+	// Alone says that the form has a page of its own, from which Next, a local path, is
+	// where to go; Required that the user gets to no other before.
+	Alone    bool
+	Next     string
+	Required bool
+	// EndTokens revokes the API tokens, too.
+	EndTokens bool
+	Errors    ui.FormErrors
+}
+
+func (m PasswordModel) width() string {
+	if m.Alone {
+		return "full"
+	}
+	return ""
+}
+
+func (m PasswordModel) kind() ui.ButtonKind {
+	if m.Alone {
+		return ui.Primary
+	}
+	return ui.Secondary
 }
 
 // TokensModel is the page of API tokens.
@@ -121,4 +149,5 @@ const (
 	FieldUntil       = "until"
 	FieldSession     = "session"
 	FieldOthers      = "others"
+	FieldEndTokens   = "endTokens"
 )

@@ -107,6 +107,8 @@ type ConfirmModel struct {
 	Harmless bool
 	// Hidden are further fields, names and values in turn.
 	Hidden []string
+	// Fields are further fields to be seen, below the lines.
+	Fields []ui.FieldModel
 }
 
 // SecretModel shows something once.

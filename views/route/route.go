@@ -98,8 +98,9 @@ func Account() string { return "/account" }
 // AccountKeys receives the user's SSH public keys (POST).
 func AccountKeys() string { return "/account/keys" }
 
-// AccountPassword receives a new password (POST).
-func AccountPassword() string { return "/account/password" }
+// AccountPassword is the page for a new password; next, a local path, is where to go
+// afterwards.
+func AccountPassword(next string) string { return Query("/account/password", "next", next) }
 
 // AccountPreferences receives theme and density (POST).
 func AccountPreferences() string { return "/account/preferences" }

@@ -21,7 +21,7 @@ func TestURLs(t *testing.T) {
 		route.Gallery():                                           "/system/ui",
 		route.Account():                                           "/account",
 		route.AccountKeys():                                       "/account/keys",
-		route.AccountPassword():                                   "/account/password",
+		route.AccountPassword(""):                                 "/account/password",
 		route.AccountPreferences():                                "/account/preferences",
 		route.AccountTokens():                                     "/account/tokens",
 		route.AccountToken("7", "revoke"):                         "/account/tokens/7/revoke",

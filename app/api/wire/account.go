@@ -8,7 +8,7 @@ import (
 )
 
 // User is a person or program of a tenant (entities.md 21.1). Password is set in
-// the answer that made the user only, and there only when it was made up.
+// the answer that made the user only, and there only when it was generated.
 type User struct {
 	ID          loom.UserID `json:"id"`
 	Role        loom.Role   `json:"role"`
@@ -21,6 +21,8 @@ type User struct {
 	Clusters    int         `json:"clusters"`
 	Tokens      int         `json:"tokens"`
 	Password    string      `json:"password,omitempty"`
+	// MustChangePassword says that a generated password waits for its change.
+	MustChangePassword bool `json:"mustChangePassword,omitempty"`
 }
 
 // NewUser gives the wire form, without a password.
@@ -28,6 +30,7 @@ func NewUser(u loom.UserSummary) User {
 	return User{
 		ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email, Disabled: u.Disabled, SSHKeys: list(u.SSHKeys),
 		Created: Millis(u.Created), LastSeen: MillisOrNil(u.LastSeen), Clusters: u.Clusters, Tokens: u.Tokens,
+		MustChangePassword: u.PasswordChange == loom.PasswordRequired,
 	}
 }
 

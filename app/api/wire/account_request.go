@@ -39,7 +39,7 @@ func ReadUser(body []byte) (account.UserInput, error) {
 		Password: loom.NewSecret(o.Text("password")), SSHKeys: o.Texts("sshKeys"),
 	}
 	if o.Has("password") && in.Password.IsZero() {
-		o.Fail("password", "This is empty; leave it out and a password is made up.")
+		o.Fail("password", "This is empty; leave it out and a password is generated.")
 	}
 	if o.Has("role") && in.Role == "" {
 		o.Fail("role", "The role is “user” or “admin”.")
@@ -54,7 +54,7 @@ func ReadUserChange(body []byte) (account.UserChange, error) {
 	if err != nil {
 		return account.UserChange{}, err
 	}
-	o.Only("displayName", "email", "sshKeys", "role", "disabled", "password", "oldPassword")
+	o.Only("displayName", "email", "sshKeys", "role", "disabled", "password", "oldPassword", "endTokens")
 	in := account.UserChange{SelfInput: account.SelfInput{DisplayName: cleared(o, "displayName"), Email: cleared(o, "email")}}
 	if o.Has("sshKeys") || o.Null("sshKeys") {
 		in.SSHKeys = o.Texts("sshKeys") // empty for null
@@ -67,6 +67,7 @@ func ReadUserChange(body []byte) (account.UserChange, error) {
 		o.Fail("disabled", "This is null; it must be true or false.")
 	}
 	in.Disabled = o.BoolPtr("disabled")
+	in.EndTokens = o.Bool("endTokens")
 	in.Password, in.OldPassword = secretText(o, "password"), secretText(o, "oldPassword")
 	return in, o.Err()
 }
