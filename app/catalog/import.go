@@ -189,7 +189,7 @@ func invalidBundle(invalid []InvalidEntry) error {
 	if len(invalid) == 1 {
 		message = fmt.Sprintf("The %s is invalid; nothing was imported.", names[0])
 	}
-	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: fields}
+	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: loom.BoundFields(fields, 0)}
 }
 
 func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, entries map[loom.EntityKind][]loom.Entry, mode Mode) (Report, error) {

@@ -33,6 +33,9 @@ type object struct {
 
 // readObject reads a document that is one JSON object.
 func readObject(data []byte, to *problems) (*object, error) {
+	if err := loom.ScanJSON(data, 0); err != nil {
+		return nil, err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var value any
