@@ -36,7 +36,7 @@ func Value(body []byte) (any, error) {
 		return nil, syntaxError(body, at, "this is not UTF-8")
 	}
 	if err := loom.ScanJSON(body, 0); err != nil {
-		return nil, err
+		return nil, tooDeep(body, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -80,6 +80,26 @@ func FromMap(at string, fields map[string]any) *Object {
 		o.at = &place{name: at, index: noIndex, whole: true}
 	}
 	return o
+}
+
+// tooDeep names the member that is nested too deep, where the document is an object.
+func tooDeep(body []byte, err error) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if opening, _ := d.Token(); opening != json.Delim('{') {
+		return err
+	}
+	for d.More() {
+		key, _ := d.Token()
+		name, ok := key.(string)
+		if !ok {
+			return err
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil || loom.ScanJSON(value, 1) != nil {
+			return loom.InvalidFields([]loom.FieldError{{Field: cutName(name), Message: loom.AsError(err).Message}})
+		}
+	}
+	return err
 }
 
 func decodeError(body []byte, err error) error {
