@@ -11,7 +11,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"loom/app/loom"
 )
@@ -41,9 +40,7 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			log.Error("request failed", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
 		}
-		if e.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+0.999)))
-		}
+		setRetryAfter(w, e)
 		render(w, r, e)
 	})
 }
