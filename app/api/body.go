@@ -29,8 +29,6 @@ func readLimited(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, e
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, loom.NewError(loom.Invalid, "The request is larger than %d MiB.", limit>>20)
-	case httpx.TooSlow(err) != nil:
-		return nil, httpx.TooSlow(err)
 	case err != nil:
 		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
 	}

@@ -64,6 +64,7 @@ type timedBody struct {
 	patience patience
 	begun    time.Time
 	read     int64
+	late     bool
 }
 
 // Read reads on, and gives more time for what came.
@@ -73,6 +74,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	if err == nil { // at the end the server lifts the deadline: it reads on, to see whether the client is there
 		b.extend()
 	}
+	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
 }
 
@@ -88,13 +90,12 @@ func Upload(r *http.Request) {
 	}
 }
 
-// TooSlow gives the error for a body that did not come in time, nil for another error.
-func TooSlow(err error) error {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
+// tooSlow gives the error for a request whose body did not come in time, nil for another.
+func tooSlow(r *http.Request) error {
+	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); !ok || !b.late {
 		return nil
 	}
-	return &loom.Error{Kind: loom.Invalid, Err: err,
-		Message: "The body came too slowly. Send it again over a better connection, or in smaller requests."}
+	return loom.NewError(loom.Invalid, "The body came too slowly. Send it again over a better connection, or in smaller requests.")
 }
 
 // timedWriter is an answer that must be accepted at some pace.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"loom/app/loom"
 )
 
 // slowServer answers with deadlines of its own: what the handler read, and its error.
@@ -50,22 +53,27 @@ func TestSlowBodiesEnd(t *testing.T) {
 	for name, reads := range map[string]bool{"read": true, "not read": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failed := make(chan error, 1)
-			server := slowServer(t, patience{200 * time.Millisecond, 1 << 20}, answerPatience, func(_ http.ResponseWriter, r *http.Request) {
-				var err error
-				if reads {
-					_, err = io.ReadAll(r.Body)
+			var log bytes.Buffer
+			server := slowServer(t, patience{200 * time.Millisecond, 1 << 20}, answerPatience, Wrap(slog.New(slog.NewTextHandler(&log, nil)), WriteProblem, func(_ http.ResponseWriter, r *http.Request) error {
+				if !reads {
+					return loom.NewError(loom.Conflict, "no")
 				}
-				failed <- err
-			})
+				_, err := io.ReadAll(r.Body)
+				return fmt.Errorf("upload it: %w", err)
+			}).ServeHTTP)
 			c := dial(t, server)
 			fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: loom\r\nContent-Length: 100000\r\n\r\n") //nolint:errcheck // the answer tells
 			go trickle(c)
-			if _, err := io.Copy(io.Discard, c); err != nil && os.IsTimeout(err) {
+			text, err := io.ReadAll(c)
+			if err != nil && os.IsTimeout(err) {
 				t.Error("the connection stays open")
 			}
-			if err := <-failed; reads && (TooSlow(err) == nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
-				t.Errorf("the handler read on to %v", err)
+			if says := map[bool]string{true: "400 Bad Request", false: "409 Conflict"}[reads]; err == nil && !strings.Contains(string(text), says) {
+				t.Errorf("answered %q", text)
+			}
+			server.Close()
+			if log.Len() > 0 {
+				t.Errorf("logged %q", log.String())
 			}
 		})
 	}

@@ -33,6 +33,9 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if err == nil {
 			return
 		}
+		if slow := tooSlow(r); slow != nil {
+			err = slow // whatever the handler made of it
+		}
 		e := loom.AsError(err)
 		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable) {
 			return // the client is gone, and what was begun for it was cancelled
