@@ -154,7 +154,7 @@ func (a *api) importCatalog(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	httpx.NoDeadlines(w)
+	httpx.Upload(r)
 	body, err := readLimited(w, r, maxImport)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 		return err
 	}
 	defer sub.Close()
-	stream, err := httpx.NewStream(w)
+	stream, err := httpx.NewStream(w, r)
 	if err != nil {
 		return err
 	}

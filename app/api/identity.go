@@ -25,7 +25,8 @@ const dummyKey = "1234567890abcdef"
 // identify finds who a request acts as (rest-api.md 1.4): a token, a session
 // cookie, or from a trusted network the headers alone. Errors: Unauthenticated,
 // Invalid for both a cookie and a token, NotFound for an unknown tenant,
-// Forbidden for identity headers that the token may not act as.
+// Forbidden for identity headers that the token may not act as, Throttled for too many
+// requests in flight.
 func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	for _, name := range []string{headerUser, headerTenant} {
 		if !storable(r.Header.Get(name)) {
@@ -39,6 +40,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	}
 	hasCookie := a.Sessions.HasCookie(r)
 	var actor loom.Actor
+	var caller httpx.Caller
 	switch {
 	case token == dummyKey && !hasCookie:
 		err = loom.NewError(loom.Unauthenticated, "“%s” is the placeholder of scripts, not a token. %s", dummyKey, howToBeKnown(r, trusted))
@@ -48,6 +50,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		actor, err = a.Accounts.ActorByToken(r.Context(), account.TokenInput{
 			Secret: loom.NewSecret(token), AsUser: r.Header.Get(headerUser), AsTenant: r.Header.Get(headerTenant), Address: httpx.Address(r),
 		})
+		caller = httpx.TokenCaller(token)
 	case hasCookie:
 		// Only browsers send cookies, also for other sites: what changes something
 		// must come from our own pages.
@@ -59,10 +62,15 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		if err == nil && session.PasswordChange == loom.PasswordRequired {
 			return loom.Actor{}, loom.NewError(loom.Forbidden, "An administrator generated your password; choose one of your own at /account/password first.")
 		}
+		caller = httpx.SessionCaller(actor, session)
 	case trusted:
 		actor, err = a.byHeaders(r.Context(), r.Header.Get(headerUser), r.Header.Get(headerTenant), httpx.Address(r))
+		caller = httpx.HeaderCaller(actor)
 	default:
 		err = &loom.Error{Kind: loom.Unauthenticated, Message: howToBeKnown(r, trusted)}
+	}
+	if err == nil {
+		err = httpx.Claim(r, caller)
 	}
 	actor.RequestID = httpx.RequestID(r)
 	return actor, err

@@ -29,6 +29,8 @@ type logRequest struct {
 	levels         []string
 	// byEvent says that after came as the id of an event.
 	byEvent bool
+	// raw makes a text of a line.
+	raw func(text string) string
 }
 
 // taskLog gives lines of a task: as JSON by default, raw as text/plain, and
@@ -43,6 +45,9 @@ func (a *api) taskLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		return err
 	}
 	if q.levels, err = oneOf(r, "level", logLevels); err != nil {
+		return err
+	}
+	if q.raw, err = rawText(r); err != nil {
 		return err
 	}
 	w.Header().Add("Vary", "Accept")
@@ -111,11 +116,22 @@ func (a *api) cutOff(r *http.Request, err error) {
 	panic(http.ErrAbortHandler) // the reader must see that it is not whole
 }
 
-// beginText is what stands above a plain text that may take its time.
+// beginText is what stands above a plain text.
 func beginText(w http.ResponseWriter) {
-	httpx.NoDeadlines(w)
 	w.Header().Set("Content-Type", mediaText+"; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+}
+
+// rawText is what happens to a line in a plain text: without ?ansi=1 it loses what a
+// terminal would obey.
+func rawText(r *http.Request) (func(text string) string, error) {
+	switch r.URL.Query().Get("ansi") {
+	case "", "0":
+		return loom.PlainText, nil
+	case "1":
+		return func(text string) string { return text }, nil
+	}
+	return nil, loom.InvalidFields([]loom.FieldError{{Field: "ansi", Message: "This is 1, or left out."}})
 }
 
 // rawLog sends the text of all lines that are stored by now.
@@ -140,7 +156,7 @@ func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q
 				q.attempt = line.Attempt // a retry must not change the log half way
 			}
 			if holds(q.levels, line.Level) {
-				if _, err := fmt.Fprintln(w, line.Text); err != nil {
+				if _, err := fmt.Fprintln(w, q.raw(line.Text)); err != nil {
 					return nil
 				}
 			}
@@ -178,7 +194,7 @@ func (a *api) followLog(w http.ResponseWriter, r *http.Request, actor loom.Actor
 		return err
 	}
 	defer func() { f.signals.Close() }()
-	if f.stream, err = httpx.NewStream(w); err != nil {
+	if f.stream, err = httpx.NewStream(w, r); err != nil {
 		return err
 	}
 	if err := f.checkKept(task.Task); err != nil {

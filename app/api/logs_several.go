@@ -52,13 +52,17 @@ func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 		return err
 	}
 	in.After = page.After
+	raw, err := rawText(r)
+	if err != nil {
+		return err
+	}
 	w.Header().Add("Vary", "Accept")
 	switch accepted(r, mediaJSON, mediaText, mediaStream) {
 	case mediaStream:
 		in.After = httpx.Cursor(r)
 		return a.followSeveral(w, r, actor, of, in)
 	case mediaText:
-		return a.rawSeveral(w, r, actor, of, in)
+		return a.rawSeveral(w, r, actor, of, in, raw)
 	}
 	if in.Limit = page.Limit; in.Limit == 0 {
 		in.Limit = loom.DefaultPageLimit
@@ -80,7 +84,7 @@ func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 
 // rawSeveral sends the text of all lines that are stored by now, each behind its
 // task and attempt.
-func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput) error {
+func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput, raw func(text string) string) error {
 	in.Limit = logChunk
 	for first := true; ; first = false {
 		log, err := a.Clusters.Interleaved(r.Context(), actor, of, in)
@@ -95,7 +99,7 @@ func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Acto
 		}
 		for _, l := range log.Lines {
 			in.After = l.Cursor
-			if _, err := fmt.Fprintf(w, "%s/%d %s\n", l.Task, l.Attempt, l.Text); err != nil {
+			if _, err := fmt.Fprintf(w, "%s/%d %s\n", l.Task, l.Attempt, raw(l.Text)); err != nil {
 				return nil
 			}
 		}
@@ -139,7 +143,7 @@ func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	if f.stream, err = httpx.NewStream(w); err != nil {
+	if f.stream, err = httpx.NewStream(w, r); err != nil {
 		return err
 	}
 	if !kept {

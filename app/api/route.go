@@ -151,11 +151,14 @@ func (a *api) serve(rt route) http.Handler {
 	}
 	return httpx.Wrap(a.Log, render, func(w http.ResponseWriter, r *http.Request) error {
 		var actor loom.Actor
-		if !rt.open {
-			var err error
-			if actor, err = a.identify(r); err != nil {
-				return err
-			}
+		var err error
+		if rt.open {
+			err = httpx.Claim(r, httpx.AddressCaller(r))
+		} else {
+			actor, err = a.identify(r)
+		}
+		if err != nil {
+			return err
 		}
 		if !storable(r.URL.Path) {
 			return loom.NewError(loom.NotFound, "There is nothing of this name: it is not UTF-8, or holds the character NUL.")
@@ -163,7 +166,7 @@ func (a *api) serve(rt route) http.Handler {
 		if err := rt.checkQuery(r.URL.Query()); err != nil {
 			return err
 		}
-		err := handle(w, r, actor)
+		err = handle(w, r, actor)
 		if err != nil {
 			a.noteRefusal(r, &rt, actor, err)
 		}

@@ -135,6 +135,7 @@ func (a *api) operationRoutes() []route {
 				{"after", "string", "Number of the line, or id of the event, to go on behind."},
 				{"limit", "integer", "Lines of a JSON answer, 1 to 500."},
 				{"level", "string", "Levels, separated by commas: info, warn, error."},
+				{"ansi", "integer", "1 leaves control characters, such as colors of terminals, in a plain text; else only tabs and line ends stay."},
 			}},
 	}
 }

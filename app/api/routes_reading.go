@@ -11,6 +11,7 @@ func (a *api) readingRoutes() []route {
 		{"after", "string", "Cursor to go on behind: from the header Link, or the id of an event."},
 		{"limit", "integer", "Lines of a JSON answer, 1 to 500."},
 		{"level", "string", "Levels, separated by commas: info, warn, error."},
+		{"ansi", "integer", "1 leaves control characters, such as colors of terminals, in a plain text; else only tabs and line ends stay."},
 	}
 	return []route{
 		{method: get, path: "/v2/nodes", summary: "List the nodes of all clusters that one may see", paged: true, answer: "[]Node", handle: a.listNodes},

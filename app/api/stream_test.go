@@ -10,7 +10,55 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"loom/app/loom"
 )
+
+// TestStreamsOfAToken: twenty streams of all kinds for a token, the next is refused with
+// a problem that says when to come back. Another token of the user has its own, and what
+// is no stream goes on.
+func TestStreamsOfAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runHub()
+	id := w.cluster(w.user, "followed")
+	kinds := []string{"/v2/events?topics=clusters", "/v2/clusters/" + id + "/operations/1/log", "/v2/clusters/" + id + "/operations/1/tasks/1/log"}
+	var open []*stream
+	for i := range 20 {
+		open = append(open, w.follow(w.user, kinds[i%len(kinds)]))
+	}
+	for _, path := range kinds {
+		refused := w.call(w.user, get, path, "", "Accept", mediaStream)
+		refused.fails(429, "", "20 event streams")
+		if refused.header.Get("Content-Type") != "application/problem+json" || refused.header.Get("Retry-After") != "30" {
+			t.Errorf("%s: %v", path, refused.header)
+		}
+	}
+	w.call(w.user, get, "/v2/clusters", "").want(200)
+	w.follow(w.token("acme", "ana", loom.ScopeRead), kinds[0])
+	w.follow(w.second, kinds[0])
+	for _, s := range open[:3] {
+		s.cancel()
+		for range s.events { // to its end
+		}
+	}
+	for !w.opens(w.user, kinds[0]) { // the server sees a client go a moment later
+	}
+}
+
+// opens reports whether a stream can be had.
+func (w *world) opens(token, path string) bool {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, get, w.server.URL+path, nil)
+	w.must(err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	w.must(err)
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
 
 // event is one of an event stream.
 type event struct{ id, name, data string }

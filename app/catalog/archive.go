@@ -60,7 +60,7 @@ func DecodeArchive(body []byte) (Bundle, error) {
 			if len(b.named) == 0 {
 				return Bundle{}, loom.NewError(loom.Invalid, "The archive holds no folder of a catalog, such as %s; pack the folder's content, not the folder itself.", loom.KindService)
 			}
-			return b, drained(limited)
+			return b.whole(), drained(limited)
 		case err != nil:
 			return Bundle{}, badArchive(err, "The archive is broken, or no tar.")
 		}

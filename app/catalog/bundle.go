@@ -21,8 +21,31 @@ type Bundle struct {
 	Invalid []InvalidEntry
 	// names are those met so far.
 	names map[EntryName]bool
+	// unlisted is how many more entries could not be read than Invalid lists.
+	unlisted int
 	// named are the kinds that the document or folder has, empty ones included.
 	named map[loom.EntityKind]bool
+}
+
+// maxInvalid is how many entries that cannot be read a bundle lists.
+const maxInvalid = 100
+
+// refuse lists an entry that cannot be read.
+func (b *Bundle) refuse(at place, kind loom.EntityKind, name string, fields []loom.FieldError) {
+	if len(b.Invalid) >= maxInvalid {
+		b.unlisted++
+		return
+	}
+	b.Invalid = append(b.Invalid, at.invalid(kind, name, fields))
+}
+
+// whole ends the list of entries that cannot be read, which says how many more there are.
+func (b Bundle) whole() Bundle {
+	if b.unlisted > 0 {
+		b.Invalid = append(b.Invalid, InvalidEntry{Kind: b.Invalid[0].Kind, Name: "…", Fields: []loom.FieldError{{Message: fmt.Sprintf("%d more entries are invalid. Correct those above, then try again.", b.unlisted)}}})
+		b.unlisted = 0
+	}
+	return b
 }
 
 func newBundle() Bundle {
@@ -95,13 +118,13 @@ func DecodeBundle(body []byte) (Bundle, error) {
 			at := element(kind, i)
 			fields, ok := value.(map[string]any)
 			if !ok {
-				b.Invalid = append(b.Invalid, at.invalid(kind, "", []loom.FieldError{{Message: "An entry is a JSON object."}}))
+				b.refuse(at, kind, "", []loom.FieldError{{Message: "An entry is a JSON object."}})
 				continue
 			}
 			b.add(kind, at, lenient.FromMap("", fields))
 		}
 	}
-	return b, o.Err()
+	return b.whole(), o.Err()
 }
 
 // checkMembers refuses members of an export document that are no kinds.
@@ -148,7 +171,7 @@ func DecodeFolder(folder fs.FS) (Bundle, error) {
 			b.addFile(kind, name, body)
 		}
 	}
-	return b, nil
+	return b.whole(), nil
 }
 
 // addFile adds the entry in a file of a catalog folder; name is that of the file
@@ -162,7 +185,7 @@ func (b *Bundle) addFile(kind loom.EntityKind, name string, body []byte) {
 		if len(fields) == 0 {
 			fields = []loom.FieldError{{Message: e.Message}}
 		}
-		b.Invalid = append(b.Invalid, at.invalid(kind, name, fields))
+		b.refuse(at, kind, name, fields)
 		return
 	}
 	if given := o.Text("name"); given != name {
@@ -174,17 +197,17 @@ func (b *Bundle) addFile(kind loom.EntityKind, name string, body []byte) {
 func (b *Bundle) add(kind loom.EntityKind, at place, o *lenient.Object) {
 	entry, err := decodeObject(kind, o)
 	if err != nil { // an unknown kind, which the callers do not pass
-		b.Invalid = append(b.Invalid, at.invalid(kind, "", []loom.FieldError{{Message: err.Error()}}))
+		b.refuse(at, kind, "", []loom.FieldError{{Message: err.Error()}})
 		return
 	}
 	name := entry.Meta().Name
 	if fields := importErrors(shapeErrors(entry, o.Errors()), entry); len(fields) > 0 {
-		b.Invalid = append(b.Invalid, at.invalid(kind, name, fields))
+		b.refuse(at, kind, name, fields)
 		return
 	}
 	key := EntryName{kind, name}
 	if b.names[key] {
-		b.Invalid = append(b.Invalid, at.invalid(kind, name, []loom.FieldError{{Field: "name", Message: "The name “" + name + "” is twice in the bundle."}}))
+		b.refuse(at, kind, name, []loom.FieldError{{Field: "name", Message: "The name “" + name + "” is twice in the bundle."}})
 		return
 	}
 	b.names[key] = true

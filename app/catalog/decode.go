@@ -168,6 +168,7 @@ func decodeDefaults(o *lenient.Object) loom.Defaults {
 		d.Config = map[string]any{}
 	}
 	elements := o.Array("services")
+	seen := make(map[string]bool, len(elements))
 	for i, element := range elements {
 		at := "services[" + strconv.Itoa(i) + "]"
 		name := ""
@@ -193,7 +194,8 @@ func decodeDefaults(o *lenient.Object) loom.Defaults {
 				o.Fail(at, "%s", e.Message)
 			}
 		}
-		if name != "" && !slices.Contains(d.Services, name) {
+		if name != "" && !seen[name] {
+			seen[name] = true
 			d.Services = append(d.Services, name)
 		}
 	}
@@ -215,9 +217,9 @@ func decodeConstraints(o *lenient.Object) loom.Constraints {
 	// Zero in loom.SizeConstraint means "not given", so an explicit one is caught
 	// here; what is no number has been said to be none.
 	bound := func(name string, to *int, zero string) {
-		said := len(size.Errors())
+		said := size.Found()
 		n := size.IntPtr(name)
-		if n == nil || len(size.Errors()) > said {
+		if n == nil || size.Found() > said {
 			return
 		}
 		if *to = *n; *n == 0 {

@@ -193,7 +193,7 @@ func invalidBundle(invalid []InvalidEntry) error {
 	if len(invalid) == 1 {
 		message = fmt.Sprintf("The %s is invalid; nothing was imported.", names[0])
 	}
-	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: fields}
+	return &loom.Error{Kind: loom.Invalid, Message: message, Fields: loom.BoundFields(fields, 0)}
 }
 
 // importBundle stores entries. Those that the tenant may not have are named as invalid in

@@ -17,6 +17,13 @@ import (
 	"loom/app/loom"
 )
 
+const (
+	// livePerBrowser is how many live pages one browser has open: a session has 20
+	// streams. browserCalls is how many requests a browser sends at once to a host.
+	livePerBrowser = 10
+	browserCalls   = 6
+)
+
 // paceTasksPerNode is how many tasks a node of the template "mock-pace" has.
 const paceTasksPerNode = 13
 
@@ -167,13 +174,20 @@ func (v *visitor) part(ctx context.Context, p livePart) error {
 
 // measureLive opens many pages of one running operation and says what they cost
 // and how late they show each change.
-func (b *benchInstance) measureLive(ctx context.Context, v *visitor, scale benchScale) error {
+func (b *benchInstance) measureLive(ctx context.Context, scale benchScale) error {
 	id, err := b.create(ctx, "mock-pace", max(1, scale.live*5/paceTasksPerNode))
 	if err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	browsers, err := b.visitors(ctx, (scale.live+livePerBrowser-1)/livePerBrowser)
+	if err != nil {
+		return err
+	}
+	for _, v := range browsers {
+		v.client.Transport.(*http.Transport).MaxConnsPerHost = livePerBrowser + browserCalls
+	}
 	seen := make([][]fetched, scale.live)
 	failed := make([]error, scale.live)
 	var pages sync.WaitGroup
@@ -188,7 +202,7 @@ func (b *benchInstance) measureLive(ctx context.Context, v *visitor, scale bench
 			path += "/operations/1"
 		}
 		pages.Go(func() {
-			if seen[i], failed[i] = v.watch(watching, path); watching.Err() != nil {
+			if seen[i], failed[i] = browsers[i/livePerBrowser].watch(watching, path); watching.Err() != nil {
 				failed[i] = nil // it was to end
 			}
 		})

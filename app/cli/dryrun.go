@@ -45,12 +45,8 @@ func readAs[T any](body []byte, name string, read func(r *questionReader) T) (T,
 	if len(errs) == 0 {
 		return answer, nil
 	}
-	for i, f := range errs {
-		line, column := lenient.Position(body, locate(body, f.Field))
-		errs[i].Message = fmt.Sprintf("line %d, column %d: %s", line, column, f.Message)
-	}
 	return answer, &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name,
-		&loom.Error{Kind: loom.Invalid, Message: "The input cannot be read.", Fields: errs})}
+		&loom.Error{Kind: loom.Invalid, Message: "The input cannot be read.", Fields: withPlaces(body, errs)})}
 }
 
 // readNodes reads the nodes of a cluster, in the order of their numbers. Those without

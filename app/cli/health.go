@@ -142,7 +142,8 @@ func (e *environment) serveHealth(ctx context.Context, s *system) (int, error) {
 		e.log.Warn("no health page: its address is taken", "error", err.Error())
 		return 0, nil
 	}
-	server := &http.Server{Handler: e.healthPages(s, networks), ReadHeaderTimeout: 5 * time.Second}
+	server := httpx.NewServer(e.healthPages(s, networks))
+	server.ReadTimeout, server.WriteTimeout = 10*time.Second, time.Minute
 	go server.Serve(listener) //nolint:errcheck // ends with Close
 	context.AfterFunc(ctx, func() { server.Close() })
 	return listener.Addr().(*net.TCPAddr).Port, nil

@@ -123,6 +123,8 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		process.Port = tcp.Port
 	}
+	server := httpx.NewServer(httpx.BehindProxies(proxies, httpx.Chain(log, secure, protection, refuse, handler)))
+	server.BaseContext = func(net.Listener) context.Context { return ctx } // streams end when the process does
 	return &site{
 		listener: listener, hub: hub, url: origin,
 		stay: func(ctx context.Context) {
@@ -130,13 +132,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 				e.log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())
 			})
 		},
-		server: &http.Server{
-			Handler:           httpx.BehindProxies(proxies, httpx.Chain(log, secure, protection, refuse, handler)),
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       2 * time.Minute,
-			// Streams end when the process does.
-			BaseContext: func(net.Listener) context.Context { return ctx },
-		},
+		server: server,
 	}, nil
 }
 

@@ -234,6 +234,8 @@ func TestSolveUnreadable(t *testing.T) {
 		{`{"template": {}, "limit_ms": -1}`, "limit_ms"},
 		{`{"template": {}, "request": {"numMachines": 2000000000}}`, "request.numMachines: line 1, column 45: 2000000000 nodes are too many"},
 		{`{"template": [1]}`, "template: line 1, column 14"},
+		{`{"template": {},` + "\n" + `"services": ` + strings.Repeat("[", 500_000), "services: line 2, column 13: Arrays and objects are nested more than 100 levels deep"},
+		{`{"template": {}, "services": [` + strings.Repeat("{},", 999) + `{}]}`, "900 more fields are wrong"},
 	} {
 		out, code, says := solveText(t, c.input)
 		if code != exitUnreadable || out != "" || !strings.Contains(says, c.says) {

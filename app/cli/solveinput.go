@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"loom/app/catalog"
 	"loom/app/lenient"
@@ -44,27 +42,35 @@ func readQuestion(body []byte) (*question, error) {
 	if len(errs) == 0 {
 		return q, nil
 	}
-	for i, f := range errs {
-		line, column := lenient.Position(body, locate(body, f.Field))
-		errs[i].Message = fmt.Sprintf("line %d, column %d: %s", line, column, f.Message)
-	}
-	return nil, &loom.Error{Kind: loom.Invalid, Message: "The problem cannot be read.", Fields: errs}
+	return nil, &loom.Error{Kind: loom.Invalid, Message: "The problem cannot be read.", Fields: withPlaces(body, errs)}
 }
 
 // placed gives errors that say no place the beginning of the document.
 func placed(body []byte, err error) error {
 	e := loom.AsError(err)
 	if len(e.Fields) > 0 {
-		for i, f := range e.Fields {
-			line, column := lenient.Position(body, locate(body, f.Field))
-			e.Fields[i].Message = fmt.Sprintf("line %d, column %d: %s", line, column, f.Message)
-		}
+		e.Fields = withPlaces(body, e.Fields)
 		return e
 	}
 	if !strings.Contains(e.Message, "line ") {
 		return loom.NewError(loom.Invalid, "line 1, column 1: %s", e.Message)
 	}
 	return err
+}
+
+// withPlaces says at the beginning of each error where its field stands.
+func withPlaces(body []byte, errs []loom.FieldError) []loom.FieldError {
+	errs = loom.BoundFields(errs, 0)
+	paths := make([]string, len(errs))
+	for i, f := range errs {
+		paths[i] = f.Field
+	}
+	placed := make([]loom.FieldError, len(errs))
+	for i, offset := range loom.JSONPlaces(body, paths) {
+		line, column := loom.TextPosition(body, offset)
+		placed[i] = loom.FieldError{Field: errs[i].Field, Message: fmt.Sprintf("line %d, column %d: %s", line, column, errs[i].Message)}
+	}
+	return placed
 }
 
 type questionReader struct {
@@ -286,46 +292,4 @@ func chunk(s string) (head, rest string) {
 		i++
 	}
 	return s[:i], s[i:]
-}
-
-// locate gives where in a JSON document the value at a path such as
-// "services[2].name" begins, or the last part of it that is there.
-func locate(body []byte, target string) int {
-	d := json.NewDecoder(bytes.NewReader(body))
-	found := 0
-	var walk func(path string) bool
-	walk = func(path string) bool {
-		at := int(d.InputOffset())
-		for at < len(body) && (body[at] == ':' || body[at] == ',' || unicode.IsSpace(rune(body[at]))) {
-			at++
-		}
-		found = at
-		token, err := d.Token()
-		if err != nil || path == target {
-			return true
-		}
-		delim, _ := token.(json.Delim)
-		for i := 0; (delim == '{' || delim == '[') && d.More(); i++ {
-			child := fmt.Sprintf("%s[%d]", path, i)
-			if delim == '{' {
-				key, err := d.Token()
-				if err != nil {
-					return true
-				}
-				if child, _ = key.(string); path != "" {
-					child = path + "." + child
-				}
-			}
-			if target == child || strings.HasPrefix(target, child+".") || strings.HasPrefix(target, child+"[") {
-				return walk(child)
-			}
-			var skipped json.RawMessage
-			if d.Decode(&skipped) != nil {
-				return true
-			}
-		}
-		return true
-	}
-	walk("")
-	return found
 }

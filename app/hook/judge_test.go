@@ -55,13 +55,14 @@ func TestJudge(t *testing.T) {
 func TestReason(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		"":                       "it gave no reason.",
-		"{}":                     "it gave no reason.",
-		" not\n now ":            "not now",
-		`{"reason":"No."}`:       "No.",
-		`{"detail":"No."}`:       "No.",
-		`{"reason":7}`:           "it gave no reason.",
-		"\xff\x00":               "it gave no reason.",
+		"":                 "it gave no reason.",
+		"{}":               "it gave no reason.",
+		" not\n now ":      "not now",
+		`{"reason":"No."}`: "No.",
+		`{"detail":"No."}`: "No.",
+		`{"reason":7}`:     "it gave no reason.",
+		"\xff\x00":         "it gave no reason.",
+		`{"reason":"No.","more":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`: `{"reason":"No.","more":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`,
 		strings.Repeat("é", 600): strings.Repeat("é", 500) + "…",
 	} {
 		if got := reason(answer); got != want {

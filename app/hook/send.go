@@ -177,7 +177,7 @@ func trouble(code int, err error) string {
 // reason finds the sentence in the answer of a hook that refuses.
 func reason(answer string) string {
 	var members map[string]any
-	if json.Unmarshal([]byte(answer), &members) == nil {
+	if loom.ScanJSON([]byte(answer), 0) == nil && json.Unmarshal([]byte(answer), &members) == nil {
 		answer = ""
 		for _, name := range []string{"reason", "message", "detail"} {
 			if text, ok := members[name].(string); ok && answer == "" {

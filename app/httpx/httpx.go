@@ -11,7 +11,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"loom/app/loom"
 )
@@ -34,6 +33,9 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if err == nil {
 			return
 		}
+		if slow := tooSlow(r); slow != nil {
+			err = slow // whatever the handler made of it
+		}
 		e := loom.AsError(err)
 		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable) {
 			return // the client is gone, and what was begun for it was cancelled
@@ -41,9 +43,7 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			log.Error("request failed", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
 		}
-		if e.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+0.999)))
-		}
+		setRetryAfter(w, e)
 		render(w, r, e)
 	})
 }

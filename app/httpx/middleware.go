@@ -23,14 +23,15 @@ func RequestID(r *http.Request) string {
 }
 
 // Chain is the middleware around everything, outermost first: request id,
-// access log, recovery, security headers, compression. render answers what cross-site
-// protection keeps out.
+// deadlines, access log, recovery, security headers, compression, limits of what is done
+// at once. render answers what cross-site protection or a limit keeps out.
 func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		render(w, r, loom.NewError(loom.Forbidden,
 			"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
 	}))
-	return requestID(accessLog(log, recovery(log, render, securityHeaders(secure, compressed(protection.Handler(next))))))
+	inner := securityHeaders(secure, compressed(protection.Handler(limited(render, next))))
+	return requestID(deadlines(bodyPatience, answerPatience, accessLog(log, recovery(log, render, inner))))
 }
 
 // compressedTypes are compressed for clients that take it. Streams of events are

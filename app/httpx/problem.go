@@ -114,6 +114,7 @@ func MissingFields(sets []map[string]loom.FieldSchema) []map[string]MissingField
 // WriteProblem answers with problem+json; it is the error renderer of the API's
 // old routes.
 func WriteProblem(w http.ResponseWriter, r *http.Request, e *loom.Error) {
+	setRetryAfter(w, e)
 	SendProblem(w, NewProblem(r, e))
 }
 

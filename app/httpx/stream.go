@@ -26,9 +26,12 @@ type Stream struct {
 	rc *http.ResponseController
 }
 
-// NewStream begins an event stream: headers, a time limit for each event instead of
-// one for the whole answer, retry hint.
-func NewStream(w http.ResponseWriter) (*Stream, error) {
+// NewStream begins an event stream: headers, a time limit for each event, retry hint.
+// Throttled when its caller, or the process, has too many.
+func NewStream(w http.ResponseWriter, r *http.Request) (*Stream, error) {
+	if err := becomeStream(r); err != nil {
+		return nil, err
+	}
 	s := &Stream{w: w, rc: http.NewResponseController(w)}
 	if err := s.rc.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 		return nil, fmt.Errorf("set the write deadline of an event stream: %w", err)
@@ -84,14 +87,6 @@ func (s *Stream) write(text string) error {
 		return err
 	}
 	return s.rc.Flush()
-}
-
-// NoDeadlines lifts the server's time limits from a request whose body may take
-// as long as it takes, such as an upload. Writers that have none are fine.
-func NoDeadlines(w http.ResponseWriter) {
-	rc := http.NewResponseController(w)
-	rc.SetReadDeadline(time.Time{})  //nolint:errcheck // not supported: there is no limit
-	rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // same
 }
 
 // Cursor is where a reconnecting client wants to go on: Last-Event-ID, which

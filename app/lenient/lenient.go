@@ -26,14 +26,17 @@ import (
 const maxExponent = 300
 
 // Value reads one JSON document. Numbers are json.Number. Errors are Invalid:
-// an empty body, a syntax error with line and column, text after the document,
-// and texts and numbers that cannot be stored.
+// an empty body, one nested deeper than loom.MaxJSONDepth, a syntax error with line
+// and column, text after the document, and texts and numbers that cannot be stored.
 func Value(body []byte) (any, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, loom.NewError(loom.Invalid, "The body is empty; a JSON document is needed.")
 	}
 	if at := invalidUTF8(body); at >= 0 {
 		return nil, syntaxError(body, at, "this is not UTF-8")
+	}
+	if err := loom.ScanJSON(body, 0); err != nil {
+		return nil, tooDeep(body, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -47,8 +50,10 @@ func Value(body []byte) (any, error) {
 		skipped := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
 		return nil, syntaxError(body, int(end)+skipped, "there is something after the end of the document")
 	}
-	if errs := unstorable("", value, nil); len(errs) > 0 {
-		return nil, loom.InvalidFields(errs)
+	if !storable(value) {
+		var errs fieldErrors
+		unstorable(nil, value, &errs)
+		return nil, loom.InvalidFields(errs.listed())
 	}
 	return value, nil
 }
@@ -64,13 +69,37 @@ func Read(body []byte) (*Object, error) {
 	if !ok {
 		return nil, loom.NewError(loom.Invalid, "The body is %s; a JSON object is needed.", kindOf(value))
 	}
-	return &Object{fields: fields, errs: &[]loom.FieldError{}}, nil
+	return &Object{fields: fields, errs: &fieldErrors{}}, nil
 }
 
 // FromMap reads an object that was read already, such as a member of a document.
 // at is put before the names of fields, "" for none.
 func FromMap(at string, fields map[string]any) *Object {
-	return &Object{at: at, fields: fields, errs: &[]loom.FieldError{}}
+	o := &Object{fields: fields, errs: &fieldErrors{}}
+	if at != "" {
+		o.at = &place{name: at, index: noIndex, whole: true}
+	}
+	return o
+}
+
+// tooDeep names the member that is nested too deep, where the document is an object.
+func tooDeep(body []byte, err error) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if opening, _ := d.Token(); opening != json.Delim('{') {
+		return err
+	}
+	for d.More() {
+		key, _ := d.Token()
+		name, ok := key.(string)
+		if !ok {
+			return err
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil || loom.ScanJSON(value, 1) != nil {
+			return loom.InvalidFields([]loom.FieldError{{Field: cutName(name), Message: loom.AsError(err).Message}})
+		}
+	}
+	return err
 }
 
 func decodeError(body []byte, err error) error {
@@ -86,19 +115,14 @@ func decodeError(body []byte, err error) error {
 }
 
 func syntaxError(body []byte, at int, what string) error {
-	line, column := Position(body, at)
+	line, column := loom.TextPosition(body, at)
 	return loom.NewError(loom.Invalid, "This is not JSON: line %d, column %d: %s.", line, column, what)
 }
 
-// Position gives line and column, from 1 and in characters, of a byte offset.
-func Position(body []byte, offset int) (line, column int) {
-	offset = min(max(offset, 0), len(body))
-	before := body[:offset]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
-}
-
 func invalidUTF8(body []byte) int {
+	if utf8.Valid(body) {
+		return -1
+	}
 	for i := 0; i < len(body); {
 		r, size := utf8.DecodeRune(body[i:])
 		if r == utf8.RuneError && size == 1 {
@@ -109,32 +133,54 @@ func invalidUTF8(body []byte) int {
 	return -1
 }
 
-// unstorable finds what the database cannot keep: NUL in texts and keys, and
-// numbers out of all proportion.
-func unstorable(at string, value any, errs []loom.FieldError) []loom.FieldError {
+// storable reports whether the database can keep a value: not NUL in texts and keys,
+// nor numbers out of all proportion.
+func storable(value any) bool {
 	switch v := value.(type) {
 	case string:
-		if strings.ContainsRune(v, 0) {
-			errs = append(errs, loom.FieldError{Field: at, Message: "This text holds the character NUL, which cannot be stored."})
+		return !strings.Contains(v, "\x00")
+	case json.Number:
+		return !tooLarge(v.String())
+	case []any:
+		for _, item := range v {
+			if !storable(item) {
+				return false
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if strings.Contains(key, "\x00") || !storable(item) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unstorable names the values that are not storable.
+func unstorable(at *place, value any, errs *fieldErrors) {
+	switch v := value.(type) {
+	case string:
+		if !storable(v) {
+			errs.add(at, "This text holds the character NUL, which cannot be stored.")
 		}
 	case json.Number:
-		if tooLarge(v.String()) {
-			errs = append(errs, loom.FieldError{Field: at, Message: "This number is too large or too precise."})
+		if !storable(v) {
+			errs.add(at, "This number is too large or too precise.")
 		}
 	case []any:
 		for i, item := range v {
-			errs = unstorable(fmt.Sprintf("%s[%d]", at, i), item, errs)
+			unstorable(at.element(i), item, errs)
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if strings.ContainsRune(key, 0) {
-				errs = append(errs, loom.FieldError{Field: at, Message: "A key holds the character NUL, which cannot be stored."})
+			if strings.Contains(key, "\x00") {
+				errs.add(at, "A key holds the character NUL, which cannot be stored.")
 				continue
 			}
-			errs = unstorable(join(at, key), v[key], errs)
+			unstorable(at.member(key), v[key], errs)
 		}
 	}
-	return errs
 }
 
 func tooLarge(number string) bool {
@@ -165,11 +211,4 @@ func kindOf(value any) string {
 		return "an object"
 	}
 	return fmt.Sprintf("a %T", value)
-}
-
-func join(at, name string) string {
-	if at == "" {
-		return name
-	}
-	return at + "." + name
 }

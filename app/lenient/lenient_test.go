@@ -179,3 +179,36 @@ func TestOnlyAndInts(t *testing.T) {
 		t.Errorf("fields %v, want %v", fields, want)
 	}
 }
+
+// TestDepthAndErrorsAreBounded: what is too deep is refused before anything is built of
+// it, and of a thousand errors a hundred are listed.
+func TestDepthAndErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	if _, err := lenient.Read([]byte(`{"a":` + nest(99, "1") + `}`)); err != nil {
+		t.Errorf("100 levels: %v", err)
+	}
+	_, err := lenient.Read([]byte(`{"a":` + nest(100, "oops") + `}`))
+	if e := loom.AsError(err); !errors.Is(err, loom.Invalid) || !strings.Contains(e.Message, "more than 100 levels deep at line 1, column 105") || len(e.Fields) != 1 || e.Fields[0].Field != "a" {
+		t.Errorf("101 levels: %v", err)
+	}
+	for body, want := range map[string]string{
+		`{"a":1,"b":{"c":` + nest(99, "1") + `},"d":2}`: "[b: ", `{"a":` + strings.Repeat("[", 50_000): "[a: ", `{"` + strings.Repeat("k", 500) + `":` + nest(100, "1") + `}`: "…: ",
+		nest(101, "1"): "fewer levels.", `{"a":1,` + strings.Repeat("[", 101): "fewer levels.",
+	} {
+		if _, err := lenient.Value([]byte(body)); !errors.Is(err, loom.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, want %q", body, err, want)
+		}
+	}
+	o := read(t, `{"list": [`+strings.Repeat("7,", 999)+`7], "n": "x"}`)
+	o.EachOf("list", func(int, *lenient.Object) {})
+	o.Int("n")
+	e := loom.AsError(o.Err())
+	if len(e.Fields) != 101 || e.Message != "1001 fields need attention." || e.Fields[99].Field != "list[99]" || !strings.HasPrefix(e.Fields[100].Message, "901 more fields are wrong.") {
+		t.Errorf("%d fields, %q, the last %v", len(e.Fields), e.Message, e.Fields[len(e.Fields)-1])
+	}
+	nul := `"` + `\u0000"`
+	_, err = lenient.Read([]byte(`{"` + strings.Repeat("k", 5000) + `": [` + strings.Repeat(nul+",", 499) + nul + `]}`))
+	if e := loom.AsError(err); len(e.Fields) != 101 || len(e.Fields[0].Field) > 120 {
+		t.Errorf("NUL: %d fields, the first a name of %d bytes", len(e.Fields), len(e.Fields[0].Field))
+	}
+}

@@ -14,24 +14,32 @@ import (
 // Object is a JSON object being read, and the errors found so far in the whole
 // document. Absent and null mean the same.
 type Object struct {
-	at     string
+	at     *place
 	fields map[string]any
-	errs   *[]loom.FieldError
+	errs   *fieldErrors
 }
 
 // Err gives Invalid with every field error of the document, or nil.
-func (o *Object) Err() error { return loom.InvalidFields(*o.errs) }
+func (o *Object) Err() error { return loom.InvalidFields(o.errs.listed()) }
 
-// Errors gives the field errors of the document so far.
-func (o *Object) Errors() []loom.FieldError { return *o.errs }
+// Errors gives the field errors of the document so far: loom.MaxFieldErrors at most, and
+// one that says how many more.
+func (o *Object) Errors() []loom.FieldError { return o.errs.listed() }
+
+// Found is how many field errors the document has so far.
+func (o *Object) Found() int { return o.errs.found() }
 
 // Fail records that a field of this object is wrong.
 func (o *Object) Fail(name, format string, args ...any) {
-	o.fail(join(o.at, name), format, args...)
+	if o.errs.found() >= loom.MaxFieldErrors { // not even its place is told
+		o.errs.more++
+		return
+	}
+	o.errs.add(o.at.member(name), format, args...)
 }
 
 // Path is the full name of a field of this object.
-func (o *Object) Path(name string) string { return join(o.at, name) }
+func (o *Object) Path(name string) string { return o.at.member(name).String() }
 
 // Has reports whether the field is there and not null.
 func (o *Object) Has(name string) bool { return o.fields[name] != nil }
@@ -71,7 +79,11 @@ func (o *Object) Only(known ...string) {
 
 // Text gives a text; numbers and booleans are turned into one. "" when absent.
 func (o *Object) Text(name string) string {
-	return o.text(o.Path(name), o.fields[name])
+	text, ok := textOf(o.fields[name])
+	if !ok {
+		o.Fail(name, "This is %s; it must be a text.", shown(o.fields[name]))
+	}
+	return text
 }
 
 // TextOr gives the text of the field, or fallback when it is absent.
@@ -121,38 +133,32 @@ func (o *Object) BoolPtr(name string) *bool {
 
 // Int64 gives a whole number, also from text. 0 when absent.
 func (o *Object) Int64(name string) int64 {
-	switch v := o.fields[name].(type) {
-	case nil:
-		return 0
-	case json.Number:
-		if n, ok := whole(v.String()); ok {
-			return n
-		}
-	case string:
-		if n, ok := whole(v); ok {
-			return n
-		}
+	n, problem := int64Of(o.fields[name])
+	if problem != "" {
+		o.Fail(name, "%s", problem)
 	}
-	o.Fail(name, "This is %s; it must be a whole number.", shown(o.fields[name]))
-	return 0
+	return n
 }
 
 // Int is Int64 for numbers that fit 32 bits.
 func (o *Object) Int(name string) int {
-	n := o.Int64(name)
-	if n > math.MaxInt32 || n < math.MinInt32 {
-		o.Fail(name, "The number %d is too large.", n)
-		return 0
+	n, problem := intOf(o.fields[name])
+	if problem != "" {
+		o.Fail(name, "%s", problem)
 	}
-	return int(n)
+	return n
 }
 
 // Ints gives the whole numbers of an array, also from texts; [] when absent.
 func (o *Object) Ints(name string) []int {
 	numbers := []int{}
+	at := o.at.member(name)
 	for i, element := range o.Array(name) {
-		at := fmt.Sprintf("%s[%d]", name, i)
-		numbers = append(numbers, (&Object{at: o.at, fields: map[string]any{at: element}, errs: o.errs}).Int(at))
+		n, problem := intOf(element)
+		if problem != "" {
+			o.errs.add(at.element(i), "%s", problem)
+		}
+		numbers = append(numbers, n)
 	}
 	return numbers
 }
@@ -207,7 +213,7 @@ func (o *Object) FreeObject(name string) map[string]any {
 // Object gives the object in a field; an empty one when absent.
 func (o *Object) Object(name string) *Object {
 	fields, _ := o.object(name)
-	return &Object{at: o.Path(name), fields: fields, errs: o.errs}
+	return &Object{at: o.at.member(name), fields: fields, errs: o.errs}
 }
 
 // Each calls fn for each object in the object of a field, by sorted key; null
@@ -224,16 +230,16 @@ func (o *Object) Each(name string, fn func(key string, member *Object)) {
 // EachOf calls fn for each object in the array of a field; null elements are
 // left out.
 func (o *Object) EachOf(name string, fn func(i int, element *Object)) {
+	at := o.at.member(name)
 	for i, element := range o.Array(name) {
-		at := fmt.Sprintf("%s[%d]", o.Path(name), i)
 		fields, ok := element.(map[string]any)
 		if !ok {
 			if element != nil {
-				o.fail(at, "This is %s; it must be an object.", shown(element))
+				o.errs.add(at.element(i), "This is %s; it must be an object.", shown(element))
 			}
 			continue
 		}
-		fn(i, &Object{at: at, fields: fields, errs: o.errs})
+		fn(i, &Object{at: at.element(i), fields: fields, errs: o.errs})
 	}
 }
 
@@ -252,22 +258,22 @@ func (o *Object) Array(name string) []any {
 // Texts gives a set of texts: duplicates and nulls are left out, order is kept.
 // Never nil.
 func (o *Object) Texts(name string) []string {
-	return o.texts(o.Path(name), o.Array(name))
+	return o.texts(o.at.member(name), o.Array(name))
 }
 
 // TextSets gives an array of sets of texts. Never nil.
 func (o *Object) TextSets(name string) [][]string {
 	sets := [][]string{}
+	at := o.at.member(name)
 	for i, element := range o.Array(name) {
-		at := fmt.Sprintf("%s[%d]", o.Path(name), i)
 		set, ok := element.([]any)
 		if !ok {
 			if element != nil {
-				o.fail(at, "This is %s; it must be an array of names.", shown(element))
+				o.errs.add(at.element(i), "This is %s; it must be an array of names.", shown(element))
 			}
 			continue
 		}
-		sets = append(sets, o.texts(at, set))
+		sets = append(sets, o.texts(at.element(i), set))
 	}
 	return sets
 }
@@ -276,9 +282,10 @@ func (o *Object) TextSets(name string) [][]string {
 func (o *Object) TextMap(name string) map[string]string {
 	fields, _ := o.object(name)
 	texts := make(map[string]string, len(fields))
+	at := o.at.member(name)
 	for _, key := range sortedKeys(fields) {
 		if fields[key] != nil {
-			texts[key] = o.text(join(o.Path(name), key), fields[key])
+			texts[key] = o.text(at, key, noIndex, fields[key])
 		}
 	}
 	return texts
@@ -295,37 +302,68 @@ func (o *Object) object(name string) (map[string]any, bool) {
 	return nil, false
 }
 
-func (o *Object) texts(at string, elements []any) []string {
+func (o *Object) texts(at *place, elements []any) []string {
 	texts := []string{}
+	seen := make(map[string]bool, len(elements))
 	for i, element := range elements {
 		if element == nil {
 			continue
 		}
-		text := o.text(fmt.Sprintf("%s[%d]", at, i), element)
-		if !slices.Contains(texts, text) {
+		if text := o.text(at, "", i, element); !seen[text] {
+			seen[text] = true
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-func (o *Object) text(at string, value any) string {
-	switch v := value.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case json.Number:
-		return v.String()
-	case bool:
-		return strconv.FormatBool(v)
+// text reads the text that is member or element of what is at a place.
+func (o *Object) text(within *place, name string, index int, value any) string {
+	text, ok := textOf(value)
+	if !ok {
+		o.errs.add(&place{up: within, name: name, index: index}, "This is %s; it must be a text.", shown(value))
 	}
-	o.fail(at, "This is %s; it must be a text.", shown(value))
-	return ""
+	return text
 }
 
-func (o *Object) fail(at, format string, args ...any) {
-	*o.errs = append(*o.errs, loom.FieldError{Field: at, Message: fmt.Sprintf(format, args...)})
+func textOf(value any) (text string, ok bool) {
+	switch v := value.(type) {
+	case nil:
+		return "", true
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+// int64Of reads a whole number, or says what is wrong with it.
+func int64Of(value any) (n int64, problem string) {
+	ok := false
+	switch v := value.(type) {
+	case nil:
+		return 0, ""
+	case json.Number:
+		n, ok = whole(v.String())
+	case string:
+		n, ok = whole(v)
+	}
+	if !ok {
+		return 0, "This is " + shown(value) + "; it must be a whole number."
+	}
+	return n, ""
+}
+
+// intOf is int64Of for numbers that fit 32 bits.
+func intOf(value any) (n int, problem string) {
+	wide, problem := int64Of(value)
+	if problem == "" && (wide > math.MaxInt32 || wide < math.MinInt32) {
+		return 0, fmt.Sprintf("The number %d is too large.", wide)
+	}
+	return int(wide), problem
 }
 
 // whole reads a number with integral value: 3, 3.0 and 3e2, but not 3.5.

@@ -63,7 +63,6 @@ func (w *world) config(in loom.CreateInput) map[string]any {
 
 // Limits of what a request may hold in its free-form parts.
 const (
-	maxDepth    = 100
 	maxLabels   = 50
 	maxLabelKey = 63
 	maxLabel    = 255
@@ -80,8 +79,8 @@ func checkStorable(field string, value any) []loom.FieldError {
 		}
 	}
 	walk = func(v any, depth int) {
-		if depth > maxDepth {
-			problem = fmt.Sprintf("This is nested more than %d deep.", maxDepth)
+		if depth > loom.MaxJSONDepth {
+			problem = fmt.Sprintf("This is nested more than %d deep.", loom.MaxJSONDepth)
 			return
 		}
 		switch v := v.(type) {

@@ -84,15 +84,60 @@ func NewError(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// MaxFieldErrors is how many field errors an answer lists. One more says how many there
+// are besides.
+const MaxFieldErrors = 100
+
+const moreFields = "%d more fields are wrong. Correct those above, then try again."
+
+// BoundFields cuts field errors to as many as an answer lists. more is how many were
+// left out before, for whoever stops collecting at the bound.
+func BoundFields(fields []FieldError, more int) []FieldError {
+	bounded, _ := boundFields(fields, more)
+	return bounded
+}
+
+// boundFields is BoundFields; total counts what is left out too.
+func boundFields(fields []FieldError, more int) (bounded []FieldError, total int) {
+	if len(fields) <= MaxFieldErrors && more == 0 {
+		return fields, len(fields)
+	}
+	listed := make([]FieldError, 0, MaxFieldErrors+1)
+	for _, f := range fields {
+		switch before := cutBefore(f); {
+		case before > 0:
+			more += before
+		case len(listed) < MaxFieldErrors:
+			listed = append(listed, f)
+		default:
+			more++
+		}
+	}
+	total = len(listed) + more
+	if more > 0 {
+		listed = append(listed, FieldError{Message: fmt.Sprintf(moreFields, more)})
+	}
+	return listed, total
+}
+
+// cutBefore is how many field errors stand behind the last one of a list that was cut.
+func cutBefore(f FieldError) (n int) {
+	if f.Field == "" {
+		fmt.Sscanf(f.Message, moreFields, &n) //nolint:errcheck // it is another message
+	}
+	return n
+}
+
 // InvalidFields builds an Invalid error from field errors, or nil when there
 // are none. The result is of type error so that a nil stays nil.
 func InvalidFields(fields []FieldError) error {
 	if len(fields) == 0 {
 		return nil
 	}
+	fields, total := boundFields(fields, 0)
 	message := fields[0].Message
-	if len(fields) > 1 {
-		message = fmt.Sprintf("%d fields need attention.", len(fields))
+	if total > 1 {
+		message = fmt.Sprintf("%d fields need attention.", total)
 	}
 	return &Error{Kind: Invalid, Message: message, Fields: fields}
 }

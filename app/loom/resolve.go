@@ -164,9 +164,7 @@ func (m *merger) common(who string, d Defaults, c Compatibility, links []Link) e
 	out.Compatibility.HardwareTypes = union(out.Compatibility.HardwareTypes, c.HardwareTypes)
 	out.Compatibility.ImageTypes = union(out.Compatibility.ImageTypes, c.ImageTypes)
 	out.Compatibility.Services = union(out.Compatibility.Services, c.Services)
-	for _, link := range links {
-		out.Links = mergeLink(out.Links, link)
-	}
+	out.Links = mergeLinks(out.Links, links)
 	return nil
 }
 
@@ -189,34 +187,48 @@ func replace(old *string, with string) {
 	}
 }
 
-func union(a, b []string) []string {
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			a = append(a, s)
-		}
-	}
-	return a
-}
+// union adds to a what b has besides.
+func union(a, b []string) []string { return unionBy(a, b, func(s string) string { return s }) }
 
 // unionSets compares sets regardless of the order of their members.
 func unionSets(a, b [][]string) [][]string {
-	key := func(set []string) string { return strings.Join(slices.Sorted(slices.Values(set)), "\x00") }
-	for _, set := range b {
-		if !slices.ContainsFunc(a, func(s []string) bool { return key(s) == key(set) }) {
-			a = append(a, set)
+	return unionBy(a, b, func(set []string) string { return strings.Join(slices.Sorted(slices.Values(set)), "\x00") })
+}
+
+func unionBy[T any](a, b []T, key func(T) string) []T {
+	there := make(map[string]bool, len(a)+len(b))
+	for _, v := range a {
+		there[key(v)] = true
+	}
+	for _, v := range b {
+		if k := key(v); !there[k] {
+			there[k] = true
+			a = append(a, v)
 		}
 	}
 	return a
 }
 
-// mergeLink puts a link in place of the one with its label, or at the end; links
+// mergeLinks puts each link in place of the one with its label, or at the end; links
 // without label are the same when their URL is.
-func mergeLink(links []Link, link Link) []Link {
-	for i, l := range links {
-		if l.Label == link.Label && (link.Label != "" || l.URL == link.URL) {
-			links[i] = link
-			return links
+func mergeLinks(links, more []Link) []Link {
+	key := func(l Link) [2]string {
+		if l.Label != "" {
+			return [2]string{l.Label}
 		}
+		return [2]string{"", l.URL}
 	}
-	return append(links, link)
+	place := make(map[[2]string]int, len(links)+len(more))
+	for i, l := range links {
+		place[key(l)] = i
+	}
+	for _, l := range more {
+		if i, there := place[key(l)]; there {
+			links[i] = l
+			continue
+		}
+		place[key(l)] = len(links)
+		links = append(links, l)
+	}
+	return links
 }

@@ -154,3 +154,23 @@ func TestPartsGiveNoLimits(t *testing.T) {
 		t.Errorf("resolved %+v, %v", got, err)
 	}
 }
+
+// BenchmarkMergeTemplate: ns/set must be about the same for every number of sets.
+func BenchmarkMergeTemplate(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		t := Template{Base: Base{Name: "many"}}
+		for i := range n {
+			t.Constraints.Layout.MustCoexist = append(t.Constraints.Layout.MustCoexist, []string{fmt.Sprint("a", i), fmt.Sprint("b", i)})
+			t.Links = append(t.Links, Link{Label: fmt.Sprint(i), URL: "https://loom.example"})
+			t.Defaults.Services = append(t.Defaults.Services, fmt.Sprint("a", i))
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := MergeTemplate(t, TemplateLookup{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/set")
+		})
+	}
+}

@@ -1,9 +1,32 @@
 package loom
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
+
+// PlainText gives a text without control characters but tab and line feed, and without
+// the sequences for terminals that they begin: what shows a text may obey them.
+func PlainText(text string) string {
+	if strings.IndexFunc(text, obeyed) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if obeyed(r) {
+			return -1
+		}
+		return r
+	}, terminalSequence.ReplaceAllString(text, ""))
+}
+
+// obeyed reports whether a character is for a terminal, and not to be read.
+func obeyed(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
+
+// terminalSequence is a CSI sequence, such as a color, or one that carries a text, such
+// as the title of a window.
+var terminalSequence = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)")
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

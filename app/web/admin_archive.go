@@ -113,6 +113,7 @@ func (s *Server) adminArchiveGive(w http.ResponseWriter, r *http.Request, actor 
 }
 
 func (s *Server) keepArchive(r *http.Request, actor loom.Actor) error {
+	httpx.Upload(r)
 	reader, err := r.MultipartReader()
 	if err != nil {
 		return loom.NewError(loom.Invalid, "The form could not be read; it must be sent as multipart/form-data.")

@@ -55,7 +55,11 @@ func treeOf(v any) any {
 	return parseTree(body)
 }
 
+// parseTree reads JSON as maps and slices; nil for what is none, or nested too deep.
 func parseTree(body []byte) any {
+	if loom.ScanJSON(body, 0) != nil {
+		return nil
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	var tree any

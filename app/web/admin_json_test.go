@@ -36,12 +36,12 @@ func FuzzPlaces(f *testing.F) {
 	f.Add(`{"a": oops`)
 	f.Add("")
 	f.Fuzz(func(t *testing.T, body string) {
-		for path, offset := range places([]byte(body)) {
+		for i, offset := range loom.JSONPlaces([]byte(body), []string{"", "a", "a[1].b", "c.d", body}) {
 			if offset < 0 || offset > len(body) {
-				t.Errorf("%q is at %d of %d", path, offset, len(body))
+				t.Errorf("path %d is at %d of %d", i, offset, len(body))
 			}
-			if line, column := position(body, offset); line < 1 || column < 1 {
-				t.Errorf("%q is at line %d, column %d", path, line, column)
+			if line, column := loom.TextPosition([]byte(body), offset); line < 1 || column < 1 {
+				t.Errorf("path %d is at line %d, column %d", i, line, column)
 			}
 		}
 	})

@@ -66,6 +66,7 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 // uploadParts reads a form up to its file, which it leaves to be streamed; nil
 // when none was chosen.
 func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
+	httpx.Upload(r)
 	reader, err := r.MultipartReader()
 	if err != nil {
 		return nil, nil, loom.NewError(loom.Invalid, "The form could not be read; it must be sent as multipart/form-data.")

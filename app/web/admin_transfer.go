@@ -166,6 +166,7 @@ func (s *Server) adminTransferGive(w http.ResponseWriter, r *http.Request, actor
 
 // givenBundle reads the form: a file goes before what was pasted.
 func givenBundle(w http.ResponseWriter, r *http.Request) (paste string, body []byte, err error) {
+	httpx.Upload(r)
 	r.Body = http.MaxBytesReader(w, r.Body, 2*catalog.MaxTransfer)
 	reader, err := r.MultipartReader()
 	if err != nil {

@@ -175,6 +175,9 @@ func writeLease(millis int64) string {
 // parseConfig reads a JSON object, numbers as they are written, or says where it
 // stops being one.
 func parseConfig(text string) (map[string]any, string) {
+	if err := loom.ScanJSON([]byte(text), 1); err != nil { // requests of the API have it as a member
+		return nil, loom.AsError(err).Message
+	}
 	var config map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

@@ -34,7 +34,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err := s.followLogs(r.Context(), actor, topics, sub); err != nil {
 		return err
 	}
-	stream, err := httpx.NewStream(w)
+	stream, err := httpx.NewStream(w, r)
+	if e := loom.AsError(err); err != nil && e.Kind == loom.Throttled {
+		httpx.WriteProblem(w, r, e) // for a script, which polls instead
+		return nil
+	}
 	if err != nil {
 		return err
 	}

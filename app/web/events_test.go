@@ -13,6 +13,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/views/route"
 )
 
 // pageStream is the stream of a page, block by block.
@@ -113,6 +114,59 @@ func TestEvents(t *testing.T) {
 	for b := again.next(); b["event"] != "end" || b["data"] != `{"reason":"shutdown"}`; b = again.next() {
 		if b["event"] == "end" {
 			t.Fatalf("ended with %v", b)
+		}
+	}
+}
+
+// TestStreamsOfASession: the stream after the twentieth is refused with a problem, for
+// this session alone.
+func TestStreamsOfASession(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	open := func(user loom.UserID) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(w.ctx, http.MethodGet, server.URL+"/events?topics=clusters", nil)
+		w.must(err)
+		r.Header.Set("Cookie", "loom-dev="+w.cookies[user])
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		w.must(err)
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	for i := range 20 {
+		if answer := open("ana"); answer.StatusCode != http.StatusOK {
+			t.Fatalf("stream %d: %s", i+1, answer.Status)
+		}
+	}
+	if answer := open("ana"); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Content-Type") != "application/problem+json" || answer.Header.Get("Retry-After") != "30" {
+		t.Errorf("one too many: %s %v", answer.Status, answer.Header)
+	}
+	if answer := open("admin"); answer.StatusCode != http.StatusOK {
+		t.Errorf("for another user: %s", answer.Status)
+	}
+	if page := w.get("ana", "/"); page.Code != http.StatusOK {
+		t.Errorf("a page: %d", page.Code)
+	}
+}
+
+// TestRawLogOfATaskObeysNobody: the text and the file have no characters that a terminal
+// obeys, unless one asks for them.
+func TestRawLogOfATaskObeysNobody(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop", 2)
+	w.runSome(op, 1, 1)
+	task := loom.TaskRef{Operation: op, Number: 1}
+	w.log(task, "stdout", "\x1b[31mred\x1b[0m\t50%\r100%\x07")
+	raw := route.TaskLogRaw(task, 1)
+	for _, more := range []string{"", "&download=1"} {
+		if got := w.get("ana", raw+more).is(200).Body; got != "red\t50%100%\n" {
+			t.Errorf("%q: %q", more, got)
+		}
+		if got := w.get("ana", raw+more+"&ansi=1").is(200).Body; got != "\x1b[31mred\x1b[0m\t50%\r100%\x07\n" {
+			t.Errorf("%q as it came: %q", more, got)
 		}
 	}
 }

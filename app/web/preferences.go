@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -126,17 +125,6 @@ var commonZones = []string{
 	"Europe/Amsterdam", "Europe/Athens", "Europe/Berlin", "Europe/Brussels", "Europe/Bucharest", "Europe/Budapest", "Europe/Copenhagen", "Europe/Dublin", "Europe/Helsinki",
 	"Europe/Istanbul", "Europe/Kyiv", "Europe/Lisbon", "Europe/London", "Europe/Madrid", "Europe/Moscow", "Europe/Oslo", "Europe/Paris", "Europe/Prague", "Europe/Rome",
 	"Europe/Sofia", "Europe/Stockholm", "Europe/Vienna", "Europe/Warsaw", "Europe/Zurich", "Pacific/Auckland", "Pacific/Honolulu",
-}
-
-// cspReport logs what the content policy kept out; the browser tests demand none.
-func (s *Server) cspReport(w http.ResponseWriter, r *http.Request) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<10))
-	if err != nil {
-		return err
-	}
-	s.Log.Warn("content policy report", "request_id", httpx.RequestID(r), "report", strings.ToValidUTF8(string(body), "?"))
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // gallery shows every component in every state.

@@ -198,7 +198,8 @@ func (s *Server) skipBehind(r *http.Request, actor loom.Actor, ref loom.TaskRef,
 
 // taskLogRaw is the whole log of an attempt as plain text, read in pages so that
 // it never stands in memory at once; it works while the log grows. With
-// ?times=1 each line begins with its time, with ?download=1 it becomes a file.
+// ?times=1 each line begins with its time, with ?download=1 it becomes a file, with
+// ?ansi=1 it keeps control characters.
 func (s *Server) taskLogRaw(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ref, err := pathTask(r)
 	if err != nil {
@@ -211,6 +212,7 @@ func (s *Server) taskLogRaw(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	times, ansi := r.URL.Query().Get("times") != "", r.URL.Query().Get("ansi") == "1"
 	disposition := "inline"
 	if r.URL.Query().Get("download") != "" {
 		disposition = "attachment"
@@ -218,7 +220,10 @@ func (s *Server) taskLogRaw(w http.ResponseWriter, r *http.Request, actor loom.A
 	w.Header().Set("Content-Disposition", fmt.Sprintf("%s; filename=%q", disposition, "loom-"+ref.String()+".log"))
 	for {
 		for _, l := range lines {
-			if err := writeLogLine(w, l, r.URL.Query().Get("times") != ""); err != nil {
+			if !ansi {
+				l.Text = loom.PlainText(l.Text)
+			}
+			if err := writeLogLine(w, l, times); err != nil {
 				return nil //nolint:nilerr // the client is gone
 			}
 			in.After = l.Seq

@@ -79,6 +79,8 @@ type Server struct {
 	// installation.
 	begun time.Time
 	state condition
+	// reports counts those about the content policy.
+	reports reports
 }
 
 // New makes the handler of all pages, static files included. Cross-site
@@ -97,8 +99,17 @@ func ErrorPage(version string) httpx.ErrorRenderer {
 	return s.renderError
 }
 
-// open is a route that anybody may use.
-func (s *Server) open(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s.renderError, h) }
+// open is a route that anybody may use. Its requests count for their address.
+func (s *Server) open(h httpx.Handler) http.Handler {
+	return s.answer(func(w http.ResponseWriter, r *http.Request) error {
+		if err := httpx.Claim(r, httpx.AddressCaller(r)); err != nil {
+			return err
+		}
+		return h(w, r)
+	})
+}
+
+func (s *Server) answer(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s.renderError, h) }
 
 // page is a route for people who are signed in; others are sent to sign in and
 // come back afterwards.
@@ -113,9 +124,12 @@ func (s *Server) changing(h httpx.ActorHandler) http.Handler {
 }
 
 func (s *Server) pageOfKnown(who func(r *http.Request) (loom.Actor, loom.Session, error), h httpx.ActorHandler) http.Handler {
-	return s.open(func(w http.ResponseWriter, r *http.Request) error {
+	return s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		actor, session, err := who(r)
 		if err != nil {
+			return err
+		}
+		if err := httpx.Claim(r, httpx.SessionCaller(actor, session)); err != nil {
 			return err
 		}
 		r = seenBy(r, session.Preferences)

@@ -60,6 +60,9 @@ func ObjectField(fields map[string]string, name string) (map[string]any, error) 
 	if text == "" {
 		return map[string]any{}, nil
 	}
+	if err := loom.ScanJSON([]byte(text), 0); err != nil {
+		return nil, fmt.Errorf("field “%s” cannot be read: %w", name, err)
+	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var object map[string]any

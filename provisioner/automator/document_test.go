@@ -3,6 +3,7 @@ package automator_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"loom/provisioner/automator"
@@ -34,6 +35,17 @@ func TestMerge(t *testing.T) {
 		}
 		if !reflect.DeepEqual(under, read(c.under)) {
 			t.Errorf("%s was changed to %v", c.under, under)
+		}
+	}
+}
+
+// TestObjectFieldIsNotTooDeep: what a field holds is scanned before it is read.
+func TestObjectFieldIsNotTooDeep(t *testing.T) {
+	t.Parallel()
+	for depth, fits := range map[int]bool{100: true, 101: false, 9000: false} {
+		_, err := automator.ObjectField(map[string]string{"f": `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`}, "f")
+		if (err == nil) != fits || err != nil && !strings.Contains(err.Error(), "100 levels deep") {
+			t.Errorf("%d levels: %v", depth, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"loom/app/loom"
 )
@@ -33,6 +34,9 @@ type object struct {
 
 // readObject reads a document that is one JSON object.
 func readObject(data []byte, to *problems) (*object, error) {
+	if err := loom.ScanJSON(data, 0); err != nil {
+		return nil, errors.New(strings.TrimSuffix(loom.AsError(err).Message, "."))
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var value any

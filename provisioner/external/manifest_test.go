@@ -266,3 +266,11 @@ func TestActionsOfAutomatorsReachTheCatalog(t *testing.T) {
 		}
 	}
 }
+
+func TestManifestIsNotTooDeep(t *testing.T) {
+	t.Parallel()
+	_, _, err := DecodeManifest([]byte(`{"name":"x","types":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`))
+	if err == nil || !strings.Contains(err.Error(), "100 levels deep at line 1, column 120. Put") || strings.Contains(err.Error(), "..") {
+		t.Errorf("%v", err)
+	}
+}

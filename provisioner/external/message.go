@@ -50,6 +50,16 @@ func decode(line []byte) (m message, ok bool) {
 	if len(line) < 2 || line[0] != '{' {
 		return m, false
 	}
+	if err := loom.ScanJSON(line, 0); err != nil {
+		var head struct {
+			Type string `json:"t"`
+		}
+		if json.Unmarshal(line, &head) != nil || head.Type == "" {
+			return m, false
+		}
+		m.kind, m.wrong = clean(head.Type), loom.AsError(err).Message
+		return m, true
+	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var values map[string]any

@@ -39,6 +39,14 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %+v", line, m.outcome)
 		}
 	}
+	deep := `{"t":"state","result":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000-5) // not even closed
+	if m, ok := decode([]byte(deep + "]]]]]}")); ok {
+		t.Errorf("what encoding/json refuses is a message: %+v", m)
+	}
+	deep = `{"t":"state","result":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`
+	if m, ok := decode([]byte(deep)); !ok || m.kind != "state" || m.facts != nil || !strings.Contains(m.wrong, "more than 100 levels deep") {
+		t.Errorf("too deep: %+v, %v", m, ok)
+	}
 	for _, line := range []string{"", "{", "{}", "[]", "hello", `{"t":1}`, `{"t":""}`, `{"t":"log"} x`, `{"t":"log"}{}`, `"t"`, `{"t":"log","t":null}`} {
 		if m, ok := decode([]byte(line)); ok {
 			t.Errorf("%q is a message: %+v", line, m)

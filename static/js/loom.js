@@ -8,8 +8,8 @@
  * each, elements whose data-live lists the topic get the event "loom:live"; they
  * fetch their fragment with hx-trigger="loom:live" and morph it in (ui.Live emits
  * these attributes). "reset" refreshes all of them, "end" closes the stream.
- * Where no stream can be had (data-poll, or three failures), all are refreshed
- * every 5 s while the page is visible.
+ * Where no stream can be had (data-poll, refused as one too many, or three failures),
+ * all are refreshed every 5 s while the page is visible.
  *
  * Parts that few pages have name their module in data-module (logs, pickers, JSON
  * fields); it is imported and its enhance(element) called.
@@ -81,7 +81,7 @@ function refresh(elements) {
  * may have been the last. @param {Element} element @param {number} status of the answer, 0 without one
  */
 function refreshed(element, status) {
-  if (status > 0 && status < 500) { live.losses = 0; live.lost.delete(element); return; }
+  if (status > 0 && status < 500 && status !== 429) { live.losses = 0; live.lost.delete(element); return; }
   live.lost.add(element);
   live.again ||= setTimeout(() => {
     live.again = 0;
@@ -119,7 +119,7 @@ function connect() {
   });
   source.onopen = () => {
     live.failures = 0;
-    clearInterval(live.poll);
+    stopPolling();
     showLive('live', 'Live');
     if (live.refreshOnOpen) refreshAll();
     live.refreshOnOpen = false;
@@ -127,11 +127,11 @@ function connect() {
   // The browser would reconnect by itself, but at once, together with everybody
   // else, and without the cursor of an earlier page.
   source.onerror = () => {
+    const refused = source.readyState === EventSource.CLOSED; // answered, but with no stream
     disconnect();
     live.failures += 1;
-    if (live.failures >= 3) return startPolling();
-    showLive('reconnecting', 'Reconnecting');
-    retryLater();
+    if (refused || live.failures >= 3) startPolling(); else showLive('reconnecting', 'Reconnecting');
+    if (live.failures < 3) retryLater();
   };
   for (const topic of (url.searchParams.get('topics') ?? '').split(',')) on(topic, (event) => {
     signalled(topic);
@@ -154,7 +154,7 @@ function retryLater() {
 
 function startPolling() {
   showLive('polling', 'Updating every 5 s');
-  clearInterval(live.poll);
+  if (live.poll) return;
   let rounds = 0;
   live.poll = setInterval(() => {
     if (doc.hidden) return;
@@ -165,13 +165,18 @@ function startPolling() {
   }, 5000);
 }
 
+function stopPolling() {
+  clearInterval(live.poll);
+  live.poll = 0;
+}
+
 /** Starts what the present <main> asks for; a swap may have changed it. */
 function startLive() {
   const main = one('#main');
   const url = main?.dataset.events ?? '';
   if (url === live.url && url !== '') return;
   disconnect();
-  clearInterval(live.poll);
+  stopPolling();
   Object.assign(live, { url, cursor: main?.dataset.cursor ?? '', failures: 0, refreshOnOpen: !main?.dataset.cursor });
   if (url) connect();
   else if (main?.hasAttribute('data-poll')) startPolling();

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"loom/app/loom"
 )
 
 // Path leads to a value in a document: texts are members of objects, ints are
@@ -74,13 +76,10 @@ func (o *object) remove(key string) {
 	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
 }
 
-// maxDepth is how deep documents may be nested.
-const maxDepth = 200
-
 // Parse reads a document. The error says what is wrong, for the log: people are
 // told by whoever reads the text as an entry.
 func Parse(text string) (*Doc, error) {
-	v, err := parseValue(text)
+	v, err := parseValue(text, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +90,14 @@ func Parse(text string) (*Doc, error) {
 	return &Doc{root: root}, nil
 }
 
-func parseValue(text string) (any, error) {
+// parseValue reads a value that has within objects and lists around it.
+func parseValue(text string, within int) (any, error) {
+	if err := loom.ScanJSON([]byte(text), within); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	v, err := parseNext(d, 0)
+	v, err := parseNext(d)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +107,7 @@ func parseValue(text string) (any, error) {
 	return v, nil
 }
 
-func parseNext(d *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, errors.New("the document is nested too deep")
-	}
+func parseNext(d *json.Decoder) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func parseNext(d *json.Decoder, depth int) (any, error) {
 	case opening == '[':
 		list := []any{}
 		for d.More() {
-			item, err := parseNext(d, depth+1)
+			item, err := parseNext(d)
 			if err != nil {
 				return nil, err
 			}
@@ -134,7 +134,7 @@ func parseNext(d *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		item, err := parseNext(d, depth+1)
+		item, err := parseNext(d)
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +305,7 @@ func value(v any) any {
 	if err != nil {
 		return nil
 	}
-	parsed, err := parseValue(string(body))
+	parsed, err := parseValue(string(body), 0)
 	if err != nil {
 		return nil
 	}

@@ -207,7 +207,16 @@ func TestWhatCannotBeTaken(t *testing.T) {
 			t.Errorf("the form does not show %q", want)
 		}
 	}
-	for _, bad := range []string{`[1]`, `"x"`} {
+	deep := func(depth int) string {
+		return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
+	}
+	if _, err := form.Parse(deep(101)); err == nil || !strings.Contains(err.Error(), "100 levels deep") {
+		t.Errorf("a document of 101 levels: %v", err)
+	}
+	if res := f.Read(parse(t, `{}`), url.Values{"config": {deep(99)}}); len(res.Errors) != 0 {
+		t.Errorf("99 levels within a document: %v", res.Errors)
+	}
+	for _, bad := range []string{`[1]`, `"x"`, deep(100)} {
 		if res := f.Read(parse(t, `{}`), url.Values{"config": {bad}}); len(res.Errors) != 1 {
 			t.Errorf("%s: %v", bad, res.Errors)
 		}

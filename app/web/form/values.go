@@ -11,6 +11,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/loom"
 	"loom/views/formview"
 	"loom/views/ui"
 )
@@ -34,7 +35,7 @@ func (j JSON) Read(in *Input) {
 		in.Doc.Delete(j.Path)
 		return
 	}
-	v, err := parseValue(given)
+	v, err := parseValue(given, len(j.Path))
 	if err != nil {
 		in.Fail(j.Path, given, syntaxMessage(given, err))
 		return
@@ -48,6 +49,9 @@ func (j JSON) Read(in *Input) {
 
 // syntaxMessage says where a text stops being JSON.
 func syntaxMessage(text string, err error) string {
+	if errors.Is(err, loom.Invalid) {
+		return loom.AsError(err).Message
+	}
 	offset := len(text)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

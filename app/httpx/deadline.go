@@ -1,0 +1,119 @@
+package httpx
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"loom/app/loom"
+)
+
+// patience is how long a client may take to send or to accept something: a time, and one
+// second more for so many bytes.
+type patience struct {
+	time  time.Duration
+	bytes int64
+}
+
+func (p patience) of(bytes int64) time.Duration {
+	return p.time + time.Duration(float64(bytes)/float64(p.bytes)*float64(time.Second))
+}
+
+var (
+	// bodyPatience is for the body of a request, uploadPatience for one that is a file.
+	bodyPatience   = patience{30 * time.Second, 64 << 10}
+	uploadPatience = patience{10 * time.Minute, 16 << 10}
+	// answerPatience is for accepting each piece of an answer.
+	answerPatience = patience{time.Minute, 64 << 10}
+)
+
+// NewServer makes a server that no client can hold for longer than it is worth: headers
+// have a time and a size, connections that rest are closed. Bodies and answers have
+// their deadlines by Chain.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
+type bodyKey struct{}
+
+// deadlines bounds the time in which a body must come and each piece of an answer must
+// be accepted. Handlers may take as long as they need.
+func deadlines(body, answer patience, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), patience: answer}
+		// What an earlier answer on this connection left.
+		t.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // not supported: a writer of a test
+		if r.Body != nil && r.Body != http.NoBody {
+			b := &timedBody{ReadCloser: r.Body, rc: t.rc, patience: body, begun: time.Now()}
+			b.extend()
+			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
+			r.Body = b
+		}
+		next.ServeHTTP(t, r)
+		t.extend(answer.bytes) // for what the server still holds
+	})
+}
+
+// timedBody is a body that must come at some pace.
+type timedBody struct {
+	io.ReadCloser
+	rc       *http.ResponseController
+	patience patience
+	begun    time.Time
+	read     int64
+	late     bool
+}
+
+// Read reads on, and gives more time for what came.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if err == nil { // at the end the server lifts the deadline: it reads on, to see whether the client is there
+		b.extend()
+	}
+	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
+	return n, err
+}
+
+func (b *timedBody) extend() {
+	b.rc.SetReadDeadline(b.begun.Add(b.patience.of(b.read))) //nolint:errcheck // not supported: a writer of a test
+}
+
+// Upload gives a request the time that a file needs.
+func Upload(r *http.Request) {
+	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); ok {
+		b.patience = uploadPatience
+		b.extend()
+	}
+}
+
+// tooSlow gives the error for a request whose body did not come in time, nil for another.
+func tooSlow(r *http.Request) error {
+	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); !ok || !b.late {
+		return nil
+	}
+	return loom.NewError(loom.Invalid, "The body came too slowly. Send it again over a better connection, or in smaller requests.")
+}
+
+// timedWriter is an answer that must be accepted at some pace.
+type timedWriter struct {
+	http.ResponseWriter
+	rc       *http.ResponseController
+	patience patience
+}
+
+// Write writes within the time for so much.
+func (t *timedWriter) Write(p []byte) (int, error) {
+	t.extend(int64(len(p)))
+	return t.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the real writer.
+func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t *timedWriter) extend(bytes int64) {
+	t.rc.SetWriteDeadline(time.Now().Add(t.patience.of(bytes))) //nolint:errcheck // as above
+}

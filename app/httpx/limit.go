@@ -1,0 +1,199 @@
+package httpx
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"loom/app/loom"
+)
+
+// What one process does at once. More is answered by 429 with Retry-After.
+const (
+	// maxRequests are in flight, open event streams apart.
+	maxRequests = 1000
+	// maxRequestsEach are in flight for one user or token or, where nobody is known,
+	// for one address.
+	maxRequestsEach = 200
+	// maxStreams are open; maxStreamsEach of them for one session or token.
+	maxStreams     = 4000
+	maxStreamsEach = 20
+)
+
+const (
+	// requestRetry and streamRetry are when a refused client may come back.
+	requestRetry = 5 * time.Second
+	streamRetry  = 30 * time.Second
+)
+
+// Caller is for whom a request counts.
+type Caller struct {
+	// User is whose requests in flight are counted together, Session whose streams.
+	User, Session string
+}
+
+// SessionCaller is somebody who signed in.
+func SessionCaller(actor loom.Actor, session loom.Session) Caller {
+	return Caller{accountKey("user", actor), "session " + session.ID}
+}
+
+// TokenCaller is who sends a token: each is counted by itself.
+func TokenCaller(token string) Caller {
+	sum := sha256.Sum256([]byte(token))
+	key := "token " + hex.EncodeToString(sum[:])
+	return Caller{key, key}
+}
+
+// HeaderCaller is who is named by the headers of a trusted network.
+func HeaderCaller(actor loom.Actor) Caller {
+	key := accountKey("headers", actor)
+	return Caller{key, key}
+}
+
+func accountKey(kind string, actor loom.Actor) string {
+	return fmt.Sprintf("%s %s %s", kind, actor.Tenant, actor.User)
+}
+
+// AddressCaller is who asks without saying who he is.
+func AddressCaller(r *http.Request) Caller {
+	key := "address " + Address(r)
+	return Caller{key, key}
+}
+
+// limits counts what a process does at once.
+type limits struct {
+	mu                sync.Mutex
+	requests, streams int
+	of, streamsOf     map[string]int
+}
+
+// place is what one request takes of the limits.
+type place struct {
+	limits *limits
+	caller Caller
+	// claimed says that the request counts for its caller, stream that it is an open
+	// stream and no request in flight any more.
+	claimed, stream bool
+}
+
+type placeKey struct{}
+
+// limited counts the requests in flight. Probes are always answered: a process that is
+// busy lives.
+func limited(render ErrorRenderer, next http.Handler) http.Handler {
+	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		p := &place{limits: l}
+		if err := l.enter(); err != nil {
+			setRetryAfter(w, err)
+			render(w, r, err)
+			return
+		}
+		defer p.leave()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+	})
+}
+
+func (l *limits) enter() *loom.Error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests >= maxRequests {
+		return tooMany(requestRetry, "Loom is answering %d requests at this moment, the most that this process takes at once.", maxRequests)
+	}
+	l.requests++
+	return nil
+}
+
+// Claim counts a request for its caller until it is answered. Throttled when he has too
+// many in flight. A request counts once, for whom it was claimed first.
+func Claim(r *http.Request, caller Caller) error {
+	p, ok := r.Context().Value(placeKey{}).(*place)
+	if !ok {
+		return nil // a request that came through no Chain
+	}
+	l := p.limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.claimed {
+		return nil
+	}
+	if l.of[caller.User] >= maxRequestsEach {
+		return tooMany(requestRetry, "%d of your requests are being answered at this moment, the most that are taken at once. Wait for their answers.", maxRequestsEach)
+	}
+	l.of[caller.User]++
+	p.claimed, p.caller = true, caller
+	return nil
+}
+
+// becomeStream counts a request as an open stream from now on. Throttled when there are
+// too many.
+func becomeStream(r *http.Request) error {
+	p, ok := r.Context().Value(placeKey{}).(*place)
+	if !ok {
+		return nil
+	}
+	l := p.limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case p.stream:
+		return nil
+	case l.streamsOf[p.caller.Session] >= maxStreamsEach:
+		return tooMany(streamRetry, "%d event streams are open for this session or token, the most there are. Close one, or ask for the resource itself every few seconds.", maxStreamsEach)
+	case l.streams >= maxStreams:
+		return tooMany(streamRetry, "%d event streams are open, the most that this process has. Ask for the resource itself every few seconds.", maxStreams)
+	}
+	l.release(p)
+	l.streams++
+	l.streamsOf[p.caller.Session]++
+	p.stream = true
+	return nil
+}
+
+func (p *place) leave() {
+	l := p.limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !p.stream {
+		l.release(p)
+		return
+	}
+	l.streams--
+	take(l.streamsOf, p.caller.Session)
+}
+
+// release takes a request out of those in flight.
+func (l *limits) release(p *place) {
+	l.requests--
+	if p.claimed {
+		take(l.of, p.caller.User)
+	}
+}
+
+// take counts down and forgets who has nothing any more.
+func take(counts map[string]int, key string) {
+	if counts[key]--; counts[key] <= 0 {
+		delete(counts, key)
+	}
+}
+
+func tooMany(retry time.Duration, format string, args ...any) *loom.Error {
+	e := loom.NewError(loom.Throttled, format, args...)
+	e.RetryAfter = retry
+	return e
+}
+
+func setRetryAfter(w http.ResponseWriter, e *loom.Error) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+0.999)))
+	}
+}

@@ -1,0 +1,239 @@
+package httpx
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"loom/app/loom"
+)
+
+// crowd is a server whose requests wait until they are let go.
+type crowd struct {
+	t      *testing.T
+	server *httptest.Server
+	leave  chan struct{}
+	inside chan struct{}
+	away   sync.WaitGroup
+}
+
+// newCrowd makes it. The header Who names the caller, Session his session; none claims
+// nothing. The path /stream is an event stream.
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	c := &crowd{t: t, leave: make(chan struct{}), inside: make(chan struct{}, 2*maxStreams)}
+	log := slog.New(slog.DiscardHandler)
+	handler := Wrap(log, WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
+		if who := r.Header.Get("Who"); who != "" {
+			if err := Claim(r, Caller{who, who + r.Header.Get("Session")}); err != nil {
+				return err
+			}
+		}
+		if r.URL.Path == "/stream" {
+			if _, err := NewStream(w, r); err != nil {
+				return err
+			}
+		}
+		c.inside <- struct{}{}
+		select {
+		case <-c.leave:
+		case <-r.Context().Done():
+		}
+		return nil
+	})
+	mux := http.NewServeMux()
+	mux.Handle("/", handler)
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ready") }) //nolint:errcheck // as it goes
+	c.server = httptest.NewServer(Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, mux))
+	t.Cleanup(c.server.Close)
+	return c
+}
+
+// empty waits until nobody is inside; who comes later goes at once.
+func (c *crowd) empty() {
+	select {
+	case <-c.leave:
+	default:
+		close(c.leave)
+	}
+	c.away.Wait()
+}
+
+func (c *crowd) ask(path, who, session string) *http.Response {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.server.URL+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Who", who)
+	r.Header.Set("Session", session)
+	answer, err := c.server.Client().Do(r)
+	if err != nil {
+		c.t.Error(err)
+		return &http.Response{Body: http.NoBody}
+	}
+	return answer
+}
+
+// enter lets n requests in and waits until all are there.
+func (c *crowd) enter(n int, path string, who func(i int) (user, session string)) {
+	c.t.Helper()
+	for i := range n {
+		user, session := who(i)
+		c.away.Go(func() {
+			answer := c.ask(path, user, session)
+			defer answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				c.t.Errorf("%s for %s: %s", path, user, answer.Status)
+			}
+			io.Copy(io.Discard, answer.Body) //nolint:errcheck // it ends with the test
+		})
+	}
+	for range n {
+		<-c.inside
+	}
+}
+
+// refused asks once more, which must be refused with a problem that says when to come back.
+func (c *crowd) refused(path, who, session, want string) {
+	c.t.Helper()
+	answer := c.ask(path, who, session)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	seconds, convErr := strconv.Atoi(answer.Header.Get("Retry-After"))
+	if err != nil || answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Content-Type") != "application/problem+json" ||
+		convErr != nil || seconds < 1 || !strings.Contains(string(body), want) {
+		c.t.Errorf("%s for %q: %s, Retry-After %q, %s", path, who, answer.Status, answer.Header.Get("Retry-After"), body)
+	}
+}
+
+func always(user, session string) func(int) (string, string) {
+	return func(int) (string, string) { return user, session }
+}
+
+// TestRequestsInFlight: a caller has so many, the others go on; what was answered makes
+// room.
+func TestRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	c.enter(maxRequestsEach, "/", func(i int) (string, string) { return "ana", strconv.Itoa(i % 3) })
+	c.refused("/", "ana", "9", "200 of your requests")
+	c.enter(1, "/", always("ben", ""))
+	c.enter(1, "/stream", always("cleo", ""))
+	c.empty()
+	c.enter(1, "/", always("ana", ""))
+	c.empty()
+}
+
+// TestRequestsOfAProcess: whoever sends them, there are only so many at once, and probes
+// are answered all the same.
+func TestRequestsOfAProcess(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	c.enter(maxRequests, "/", func(i int) (string, string) { return fmt.Sprint("user", i%10), "" })
+	c.refused("/", "somebody else", "", "1000 requests")
+	c.refused("/", "", "", "1000 requests")
+	answer := c.ask("/readyz", "", "")
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the probe: %s", answer.Status)
+	}
+	c.empty()
+}
+
+// TestStreamsOfASession: twenty for a session, as many for another one of the same user.
+// They are no requests in flight, and those that end make room.
+func TestStreamsOfASession(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	for session := range 2 + maxRequestsEach/maxStreamsEach { // more than requests may be in flight
+		c.enter(maxStreamsEach, "/stream", always("ana", strconv.Itoa(session)))
+	}
+	c.refused("/stream", "ana", "0", "20 event streams are open for this session or token")
+	c.enter(1, "/", always("ana", "0"))
+	c.empty()
+	c.enter(maxStreamsEach, "/stream", always("ana", "0"))
+	c.empty()
+}
+
+// TestPlacesAreGivenBack also after panics, and nothing is kept of who is gone.
+func TestPlacesAreGivenBack(t *testing.T) {
+	t.Parallel()
+	var l *limits
+	h := recovery(slog.New(slog.DiscardHandler), WriteProblem, limited(WriteProblem, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l = r.Context().Value(placeKey{}).(*place).limits
+		if err := Claim(r, AddressCaller(r)); err != nil {
+			t.Error(err)
+		}
+		if r.URL.Path == "/stream" {
+			if err := becomeStream(r); err != nil {
+				t.Error(err)
+			}
+		}
+		panic("oops")
+	})))
+	for range 2 * maxRequests {
+		for _, path := range []string{"/", "/stream"} {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		}
+	}
+	if l.requests != 0 || l.streams != 0 || len(l.of) != 0 || len(l.streamsOf) != 0 {
+		t.Errorf("left: %+v", l)
+	}
+}
+
+// TestLogLinesCannotBeForged: what a request names stands quoted in the log.
+func TestLogLinesCannotBeForged(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]func(w io.Writer) slog.Handler{
+		"text": func(w io.Writer) slog.Handler {
+			return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+		},
+		"json": func(w io.Writer) slog.Handler {
+			return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+		},
+	} {
+		var out bytes.Buffer
+		log := slog.New(handler(&out))
+		h := Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(_ http.ResponseWriter, r *http.Request) error {
+			return fmt.Errorf("read the user %s", r.URL.Query().Get("user"))
+		}))
+		const forged = "%0Atime=x%20level=ERROR%20msg=forged%0D%1B%5B2J%C2%9B31m%E2%80%A8"
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/a"+forged+"?user=ana"+forged, nil))
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != 2 { // the error and the request
+			t.Errorf("%s: %d lines: %q", name, len(lines), lines)
+		}
+		for _, line := range lines {
+			if strings.HasPrefix(line, "time=x") || strings.ContainsAny(line, "\r\x1b\u2028") || name == "text" && strings.Contains(line, "\u009b") {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
+
+// TestTokensAndAddressesAreApart names callers without telling a token.
+func TestTokensAndAddressesAreApart(t *testing.T) {
+	t.Parallel()
+	a, b := loom.Actor{Tenant: "t", User: "ana"}, loom.Actor{Tenant: "u", User: "ana"}
+	one, two := loom.Session{ID: "1"}, loom.Session{ID: "2"}
+	if c, d := SessionCaller(a, one), SessionCaller(a, two); c.User != d.User || c.Session == d.Session {
+		t.Errorf("two sessions of a user: %v %v", c, d)
+	}
+	if c, d := SessionCaller(a, one), SessionCaller(b, one); c.User == d.User {
+		t.Errorf("users of two tenants: %v %v", c, d)
+	}
+	if c, d := TokenCaller("loom_a"), TokenCaller("loom_b"); c == d || strings.Contains(c.User, "loom_a") {
+		t.Errorf("two tokens: %v %v", c, d)
+	}
+	if SessionCaller(a, one).User == HeaderCaller(a).User {
+		t.Error("headers of a trusted network count as the user's own sessions")
+	}
+}

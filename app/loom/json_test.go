@@ -1,0 +1,144 @@
+package loom
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func nested(depth int) string {
+	return strings.Repeat(`[{"a":`, depth/2) + strings.Repeat("[", depth%2) + strings.Repeat("]", depth%2) + strings.Repeat("}]", depth/2)
+}
+
+// TestScanJSON: the depth is that of arrays and objects, not of brackets in texts.
+func TestScanJSON(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		within     int
+		want       string // "" for none
+	}{
+		{"flat", `{"a": [1, "x", null]}`, 0, ""},
+		{"a value alone", `7`, 0, ""},
+		{"as deep as may be", strings.Repeat("[", 100) + strings.Repeat("]", 100), 0, ""},
+		{"too deep", strings.Repeat("[", 101) + strings.Repeat("]", 101), 0, "more than 100 levels deep at line 1, column 101"},
+		{"too deep, and never closed", "\n é" + strings.Repeat("[", 1_000_000), 0, "line 2, column 103"},
+		{"deep in the second of two", `[1, ` + strings.Repeat(`{"a":`, 100), 0, "100 levels"},
+		{"wide", "[" + strings.Repeat("[],", 100_000) + "1]", 0, ""},
+		{"brackets in a text", `["` + strings.Repeat("[{", 1000) + `"]`, 0, ""},
+		{"behind a quote that is escaped", `["\"` + strings.Repeat("[", 1000) + `\\"]`, 0, ""},
+		{"behind an escaped backslash", `["\\",` + strings.Repeat("[", 100), 0, "100 levels"},
+		{"ends in an escape", `["\`, 0, ""},
+		{"ends in a text", `["`, 0, ""},
+		{"within a document", strings.Repeat("[", 99) + strings.Repeat("]", 99), 1, ""},
+		{"too deep within a document", strings.Repeat("[", 100) + strings.Repeat("]", 100), 1, "100 levels"},
+		{"no JSON", `]]]}}`, 0, ""},
+	} {
+		err := ScanJSON([]byte(c.text), c.within)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, Invalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// depthOf is how deep a valid document is nested, as encoding/json reads it.
+func depthOf(t *testing.T, text []byte) int {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	depth, deepest := 0, 0
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return deepest
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+			deepest = max(deepest, depth)
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+	}
+}
+
+// FuzzScanJSON: of what encoding/json reads, just what is not too deep passes.
+func FuzzScanJSON(f *testing.F) {
+	for _, depth := range []int{1, 2, 99, 100, 101, 102, 5000} {
+		f.Add([]byte(nested(depth)))
+	}
+	f.Add([]byte(`{"a\"[": "\\", "b": [{}, []]}`))
+	f.Add([]byte(`["\`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err := ScanJSON(text, 0)
+		if err != nil && !errors.Is(err, Invalid) {
+			t.Fatalf("%v is not Invalid", err)
+		}
+		if !json.Valid(text) {
+			return
+		}
+		if depth := depthOf(t, text); (err == nil) != (depth <= MaxJSONDepth) {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+	})
+}
+
+// TestJSONPlaces finds values by their paths, and else the last part that is there.
+func TestJSONPlaces(t *testing.T) {
+	t.Parallel()
+	text := `{"a": [1, {"b": 22}], "a.b": {"c": 3}, "d": "x"}`
+	for path, want := range map[string]string{"": "{", "a": "[1", "a[1].b": "22", "a[1].none": `{"b"`, "a[7]": "[1", "a.b.c": "3}", "d": `"x"`, "none": `{"a"`} {
+		if at := JSONPlaces([]byte(text), []string{path})[0]; !strings.HasPrefix(text[at:], want) {
+			t.Errorf("%q is at %q, want %q", path, text[at:], want)
+		}
+	}
+	if places := JSONPlaces([]byte(`{"a": {"b": oops`), []string{"a.b", "c"}); places[0] != 12 || places[1] != 0 {
+		t.Errorf("in a broken document: %v", places)
+	}
+}
+
+// TestFieldErrorsAreBounded: an answer lists 100 and says how many more there are,
+// however often it is put together.
+func TestFieldErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	var fields []FieldError
+	for range 1000 {
+		fields = append(fields, FieldError{Field: "a", Message: "This is wrong."})
+	}
+	e := AsError(InvalidFields(fields))
+	if len(e.Fields) != MaxFieldErrors+1 || e.Message != "1000 fields need attention." || !strings.HasPrefix(e.Fields[MaxFieldErrors].Message, "900 more fields are wrong.") {
+		t.Fatalf("%d, %s, %v", len(e.Fields), e.Message, e.Fields[len(e.Fields)-1])
+	}
+	again := AsError(InvalidFields(append(e.Fields, fields[:20]...)))
+	if len(again.Fields) != MaxFieldErrors+1 || again.Message != "1020 fields need attention." || !strings.HasPrefix(again.Fields[MaxFieldErrors].Message, "920 more") {
+		t.Errorf("%d, %s, %v", len(again.Fields), again.Message, again.Fields[len(again.Fields)-1])
+	}
+	if few := BoundFields(fields[:100], 0); len(few) != 100 {
+		t.Errorf("100 became %d", len(few))
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain, tab\tand line\nü €":            "plain, tab\tand line\nü €",
+		"\x1b[31mred\x1b[0m":                   "red",
+		"\x1b[2J\x1b[1;1Hclean":                "clean",
+		"\x1b]0;a title\x07seen":               "seen",
+		"\x1b]8;;http://evil\x1b\\link\x1b[K":  "link",
+		"\u009b31mC1":                          "C1",
+		"50%\r100%\x00\x07\x08\x7f\u0085":      "50%100%",
+		"\x1b]52;c;never ended":                "]52;c;never ended",
+		"a\x1b":                                "a",
+		"[31m stays where no escape begins it": "[31m stays where no escape begins it",
+	} {
+		if got := PlainText(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
