@@ -102,7 +102,7 @@ func TestEscapeOnDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: "root", Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
+			conn, err := remote.Dial(t.Context(), remote.Target{Address: s.Address, Port: s.Port, User: "root", Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys, Reach: loom.Anywhere()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,6 +39,10 @@ func (w *pagesWorld) stranger() *stranger {
 	if status != http.StatusSeeOther {
 		w.t.Fatalf("sign-in: %d %.300s", status, body)
 	}
+	const own = "four words in a row"
+	if status, body = s.ask(http.MethodPost, "/account/password", url.Values{"oldPassword": {password[1]}, "password": {own}, "repeat": {own}}); status != http.StatusSeeOther {
+		w.t.Fatalf("a password of one's own: %d %.300s", status, body)
+	}
 	return s
 }
 

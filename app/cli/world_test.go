@@ -37,6 +37,7 @@ type world struct {
 	mu        sync.Mutex
 	processes []*process
 	tokens    map[string]string
+	passwords map[string]string // of sign-ins that were used
 	firsts    map[string]uint64 // first processes of machines that were seen, with their start time
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNewUserByKeyboard makes a user without pointing and signs in as him with the
-// password that was shown once.
+// password that was shown once, which he has to change.
 func TestNewUserByKeyboard(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
@@ -21,9 +21,12 @@ func TestNewUserByKeyboard(t *testing.T) {
 		hands.Fill("the user name", "input[name=user]", user)
 		hands.Fill("the password", "input[name=password]", password)
 		hands.Activate("sign in", "form[action='/login'] button[type=submit]")
+	}
+	home := func() {
 		b.Wait("the home page", func() bool { return b.URL() == r.server.URL+"/" })
 	}
 	signIn("admin", r.passwords["demo/admin"].Reveal())
+	home()
 	b.Open(r.server.URL + "/admin/users")
 	hands.Fill("the user name", "form[action='/admin/users'] input[name=id]", "eve")
 	hands.Activate("create", "form[action='/admin/users'][method=post] button[type=submit]")
@@ -38,6 +41,12 @@ func TestNewUserByKeyboard(t *testing.T) {
 	hands.Activate("sign out", "form[action='/logout'] button")
 	b.WaitFor("input[name=password]")
 	signIn("eve", shown[1])
+	b.WaitText("An administrator generated your present password")
+	hands.Fill("the present password", "input[name=oldPassword]", shown[1])
+	hands.Fill("the new password", "input[name=password]", "four words in a row")
+	hands.Fill("it again", "input[name=repeat]", "four words in a row")
+	hands.Activate("change", "form[action^='/account/password'] button[type=submit]")
+	home()
 	b.WaitText("eve")
 	b.Open(r.server.URL + "/admin/users")
 	b.WaitText("administrator") // he may not

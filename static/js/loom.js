@@ -165,10 +165,7 @@ function startPolling() {
   }, 5000);
 }
 
-function stopPolling() {
-  clearInterval(live.poll);
-  live.poll = 0;
-}
+const stopPolling = () => { clearInterval(live.poll); live.poll = 0; };
 
 /** Starts what the present <main> asks for; a swap may have changed it. */
 function startLive() {
