@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"loom/app/archive"
@@ -33,7 +34,37 @@ func extract(t testing.TB, content []byte, limits archive.Limits) (dir string, e
 		t.Fatal(err)
 	}
 	defer root.Close()
-	return dir, archive.Extract(archive.Bytes(content), limits, root)
+	opened := watch(t, filepath.Join(top, "canary"))
+	err = archive.Extract(archive.Bytes(content), limits, root)
+	if opened() {
+		t.Error("the file beside the directory was opened")
+	}
+	return dir, err
+}
+
+// watch has the kernel tell whether a file is opened, until opened is called. That it
+// would tell is checked with each call.
+func watch(t testing.TB, file string) (opened func() bool) {
+	t.Helper()
+	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.InotifyAddWatch(fd, file, syscall.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	seen := func() bool {
+		n, err := syscall.Read(fd, make([]byte, 4096))
+		return err == nil && n > 0
+	}
+	return func() bool {
+		defer syscall.Close(fd) //nolint:errcheck // of a test
+		was := seen()
+		if _, err := os.ReadFile(file); err != nil || !seen() {
+			t.Errorf("the kernel does not tell that a file was opened: %v", err)
+		}
+		return was
+	}
 }
 
 // held lists what a directory holds as "name=content", and fails for anything that
