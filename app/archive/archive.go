@@ -14,6 +14,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,8 @@ const (
 	maxDirectory = 48 << 20
 	// perEntry is what a tar may need for an entry besides its content, in bytes.
 	perEntry = 4 << 10
+	// perZipped is how much is read of a zip for an entry besides its content, in bytes.
+	perZipped = 256
 )
 
 // Source is an archive. A .tar.gz is read from Stream, a .zip through At, which may
@@ -103,15 +106,24 @@ var (
 // Check reads an archive to its end and returns what is wrong with it as Refused. See,
 // if not nil, is given each entry in the order of the archive; an error of it ends the
 // reading and is returned.
-func Check(src Source, limits Limits, see func(Entry) error) error {
-	_, err := read(src, reader{limits: limits, see: see})
+func Check(ctx context.Context, src Source, limits Limits, see func(Entry) error) error {
+	_, err := read(src, reader{ctx: ctx, limits: limits, see: see})
 	return err
+}
+
+// Measure is Check that returns how many bytes the archive unpacks to.
+func Measure(ctx context.Context, src Source, limits Limits, see func(Entry) error) (int64, error) {
+	r, err := read(src, reader{ctx: ctx, limits: limits, see: see})
+	if err != nil {
+		return 0, err
+	}
+	return r.bytes, nil
 }
 
 // List gives each entry to see, as Check does, but reads the content of a .zip only
 // where it must: it does not say that an archive is good.
-func List(src Source, limits Limits, see func(Entry) error) error {
-	_, err := read(src, reader{limits: limits, see: see, listing: true})
+func List(ctx context.Context, src Source, limits Limits, see func(Entry) error) error {
+	_, err := read(src, reader{ctx: ctx, limits: limits, see: see, listing: true})
 	return err
 }
 
@@ -120,7 +132,7 @@ func List(src Source, limits Limits, see func(Entry) error) error {
 // executed. After an error the directory holds anything and is to be removed.
 // Errors are those of Check, and those of the file system.
 func Extract(src Source, limits Limits, root *os.Root) error {
-	r, err := read(src, reader{limits: limits, root: root})
+	r, err := read(src, reader{ctx: context.Background(), limits: limits, root: root})
 	if err != nil {
 		return err
 	}
@@ -195,6 +207,7 @@ type duplicate struct {
 
 // reader builds the tree of an archive while it reads it.
 type reader struct {
+	ctx     context.Context //nolint:containedctx // of the one call that reads
 	limits  Limits
 	see     func(Entry) error
 	root    *os.Root // nil: nothing is written
@@ -232,11 +245,16 @@ func read(src Source, r reader) (*reader, error) {
 // source keeps what went wrong where the archive comes from: that is not the
 // archive's fault.
 type source struct {
+	ctx  context.Context //nolint:containedctx // of the one call that reads
 	from io.Reader
 	err  error
 }
 
+// Read implements io.Reader. It ends when nobody waits for what is read.
 func (s *source) Read(p []byte) (int, error) {
+	if s.err = s.ctx.Err(); s.err != nil {
+		return 0, s.err
+	}
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
@@ -252,7 +270,7 @@ func (s *source) damaged() error {
 }
 
 func (r *reader) tarGz(from io.Reader) error {
-	src := &source{from: from}
+	src := &source{ctx: r.ctx, from: from}
 	unzipped, err := gzip.NewReader(src)
 	if err != nil {
 		return src.damaged()
@@ -277,7 +295,7 @@ func (r *reader) tarGz(from io.Reader) error {
 			return src.damaged()
 		}
 		var content error
-		open := func() (io.ReadCloser, error) { return io.NopCloser(&source{from: archive}), nil }
+		open := func() (io.ReadCloser, error) { return io.NopCloser(archive), nil }
 		switch header.Typeflag {
 		case tar.TypeDir:
 			content = r.dir(header.Name)
@@ -306,22 +324,20 @@ func (r *reader) tarGz(from io.Reader) error {
 // errContent marks content that could not be read.
 var errContent = errors.New("the content cannot be read")
 
-// within reads a part of an archive and no more.
+// within reads so much of an archive and no more.
 type within struct {
 	at   io.ReaderAt
-	left int64 // below 0: everything
+	left int64
 	err  error // of at, if it is not the archive's fault
 }
 
-var errDirectory = errors.New("its list of files is too long")
+var errTooMuch = errors.New("more is read of an archive than it should take")
 
 // ReadAt implements io.ReaderAt.
 func (w *within) ReadAt(p []byte, at int64) (int, error) {
-	if w.left >= 0 {
-		if w.left -= int64(len(p)); w.left < 0 {
-			w.left = 0
-			return 0, errDirectory
-		}
+	if w.left -= int64(len(p)); w.left < 0 {
+		w.left = 0
+		return 0, errTooMuch
 	}
 	n, err := w.at.ReadAt(p, at)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -336,14 +352,16 @@ func (r *reader) zip(src Source) error {
 	switch {
 	case at.err != nil:
 		return at.err
-	case errors.Is(err, errDirectory):
+	case errors.Is(err, errTooMuch):
 		return r.tooMany()
 	case errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrAlgorithm), errors.Is(err, zip.ErrChecksum), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return ErrDamaged
 	case err != nil:
 		return err
 	}
-	at.left = -1
+	// Each entry is read once: those of an archive that lie over each other would cost
+	// the size of the archive each.
+	at.left = src.Size + int64(len(archive.File)+1)*perZipped
 	for _, entry := range archive.File {
 		mode := entry.Mode()
 		switch {
@@ -357,8 +375,11 @@ func (r *reader) zip(src Source) error {
 			err = &Refused{entry.Name, "which is no file, folder or symbolic link"}
 		}
 		if errors.Is(err, errContent) {
-			if at.err != nil {
+			switch {
+			case at.err != nil:
 				return at.err
+			case at.left <= 0:
+				return &Refused{entry.Name, "which lies over other entries"}
 			}
 			return &Refused{entry.Name, "which is broken off or damaged"}
 		}
@@ -432,7 +453,11 @@ func (r *reader) count(name int) error {
 	if r.entries++; r.entries > r.limits.Entries {
 		return r.tooMany()
 	}
-	if r.names += name; r.names > maxNames {
+	return r.countNames(name)
+}
+
+func (r *reader) countNames(bytes int) error {
+	if r.names += bytes; r.names > maxNames {
 		return &Refused{Why: fmt.Sprintf("its names have more than %d bytes together", maxNames)}
 	}
 	return nil
@@ -535,10 +560,12 @@ func (r *reader) content(name string, executable bool, open func() (io.ReadClose
 		to = file
 	}
 	left := r.limits.Bytes - r.bytes
-	from := &source{from: content}
+	from := &source{ctx: r.ctx, from: content}
 	n, err := io.Copy(to, io.LimitReader(from, left+1))
 	r.bytes += n
 	switch {
+	case r.ctx.Err() != nil:
+		return 0, r.ctx.Err()
 	case from.err != nil:
 		return 0, errContent
 	case err != nil:
@@ -557,6 +584,9 @@ func (r *reader) symlink(name, to string) error {
 	}
 	if len(to) > maxName {
 		return &Refused{name, "a link to a name that is too long"}
+	}
+	if err := r.countNames(len(to)); err != nil {
+		return err
 	}
 	last := elements[len(elements)-1]
 	in, err := r.folderOf(name, elements[:len(elements)-1])

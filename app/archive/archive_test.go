@@ -3,8 +3,10 @@ package archive_test
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,7 +158,7 @@ func TestRefused(t *testing.T) {
 			}
 			content := pack(t, c.entries...)
 			dir, err := extract(t, content, limits)
-			if checked := archive.Check(archive.Bytes(content), limits, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
+			if checked := archive.Check(context.Background(), archive.Bytes(content), limits, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
 				t.Errorf("%s, %s: the check says %v, the unpacking %v", name, format, checked, err)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), c.names) {
@@ -184,7 +186,7 @@ func TestExtract(t *testing.T) {
 	for format, pack := range archivetest.Both {
 		var seen []string
 		content := pack(t, entries...)
-		err := archive.Check(archive.Bytes(content), archive.Usual, func(e archive.Entry) error { seen = append(seen, e.Name); return nil })
+		err := archive.Check(context.Background(), archive.Bytes(content), archive.Usual, func(e archive.Entry) error { seen = append(seen, e.Name); return nil })
 		if want := "top top/run top/sub/plain top/sub/l top/all top/.gitignore"; err != nil || strings.Join(seen, " ") != want {
 			t.Errorf("%s: saw %v, %v", format, seen, err)
 		}
@@ -226,11 +228,75 @@ func TestDamaged(t *testing.T) {
 	// Trouble of the place where it lies is not the archive's.
 	src := archive.Bytes(archivetest.Zip(t, entry{Name: "a", Content: "x"}))
 	src.At = broken{}
-	if err := archive.Check(src, small, nil); err == nil || !strings.Contains(err.Error(), "bucket") {
+	if err := archive.Check(context.Background(), src, small, nil); err == nil || !strings.Contains(err.Error(), "bucket") {
 		t.Errorf("got %v", err)
 	}
 	stop := errors.New("enough")
-	if err := archive.Check(archive.Bytes(packed), small, func(archive.Entry) error { return stop }); !errors.Is(err, stop) {
+	if err := archive.Check(context.Background(), archive.Bytes(packed), small, func(archive.Entry) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// counted counts what is read of an archive.
+type counted struct {
+	io.ReaderAt
+	read int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (c *counted) ReadAt(p []byte, at int64) (int, error) {
+	c.read += int64(len(p))
+	return c.ReaderAt.ReadAt(p, at)
+}
+
+// TestOverlapping: entries of a zip that lie over each other would each cost the size
+// of the archive; they are refused before more is read than an honest archive needs.
+func TestOverlapping(t *testing.T) {
+	t.Parallel()
+	content := archivetest.Overlapping(t, 500, 1<<20)
+	src := archive.Bytes(content)
+	at := &counted{ReaderAt: src.At}
+	src.At = at
+	err := archive.Check(context.Background(), src, archive.Usual, nil)
+	if err == nil || !strings.Contains(err.Error(), "lies over other entries") || !strings.Contains(err.Error(), "“f0000") {
+		t.Errorf("got %v", err)
+	}
+	if at.read > 2*src.Size+1<<20 {
+		t.Errorf("%d bytes were read of %d", at.read, src.Size)
+	}
+	if err := archive.Check(context.Background(), archive.Bytes(archivetest.Overlapping(t, 1, 1<<20)), archive.Usual, nil); err != nil {
+		t.Errorf("an entry alone: %v", err)
+	}
+}
+
+// TestCheckEnds: nothing is read on when nobody waits for it.
+func TestCheckEnds(t *testing.T) {
+	t.Parallel()
+	for format, pack := range archivetest.Both {
+		ctx, cancel := context.WithCancel(t.Context())
+		content := pack(t, entry{Name: "a", Content: strings.Repeat("x", 100)}, entry{Name: "b", Content: strings.Repeat("x", 1<<20)})
+		seen := 0
+		err := archive.Check(ctx, archive.Bytes(content), archive.Usual, func(archive.Entry) error {
+			seen++
+			cancel()
+			return nil
+		})
+		cancel()
+		if !errors.Is(err, context.Canceled) || seen != 1 {
+			t.Errorf("%s: %d entries, %v", format, seen, err)
+		}
+	}
+}
+
+// TestLinkTargetsCount: what links name counts as names do.
+func TestLinkTargetsCount(t *testing.T) {
+	t.Parallel()
+	entries := []entry{{Name: "t/x"}}
+	for i := range 17_000 {
+		entries = append(entries, entry{Name: fmt.Sprint("t/", i), Link: strings.Repeat("./", 1000) + "x"})
+	}
+	err := archive.Check(context.Background(), archive.Bytes(archivetest.TarGz(t, entries...)), archive.Usual, nil)
+	if err == nil || !strings.Contains(err.Error(), "names have more than") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -260,7 +326,7 @@ func FuzzExtract(f *testing.F) {
 					t.Errorf("%s holds what lies outside", name)
 				}
 			}
-			if checked := archive.Check(archive.Bytes(content), small, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
+			if checked := archive.Check(context.Background(), archive.Bytes(content), small, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
 				t.Errorf("the check says %v, the unpacking %v", checked, err)
 			}
 		}

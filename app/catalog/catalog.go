@@ -30,6 +30,8 @@ type Catalog struct {
 	db     *sqlx.DB
 	ring   *secret.Ring
 	bucket *blob.Bucket
+	// checkers look through archives.
+	checkers *checkers
 }
 
 // New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",
@@ -39,7 +41,7 @@ func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{db: db, ring: ring, bucket: bucket}, nil
+	return &Catalog{db: db, ring: ring, bucket: bucket, checkers: newCheckers()}, nil
 }
 
 // Close closes the bucket.

@@ -25,7 +25,7 @@ const (
 )
 
 // sealedTypes are the resource types whose files are secrets (provisioner.md 7).
-var sealedTypes = map[string]bool{"ssh_keys": true, "api_keys": true, "secrets": true}
+var sealedTypes = map[string]bool{"ssh_keys": true, "api_keys": true, "secrets": true, "eyaml_keys": true}
 
 // ResourceFilter limits a list of resources; empty parts of the ref mean any.
 type ResourceFilter struct {
@@ -84,6 +84,10 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	if err != nil {
 		return loom.Resource{}, err
 	}
+	// Provisioners keep such names for themselves. Resources that have one can be recalled.
+	if strings.HasPrefix(ref.Name, ".") {
+		return loom.Resource{}, loom.InvalidFields([]loom.FieldError{{Field: "name", Message: "The name of a file may not begin with a dot."}})
+	}
 	if limit <= 0 {
 		limit = DefaultMaxUpload
 	}
@@ -109,7 +113,7 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 		return loom.Resource{}, fmt.Errorf("upload %s: %w", ref.Name, err)
 	}
 	if resource.Format == "archive" {
-		if err := c.checkArchive(ctx, resource, folder); err != nil {
+		if err := c.checkArchive(ctx, actor.Tenant, resource, folder); err != nil {
 			return loom.Resource{}, err
 		}
 	}

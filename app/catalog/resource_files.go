@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"loom/app/archive"
 	"loom/app/loom"
@@ -96,13 +95,15 @@ func (l *archiveList) folder() string {
 }
 
 // lookThrough reads an archive to its end and says what is odd about it: what
-// provisioners refuse, and anything but one folder at its top.
-func lookThrough(src archive.Source) (odd, loose string, err error) {
+// provisioners refuse, and anything but one folder at its top. n is how many bytes it
+// unpacks to.
+func lookThrough(ctx context.Context, src archive.Source, limits archive.Limits) (odd, loose string, n int64, err error) {
 	l := newArchiveList()
-	if err := l.end(archive.Check(src, archive.Usual, l.add)); err != nil {
-		return "", "", err
+	n, err = archive.Measure(ctx, src, limits, l.add)
+	if err := l.end(err); err != nil {
+		return "", "", 0, err
 	}
-	return l.found.Odd, l.folder(), nil
+	return l.found.Odd, l.folder(), n, nil
 }
 
 // maxListing bounds how much of an archive is read for its list, in bytes.
@@ -113,7 +114,7 @@ func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Re
 	l := newArchiveList()
 	l.short = true
 	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object}, Size: r.Size}
-	if err := l.end(archive.List(src, archive.Limits{Bytes: maxListing, Entries: archive.Usual.Entries}, l.add)); err != nil {
+	if err := l.end(archive.List(ctx, src, archive.Limits{Bytes: maxListing, Entries: archive.Usual.Entries}, l.add)); err != nil {
 		return ResourceContent{}, err
 	}
 	if l.found.Odd == "" && !l.found.More {
@@ -143,20 +144,42 @@ func (o *objectAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// checking bounds how many archives a process reads through at once: a small one may
-// unpack to gigabytes.
-var checking = make(chan struct{}, 2)
+// checkers bounds how many archives a process reads through at once, as a small one may
+// unpack to gigabytes: so many in all, and one for a tenant, so that nobody waits for
+// another tenant only.
+type checkers struct {
+	all     chan struct{}
+	tenants sync.Map // of chan struct{}, by tenant
+}
+
+func newCheckers() *checkers { return &checkers{all: make(chan struct{}, 2)} }
+
+// enter waits for a place, which leave gives back. The error is that of ctx.
+func (c *checkers) enter(ctx context.Context, tenant loom.TenantID) (leave func(), err error) {
+	own, _ := c.tenants.LoadOrStore(tenant, make(chan struct{}, 1))
+	places := []chan struct{}{own.(chan struct{}), c.all}
+	for i, place := range places {
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-places[0]
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return func() { <-c.all; <-places[0] }, nil
+}
 
 // checkArchive refuses an archive in the bucket that provisioners could not unpack,
 // or, where folder is set, that holds anything but one folder, and takes it out of the
 // bucket again. The error is Invalid and names the entry.
-func (c *Catalog) checkArchive(ctx context.Context, r loom.Resource, folder bool) error {
-	select {
-	case checking <- struct{}{}:
-		defer func() { <-checking }()
-	case <-ctx.Done():
-		return ctx.Err()
+func (c *Catalog) checkArchive(ctx context.Context, tenant loom.TenantID, r loom.Resource, folder bool) error {
+	leave, err := c.checkers.enter(ctx, tenant)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	content, err := c.Open(ctx, r)
 	if err != nil {
 		return err
@@ -170,7 +193,7 @@ func (c *Catalog) checkArchive(ctx context.Context, r loom.Resource, folder bool
 		}
 		src = archive.Bytes(plain)
 	}
-	odd, loose, err := lookThrough(src)
+	odd, loose, _, err := lookThrough(ctx, src, archive.Usual)
 	if err != nil {
 		return err
 	}
@@ -184,24 +207,38 @@ func (c *Catalog) checkArchive(ctx context.Context, r loom.Resource, folder bool
 	return loom.InvalidFields([]loom.FieldError{{Field: "file", Message: odd}})
 }
 
-// oddWithin looks through an archive that lies in another one. A zip has its list at
-// the end, so it is put aside first.
-func oddWithin(content io.Reader) (odd, loose string, err error) {
-	buffered := bufio.NewReader(content)
-	src := archive.Source{Stream: buffered}
-	if head, err := buffered.Peek(2); err == nil && bytes.Equal(head, []byte("PK")) {
-		aside, err := os.CreateTemp("", "loom-zip-")
-		if err != nil {
-			return "", "", err
-		}
-		defer aside.Close()
-		if err := os.Remove(aside.Name()); err != nil {
-			return "", "", err
-		}
-		if src.Size, err = io.Copy(aside, buffered); err != nil {
-			return "", "", err
-		}
-		src.Stream, src.At = io.NewSectionReader(aside, 0, src.Size), aside
+// nested looks through archives that lie in another one.
+type nested struct {
+	c      *Catalog
+	ctx    context.Context //nolint:containedctx // of the one call that reads
+	tenant loom.TenantID
+	// left is how much all of them may unpack to, in bytes.
+	left int64
+}
+
+// odd says what is odd about an archive. It is put aside before anything is read of it: a
+// zip has its list at the end, and who sends slowly is not to hold a place of others.
+func (n *nested) odd(content io.Reader) (odd, loose string, err error) {
+	aside, err := os.CreateTemp("", "loom-archive-")
+	if err != nil {
+		return "", "", err
 	}
-	return lookThrough(src)
+	defer aside.Close()
+	if err := os.Remove(aside.Name()); err != nil {
+		return "", "", err
+	}
+	size, err := io.Copy(aside, content)
+	if err != nil {
+		return "", "", err
+	}
+	leave, err := n.c.checkers.enter(n.ctx, n.tenant)
+	if err != nil {
+		return "", "", err
+	}
+	defer leave()
+	limits := archive.Usual
+	limits.Bytes = min(limits.Bytes, n.left)
+	odd, loose, unpacked, err := lookThrough(n.ctx, archive.Source{Stream: io.NewSectionReader(aside, 0, size), At: aside, Size: size}, limits)
+	n.left -= unpacked
+	return odd, loose, err
 }

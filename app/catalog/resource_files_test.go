@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/archive/archivetest"
 	"loom/app/catalog"
@@ -159,5 +160,39 @@ func TestResourcesByName(t *testing.T) {
 	}
 	if _, err := b.ListResources(b.ctx, b.admin, catalog.ResourceListInput{Status: "on"}); !errors.Is(err, loom.Invalid) {
 		t.Errorf("an odd status: %v", err)
+	}
+}
+
+// TestArchivesThatCostTooMuch: an archive that costs more than its size is refused, alone
+// and within an archive of resources, and who waits for a place gives up with its request.
+func TestArchivesThatCostTooMuch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	err := b.RegisterTypes(b.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{"archives": {Format: "archive"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "archives", Name: "site"}
+	costly := archivetest.Overlapping(t, 300, 1<<20)
+	if _, err := b.Upload(b.ctx, b.admin, ref, bytes.NewReader(costly), 0); !errors.Is(err, loom.Invalid) || !strings.Contains(loom.AsError(err).Fields[0].Message, "lies over other entries") {
+		t.Errorf("alone: %v", err)
+	}
+	now := time.Now()
+	within := packedResources(t, "automatortypes/shell/archives/site", string(costly))
+	if err := b.KeepResources(b.ctx, b.admin, bytes.NewReader(within), now); err != nil {
+		t.Fatal(err)
+	}
+	preview, err := b.PreviewResources(b.ctx, b.admin, now)
+	if err != nil || len(preview.Items) != 1 || !strings.Contains(preview.Items[0].WhyNot, "lies over other entries") {
+		t.Fatalf("within: %+v, %v", preview, err)
+	}
+	_, err = b.ImportResources(b.ctx, b.admin, catalog.ResourcesInput{Seen: preview.Seen, Wanted: map[loom.ResourceRef]bool{ref: true}}, now)
+	if !errors.Is(err, loom.Invalid) {
+		t.Errorf("imported all the same: %v", err)
+	}
+	hidden := ref
+	hidden.Name = ".site"
+	if _, err := b.Upload(b.ctx, b.admin, hidden, bytes.NewReader(packedResources(t, "site/a", "x")), 0); !errors.Is(err, loom.Invalid) || loom.AsError(err).Fields[0].Field != "name" {
+		t.Errorf("a name that provisioners refuse: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 	var b [8]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
 	k := keptArchive{Time: now, Object: fmt.Sprintf("%s/import/%s", actor.Tenant, hex.EncodeToString(b[:]))}
-	if k.Items, err = c.keepObject(ctx, k.Object, r, func(ref loom.ResourceRef) bool { return formats[typeOf(ref)] == "archive" }); err != nil {
+	if k.Items, err = c.keepObject(ctx, actor.Tenant, k.Object, r, func(ref loom.ResourceRef) bool { return formats[typeOf(ref)] == "archive" }); err != nil {
 		return err
 	}
 	old, err := c.keptResources(ctx, actor)
@@ -87,7 +87,7 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 
 // keepObject stores an archive while it is looked through: what is no archive of
 // resources is never stored as a whole.
-func (c *Catalog) keepObject(ctx context.Context, key string, r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
+func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key string, r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
 	type look struct {
 		items []archivedResource
 		err   error
@@ -96,7 +96,7 @@ func (c *Catalog) keepObject(ctx context.Context, key string, r io.Reader, isArc
 	pipe, feed := io.Pipe()
 	go func() {
 		var l look
-		if l.items, l.err = inventory(pipe, isArchive); l.err == nil {
+		if l.items, l.err = inventory(pipe, &nested{c: c, ctx: ctx, tenant: tenant, left: maxArchiveContent}, isArchive); l.err == nil {
 			_, l.err = io.Copy(io.Discard, pipe) // what follows the end of the data
 		}
 		pipe.CloseWithError(l.err)

@@ -111,8 +111,8 @@ func archivedRef(header *tar.Header) (loom.ResourceRef, error) {
 	}
 	ref := loom.ResourceRef{Kind: parts[0], Plugin: parts[1], Type: parts[2], Name: parts[3]}
 	for _, part := range parts[1:] {
-		if errs := loom.CheckName("name", part); len(errs) > 0 || strings.Trim(part, ".") == "" {
-			return ref, loom.NewError(loom.Invalid, "The archive holds “%s”; a name has letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only, and not dots alone.", shownPath(name))
+		if errs := loom.CheckName("name", part); len(errs) > 0 || strings.HasPrefix(part, ".") {
+			return ref, loom.NewError(loom.Invalid, "The archive holds “%s”; a name has letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only, and does not begin with “.”.", shownPath(name))
 		}
 	}
 	if sealedTypes[ref.Type] {
@@ -122,7 +122,7 @@ func archivedRef(header *tar.Header) (loom.ResourceRef, error) {
 }
 
 // inventory reads an archive of plugin resources to its end and says what is in it.
-func inventory(r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
+func inventory(r io.Reader, inner *nested, isArchive func(loom.ResourceRef) bool) ([]archivedResource, error) {
 	var found []archivedResource
 	err := walkResources(r, func(ref loom.ResourceRef, size int64, content io.Reader) error {
 		hash := sha256.New()
@@ -130,7 +130,7 @@ func inventory(r io.Reader, isArchive func(loom.ResourceRef) bool) ([]archivedRe
 		read := io.TeeReader(content, hash)
 		if isArchive(ref) {
 			var err error
-			if item.Unusable, item.Odd, err = oddWithin(read); err != nil {
+			if item.Unusable, item.Odd, err = inner.odd(read); err != nil {
 				return badArchive(err, "The archive breaks off, or is broken.")
 			}
 		}

@@ -135,7 +135,7 @@ func (c *Catalog) unpackResources(ctx context.Context, actor loom.Actor, object 
 			return fmt.Errorf("import %s: the archive in the bucket is not what was uploaded", ref.Name)
 		}
 		if r.Format == "archive" {
-			if err := c.checkArchive(ctx, r, false); err != nil {
+			if err := c.checkArchive(ctx, actor.Tenant, r, false); err != nil {
 				return err
 			}
 		}

@@ -182,11 +182,16 @@ func (w *workspace) remove() error {
 	if err == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(w.dir, func(path string, entry fs.DirEntry, _ error) error {
+	root, err := os.OpenRoot(w.dir) // what the plugin left may still change, and lead elsewhere
+	if err != nil {
+		return err
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700)
+			_ = root.Chmod(path, 0o700)
 		}
 		return nil
 	})
+	_ = root.Close()
 	return os.RemoveAll(w.dir)
 }

@@ -6,6 +6,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -115,4 +117,38 @@ func Escape(name, target string, depth int) []Entry {
 		{Name: "top/" + deep + "/b", Link: up + name + "/sub"},
 		{Name: "top/stolen", Link: deep + "/b/" + strings.Repeat("../", depth+2) + strings.TrimPrefix(target, "/")},
 	}
+}
+
+// Overlapping is a zip of n entries that all have the same content: size bytes of
+// deflate that unpack to nothing.
+func Overlapping(t testing.TB, n, size int) []byte {
+	t.Helper()
+	// Empty stored blocks, and a last one.
+	stream := append(bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, size/5), 1, 0, 0, 0xff, 0xff)
+	var one bytes.Buffer
+	archive := zip.NewWriter(&one)
+	w, err := archive.CreateRaw(&zip.FileHeader{Name: "f00000", Method: zip.Deflate, CompressedSize64: uint64(len(stream))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(stream); err != nil {
+		t.Fatal(err)
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content := one.Bytes()
+	end := bytes.LastIndex(content, []byte("PK\x05\x06"))
+	begin := int(binary.LittleEndian.Uint32(content[end+16:]))
+	entry := content[begin:end]
+	out := bytes.Clone(content[:begin])
+	for i := range n {
+		out = append(out, bytes.Replace(entry, []byte("f00000"), []byte(fmt.Sprintf("f%05d", i)), 1)...)
+	}
+	size = len(out) - begin
+	tail := bytes.Clone(content[end:])
+	binary.LittleEndian.PutUint16(tail[8:], uint16(n))     //nolint:gosec // small
+	binary.LittleEndian.PutUint16(tail[10:], uint16(n))    //nolint:gosec // small
+	binary.LittleEndian.PutUint32(tail[12:], uint32(size)) //nolint:gosec // small
+	return append(out, tail...)
 }
