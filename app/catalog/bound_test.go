@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,5 +39,37 @@ func TestBundlesThatAreTooDeep(t *testing.T) {
 	b.addFile(loom.KindService, "web", []byte(deep))
 	if len(b.Invalid) != 1 || !strings.Contains(b.Invalid[0].Fields[0].Message, "100 levels deep") {
 		t.Errorf("a file: %+v", b.Invalid)
+	}
+}
+
+// TestFindingsOfMacrosAreBounded: a config and the links of an entry give a hundred
+// findings each, and a value too long is one.
+func TestFindingsOfMacrosAreBounded(t *testing.T) {
+	t.Parallel()
+	links := make([]loom.Link, 300)
+	for i := range links {
+		links[i] = loom.Link{URL: "http://%x%/"}
+	}
+	for _, test := range []struct {
+		name  string
+		entry loom.Service
+		want  int
+	}{
+		{"one value", loom.Service{DefaultConfig: map[string]any{"a": strings.Repeat("%x%", 5000)}}, 100},
+		{"many values", loom.Service{DefaultConfig: map[string]any{"a": slices.Repeat([]any{"%x%"}, 5000)}}, 100},
+		{"a long value", loom.Service{DefaultConfig: map[string]any{"a": strings.Repeat("%x%", 50_000)}}, 1},
+		{"links", loom.Service{Links: links}, 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFinder()
+			test.entry.Name = "web"
+			f.add(loom.KindService, &test.entry)
+			found, err := f.find(t.Context(), func(loom.EntityKind, string) bool { return true })
+			found = slices.DeleteFunc(found, func(f loom.Finding) bool { return f.Code != loom.FindingMacro })
+			if err != nil || len(found) != test.want {
+				t.Errorf("%d findings, %v", len(found), err)
+			}
+		})
 	}
 }

@@ -267,9 +267,14 @@ func (f *finder) macros(config map[string]any, at ...any) {
 	}
 }
 
+// links looks for wrong macros in links, macro.MaxProblems at most.
 func (f *finder) links(links []loom.Link) {
+	wrong := 0
 	for i, link := range links {
 		for _, p := range macro.ValidateText(link.URL) {
+			if wrong++; wrong > macro.MaxProblems {
+				return
+			}
 			f.macro(pointer("links", i, "url"), p)
 		}
 	}

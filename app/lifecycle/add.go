@@ -163,6 +163,9 @@ func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
 		return loom.InvalidFields(errs)
 	}
 	if len(differences(cluster.Config, config)) > 0 {
+		if errs := loom.CheckConfigSize("config", config); len(errs) > 0 {
+			return loom.InvalidFields(errs)
+		}
 		d.Before, d.After = cluster.Config, config
 	}
 	return d.checkMacros(cluster.Owner.User, "config", config)

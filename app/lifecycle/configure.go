@@ -2,8 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -84,6 +82,9 @@ func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.C
 	if errs := checkStorable(in.field(), d.After); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
+	if errs := loom.CheckConfigSize(in.field(), d.After); len(errs) > 0 {
+		return loom.InvalidFields(errs)
+	}
 	if err := d.checkMacros(cluster.Owner.User, in.field(), d.After); err != nil {
 		return err
 	}
@@ -103,9 +104,7 @@ func (d *liveDraft) checkMacros(owner loom.UserID, field string, config map[stri
 	if len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	for _, s := range stays {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("In the config, %s stays as written: %s.", s.Macro, strings.TrimSuffix(s.Reason, ".")))
-	}
+	d.Warnings = append(d.Warnings, staying(stays)...)
 	return nil
 }
 

@@ -90,6 +90,10 @@ func (p *prepared) checkConfig() {
 	if p.in.ConfigPatch != nil {
 		field = "configPatch"
 	}
+	if errs := loom.CheckConfigSize(field, p.config); len(errs) > 0 {
+		p.errs = append(p.errs, errs...)
+		return
+	}
 	if problems := macro.Validate(p.config); len(problems) > 0 {
 		p.errs = append(p.errs, loom.AsError(macro.Error(field, problems)).Fields...)
 	}
@@ -158,7 +162,8 @@ func (p *prepared) draft(actor loom.Actor, id loom.ClusterID, problem string, la
 	if len(problems) > 0 {
 		return nil, macro.Error("config", problems)
 	}
-	d.warn(stays)
+	d.warn()
+	d.Warnings = append(d.Warnings, staying(stays)...)
 	return d, nil
 }
 
@@ -228,7 +233,7 @@ func (d *draft) price(w *world) {
 }
 
 // warn lists what a person should know before it happens.
-func (d *draft) warn(stays []macro.Problem) {
+func (d *draft) warn() {
 	here := map[string]bool{}
 	for name, s := range d.Services {
 		here[name] = true
@@ -249,9 +254,19 @@ func (d *draft) warn(stays []macro.Problem) {
 	if len(d.Nodes) == 1 && len(d.Services) > 1 {
 		d.Warnings = append(d.Warnings, "One node holds everything: when it fails, every service fails.")
 	}
-	for _, s := range stays {
-		d.Warnings = append(d.Warnings, fmt.Sprintf("In the config, %s stays as written: %s.", s.Macro, strings.TrimSuffix(s.Reason, ".")))
+}
+
+// staying says of macros of a config that they stay as written, of the first
+// macro.MaxProblems each.
+func staying(macros []macro.Problem) []string {
+	var warnings []string
+	for i, m := range macros {
+		if i == macro.MaxProblems {
+			return append(warnings, fmt.Sprintf("In the config, %d more macros stay as written.", len(macros)-i))
+		}
+		warnings = append(warnings, fmt.Sprintf("In the config, %s stays as written: %s.", m.Macro, strings.TrimSuffix(m.Reason, ".")))
 	}
+	return warnings
 }
 
 // plan is pure: the same draft always gives the same plan.

@@ -55,6 +55,7 @@ func (s *Service) Defines(a TaskAction) bool {
 // Validate checks shape.
 func (s *Service) Validate() []FieldError {
 	errs := s.validate()
+	errs = append(errs, CheckConfigSize("defaultConfig", s.DefaultConfig)...)
 	for _, a := range TaskActions {
 		action, ok := s.Provisioner.Actions[a]
 		if !ok {

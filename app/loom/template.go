@@ -135,6 +135,7 @@ const (
 // Validate checks shape: size bounds, the lease rule, quantities.
 func (t *Template) Validate() []FieldError {
 	errs := t.validate()
+	errs = append(errs, CheckConfigSize("defaults.config", t.Defaults.Config)...)
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
 	errs = append(errs, validateLinks(t.Links)...)
@@ -144,6 +145,7 @@ func (t *Template) Validate() []FieldError {
 // Validate checks shape.
 func (t *PartialTemplate) Validate() []FieldError {
 	errs := t.validate()
+	errs = append(errs, CheckConfigSize("defaults.config", t.Defaults.Config)...)
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
 	errs = append(errs, validateLinks(t.Links)...)

@@ -58,16 +58,23 @@ func (f *Facts) Lacks(text string) bool {
 
 // Check reports what can be known before an operation starts, without a node
 // and without addresses: wrong syntax, indexes out of range, and, as warnings,
-// macros that will stay because their service is not on the cluster.
+// macros that will stay because their service is not on the cluster. It stops behind
+// MaxProblems mistakes. What a macro gives is measured, not made, and once only.
 func (f *Facts) Check(config map[string]any) []Problem {
-	w := walker{text: func(text string) (string, []Problem) {
+	known := map[string]result{}
+	w := walker{most: MaxProblems, text: func(text string) (string, []Problem) {
 		t, problems := f.parse(text)
 		problems = slices.Clone(problems)
 		for _, s := range t.segments {
 			if s.expr == nil || s.expr.ref.ofSelf() {
 				continue
 			}
-			if r := f.evaluate(s.expr, "", false); r.severity != "" {
+			r, ok := known[s.text]
+			if !ok {
+				_, r = f.measure(s.expr, "", false)
+				known[s.text] = r
+			}
+			if r.severity != "" {
 				problems = append(problems, s.problem(r))
 			}
 		}
@@ -78,9 +85,9 @@ func (f *Facts) Check(config map[string]any) []Problem {
 }
 
 // Validate reports the mistakes in the macros of a config that can be known
-// without a cluster; there are no warnings among them.
+// without a cluster, the first MaxProblems; there are no warnings among them.
 func Validate(config map[string]any) []Problem {
-	w := walker{text: func(text string) (string, []Problem) { return text, ValidateText(text) }}
+	w := walker{most: MaxProblems, text: func(text string) (string, []Problem) { return text, ValidateText(text) }}
 	w.walk(config, "", 1)
 	return w.problems
 }
@@ -114,10 +121,7 @@ func (e *expansion) text(text string) (string, []Problem) {
 			out.WriteString(s.text)
 			continue
 		}
-		r := e.facts.value(s, e.self)
-		if r.severity == "" && e.size+out.Len()+len(r.value) > MaxExpansion {
-			r = failed(Limit, "with this macro the expansion is longer than %d bytes", MaxExpansion)
-		}
+		r := e.facts.value(s, e.self, MaxExpansion-e.size-out.Len())
 		if r.severity != "" {
 			problems = append(problems, s.problem(r))
 			out.WriteString(s.text)
@@ -142,6 +146,8 @@ func ordered(problems []Problem) []Problem {
 type walker struct {
 	text     func(string) (string, []Problem)
 	problems []Problem
+	// most, if set, is how many mistakes end the walk; warnings do not count.
+	most, mistakes int
 }
 
 // at copies the way to the value at a path and walks that value only.
@@ -163,12 +169,17 @@ func (w *walker) at(value any, path []string, pointer string, depth int) any {
 }
 
 func (w *walker) walk(value any, pointer string, depth int) any {
+	if w.full() {
+		return value
+	}
 	switch v := value.(type) {
 	case string:
 		text, problems := w.text(v)
 		for _, p := range problems {
-			p.Pointer = pointer
-			w.problems = append(w.problems, p)
+			if w.full() {
+				break
+			}
+			w.add(p, pointer)
 		}
 		return text
 	case map[string]any:
@@ -197,10 +208,19 @@ func (w *walker) tooDeep(pointer string, depth int) bool {
 	if depth <= MaxDepth {
 		return false
 	}
-	w.problems = append(w.problems, Problem{Severity: Limit, Pointer: pointer,
-		Reason: fmt.Sprintf("the config is nested deeper than %d levels", MaxDepth)})
+	w.add(Problem{Severity: Limit, Reason: fmt.Sprintf("the config is nested deeper than %d levels", MaxDepth)}, pointer)
 	return true
 }
+
+func (w *walker) add(p Problem, pointer string) {
+	p.Pointer = pointer
+	w.problems = append(w.problems, p)
+	if !p.Warning() {
+		w.mistakes++
+	}
+}
+
+func (w *walker) full() bool { return w.most > 0 && w.mistakes >= w.most }
 
 // escape writes a key as a part of a JSON pointer (RFC 6901).
 func escape(key string) string {

@@ -21,6 +21,8 @@ const (
 	MaxValue = 64 << 10
 	// MaxExpansion bounds the text one call makes of values with macros, in bytes.
 	MaxExpansion = 4 << 20
+	// MaxProblems is how many mistakes of one value, and of one config, are reported.
+	MaxProblems = 100
 	// MaxDepth is how deep a config may be nested.
 	MaxDepth = 100
 )

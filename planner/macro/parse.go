@@ -35,9 +35,10 @@ type expr struct {
 // HasMacros reports whether the text holds a macro.
 func (t Template) HasMacros() bool { return t.macros > 0 }
 
-// parse splits a text into segments. Two percent signs make one, but only in a
-// text that also holds a macro; a last single one is plain. A macro that is
-// wrong becomes a problem and stays in the text.
+// parse splits a text into segments, in time proportional to its length. Two
+// percent signs make one, but only in a text that also holds a macro; a last single
+// one is plain. A macro that is wrong becomes a problem and stays in the text; what
+// stands behind MaxProblems of them is left as it is.
 func parse(text string) (Template, []Problem) {
 	var t Template
 	if !strings.Contains(text, "%") {
@@ -46,6 +47,8 @@ func parse(text string) (Template, []Problem) {
 	var problems []Problem
 	var plain strings.Builder
 	last := lastLone(text)
+	columns := columns{text: text, column: 1}
+	var closings []int32
 	for i := 0; i < len(text); {
 		percent := strings.IndexByte(text[i:], '%')
 		if percent < 0 {
@@ -74,22 +77,33 @@ func parse(text string) (Template, []Problem) {
 			i++
 			continue
 		}
+		if len(text) > MaxValue {
+			return Template{segments: []segment{{text: text}}, macros: 1}, []Problem{{Severity: Limit,
+				Reason: fmt.Sprintf("a value with macros has at most %d bytes; this one has %d", MaxValue, len(text))}}
+		}
+		column := columns.to(i)
 		if err != nil {
-			end = closing(text, i)
+			if closings == nil {
+				closings = closingsOf(text)
+			}
+			if end = int(closings[i+1]); end < 0 {
+				// There is none outside of a literal, so it is the next one.
+				end = i + 1 + strings.IndexByte(rest, '%') + 1
+			}
 			var name *unknownName
-			problems = append(problems, Problem{Severity: Syntax, Column: column(text, i), Macro: shorten(text[i:end]), Reason: err.Error(),
+			problems = append(problems, Problem{Severity: Syntax, Column: column, Macro: shorten(text[i:end]), Reason: err.Error(),
 				Unknown: errors.As(err, &name)})
 		}
 		t.flush(&plain)
-		t.segments = append(t.segments, segment{text: text[i:end], at: i, column: column(text, i), expr: e})
+		t.segments = append(t.segments, segment{text: text[i:end], at: i, column: column, expr: e})
 		t.macros++
 		i = end
+		if len(problems) == MaxProblems {
+			plain.WriteString(text[i:])
+			break
+		}
 	}
 	t.flush(&plain)
-	if t.macros > 0 && len(text) > MaxValue {
-		problems = append(problems, Problem{Severity: Limit,
-			Reason: fmt.Sprintf("a value with macros has at most %d bytes; this one has %d", MaxValue, len(text))})
-	}
 	return t, problems
 }
 
@@ -121,25 +135,39 @@ func lastLone(text string) int {
 
 func column(text string, at int) int { return utf8.RuneCountInString(text[:at]) + 1 }
 
-// closing finds the end of a wrong macro that begins at text[start], for the
-// message and to go on behind it: the next percent sign outside a literal, else
-// the next one.
-func closing(text string, start int) int {
-	quote := byte(0)
-	first := 0
-	for i := start + 1; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '%' && quote == 0:
-			return i + 1
-		case c == '%' && first == 0:
-			first = i + 1
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote = c
-		case c == quote:
-			quote = 0
+// columns counts characters while somebody goes through a text.
+type columns struct {
+	text       string
+	at, column int
+}
+
+// to gives the column of a place, which is not before the last one asked for.
+func (c *columns) to(at int) int {
+	c.column += utf8.RuneCountInString(c.text[c.at:at])
+	c.at = at
+	return c.column
+}
+
+// closingsOf gives for each place of a text where a wrong macro ends whose content
+// begins there, for the message and to go on behind it: behind the next percent
+// sign outside a literal, -1 for none. It goes backwards, as what a place gives
+// depends on what stands behind it and on being in a literal, and on nothing else.
+func closingsOf(text string) []int32 {
+	ends := make([]int32, len(text)+1)
+	plain, single, double := int32(-1), int32(-1), int32(-1)
+	ends[len(text)] = plain
+	for i := len(text) - 1; i >= 0; i-- {
+		switch text[i] {
+		case '%':
+			plain = int32(i + 1)
+		case '\'':
+			plain, single = single, plain
+		case '"':
+			plain, double = double, plain
 		}
+		ends[i] = plain
 	}
-	return first
+	return ends
 }
 
 // shorten keeps messages readable: a wrong macro may be as long as the value.

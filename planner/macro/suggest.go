@@ -28,15 +28,26 @@ func nearestMacro(name string) string {
 	return nearest(name, candidates)
 }
 
-// near proposes a service of the cluster for a name that it does not have.
+// near proposes a service of the cluster for a name that it does not have, for
+// MaxProblems names at most.
 func (f *Facts) near(service string) string {
 	if len(service) > 200 {
 		return ""
 	}
-	if near := nearest(service, slices.Sorted(maps.Keys(f.services))); near != "" {
-		return fmt.Sprintf("; the nearest name there is “%s”", near)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	near, ok := f.nearest[service]
+	if !ok {
+		if len(f.nearest) == MaxProblems {
+			return ""
+		}
+		near = nearest(service, slices.Sorted(maps.Keys(f.services)))
+		f.nearest[service] = near
 	}
-	return ""
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the nearest name there is “%s”", near)
 }
 
 // nearest gives the candidate that the fewest changes of characters lead to, the

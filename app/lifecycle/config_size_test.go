@@ -1,0 +1,88 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+)
+
+// TestConfigsAreBounded refuses a config above the limit wherever one is set, and lets a
+// stored one be.
+func TestConfigsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	half, large := strings.Repeat("x", loom.MaxConfig/2), map[string]any{"big": strings.Repeat("x", loom.MaxConfig)}
+	refused := func(what, field string, err error) {
+		t.Helper()
+		e := wantKind(t, err, loom.Invalid)
+		if len(e.Fields) != 1 || e.Fields[0].Field != field || !strings.Contains(e.Fields[0].Message, "at most 1048576 are allowed. Take large texts out") {
+			t.Errorf("%s: got %+v", what, e)
+		}
+	}
+	for field, change := range map[string]func(*loom.CreateInput){
+		"config":      func(in *loom.CreateInput) { in.Config = large },
+		"configPatch": func(in *loom.CreateInput) { in.ConfigPatch = large },
+	} {
+		in := request(2)
+		change(&in)
+		_, err := b.clusters.Create(b.ctx, b.ana(), in)
+		refused("a create", field, err)
+		_, err = b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+		refused("a preview of a create", field, err)
+		result, err := b.clusters.Check(b.ctx, b.ana(), in)
+		if err != nil || len(result.Fields) != 1 || result.Fields[0].Field != field {
+			t.Errorf("a check: %+v, %v", result.Fields, err)
+		}
+	}
+	configure := func(in lifecycle.ConfigureInput) error {
+		_, err := b.clusters.Configure(b.ctx, b.ana(), id, in, nil)
+		return err
+	}
+	refused("a configure", "config", configure(lifecycle.ConfigureInput{Config: large}))
+	refused("a patch", "configPatch", configure(lifecycle.ConfigureInput{ConfigPatch: large}))
+	_, err := b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &lifecycle.ConfigureInput{Config: large}})
+	refused("a preview of a configure", "config", err)
+	// Two patches that fit come to what does not.
+	if err := configure(lifecycle.ConfigureInput{ConfigPatch: map[string]any{"a": half}}); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(id, loom.ClusterActive)
+	refused("a second patch", "configPatch", configure(lifecycle.ConfigureInput{ConfigPatch: map[string]any{"b": half}}))
+
+	// One that was stored before is read, and its cluster goes on.
+	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object('big', repeat('x', $2)) WHERE id = $1`, int64(id), loom.MaxConfig)
+	if text, _ := b.cluster(id).Config["big"].(string); len(text) != loom.MaxConfig {
+		t.Errorf("%d bytes are read", len(text))
+	}
+	b.previewOf(loom.PreviewExpand, id, lifecycle.ChangeInput{Machines: 3})
+	refused("a patch that leaves it too large", "configPatch", configure(lifecycle.ConfigureInput{ConfigPatch: map[string]any{"b": "x"}}))
+	if err := configure(lifecycle.ConfigureInput{ConfigPatch: map[string]any{"big": nil}}); err != nil {
+		t.Errorf("a patch that takes it out: %v", err)
+	}
+}
+
+// TestStayingMacrosAreBounded: of macros that stay as written the first hundred are listed.
+func TestStayingMacrosAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := request(2)
+	values := make([]any, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("%%host.service.gone%d%%", i)
+	}
+	in.ConfigPatch = map[string]any{"a": values}
+	stay := 0
+	v := b.preview(b.ana(), in)
+	for _, w := range v.Warnings {
+		if strings.HasPrefix(w, "In the config, %host.service.gone") {
+			stay++
+		}
+	}
+	if last := v.Warnings[len(v.Warnings)-1]; stay != 100 || last != "In the config, 900 more macros stay as written." {
+		t.Errorf("%d are listed, then %q", stay, last)
+	}
+}
