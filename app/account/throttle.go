@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/netip"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -37,7 +36,7 @@ func signInCounts(tenant, user, address, device string) []store.SignInCount {
 	if device != "" {
 		return []store.SignInCount{{Subject: "device:" + name + ":" + device, Free: freeOfPlace}}
 	}
-	place := place(address)
+	place := loom.PlaceOf(address)
 	counts := []store.SignInCount{
 		{Subject: "address:" + place, Free: freeOfAddress, Window: signInWindow},
 		{Subject: "name:" + name, Free: freeOfName, Window: signInWindow},
@@ -53,18 +52,6 @@ func signInCounts(tenant, user, address, device string) []store.SignInCount {
 // signed in: by themselves, so that strangers do not keep anybody from changing it.
 func ownCounts(actor loom.Actor) []store.SignInCount {
 	return []store.SignInCount{{Subject: "own:" + nameHash(actor.TenantName, string(actor.User)), Free: freeOfPlace}}
-}
-
-// place is an address as it is counted: whoever has an IPv6 address has its /64.
-func place(address string) string {
-	parsed, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	if parsed = parsed.Unmap().WithZone(""); parsed.Is6() {
-		return netip.PrefixFrom(parsed, 64).Masked().String()
-	}
-	return parsed.String()
 }
 
 // beginSignIn counts the try, or gives Throttled.

@@ -16,7 +16,7 @@ import (
 )
 
 // readBody reads a whole body whatever its content type. Invalid when it is too
-// large or breaks off.
+// large or breaks off, Throttled when too much is decoded at this moment.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return readLimited(w, r, httpx.MaxBody)
 }
@@ -31,6 +31,9 @@ func readLimited(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, e
 		return nil, loom.NewError(loom.Invalid, "The request is larger than %d MiB.", limit>>20)
 	case err != nil:
 		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
+	}
+	if err := takeShare(r.Context(), body, decodingWait); err != nil {
+		return nil, err
 	}
 	return body, nil
 }

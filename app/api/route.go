@@ -166,7 +166,9 @@ func (a *api) serve(rt route) http.Handler {
 		if err := rt.checkQuery(r.URL.Query()); err != nil {
 			return err
 		}
-		err = handle(w, r, actor)
+		ctx, release := shared(r.Context(), decoding)
+		defer release()
+		err = handle(w, r.WithContext(ctx), actor)
 		if err != nil {
 			a.noteRefusal(r, &rt, actor, err)
 		}

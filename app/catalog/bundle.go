@@ -104,7 +104,7 @@ func (b Bundle) MarshalJSON() ([]byte, error) {
 // no document at all, or has a member that is no kind: left alone it would be
 // missed only when its entries are gone.
 func DecodeBundle(body []byte) (Bundle, error) {
-	o, err := lenient.Read(body)
+	o, err := lenient.ReadBundle(body)
 	if err != nil {
 		return Bundle{}, err
 	}

@@ -103,6 +103,7 @@ func run(args, environ []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "loom:", err)
 		return 2
 	}
+	limitMemory(log, environ)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: variable(environ, testBaseDir)}

@@ -144,7 +144,7 @@ func (e *environment) serveHealth(ctx context.Context, s *system) (int, error) {
 	}
 	server := httpx.NewServer(e.healthPages(s, networks))
 	server.ReadTimeout, server.WriteTimeout = 10*time.Second, time.Minute
-	go server.Serve(listener) //nolint:errcheck // ends with Close
+	go server.Serve(httpx.Listen(listener, nil)) //nolint:errcheck // ends with Close
 	context.AfterFunc(ctx, func() { server.Close() })
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -126,7 +126,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	server := httpx.NewServer(httpx.BehindProxies(proxies, httpx.Chain(log, secure, protection, refuse, handler)))
 	server.BaseContext = func(net.Listener) context.Context { return ctx } // streams end when the process does
 	return &site{
-		listener: listener, hub: hub, url: origin,
+		listener: httpx.Listen(listener, proxies), hub: hub, url: origin,
 		stay: func(ctx context.Context) {
 			s.fleet.Stay(ctx, process, func(held bool) { watch{s.metrics, s.health}.LeaseHeld(process.Kind, held) }, func(err error) {
 				e.log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())

@@ -20,6 +20,8 @@ const (
 	// maxRequestsEach are in flight for one user or token or, where nobody is known,
 	// for one address.
 	maxRequestsEach = 200
+	// maxArriving are in flight from one address before it is known for whom.
+	maxArriving = 200
 	// maxStreams are open; maxStreamsEach of them for one session or token.
 	maxStreams     = 4000
 	maxStreamsEach = 20
@@ -61,7 +63,15 @@ func accountKey(kind string, actor loom.Actor) string {
 
 // AddressCaller is who asks without saying who he is.
 func AddressCaller(r *http.Request) Caller {
-	key := "address " + Address(r)
+	key := "address " + loom.PlaceOf(Address(r))
+	return Caller{key, key}
+}
+
+// arrivingCaller is for whom a request counts until it is claimed. It is apart from
+// AddressCaller: behind a proxy that nobody named all share an address, and strangers who
+// fill it must not keep out those who are about to be known.
+func arrivingCaller(r *http.Request) Caller {
+	key := "arriving " + loom.PlaceOf(Address(r))
 	return Caller{key, key}
 }
 
@@ -76,14 +86,14 @@ type limits struct {
 type place struct {
 	limits *limits
 	caller Caller
-	// claimed says that the request counts for its caller, stream that it is an open
-	// stream and no request in flight any more.
+	// claimed says that the request counts for whom it was claimed, not for where it came
+	// from; stream that it is an open stream and no request in flight any more.
 	claimed, stream bool
 }
 
 type placeKey struct{}
 
-// limited counts the requests in flight. Probes are always answered: a process that is
+// limited counts the requests in flight, each for its address until it is claimed. Probes are always answered: a process that is
 // busy lives.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
 	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
@@ -92,8 +102,8 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		p := &place{limits: l}
-		if err := l.enter(); err != nil {
+		p := &place{limits: l, caller: arrivingCaller(r)}
+		if err := l.enter(p); err != nil {
 			setRetryAfter(w, err)
 			render(w, r, err)
 			return
@@ -103,13 +113,17 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 	})
 }
 
-func (l *limits) enter() *loom.Error {
+func (l *limits) enter(p *place) *loom.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests >= maxRequests {
 		return tooMany(requestRetry, "Loom is answering %d requests at this moment, the most that this process takes at once.", maxRequests)
 	}
+	if l.of[p.caller.User] >= maxArriving {
+		return tooMany(requestRetry, "%d requests of your address are waiting at this moment, the most that are taken at once.", maxArriving)
+	}
 	l.requests++
+	l.of[p.caller.User]++
 	return nil
 }
 
@@ -129,6 +143,7 @@ func Claim(r *http.Request, caller Caller) error {
 	if l.of[caller.User] >= maxRequestsEach {
 		return tooMany(requestRetry, "%d of your requests are being answered at this moment, the most that are taken at once. Wait for their answers.", maxRequestsEach)
 	}
+	take(l.of, p.caller.User)
 	l.of[caller.User]++
 	p.claimed, p.caller = true, caller
 	return nil
@@ -174,9 +189,7 @@ func (p *place) leave() {
 // release takes a request out of those in flight.
 func (l *limits) release(p *place) {
 	l.requests--
-	if p.claimed {
-		take(l.of, p.caller.User)
-	}
+	take(l.of, p.caller.User)
 }
 
 // take counts down and forgets who has nothing any more.

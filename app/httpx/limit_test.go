@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,6 +163,78 @@ func TestStreamsOfASession(t *testing.T) {
 	c.empty()
 	c.enter(maxStreamsEach, "/stream", always("ana", "0"))
 	c.empty()
+}
+
+// TestOneAddressTakesOnlySoMuch: who is not known counts for the address, from the start,
+// and keeps nobody else out: neither who is known nor another address.
+func TestOneAddressTakesOnlySoMuch(t *testing.T) {
+	t.Parallel()
+	for name, claim := range map[string]bool{"nothing is claimed": false, "open routes": true} {
+		inside, leave := make(chan struct{}), make(chan struct{})
+		h := BehindProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, limited(WriteProblem, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			caller := AddressCaller(r)
+			if who := r.Header.Get("Who"); who != "" {
+				caller = Caller{who, who}
+			}
+			if claim || r.Header.Get("Who") != "" {
+				if err := Claim(r, caller); err != nil {
+					WriteProblem(w, r, loom.AsError(err))
+					return
+				}
+			}
+			inside <- struct{}{}
+			<-leave
+		})))
+		var away sync.WaitGroup
+		ask := func(address, who string) int {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = net.JoinHostPort(address, "5")
+			if forwarded, ok := strings.CutPrefix(address, "10.0.0.1 for "); ok {
+				r.RemoteAddr = "10.0.0.1:5"
+				r.Header.Set("X-Forwarded-For", forwarded)
+			}
+			r.Header.Set("Who", who)
+			answer, done := httptest.NewRecorder(), make(chan struct{})
+			away.Go(func() { h.ServeHTTP(answer, r); close(done) })
+			select {
+			case <-inside:
+				return http.StatusOK
+			case <-done:
+				return answer.Code
+			}
+		}
+		for _, address := range []string{"192.0.2.1", "2001:db8::%x", "10.0.0.1 for 198.51.100.7"} {
+			for i := range maxRequestsEach {
+				at := strings.Replace(address, "%x", strconv.FormatInt(int64(i+1), 16), 1)
+				if status := ask(at, ""); status != http.StatusOK {
+					t.Fatalf("%s: request %d of %s: %d", name, i, at, status)
+				}
+			}
+			if status := ask(strings.Replace(address, "%x", "ffff", 1), ""); status != http.StatusTooManyRequests {
+				t.Errorf("%s: one more of %s: %d", name, address, status)
+			}
+		}
+		for _, address := range []string{"192.0.2.2", "2001:db8:0:1::1", "10.0.0.1 for 198.51.100.8"} {
+			if status := ask(address, ""); status != http.StatusOK {
+				t.Errorf("%s: %s is kept out: %d", name, address, status)
+			}
+		}
+		for i := range maxRequestsEach { // of users who share an address
+			if status := ask("192.0.2.3", fmt.Sprint("user", i%2)); status != http.StatusOK {
+				t.Fatalf("%s: request %d of users: %d", name, i, status)
+			}
+		}
+		if status := ask("192.0.2.3", ""); status != http.StatusOK {
+			t.Errorf("%s: users count for their address: %d", name, status)
+		}
+		if claim {
+			if status := ask("192.0.2.1", "ana"); status != http.StatusOK {
+				t.Errorf("%s: strangers of the same address keep a user out: %d", name, status)
+			}
+		}
+		close(leave)
+		away.Wait()
+	}
 }
 
 // TestPlacesAreGivenBack also after panics, and nothing is kept of who is gone.

@@ -98,15 +98,27 @@ func Cursor(r *http.Request) string {
 	return r.URL.Query().Get("after")
 }
 
-// MaxBody is the largest request body that is not a file, in bytes.
-const MaxBody = 4 << 20
+const (
+	// MaxBody is the largest request body that is not a file, in bytes.
+	MaxBody = 4 << 20
+	// maxOpenBody is the largest one of somebody who is not known yet.
+	maxOpenBody = 16 << 10
+)
 
 // LimitBody bounds a request body and names the limit when it is passed.
 func LimitBody(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 }
 
-// TooLarge is the error for a body above MaxBody.
-func TooLarge() error {
-	return loom.NewError(loom.Invalid, "The request is larger than %d MiB.", MaxBody>>20)
+// LimitOpenBody is LimitBody where anybody may ask.
+func LimitOpenBody(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxOpenBody)
+}
+
+// TooLarge is the error for a body above its limit.
+func TooLarge(err *http.MaxBytesError) error {
+	if err.Limit < 1<<20 {
+		return loom.NewError(loom.Invalid, "The request is larger than %d KiB.", err.Limit>>10)
+	}
+	return loom.NewError(loom.Invalid, "The request is larger than %d MiB.", err.Limit>>20)
 }

@@ -26,16 +26,20 @@ import (
 const maxExponent = 300
 
 // Value reads one JSON document. Numbers are json.Number. Errors are Invalid:
-// an empty body, one nested deeper than loom.MaxJSONDepth, a syntax error with line
+// an empty body, one that loom.ScanJSON refuses, a syntax error with line
 // and column, text after the document, and texts and numbers that cannot be stored.
 func Value(body []byte) (any, error) {
+	return value(body, func(text []byte) error { return loom.ScanJSON(text, 0) })
+}
+
+func value(body []byte, scan func(text []byte) error) (any, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, loom.NewError(loom.Invalid, "The body is empty; a JSON document is needed.")
 	}
 	if at := invalidUTF8(body); at >= 0 {
 		return nil, syntaxError(body, at, "this is not UTF-8")
 	}
-	if err := loom.ScanJSON(body, 0); err != nil {
+	if err := scan(body); err != nil {
 		return nil, tooDeep(body, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -65,6 +69,19 @@ func Read(body []byte) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return object(value)
+}
+
+// ReadBundle is Read for a bundle of a whole catalog.
+func ReadBundle(body []byte) (*Object, error) {
+	value, err := value(body, loom.ScanBundle)
+	if err != nil {
+		return nil, err
+	}
+	return object(value)
+}
+
+func object(value any) (*Object, error) {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return nil, loom.NewError(loom.Invalid, "The body is %s; a JSON object is needed.", kindOf(value))
@@ -82,7 +99,7 @@ func FromMap(at string, fields map[string]any) *Object {
 	return o
 }
 
-// tooDeep names the member that is nested too deep, where the document is an object.
+// tooDeep names the member that is nested too deep or has too many values, where the document is an object.
 func tooDeep(body []byte, err error) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if opening, _ := d.Token(); opening != json.Delim('{') {

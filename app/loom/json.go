@@ -13,13 +13,57 @@ import (
 // outside; the outermost counts.
 const MaxJSONDepth = 100
 
-// ScanJSON checks how deep a JSON text is nested, in one pass that builds nothing. Whoever
-// reads JSON from outside calls it first. within is how deep the place lies that the
-// text will take in a document, 0 for a whole document. What is no JSON passes: the
-// decoder says where it stops being it. Invalid, with line, column and remedy.
+const (
+	// MaxJSONValues is how many values JSON that comes from outside may have: a value takes
+	// far more memory than its few bytes of text.
+	MaxJSONValues = 100_000
+	// MaxBundleValues is the same for a bundle of a whole catalog, which administrators import.
+	MaxBundleValues = 1_000_000
+)
+
+// ScanJSON checks how deep a JSON text is nested and how many values it has, in one pass
+// that builds nothing. Whoever reads JSON from outside calls it first. within is how deep
+// the place lies that the text will take in a document, 0 for a whole document. What is
+// no JSON passes: the decoder says where it stops being it. Invalid, with line, column and
+// remedy.
 func ScanJSON(text []byte, within int) error {
+	_, err := scanJSON(text, within, MaxJSONValues)
+	return err
+}
+
+// ScanBundle is ScanJSON for a bundle of a whole catalog.
+func ScanBundle(text []byte) error {
+	_, err := scanJSON(text, 0, MaxBundleValues)
+	return err
+}
+
+// JSONValues counts the values of a JSON text, at most up to the first that is one too many
+// for a bundle or too deep.
+func JSONValues(text []byte) int {
+	values, _ := scanJSON(text, 0, MaxBundleValues) //nolint:errcheck // whoever reads the text is told
+	return values
+}
+
+// scanJSON counts also what stands in no array or object, as a decoder may read on.
+func scanJSON(text []byte, within, most int) (values int, _ error) {
 	depth := within
 	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n', ',':
+			continue
+		case ':':
+			values-- // what stands before it was a key
+			continue
+		case ']', '}':
+			if depth--; depth < within {
+				return values, nil // nobody reads on behind it
+			}
+			continue
+		}
+		if values++; values > most {
+			line, column := TextPosition(text, i)
+			return values, NewError(Invalid, "There are more than %d values, from line %d, column %d on. Send fewer at once.", most, line, column)
+		}
 		switch text[i] {
 		case '"':
 			for i++; i < len(text) && text[i] != '"'; i++ {
@@ -30,15 +74,15 @@ func ScanJSON(text []byte, within int) error {
 		case '[', '{':
 			if depth++; depth > MaxJSONDepth {
 				line, column := TextPosition(text, i)
-				return NewError(Invalid, "Arrays and objects are nested more than %d levels deep at line %d, column %d. Put what is inside into fewer levels.", MaxJSONDepth, line, column)
+				return values, NewError(Invalid, "Arrays and objects are nested more than %d levels deep at line %d, column %d. Put what is inside into fewer levels.", MaxJSONDepth, line, column)
 			}
-		case ']', '}':
-			if depth--; depth < within {
-				return nil // nobody reads on behind it
+		default: // a number or a word
+			for i+1 < len(text) && strings.IndexByte(" \t\r\n,:]}[{\"", text[i+1]) < 0 {
+				i++
 			}
 		}
 	}
-	return nil
+	return values, nil
 }
 
 // TextPosition gives line and column, from 1 and in characters, of a byte offset.

@@ -27,7 +27,12 @@ func TestScanJSON(t *testing.T) {
 		{"too deep", strings.Repeat("[", 101) + strings.Repeat("]", 101), 0, "more than 100 levels deep at line 1, column 101"},
 		{"too deep, and never closed", "\n é" + strings.Repeat("[", 1_000_000), 0, "line 2, column 103"},
 		{"deep in the second of two", `[1, ` + strings.Repeat(`{"a":`, 100), 0, "100 levels"},
-		{"wide", "[" + strings.Repeat("[],", 100_000) + "1]", 0, ""},
+		{"wide", "[" + strings.Repeat("[],", 99_998) + "1]", 0, ""},
+		{"too wide", "[" + strings.Repeat("[],", 99_999) + "\n1]", 0, "more than 100000 values, from line 2, column 1 on"},
+		{"objects", "[" + strings.Repeat(`{ "" : 0 } , `, 49_999) + "1]", 0, ""},
+		{"too many objects", "[" + strings.Repeat(`{"":0},`, 50_000) + "1]", 0, "100000 values"},
+		{"too many numbers", "[" + strings.Repeat("-1.5e3,", 100_000) + "1]", 0, "100000 values"},
+		{"too many texts", "[" + strings.Repeat(`"a\"b, c:", `, 100_000) + "1]", 0, "100000 values"},
 		{"brackets in a text", `["` + strings.Repeat("[{", 1000) + `"]`, 0, ""},
 		{"behind a quote that is escaped", `["\"` + strings.Repeat("[", 1000) + `\\"]`, 0, ""},
 		{"behind an escaped backslash", `["\\",` + strings.Repeat("[", 100), 0, "100 levels"},
@@ -67,7 +72,34 @@ func depthOf(t *testing.T, text []byte) int {
 	}
 }
 
-// FuzzScanJSON: of what encoding/json reads, just what is not too deep passes.
+// countValues gives how many values a valid document has, as encoding/json reads it.
+func countValues(t *testing.T, d *json.Decoder) int {
+	t.Helper()
+	token, err := d.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 1
+	opening, ok := token.(json.Delim)
+	if !ok {
+		return n
+	}
+	for d.More() {
+		if opening == '{' {
+			if _, err := d.Token(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n += countValues(t, d)
+	}
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// FuzzScanJSON: of what encoding/json reads, just what is not too deep passes, and values
+// are counted as it reads them.
 func FuzzScanJSON(f *testing.F) {
 	for _, depth := range []int{1, 2, 99, 100, 101, 102, 5000} {
 		f.Add([]byte(nested(depth)))
@@ -82,8 +114,12 @@ func FuzzScanJSON(f *testing.F) {
 		if !json.Valid(text) {
 			return
 		}
-		if depth := depthOf(t, text); (err == nil) != (depth <= MaxJSONDepth) {
-			t.Fatalf("depth %d: %v", depth, err)
+		depth, values := depthOf(t, text), countValues(t, json.NewDecoder(bytes.NewReader(text)))
+		if (err == nil) != (depth <= MaxJSONDepth && values <= MaxJSONValues) {
+			t.Fatalf("depth %d, %d values: %v", depth, values, err)
+		}
+		if counted := JSONValues(text); err == nil && counted != values {
+			t.Fatalf("%d values, not %d", counted, values)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func accountForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	err := r.ParseForm()
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return nil, httpx.TooLarge()
+		return nil, httpx.TooLarge(large)
 	}
 	if err != nil {
 		return nil, loom.NewError(loom.Invalid, "The form could not be read.")

@@ -38,7 +38,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if err := r.ParseForm(); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return nil, httpx.TooLarge()
+			return nil, httpx.TooLarge(large)
 		}
 		return nil, loom.NewError(loom.Invalid, "The form could not be read.")
 	}

@@ -28,7 +28,7 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) error {
 	if loom.AsError(err).Kind != loom.Unauthenticated || httpx.MustChangePassword(err) {
 		return err
 	}
-	m := accountview.LoginModel{Next: next, Tenant: q.Get(accountview.FieldTenant)}
+	m := accountview.LoginModel{Next: next, Tenant: repeated(q.Get(accountview.FieldTenant))}
 	only, err := s.onlyTenant(r.Context())
 	if err != nil {
 		return err
@@ -45,23 +45,23 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	user, tenant := f.Get(accountview.FieldUser), f.Get(accountview.FieldTenant)
 	m := accountview.LoginModel{
-		Next: route.Local(f.Get(accountview.FieldNext), ""), User: f.Get(accountview.FieldUser), Tenant: f.Get(accountview.FieldTenant),
+		Next: route.Local(f.Get(accountview.FieldNext), ""), User: repeated(user), Tenant: repeated(tenant),
 		TenantHidden: !f.Has(accountview.FieldTenant), Keep: f.Get(accountview.FieldKeep) == "true",
 	}
-	tenant := m.Tenant
 	if m.TenantHidden {
 		if tenant, err = s.onlyTenant(r.Context()); err != nil {
 			return err
 		}
 		m.TenantHidden, m.Only = tenant != "", tenant
 	}
-	if errs := loginErrors(m, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
+	if errs := loginErrors(user, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
 		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)
 		return s.loginPage(w, r, http.StatusUnprocessableEntity, m)
 	}
 	actor, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
-		Tenant: tenant, User: m.User, Password: loom.NewSecret(f.Get(accountview.FieldPassword)), Keep: m.Keep,
+		Tenant: tenant, User: user, Password: loom.NewSecret(f.Get(accountview.FieldPassword)), Keep: m.Keep,
 		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r), Device: s.Sessions.Device(r),
 	})
 	if err != nil {
@@ -84,9 +84,21 @@ func (s *Server) loginRefused(w http.ResponseWriter, r *http.Request, m accountv
 	return s.loginPage(w, r, httpx.PageStatus(e.Kind), m)
 }
 
-func loginErrors(m accountview.LoginModel, tenant, password string) []loom.FieldError {
+// maxRepeated is the longest name that a sign-in form repeats, in bytes: nobody has a longer
+// one, and whoever sends it is not known.
+const maxRepeated = 255
+
+// repeated is a name as a sign-in form shows it again: empty if it is too long.
+func repeated(name string) string {
+	if len(name) > maxRepeated {
+		return ""
+	}
+	return name
+}
+
+func loginErrors(user, tenant, password string) []loom.FieldError {
 	var errs []loom.FieldError
-	if m.User == "" {
+	if user == "" {
 		errs = append(errs, loom.FieldError{Field: accountview.FieldUser, Message: "Give your user name."})
 	}
 	if password == "" {

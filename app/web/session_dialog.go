@@ -63,7 +63,7 @@ func (s *Server) signInDialog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := sharedview.SignInModel{User: r.URL.Query().Get("user"), TenantHidden: only != ""}
+	m := sharedview.SignInModel{User: repeated(r.URL.Query().Get("user")), TenantHidden: only != ""}
 	return s.showSignIn(w, r, http.StatusOK, m)
 }
 
@@ -86,20 +86,20 @@ func (s *Server) signInAgain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m := sharedview.SignInModel{User: f.Get(accountview.FieldUser), Tenant: f.Get(accountview.FieldTenant), TenantHidden: !f.Has(accountview.FieldTenant)}
-	tenant := m.Tenant
+	user, tenant := f.Get(accountview.FieldUser), f.Get(accountview.FieldTenant)
+	m := sharedview.SignInModel{User: repeated(user), Tenant: repeated(tenant), TenantHidden: !f.Has(accountview.FieldTenant)}
 	if m.TenantHidden {
 		if tenant, err = s.onlyTenant(r.Context()); err != nil {
 			return err
 		}
 		m.TenantHidden = tenant != ""
 	}
-	if errs := loginErrors(accountview.LoginModel{User: m.User}, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
+	if errs := loginErrors(user, tenant, f.Get(accountview.FieldPassword)); len(errs) > 0 {
 		m.Errors = ui.NewFormErrors("You are not signed in yet.", errs)
 		return s.showSignIn(w, r, http.StatusUnprocessableEntity, m)
 	}
 	actor, cookie, expires, err := s.Accounts.SignIn(r.Context(), account.SignInInput{
-		Tenant: tenant, User: m.User, Password: loom.NewSecret(f.Get(accountview.FieldPassword)),
+		Tenant: tenant, User: user, Password: loom.NewSecret(f.Get(accountview.FieldPassword)),
 		Address: httpx.Address(r), Agent: r.UserAgent(), Previous: s.Sessions.Cookie(r), Device: s.Sessions.Device(r),
 	})
 	if e := loom.AsError(err); err != nil && (e.Kind == loom.Unauthenticated || e.Kind == loom.Throttled) {

@@ -87,8 +87,11 @@ type Server struct {
 // protection and headers are around it already (httpx.Chain).
 func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
-	mux := http.NewServeMux()
-	mux.Handle("/static/", static.Handler())
+	mux, files := http.NewServeMux(), static.Handler()
+	mux.Handle("/static/", s.open(func(w http.ResponseWriter, r *http.Request) error {
+		files.ServeHTTP(w, r)
+		return nil
+	}))
 	s.routes(mux)
 	return mux
 }
@@ -99,12 +102,14 @@ func ErrorPage(version string) httpx.ErrorRenderer {
 	return s.renderError
 }
 
-// open is a route that anybody may use. Its requests count for their address.
+// open is a route that anybody may use. Its requests count for their address, and their
+// bodies are small.
 func (s *Server) open(h httpx.Handler) http.Handler {
 	return s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		if err := httpx.Claim(r, httpx.AddressCaller(r)); err != nil {
 			return err
 		}
+		httpx.LimitOpenBody(w, r)
 		return h(w, r)
 	})
 }

@@ -60,9 +60,16 @@ func Query(base string, pairs ...string) string {
 // JSON is the raw JSON view of a page's object (portals.md 2.5).
 func JSON(page string) string { return Query(page, "as", "json") }
 
-// Local gives next when it is a path on this server, else fallback. It keeps a
-// sign-in link from sending people elsewhere.
+// maxNext is how long a path may be at which one goes on, in bytes: it is repeated in
+// answers to whoever asks.
+const maxNext = 2 << 10
+
+// Local gives next when it is a path on this server and not too long, else fallback. It
+// keeps a sign-in link from sending people elsewhere.
 func Local(next, fallback string) string {
+	if len(next) > maxNext {
+		return fallback
+	}
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||
 		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
@@ -81,7 +88,7 @@ func API() string { return "/docs/api" }
 func APIChapter(name string) string { return join("docs", "api", name) }
 
 // Login is the sign-in page; next, a local path, is where to go afterwards.
-func Login(next string) string { return Query("/login", "next", next) }
+func Login(next string) string { return Query("/login", "next", Local(next, "")) }
 
 // Logout ends the session (POST).
 func Logout() string { return "/logout" }

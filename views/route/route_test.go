@@ -2,6 +2,7 @@ package route_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
@@ -114,6 +115,7 @@ func FuzzEntryRoundTrip(f *testing.F) {
 
 func TestLocalKeepsPeopleHere(t *testing.T) {
 	t.Parallel()
+	long := "/" + strings.Repeat("x", 2<<10-1)
 	for next, want := range map[string]string{
 		"/clusters?q=x":        "/clusters?q=x",
 		"":                     "/",
@@ -123,10 +125,20 @@ func TestLocalKeepsPeopleHere(t *testing.T) {
 		"https://evil.example": "/",
 		"/a\r\nSet-Cookie: x":  "/",
 		"javascript:alert(1)":  "/",
+		long:                   long,
+		long + "x":             "/",
 	} {
 		if got := route.Local(next, "/"); got != want {
 			t.Errorf("Local(%q) = %q, want %q", next, got, want)
 		}
+	}
+}
+
+// TestLoginForgetsLongPaths: a redirect to the sign-in page is short whatever was asked for.
+func TestLoginForgetsLongPaths(t *testing.T) {
+	t.Parallel()
+	if got := route.Login("/" + strings.Repeat("x", 60<<10)); got != "/login" {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 

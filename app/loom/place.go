@@ -1,0 +1,16 @@
+package loom
+
+import "net/netip"
+
+// PlaceOf is an address as limits count it: whoever has an IPv6 address has its /64. What
+// is no address stays as it is.
+func PlaceOf(address string) string {
+	parsed, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	if parsed = parsed.Unmap().WithZone(""); parsed.Is6() {
+		return netip.PrefixFrom(parsed, 64).Masked().String()
+	}
+	return parsed.String()
+}
