@@ -75,6 +75,29 @@ func TestCatalogKinds(t *testing.T) {
 	}
 }
 
+// TestTokensDoNotMoveCredentials: a token that may write the catalog cannot move the
+// address that a stored password goes to, in any way that REST has.
+func TestTokensDoNotMoveCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.super, put, "/v2/plugins/providertypes/bound", `{"name":"bound","parameters":{"admin":{"fields":{"url":{"label":"Address","type":"text"},
+		"pass":{"label":"Password","type":"password","boundTo":["url"]}},"required":[]},"user":{"fields":{},"required":[]}},"resourceTypes":{}}`).want(200)
+	if got := w.call(w.user, get, "/v2/plugins/providertypes/bound", "").want(200); !strings.Contains(got.body, `"boundTo":["url"]`) {
+		t.Errorf("the type is %s", got.body)
+	}
+	const moved = `{"name":"p","providertype":"bound","provisioner":{"url":"https://mine.example"%s}}`
+	w.call(w.admin, put, "/v2/providers/p", `{"name":"p","providertype":"bound","provisioner":{"url":"https://a.example","pass":"planted"}}`).want(200)
+	token := w.call(w.admin, post, "/v2/tokens", `{"name":"ci","scopes":["catalog:write","read"]}`).want(200).object()["secret"].(string)
+	w.call(token, put, "/v2/providers/p", fmt.Sprintf(moved, "")).fails(400, "provisioner.pass", "Give “Password” again")
+	w.call(token, put, "/v2/providers/p", fmt.Sprintf(moved, `,"pass":""`)).fails(400, "provisioner.pass", "Give “Password” again")
+	w.call(token, post, "/v2/import", `{"providers":[`+fmt.Sprintf(moved, "")+`]}`).fails(400, "", "“p”")
+	if got := w.call(w.user, get, "/v2/providers/p", "").want(200); !strings.Contains(got.body, "https://a.example") {
+		t.Errorf("the provider is %s", got.body)
+	}
+	w.call(token, put, "/v2/providers/p", fmt.Sprintf(moved, `,"pass":"known"`)).want(200)
+	w.call(token, del, "/v2/providers/p/2", "").want(409)
+}
+
 func TestPluginTypesAndResources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -331,6 +331,12 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 		if err != nil {
 			return err
 		}
+		var newest loom.Provider
+		if kind == loom.KindProvider {
+			if newest, err = store.Provider(ctx, tx, tenant, name); err != nil {
+				return err
+			}
+		}
 		gone, err := store.DeleteCatalogVersions(ctx, tx, tenant, kind, name, version)
 		if err != nil || gone == 0 {
 			return err
@@ -338,6 +344,11 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 		left, err := store.CatalogVersionNumber(ctx, tx, tenant, kind, name)
 		if err != nil {
 			return err
+		}
+		if kind == loom.KindProvider && left > 0 && left < version {
+			if err := c.mayFallBack(ctx, tx, tenant, newest); err != nil {
+				return err
+			}
 		}
 		if kind == loom.KindProvider && left == 0 {
 			if err := store.DeleteSecrets(ctx, tx, tenant, store.ProviderSecrets(name)); err != nil {

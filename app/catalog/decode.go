@@ -309,6 +309,9 @@ func decodeField(o *lenient.Object) loom.FieldSchema {
 	if options := o.Texts("options"); len(options) > 0 {
 		f.Options = options
 	}
+	if bound := o.Texts("boundTo"); len(bound) > 0 {
+		f.BoundTo = bound
+	}
 	f.Sensitive = f.IsSensitive()
 	return f
 }

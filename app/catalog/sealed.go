@@ -90,6 +90,9 @@ func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Ten
 	if err != nil {
 		return loom.Provider{}, err
 	}
+	if err := c.mayKeep(ctx, tx, tenant, *p, s); err != nil {
+		return loom.Provider{}, err
+	}
 	if ask {
 		if err := c.mayRotate(ctx, tx, tenant, p.Name, s); err != nil {
 			return loom.Provider{}, err

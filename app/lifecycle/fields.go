@@ -32,7 +32,8 @@ type providerFields struct {
 
 // takeFields sorts the given fields. Stored are the names of secrets the cluster
 // has already; they count as present unless given ones replace them. Fields the
-// type does not know, or does not let users set, are ignored.
+// type does not know, or does not let users set, are ignored; those that decide where
+// sealed values of the provider are sent are mistakes.
 func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[string]any) providerFields {
 	out := providerFields{open: map[string]any{}, sealed: map[string]loom.Secret{}}
 	user, admin := t.Parameters["user"], t.Parameters["admin"]
@@ -40,7 +41,15 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		schema, ok := settable[name]
 		value := given[name]
-		if !ok || value == nil || value == "" {
+		if value == nil || value == "" {
+			continue
+		}
+		if moves(t, p, name, value) {
+			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name,
+				Message: "Leave it out: the provider’s own credentials would be sent to another address, or with other checks. Ask an administrator for a provider of this address."})
+			continue
+		}
+		if !ok {
 			continue
 		}
 		if err := schema.CheckValue(value); err != "" {
@@ -84,8 +93,15 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 	return out
 }
 
+// moves reports whether a value of a field would send what the provider seals elsewhere.
+func moves(t loom.PluginType, p loom.Provider, name string, value any) bool {
+	after := withFields(p, map[string]any{name: value}).Fields
+	return slices.ContainsFunc(p.Sealed, func(sealed string) bool { return len(t.Moved(sealed, p.Fields, after)) > 0 })
+}
+
 // settableFields are what a user may give: user fields, and admin fields with
-// override that the provider does not fix. The default of one is what the provider
+// override that the provider does not fix, but for those that decide where sealed
+// values of the provider are sent. The default of one is what the provider
 // says, where it says something: that is what a cluster gets without it.
 func settableFields(t loom.PluginType, p loom.Provider) map[string]loom.FieldSchema {
 	fields := map[string]loom.FieldSchema{}
@@ -95,6 +111,12 @@ func settableFields(t loom.PluginType, p loom.Provider) map[string]loom.FieldSch
 		}
 	}
 	maps.Copy(fields, t.Parameters["user"].Fields)
+	for _, sealed := range p.Sealed {
+		schema, _ := t.Schema(sealed)
+		for _, name := range schema.BoundTo {
+			delete(fields, name)
+		}
+	}
 	for name, schema := range fields {
 		if own := p.Fields[name]; own != nil && own != "" && !schema.IsSensitive() {
 			schema.Default = own

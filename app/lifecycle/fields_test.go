@@ -5,10 +5,50 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
 )
+
+// TestUsersDoNotMoveCredentials: a field that decides where sealed values of the provider
+// are sent cannot be given for a cluster, whatever the type lets users set. What changes
+// nothing may be given, and so may any address where nothing of it is sealed.
+func TestUsersDoNotMoveCredentials(t *testing.T) {
+	t.Parallel()
+	kind := loom.PluginType{Parameters: map[string]loom.FieldGroup{
+		"admin": {Fields: map[string]loom.FieldSchema{
+			"key": {Label: "Key", Type: "password", Override: true, BoundTo: []string{"url", "zone", "old_url", "verify"}}, "passphrase": {Label: "P", Type: "password"},
+			"url": {Label: "URL", Type: "text", Override: true}, "verify": {Label: "V", Type: "checkbox", Default: true}, "region": {Label: "R", Type: "text", Override: true}}},
+		"user": {Fields: map[string]loom.FieldSchema{"zone": {Label: "Zone", Type: "text"}}},
+	}}
+	sealed := loom.Provider{Fields: map[string]any{"url": "https://a"}, Sealed: []string{"key", "passphrase"}}
+	plain := loom.Provider{Fields: map[string]any{"url": "https://a"}, Sealed: []string{"passphrase"}}
+	for _, c := range []struct {
+		name       string
+		provider   loom.Provider
+		given      map[string]any
+		open, errs []string
+	}{
+		{"an address", sealed, map[string]any{"url": "https://b", "region": "r"}, []string{"region"}, []string{"url"}},
+		{"with a key of one's own", sealed, map[string]any{"url": "https://b", "key": "mine"}, nil, []string{"url"}},
+		{"a field of users, one that only administrators set, one that is not declared", sealed, map[string]any{"zone": "z", "verify": false, "old_url": "x"}, nil, []string{"old_url", "verify", "zone"}},
+		{"the same and the default", sealed, map[string]any{"url": " https://a", "verify": true}, nil, nil},
+		{"nothing sent is sealed", plain, map[string]any{"url": "https://b", "zone": "z"}, []string{"url", "zone"}, nil},
+	} {
+		got := takeFields(kind, c.provider, nil, c.given)
+		var errs []string
+		for _, e := range got.errs {
+			errs = append(errs, strings.TrimPrefix(e.Field, "providerFields."))
+		}
+		if open := slices.Sorted(maps.Keys(got.open)); !slices.Equal(open, c.open) || !slices.Equal(errs, c.errs) {
+			t.Errorf("%s: took %v, refused %v", c.name, open, got.errs)
+		}
+	}
+	if fields := settableFields(kind, sealed); len(fields) != 2 || fields["region"].Label == "" || fields["key"].Label == "" {
+		t.Errorf("offered are %v", fields)
+	}
+}
 
 func TestTakeFields(t *testing.T) {
 	t.Parallel()

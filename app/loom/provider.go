@@ -61,6 +61,10 @@ type FieldSchema struct {
 	Min          *float64 `json:"min,omitempty"`
 	Max          *float64 `json:"max,omitempty"`
 	ResourceType string   `json:"resourceType,omitempty"`
+	// BoundTo names, for a sensitive field whose value is sent, the fields that decide
+	// where and how: addresses and what is checked there. Others need not be declared.
+	// Who changes one of them has to give the value again.
+	BoundTo []string `json:"boundTo,omitempty"`
 }
 
 // IsSensitive reports whether values are sealed and never shown; fields of type
@@ -113,6 +117,43 @@ type PluginType struct {
 	Actions []TaskAction `json:"actions,omitempty"`
 }
 
+// Schema gives the field of a name, of administrators before that of users.
+func (t PluginType) Schema(name string) (schema FieldSchema, known bool) {
+	if schema, known = t.Parameters["admin"].Fields[name]; !known {
+		schema, known = t.Parameters["user"].Fields[name]
+	}
+	return schema, known
+}
+
+// Word gives the label of a field, or its name where the type has none.
+func (t PluginType) Word(field string) string {
+	if schema, _ := t.Schema(field); schema.Label != "" {
+		return schema.Label
+	}
+	return field
+}
+
+// Moved gives the fields that differ between two sets of fields and decide where and
+// how the value of a sensitive field is sent. What is empty counts as its default.
+func (t PluginType) Moved(sensitive string, before, after map[string]any) []string {
+	var moved []string
+	schema, _ := t.Schema(sensitive)
+	for _, name := range schema.BoundTo {
+		if t.boundText(name, before) != t.boundText(name, after) {
+			moved = append(moved, name)
+		}
+	}
+	return moved
+}
+
+func (t PluginType) boundText(name string, fields map[string]any) string {
+	text := strings.TrimSpace(FieldText(fields[name]))
+	if schema, _ := t.Schema(name); text == "" && schema.Default != nil {
+		return FieldText(schema.Default)
+	}
+	return text
+}
+
 // Validate checks shape: labels and types of fields, names in required sets,
 // formats and permissions of resource types.
 func (t *PluginType) Validate() []FieldError {
@@ -130,6 +171,9 @@ func (t *PluginType) Validate() []FieldError {
 			}
 			if g.Fields[name].Type == "" {
 				errs = append(errs, FieldError{at + ".type", "A field needs a type."})
+			}
+			if len(g.Fields[name].BoundTo) > 0 && !g.Fields[name].IsSensitive() {
+				errs = append(errs, FieldError{at + ".boundTo", "Only a sensitive field is bound to others; make it sensitive, or leave this out."})
 			}
 		}
 		for i, set := range g.Required {

@@ -282,6 +282,27 @@ func TestProviderForm(t *testing.T) {
 	}
 }
 
+// TestMovedCredentialsInTheForm: who moves the address of a provider is asked for its
+// secret at the field of the secret, which is open, and keeps what was typed.
+func TestMovedCredentialsInTheForm(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	check(t, r.catalog.RegisterTypes(r.ctx, []loom.PluginType{{Base: loom.Base{Name: "bound"}, Parameters: map[string]loom.FieldGroup{"admin": {Fields: map[string]loom.FieldSchema{
+		"url": {Label: "Address", Type: "text"}, "token": {Label: "Token", Type: "password", BoundTo: []string{"url"}}, "zone": {Label: "Zone", Type: "text"}}}}}}, nil))
+	v := r.signedIn("demo", "admin")
+	const marker = "planted-secret-marker"
+	v.post("/admin/providers", "body", `{"name":"north","providertype":"bound","provisioner":{"url":"https://a.example","token":"`+marker+`"}}`).goes(t, "/admin/providers/north")
+	values := press(t, v.get("/admin/providers/north/edit"), "")
+	values.Set("provisioner.url", "https://b.example")
+	values.Set("provisioner.zone", "typed-before")
+	refused := v.send("/admin/providers/north", values).shows(t, 422, "Give “Token” again", "since “Address” changed", `href="#f-provisioner-token"`,
+		`value="https://b.example"`, `value="typed-before"`, `<details class="c-replace" open`).hides(t, marker)
+	values = press(t, refused, "")
+	values.Set("provisioner.token", "another-marker")
+	v.send("/admin/providers/north", values).goes(t, "/admin/providers/north")
+	v.get("/admin/providers/north").shows(t, 200, "https://b.example", "typed-before").hides(t, marker, "another-marker")
+}
+
 func TestDraftsOfForms(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)

@@ -21,7 +21,7 @@ func TestManifestOfTheSpecification(t *testing.T) {
   "command": ["./acme-plugin"],
   "types": {"acme-metal": {"kind": "provider", "actions": ["create", "confirm", "delete"], "confirm": "cloud",
       "parameters": {"admin": {"fields": {
-            "api_token": {"label": "API token", "type": "password"},
+            "api_token": {"label": "API token", "type": "password", "boundTo": ["api_url"]},
             "site": {"label": "Site", "type": "select", "options": ["fra", "ams"], "default": "fra", "override": true},
             "ssh_key_resource": {"label": "SSH key", "type": "resource", "resourceType": "ssh_keys"}},
           "required": [["api_token", "site", "ssh_key_resource"]]}},
@@ -36,7 +36,7 @@ func TestManifestOfTheSpecification(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	admin := metal.Describes.Parameters["admin"]
-	if f := admin.Fields["api_token"]; !f.Sensitive || admin.Fields["site"].Default != "fra" || len(admin.Required) != 1 || metal.Describes.Description != "Acme bare metal" {
+	if f := admin.Fields["api_token"]; !f.Sensitive || !slices.Equal(f.BoundTo, []string{"api_url"}) || admin.Fields["site"].Default != "fra" || len(admin.Required) != 1 || metal.Describes.Description != "Acme bare metal" {
 		t.Errorf("%+v", metal.Describes)
 	}
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "“colour”") {

@@ -64,7 +64,7 @@ var declared = map[string]struct {
 		admin openstack_auth_url text =https://keystone.example:5000/v2.0/tokens
 		admin openstack_domain text =Default
 		admin openstack_region text o
-		admin openstack_ssl_verify_peer checkbox
+		admin openstack_ssl_verify_peer checkbox =true
 		admin openstack_tenant text
 		admin security_groups text o =default
 		admin ssh_key_resource resource
@@ -110,7 +110,7 @@ var declared = map[string]struct {
 		admin api_password password s
 		admin api_user text
 		admin endpoint_url text
-		admin joyent_api_url text o =https://us-east-1.api.joyentcloud.com |6
+		admin joyent_api_url text =https://us-east-1.api.joyentcloud.com |6
 		admin joyent_version text =~7.0
 		admin ssh_key_resource resource
 		admin ssh_keypair text
@@ -232,5 +232,55 @@ func TestRegistryKnowsWhatItDoesNotCarry(t *testing.T) {
 	}
 	if err := r.Declare(loom.PluginType{Base: loom.Base{Name: "x y"}}); err == nil {
 		t.Error("a type that is not valid was declared")
+	}
+}
+
+// TestSentCredentialsAreBound: every sensitive field whose value is sent says which fields
+// decide where and how, each of those is an address or a check, and none of them is for
+// users to give. Those that are not bound never leave the provisioner.
+func TestSentCredentialsAreBound(t *testing.T) {
+	t.Parallel()
+	local := map[string]string{
+		"aws.api_password": "the key only signs", "common.ssh_key_passphrase": "opens a key on the provisioner",
+	}
+	bound := map[string]string{
+		"openstack.api_password": "endpoint_url openstack_auth_url openstack_ssl_verify_peer", "openstack.application_credential_secret": "endpoint_url openstack_auth_url openstack_ssl_verify_peer",
+		"rackspace.api_password": "endpoint_url rackspace_auth_url", "digitalocean.api_password": "endpoint_url", "joyent.api_password": "endpoint_url joyent_api_url",
+		"aws.aws_session_token": "endpoint_url", "static.ssh_password": "hosts ssh_host_ca ssh_jump ssh_jump_host_key",
+	}
+	seen := map[string]bool{}
+	types := map[string]loom.PluginType{"common": {Parameters: map[string]loom.FieldGroup{"admin": {Fields: provider.CommonFields()}}}}
+	for name, c := range declared {
+		types[name] = c.made
+	}
+	for name, made := range types {
+		for group, fields := range made.Parameters {
+			for field, schema := range fields.Fields {
+				if !schema.IsSensitive() {
+					continue
+				}
+				key := name + "." + field
+				seen[key] = true
+				if local[key] != "" {
+					if len(schema.BoundTo) > 0 {
+						t.Errorf("%s is bound to %v, but %s", key, schema.BoundTo, local[key])
+					}
+					continue
+				}
+				if got := strings.Join(slices.Sorted(slices.Values(schema.BoundTo)), " "); got != bound[key] || got == "" {
+					t.Errorf("%s of group %s is bound to %q, want %q", key, group, got, bound[key])
+				}
+				for _, to := range schema.BoundTo {
+					if at, known := made.Schema(to); known && at.Override || made.Parameters["user"].Fields[to].Label != "" {
+						t.Errorf("users may give %s.%s, which moves %s", name, to, field)
+					}
+				}
+			}
+		}
+	}
+	for key := range bound {
+		if !seen[key] {
+			t.Errorf("%s is not there", key)
+		}
 	}
 }

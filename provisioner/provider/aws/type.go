@@ -28,9 +28,10 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user":          {Label: "Access key id", Type: "text"},
+					"api_user": {Label: "Access key id", Type: "text"},
+					// The key signs and is never sent, so it is bound to nothing.
 					"api_password":      {Label: "Secret access key", Type: "password", Sensitive: true},
-					"aws_session_token": {Label: "Session token", Type: "password", Sensitive: true, Tip: "For temporary credentials only."},
+					"aws_session_token": {Label: "Session token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField}, Tip: "For temporary credentials only."},
 					"use_instance_role": {Label: "Use the role of this host", Type: "checkbox",
 						Tip: "Loom runs on EC2 and takes the credentials of its instance's role."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text", Override: true, Tip: "Name of the key pair in EC2."},

@@ -21,8 +21,9 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user":     {Label: "Client id", Type: "text", Tip: "Of the API's first version; ignored now."},
-					"api_password": {Label: "Access token", Type: "password", Sensitive: true, Tip: "A personal access token that may read and write."},
+					"api_user": {Label: "Client id", Type: "text", Tip: "Of the API's first version; ignored now."},
+					"api_password": {Label: "Access token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField},
+						Tip: "A personal access token that may read and write."},
 					"digitalocean_region": {Label: "Region", Type: "text", Default: "nyc3", Override: true,
 						Options: []string{"sfo1", "nyc2", "ams2", "sgp1", "lon1", "nyc3", "ams3"}},
 					"ssh_keypair":          {Label: "Key", Type: "text", Tip: "Name of the key in the account."},

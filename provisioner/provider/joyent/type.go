@@ -33,13 +33,14 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user":     {Label: "Account", Type: "text"},
-					"api_password": {Label: "Password", Type: "password", Sensitive: true, Tip: "Current installations sign in by key and refuse passwords."},
-					"ssh_keypair":  {Label: "Key", Type: "text", Tip: "Name or fingerprint of the key in the account."},
+					"api_user": {Label: "Account", Type: "text"},
+					"api_password": {Label: "Password", Type: "password", Sensitive: true, BoundTo: []string{"joyent_api_url", provider.EndpointField},
+						Tip: "Current installations sign in by key and refuse passwords."},
+					"ssh_keypair": {Label: "Key", Type: "text", Tip: "Name or fingerprint of the key in the account."},
 					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys",
 						Tip: "Name of a resource of type ssh_keys: the private key, for the API and for the machines."},
 					"joyent_version":       {Label: "Version of the API", Type: "text", Default: "~7.0"},
-					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Override: true, Options: addresses},
+					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Options: addresses},
 					provider.EndpointField: provider.EndpointURL(),
 				},
 				Required: [][]string{{"api_user", "api_password"}, {"api_user", "ssh_keypair", "ssh_key_resource"}},

@@ -16,6 +16,7 @@ const TypeName = "openstack"
 
 // Type describes the provider type for the catalog.
 func Type() loom.PluginType {
+	sentBy := []string{"openstack_auth_url", provider.EndpointField, "openstack_ssl_verify_peer"}
 	key := []string{"openstack_auth_url", "ssh_keypair", "ssh_key_resource"}
 	return loom.PluginType{
 		Base: loom.Base{Name: TypeName, Label: "OpenStack", Description: "Makes machines in an OpenStack cloud."},
@@ -23,7 +24,7 @@ func Type() loom.PluginType {
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
 					"api_user":         {Label: "User name", Type: "text"},
-					"api_password":     {Label: "Password", Type: "password", Sensitive: true},
+					"api_password":     {Label: "Password", Type: "password", Sensitive: true, BoundTo: sentBy},
 					"openstack_tenant": {Label: "Project", Type: "text", Tip: "Name or id of the project."},
 					"openstack_auth_url": {Label: "Keystone address", Type: "text", Default: "https://keystone.example:5000/v2.0/tokens",
 						Tip: "Addresses of the old form, ending in /v2.0/tokens, are taken as those of version 3."},
@@ -31,7 +32,7 @@ func Type() loom.PluginType {
 					"openstack_region": {Label: "Region", Type: "text", Override: true},
 					"application_credential_id": {Label: "Application credential id", Type: "text",
 						Tip: "Instead of user name and password."},
-					"application_credential_secret": {Label: "Application credential secret", Type: "password", Sensitive: true},
+					"application_credential_secret": {Label: "Application credential secret", Type: "password", Sensitive: true, BoundTo: sentBy},
 					"ssh_keypair":                   {Label: "Key pair", Type: "text", Tip: "Name of the key pair in Nova."},
 					"ssh_key_resource":              provider.KeyResource(),
 					"availability_zone":             {Label: "Availability zone", Type: "text", Override: true},
@@ -42,7 +43,7 @@ func Type() loom.PluginType {
 						Tip: "Ids, separated by commas. The first that has an address decides."},
 					"boot_volume_size_gb": {Label: "Boot volume in GB", Type: "text", Override: true,
 						Tip: "Machines boot from a new volume of this size that is made of the image and goes with them; for flavors without a disk. Empty: from the flavor's own disk."},
-					"openstack_ssl_verify_peer": {Label: "Check certificates", Type: "checkbox",
+					"openstack_ssl_verify_peer": {Label: "Check certificates", Type: "checkbox", Default: true,
 						Tip: "Certificates are checked unless this is turned off."},
 					"security_groups":      {Label: "Security groups", Type: "text", Default: "default", Override: true, Tip: "Names, separated by commas."},
 					provider.EndpointField: provider.EndpointURL(),

@@ -23,7 +23,7 @@ func Type() loom.PluginType {
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
 					"api_user":     {Label: "User name", Type: "text"},
-					"api_password": {Label: "API key", Type: "password", Sensitive: true},
+					"api_password": {Label: "API key", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, "rackspace_auth_url"}},
 					"rackspace_region": {Label: "Region", Type: "select", Default: "dfw", Override: true,
 						Options: []string{"dfw", "ord", "iad", "lon", "syd", "hkg"}},
 					"rackspace_bind_private": {Label: "Machines talk over ServiceNet", Type: "checkbox",
