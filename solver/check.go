@@ -230,13 +230,20 @@ type clash struct{ service, other, name string }
 // It stops with the service that makes them as many as most.
 func (in Input) clashes(most int) []clash {
 	var out []clash
-	offering := in.offering()
+	var offering map[string][]string
 	for _, s := range in.Services {
+		names := sortedSet(in.Catalog[s].Dependencies.Conflicts)
+		if len(names) == 0 {
+			continue
+		}
 		if len(out) >= most {
 			break
 		}
+		if offering == nil {
+			offering = in.offering()
+		}
 		met := map[string]string{}
-		for _, name := range sortedSet(in.Catalog[s].Dependencies.Conflicts) {
+		for _, name := range names {
 			for _, other := range offering[name] {
 				if _, already := met[other]; other != s && !already {
 					met[other] = name
