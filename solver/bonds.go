@@ -2,6 +2,7 @@ package solver
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"loom/app/loom"
@@ -42,19 +43,18 @@ func (c Cluster) bonds() []bond {
 			out = append(out, bond{kind: goneBond, service: bracketed(r.ID)[0], reason: r})
 		}
 	}
+	offering := in.offering()
 	for _, s := range in.Services {
 		d := in.Catalog[s].Dependencies
 		for _, name := range sortedSet(slices.Concat(d.Install.Requires, d.Runtime.Requires)) {
-			by := slices.DeleteFunc(slices.Clone(in.Services), func(o string) bool {
-				return o != name && !slices.Contains(in.Catalog[o].Dependencies.Provides, name)
-			})
-			if !slices.Contains(by, s) {
+			by := offering[name]
+			if _, self := slices.BinarySearch(by, s); !self {
 				out = append(out, bond{kind: needBond, service: s, others: by, reason: loom.Reason{Code: CodeDependency, ID: fmt.Sprintf("requires(%s,%s)", s, name),
 					Message: fmt.Sprintf("%s requires %s (dependency of service %s).", s, name, s)}})
 			}
 		}
 	}
-	for _, x := range in.clashes() {
+	for _, x := range in.clashes(math.MaxInt) {
 		out = append(out, bond{kind: clashBond, service: x.service, others: []string{x.other}, reason: loom.Reason{Code: CodeConflict, ID: fmt.Sprintf("conflicts(%s,%s)", x.service, x.other),
 			Message: fmt.Sprintf("%s conflicts with %s (dependency of service %s).", x.service, x.other, x.service)}})
 	}

@@ -31,9 +31,35 @@ func NewProblem(in Input) (Problem, *loom.Unsat) {
 	reasons = append(reasons, more...)
 	reasons = append(reasons, in.checkServices()...)
 	if len(reasons) > 0 {
-		return Problem{}, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: reasons}
+		return Problem{}, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: fewReasons(reasons)}
 	}
 	return in.problem(hardware, image), nil
+}
+
+// maxListed is how many reasons an answer lists, and how many names a suggestion is
+// worded with; more would not be read.
+const maxListed = 20
+
+// maxClashes is about how many conflicts an answer counts: 500 services of which each
+// conflicts with all others have a quarter of a million.
+const maxClashes = 1000
+
+// fewReasons are the first of them, and how many there are beside these.
+func fewReasons(all []loom.Reason) []loom.Reason {
+	more := len(all) - maxListed
+	if more <= 0 {
+		return all
+	}
+	return append(slices.Clone(all[:maxListed]), loom.Reason{Code: all[maxListed].Code, ID: "more", Message: fmt.Sprintf("And %d more.", more)})
+}
+
+// setOf are the names to look up.
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 func checkHeadline(reasons []loom.Reason) string {
@@ -141,9 +167,9 @@ func (in Input) checkServices() []loom.Reason {
 	if len(in.Services) == 0 {
 		return []loom.Reason{{Code: CodeUnsat, ID: "services", Message: "No service is asked for, and the template has none by default; each node needs one."}}
 	}
-	if allowed := in.Template.Compatibility.Services; len(allowed) > 0 {
+	if allowed := setOf(in.Template.Compatibility.Services); len(allowed) > 0 {
 		for _, s := range in.Services {
-			if !slices.Contains(allowed, s) {
+			if !allowed[s] {
 				reasons = append(reasons, loom.Reason{Code: CodeIncompatible, ID: "compat.services(" + s + ")",
 					Message: fmt.Sprintf("The template's compatibility list does not allow service %s.", s)})
 			}
@@ -159,7 +185,7 @@ func (in Input) checkServices() []loom.Reason {
 		reasons = append(reasons, loom.Reason{Code: CodeDependency, ID: fmt.Sprintf("requires(%s,%s)", m.service, m.name),
 			Message: fmt.Sprintf("%s requires %s, which no service of the cluster is or provides (dependency of service %s).", m.service, m.name, m.service)})
 	}
-	for _, c := range in.clashes() {
+	for _, c := range in.clashes(maxClashes) {
 		with := c.name
 		if c.name != c.other {
 			with = fmt.Sprintf("%s, which provides %s", c.other, c.name)
@@ -201,21 +227,44 @@ type clash struct{ service, other, name string }
 // service of that name and every other service that provides it. A service never
 // clashes with itself: providing "database" and conflicting with it says "no
 // other database", as packages do.
-func (in Input) clashes() []clash {
+// It stops with the service that makes them as many as most.
+func (in Input) clashes(most int) []clash {
 	var out []clash
+	var offering map[string][]string
 	for _, s := range in.Services {
 		names := sortedSet(in.Catalog[s].Dependencies.Conflicts)
-		for _, other := range in.Services {
-			if other == s {
-				continue
-			}
-			for _, name := range names {
-				if name == other || slices.Contains(in.Catalog[other].Dependencies.Provides, name) {
-					out = append(out, clash{s, other, name})
-					break
+		if len(names) == 0 {
+			continue
+		}
+		if len(out) >= most {
+			break
+		}
+		if offering == nil {
+			offering = in.offering()
+		}
+		met := map[string]string{}
+		for _, name := range names {
+			for _, other := range offering[name] {
+				if _, already := met[other]; other != s && !already {
+					met[other] = name
 				}
 			}
 		}
+		for _, other := range sortedKeys(met) {
+			out = append(out, clash{s, other, met[other]})
+		}
 	}
 	return out
+}
+
+// offering lists for each name the services asked for that are or provide it, in
+// their order.
+func (in Input) offering() map[string][]string {
+	by := map[string][]string{}
+	for _, s := range in.Services {
+		for _, name := range sortedSet(append([]string{s}, in.Catalog[s].Dependencies.Provides...)) {
+			by[name] = append(by[name], s)
+		}
+	}
+	return by
 }

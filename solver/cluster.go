@@ -203,12 +203,13 @@ func (c Cluster) problem(add, remove []string, total int) (Problem, []Node, *loo
 	in := c.Input
 	present := c.services()
 	here := func(s string) bool { _, ok := slices.BinarySearch(present, s); return ok }
-	gone := func(s string) bool { return slices.Contains(remove, s) }
+	leaves, comes := setOf(remove), setOf(add)
+	gone := func(s string) bool { return leaves[s] }
 	in.Provider = firstSet(in.Provider, in.Template.Defaults.Provider)
 	in.Template.Defaults = loom.Defaults{}
 	in.Machines = total
 	in.Services = slices.DeleteFunc(sortedSet(slices.Concat(present, add)), func(s string) bool {
-		return gone(s) && !slices.Contains(add, s)
+		return gone(s) && !comes[s]
 	})
 	reasons := in.checkSize()
 	if total > len(c.Nodes) {
@@ -244,7 +245,7 @@ func (c Cluster) problem(add, remove []string, total int) (Problem, []Node, *loo
 		reasons = append(reasons, emptyNodes(empty))
 	}
 	if len(reasons) > 0 {
-		return c.sized(in, total), nodes, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: reasons}
+		return c.sized(in, total), nodes, &loom.Unsat{Code: reasons[0].Code, Headline: checkHeadline(reasons), Reasons: fewReasons(reasons)}
 	}
 	p := c.sized(in, total)
 	p.New = in.placing(add)

@@ -20,7 +20,7 @@ func (g *suggester) entries() []part {
 	for _, m := range in.missing() {
 		out = append(out, withoutDependency(in, m.service, m.name, "requires"))
 	}
-	for _, c := range in.clashes() {
+	for _, c := range in.clashes(maxClashes) {
 		out = append(out, withoutDependency(in, c.service, c.name, "conflicts with"))
 	}
 	asked := g.with(g.undone())

@@ -108,7 +108,9 @@ func (c *conflict) breaches(nodes []Node) (*loom.Unsat, error) {
 	for _, r := range rules(c.p) {
 		if c.clashes([]rule{r}) {
 			reason := w.reason(r)
-			reason.Message = strings.TrimSuffix(reason.Message, ".") + c.p.where(r, nodes) + "."
+			if len(u.Reasons) < maxListed { // the others are counted
+				reason.Message = strings.TrimSuffix(reason.Message, ".") + c.p.where(r, nodes) + "."
+			}
 			u.Reasons = append(u.Reasons, reason)
 		}
 	}
@@ -124,6 +126,7 @@ func (c *conflict) breaches(nodes []Node) (*loom.Unsat, error) {
 	default:
 		u.Headline = fmt.Sprintf("The nodes break %d constraints of the template.", len(u.Reasons))
 	}
+	u.Reasons = fewReasons(u.Reasons)
 	return u, c.err
 }
 
@@ -157,11 +160,12 @@ func (p Problem) where(r rule, nodes []Node) string {
 
 // cannotHold says which new services find no room, and where.
 func (p Problem) cannotHold() string {
+	comes := setOf(p.New)
 	for _, name := range p.New {
 		q := p
 		q.New = []string{name}
 		q.Services = slices.DeleteFunc(slices.Clone(p.Services), func(s Service) bool {
-			return s.Name != name && slices.Contains(p.New, s.Name)
+			return s.Name != name && comes[s.Name]
 		})
 		st, err := stand(q.withoutAbsent(), false)
 		if err != nil || len(st.groups) == 0 {
@@ -188,9 +192,11 @@ func (p Problem) cannotHold() string {
 
 // withoutAbsent drops from the layout sets what is not on the cluster.
 func (p Problem) withoutAbsent() Problem {
-	present := func(n string) bool {
-		return slices.ContainsFunc(p.Services, func(s Service) bool { return s.Name == n })
+	here := map[string]bool{}
+	for _, s := range p.Services {
+		here[s.Name] = true
 	}
+	present := func(n string) bool { return here[n] }
 	var must, cant []Set
 	for _, set := range p.Must {
 		set.Services = slices.DeleteFunc(slices.Clone(set.Services), func(n string) bool { return !present(n) })

@@ -67,7 +67,6 @@ func (a *ask) making() (Input, bool) {
 
 // solvesMove reports that the move is possible. Too long a search counts as no.
 func (a *ask) solvesMove(ctx context.Context, left *int) bool {
-	*left -= 20
 	switch c := a.cluster(); a.move.kind {
 	case expandMove:
 		return a.expands(ctx, c, left)
@@ -79,7 +78,7 @@ func (a *ask) solvesMove(ctx context.Context, left *int) bool {
 		}
 		p, _ = columns(p, nodes)
 		t := newTaker(ctx, p, c.bonds())
-		t.s.limit = min(suggestSteps, *left)
+		t.s.limit = max(min(suggestSteps, *left), 1)
 		defer func() { *left -= t.s.steps }()
 		return t.solve(int64(less)) && t.s.err == nil
 	case nodesMove:
@@ -102,7 +101,7 @@ func (a *ask) expands(ctx context.Context, c Cluster, left *int) bool {
 	if err != nil {
 		return false
 	}
-	g.rest.limit = min(suggestSteps, *left)
+	g.rest.limit = max(min(suggestSteps, *left), 1)
 	defer func() { *left -= g.rest.steps }()
 	low, high := g.span()
 	if g.err != nil || int64(a.move.total) < low || int64(a.move.total) > high {
@@ -135,7 +134,7 @@ func (a *ask) between(ctx context.Context, left *int) []int {
 	p, nodes, _ := c.problem(nil, nil, a.move.total)
 	p, _ = columns(p, nodes)
 	t := newTaker(ctx, p, c.bonds())
-	t.s.limit = min(suggestSteps, *left)
+	t.s.limit = max(min(suggestSteps, *left), 1)
 	defer func() { *left -= t.s.steps }()
 	have, less := int64(len(nodes)), int64(len(nodes)-a.move.total)
 	least, most := max(have-int64(p.Size.Max), 1), have-int64(max(p.Size.Min, 1))
@@ -165,7 +164,7 @@ func (a *ask) instead(ctx context.Context, left *int) (others, fewer []string) {
 	at = append(at, more...)
 	pick := func(less int64, only bool) []string {
 		t := newTaker(ctx, p, c.bonds())
-		t.s.limit = min(suggestSteps, *left)
+		t.s.limit = max(min(suggestSteps, *left), 1)
 		defer func() { *left -= t.s.steps }()
 		most := min(int64(len(c.Nodes)-max(p.Size.Min, 1)), less)
 		least := max(less, int64(len(c.Nodes)-p.Size.Max))

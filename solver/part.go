@@ -70,10 +70,8 @@ func choosing(name, was string, hardware bool) part {
 
 func (p part) apply(a *ask) {
 	switch p.kind {
-	case addPart, keepPart:
-		a.with(p.service)
-	case removePart, leaveOutPart:
-		a.without(p.service)
+	case addPart, keepPart, removePart, leaveOutPart:
+		a.change([]part{p})
 	case hardwarePart:
 		if a.move.kind == resizeMove {
 			a.move.hardware, a.move.other = p.name, true
@@ -166,7 +164,7 @@ func way(was ask, parts []part) Way {
 		word string
 	}{{addPart, "add"}, {removePart, "remove"}, {leaveOutPart, "do not add"}, {keepPart, "do not remove"}} {
 		if of := sortedSet(names[verb.kind]); len(of) > 0 {
-			text := verb.word + " " + list(of)
+			text := verb.word + " " + listed(of)
 			if verb.kind == addPart && len(of) == 1 && by != "" {
 				text += fmt.Sprintf(" (required by %s)", by)
 			}

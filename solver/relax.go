@@ -81,8 +81,9 @@ func (g *suggester) undone() []part {
 		}
 		want.Services = sortedSet(append(slices.Clone(want.Services), want.providers(missing[i].name)[0]))
 	}
+	had := setOf(was)
 	for _, s := range want.Services {
-		if !slices.Contains(was, s) {
+		if !had[s] {
 			parts = append(parts, adding(s, ""))
 		}
 	}
@@ -108,7 +109,11 @@ func firstPart(parts []part) []part { return parts[:min(len(parts), 1)] }
 func (g *suggester) fewest() {
 	base := g.undone()
 	want := g.with(base).wanted()
+	asked := setOf(g.ask.wanted().Services)
 	for _, first := range want.Services[:min(len(want.Services), 20)] {
+		if g.over() {
+			return
+		}
 		alone := want
 		alone.Services = nil
 		keep, err := alone.closure(first)
@@ -116,11 +121,9 @@ func (g *suggester) fewest() {
 			continue
 		}
 		var parts []part
+		kept := setOf(keep)
 		for _, s := range want.Services {
-			if slices.Contains(keep, s) {
-				continue
-			}
-			if slices.Contains(g.ask.wanted().Services, s) {
+			if !kept[s] && asked[s] {
 				parts = append(parts, removing(g.ask, s))
 			}
 		}
@@ -155,9 +158,9 @@ func (g *suggester) opened(a *ask) []part {
 	}
 	out = append(out, a.allowTypes(true)...)
 	out = append(out, a.allowTypes(false)...)
-	allowed := in.Template.Compatibility.Services
+	allowed := setOf(in.Template.Compatibility.Services)
 	for _, s := range in.Services {
-		if _, known := in.Catalog[s]; known && len(allowed) > 0 && !slices.Contains(allowed, s) {
+		if _, known := in.Catalog[s]; known && len(allowed) > 0 && !allowed[s] {
 			out = append(out, part{kind: templatePart, words: "allow service " + s, change: func(t *loom.Template) {
 				t.Compatibility.Services = append(t.Compatibility.Services, s)
 			}})

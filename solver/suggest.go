@@ -11,7 +11,7 @@ import (
 const maxSuggestions = 5
 
 // suggestSteps bounds the search behind one suggestion, allSuggestSteps that behind
-// all of them. What takes longer is not offered: a suggestion is a help, never part
+// all of them; every try counts, with what its number of services costs. What takes longer is not offered: a suggestion is a help, never part
 // of the answer.
 const (
 	suggestSteps    = 50_000
@@ -148,13 +148,44 @@ func (a *ask) without(name string) {
 	}
 }
 
+// change does with and without for many services at once.
+func (a *ask) change(parts []part) {
+	if len(parts) == 0 {
+		return
+	}
+	asked, add, remove := setOf(a.in.Services), setOf(a.add), setOf(a.remove)
+	for _, p := range parts {
+		name, comes := p.service, p.kind == addPart || p.kind == keepPart
+		switch {
+		case !a.exists() && comes:
+			asked[name] = true
+		case !a.exists():
+			delete(asked, name)
+		case comes && remove[name]:
+			delete(remove, name)
+		case comes:
+			add[name] = true
+		case add[name]:
+			delete(add, name)
+		default:
+			remove[name] = true
+		}
+	}
+	if a.exists() {
+		a.add, a.remove = sortedKeys(add), sortedKeys(remove)
+	} else {
+		a.in.Services = sortedKeys(asked)
+	}
+}
+
 // wanted is the input with the services that the cluster would have.
 func (a *ask) wanted() Input {
 	in := a.in
 	if a.exists() {
 		c := a.cluster()
+		leaves, comes := setOf(a.remove), setOf(a.add)
 		in.Services = slices.DeleteFunc(sortedSet(slices.Concat(c.services(), a.add)), func(s string) bool {
-			return slices.Contains(a.remove, s) && !slices.Contains(a.add, s)
+			return leaves[s] && !comes[s]
 		})
 	}
 	return in
@@ -163,9 +194,10 @@ func (a *ask) wanted() Input {
 // solves reports that the answer is yes, and gives the machine counts that work
 // where it is no. Too long a search counts as no.
 func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
-	if *left <= 0 || !a.exists() && len(a.in.Services) == 0 {
+	if *left <= 0 || ctx.Err() != nil || !a.exists() && len(a.in.Services) == 0 {
 		return false, nil
 	}
+	*left -= a.cost()
 	if a.move.kind != noMove {
 		return a.solvesMove(ctx, left), nil
 	}
@@ -181,8 +213,8 @@ func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
 		return false, nil
 	}
 	s := newSearch(ctx, m)
-	s.limit = min(suggestSteps, *left)
-	defer func() { *left -= s.steps + 20 }()
+	s.limit = max(min(suggestSteps, *left), 1)
+	defer func() { *left -= s.steps }()
 	if p.Machines < p.Size.Min || p.Machines > p.Size.Max || !s.solvable(int64(p.Machines)) {
 		low, high := s.span()
 		if s.err != nil {
@@ -192,6 +224,12 @@ func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
 	}
 	layout := s.walk(int64(p.Machines))
 	return s.err == nil && len(Valid(p, layout)) == 0, nil
+}
+
+// cost is what a try takes beside its search, in steps: nearly nothing, unless there
+// are many services or nodes to look at.
+func (a *ask) cost() int {
+	return 20 + (len(a.in.Services)+len(a.add)+len(a.remove))/4 + len(a.nodes)/50
 }
 
 func (a *ask) solvesNodes(ctx context.Context, left *int) bool {
@@ -205,8 +243,8 @@ func (a *ask) solvesNodes(ctx context.Context, left *int) bool {
 	if err != nil {
 		return false
 	}
-	s := &search{ctx: ctx, limit: min(suggestSteps, *left)}
-	defer func() { *left -= s.steps + 20 }()
+	s := &search{ctx: ctx, limit: max(min(suggestSteps, *left), 1)}
+	defer func() { *left -= s.steps }()
 	s.check()
 	return s.fill(st, st.spots(), st.low, st.high) && s.err == nil
 }
@@ -219,7 +257,10 @@ type suggester struct {
 	left  int // steps
 }
 
-func (g *suggester) full() bool { return len(g.found) >= maxSuggestions || g.ctx.Err() != nil }
+func (g *suggester) full() bool { return len(g.found) >= maxSuggestions || g.over() }
+
+// over reports that no further try would be answered.
+func (g *suggester) over() bool { return g.left <= 0 || g.ctx.Err() != nil }
 
 // try keeps what is needed of the parts, with another number of machines if need
 // be, provided that they help. It reports whether they do.
@@ -245,22 +286,32 @@ func (g *suggester) try(parts []part) bool {
 
 func (g *suggester) with(parts []part) *ask {
 	a := g.ask
+	var services []part
 	for _, p := range parts {
-		p.apply(&a)
+		switch p.kind {
+		case addPart, keepPart, removePart, leaveOutPart:
+			services = append(services, p)
+		default:
+			p.apply(&a)
+		}
 	}
+	a.change(services)
 	return &a
 }
 
 func (g *suggester) helps(parts []part) bool {
+	if g.over() {
+		return false
+	}
 	ok, _ := g.with(parts).solves(g.ctx, &g.left)
 	return ok
 }
 
 // needed drops parts as long as the others help; then a single one that would do.
 func (g *suggester) needed(parts []part) []part {
-	for again := true; again; {
+	for again := true; again && !g.over(); {
 		again = false
-		for i := 0; i < len(parts) && len(parts) > 1; i++ {
+		for i := 0; i < len(parts) && len(parts) > 1 && !g.over(); i++ {
 			rest := slices.Delete(slices.Clone(parts), i, i+1)
 			if g.helps(rest) {
 				parts, again = rest, true

@@ -78,10 +78,10 @@ func (in Input) providers(name string) []string {
 // unusable are parts that take out what is unknown or not allowed.
 func (g *suggester) unusable() []part {
 	want := g.ask.wanted()
-	allowed := want.Template.Compatibility.Services
+	allowed := setOf(want.Template.Compatibility.Services)
 	var out []part
 	for _, s := range want.Services {
-		if _, known := want.Catalog[s]; !known || len(allowed) > 0 && !slices.Contains(allowed, s) {
+		if _, known := want.Catalog[s]; !known || len(allowed) > 0 && !allowed[s] {
 			out = append(out, removing(g.ask, s))
 		}
 	}
@@ -185,7 +185,7 @@ func (g *suggester) removals() {
 	for _, m := range want.missing() {
 		named = append(named, m.service)
 	}
-	for _, c := range want.clashes() {
+	for _, c := range want.clashes(maxClashes) {
 		named = append(named, c.service, c.other)
 	}
 	for _, r := range g.unsat.Reasons {
@@ -199,7 +199,7 @@ func (g *suggester) removals() {
 	}
 	done := map[string]bool{}
 	for _, s := range named {
-		if !done[s] && len(done) < 20 {
+		if !done[s] && len(done) < 20 && !g.full() {
 			done[s] = true
 			g.remove(unusable, s)
 		}
@@ -216,27 +216,29 @@ func boolInt(b bool) int {
 // remove tries to leave out a service and all that cannot be without it.
 func (g *suggester) remove(parts []part, service string) {
 	want := g.ask.wanted()
-	was := want.missing()
-	var gone []string
+	was := map[need]bool{}
+	for _, m := range want.missing() {
+		was[m] = true
+	}
+	gone := map[string]bool{}
 	for _, p := range parts {
-		gone = append(gone, p.service)
+		gone[p.service] = true
 	}
 	if service != "" {
-		gone = append(gone, service)
+		gone[service] = true
 	}
 	in := want
-	for again := true; again; {
-		in.Services = slices.DeleteFunc(slices.Clone(want.Services), func(s string) bool { return slices.Contains(gone, s) })
+	for again := true; again && !g.over(); {
+		in.Services = slices.DeleteFunc(slices.Clone(want.Services), func(s string) bool { return gone[s] })
 		again = false
 		for _, m := range in.missing() {
-			if !slices.Contains(was, m) {
-				gone = append(gone, m.service)
-				again = true
+			if !was[m] {
+				gone[m.service], again = true, true
 			}
 		}
 	}
 	parts = nil
-	for _, s := range sortedSet(gone) {
+	for _, s := range sortedKeys(gone) {
 		parts = append(parts, removing(g.ask, s))
 	}
 	g.try(parts)
@@ -254,7 +256,7 @@ func (g *suggester) companions() {
 	done, tries := map[string]bool{}, 0
 	for _, name := range names {
 		_, known := in.Catalog[name]
-		if done[name] || !known || slices.Contains(in.Services, name) || tries >= 40 || len(g.found) >= 3 {
+		if done[name] || !known || slices.Contains(in.Services, name) || tries >= 40 || len(g.found) >= 3 || g.over() {
 			continue
 		}
 		done[name] = true

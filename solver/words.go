@@ -198,6 +198,14 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // list joins names with commas and a final "and".
 func list(names []string) string { return series(names, "and") }
 
+// listed is list for names of which there may be many.
+func listed(names []string) string {
+	if more := len(names) - maxListed; more > 0 {
+		names = append(slices.Clone(names[:maxListed]), fmt.Sprintf("%d more", more))
+	}
+	return list(names)
+}
+
 // choice joins names with commas and a final "or", and stops after a few.
 func choice(names []string) string {
 	if len(names) == 0 {

@@ -39,6 +39,9 @@ func (u *Clusters) draftAdd(ctx context.Context, d *liveDraft, cluster loom.Clus
 	if err != nil {
 		return err
 	}
+	if err := loom.InvalidFields(checkNamed(names, has(catalog))); err != nil {
+		return err
+	}
 	nodes, err := u.place(ctx, cluster, d.Nodes, catalog, names)
 	if err != nil {
 		return err
@@ -86,7 +89,7 @@ func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: slices.Sorted(slices.Values(n.Services)),
 		}})
 	}
-	solving, stop := u.solving(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	out, unsat, err := solver.Add(solving, c, names)
 	if err != nil {

@@ -19,7 +19,10 @@ func (u *Clusters) draftRemove(ctx context.Context, d *liveDraft, cluster loom.C
 	if len(names) == 0 {
 		return invalid("services", "Name the services to remove.")
 	}
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	if err := loom.InvalidFields(checkNamed(names, has(cluster.Services))); err != nil {
+		return err
+	}
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	c := question(cluster, d.Nodes, cluster.Services)
 	_, unsat, err := solver.Remove(solving, c, names)
@@ -117,7 +120,7 @@ func (u *Clusters) draftUpgrade(ctx context.Context, d *liveDraft, cluster loom.
 // stillValid returns Unsolvable, with the reasons, unless nodes with services as they
 // are to be satisfy the rules.
 func (u *Clusters) stillValid(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, services map[string]loom.Service) error {
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	_, unsat, err := solver.Check(solving, question(cluster, nodes, services))
 	if err == nil && unsat != nil {
@@ -141,7 +144,7 @@ func (u *Clusters) draftResize(ctx context.Context, d *liveDraft, cluster loom.C
 	if w.hardwareType(in.HardwareType).Name == "" {
 		return missing("hardwaretype", "There is no hardware type “%.255s”.", in.HardwareType)
 	}
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	c := question(cluster, d.Nodes, cluster.Services)
 	c.Input.HardwareTypes, c.Input.ImageTypes = w.hardware, w.images

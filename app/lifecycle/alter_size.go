@@ -112,7 +112,7 @@ func (u *Clusters) draftExpand(ctx context.Context, d *liveDraft, cluster loom.C
 // type, or one image type, further ones get it as well, since the request for the
 // cluster may have named it; where that cannot be, the template's default counts.
 func (u *Clusters) grow(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, w *world, total int) (solver.Outcome, error) {
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	c := question(cluster, nodes, cluster.Services)
 	c.Input.HardwareTypes, c.Input.ImageTypes, c.Input.MaxMachines = w.hardware, w.images, u.opts.MaxMachines
@@ -181,7 +181,7 @@ func (u *Clusters) draftShrink(ctx context.Context, d *liveDraft, cluster loom.C
 
 // reduce gives the nodes that leave: those named, or as many that machines are left.
 func (u *Clusters) reduce(ctx context.Context, d *liveDraft, cluster loom.Cluster, stay []loom.Node, named []loom.NodeID, machines int) ([]loom.NodeID, error) {
-	solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
 	c := question(cluster, stay, cluster.Services)
 	if named == nil {

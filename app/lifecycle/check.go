@@ -119,7 +119,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 	}
 	result.Quota.Clusters++
 	result.Quota.Nodes += p.in.Machines
-	solving, stop := u.solving(ctx, u.opts.CheckTime)
+	solving, stop := u.solving(ctx, actor.Tenant, u.opts.CheckTime)
 	defer stop()
 	problem, layout, unsat, err := u.fit(solving, p, quota)
 	switch {

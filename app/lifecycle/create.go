@@ -43,7 +43,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if err := missingError(p.fields.missing); err != nil && !lenient {
 		return nil, p, err
 	}
-	solving, stop := u.solving(ctx, u.opts.SolveTime)
+	solving, stop := u.solving(ctx, actor.Tenant, u.opts.SolveTime)
 	problem, layout, unsat, err := u.fit(solving, p, quota)
 	stop()
 	if err != nil {

@@ -120,7 +120,7 @@ func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterI
 		sizes.Max = max(len(nodes), best(err, high, func(r *loom.SizeRange) int { return min(r.Max, high) }))
 	}
 	if len(nodes) > 1 {
-		solving, stop := context.WithTimeout(ctx, u.opts.SolveTime)
+		solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 		defer stop()
 		_, unsat, err := solver.Shrink(solving, question(cluster, nodes, cluster.Services), 1)
 		switch {

@@ -50,6 +50,8 @@ type Clusters struct {
 	kept *store.Kept // for what pages read again and again
 	ring *secret.Ring
 	opts Options
+	// searching are the searches for a layout that run.
+	searching *places
 }
 
 // New makes the use cases on a database; ring seals what clusters keep secret.
@@ -69,16 +71,22 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.Solved == nil {
 		opts.Solved = func(time.Duration) {}
 	}
-	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts}
+	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: newPlaces(searches())}
 }
 
-// solving begins a search for a layout that may take as long as limit. over ends
-// it and says how long it took; calling it again does nothing.
-func (u *Clusters) solving(ctx context.Context, limit time.Duration) (solving context.Context, over func()) {
-	began := time.Now()
+// solving begins a search for a layout that may take as long as limit, with what it
+// waits for a place; where none comes free, the context has ended. over ends the search
+// and says how long it took; calling it again does nothing.
+func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
 	solving, cancel := context.WithTimeout(ctx, limit)
+	placed := u.searching.take(solving, tenant)
+	began := time.Now()
 	return solving, sync.OnceFunc(func() {
 		cancel()
+		if !placed {
+			return
+		}
+		u.searching.give(tenant)
 		u.opts.Solved(time.Since(began))
 	})
 }

@@ -117,6 +117,9 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 			return nil, loom.Cluster{}, err
 		}
 	}
+	if err := loom.InvalidFields(append(checkCount(in.Services), checkCount(in.Change.Services)...)); err != nil {
+		return nil, loom.Cluster{}, err
+	}
 	cluster, nodes, err := u.atOneMoment(ctx, actor, in)
 	if err != nil {
 		return nil, cluster, err

@@ -62,7 +62,7 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 	}
 	least, _ := w.template.Constraints.Size.Bounds()
 	p := &prepared{world: w, in: loom.CreateInput{Template: template, Services: names, Machines: max(1, least)}}
-	layout, err := u.smallest(ctx, p, &o)
+	layout, err := u.smallest(ctx, actor.Tenant, p, &o)
 	if err != nil || o.Unsat != nil {
 		return o, err
 	}
@@ -74,8 +74,8 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 
 // smallest looks for a layout of the template's least size, or of the least one
 // that works.
-func (u *Clusters) smallest(ctx context.Context, p *prepared, o *Order) (loom.Layout, error) {
-	solving, stop := u.solving(ctx, u.opts.CheckTime)
+func (u *Clusters) smallest(ctx context.Context, tenant loom.TenantID, p *prepared, o *Order) (loom.Layout, error) {
+	solving, stop := u.solving(ctx, tenant, u.opts.CheckTime)
 	defer stop()
 	for {
 		_, layout, unsat, err := solver.Create(solving, u.input(p))

@@ -35,8 +35,8 @@ type prepared struct {
 // together with what else is known.
 func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.CreateInput) (*prepared, error) {
 	p := &prepared{in: in, errs: in.Validate(u.opts.MaxMachines)}
-	p.errs = append(p.errs, checkTexts(in)...)
-	if in.Template == "" || len(checkTexts(in)) > 0 {
+	p.errs = append(append(p.errs, checkCount(in.Services)...), checkTexts(in)...)
+	if in.Template == "" || len(checkTexts(in)) > 0 || len(checkCount(in.Services)) > 0 {
 		return p, loom.InvalidFields(p.errs)
 	}
 	settings, err := store.Settings(ctx, u.db, actor.Tenant)
@@ -46,7 +46,7 @@ func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.Create
 	w, err := u.readWorld(ctx, actor.Tenant, in.Template, in.Provider)
 	if w != nil {
 		p.world = w
-		p.lost = w.lost(in.Services)
+		p.lost = append(checkNamed(in.Services, has(w.services)), w.lost(in.Services)...)
 		p.errs = append(slices.Clone(p.lost), p.errs...)
 		p.weighLease(settings)
 		p.config = w.config(in)

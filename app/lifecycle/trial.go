@@ -122,6 +122,9 @@ func (u *Clusters) TryTemplate(ctx context.Context, actor loom.Actor, in TrialIn
 		t.Fields = e.Fields
 		return t, nil
 	}
+	if t.Fields = append(checkCount(in.Services), checkNamed(in.Services, has(w.services))...); len(t.Fields) > 0 {
+		return t, nil
+	}
 	if t.Lost = w.lostServices(in.Services); len(t.Lost) > 0 {
 		return t, nil
 	}
@@ -142,7 +145,7 @@ func wrongShape(t *loom.Template) []loom.FieldError {
 
 // try searches: first the range of sizes, then the asked size, then the others.
 func (u *Clusters) try(ctx context.Context, actor loom.Actor, p *prepared, in TrialInput, t *Trial) error {
-	all, stop := context.WithTimeout(ctx, trialTime)
+	all, stop := u.solving(ctx, actor.Tenant, trialTime)
 	defer stop()
 	ask := u.input(p)
 	low, high := ask.Template.Constraints.Size.Bounds()
