@@ -90,7 +90,7 @@ func refusal(r *http.Request, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused)}
+	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused.Tell(r.Context(), r.URL.Hostname()))}
 }
 
 // bounded gives no more than answerLimit bytes of an answer.
