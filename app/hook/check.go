@@ -132,7 +132,7 @@ func (u *Hooks) badURL(text string) string {
 }
 
 func private(host string) string {
-	return fmt.Sprintf("“%s” is in a private or special network; whoever runs Loom can allow such networks with LOOM_HOOK_NETWORKS.", host)
+	return fmt.Sprintf("“%s” is in a private or special network, or this host; whoever runs Loom can allow such networks with LOOM_HOOK_NETWORKS.", host)
 }
 
 func plain(text string) bool {

@@ -3,10 +3,14 @@ package loom
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // Reach says which addresses Loom may connect to on behalf of a tenant: APIs of
@@ -23,6 +27,10 @@ type Reach struct {
 	// nobody reaches but by Own, the machine that a task is about.
 	House []netip.Prefix
 	Own   netip.Addr
+	// host gives the addresses of this host, which nobody reaches unless Networks say so:
+	// services that listen for this host's own sake answer there too. nil: those of
+	// its interfaces.
+	host func() ([]netip.Addr, error)
 }
 
 // ReachNetwork adds a network, or takes it away.
@@ -141,6 +149,8 @@ func (r Reach) Check(addr netip.Addr) error {
 		refused.why = ofAnother
 	case !to.IsGlobalUnicast() || within(to, metadata) || within(to, special):
 		refused.why = never
+	case r.ofHost(to):
+		refused.why = ofHost
 	case !to.IsPrivate() && !within(to, privateNetworks), r.Private:
 		return nil
 	default:
@@ -148,6 +158,52 @@ func (r Reach) Check(addr netip.Addr) error {
 	}
 	return refused
 }
+
+// ofHost reports whether an address is this host's. Where nobody can say, it is.
+func (r Reach) ofHost(addr netip.Addr) bool {
+	read := r.host
+	if read == nil {
+		read = hostAddresses
+	}
+	all, err := read()
+	return err != nil || slices.Contains(all, addr)
+}
+
+// hostAddresses reads those of all interfaces. They change while Loom runs, so they are
+// kept for some seconds only; where they cannot be read again, the last ones count.
+var hostAddresses = func() func() ([]netip.Addr, error) {
+	var mu sync.Mutex
+	var kept []netip.Addr
+	var since time.Time
+	return func() ([]netip.Addr, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if kept != nil && time.Since(since) < 5*time.Second {
+			return kept, nil
+		}
+		read, err := net.InterfaceAddrs()
+		if err != nil {
+			slog.Warn("the addresses of this host cannot be read", "error", err)
+		}
+		if err != nil && kept == nil {
+			return nil, err
+		}
+		since = time.Now()
+		if err != nil {
+			return kept, nil //nolint:nilerr // as said
+		}
+		all := make([]netip.Addr, 0, len(read))
+		for _, a := range read {
+			if network, ok := a.(*net.IPNet); ok {
+				if addr, ok := netip.AddrFromSlice(network.IP); ok {
+					all = append(all, meant(addr))
+				}
+			}
+		}
+		kept = all
+		return all, nil
+	}
+}()
 
 // Control is for net.Dialer.ControlContext.
 func (r Reach) Control(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -193,6 +249,7 @@ const (
 	private   = "private"
 	takenAway = "taken away"
 	ofAnother = "of another"
+	ofHost    = "of the host"
 )
 
 // RefusedAddress says that Loom does not connect to an address, and what would help.
@@ -207,6 +264,18 @@ func (e *RefusedAddress) Error() string {
 		return fmt.Sprintf("%s is in a network that LOOM_PROVIDER_NETWORKS takes away; ask whoever runs Loom", e.Address)
 	case ofAnother:
 		return fmt.Sprintf("%s is in the network of the local machines of this host and not the machine of this task; LOOM_PROVIDER_NETWORKS can name it", e.Address)
+	case ofHost:
+		return fmt.Sprintf("%s is an address of the host that Loom runs on; LOOM_PROVIDER_NETWORKS can name it", e.Address)
 	}
 	return fmt.Sprintf("Loom connects to no loopback, link-local, metadata or other special address, and %s is one; LOOM_PROVIDER_NETWORKS can name it", e.Address)
+}
+
+// Tell is a sentence like Error for whoever gave host. An address that he wrote is named;
+// what a name leads to is not his to know, and goes to the log of the process.
+func (e *RefusedAddress) Tell(ctx context.Context, host string) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return e.Error()
+	}
+	slog.WarnContext(ctx, "a name leads to an address that is not connected to", "host", host, "address", e.Address, "why", e.Error())
+	return fmt.Sprintf("%s leads to an address that this tenant may not reach; whoever runs Loom finds it in the log of the process, and can name it in LOOM_PROVIDER_NETWORKS", host)
 }

@@ -3,7 +3,9 @@ package loom
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +43,7 @@ func TestReach(t *testing.T) {
 		{"house that is named", Reach{Networks: parse(t, "10.200.1.0/24"), House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}, "10.200.1.6", "10.200.2.1"},
 		{"anywhere", Anywhere(), "127.0.0.1 ::1 169.254.169.254 10.0.0.1 8.8.8.8 0.0.0.0", ""},
 	} {
+		c.reach.host = func() ([]netip.Addr, error) { return nil, nil } // whatever this one's are
 		for want, list := range map[bool]string{true: c.yes, false: c.no} {
 			for addr := range strings.FieldsSeq(list) {
 				if got := c.reach.May(netip.MustParseAddr(addr)); got != want {
@@ -84,6 +87,84 @@ func TestReachSaysWhatHelps(t *testing.T) {
 	}
 	if strings.Contains(reach.Check(netip.MustParseAddr("127.0.0.1")).Error(), "superadmin") {
 		t.Error("no switch of a tenant opens loopback addresses")
+	}
+}
+
+// TestReachOfThisHost: nobody reaches the addresses of the host that Loom runs on, unless
+// the operator names them; its machines are reached all the same.
+func TestReachOfThisHost(t *testing.T) {
+	t.Parallel()
+	mine := func() ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("2606:4700::1111")}, nil
+	}
+	own := netip.MustParseAddr("10.200.1.5")
+	for _, c := range []struct {
+		name    string
+		reach   Reach
+		yes, no string
+	}{
+		{"public only", Reach{host: mine}, "8.8.8.9 2606:4700::1112", "8.8.8.8 ::ffff:8.8.8.8 64:ff9b::808:808 2606:4700::1111 10.0.0.5"},
+		{"private networks too", Reach{host: mine, Private: true}, "10.0.0.6", "8.8.8.8 10.0.0.5 64:ff9b::a00:5"},
+		{"named", Reach{host: mine, Networks: parse(t, "8.8.8.8,10.0.0.0/8,!10.0.0.5")}, "8.8.8.8 10.0.0.6", "2606:4700::1111 10.0.0.5"},
+		{"a machine of this host", Reach{host: mine, House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Own: own}, "10.200.1.5", "10.200.1.1"},
+		{"where nobody can say", Reach{host: func() ([]netip.Addr, error) { return nil, errors.New("no sockets") }, Own: own}, "10.200.1.5", "8.8.4.4"},
+	} {
+		for want, list := range map[bool]string{true: c.yes, false: c.no} {
+			for addr := range strings.FieldsSeq(list) {
+				if got := c.reach.May(netip.MustParseAddr(addr)); got != want {
+					t.Errorf("%s: May(%s) = %t", c.name, addr, got)
+				}
+			}
+		}
+	}
+	if err := (Reach{host: mine}).Check(netip.MustParseAddr("8.8.8.8")); !strings.Contains(err.Error(), "8.8.8.8 is an address of the host") || !strings.Contains(err.Error(), "LOOM_PROVIDER_NETWORKS") {
+		t.Error(err)
+	}
+}
+
+// TestHostAddresses: without more said it is the interfaces that count, also those of
+// loopback devices; a connection to one is refused before it is made.
+func TestHostAddresses(t *testing.T) {
+	t.Parallel()
+	interfaces, err := net.InterfaceAddrs()
+	if err != nil || len(interfaces) == 0 {
+		t.Fatal(interfaces, err)
+	}
+	for _, one := range interfaces {
+		addr := netip.MustParsePrefix(one.String()).Addr()
+		if !(Reach{}).ofHost(meant(addr)) {
+			t.Errorf("%s is not this host's", addr)
+		}
+		var refused *RefusedAddress
+		dialer := net.Dialer{ControlContext: Reach{Private: true}.Control}
+		conn, err := dialer.DialContext(t.Context(), "tcp", netip.AddrPortFrom(addr, 9).String())
+		if !errors.As(err, &refused) && !addr.IsLinkLocalUnicast() {
+			t.Errorf("%s gave %v, %v", addr, conn, err)
+		}
+	}
+	if (Reach{}).ofHost(netip.MustParseAddr("203.0.113.77")) {
+		t.Error("an address of nobody is this host's")
+	}
+}
+
+// TestRefusalsTellNoAddress: a refusal names the address to whoever wrote it; of a name it
+// says neither what it leads to nor what kind of address that is.
+func TestRefusalsTellNoAddress(t *testing.T) {
+	t.Parallel()
+	var told []string
+	for _, to := range []string{"127.0.0.1", "10.0.0.1", "10.200.0.9", "169.254.169.254", "::1"} {
+		addr := netip.MustParseAddr(to)
+		var refused *RefusedAddress
+		if err := (Reach{House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}).Check(addr); !errors.As(err, &refused) {
+			t.Fatal(to, err)
+		}
+		if said := refused.Tell(t.Context(), to); said != refused.Error() || !strings.Contains(said, to) {
+			t.Errorf("of %s: %s", to, said)
+		}
+		told = append(told, refused.Tell(t.Context(), "db.intern"))
+	}
+	if all := slices.Compact(told); len(all) != 1 || !strings.HasPrefix(all[0], "db.intern ") || !strings.Contains(all[0], "LOOM_PROVIDER_NETWORKS") {
+		t.Errorf("%q", all)
 	}
 }
 

@@ -86,7 +86,7 @@ func reachable(ctx context.Context, t remote.Target) error {
 	err := t.Reach.CheckHost(ctx, first.Address)
 	var refused *loom.RefusedAddress
 	if errors.As(err, &refused) {
-		return &remote.Error{Kind: remote.ErrRefused, Text: fmt.Sprintf("no SSH connection to %s: %s", first.HostPort(), refused)}
+		return &remote.Error{Kind: remote.ErrRefused, Text: fmt.Sprintf("no SSH connection to %s: %s", first.HostPort(), refused.Tell(ctx, first.Address))}
 	}
 	return err
 }

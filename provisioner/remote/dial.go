@@ -174,7 +174,7 @@ func dialError(ctx context.Context, t Target, check *hostKeyCheck, err error) er
 	}
 	var refused *loom.RefusedAddress
 	if errors.As(err, &refused) {
-		return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused)
+		return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused.Tell(ctx, t.Address))
 	}
 	var negotiation *ssh.AlgorithmNegotiationError
 	if errors.As(err, &negotiation) {
@@ -238,7 +238,7 @@ func (d *Dialer) WaitBanner(ctx context.Context, t Target, limit time.Duration) 
 		}
 		var refused *loom.RefusedAddress
 		if errors.As(err, &refused) {
-			return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused)
+			return fail(ErrRefused, nil, "no SSH connection to %s: %s", t.HostPort(), refused.Tell(ctx, t.Address))
 		}
 		pause := min(max(15*time.Millisecond, time.Since(begin)/10), 2*time.Second)
 		if !pauseFor(waiting, pause) {

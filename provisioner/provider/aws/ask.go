@@ -98,12 +98,15 @@ func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err e
 
 // images lists the account's own images; there are far too many of others.
 func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err error) {
-	out, err := d.client.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}})
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range out.Images {
-		images = append(images, loom.ProbeImage{ID: sdk.ToString(i.ImageId), Name: sdk.ToString(i.Name)})
+	pages := ec2.NewDescribeImagesPaginator(d.client, &ec2.DescribeImagesInput{Owners: []string{"self"}, MaxResults: sdk.Int32(pageSize)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range page.Images {
+			images = append(images, loom.ProbeImage{ID: sdk.ToString(i.ImageId), Name: sdk.ToString(i.Name)})
+		}
 	}
 	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
 	return images, nil

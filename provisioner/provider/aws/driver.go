@@ -41,10 +41,13 @@ func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 	return d.list(ctx, types.Filter{Name: sdk.String("client-token"), Values: []string{token(key)}})
 }
 
+// pageSize is how many instances or images are asked for at once. Without it EC2 gives all.
+const pageSize = 500
+
 // list gives the instances of a filter that are not on their way out.
 func (d *driver) list(ctx context.Context, filter types.Filter) ([]cloud.Machine, error) {
 	pages := ec2.NewDescribeInstancesPaginator(d.client, &ec2.DescribeInstancesInput{Filters: []types.Filter{filter,
-		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped"}}}})
+		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped"}}}, MaxResults: sdk.Int32(pageSize)})
 	var found []cloud.Machine
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -56,6 +59,7 @@ func (d *driver) list(ctx context.Context, filter types.Filter) ([]cloud.Machine
 				found = append(found, machine(ctx, i))
 			}
 		}
+		cloud.Kept(ctx, len(found))
 	}
 	return found, nil
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,12 +15,8 @@ import (
 	"loom/provisioner/provider"
 )
 
-const (
-	// callLimit is how long one call may take, its answer included.
-	callLimit = 30 * time.Second
-	// answerLimit is the most that is read of an answer.
-	answerLimit = 64 << 20
-)
+// callLimit is how long one call may take, its answer included.
+const callLimit = 30 * time.Second
 
 // transports keeps the connections of all providers, for a session is too short to
 // keep its own: one transport for each way of reaching addresses, so that nobody
@@ -52,7 +47,7 @@ func transport(verify bool, reach loom.Reach) http.RoundTripper {
 	}
 	direct, proxied := made(net.Dialer{ControlContext: reach.Control}), made(net.Dialer{})
 	proxied.Proxy = http.ProxyFromEnvironment
-	kept, _ := transports.LoadOrStore(key, bounded{guarded{reach: reach, direct: direct, proxied: proxied, proxy: http.ProxyFromEnvironment}})
+	kept, _ := transports.LoadOrStore(key, bounded{guarded{reach: reach, direct: direct, proxied: proxied, proxy: http.ProxyFromEnvironment}, longAnswers})
 	return kept.(http.RoundTripper)
 }
 
@@ -90,24 +85,7 @@ func refusal(r *http.Request, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused)}
-}
-
-// bounded gives no more than answerLimit bytes of an answer.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip bounds the body.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = boundedBody{io.LimitReader(response.Body, answerLimit), response.Body}
-	}
-	return response, err
-}
-
-type boundedBody struct {
-	io.Reader
-	io.Closer
+	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused.Tell(r.Context(), r.URL.Hostname()))}
 }
 
 // Client makes calls of 30 s at most, to what the session may reach, through the proxy

@@ -97,7 +97,7 @@ func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(con
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := do(ctx)
+		err := do(asking(ctx))
 		if err == nil {
 			return nil
 		}

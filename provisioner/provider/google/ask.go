@@ -109,6 +109,7 @@ func (g *Google) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tagg
 					found = append(found, machine(i))
 				}
 			}
+			cloud.Kept(ctx, len(found))
 			return nil
 		})
 	})

@@ -51,6 +51,7 @@ func (d *driver) list(ctx context.Context, filter string) ([]cloud.Machine, erro
 		for _, i := range page.Items {
 			found = append(found, machine(i))
 		}
+		cloud.Kept(ctx, len(found))
 		return nil
 	})
 	if err != nil {

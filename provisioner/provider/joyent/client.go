@@ -108,6 +108,7 @@ func (c *client) machines(ctx context.Context, query url.Values) ([]vm, error) {
 			return nil, err
 		}
 		all = append(all, page...)
+		cloud.Kept(ctx, len(all))
 		if len(page) < size {
 			return all, nil
 		}

@@ -63,6 +63,7 @@ func (c Compute) list(ctx context.Context, opts servers.ListOpts) ([]servers.Ser
 				return false, err
 			}
 			all = append(all, part...)
+			cloud.Kept(ctx, len(all))
 			next, err := page.NextPageURL()
 			opts.Marker, more = part[len(part)-1].ID, next != "" && part[len(part)-1].ID != opts.Marker
 			return false, err

@@ -150,6 +150,17 @@ func (s *Static) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	if err != nil {
 		return loom.TaskResult{Status: 1, Message: err.Error()}, nil
 	}
+	if access != h.address {
+		// The address becomes part of the node and of messages, also behind a jump host, so a
+		// name must not lead to one that the tenant may not reach.
+		var beyond *loom.RefusedAddress
+		if addr, err := netip.ParseAddr(access); err == nil && errors.As(spec.Reach.Check(addr), &beyond) {
+			never := false
+			r := refused(1, "no SSH connection to %s: %s; behind a jump host, write the machine’s IP address into the field hosts", h.id(), beyond.Tell(ctx, h.address))
+			r.Retryable = &never
+			return r, nil
+		}
+	}
 	bind := h.bind
 	if bind == "" {
 		bind = access
