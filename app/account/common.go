@@ -104,6 +104,11 @@ func isRepeated(text string) bool {
 	return strings.TrimLeft(text, string(first)) == ""
 }
 
+// isAgain reports whether a password is a name, once or several times in a row.
+func isAgain(password, name string) bool {
+	return name != "" && strings.ReplaceAll(password, name, "") == ""
+}
+
 // whyWeak says why a password is one of those that are tried first, "" if it is not.
 // Upper case, and digits and signs at its ends, do not make it a better one.
 func whyWeak(password, user, tenant string) string {
@@ -112,7 +117,7 @@ func whyWeak(password, user, tenant string) string {
 	bare := core(password)
 	is := func(name string) bool {
 		name = strings.ToLower(name)
-		return name != "" && (password == name || bare != "" && bare == core(name))
+		return name != "" && (isAgain(password, name) || bare != "" && isAgain(bare, core(name)))
 	}
 	forms := []string{password}
 	if utf8.RuneCountInString(bare) >= shortestCore {

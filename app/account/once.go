@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -25,7 +26,12 @@ func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path st
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: "Idempotency-Key", Message: "An Idempotency-Key has 1 to 255 printable characters."}})
 	}
 	// A body may hold a password, so a plain hash of it would let one be guessed.
-	hash, err := a.ring.MAC(a.ring.First(), []byte("body of an Idempotency-Key\x00"), body)
+	// A token with fewer scopes than another one of the user does not get its answers.
+	scopes := ""
+	if actor.Scopes != nil && !actor.Has(loom.ScopeAdmin) {
+		scopes = fmt.Sprint(actor.Scopes, "\x00")
+	}
+	hash, err := a.ring.MAC(a.ring.First(), []byte("body of an Idempotency-Key\x00"), []byte(scopes), body)
 	if err != nil {
 		return nil, err
 	}

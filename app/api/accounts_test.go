@@ -242,6 +242,16 @@ func TestTokenRotationRoute(t *testing.T) {
 	w.call(fresh, get, "/v2/whoami", "").want(401)
 }
 
+// TestKeptAnswersObeyScopes: a token gets no answer that was kept for one that may do more.
+func TestKeptAnswersObeyScopes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wide, narrow := w.token("acme", "ana", "admin"), w.token("acme", "ana", "read")
+	w.call(wide, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(200)
+	w.call(narrow, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(409)
+	w.call(wide, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(200)
+}
+
 // TestKeptAnswersHoldNoSecret repeats requests whose answers show a secret once.
 func TestKeptAnswersHoldNoSecret(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"syscall"
 
 	"loom/app/loom"
 )
@@ -37,8 +39,10 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 			err = slow // whatever the handler made of it
 		}
 		e := loom.AsError(err)
-		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable) {
-			return // the client is gone, and what was begun for it was cancelled
+		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable || unsent(err)) {
+			// The client is gone, and what was begun for it was cancelled.
+			log.Debug("the client is gone", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
+			return
 		}
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
 			log.Error("request failed", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
@@ -46,6 +50,11 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		setRetryAfter(w, e)
 		render(w, r, e)
 	})
+}
+
+// unsent reports whether an error may be that of an answer that nobody takes any more.
+func unsent(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // IsFragment reports whether htmx asks for a part of a page. Only Render and

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 
 	"loom/app/loom"
@@ -48,5 +51,31 @@ func TestWrap(t *testing.T) {
 				t.Errorf("answered %v, logged %q", answered, log.String())
 			}
 		})
+	}
+}
+
+// TestClientsThatLeaveAreNoErrors: an answer that nobody takes is no error of Loom's, one of
+// another connection is.
+func TestClientsThatLeaveAreNoErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gone bool
+		err  error
+		want bool // an error in the log
+	}{
+		{true, fmt.Errorf("write: %w", syscall.ECONNRESET), false}, {true, syscall.EPIPE, false}, {true, os.ErrDeadlineExceeded, false}, {true, context.Canceled, false},
+		{true, errors.New("a mistake"), true}, {false, syscall.ECONNRESET, true},
+	} {
+		var out bytes.Buffer
+		ctx, leave := context.WithCancel(t.Context())
+		if c.gone {
+			leave()
+		}
+		h := Wrap(slog.New(slog.NewTextHandler(&out, nil)), WriteProblem, func(http.ResponseWriter, *http.Request) error { return c.err })
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		leave()
+		if strings.Contains(out.String(), "level=ERROR") != c.want {
+			t.Errorf("gone %v, %v: %q", c.gone, c.err, out.String())
+		}
 	}
 }
