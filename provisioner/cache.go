@@ -51,10 +51,6 @@ type Cache struct {
 	held    map[loom.TenantID]*heldSet
 }
 
-// secretTypes are resource types whose files do not stay on disk once no set in
-// use holds them.
-var secretTypes = map[string]bool{"ssh_keys": true, "api_keys": true, "secrets": true, "eyaml_keys": true}
-
 func (c *Cache) data(tenant loom.TenantID) string {
 	return filepath.Join(c.Dir, "data", string(tenant))
 }
@@ -286,7 +282,7 @@ func (c *Cache) download(ctx context.Context, r loom.Resource, to string) error 
 }
 
 func permissions(r loom.Resource) fs.FileMode {
-	if secretTypes[r.Type] {
+	if loom.SecretResource(r.Type) {
 		return 0o400
 	}
 	if mode, err := strconv.ParseUint(r.Permissions, 8, 32); err == nil && r.Permissions != "" {

@@ -101,7 +101,7 @@ func (c *Cache) sweepSecrets(tenant loom.TenantID) {
 	for _, dir := range versions {
 		kind := filepath.Base(filepath.Dir(filepath.Dir(dir)))
 		absolute, err := filepath.Abs(dir)
-		if err == nil && secretTypes[kind] && !used[absolute] && !strings.HasPrefix(filepath.Base(dir), ".") {
+		if err == nil && loom.SecretResource(kind) && !used[absolute] && !strings.HasPrefix(filepath.Base(dir), ".") {
 			_ = os.RemoveAll(dir)
 		}
 	}

@@ -53,7 +53,7 @@ func secretFiles(set string, spec *loom.TaskSpec) (values []string) {
 		plugins = append(plugins, filepath.Join("automatortypes", name))
 	}
 	for _, plugin := range plugins {
-		for kind := range secretTypes {
+		for _, kind := range loom.SecretResourceTypes {
 			files := filepath.Join(set, plugin)
 			names, _ := resource.Names(files, kind)
 			for _, name := range names {

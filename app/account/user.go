@@ -10,8 +10,8 @@ import (
 )
 
 // UserInput is a user to make. Without a role he is a user, the id admin an
-// administrator; without a password one is generated, which is to
-// be changed at the first sign-in.
+// administrator; without a password one is generated, to be changed at the first
+// sign-in.
 type UserInput struct {
 	ID          loom.UserID
 	Role        loom.Role

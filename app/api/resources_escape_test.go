@@ -26,7 +26,7 @@ func TestEscapeArchiveIsRefused(t *testing.T) {
 			w.call(w.admin, post, at, string(pack(t, archivetest.Entry{Name: "top/x"}, archivetest.Entry{Name: "top/shadow", Link: "/etc/shadow"}))).fails(400, "file", "“top/shadow”, a link to “/etc/shadow”")
 		}
 		if left := w.call(w.admin, get, at, "").want(200).array(); len(left) != 0 {
-			t.Errorf("%s: what was refused is there: %v", plugin, left)
+			t.Errorf("%s: the refused archive was stored: %v", plugin, left)
 		}
 		w.call(w.admin, post, at, string(archivetest.TarGz(t, archivetest.Entry{Name: "top/x"}, archivetest.Entry{Name: "top/y", Link: "x"}))).want(200)
 	}

@@ -105,14 +105,8 @@ var (
 
 // Check reads an archive to its end and returns what is wrong with it as Refused. See,
 // if not nil, is given each entry in the order of the archive; an error of it ends the
-// reading and is returned.
-func Check(ctx context.Context, src Source, limits Limits, see func(Entry) error) error {
-	_, err := read(src, reader{ctx: ctx, limits: limits, see: see})
-	return err
-}
-
-// Measure is Check that returns how many bytes the archive unpacks to.
-func Measure(ctx context.Context, src Source, limits Limits, see func(Entry) error) (int64, error) {
+// reading and is returned. n is how many bytes the archive unpacks to.
+func Check(ctx context.Context, src Source, limits Limits, see func(Entry) error) (n int64, err error) {
 	r, err := read(src, reader{ctx: ctx, limits: limits, see: see})
 	if err != nil {
 		return 0, err

@@ -158,7 +158,7 @@ func TestRefused(t *testing.T) {
 			}
 			content := pack(t, c.entries...)
 			dir, err := extract(t, content, limits)
-			if checked := archive.Check(context.Background(), archive.Bytes(content), limits, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
+			if _, checked := archive.Check(context.Background(), archive.Bytes(content), limits, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
 				t.Errorf("%s, %s: the check says %v, the unpacking %v", name, format, checked, err)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), c.names) {
@@ -186,7 +186,7 @@ func TestExtract(t *testing.T) {
 	for format, pack := range archivetest.Both {
 		var seen []string
 		content := pack(t, entries...)
-		err := archive.Check(context.Background(), archive.Bytes(content), archive.Usual, func(e archive.Entry) error { seen = append(seen, e.Name); return nil })
+		_, err := archive.Check(context.Background(), archive.Bytes(content), archive.Usual, func(e archive.Entry) error { seen = append(seen, e.Name); return nil })
 		if want := "top top/run top/sub/plain top/sub/l top/all top/.gitignore"; err != nil || strings.Join(seen, " ") != want {
 			t.Errorf("%s: saw %v, %v", format, seen, err)
 		}
@@ -228,11 +228,11 @@ func TestDamaged(t *testing.T) {
 	// Trouble of the place where it lies is not the archive's.
 	src := archive.Bytes(archivetest.Zip(t, entry{Name: "a", Content: "x"}))
 	src.At = broken{}
-	if err := archive.Check(context.Background(), src, small, nil); err == nil || !strings.Contains(err.Error(), "bucket") {
+	if _, err := archive.Check(context.Background(), src, small, nil); err == nil || !strings.Contains(err.Error(), "bucket") {
 		t.Errorf("got %v", err)
 	}
 	stop := errors.New("enough")
-	if err := archive.Check(context.Background(), archive.Bytes(packed), small, func(archive.Entry) error { return stop }); !errors.Is(err, stop) {
+	if _, err := archive.Check(context.Background(), archive.Bytes(packed), small, func(archive.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -257,14 +257,14 @@ func TestOverlapping(t *testing.T) {
 	src := archive.Bytes(content)
 	at := &counted{ReaderAt: src.At}
 	src.At = at
-	err := archive.Check(context.Background(), src, archive.Usual, nil)
+	_, err := archive.Check(context.Background(), src, archive.Usual, nil)
 	if err == nil || !strings.Contains(err.Error(), "lies over other entries") || !strings.Contains(err.Error(), "“f0000") {
 		t.Errorf("got %v", err)
 	}
 	if at.read > 2*src.Size+1<<20 {
 		t.Errorf("%d bytes were read of %d", at.read, src.Size)
 	}
-	if err := archive.Check(context.Background(), archive.Bytes(archivetest.Overlapping(t, 1, 1<<20)), archive.Usual, nil); err != nil {
+	if _, err := archive.Check(context.Background(), archive.Bytes(archivetest.Overlapping(t, 1, 1<<20)), archive.Usual, nil); err != nil {
 		t.Errorf("an entry alone: %v", err)
 	}
 }
@@ -276,7 +276,7 @@ func TestCheckEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		content := pack(t, entry{Name: "a", Content: strings.Repeat("x", 100)}, entry{Name: "b", Content: strings.Repeat("x", 1<<20)})
 		seen := 0
-		err := archive.Check(ctx, archive.Bytes(content), archive.Usual, func(archive.Entry) error {
+		_, err := archive.Check(ctx, archive.Bytes(content), archive.Usual, func(archive.Entry) error {
 			seen++
 			cancel()
 			return nil
@@ -295,7 +295,7 @@ func TestLinkTargetsCount(t *testing.T) {
 	for i := range 17_000 {
 		entries = append(entries, entry{Name: fmt.Sprint("t/", i), Link: strings.Repeat("./", 1000) + "x"})
 	}
-	err := archive.Check(context.Background(), archive.Bytes(archivetest.TarGz(t, entries...)), archive.Usual, nil)
+	_, err := archive.Check(context.Background(), archive.Bytes(archivetest.TarGz(t, entries...)), archive.Usual, nil)
 	if err == nil || !strings.Contains(err.Error(), "names have more than") {
 		t.Errorf("got %v", err)
 	}
@@ -326,7 +326,7 @@ func FuzzExtract(f *testing.F) {
 					t.Errorf("%s holds what lies outside", name)
 				}
 			}
-			if checked := archive.Check(context.Background(), archive.Bytes(content), small, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
+			if _, checked := archive.Check(context.Background(), archive.Bytes(content), small, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
 				t.Errorf("the check says %v, the unpacking %v", checked, err)
 			}
 		}

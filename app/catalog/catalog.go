@@ -21,6 +21,7 @@ import (
 
 	"loom/app/lenient"
 	"loom/app/loom"
+	"loom/app/places"
 	"loom/app/secret"
 	"loom/app/store"
 )
@@ -30,8 +31,9 @@ type Catalog struct {
 	db     *sqlx.DB
 	ring   *secret.Ring
 	bucket *blob.Bucket
-	// checkers look through archives.
-	checkers *checkers
+	// checking are the archives that are looked through: a small one may unpack to
+	// gigabytes.
+	checking *places.Places
 }
 
 // New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",
@@ -41,7 +43,7 @@ func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{db: db, ring: ring, bucket: bucket, checkers: newCheckers()}, nil
+	return &Catalog{db: db, ring: ring, bucket: bucket, checking: places.New(2)}, nil
 }
 
 // Close closes the bucket.

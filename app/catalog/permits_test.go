@@ -39,7 +39,7 @@ func TestProvidersKeepToThePermits(t *testing.T) {
 	if err := mine(`{"name": "cloud", "providertype": "aws"}`); err != nil {
 		t.Errorf("a type that is on: %v", err)
 	}
-	field("what was of another type", mine(`{"name": "cloud", "providertype": "static"}`), "providertype")
+	field("a provider of another type before", mine(`{"name": "cloud", "providertype": "static"}`), "providertype")
 
 	versions := b.count(t, `SELECT count(*) FROM catalog_versions`)
 	in, err := catalog.DecodeBundle([]byte(`{"providers": [{"name": "planted", "providertype": "static"}, {"name": "old", "providertype": "static"}], "services": [{"name": "web"}]}`))

@@ -24,9 +24,6 @@ const (
 	MaxSealedUpload int64 = 1 << 20
 )
 
-// sealedTypes are the resource types whose files are secrets (provisioner.md 7).
-var sealedTypes = map[string]bool{"ssh_keys": true, "api_keys": true, "secrets": true, "eyaml_keys": true}
-
 // ResourceFilter limits a list of resources; empty parts of the ref mean any.
 type ResourceFilter struct {
 	loom.ResourceRef
@@ -91,7 +88,7 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	if limit <= 0 {
 		limit = DefaultMaxUpload
 	}
-	sealed := sealedTypes[ref.Type]
+	sealed := loom.SecretResource(ref.Type)
 	if sealed {
 		limit = min(limit, MaxSealedUpload)
 	}

@@ -24,7 +24,7 @@ func (c *Catalog) ExportableResources(ctx context.Context, actor loom.Actor) (fo
 		last := len(found) - 1
 		switch {
 		case !r.Live && !r.Slated:
-		case r.Sealed || sealedTypes[r.Type]:
+		case r.Sealed || loom.SecretResource(r.Type):
 			if r.Live {
 				sealed++
 			}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"loom/app/archive"
 	"loom/app/loom"
@@ -29,7 +28,7 @@ type archiveList struct {
 
 func newArchiveList() *archiveList { return &archiveList{tops: map[string]bool{}} }
 
-// errListed ends the reading of an archive of which enough is known.
+// errListed ends the reading of an archive whose list is long enough.
 var errListed = errors.New("enough entries are listed")
 
 // add takes an entry of an archive.
@@ -99,7 +98,7 @@ func (l *archiveList) folder() string {
 // unpacks to.
 func lookThrough(ctx context.Context, src archive.Source, limits archive.Limits) (odd, loose string, n int64, err error) {
 	l := newArchiveList()
-	n, err = archive.Measure(ctx, src, limits, l.add)
+	n, err = archive.Check(ctx, src, limits, l.add)
 	if err := l.end(err); err != nil {
 		return "", "", 0, err
 	}
@@ -144,42 +143,14 @@ func (o *objectAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// checkers bounds how many archives a process reads through at once, as a small one may
-// unpack to gigabytes: so many in all, and one for a tenant, so that nobody waits for
-// another tenant only.
-type checkers struct {
-	all     chan struct{}
-	tenants sync.Map // of chan struct{}, by tenant
-}
-
-func newCheckers() *checkers { return &checkers{all: make(chan struct{}, 2)} }
-
-// enter waits for a place, which leave gives back. The error is that of ctx.
-func (c *checkers) enter(ctx context.Context, tenant loom.TenantID) (leave func(), err error) {
-	own, _ := c.tenants.LoadOrStore(tenant, make(chan struct{}, 1))
-	places := []chan struct{}{own.(chan struct{}), c.all}
-	for i, place := range places {
-		select {
-		case place <- struct{}{}:
-		case <-ctx.Done():
-			if i > 0 {
-				<-places[0]
-			}
-			return nil, ctx.Err()
-		}
-	}
-	return func() { <-c.all; <-places[0] }, nil
-}
-
 // checkArchive refuses an archive in the bucket that provisioners could not unpack,
 // or, where folder is set, that holds anything but one folder, and takes it out of the
 // bucket again. The error is Invalid and names the entry.
 func (c *Catalog) checkArchive(ctx context.Context, tenant loom.TenantID, r loom.Resource, folder bool) error {
-	leave, err := c.checkers.enter(ctx, tenant)
-	if err != nil {
-		return err
+	if !c.checking.Take(ctx, tenant) {
+		return ctx.Err()
 	}
-	defer leave()
+	defer c.checking.Give(tenant)
 	content, err := c.Open(ctx, r)
 	if err != nil {
 		return err
@@ -231,11 +202,10 @@ func (n *nested) odd(content io.Reader) (odd, loose string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	leave, err := n.c.checkers.enter(n.ctx, n.tenant)
-	if err != nil {
-		return "", "", err
+	if !n.c.checking.Take(n.ctx, n.tenant) {
+		return "", "", n.ctx.Err()
 	}
-	defer leave()
+	defer n.c.checking.Give(n.tenant)
 	limits := archive.Usual
 	limits.Bytes = min(limits.Bytes, n.left)
 	odd, loose, unpacked, err := lookThrough(n.ctx, archive.Source{Stream: io.NewSectionReader(aside, 0, size), At: aside, Size: size}, limits)

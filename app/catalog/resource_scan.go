@@ -115,7 +115,7 @@ func archivedRef(header *tar.Header) (loom.ResourceRef, error) {
 			return ref, loom.NewError(loom.Invalid, "The archive holds “%s”; a name has letters a to z (small or capital, no accents), digits, “_”, “-” and “.” only, and does not begin with “.”.", shownPath(name))
 		}
 	}
-	if sealedTypes[ref.Type] {
+	if loom.SecretResource(ref.Type) {
 		return ref, loom.NewError(loom.Invalid, "The archive holds “%s”, which is a secret by its type; take it out of the archive and upload it alone, under Plugin resources.", shownPath(name))
 	}
 	return ref, nil

@@ -169,7 +169,7 @@ func nodesOf(machines []loom.TaggedMachine) []loom.NodeID {
 // sweep compares the machines that a provider lists with the nodes that are to
 // have one. What it finds out is stored; what it cannot find out changes nothing.
 func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
-	call, err := f.call(ctx, r.Tenant, r.Provider)
+	call, _, err := f.call(ctx, r.Tenant, r.Provider)
 	var known *loom.Error
 	var machines []loom.TaggedMachine
 	listed := false
@@ -232,7 +232,7 @@ func (f *Fleet) remove(ctx context.Context, process loom.ProcessID, r store.Prov
 }
 
 func (f *Fleet) removeMachine(ctx context.Context, r store.ProviderRequest, o loom.Orphan, asker Asker) error {
-	call, err := f.call(ctx, r.Tenant, r.Provider)
+	call, _, err := f.call(ctx, r.Tenant, r.Provider)
 	if err != nil {
 		return err
 	}

@@ -75,20 +75,11 @@ func (f *Fleet) LastProbe(ctx context.Context, actor loom.Actor, provider string
 	return probe, err
 }
 
-// permitted gives a *loom.Error when the tenant may not use the provider any more.
-func (f *Fleet) permitted(ctx context.Context, call *loom.ProviderCall) error {
-	may, err := store.Permits(ctx, f.db, call.Tenant)
-	if err != nil {
-		return err
-	}
-	return may.Refusal("provider", call.Provider)
-}
-
 // probe carries out a probe. What hinders asking at all is its answer.
 func (f *Fleet) probe(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
-	call, err := f.call(ctx, r.Tenant, r.Provider)
+	call, may, err := f.call(ctx, r.Tenant, r.Provider)
 	if err == nil {
-		err = f.permitted(ctx, call)
+		err = may.Refusal("provider", call.Provider)
 	}
 	var answer loom.Probe
 	var known *loom.Error

@@ -72,23 +72,23 @@ func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int6
 	return errors.Join(context.Cause(ctx), given)
 }
 
-// call builds what is needed to ask a provider: its newest version with the
-// sealed fields opened. A *loom.Error is for people.
-func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, error) {
+// call builds what is needed to ask a provider: its newest version with the sealed fields
+// opened, and what the tenant may do with providers. A *loom.Error is for people.
+func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, loom.Permits, error) {
 	provider, err := store.Provider(ctx, f.db, tenant, name)
 	if errors.Is(err, loom.NotFound) {
-		return nil, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
+		return nil, loom.Permits{}, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, loom.Permits{}, err
 	}
 	owner, err := store.Tenant(ctx, f.db, tenant)
 	if err != nil {
-		return nil, err
+		return nil, loom.Permits{}, err
 	}
 	opened, err := f.open(ctx, tenant, store.ProviderSecrets(name), name)
 	if err != nil {
-		return nil, err
+		return nil, loom.Permits{}, err
 	}
 	c := &loom.ProviderCall{Tenant: tenant, Provider: provider, ResourceSet: owner.ResourceSet, Reach: owner.Permits.Reach()}
 	fields := make(map[string]any, len(provider.Fields)+len(opened))
@@ -98,7 +98,7 @@ func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*l
 		c.Sensitive = append(c.Sensitive, plain.Reveal())
 	}
 	c.Provider.Fields = fields
-	return c, nil
+	return c, owner.Permits, nil
 }
 
 // open opens the sealed fields of a provider, or of a cluster of that provider, by

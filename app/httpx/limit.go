@@ -93,8 +93,8 @@ type place struct {
 
 type placeKey struct{}
 
-// limited counts the requests in flight, each for its address until it is claimed. Probes are always answered: a process that is
-// busy lives.
+// limited counts the requests in flight, each for its address until it is claimed.
+// Probes are always answered: a busy process is alive.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
 	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -99,7 +99,8 @@ func FromMap(at string, fields map[string]any) *Object {
 	return o
 }
 
-// tooDeep names the member that is nested too deep or has too many values, where the document is an object.
+// tooDeep names the member that is nested too deep or has too many values, where the
+// document is an object.
 func tooDeep(body []byte, err error) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if opening, _ := d.Token(); opening != json.Delim('{') {

@@ -11,12 +11,14 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
+	"loom/app/places"
 	"loom/app/secret"
 	"loom/app/store"
 )
@@ -51,7 +53,7 @@ type Clusters struct {
 	ring *secret.Ring
 	opts Options
 	// searching are the searches for a layout that run.
-	searching *places
+	searching *places.Places
 }
 
 // New makes the use cases on a database; ring seals what clusters keep secret.
@@ -71,22 +73,26 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
 	if opts.Solved == nil {
 		opts.Solved = func(time.Duration) {}
 	}
-	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: newPlaces(searches())}
+	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches())}
 }
+
+// searches is how many run at once: as many as there are processors, and a few where
+// there are hardly any, since one that takes long must not hold up the short ones.
+func searches() int { return max(runtime.GOMAXPROCS(0), 4) }
 
 // solving begins a search for a layout that may take as long as limit, with what it
 // waits for a place; where none comes free, the context has ended. over ends the search
 // and says how long it took; calling it again does nothing.
 func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
 	solving, cancel := context.WithTimeout(ctx, limit)
-	placed := u.searching.take(solving, tenant)
+	placed := u.searching.Take(solving, tenant)
 	began := time.Now()
 	return solving, sync.OnceFunc(func() {
 		cancel()
 		if !placed {
 			return
 		}
-		u.searching.give(tenant)
+		u.searching.Give(tenant)
 		u.opts.Solved(time.Since(began))
 	})
 }

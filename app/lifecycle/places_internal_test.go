@@ -2,66 +2,18 @@ package lifecycle
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"loom/app/loom"
+	"loom/app/places"
 )
-
-// TestSearchesAtOnce: a tenant holds all places but one, whoever waits longest comes
-// first, and who stops waiting takes no place.
-func TestSearchesAtOnce(t *testing.T) {
-	t.Parallel()
-	p := newPlaces(3)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, step := range []struct {
-		tenant loom.TenantID
-		placed bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
-		if got := p.take(over, step.tenant); got != step.placed {
-			t.Fatalf("a place for %s: %v, want %v; taken are %v", step.tenant, got, step.placed, p.held)
-		}
-	}
-	if len(p.waiting) != 0 {
-		t.Fatalf("%d wait still", len(p.waiting))
-	}
-	// Of those that wait, a may not have the place that b gives back.
-	came := make(chan loom.TenantID)
-	for n, tenant := range []loom.TenantID{"a", "c", "b"} {
-		go func() {
-			if p.take(t.Context(), tenant) {
-				came <- tenant
-			}
-		}()
-		for waits := false; !waits; {
-			p.mu.Lock()
-			waits = len(p.waiting) == n+1
-			p.mu.Unlock()
-		}
-	}
-	var order []loom.TenantID
-	for _, gives := range []loom.TenantID{"b", "a", "c"} {
-		p.give(gives)
-		order = append(order, <-came)
-	}
-	if want := []loom.TenantID{"c", "a", "b"}; !slices.Equal(order, want) {
-		t.Errorf("places went to %v, want %v", order, want)
-	}
-	p.give("a")
-	p.give("a")
-	p.give("b")
-	if p.taken != 0 || len(p.held) != 0 {
-		t.Errorf("%d places are taken, by %v, once all were given back", p.taken, p.held)
-	}
-}
 
 // TestSearchEndsWithoutAPlace: a search that gets no place begins with its time over,
 // and gives none back.
 func TestSearchEndsWithoutAPlace(t *testing.T) {
 	t.Parallel()
-	u := &Clusters{opts: Options{Solved: func(took time.Duration) {}}, searching: newPlaces(2)}
+	u := &Clusters{opts: Options{Solved: func(took time.Duration) {}}, searching: places.New(2)}
 	first, over := u.solving(t.Context(), "a", time.Hour)
 	if first.Err() != nil {
 		t.Fatal(first.Err())
@@ -72,12 +24,26 @@ func TestSearchEndsWithoutAPlace(t *testing.T) {
 	}
 	end()
 	end()
-	if u.searching.taken != 1 {
-		t.Errorf("%d places are taken, want that of the first", u.searching.taken)
+	if free := freePlaces(t, u); free != 1 {
+		t.Errorf("%d places of two are free, want all but that of the first", free)
 	}
 	over()
 	over()
-	if u.searching.taken != 0 {
-		t.Errorf("%d places are taken once the searches are over", u.searching.taken)
+	if free := freePlaces(t, u); free != 2 {
+		t.Errorf("%d places of two are free once the searches are over", free)
 	}
+}
+
+// freePlaces counts the places that tenants who have none could take.
+func freePlaces(t *testing.T, u *Clusters) (free int) {
+	t.Helper()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tenant := range []loom.TenantID{"x", "y", "z"} {
+		if u.searching.Take(over, tenant) {
+			free++
+			defer u.searching.Give(tenant)
+		}
+	}
+	return free
 }

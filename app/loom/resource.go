@@ -1,6 +1,9 @@
 package loom
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ResourceRef names a plugin resource: Kind is "automatortypes" or
 // "providertypes", Plugin the plugin type, Type one of its resource types.
@@ -10,6 +13,13 @@ type ResourceRef struct {
 	Type   string
 	Name   string
 }
+
+// SecretResourceTypes are the resource types whose files are secrets: they are sealed
+// when they are uploaded, never shown, and do not stay on the disk of a provisioner.
+var SecretResourceTypes = []string{"api_keys", "eyaml_keys", "secrets", "ssh_keys"}
+
+// SecretResource reports whether the files of a resource type are secrets.
+func SecretResource(typ string) bool { return slices.Contains(SecretResourceTypes, typ) }
 
 // Resource is one version of a plugin resource.
 type Resource struct {

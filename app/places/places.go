@@ -1,17 +1,20 @@
-package lifecycle
+// Package places bounds how many of something costly a process does at once, and keeps
+// one tenant from holding up the others: searches for a layout, archives that are looked
+// through.
+//
+// It must not know what is done.
+package places
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 
 	"loom/app/loom"
 )
 
-// places bound how many searches for a layout run at once. A tenant holds all of them
-// but one at most, so that another one's search begins.
-type places struct {
+// Places are so many, of which a tenant holds all but one at most.
+type Places struct {
 	all     int
 	mu      sync.Mutex
 	taken   int
@@ -24,17 +27,14 @@ type waiter struct {
 	turn   chan struct{} // closed once it has a place
 }
 
-// searches is how many run at once: as many as there are processors, and a few where
-// there are hardly any, since one that takes long must not hold up the short ones.
-func searches() int { return max(runtime.GOMAXPROCS(0), 4) }
-
-func newPlaces(all int) *places {
-	return &places{all: all, held: map[loom.TenantID]int{}}
+// New returns places, two or more.
+func New(all int) *Places {
+	return &Places{all: all, held: map[loom.TenantID]int{}}
 }
 
-// take waits for a place until ctx ends. It reports whether there is one, which give
+// Take waits for a place until ctx ends. It reports whether there is one, which Give
 // gives back.
-func (p *places) take(ctx context.Context, tenant loom.TenantID) bool {
+func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool {
 	w := &waiter{tenant: tenant, turn: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
@@ -60,7 +60,8 @@ func (p *places) take(ctx context.Context, tenant loom.TenantID) bool {
 	return false
 }
 
-func (p *places) give(tenant loom.TenantID) {
+// Give gives a place back.
+func (p *Places) Give(tenant loom.TenantID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
@@ -71,7 +72,7 @@ func (p *places) give(tenant loom.TenantID) {
 }
 
 // seat gives places to those that wait longest and may have one.
-func (p *places) seat() {
+func (p *Places) seat() {
 	p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
 		if p.taken >= p.all || p.held[w.tenant] >= p.all-1 {
 			return false
