@@ -63,7 +63,7 @@ func TestRunnerReach(t *testing.T) {
 		spec := createSpec()
 		spec.Node, spec.Provider.Type = c.node, c.kind
 		// A spec cannot bring what only this process says.
-		spec.Reach = loom.Reach{Private: c.private, Networks: loom.Anywhere().Networks, Own: netip.MustParseAddr("127.0.0.9")}
+		spec.Reach = loom.Reach{Private: c.private, Networks: loom.Anywhere().Networks, Machine: netip.MustParseAddr("127.0.0.9")}
 		if result := r.Run(t.Context(), spec, silent{}); result.Status != 0 {
 			t.Fatalf("%+v", result)
 		}

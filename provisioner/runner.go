@@ -64,8 +64,8 @@ func (r *Runner) Run(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) l
 func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink, redactor *Redactor) (loom.TaskResult, error) {
 	given := *spec
 	given.Reach = r.reach(spec.Reach)
-	if h, ok := r.housing(spec.Provider.Type); ok {
-		given.Reach.Own = h.Address(spec)
+	if h, ok := r.localMachines(spec.Provider.Type); ok {
+		given.Reach.Machine = h.Address(spec)
 	}
 	spec = &given
 	if !spec.Action.Valid() {
@@ -92,18 +92,18 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 
 // reach adds to what a tenant may what the installation says.
 func (r *Runner) reach(tenant loom.Reach) loom.Reach {
-	tenant.Networks, tenant.House, tenant.Own = r.Networks, nil, netip.Addr{}
+	tenant.Networks, tenant.LocalNetworks, tenant.Machine = r.Networks, nil, netip.Addr{}
 	for _, name := range r.Providers.Carried() {
-		if h, ok := r.housing(name); ok {
-			tenant.House = append(tenant.House, h.Networks()...)
+		if h, ok := r.localMachines(name); ok {
+			tenant.LocalNetworks = append(tenant.LocalNetworks, h.Networks()...)
 		}
 	}
 	return tenant
 }
 
-func (r *Runner) housing(providerType string) (provider.Housing, bool) {
+func (r *Runner) localMachines(providerType string) (provider.LocalMachines, bool) {
 	p, _ := r.Providers.Get(providerType)
-	h, ok := p.(provider.Housing)
+	h, ok := p.(provider.LocalMachines)
 	return h, ok
 }
 

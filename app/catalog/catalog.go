@@ -239,7 +239,11 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 	entry.Meta().Version = highest + 1
 	after := any(entry)
 	if p, ok := entry.(*loom.Provider); ok {
-		if err := permitted(ctx, tx, tenant, p); err != nil {
+		may, err := store.Permits(ctx, tx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		if err := permitted(ctx, tx, tenant, may, p); err != nil {
 			return nil, err
 		}
 		if after, err = c.sealProvider(ctx, tx, tenant, p, actor.User, in.AskRotate); err != nil {
@@ -259,11 +263,7 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 // permitted refuses a provider that needs what the tenant may not use. One that is there
 // and needed the same before may still be changed: its machines must be deleted
 // with credentials that work, and nothing new is made with it.
-func permitted(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider) error {
-	may, err := store.Permits(ctx, tx, tenant)
-	if err != nil {
-		return err
-	}
+func permitted(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, may loom.Permits, p *loom.Provider) error {
 	errs := may.Check(*p)
 	if len(errs) == 0 {
 		return nil

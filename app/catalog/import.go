@@ -207,6 +207,10 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 	if err != nil {
 		return report, err
 	}
+	may, err := store.Permits(ctx, tx, actor.Tenant)
+	if err != nil {
+		return report, err
+	}
 	versions := make(map[EntryName]int, len(stored))
 	for _, s := range stored {
 		versions[EntryName{s.Kind, s.Entry.Meta().Name}] = s.Version
@@ -220,7 +224,7 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 		for _, entry := range entries[kind] {
 			name := EntryName{kind, entry.Meta().Name}
 			if p, ok := entry.(*loom.Provider); ok {
-				err := permitted(ctx, tx, actor.Tenant, p)
+				err := permitted(ctx, tx, actor.Tenant, may, p)
 				if errors.Is(err, loom.Invalid) {
 					report.Invalid = append(report.Invalid, InvalidEntry{Kind: kind, Name: p.Name, Fields: loom.AsError(err).Fields})
 					continue

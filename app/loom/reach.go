@@ -21,12 +21,12 @@ type Reach struct {
 	// Private adds private networks: the tenant's switch.
 	Private bool
 	// Networks are those that the operator named; the narrowest one that holds an
-	// address decides, before all else but Own.
+	// address decides, before all else but Machine.
 	Networks []ReachNetwork
-	// House are the networks of machines that Loom itself runs on this host, which
-	// nobody reaches but by Own, the machine that a task is about.
-	House []netip.Prefix
-	Own   netip.Addr
+	// LocalNetworks are the networks of machines that Loom itself runs on this host, which
+	// nobody reaches but by Machine, the machine that a task is about.
+	LocalNetworks []netip.Prefix
+	Machine       netip.Addr
 	// host gives the addresses of this host, which nobody reaches unless Networks say so:
 	// services that listen for this host's own sake answer there too. nil: those of
 	// its interfaces.
@@ -128,7 +128,7 @@ func (r Reach) May(addr netip.Addr) bool { return r.Check(addr) == nil }
 // Check gives a *RefusedAddress for an address that must not be connected to.
 func (r Reach) Check(addr netip.Addr) error {
 	to := meant(addr)
-	if r.Own.IsValid() && to == meant(r.Own) {
+	if r.Machine.IsValid() && to == meant(r.Machine) {
 		return nil
 	}
 	refused := &RefusedAddress{Address: addr.String()}
@@ -145,7 +145,7 @@ func (r Reach) Check(addr netip.Addr) error {
 		return nil
 	case narrowest >= 0:
 		refused.why = takenAway
-	case within(to, r.House):
+	case within(to, r.LocalNetworks):
 		refused.why = ofAnother
 	case !to.IsGlobalUnicast() || within(to, metadata) || within(to, special):
 		refused.why = never
@@ -241,7 +241,7 @@ func (r Reach) CheckHost(ctx context.Context, host string) error {
 }
 
 // Key is the same for those that reach the same.
-func (r Reach) Key() string { return fmt.Sprint(r.Private, r.Networks, r.House, r.Own) }
+func (r Reach) Key() string { return fmt.Sprint(r.Private, r.Networks, r.LocalNetworks, r.Machine) }
 
 // Why an address is refused.
 const (

@@ -39,8 +39,8 @@ func TestReach(t *testing.T) {
 		{"taken away", Reach{Private: true, Networks: parse(t, "!10.0.0.0/8,10.9.0.0/16,!10.9.9.9, !8.8.8.0/24")}, "10.9.1.2 192.168.0.1 8.8.4.4", "10.0.0.1 10.9.9.9 8.8.8.8 ::ffff:10.9.9.9"},
 		{"the narrowest decides in any order", Reach{Networks: parse(t, "203.0.113.0/24,!0.0.0.0/0")}, "203.0.113.9 2606:4700::1111", "8.8.8.8 10.0.0.1"},
 		{"of two alike the refusal", Reach{Networks: parse(t, "10.0.0.0/8,!10.0.0.0/8,10.0.0.0/8")}, "8.8.8.8", "10.0.0.1"},
-		{"house", Reach{Private: true, House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Own: netip.MustParseAddr("10.200.1.5")}, "10.200.1.5 10.0.0.1", "10.200.1.6 10.200.0.1"},
-		{"house that is named", Reach{Networks: parse(t, "10.200.1.0/24"), House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}, "10.200.1.6", "10.200.2.1"},
+		{"local machines", Reach{Private: true, LocalNetworks: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Machine: netip.MustParseAddr("10.200.1.5")}, "10.200.1.5 10.0.0.1", "10.200.1.6 10.200.0.1"},
+		{"local machines that are named", Reach{Networks: parse(t, "10.200.1.0/24"), LocalNetworks: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}, "10.200.1.6", "10.200.2.1"},
 		{"anywhere", Anywhere(), "127.0.0.1 ::1 169.254.169.254 10.0.0.1 8.8.8.8 0.0.0.0", ""},
 	} {
 		c.reach.host = func() ([]netip.Addr, error) { return nil, nil } // whatever this one's are
@@ -68,7 +68,7 @@ func TestReach(t *testing.T) {
 // TestReachSaysWhatHelps: a refusal names the address and who can allow it.
 func TestReachSaysWhatHelps(t *testing.T) {
 	t.Parallel()
-	reach := Reach{Networks: parse(t, "!8.8.8.8"), House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}
+	reach := Reach{Networks: parse(t, "!8.8.8.8"), LocalNetworks: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}
 	for address, words := range map[string][]string{
 		"10.0.0.1:443": {"10.0.0.1 ", "superadmin", "LOOM_PROVIDER_NETWORKS"}, "[::1]:22": {"::1 ", "LOOM_PROVIDER_NETWORKS"}, "8.8.8.8:1": {"8.8.8.8 ", "LOOM_PROVIDER_NETWORKS"},
 		"169.254.169.254:80": {"169.254.169.254 ", "metadata"}, "10.200.0.9:22": {"10.200.0.9 ", "local machines"}, "nonsense": {"nonsense"},
@@ -106,8 +106,8 @@ func TestReachOfThisHost(t *testing.T) {
 		{"public only", Reach{host: mine}, "8.8.8.9 2606:4700::1112", "8.8.8.8 ::ffff:8.8.8.8 64:ff9b::808:808 2606:4700::1111 10.0.0.5"},
 		{"private networks too", Reach{host: mine, Private: true}, "10.0.0.6", "8.8.8.8 10.0.0.5 64:ff9b::a00:5"},
 		{"named", Reach{host: mine, Networks: parse(t, "8.8.8.8,10.0.0.0/8,!10.0.0.5")}, "8.8.8.8 10.0.0.6", "2606:4700::1111 10.0.0.5"},
-		{"a machine of this host", Reach{host: mine, House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Own: own}, "10.200.1.5", "10.200.1.1"},
-		{"where nobody can say", Reach{host: func() ([]netip.Addr, error) { return nil, errors.New("no sockets") }, Own: own}, "10.200.1.5", "8.8.4.4"},
+		{"a machine of this host", Reach{host: mine, LocalNetworks: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}, Machine: own}, "10.200.1.5", "10.200.1.1"},
+		{"where nobody can say", Reach{host: func() ([]netip.Addr, error) { return nil, errors.New("no sockets") }, Machine: own}, "10.200.1.5", "8.8.4.4"},
 	} {
 		for want, list := range map[bool]string{true: c.yes, false: c.no} {
 			for addr := range strings.FieldsSeq(list) {
@@ -155,7 +155,7 @@ func TestRefusalsTellNoAddress(t *testing.T) {
 	for _, to := range []string{"127.0.0.1", "10.0.0.1", "10.200.0.9", "169.254.169.254", "::1"} {
 		addr := netip.MustParseAddr(to)
 		var refused *RefusedAddress
-		if err := (Reach{House: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}).Check(addr); !errors.As(err, &refused) {
+		if err := (Reach{LocalNetworks: []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}}).Check(addr); !errors.As(err, &refused) {
 			t.Fatal(to, err)
 		}
 		if said := refused.Tell(t.Context(), to); said != refused.Error() || !strings.Contains(said, to) {

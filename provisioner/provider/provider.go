@@ -34,10 +34,10 @@ type Provider interface {
 	Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error)
 }
 
-// Housing is a Provider whose machines run on this host, in networks that Loom chose.
+// LocalMachines is a Provider whose machines run on this host, in networks that Loom chose.
 // Tasks of its machines may connect to them whatever the tenant may reach otherwise;
 // nobody else may.
-type Housing interface {
+type LocalMachines interface {
 	// Networks of the machines of all tenants.
 	Networks() []netip.Prefix
 	// Address of the machine of a task by this host's own record; the zero value when

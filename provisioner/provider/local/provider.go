@@ -141,7 +141,7 @@ func (l *Local) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 	}
 	awaitPort(ctx, s.Address)
 	as := *spec
-	as.Reach.Own = l.Address(spec)
+	as.Reach.Machine = l.Address(spec)
 	return l.confirm(ctx, &as, provider.Machine{
 		Addresses: map[string]string{loom.AccessV4: s.Address, loom.BindV4: s.Address},
 		HostKeys:  map[string]string{"ed25519": s.HostKey},
