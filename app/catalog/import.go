@@ -235,7 +235,7 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 			}
 			w, same, err := c.compareImport(ctx, tx, actor.Tenant, kind, entry)
 			if p, ok := entry.(*loom.Provider); ok && err == nil {
-				err = c.mayKeep(ctx, tx, actor.Tenant, *p, w.split)
+				err = c.mayKeep(ctx, tx, *p, w.split)
 				if errors.Is(err, loom.Invalid) {
 					report.Invalid = append(report.Invalid, InvalidEntry{Kind: kind, Name: p.Name, Fields: loom.AsError(err).Fields})
 					continue

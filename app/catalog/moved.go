@@ -16,7 +16,7 @@ import (
 // mayKeep refuses to keep sealed values of a provider that would be sent elsewhere, or
 // with other checks, than so far: who moves them could read them there, and so has to
 // know them. Invalid names each sealed field.
-func (c *Catalog) mayKeep(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loom.Provider, s split) error {
+func (c *Catalog) mayKeep(ctx context.Context, tx *sqlx.Tx, p loom.Provider, s split) error {
 	var kept []string
 	for field := range s.sealed {
 		if s.given[field].IsZero() && !slices.Contains(s.dropped, field) {
@@ -26,11 +26,7 @@ func (c *Catalog) mayKeep(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID
 	if len(kept) == 0 {
 		return nil
 	}
-	before, err := store.Provider(ctx, tx, tenant, p.Name)
-	if err != nil && !errors.Is(err, loom.NotFound) {
-		return err
-	}
-	errs, err := moved(ctx, tx, before, p, kept)
+	errs, err := moved(ctx, tx, s.before, p, kept)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func TestMovedCredentialsAreGivenAgain(t *testing.T) {
 		{"another region", "openstack", `"openstack_auth_url": "https://a", "api_password": "planted"`, "", `"openstack_auth_url": "https://a", "openstack_region": "r"`, nil},
 		{"not declared, but read", "rackspace", `"api_password": "planted"`, "", `"rackspace_auth_url": "https://b"`, []string{"api_password"}},
 		{"another type", "rackspace", `"api_password": "planted"`, "openstack", `"x": "y"`, []string{"api_password"}},
+		{"another type that has no such field", "rackspace", `"api_password": "planted"`, "static", `"hosts": "a"`, nil},
 		{"a type nobody knows", "rackspace", `"api_password": "planted"`, "mine", `"x": "y"`, []string{"api_password"}},
 		{"another host and a password", "static", `"hosts": "a", "ssh_password": "planted"`, "", `"hosts": "a\nb"`, []string{"ssh_password"}},
 		{"by way of another host", "static", `"hosts": "a", "ssh_password": "planted"`, "", `"hosts": "a", "ssh_jump": "me@b"`, []string{"ssh_password"}},
@@ -81,6 +82,10 @@ func TestMovedCredentialsAreGivenAgain(t *testing.T) {
 		}
 		if err != nil || len(versions) != want {
 			t.Errorf("%s: %d versions, %v", c.what, len(versions), err)
+		}
+		left, err := store.Secrets(b.ctx, b.db.DB, "t-1", store.ProviderSecrets(name))
+		if _, has := left["api_password"]; err != nil || c.kindAfter == "static" && has {
+			t.Errorf("%s: a password that the new type has no field for is still stored (%v)", c.what, err)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func keepTimeouts(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, plugin
 // sealEarlier seals what versions of providers hold in plain from the time
 // before their type was known. The newest value of a field wins.
 func (c *Catalog) sealEarlier(ctx context.Context, tx *sqlx.Tx, plugin loom.PluginType) error {
-	isSensitive := sensitiveFields(plugin)
+	declared := declaredFields(plugin)
 	versions, err := store.ProviderVersionsAllTenants(ctx, tx, plugin.Name)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *Catalog) sealEarlier(ctx context.Context, tx *sqlx.Tx, plugin loom.Plug
 		s := split{given: map[string]loom.Secret{}}
 		touched := false
 		for field, value := range p.Fields {
-			if !isSensitive(field) {
+			if !sensitive(declared, field) {
 				continue
 			}
 			touched = true

@@ -18,11 +18,13 @@ import (
 type split struct {
 	// given are sensitive values in the request, by field.
 	given map[string]loom.Secret
-	// dropped are fields that have a sealed value but are not sensitive any more
-	// and came with a plain one.
+	// dropped are fields whose sealed value goes: they are not sensitive now and came
+	// with a plain one, or the provider's new type has no such field.
 	dropped []string
 	// sealed are the values stored so far.
 	sealed map[string][]byte
+	// before is the stored provider, empty for a new one.
+	before loom.Provider
 	// known says that the provider type is there, so that what is not sealed is
 	// known to be harmless.
 	known bool
@@ -37,7 +39,7 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	if err := store.ShareCatalogName(ctx, tx, loom.SuperTenant, loom.KindProviderType, p.Type); err != nil {
 		return split{}, err
 	}
-	isSensitive, known, err := c.sensitivity(ctx, tx, p.Type)
+	plugin, known, err := c.providerType(ctx, tx, p.Type)
 	if err != nil {
 		return split{}, err
 	}
@@ -45,11 +47,16 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	if err != nil {
 		return split{}, err
 	}
-	s := split{given: map[string]loom.Secret{}, sealed: sealed, known: known}
+	before, err := store.Provider(ctx, tx, tenant, p.Name)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return split{}, err
+	}
+	declared := declaredFields(plugin)
+	s := split{given: map[string]loom.Secret{}, sealed: sealed, before: before, known: known}
 	for _, field := range slices.Sorted(maps.Keys(p.Fields)) {
 		value := p.Fields[field]
 		empty := value == nil || value == ""
-		if !isSensitive(field) {
+		if !sensitive(declared, field) {
 			if _, stored := sealed[field]; stored && !empty {
 				s.dropped = append(s.dropped, field)
 			}
@@ -68,6 +75,13 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 			text = string(raw)
 		}
 		s.given[field] = loom.NewSecret(text)
+	}
+	if known && before.Type != "" && before.Type != p.Type {
+		for _, field := range slices.Sorted(maps.Keys(sealed)) {
+			if _, has := declared[field]; !has && s.given[field].IsZero() && !slices.Contains(s.dropped, field) {
+				s.dropped = append(s.dropped, field)
+			}
+		}
 	}
 	names := map[string]bool{}
 	for field := range sealed {
@@ -90,7 +104,7 @@ func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Ten
 	if err != nil {
 		return loom.Provider{}, err
 	}
-	if err := c.mayKeep(ctx, tx, tenant, *p, s); err != nil {
+	if err := c.mayKeep(ctx, tx, *p, s); err != nil {
 		return loom.Provider{}, err
 	}
 	if ask {
@@ -123,7 +137,7 @@ func (c *Catalog) shown(ctx context.Context, q sqlx.ExtContext, tenant loom.Tena
 	if !ok {
 		return stored.Entry, nil
 	}
-	_, known, err := c.sensitivity(ctx, q, p.Type)
+	_, known, err := c.providerType(ctx, q, p.Type)
 	return shownProvider(*p, known), err
 }
 
@@ -157,28 +171,32 @@ func (c *Catalog) sameSecrets(tenant loom.TenantID, provider string, s split) bo
 	return len(s.dropped) == 0
 }
 
-// sensitivity gives the rule for the fields of a provider type: its schema, and
-// for what the schema does not know the look of the key. known is false while
-// there is no such type.
-func (c *Catalog) sensitivity(ctx context.Context, q sqlx.ExtContext, typeName string) (sensitive func(field string) bool, known bool, err error) {
-	plugin, err := store.ProviderType(ctx, q, typeName)
+// providerType gives a provider type. known is false while there is no such type.
+func (c *Catalog) providerType(ctx context.Context, q sqlx.ExtContext, name string) (plugin loom.PluginType, known bool, err error) {
+	plugin, err = store.ProviderType(ctx, q, name)
 	if errors.Is(err, loom.NotFound) {
-		return loom.LooksSecret, false, nil
+		return loom.PluginType{}, false, nil
 	}
-	return sensitiveFields(plugin), true, err
+	return plugin, err == nil, err
 }
 
-func sensitiveFields(plugin loom.PluginType) func(field string) bool {
+// declaredFields gives the fields that the schema of a type knows, and whether each is
+// sensitive.
+func declaredFields(plugin loom.PluginType) map[string]bool {
 	declared := map[string]bool{}
 	for _, group := range plugin.Parameters {
 		for name, field := range group.Fields {
 			declared[name] = declared[name] || field.IsSensitive()
 		}
 	}
-	return func(field string) bool {
-		if sensitive, known := declared[field]; known {
-			return sensitive
-		}
-		return loom.LooksSecret(field)
+	return declared
+}
+
+// sensitive reports whether a field is sealed: by the schema, or, where it does not
+// know the field, by the look of its name.
+func sensitive(declared map[string]bool, field string) bool {
+	if sensitive, known := declared[field]; known {
+		return sensitive
 	}
+	return loom.LooksSecret(field)
 }
