@@ -117,7 +117,9 @@ func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, s
 		env.Dialer, env.Handshakes = r.Pool, r.Pool.Dialer()
 	}
 	ctx = provider.WithEnv(ctx, env)
-	call := p.Create
+	call := func(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+		return r.create(ctx, p, spec, sink)
+	}
 	switch spec.Action {
 	case loom.ActionConfirm:
 		call = p.Confirm

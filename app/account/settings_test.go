@@ -113,7 +113,7 @@ func TestTenantDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, $1, 'user', 'c', 'pending', 't', 1, '{}', 'p', '{}', '{}')`, b.user.Tenant)
 	refused := func(name string, actor loom.Actor, tenant string, want loom.Kind) {
 		t.Helper()

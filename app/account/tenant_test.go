@@ -77,7 +77,7 @@ func TestTenants(t *testing.T) {
 	if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(0), Description: ptr("")}); err != nil || lab.Workers != 0 || lab.Description != "" {
 		t.Errorf("emptied lab: %+v, %v", lab, err)
 	}
-	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, $1, 'user', 'c', 'active', 't', 1, '{}', 'p', '{}', '{}'), (2, $1, 'user', 'old', 'terminated', 't', 1, '{}', 'p', '{}', '{}')`, b.user.Tenant)
 	for i, state := range []string{"ready", "deleted", "planned"} {
 		b.exec(t, `INSERT INTO nodes (id, cluster_id, tenant_id, number, state, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators)

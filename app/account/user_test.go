@@ -107,7 +107,7 @@ func TestUserRemoved(t *testing.T) {
 	}
 	b.exec(t, `INSERT INTO previews (id, tenant_id, user_id, kind, cluster_id, hash, body, expires_at)
 		VALUES (gen_random_uuid(), $1, 'ana', 'create', 9, 'h', '{}', now() + interval '1 hour')`, b.user.Tenant)
-	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, $1, 'ana', 'c', 'incomplete', 't', 1, '{}', 'p', '{}', '{}')`, b.user.Tenant)
 
 	boss, _, err := b.CreateUser(b.ctx, b.admin, account.UserInput{ID: "boss", Role: loom.RoleAdmin})

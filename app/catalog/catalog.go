@@ -353,6 +353,13 @@ func (c *Catalog) Delete(ctx context.Context, actor loom.Actor, kind loom.Entity
 			}
 		}
 		if kind == loom.KindProvider && left == 0 {
+			used, err := inUse(ctx, tx, tenant, name)
+			if err != nil {
+				return err
+			}
+			if used != "" {
+				return loom.NewError(loom.Conflict, "The provider “%s” stays: %s it. Delete them first; what is deleted needs it too.", name, used)
+			}
 			if err := store.DeleteSecrets(ctx, tx, tenant, store.ProviderSecrets(name)); err != nil {
 				return err
 			}

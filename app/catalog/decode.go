@@ -304,7 +304,7 @@ func decodeField(o *lenient.Object) loom.FieldSchema {
 	f := loom.FieldSchema{
 		Label: o.Text("label"), Type: o.Text("type"), Tip: o.Text("tip"), Default: o.Free("default"),
 		Override: o.Bool("override"), Sensitive: o.Bool("sensitive"), Pattern: o.Text("pattern"),
-		Min: o.FloatPtr("min"), Max: o.FloatPtr("max"), ResourceType: o.Text("resourceType"),
+		Min: o.FloatPtr("min"), Max: o.FloatPtr("max"), ResourceType: o.Text("resourceType"), Role: loom.FieldRole(o.Text("role")),
 	}
 	if options := o.Texts("options"); len(options) > 0 {
 		f.Options = options

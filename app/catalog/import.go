@@ -235,7 +235,7 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 			}
 			w, same, err := c.compareImport(ctx, tx, actor.Tenant, kind, entry)
 			if p, ok := entry.(*loom.Provider); ok && err == nil {
-				err = c.mayKeep(ctx, tx, *p, w.split)
+				err = c.mayReplace(ctx, tx, actor.Tenant, *p, w.split)
 				if errors.Is(err, loom.Invalid) {
 					report.Invalid = append(report.Invalid, InvalidEntry{Kind: kind, Name: p.Name, Fields: loom.AsError(err).Fields})
 					continue
@@ -307,10 +307,21 @@ func (c *Catalog) compareImport(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	return w, same && (!isProvider || c.sameSecrets(tenant, provider.Name, w.split)), err
 }
 
-// clear deletes all entries; sealed fields stay with the providers that will be
+// clear deletes all entries but providers that clusters use; sealed fields stay with the providers that will be
 // there again, left are the names that will not.
 func (c *Catalog) clear(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, left map[EntryName]bool, report *Report) error {
+	var kept []string
 	for name := range left {
+		if name.Kind == loom.KindProvider {
+			used, err := inUse(ctx, tx, tenant, name.Name)
+			if err != nil {
+				return err
+			}
+			if used != "" {
+				kept = append(kept, name.Name)
+				continue
+			}
+		}
 		report.Removed = append(report.Removed, name)
 		if name.Kind != loom.KindProvider {
 			continue
@@ -322,5 +333,5 @@ func (c *Catalog) clear(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, 
 	slices.SortFunc(report.Removed, func(a, b EntryName) int {
 		return slices.Compare([]string{string(a.Kind), a.Name}, []string{string(b.Kind), b.Name})
 	})
-	return store.DeleteCatalogKinds(ctx, tx, tenant, loom.TenantKinds...)
+	return store.DeleteCatalogBut(ctx, tx, tenant, kept)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
@@ -13,10 +12,34 @@ import (
 	"loom/app/store"
 )
 
-// mayKeep refuses to keep sealed values of a provider that would be sent elsewhere, or
-// with other checks, than so far: who moves them could read them there, and so has to
-// know them. Invalid names each sealed field.
-func (c *Catalog) mayKeep(ctx context.Context, tx *sqlx.Tx, p loom.Provider, s split) error {
+// inUse says of a provider, for people, how many clusters use it; "" for none. The caller
+// holds the lock of its name.
+func inUse(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, name string) (string, error) {
+	clusters, err := store.ClustersMadeFrom(ctx, tx, tenant, "", loom.KindProvider, name)
+	switch {
+	case err != nil || len(clusters) == 0:
+		return "", err
+	case len(clusters) == 1:
+		return "the cluster " + clusters[0].String() + " uses", nil
+	}
+	return fmt.Sprintf("%d clusters use", len(clusters)), nil
+}
+
+// mayReplace refuses another type for a provider that clusters use, since its plugin could
+// not reach their machines. It refuses to keep sealed values that would be sent elsewhere,
+// or with other checks, than so far: who moves them could read them there, and so has to
+// know them. Invalid names each field.
+func (c *Catalog) mayReplace(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loom.Provider, s split) error {
+	if s.before.Type != "" && s.before.Type != p.Type {
+		used, err := inUse(ctx, tx, tenant, p.Name)
+		if err != nil {
+			return err
+		}
+		if used != "" {
+			return loom.InvalidFields([]loom.FieldError{{Field: "providertype",
+				Message: fmt.Sprintf("Leave it “%s”: %s this provider. Make another provider for “%s”.", s.before.Type, used, p.Type)}})
+		}
+	}
 	var kept []string
 	for field := range s.sealed {
 		if s.given[field].IsZero() && !slices.Contains(s.dropped, field) {
@@ -34,21 +57,31 @@ func (c *Catalog) mayKeep(ctx context.Context, tx *sqlx.Tx, p loom.Provider, s s
 }
 
 // mayFallBack refuses to delete the newest version of a provider when the one that is
-// newest then would send the credentials elsewhere. The version is deleted already, in tx.
+// newest then would use the sealed values in another way: they belong to the version
+// that is deleted. That has happened already, in tx.
 func (c *Catalog) mayFallBack(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, newest loom.Provider) error {
-	sealed, err := store.Secrets(ctx, tx, tenant, store.ProviderSecrets(newest.Name))
-	if err != nil || len(sealed) == 0 {
-		return err
-	}
 	then, err := store.Provider(ctx, tx, tenant, newest.Name)
 	if err != nil {
 		return err
 	}
-	errs, err := moved(ctx, tx, newest, then, slices.Collect(maps.Keys(sealed)))
-	if err != nil || len(errs) == 0 {
+	if then.Type != newest.Type {
+		used, err := inUse(ctx, tx, tenant, newest.Name)
+		if err != nil {
+			return err
+		}
+		if used != "" {
+			return loom.NewError(loom.Conflict, "Without version %d the provider “%s” would be of the type “%s” again, and %s it as “%s”.", newest.Version, newest.Name, then.Type, used, newest.Type)
+		}
+	}
+	sealed, err := store.Secrets(ctx, tx, tenant, store.ProviderSecrets(newest.Name))
+	if err != nil || len(sealed) == 0 {
 		return err
 	}
-	return loom.NewError(loom.Conflict, "Without version %d the provider “%s” is that of version %d again, and its stored credentials would be sent elsewhere. Save what version %[3]d says as a new version with its credentials, or delete the provider.",
+	plugin, _, err := c.providerType(ctx, tx, newest.Type)
+	if err != nil || then.Type == newest.Type && !plugin.OtherAccess(newest.Fields, then.Fields) {
+		return err
+	}
+	return loom.NewError(loom.Conflict, "Without version %d the provider “%s” is that of version %d again, and the stored credentials belong to version %[1]d. Save what version %[3]d says as a new version with its credentials, or delete the provider.",
 		newest.Version, newest.Name, then.Version)
 }
 

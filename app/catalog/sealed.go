@@ -104,7 +104,7 @@ func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Ten
 	if err != nil {
 		return loom.Provider{}, err
 	}
-	if err := c.mayKeep(ctx, tx, *p, s); err != nil {
+	if err := c.mayReplace(ctx, tx, tenant, *p, s); err != nil {
 		return loom.Provider{}, err
 	}
 	if ask {

@@ -146,9 +146,9 @@ func measureCalls(ctx context.Context, callers int, while time.Duration, call fu
 // operation, spread over the last year.
 const (
 	copyClusters = `
-INSERT INTO clusters (tenant_id, owner_id, name, description, status, template_name, template_version, template, provider_name, provider,
+INSERT INTO clusters (tenant_id, owner_id, name, description, status, template_name, template_version, template, provider_name, provider_fields,
     services, type_settings, config, labels, dns_suffix, latest_operation, created_at)
-SELECT c.tenant_id, c.owner_id, 'stored-' || n, c.description, c.status, c.template_name, c.template_version, c.template, c.provider_name, c.provider,
+SELECT c.tenant_id, c.owner_id, 'stored-' || n, c.description, c.status, c.template_name, c.template_version, c.template, c.provider_name, c.provider_fields,
     c.services, c.type_settings, c.config, c.labels, c.dns_suffix, c.latest_operation, now() - n * interval '1 hour'
 FROM (SELECT * FROM clusters ORDER BY id LIMIT 1) c, generate_series(1, $1) n`
 	copyNodes = `

@@ -99,9 +99,9 @@ func closed(plan loom.Plan) loom.Plan {
 // copies of its first node as the graph is wide. delay is what each task takes.
 const (
 	graphCluster = `
-INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider,
+INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields,
     services, type_settings, config)
-SELECT c.tenant_id, c.owner_id, 'graph', 'active', c.template_name, c.template_version, c.template, c.provider_name, c.provider,
+SELECT c.tenant_id, c.owner_id, 'graph', 'active', c.template_name, c.template_version, c.template, c.provider_name, c.provider_fields,
     jsonb_set(c.services, '{mock-base,provisioner,actions,install,fields}', jsonb_build_object('delay_ms', $2::text)), c.type_settings, c.config
 FROM clusters c WHERE c.id = $1 RETURNING id`
 	graphNodes = `

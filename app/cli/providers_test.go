@@ -41,6 +41,9 @@ type offer struct {
 	// without a stand-in.
 	before func(phase string)
 	after  func()
+	// rotate replaces the credentials at the cloud, after which the old ones are refused,
+	// and gives the fields that change; nil where there is nothing to replace.
+	rotate func() map[string]any
 	held   func() []string
 
 	// cluster is the one made here, nodes those that it has had.
@@ -56,25 +59,39 @@ func clouds(t *testing.T, h *hostMachines) []*offer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	google := gce.New()
+	google, amazon, keystone, rackspace, droplets := gce.New(), ec2.New(), stack.New(), stack.NewRackspace(), ocean.New()
+	triangle := triton.New(public.(ssh.CryptoPublicKey).CryptoPublicKey())
+	admin := h.w.client("demo", "admin", "admin")
+	rotated := func(rotate func(), fields map[string]any) func() map[string]any {
+		return func() map[string]any { rotate(); return fields }
+	}
 	offers := []*offer{
 		{name: "aws", flavor: ec2.Size, image: ec2.Image, make: "RunInstances", remove: "TerminateInstances",
 			throttle: standin.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."},
 			fields: map[string]any{"api_user": ec2.KeyID, "api_password": ec2.Secret, "ssh_keypair": ec2.KeyPair, "aws_region": "us-east-1",
-				"security_groups": ec2.Group, "subnet_id": ""}},
+				"security_groups": ec2.Group, "subnet_id": ""},
+			rotate: rotated(amazon.Rotate, map[string]any{"api_user": ec2.NextKeyID, "api_password": ec2.NextSecret})},
 		{name: "openstack", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: standin.Fault{Status: 429, RetryAfter: "1"},
-			fields: map[string]any{"api_user": stack.User, "api_password": stack.Password, "openstack_tenant": stack.Project, "ssh_keypair": stack.KeyPair}},
+			fields: map[string]any{"api_user": stack.User, "api_password": stack.Password, "openstack_tenant": stack.Project, "ssh_keypair": stack.KeyPair},
+			rotate: rotated(keystone.Rotate, map[string]any{"api_password": stack.NextPassword})},
 		{name: "rackspace", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: standin.Fault{Status: 413, RetryAfter: "1"},
-			fields: map[string]any{"api_user": stack.User, "api_password": stack.APIKey, "rackspace_region": "dfw", "ssh_keypair": stack.KeyPair}},
+			fields: map[string]any{"api_user": stack.User, "api_password": stack.APIKey, "rackspace_region": "dfw", "ssh_keypair": stack.KeyPair},
+			rotate: rotated(rackspace.Rotate, map[string]any{"api_password": stack.NextPassword})},
 		{name: "google", flavor: gce.Size, image: gce.Image, make: gce.Insert, remove: gce.Delete, throttle: standin.Fault{Status: 403, Code: "rateLimitExceeded"},
-			fields: map[string]any{"google_project": gce.Project, "api_key_resource": "account", "zone_name": gce.Zone, "google_data_disk_size_gb": "20"}},
+			fields: map[string]any{"google_project": gce.Project, "api_key_resource": "account", "zone_name": gce.Zone, "google_data_disk_size_gb": "20"},
+			rotate: func() map[string]any {
+				admin.resource("providertypes", "google", "api_keys", "account-2", string(google.Rotate()))
+				admin.sync()
+				return map[string]any{"api_key_resource": "account-2"}
+			}},
 		{name: "joyent", flavor: triton.Package, image: triton.Image, make: triton.Create, remove: triton.Delete, throttle: standin.Fault{Status: 429},
-			fields: map[string]any{"api_user": triton.Login, "ssh_keypair": triton.KeyName}},
+			fields: map[string]any{"api_user": triton.Login, "ssh_keypair": triton.KeyName},
+			rotate: rotated(triangle.Rotate, map[string]any{"ssh_keypair": triton.NextKeyName})},
 		{name: "digitalocean", flavor: ocean.Size, image: ocean.Image, make: ocean.Create, remove: ocean.Delete, throttle: standin.Fault{Status: 429, RetryAfter: "1"},
-			fields: map[string]any{"api_password": ocean.Token, "ssh_keypair": ocean.KeyName, "digitalocean_region": ocean.Region}},
+			fields: map[string]any{"api_password": ocean.Token, "ssh_keypair": ocean.KeyName, "digitalocean_region": ocean.Region},
+			rotate: rotated(droplets.Rotate, map[string]any{"api_password": ocean.NextToken})},
 	}
-	dialects := []standin.Dialect{ec2.New(), stack.New(), stack.NewRackspace(), google, triton.New(public.(ssh.CryptoPublicKey).CryptoPublicKey()), ocean.New()}
-	admin := h.w.client("demo", "admin", "admin")
+	dialects := []standin.Dialect{amazon, keystone, rackspace, google, triangle, droplets}
 	for i, o := range offers {
 		o.cloud = standin.New(dialects[i], h.behind(o.name))
 		t.Cleanup(o.cloud.Close)
@@ -91,7 +108,8 @@ func own(t *testing.T, h *hostMachines) *offer {
 	machines := h.pool("static", starterImage, "", nil, 4)
 	h.w.client("demo", "admin", "admin").resource("providertypes", "static", "scripts", "clean.sh", "#!/bin/sh\nfor s in nginx haproxy; do service $s stop; done\necho given back >>/root/journal\n")
 	return &offer{name: "static", flavor: "any", image: "any",
-		fields: map[string]any{"hosts": "127.0.0.1:9\n" + hostLines(machines), "ssh_key_resource": keyResource, "cleanup_script": "clean.sh"},
+		fields: map[string]any{"hosts": "127.0.0.1:9\n" + hostLines(machines[:3]), "ssh_key_resource": keyResource, "cleanup_script": "clean.sh"},
+		rotate: func() map[string]any { return map[string]any{"hosts": "127.0.0.1:9\n" + hostLines(machines)} },
 		after: func() {
 			for _, m := range machines {
 				if journal := h.read(m, "cat /root/journal"); journal != "given back\n" {
@@ -245,7 +263,9 @@ func (o *offer) count(t *testing.T, h *hostMachines, c wire.Cluster, want int) {
 // every provider at once, in one instance: the clouds through their official clients
 // against stand-ins that lose answers, throttle and are slow, machines that were
 // there already, one of whose list is dead, machines of this host that hang and die,
-// and an external plugin that fails half way. In the end nobody has one machine too many.
+// and an external plugin that fails half way. After the create the credentials at every
+// cloud are replaced, and the providers get the new ones: what is there already grows,
+// changes and goes with them. In the end nobody has one machine too many.
 func TestEveryProvider(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "LOOM_ALLOW_INSECURE_ENDPOINTS=true", "LOOM_PROVIDER_NETWORKS=127.0.0.0/8,10.0.0.0/8")
@@ -309,6 +329,15 @@ func TestEveryProvider(t *testing.T) {
 	phase("create", 3, func(o *offer) {
 		o.cluster = user.create("web-cluster", 3, map[string]any{"name": "shop-" + o.name, "provider": o.name})
 	})
+	// From here on the clouds refuse the credentials that the clusters were made with, and
+	// expand needs the host that the list of hosts did not have.
+	for _, o := range offers {
+		if o.rotate == nil {
+			continue
+		}
+		maps.Copy(o.fields, o.rotate())
+		admin.call("PUT", "/v2/providers/"+o.name, map[string]any{"name": o.name, "providertype": o.name, "provisioner": o.fields}, nil)
+	}
 	phase("expand", 4, func(o *offer) {
 		user.call("POST", "/v2/clusters/"+o.cluster+"/expand", map[string]any{"numMachines": 4}, &began)
 	})

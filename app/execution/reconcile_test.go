@@ -140,7 +140,6 @@ func TestOverdueByLimit(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`UPDATE clusters SET provider = '{"name": "lab", "providertype": "mock"}'`)
 	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm, loom.ActionBootstrap, loom.ActionStart)
 	overdue := func(number int, age string, want string) {
 		t.Helper()

@@ -163,6 +163,9 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 		}
 	}
 	s.Provider.Fields = fields
+	if s.Action != loom.ActionCreate {
+		s.Provider = s.Provider.AtPlace(loom.Placed(s.Results))
+	}
 	_, hidden := loom.SplitFacts(s.Results) // also what was not sealed when it was stored
 	collectAll(sensitive, hidden)
 	collectConfig(sensitive, s.Config)

@@ -43,8 +43,9 @@ func newWorld(t *testing.T, nodes int) *world {
 	w.exec(`INSERT INTO tenants (id, name, workers, resource_set) VALUES ('t1', 'demo', 10, 7)`)
 	w.exec(`INSERT INTO users (tenant_id, id, ssh_keys) VALUES ('t1', 'ana', '{ssh-ed25519 AAAA ana}')`)
 	w.exec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p1', 'provisioner', 'h', now() + interval '1 hour')`)
-	if err := db.Get(&w.cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services, config, type_settings)
-		VALUES ('t1', 'ana', 'shop', 'pending', 't', 1, '{}', 'lab', '{"name": "lab", "providertype": "mock", "provisioner": {"zone": "z1", "user": "loom"}}', $1,
+	w.exec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body) VALUES ('t1', 'providers', 'lab', 1, '{"name": "lab", "providertype": "mock", "provisioner": {"zone": "z1", "user": "root"}}')`)
+	if err := db.Get(&w.cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services, config, type_settings)
+		VALUES ('t1', 'ana', 'shop', 'pending', 't', 1, '{}', 'lab', '{"user": "loom"}', $1,
 		'{"hosts": "%host.service.web%", "db_password": "pa55word"}', '{"hardware": {"small": {"flavor": "s"}}, "image": {"deb": {"image": "d12", "suite": "bookworm"}}}') RETURNING id`, web); err != nil {
 		t.Fatal(err)
 	}

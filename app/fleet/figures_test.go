@@ -36,7 +36,7 @@ func TestFigures(t *testing.T) {
 		SELECT 'available', 'tenant_t-b', 'run_task', '{}', 1000, now() - interval '1 second' * i FROM generate_series(1, 20) i`)
 	exec(`INSERT INTO river_job (state, queue, kind, args, max_attempts) VALUES ('pending', 'tenant_t-c', 'run_task', '{}', 1000),
 		('available', 'control', 'end_operation', '{}', 25), ('available', 'tenant_unknown', 'run_task', '{}', 1000)`)
-	exec(`INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services, expires_at)
+	exec(`INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services, expires_at)
 		SELECT 't-a', 'ana', 'c', s.status, 't', 1, '{}', 'p', '{}', '{}', now() + s.after
 		FROM (VALUES ('active', interval '23 hours'), ('active', interval '25 hours'), ('active', NULL), ('incomplete', interval '-1 hour'),
 			('terminated', interval '1 hour')) AS s (status, after)`)
@@ -124,7 +124,7 @@ func TestFreeElsewhere(t *testing.T) {
 		`INSERT INTO tenants (id, name, workers) VALUES ('a', 'a', 9), ('b', 'b', 9), ('c', 'c', 9)`,
 		`INSERT INTO processes (id, kind, host, capacity, expires_at) SELECT 'p' || i, 'provisioner', 'h', 50, now() + interval '1 hour' FROM generate_series(1, 3) i`,
 		`INSERT INTO worker_assignments (tenant_id, process_id, workers) VALUES ('a', 'p1', 5), ('a', 'p2', 3), ('a', 'p3', 2), ('b', 'p1', 4), ('b', 'p2', 1), ('c', 'p3', 7)`,
-		`INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+		`INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 			VALUES ('a', 'ana', 'c', 'pending', 't', 1, '{}', 'p', '{}', '{}')`,
 		`INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by) SELECT 'a', id, 1, 'cluster_create', 'running', 'ana' FROM clusters`,
 		// More than its share after the share was made smaller: that takes nothing from others.

@@ -80,18 +80,22 @@ func (f *Fleet) tryLeftover(ctx context.Context, r store.ProviderRequest, l loom
 }
 
 // callFor builds what is needed to ask the provider of a cluster in the way in which
-// its tasks did: the cluster's copy, over it the sealed fields of the provider and
-// those given for the cluster; and what tasks learned of the node, in secret too.
+// its tasks do: the provider with the cluster's own fields, over it the sealed fields of
+// both, and the place of the machine; and what tasks learned of the node, in secret too.
 func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCall, error) {
-	cluster, err := store.ClusterByID(ctx, f.db, l.Tenant, l.Cluster)
+	return store.AtOneMoment(ctx, f.db, func(tx *sqlx.Tx) (*loom.ProviderCall, error) { return f.readCall(ctx, tx, l) })
+}
+
+func (f *Fleet) readCall(ctx context.Context, tx *sqlx.Tx, l loom.Leftover) (*loom.ProviderCall, error) {
+	cluster, err := store.ClusterByID(ctx, tx, l.Tenant, l.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	owner, err := store.Tenant(ctx, f.db, l.Tenant)
+	owner, err := store.Tenant(ctx, tx, l.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	node, err := store.NodeByID(ctx, f.db, l.Tenant, l.Cluster, l.Node)
+	node, err := store.NodeByID(ctx, tx, l.Tenant, l.Cluster, l.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +105,7 @@ func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCal
 		fields = map[string]any{}
 	}
 	for _, entity := range []string{store.ProviderSecrets(l.Provider), store.ClusterSecrets(l.Cluster)} {
-		opened, err := f.open(ctx, l.Tenant, entity, l.Provider)
+		opened, err := f.open(ctx, tx, l.Tenant, entity, l.Provider)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +121,8 @@ func (f *Fleet) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCal
 		}
 	}
 	c.Provider.Fields = fields
-	hidden, err := f.open(ctx, l.Tenant, store.NodeSecrets(l.Node), l.Provider)
+	c.Provider = c.Provider.AtPlace(loom.Placed(node.Results))
+	hidden, err := f.open(ctx, tx, l.Tenant, store.NodeSecrets(l.Node), l.Provider)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func TestNodeUse(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	db.MustExec(`INSERT INTO tenants (id, name) VALUES ('a', 'acme'), ('b', 'other')`)
-	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, 'a', 'ana', 'c', 'active', 'web', 1, '{}', 'lab', '{}', '{}')`)
 	db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 'a', 1, 1, 'cluster_create', 'complete', 'ana')`)
 	other := "00000000-0000-4000-8000-000000000002"
@@ -85,7 +85,7 @@ func TestNodeUseOfANewNode(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	db.MustExec(`INSERT INTO tenants (id, name) VALUES ('a', 'acme')`)
-	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, 'a', 'ana', 'c', 'active', 'web', 1, '{}', 'lab', '{}', '{}')`)
 	db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 'a', 1, 1, 'cluster_create', 'complete', 'ana')`)
 	db.MustExec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -166,15 +167,55 @@ func nodesOf(machines []loom.TaggedMachine) []loom.NodeID {
 	return slices.Compact(nodes)
 }
 
+// listedMachine is a machine with the call that listed it.
+type listedMachine struct {
+	loom.TaggedMachine
+	call *loom.ProviderCall
+}
+
+// listed lists the machines of a provider: those at the place that it names now, and
+// those wherever its clusters were made before. listed is as Asker.Machines says.
+func (f *Fleet) listed(ctx context.Context, tenant loom.TenantID, name string, asker Asker) (found []listedMachine, listed bool, err error) {
+	present, _, err := f.call(ctx, tenant, name)
+	if err != nil {
+		return nil, false, err
+	}
+	places, err := store.Places(ctx, f.db, tenant, name, sweptFor)
+	if err != nil {
+		return nil, false, err
+	}
+	calls := []*loom.ProviderCall{present}
+	for _, place := range places {
+		there := *present
+		there.Provider = present.Provider.AtPlace(place)
+		if !slices.ContainsFunc(calls, func(c *loom.ProviderCall) bool { return reflect.DeepEqual(c.Provider.Fields, there.Provider.Fields) }) {
+			calls = append(calls, &there)
+		}
+	}
+	seen := map[string]bool{}
+	for _, call := range calls {
+		machines, listed, err := asker.Machines(ctx, call)
+		if err != nil || !listed {
+			return nil, false, err
+		}
+		for _, m := range machines {
+			if name := m.ID + " " + m.Key; !seen[name] {
+				seen[name] = true
+				found = append(found, listedMachine{m, call})
+			}
+		}
+	}
+	return found, true, nil
+}
+
 // sweep compares the machines that a provider lists with the nodes that are to
 // have one. What it finds out is stored; what it cannot find out changes nothing.
 func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
-	call, _, err := f.call(ctx, r.Tenant, r.Provider)
 	var known *loom.Error
-	var machines []loom.TaggedMachine
-	listed := false
-	if err == nil {
-		machines, listed, err = asker.Machines(ctx, call)
+	found, listed, err := f.listed(ctx, r.Tenant, r.Provider, asker)
+	machines := make([]loom.TaggedMachine, len(found))
+	for i := range found {
+		machines[i] = found[i].TaggedMachine
 	}
 	if ctx.Err() != nil {
 		return err
@@ -200,8 +241,8 @@ func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.Provi
 		if err != nil {
 			return err
 		}
-		found, err := store.PutOrphans(ctx, tx, r.Tenant, r.Provider, orphans)
-		if err != nil || gone+found == 0 {
+		put, err := store.PutOrphans(ctx, tx, r.Tenant, r.Provider, orphans)
+		if err != nil || gone+put == 0 {
 			return err
 		}
 		return store.InsertEvents(ctx, tx, orphansChanged)
@@ -232,18 +273,16 @@ func (f *Fleet) remove(ctx context.Context, process loom.ProcessID, r store.Prov
 }
 
 func (f *Fleet) removeMachine(ctx context.Context, r store.ProviderRequest, o loom.Orphan, asker Asker) error {
-	call, _, err := f.call(ctx, r.Tenant, r.Provider)
-	if err != nil {
-		return err
-	}
-	machines, listed, err := asker.Machines(ctx, call)
+	machines, listed, err := f.listed(ctx, r.Tenant, r.Provider, asker)
 	if err != nil {
 		return err
 	}
 	if !listed {
-		return loom.NewError(loom.Unavailable, "No provisioner that answers carries a plugin “%s” that lists machines; start one and try again.", call.Provider.Type)
+		return loom.NewError(loom.Unavailable, "No provisioner that answers carries a plugin that lists the machines of “%s”; start one and try again.", r.Provider)
 	}
-	i := slices.IndexFunc(machines, func(m loom.TaggedMachine) bool { return m.ID == o.Machine && m.Key == o.Key && nodeOf(m) == o.Node })
+	i := slices.IndexFunc(machines, func(m listedMachine) bool {
+		return m.ID == o.Machine && m.Key == o.Key && nodeOf(m.TaggedMachine) == o.Node
+	})
 	if i < 0 {
 		return nil // it is gone
 	}
@@ -255,9 +294,9 @@ func (f *Fleet) removeMachine(ctx context.Context, r store.ProviderRequest, o lo
 	if n, ok := claims[o.Node]; ok {
 		claim = &n
 	}
-	switch judge(r.Tenant, r.Provider, machines[i], claim) {
+	switch judge(r.Tenant, r.Provider, machines[i].TaggedMachine, claim) {
 	case orphaned:
-		return asker.Remove(ctx, call, machines[i])
+		return asker.Remove(ctx, machines[i].call, machines[i].TaggedMachine)
 	case unsure:
 		return loom.NewError(loom.Conflict, "An operation of cluster %s is at work and may need the machine; try again when it has ended.", o.Cluster)
 	}

@@ -97,7 +97,7 @@ func TestUsageIntervals(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	tenant(t, db, "a", 0)
-	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, 'a', 'ana', 'c', 'active', 't', 1, '{}', 'p', '{}', '{}')`)
 	db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 'a', 1, 1, 'cluster_create', 'complete', 'ana')`)
 	db.MustExec(`INSERT INTO tasks (operation_id, tenant_id, cluster_id, number, node_id, action, status, ended_at)

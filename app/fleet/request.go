@@ -75,18 +75,23 @@ func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int6
 // call builds what is needed to ask a provider: its newest version with the sealed fields
 // opened, and what the tenant may do with providers. A *loom.Error is for people.
 func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, loom.Permits, error) {
-	provider, err := store.Provider(ctx, f.db, tenant, name)
-	if errors.Is(err, loom.NotFound) {
-		return nil, loom.Permits{}, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
-	}
-	if err != nil {
-		return nil, loom.Permits{}, err
-	}
-	owner, err := store.Tenant(ctx, f.db, tenant)
-	if err != nil {
-		return nil, loom.Permits{}, err
-	}
-	opened, err := f.open(ctx, tenant, store.ProviderSecrets(name), name)
+	var provider loom.Provider
+	var owner loom.Tenant
+	// The fields and the sealed ones of the same version.
+	opened, err := store.AtOneMoment(ctx, f.db, func(tx *sqlx.Tx) (map[string]loom.Secret, error) {
+		var err error
+		provider, err = store.Provider(ctx, tx, tenant, name)
+		if errors.Is(err, loom.NotFound) {
+			return nil, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if owner, err = store.Tenant(ctx, tx, tenant); err != nil {
+			return nil, err
+		}
+		return f.open(ctx, tx, tenant, store.ProviderSecrets(name), name)
+	})
 	if err != nil {
 		return nil, loom.Permits{}, err
 	}
@@ -103,8 +108,8 @@ func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*l
 
 // open opens the sealed fields of a provider, or of a cluster of that provider, by
 // field. Errors: Unavailable where the key does not fit.
-func (f *Fleet) open(ctx context.Context, tenant loom.TenantID, entity, provider string) (map[string]loom.Secret, error) {
-	sealed, err := store.Secrets(ctx, f.db, tenant, entity)
+func (f *Fleet) open(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, entity, provider string) (map[string]loom.Secret, error) {
+	sealed, err := store.Secrets(ctx, q, tenant, entity)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ func (a *asked) node(tenant loom.TenantID, cluster int, status, state string) lo
 	a.t.Helper()
 	id := loom.NodeID(fmt.Sprintf("0c1d0000-0000-4000-8000-%012d", cluster))
 	name := fmt.Sprintf("web%d-1000.lab", cluster)
-	a.exec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
-		VALUES ($1, $2, 'ana', 'web', $3, 't', 1, '{}', 'lab', '{"name": "lab", "providertype": "lab"}', '{}')`, cluster, tenant, status)
+	a.exec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
+		VALUES ($1, $2, 'ana', 'web', $3, 't', 1, '{}', 'lab', '{}', '{}')`, cluster, tenant, status)
 	a.exec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, state, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, results)
 		VALUES ($1, $2, $3, 1000, $4, $5, 'h', 'i', 'f', 'm', 'root', '{}', '{}', jsonb_build_object('providerid', $6::text))`, id, cluster, tenant, state, name, fmt.Sprint("m", cluster))
 	return loom.TaggedMachine{ID: fmt.Sprint("m", cluster), Name: name, Node: id, Key: loom.IdempotencyKey(id, 1), Cluster: loom.ClusterID(cluster).String(), Tenant: tenant}

@@ -110,8 +110,8 @@ func (r runner) Run(context.Context, *loom.TaskSpec, loom.Sink) loom.TaskResult 
 func (w *world) cluster(tenant loom.TenantID, status loom.ClusterStatus) loom.ClusterID {
 	w.t.Helper()
 	var id loom.ClusterID
-	w.must(w.db.Get(&id, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services, config)
-		VALUES ($1, 'ana', 'shop', $2, 'site', 1, '{"name": "site"}', 'lab', '{"name": "lab", "providertype": "mock"}', '{"web": {"name": "web"}}',
+	w.must(w.db.Get(&id, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services, config)
+		VALUES ($1, 'ana', 'shop', $2, 'site', 1, '{"name": "site"}', 'lab', '{}', '{"web": {"name": "web"}}',
 		'{"db_password": "pa55word", "port": 80}') RETURNING id`, tenant, status))
 	w.exec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, results)
 		SELECT gen_random_uuid(), $1, $2, 999 + i, 'n' || i, 'h', 'i', 'f', 'm', 'root', '{web}', '{}', '{"zone": "z1", "api_token": "pa55word", "ssh-auth": {"user": "pa55word"}}'

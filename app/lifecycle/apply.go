@@ -178,7 +178,15 @@ func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, d *draft, g
 	if err := missingError(fields.missing); err != nil {
 		return nil, err
 	}
+	if err := d.Building.stillBuilds(ctx, u.db, d.Provider); err != nil {
+		return nil, err
+	}
 	d.Provider = withFields(d.Provider, fields.open)
+	if d.Input.ProviderFields == nil {
+		d.Input.ProviderFields = map[string]any{}
+	}
+	maps.Copy(d.Input.ProviderFields, fields.open)
+	d.Building = newBuilding(t, d.Provider)
 	return u.sealCluster(actor.Tenant, d.Cluster, d.Provider, fields.sealed)
 }
 

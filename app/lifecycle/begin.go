@@ -145,6 +145,11 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err := d.stillTrue(ctx, tx, actor.Tenant, cluster.ID); err != nil {
 		return none, err
 	}
+	if d.Building != nil {
+		if err := d.Building.stillBuilds(ctx, tx, cluster.Provider); err != nil {
+			return none, err
+		}
+	}
 	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
 		return none, err
 	}

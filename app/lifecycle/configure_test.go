@@ -128,7 +128,9 @@ func TestConfigureIsRefused(t *testing.T) {
 	_, err = b.clusters.Configure(b.ctx, reader, id, lifecycle.ConfigureInput{Config: config}, nil)
 	wantKind(t, err, loom.Forbidden)
 	// The plugin of the provider is gone: its machines cannot be reached.
-	b.db.MustExec(`UPDATE clusters SET provider = '{"name": "x", "providertype": "gone"}' WHERE id = $1`, int64(id))
+	b.db.MustExec(`WITH x AS (INSERT INTO catalog_versions (tenant_id, kind, name, version, body)
+		SELECT tenant_id, 'providers', 'x', 1, '{"name": "x", "providertype": "gone"}' FROM clusters WHERE id = $1)
+		UPDATE clusters SET provider_name = 'x' WHERE id = $1`, int64(id))
 	_, err = b.clusters.Configure(b.ctx, b.ana(), id, lifecycle.ConfigureInput{Config: config}, nil)
 	wantKind(t, err, loom.NotFound)
 	if n := b.count(`SELECT count(*) FROM operations`) + b.count(`SELECT count(*) FROM config_revisions`); n != 2 {

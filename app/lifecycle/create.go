@@ -125,13 +125,25 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err := loom.InvalidFields(settings.CheckLease("initialLeaseDuration", d.Lease == 0)); err != nil {
 		return none, err
 	}
-	if err := permitted(ctx, tx, actor.Tenant, d.Provider, plan); err != nil {
+	// Nobody deletes it in between.
+	if err := store.ShareCatalogName(ctx, tx, actor.Tenant, loom.KindProvider, d.Provider.Name); err != nil {
+		return none, err
+	}
+	present, err := presentProvider(ctx, tx, actor.Tenant, d.Provider.Name)
+	if err != nil {
+		return none, err
+	}
+	present = withFields(present, d.Input.ProviderFields)
+	if err := d.Building.stillBuilds(ctx, tx, present); err != nil {
+		return none, err
+	}
+	if err := permitted(ctx, tx, actor.Tenant, present, plan); err != nil {
 		return none, err
 	}
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
 		Cluster: loom.Cluster{
 			ID: d.Cluster, Name: d.Input.Name, Description: d.Input.Description, Owner: actor.Account(), Status: loom.ClusterPending,
-			Provider: d.Provider, Template: d.Template, Services: d.Services, Config: d.Config, Labels: d.Input.Labels, DNSSuffix: d.Suffix,
+			Provider: present, ProviderFields: d.Input.ProviderFields, Template: d.Template, Services: d.Services, Config: d.Config, Labels: d.Input.Labels, DNSSuffix: d.Suffix,
 		},
 		TypeSettings: d.Types, LeaseMillis: d.Lease,
 	})

@@ -60,10 +60,11 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 		return p, nil, loom.Plan{}, loom.InvalidFields([]loom.FieldError{{Field: "kind", Message: noKind()}})
 	}
 	plan, err := body.plan()
-	if err == nil && body.Live != nil {
-		var cluster loom.Cluster
-		if cluster, err = store.ClusterByID(ctx, u.db, actor.Tenant, p.Cluster); err == nil {
-			err = permitted(ctx, u.db, actor.Tenant, cluster.Provider, plan)
+	if err == nil && body.Live != nil && makesMachines(plan) {
+		if err = permitted(ctx, u.db, actor.Tenant, body.Live.Provider, plan); err == nil {
+			var b building
+			b, _, err = buildingOf(ctx, u.db, body.Live.Provider)
+			body.Live.Building = &b
 		}
 	}
 	return p, body, plan, err

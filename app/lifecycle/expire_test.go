@@ -26,7 +26,7 @@ func TestExpireDeletesWhatIsOver(t *testing.T) {
 		{"protected", loom.ClusterActive, `expires_at = now() - interval '1 s', protected = true`, false},
 		{"not yet", loom.ClusterActive, `expires_at = now() + interval '1 h'`, false},
 		{"never", loom.ClusterActive, `expires_at = NULL`, false},
-		{"provider type gone", loom.ClusterActive, `expires_at = now() - interval '1 s', provider = '{"name": "x", "providertype": "gone"}'`, false},
+		{"provider gone", loom.ClusterActive, `expires_at = now() - interval '1 s', provider_name = 'x'`, false},
 	}
 	made := make([]loom.ClusterID, len(kinds))
 	for i, k := range kinds {

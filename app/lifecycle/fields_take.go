@@ -16,6 +16,9 @@ func (u *Clusters) takeProviderFields(ctx context.Context, tx *sqlx.Tx, actor lo
 	if errs := checkStorable("providerFields", given); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
+	if cluster.Provider.Type == "" {
+		return loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", cluster.Provider.Name)
+	}
 	t, err := store.ProviderType(ctx, tx, cluster.Provider.Type)
 	if err != nil {
 		return err
@@ -34,7 +37,7 @@ func (u *Clusters) takeProviderFields(ctx context.Context, tx *sqlx.Tx, actor lo
 	}
 	if len(fields.open) > 0 {
 		cluster.Provider = withFields(cluster.Provider, fields.open)
-		if err := store.SetClusterProvider(ctx, tx, actor.Tenant, cluster.ID, cluster.Provider); err != nil {
+		if err := store.AddProviderFields(ctx, tx, actor.Tenant, cluster.ID, fields.open); err != nil {
 			return err
 		}
 	}

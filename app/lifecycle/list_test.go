@@ -17,11 +17,11 @@ import (
 func (b *bundle) fill(n int) {
 	b.t.Helper()
 	b.db.MustExec(`
-INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services,
+INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services,
                       created_at, expires_at, latest_operation)
 SELECT 1000 + i, 't1', CASE WHEN i % 5 = 0 THEN 'bob' ELSE 'ana' END, 'c' || i % 7,
        (ARRAY['active', 'terminated', 'pending', 'incomplete'])[1 + i % 4], 'site', 1, '{"name": "site", "label": "Site"}', 'lab',
-       '{"name": "lab", "version": 3}', '{"web": {}, "base": {}}', '2030-01-01'::timestamptz + (i / 3) * interval '1 s',
+       '{}', '{"web": {}, "base": {}}', '2030-01-01'::timestamptz + (i / 3) * interval '1 s',
        CASE WHEN i % 3 = 0 THEN '2031-01-01'::timestamptz + (i % 11) * interval '1 microsecond' END, 1
 FROM generate_series(1, $1) i`, n)
 	b.db.MustExec(`
@@ -165,7 +165,7 @@ func TestListFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := one.Items[0]
-	if c.Nodes != 3 || c.Template.Label != "Site" || c.Provider.Version != 3 || !slices.Equal(c.Services, []string{"base", "web"}) ||
+	if c.Nodes != 3 || c.Template.Label != "Site" || c.Provider.Label != "The lab" || c.Provider.Version != 1 || !slices.Equal(c.Services, []string{"base", "web"}) ||
 		c.Progress != (loom.Progress{Action: loom.ClusterCreate, Status: loom.OperationRunning, Total: 5, Done: 3}) {
 		t.Errorf("%+v", c)
 	}

@@ -19,13 +19,16 @@ type liveDraft struct {
 	Kind   loom.PreviewKind   `json:"kind"`
 	Action loom.ClusterAction `json:"action"`
 	// Service is the one service that a start, stop or restart names, "" for all.
-	Service     string                  `json:"service,omitempty"`
-	Name        string                  `json:"name"`
-	Description string                  `json:"description"`
-	Template    loom.Base               `json:"template"`
-	Provider    loom.Provider           `json:"provider"`
-	Services    map[string]loom.Service `json:"services"`
-	Nodes       []loom.Node             `json:"nodes"`
+	Service     string    `json:"service,omitempty"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Template    loom.Base `json:"template"`
+	// Provider is as it is now, with the cluster's own fields.
+	Provider loom.Provider `json:"-"`
+	// Building is what the provider builds by the preview, nil where no machine is made.
+	Building *building               `json:"provider,omitempty"`
+	Services map[string]loom.Service `json:"services"`
+	Nodes    []loom.Node             `json:"nodes"`
 	// Configure is the request of a configure, Added what an add_services brings,
 	// Altered what becomes of the layout otherwise: nodes and services are those after it.
 	Configure *ConfigureInput `json:"configure,omitempty"`

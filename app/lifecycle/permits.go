@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -12,11 +13,7 @@ import (
 // permitted refuses a plan that makes machines with a provider that the tenant may not
 // use. What works on machines that are there, and deletes them, is always permitted.
 func permitted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p loom.Provider, plan loom.Plan) error {
-	makes := false
-	for _, t := range plan.Tasks {
-		makes = makes || t.Action == loom.ActionCreate
-	}
-	if !makes {
+	if !makesMachines(plan) {
 		return nil
 	}
 	may, err := store.Permits(ctx, q, tenant)
@@ -24,4 +21,8 @@ func permitted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p l
 		return err
 	}
 	return may.Refusal("provider", p)
+}
+
+func makesMachines(plan loom.Plan) bool {
+	return slices.ContainsFunc(plan.Tasks, func(t loom.PlanTask) bool { return t.Action == loom.ActionCreate })
 }

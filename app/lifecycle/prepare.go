@@ -113,12 +113,14 @@ func (u *Clusters) input(p *prepared) solver.Input {
 // copies of all the plan is computed from, and no secret.
 type draft struct {
 	// Input is the request, its sensitive provider fields left out.
-	Input    loom.CreateInput        `json:"input"`
-	Problem  string                  `json:"problem"`
-	Layout   loom.Layout             `json:"layout"`
-	Cluster  loom.ClusterID          `json:"cluster"`
-	Template loom.Template           `json:"template"`
-	Provider loom.Provider           `json:"provider"`
+	Input    loom.CreateInput `json:"input"`
+	Problem  string           `json:"problem"`
+	Layout   loom.Layout      `json:"layout"`
+	Cluster  loom.ClusterID   `json:"cluster"`
+	Template loom.Template    `json:"template"`
+	// Provider is as it is now, with the open fields of the request.
+	Provider loom.Provider           `json:"-"`
+	Building building                `json:"provider"`
 	Services map[string]loom.Service `json:"services"`
 	Types    store.TypeSettings      `json:"types"`
 	Config   map[string]any          `json:"config"`
@@ -145,6 +147,7 @@ func (p *prepared) draft(actor loom.Actor, id loom.ClusterID, problem string, la
 		Types:    store.TypeSettings{Hardware: map[string]map[string]string{}, Image: map[string]map[string]string{}},
 		Versions: slices.Clone(w.used), Sensitive: slices.Sorted(maps.Keys(p.fields.sealed)), Warnings: []string{},
 	}
+	d.Building = newBuilding(w.providerType, d.Provider)
 	d.Input.ProviderFields = p.fields.open
 	d.Suffix = p.in.DNSSuffix
 	if d.Suffix == "" {

@@ -231,6 +231,9 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 		// Made by a release that wrote it otherwise.
 		return loom.Preview{}, nil, nil, noPreview(loom.NewError(loom.NotFound, "the body of preview %s is unknown", p.ID))
 	}
+	if err := u.readProvider(ctx, actor, p, &body); err != nil {
+		return loom.Preview{}, nil, nil, err
+	}
 	if err := u.replan(ctx, actor, p, &body); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
@@ -287,7 +290,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, b
 	case body.Sync != nil:
 		d := body.Sync
 		v.Name, v.Nodes, v.Services, v.Layout = d.Name, d.Nodes, d.Services, layoutOf(d.Nodes)
-		v.Template, v.Provider, v.Warnings = d.After.Base, d.Provider.Base, d.Warnings
+		v.Template, v.Provider, v.Warnings = d.After.Base, loom.Base{Name: d.Provider}, d.Warnings
 		for _, c := range templateDifferences(d.Before, d.After) {
 			list.add(c)
 		}

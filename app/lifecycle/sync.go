@@ -17,7 +17,7 @@ import (
 type syncDraft struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
-	Provider    loom.Provider `json:"provider"`
+	Provider    string        `json:"provider"`
 	Services    []string      `json:"services"`
 	Nodes       []loom.Node   `json:"nodes"`
 	Before      loom.Template `json:"before"`
@@ -55,7 +55,7 @@ func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.Clus
 		return nil, cluster, loom.NewError(loom.NotFound, "Cluster %s has no nodes to hold against the template.", id)
 	}
 	d := &syncDraft{
-		Name: cluster.Name, Description: cluster.Description, Provider: cluster.Provider, Services: sortedNames(cluster.Services),
+		Name: cluster.Name, Description: cluster.Description, Provider: cluster.Provider.Name, Services: sortedNames(cluster.Services),
 		Nodes: nodes, Before: cluster.Template, After: w.template, Warnings: []string{},
 	}
 	for _, v := range w.used {

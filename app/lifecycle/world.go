@@ -112,7 +112,6 @@ func (u *Clusters) readWorldWith(ctx context.Context, tenant loom.TenantID, temp
 		return w, missing(f.Field, "%s", f.Message)
 	}
 	w.provider = *p
-	w.use(loom.KindProvider, &p.Base)
 	return w, u.readProviderType(ctx, w)
 }
 

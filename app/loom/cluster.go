@@ -2,9 +2,9 @@ package loom
 
 import "time"
 
-// Cluster is a set of nodes made from a template. Provider, Template and
-// Services are copies taken when the cluster was made, or when a service was
-// added: later catalog edits do not touch them.
+// Cluster is a set of nodes made from a template. Template and Services are copies
+// taken when the cluster was made, or when a service was added: later catalog edits do
+// not touch them. The provider is as it is now.
 type Cluster struct {
 	ID          ClusterID
 	Name        string
@@ -13,14 +13,18 @@ type Cluster struct {
 	Status      ClusterStatus
 	Created     time.Time
 	// Expires is the zero time for a cluster that never expires.
-	Expires   time.Time
-	Provider  Provider
-	Template  Template
-	Services  map[string]Service
-	Config    map[string]any
-	Labels    map[string]string
-	DNSSuffix string
-	Protected bool
+	Expires time.Time
+	// Provider is the newest version, with ProviderFields in front of its own fields;
+	// nothing but its name where it is gone.
+	Provider Provider
+	// ProviderFields are those that were given for this cluster, without sensitive ones.
+	ProviderFields map[string]any
+	Template       Template
+	Services       map[string]Service
+	Config         map[string]any
+	Labels         map[string]string
+	DNSSuffix      string
+	Protected      bool
 	// Revision goes up by one with every change of the cluster or its nodes' plan.
 	Revision int
 	// LatestOperation is the number of the newest operation, 0 before the first.

@@ -9,6 +9,26 @@ const authFact = "ssh-auth"
 // openAuth are the members of ssh-auth that anybody who sees the node may see.
 var openAuth = map[string]bool{"user": true, "identityfile": true, "port": true}
 
+// PlaceFact is the result that keeps where a machine was made: the fields of its
+// provider whose role is RolePlace.
+const PlaceFact = "place"
+
+// Placed gives where the machine of a node with these facts was made, or was last to be
+// made; empty where nothing is known.
+func Placed(facts map[string]any) map[string]any {
+	place, _ := facts[PlaceFact].(map[string]any)
+	return place
+}
+
+// AtPlace is a copy of a provider with the fields of a place in front of its own.
+func (p Provider) AtPlace(place map[string]any) Provider {
+	fields := make(map[string]any, len(p.Fields)+len(place))
+	maps.Copy(fields, p.Fields)
+	maps.Copy(fields, place)
+	p.Fields = fields
+	return p
+}
+
 // SplitFacts divides results of a task into what may be stored and shown as it
 // is, and the secrets among them: the sign-in of a machine, and values at any
 // depth whose key looks secret. Both have the results' own keys on top; a null

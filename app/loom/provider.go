@@ -2,6 +2,7 @@ package loom
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -65,7 +66,25 @@ type FieldSchema struct {
 	// where and how: addresses and what is checked there. Others need not be declared.
 	// Who changes one of them has to give the value again.
 	BoundTo []string `json:"boundTo,omitempty"`
+	// Role says, of a field of a provider type, what hangs on its value; see FieldRole.
+	Role FieldRole `json:"role,omitempty"`
 }
+
+// FieldRole says what a change of a provider's field means for machines.
+type FieldRole string
+
+// Roles of fields. Sensitive fields, and those that they are bound to, are for access
+// without saying so.
+const (
+	// RoleBuild: what new machines become; machines that are there stay as they are.
+	RoleBuild FieldRole = ""
+	// RoleAccess: how the provider is reached and signed in to; every task takes the
+	// present value, also for machines that are there.
+	RoleAccess FieldRole = "access"
+	// RolePlace: where a machine is made and how it is opened; it keeps the value that
+	// it was made with until it is deleted.
+	RolePlace FieldRole = "place"
+)
 
 // IsSensitive reports whether values are sealed and never shown; fields of type
 // password always are.
@@ -154,6 +173,63 @@ func (t PluginType) boundText(name string, fields map[string]any) string {
 	return text
 }
 
+// RoleOf gives what hangs on a field of providers of this type.
+func (t PluginType) RoleOf(field string) FieldRole {
+	schema, _ := t.Schema(field)
+	if schema.IsSensitive() {
+		return RoleAccess
+	}
+	for _, group := range t.Parameters {
+		for _, other := range group.Fields {
+			if slices.Contains(other.BoundTo, field) {
+				return RoleAccess
+			}
+		}
+	}
+	return schema.Role
+}
+
+// Building gives those fields of a provider that decide what is built and where, as
+// texts. What is empty, or says what the type does without it, is left out.
+func (t PluginType) Building(fields map[string]any) map[string]string {
+	texts := map[string]string{}
+	for name := range fields {
+		schema, _ := t.Schema(name)
+		text := t.boundText(name, fields)
+		if text != "" && text != FieldText(schema.Default) && t.RoleOf(name) != RoleAccess {
+			texts[name] = text
+		}
+	}
+	return texts
+}
+
+// OtherAccess reports whether providers of this type with these fields are reached or
+// signed in to in different ways, sensitive fields aside.
+func (t PluginType) OtherAccess(one, other map[string]any) bool {
+	for _, fields := range []map[string]any{one, other} {
+		for name := range fields {
+			if t.RoleOf(name) == RoleAccess && t.boundText(name, one) != t.boundText(name, other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Placing gives those fields of a provider that a machine keeps from when it was made,
+// with their defaults.
+func (t PluginType) Placing(fields map[string]any) map[string]any {
+	place := map[string]any{}
+	for _, group := range t.Parameters {
+		for name := range group.Fields {
+			if text := t.boundText(name, fields); text != "" && t.RoleOf(name) == RolePlace {
+				place[name] = text
+			}
+		}
+	}
+	return place
+}
+
 // Validate checks shape: labels and types of fields, names in required sets,
 // formats and permissions of resource types.
 func (t *PluginType) Validate() []FieldError {
@@ -171,6 +247,9 @@ func (t *PluginType) Validate() []FieldError {
 			}
 			if g.Fields[name].Type == "" {
 				errs = append(errs, FieldError{at + ".type", "A field needs a type."})
+			}
+			if role := g.Fields[name].Role; role != RoleBuild && role != RoleAccess && role != RolePlace {
+				errs = append(errs, FieldError{at + ".role", "The role of a field is “access” or “place”; leave it out for what new machines become."})
 			}
 			if len(g.Fields[name].BoundTo) > 0 && !g.Fields[name].IsSensitive() {
 				errs = append(errs, FieldError{at + ".boundTo", "Only a sensitive field is bound to others; make it sensitive, or leave this out."})

@@ -61,6 +61,9 @@ type TaskSpec struct {
 	PublicKey  string
 	// ResourceSet is the number of the tenant's synced set of plugin resources.
 	ResourceSet int
+	// Place is what CREATE keeps as PlaceFact before it asks for a machine; Provider says
+	// the same. The runner sets it.
+	Place map[string]any
 	// Sensitive are texts that must not appear in logs or messages.
 	Sensitive []string
 	// Reach says what may be connected to for this task. Who builds the spec sets what

@@ -22,7 +22,7 @@ func TestActivityIsPutTogetherInOrder(t *testing.T) {
 	at := func() time.Time { return time.Date(2026, 3, 1, 0, 0, r.IntN(40), 0, time.UTC) }
 	db.MustExec(`INSERT INTO tenants (id, name) VALUES ('a', 'a'), ('b', 'b')`)
 	for id := 1; id <= 6; id++ {
-		db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+		db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 			VALUES ($1, $2, $3, 'c', 'active', 't', 1, '{}', 'p', '{}', '{}')`, id, pick("a", "a", "b"), pick("ana", "ben"))
 	}
 	for n := 1; n <= 150; n++ {

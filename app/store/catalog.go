@@ -59,6 +59,9 @@ func LockCatalogName(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kin
 // ends, side by side with others that share it: for a write that depends on what
 // the newest version of the name says.
 func ShareCatalogName(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kind loom.EntityKind, name string) error {
+	if _, err := tx.ExecContext(ctx, lockCatalog, tenant); err != nil {
+		return wrap(err, "lock the catalog")
+	}
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock_shared(hashtextextended('catalog:' || $1 || '/' || $2 || '/' || $3, 0))`, tenant, kind, name)
 	return wrap(err, "hold %s %s", kind, name)
 }
@@ -194,9 +197,10 @@ func DeleteCatalogVersions(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantI
 	return int(n), err
 }
 
-// DeleteCatalogKinds deletes everything of some kinds.
-func DeleteCatalogKinds(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, kinds ...loom.EntityKind) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM catalog_versions WHERE tenant_id = $1 AND kind = ANY ($2)`, tenant, pq.Array(kinds))
+// DeleteCatalogBut deletes everything that a tenant stored, but for some providers.
+func DeleteCatalogBut(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, providers []string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM catalog_versions WHERE tenant_id = $1 AND kind = ANY ($2) AND NOT (kind = 'providers' AND name = ANY ($3))`,
+		tenant, pq.Array(loom.TenantKinds), pq.Array(append([]string{}, providers...)))
 	return wrap(err, "delete the catalog")
 }
 

@@ -19,7 +19,7 @@ WHERE tenant_id = $1 AND status <> 'terminated' AND ($2 = '' OR owner_id = $2) A
 	WHEN 'services' THEN jsonb_exists(services, $4)
 	WHEN 'hardwaretypes' THEN jsonb_exists(coalesce(type_settings->'hardware', '{}'), $4)
 	WHEN 'imagetypes' THEN jsonb_exists(coalesce(type_settings->'image', '{}'), $4)
-	WHEN 'providertypes' THEN provider->>'providertype' = $4
+	WHEN 'providertypes' THEN loom_provider(tenant_id, provider_name, '{}')->>'providertype' = $4
 	WHEN 'automatortypes' THEN EXISTS (SELECT FROM nodes WHERE nodes.cluster_id = clusters.id AND nodes.state <> 'deleted' AND $4 = ANY (nodes.automators))
 	ELSE false END
 ORDER BY id`

@@ -39,6 +39,7 @@ type clusterRow struct {
 	Status          string       `db:"status"`
 	Template        []byte       `db:"template"`
 	Provider        []byte       `db:"provider"`
+	ProviderFields  []byte       `db:"provider_fields"`
 	Services        []byte       `db:"services"`
 	Config          []byte       `db:"config"`
 	Labels          []byte       `db:"labels"`
@@ -64,7 +65,7 @@ func (r *clusterRow) cluster() (loom.Cluster, error) {
 		data []byte
 		into any
 	}{
-		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"services", r.Services, &c.Services},
+		{"template", r.Template, &c.Template}, {"provider", r.Provider, &c.Provider}, {"provider fields", r.ProviderFields, &c.ProviderFields}, {"services", r.Services, &c.Services},
 		{"config", r.Config, &c.Config}, {"labels", r.Labels, &c.Labels},
 	} {
 		if err := decodeExact(part.data, part.into); err != nil {
@@ -94,7 +95,7 @@ func ReserveClusterID(ctx context.Context, q sqlx.ExtContext) (loom.ClusterID, e
 
 const insertCluster = `
 INSERT INTO clusters (id, tenant_id, owner_id, name, description, status, template_name, template_version, template,
-                      provider_name, provider, services, type_settings, config, labels, dns_suffix, protected, expires_at)
+                      provider_name, provider_fields, services, type_settings, config, labels, dns_suffix, protected, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
         CASE WHEN $18::bigint > 0 THEN now() + make_interval(secs => $18::float8 / 1000) END)
 RETURNING created_at, expires_at, revision`
@@ -104,7 +105,7 @@ RETURNING created_at, expires_at, revision`
 func InsertCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n NewCluster) (loom.Cluster, error) {
 	c := n.Cluster
 	parts := make([][]byte, 6)
-	for i, v := range []any{c.Template, c.Provider, c.Services, n.TypeSettings, orEmpty(c.Config), orEmpty(c.Labels)} {
+	for i, v := range []any{c.Template, orEmpty(c.ProviderFields), c.Services, n.TypeSettings, orEmpty(c.Config), orEmpty(c.Labels)} {
 		data, err := json.Marshal(v)
 		if err != nil {
 			return loom.Cluster{}, fmt.Errorf("encode cluster %s: %w", c.ID, err)
@@ -129,7 +130,8 @@ func orEmpty[V any](m map[string]V) map[string]V {
 	return m
 }
 
-const clusterColumns = `id, tenant_id, owner_id, name, description, status, template, provider, services, config, labels,
+const clusterColumns = `id, tenant_id, owner_id, name, description, status, template,
+       loom_provider(tenant_id, provider_name, provider_fields) AS provider, provider_fields, services, config, labels,
        dns_suffix, protected, revision, latest_operation, delete_wanted_by, created_at, expires_at`
 
 const clusterByID = `SELECT ` + clusterColumns + ` FROM clusters WHERE tenant_id = $1 AND id = $2`
@@ -172,17 +174,17 @@ func SetClusterStatus(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id
 	return wrap(err, "set the status of cluster %s", id)
 }
 
-const setClusterProvider = `UPDATE clusters SET provider = $3 WHERE tenant_id = $1 AND id = $2`
+const addProviderFields = `UPDATE clusters SET provider_fields = provider_fields || $3 WHERE tenant_id = $1 AND id = $2`
 
-// SetClusterProvider replaces the cluster's copy of its provider, which holds no
-// sensitive fields.
-func SetClusterProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, p loom.Provider) error {
-	body, err := json.Marshal(p)
+// AddProviderFields lays more of the cluster's own provider fields over those it has.
+// Sensitive ones are not among them.
+func AddProviderFields(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID, fields map[string]any) error {
+	body, err := json.Marshal(fields)
 	if err != nil {
-		return fmt.Errorf("encode the provider of cluster %s: %w", id, err)
+		return fmt.Errorf("encode the provider fields of cluster %s: %w", id, err)
 	}
-	_, err = tx.ExecContext(ctx, setClusterProvider, tenant, int64(id), body)
-	return wrap(err, "store the provider of cluster %s", id)
+	_, err = tx.ExecContext(ctx, addProviderFields, tenant, int64(id), body)
+	return wrap(err, "store the provider fields of cluster %s", id)
 }
 
 const updateCluster = `

@@ -158,9 +158,12 @@ type TaskKind struct {
 // The newest operations of the tenant stand for its past; of huge ones their
 // beginning and their end are enough.
 const typicalDurations = `
-WITH recent AS (
+WITH providers AS MATERIALIZED (
+    SELECT DISTINCT ON (name) name, body->>'providertype' AS providertype FROM catalog_versions
+    WHERE tenant_id = $1 AND kind = 'providers' ORDER BY name, version DESC
+), recent AS (
     SELECT o.id FROM operations o JOIN clusters c ON c.id = o.cluster_id
-    WHERE o.tenant_id = $1 AND c.provider->>'providertype' = $2 ORDER BY o.id DESC LIMIT 40
+    WHERE o.tenant_id = $1 AND c.provider_name IN (SELECT p.name FROM providers p WHERE p.providertype = $2) ORDER BY o.id DESC LIMIT 40
 ), done AS (
     SELECT t.service, t.action, a.ended_at, extract(epoch FROM a.ended_at - a.started_at)::float8 AS seconds
     FROM recent r CROSS JOIN LATERAL (

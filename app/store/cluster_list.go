@@ -200,7 +200,7 @@ SELECT c.id, c.tenant_id, c.owner_id, c.name, c.description, c.status, c.created
        coalesce((SELECT max(v.version) FROM catalog_versions v WHERE v.tenant_id = c.tenant_id AND v.kind = 'clustertemplates' AND v.name = c.template_name), 0) AS newest_template,
        %[2]s AS key, page.matches
 FROM page JOIN clusters c ON c.id = page.id
-CROSS JOIN LATERAL jsonb_to_record(c.provider) AS pb(label text, description text, icon text, version int)
+CROSS JOIN LATERAL jsonb_to_record(loom_provider(c.tenant_id, c.provider_name, '{}')) AS pb(label text, description text, icon text, version int)
 CROSS JOIN LATERAL jsonb_to_record(c.template) AS tb(label text, description text, icon text)
 LEFT JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
 LEFT JOIN progress p ON p.operation_id = o.id

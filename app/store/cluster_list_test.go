@@ -72,7 +72,7 @@ func (w *listWorld) cluster(id int, tenant string) {
 	if w.r.IntN(2) == 0 {
 		expires = time.Now().Add(time.Duration(w.r.IntN(200)-100) * time.Hour)
 	}
-	w.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, description, status, template_name, template_version, template, provider_name, provider, services,
+	w.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, description, status, template_name, template_version, template, provider_name, provider_fields, services,
 			labels, latest_operation, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 1, '{}', $8, '{}', $9, $10, $11, $12, $13)`, id, tenant, w.pick("ana", "ben"), w.pick(listWords...)+w.pick("", " two"), w.pick(listWords...),
 		w.pick("pending", "active", "active", "incomplete", "terminated"), w.pick("web", "db"), w.pick("lab", "cloud"), w.json(services), w.json(labels), w.r.IntN(2), created, expires)

@@ -12,6 +12,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -107,6 +108,18 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 	committed = true
 	fault.After()
 	return result, nil
+}
+
+// AtOneMoment runs fn, which only reads, in a transaction that sees the database as it
+// was when it began.
+func AtOneMoment[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, error)) (T, error) {
+	var zero T
+	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return zero, fmt.Errorf("begin a transaction: %w", domainError(err))
+	}
+	defer tx.Rollback() //nolint:errcheck // it only reads
+	return fn(tx)
 }
 
 // Single is InTx for a single statement, which is a transaction by itself: fn gets no

@@ -305,7 +305,7 @@ func WakeWaitingAllTenants(ctx context.Context, q sqlx.ExecerContext) error {
 const longAttempts = `
 SELECT t.id AS task_id, t.attempt, t.action, extract(epoch FROM now() - a.started_at)::float8 AS age,
        array_remove(CASE WHEN t.action = 'bootstrap' THEN n.automators
-            WHEN t.action IN ('create', 'confirm', 'delete') THEN ARRAY[c.provider->>'providertype']
+            WHEN t.action IN ('create', 'confirm', 'delete') THEN ARRAY[loom_provider(c.tenant_id, c.provider_name, '{}')->>'providertype']
             ELSE ARRAY[CASE WHEN t.old THEN o.before->'services'->t.service ELSE c.services->t.service END->'provisioner'->'actions'->t.action->>'type'] END, NULL) AS plugins
 FROM running_tasks t
 JOIN attempts a ON a.task_id = t.id AND a.number = t.attempt AND a.status = 'running'

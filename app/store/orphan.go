@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -149,6 +151,30 @@ func NodeClaims(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, no
 type ProviderRef struct {
 	Tenant   loom.TenantID `db:"tenant_id"`
 	Provider string        `db:"provider_name"`
+}
+
+// A machine that a lost answer left behind is where its node was to be made, also once
+// the node is gone.
+const placesOfProvider = `
+SELECT DISTINCT n.results->'place' FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+WHERE c.tenant_id = $1 AND c.provider_name = $2 AND jsonb_exists(n.results, 'place') AND (c.status <> 'terminated' OR EXISTS (
+	SELECT FROM operations o WHERE o.cluster_id = c.id AND o.ended_at > now() - make_interval(secs => $3))
+	OR EXISTS (SELECT FROM orphans x WHERE x.node_id = n.id))`
+
+// Places gives where machines of a provider were made, for clusters that are there,
+// ended within recent, or left orphaned machines.
+func Places(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string, recent time.Duration) ([]map[string]any, error) {
+	var rows [][]byte
+	if err := sqlx.SelectContext(ctx, q, &rows, placesOfProvider, tenant, provider, recent.Seconds()); err != nil {
+		return nil, wrap(err, "read where machines of provider %s were made", provider)
+	}
+	places := make([]map[string]any, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal(row, &places[i]); err != nil {
+			return nil, fmt.Errorf("read where a machine of provider %s was made: %w", provider, err)
+		}
+	}
+	return places, nil
 }
 
 // A machine may be left behind by what ended lately; what was found before is

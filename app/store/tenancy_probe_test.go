@@ -68,6 +68,10 @@ func init() {
 		"PutOrphans": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.PutOrphans(ctx, tx, t, mark, []loom.Orphan{{Tenant: own, Machine: mark, Name: "changed", Node: ownNode}})
 		},
+		"Places": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			places, err := store.Places(ctx, tx, t, mark, time.Hour)
+			return leak(len(places) > 0), err
+		},
 		"DeleteOrphansBut": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			n, err := store.DeleteOrphansBut(ctx, tx, t, mark, nil)
 			return leak(n > 0), err

@@ -82,8 +82,8 @@ var trespassers = map[string]trespasser{
 		n, err := store.DeleteCatalogVersions(ctx, tx, t, loom.KindService, mark, 0)
 		return leak(n > 0), err
 	},
-	"DeleteCatalogKinds": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-		return store.DeleteCatalogKinds(ctx, tx, t, loom.EntityKinds...)
+	"DeleteCatalogBut": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+		return store.DeleteCatalogBut(ctx, tx, t, nil)
 	}),
 	"ReplaceProviderVersion": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.ReplaceProviderVersion(ctx, tx, t, loom.Provider{Base: loom.Base{Name: mark, Version: 1}})

@@ -119,7 +119,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO audit (tenant_id, actor, via, verb, kind, object, result, after) VALUES ('t-own', 'MARKED-user', 'session', 'create', 'service', 'MARKED', 'ok', '{"x": "MARKED"}')`,
 		`INSERT INTO audit (id, tenant_id, actor, via, verb, kind, object, result, before) OVERRIDING SYSTEM VALUE
 			VALUES (998, 't-own', 'MARKED-user', 'session', 'delete', 'service', 'MARKED-gone', 'ok', '{"name": "MARKED-gone"}')`,
-		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services) VALUES (1, 't-own', 'MARKED-user', 'MARKED', 'active', 'x', 1, '{}', 'x', '{}', '{}')`,
+		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services) VALUES (1, 't-own', 'MARKED-user', 'MARKED', 'active', 'x', 1, '{}', 'x', '{}', '{}')`,
 		`INSERT INTO config_revisions (tenant_id, cluster_id, revision, config, author, operation) VALUES ('t-own', 1, 1, '{"x": "MARKED"}', 'MARKED-user', 1)`,
 		`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE VALUES (1, 't-own', 1, 1, 'cluster_create', 'complete', 'MARKED-user')`,
 		`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators) VALUES ('00000000-0000-4000-8000-000000000001', 1, 't-own', 1000, 'MARKED', 'MARKED', 'x', 'x', 'x', 'x', '{MARKED}', '{}')`,

@@ -24,7 +24,7 @@ func newLives(t *testing.T) *lives {
 	for i, c := range []struct{ tenant, owner, template, provider string }{
 		{"a", "ana", "web", "lab"}, {"a", "ben", "db", "lab"}, {"b", "ana", "web", "cloud"},
 	} {
-		l.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+		l.db.MustExec(`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 			VALUES ($1, $2, $3, 'c', 'active', $4, 1, '{}', $5, '{}', '{}')`, i+1, c.tenant, c.owner, c.template, c.provider)
 		l.db.MustExec(`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE
 			VALUES ($1, $2, $1, 1, 'cluster_create', 'complete', 'ana')`, i+1, c.tenant)

@@ -14,7 +14,7 @@ func TestQueueListsTasks(t *testing.T) {
 	admin, super := r.signedIn("demo", "admin"), r.signedIn("superadmin", "admin")
 	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", "nothing waits")
 	for _, statement := range []string{
-		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+		`INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		SELECT 70 + i, t.id, 'user', 'bee-' || i, 'pending', 'x', 1, '{}', 'local', '{}', '{}' FROM tenants t, generate_series(1, 2) i WHERE t.name = 'demo'`,
 		`INSERT INTO operations (id, tenant_id, cluster_id, number, action, status, requested_by) OVERRIDING SYSTEM VALUE
 		SELECT 70 + i, t.id, 70 + i, 1, 'cluster_create', CASE i WHEN 1 THEN 'running' ELSE 'paused' END, 'user' FROM tenants t, generate_series(1, 2) i WHERE t.name = 'demo'`,

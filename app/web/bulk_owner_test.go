@@ -15,7 +15,7 @@ func TestOwnersAreChanged(t *testing.T) {
 	r := newRooms(t)
 	admin, user := r.signedIn("demo", "admin"), r.signedIn("demo", "user")
 	var ids []int64
-	if err := r.db.Select(&ids, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	if err := r.db.Select(&ids, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		SELECT t.id, 'user', n, s, 'x', 1, '{}', 'local', '{}', '{}' FROM tenants t, (VALUES ('bee', 'active'), ('ant', 'active'), ('gnat', 'terminated')) v (n, s) WHERE t.name = 'demo' RETURNING id`); err != nil {
 		t.Fatal(err)
 	}

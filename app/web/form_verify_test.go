@@ -47,7 +47,7 @@ func TestRotationIsAsked(t *testing.T) {
 	}
 	admin.post("/admin/providers", "body", body("north", first)).goes(t, "/admin/providers/far")
 	admin.get("/admin/providers/far/edit").shows(t, 200).hides(t, "Operations use these credentials")
-	if _, err := r.db.Exec(`WITH c AS (INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	if _, err := r.db.Exec(`WITH c AS (INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 			SELECT id, 'user', 'busy-bee', 'pending', 'x', 1, '{}', 'far', '{}', '{}' FROM tenants WHERE name = 'demo' RETURNING id, tenant_id)
 		INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by) SELECT tenant_id, id, 1, 'cluster_create', 'running', 'user' FROM c`); err != nil {
 		t.Fatal(err)

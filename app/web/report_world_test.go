@@ -29,7 +29,7 @@ func (r *rooms) past(tenant loom.TenantID, owner, template, hardware string, nod
 	r.t.Helper()
 	var cluster, operation int
 	check(r.t, r.db.GetContext(r.ctx, &cluster, `
-		INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services, created_at)
+		INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services, created_at)
 		VALUES ($1, $2, $3, 'active', $3, 1, '{}', 'local', '{}', '{}', now() - make_interval(secs => $4)) RETURNING id`, tenant, owner, template, ago.Seconds()))
 	check(r.t, r.db.GetContext(r.ctx, &operation, `
 		INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, created_at, started_at, ended_at)

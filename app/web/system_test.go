@@ -24,7 +24,7 @@ func TestTenantNodes(t *testing.T) {
 	v.get("/system/tenants/demo/delete").shows(t, 200, "The tenant has no live node", "Machines at providers are not removed", "Loom knows of none")
 	tenant := r.tenant("demo")
 	var cluster int64
-	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'planted-cloud', '{}', '{}') RETURNING id`, tenant.ID))
 	_, err := r.db.Exec(`INSERT INTO nodes (id, cluster_id, tenant_id, number, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators, state, results)
 SELECT gen_random_uuid(), $1, $2, 100000 + i, 'planted-' || i, 'h', 'i', 'f', 'm', 'root', '{}', '{}', CASE i WHEN 1 THEN 'planned' WHEN 2 THEN 'deleted' ELSE 'ready' END, jsonb_build_object('providerid', 'vm-' || i)
@@ -163,7 +163,7 @@ func TestOfficeExports(t *testing.T) {
 	id := strings.TrimPrefix(hook, "/admin/hooks/")
 	var cluster, op, delivery int64
 	tenant := r.tenant("demo").ID
-	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	check(t, r.db.Get(&cluster, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 VALUES ($1, 'ana', 'planted-cluster', 'active', 't', 1, '{}', 'p', '{}', '{}') RETURNING id`, tenant))
 	check(t, r.db.Get(&op, `INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by) VALUES ($1, $2, 1, 'cluster_create', 'complete', 'ana') RETURNING id`, tenant, cluster))
 	check(t, r.db.Get(&delivery, `INSERT INTO hook_deliveries (tenant_id, hook_id, operation_id, event, status, notice, tries, error) VALUES ($1, $2, $3, 'start', 'failed', '{}', 3, 'planted trouble') RETURNING id`, tenant, id, op))

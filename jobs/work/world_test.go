@@ -85,8 +85,9 @@ func (w *world) text(query string, args ...any) string {
 func (w *world) cluster(tenant loom.TenantID, nodes int) (loom.ClusterID, []loom.NodeID) {
 	w.t.Helper()
 	var id loom.ClusterID
-	err := w.db.Get(&id, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
-		VALUES ($1, 'ana', 'c', 'pending', 't', 1, '{}', 'p', '{"name": "p", "providertype": "mock"}', '{}') RETURNING id`, tenant)
+	w.db.MustExec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body) VALUES ($1, 'providers', 'p', 1, '{"name": "p", "providertype": "mock"}') ON CONFLICT DO NOTHING`, tenant)
+	err := w.db.Get(&id, `INSERT INTO clusters (tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
+		VALUES ($1, 'ana', 'c', 'pending', 't', 1, '{}', 'p', '{}', '{}') RETURNING id`, tenant)
 	if err != nil {
 		w.t.Fatal(err)
 	}

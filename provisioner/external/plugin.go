@@ -51,6 +51,11 @@ func (p *externalProvider) Type() loom.PluginType { return p.plugin.Manifest.Typ
 
 // Create runs the plugin.
 func (p *externalProvider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	if len(spec.Place) > 0 {
+		if err := sink.Fact(map[string]any{loom.PlaceFact: spec.Place}); err != nil {
+			return loom.TaskResult{}, err
+		}
+	}
 	return p.run(ctx, spec, loom.ActionCreate, nil, sink)
 }
 

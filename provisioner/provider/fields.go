@@ -12,7 +12,7 @@ const EndpointField = "endpoint_url"
 // EndpointURL is the field endpoint_url of every provider type with an API: for
 // private installations of a cloud and for tests (plugins.md 2).
 func EndpointURL() loom.FieldSchema {
-	return loom.FieldSchema{Label: "API address", Type: "text",
+	return loom.FieldSchema{Label: "API address", Type: "text", Role: loom.RoleAccess,
 		Tip: "Only for an installation of your own: the URL of its API, with HTTPS. Leave empty for the provider's usual one."}
 }
 
@@ -21,7 +21,7 @@ const keyFiles = "ssh_keys"
 
 // KeyResource is the field ssh_key_resource.
 func KeyResource() loom.FieldSchema {
-	return loom.FieldSchema{Label: "SSH key resource", Type: "resource", ResourceType: keyFiles,
+	return loom.FieldSchema{Label: "SSH key resource", Type: "resource", ResourceType: keyFiles, Role: loom.RolePlace,
 		Tip: "Name of a resource of type ssh_keys: the private key that opens the machines."}
 }
 
@@ -42,23 +42,23 @@ const (
 // services ask for (provisioner.md 5.1 and 6). They have no other home.
 func CommonFields() map[string]loom.FieldSchema {
 	return map[string]loom.FieldSchema{
-		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none",
+		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none", Role: loom.RoleAccess,
 			Tip: "A host name that each new machine must resolve and reach on port 443, or “none”."},
-		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox",
+		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox", Role: loom.RoleAccess,
 			Tip: "Before INSTALL and CONFIGURE a machine gets all nodes of its cluster into its /etc/hosts, in a block of their own."},
 		FieldInjectHostKey: {Label: "Give machines their host key", Type: "checkbox",
 			Tip: "A cloud that takes user data passes a new machine its SSH host key, so that the first sign-in is verified. Needs cloud-init in the image; programs on the machine may read user data."},
 		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
-		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox",
+		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox", Role: loom.RoleAccess,
 			Tip: "Adds those with SHA-1, for machines whose SSH server knows no others."},
 		"ssh_key_passphrase": {Label: "Passphrase of the SSH key", Type: "password", Sensitive: true, Tip: "If the private key is encrypted."},
-		"ssh_jump": {Label: "Jump hosts", Type: "text",
+		"ssh_jump": {Label: "Jump hosts", Type: "text", Role: loom.RoleAccess,
 			Tip: "user@host or user@host:port; machines are reached by way of it. Several, separated by commas, are passed in their order."},
-		"ssh_jump_key_resource": {Label: "SSH key resource of jump hosts", Type: "resource", ResourceType: keyFiles,
+		"ssh_jump_key_resource": {Label: "SSH key resource of jump hosts", Type: "resource", ResourceType: keyFiles, Role: loom.RoleAccess,
 			Tip: "Name of a resource of type ssh_keys: the private key that opens the jump hosts. Leave empty if the machines' key does."},
-		"ssh_jump_host_key": {Label: "Host keys of jump hosts", Type: "textarea",
+		"ssh_jump_host_key": {Label: "Host keys of jump hosts", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public host keys, one a line, as ssh-keyscan prints them. Leave empty to have each node learn them at its first sign-in."},
-		"ssh_host_ca": {Label: "Authorities for host keys", Type: "textarea",
+		"ssh_host_ca": {Label: "Authorities for host keys", Type: "textarea", Role: loom.RoleAccess,
 			Tip: "Public keys, one a line. Host certificates that one of them signed for a machine's name or address are accepted; other host keys are learned at the first sign-in."},
 	}
 }

@@ -24,7 +24,8 @@ type Provider interface {
 	Type() loom.PluginType
 	// Create asks for a machine and returns at once. It first looks for a machine
 	// with spec.IdempotencyKey and adopts it. It reports "providerid" through the
-	// sink before anything else can fail, and returns it with "ssh-auth".
+	// sink before anything else can fail, and returns it with "ssh-auth"; where
+	// spec.Place says something, that is reported before a machine is asked for.
 	Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error)
 	// Confirm waits until the machine is usable over SSH and returns its addresses
 	// and host keys.

@@ -28,15 +28,15 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user": {Label: "Access key id", Type: "text"},
+					"api_user": {Label: "Access key id", Type: "text", Role: loom.RoleAccess},
 					// The key signs and is never sent, so it is bound to nothing.
 					"api_password":      {Label: "Secret access key", Type: "password", Sensitive: true},
 					"aws_session_token": {Label: "Session token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField}, Tip: "For temporary credentials only."},
-					"use_instance_role": {Label: "Use the role of this host", Type: "checkbox",
+					"use_instance_role": {Label: "Use the role of this host", Type: "checkbox", Role: loom.RoleAccess,
 						Tip: "Loom runs on EC2 and takes the credentials of its instance's role."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text", Override: true, Tip: "Name of the key pair in EC2."},
 					"ssh_key_resource": override(provider.KeyResource()),
-					"aws_region":       {Label: "Region", Type: "text", Default: "us-east-1", Options: regions},
+					"aws_region":       {Label: "Region", Type: "text", Role: loom.RolePlace, Default: "us-east-1", Options: regions},
 					"aws_root_ebs_size": {Label: "Root volume in GB", Type: "text", Default: "10", Override: true,
 						Tip: "Never smaller than the image's own."},
 					"aws_root_ebs_delete_on_term": {Label: "Delete the root volume with the machine", Type: "checkbox", Default: true, Override: true},

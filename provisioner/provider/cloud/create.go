@@ -48,6 +48,12 @@ func (s *Session) obtain(ctx context.Context, spec *loom.TaskSpec, d Driver) (m 
 	if err != nil || len(found) > 0 {
 		return s.adopt(ctx, d, found), false, err
 	}
+	if len(spec.Place) > 0 {
+		// Before a machine may be there: whoever loses the answer knows where to look.
+		if err := s.sink.Fact(map[string]any{loom.PlaceFact: spec.Place}); err != nil {
+			return m, false, err
+		}
+	}
 	for round := 1; ; round++ {
 		m, err := s.make(ctx, spec, d)
 		if err == nil {

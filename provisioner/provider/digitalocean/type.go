@@ -21,7 +21,7 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user": {Label: "Client id", Type: "text", Tip: "Of the API's first version; ignored now."},
+					"api_user": {Label: "Client id", Type: "text", Role: loom.RoleAccess, Tip: "Of the API's first version; ignored now."},
 					"api_password": {Label: "Access token", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField},
 						Tip: "A personal access token that may read and write."},
 					"digitalocean_region": {Label: "Region", Type: "text", Default: "nyc3", Override: true,

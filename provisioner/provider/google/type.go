@@ -28,10 +28,10 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"google_project": {Label: "Project", Type: "text", Tip: "Id of the project."},
-					"google_client_email": {Label: "Service account", Type: "text", Pattern: `.*gserviceaccount\.com`,
+					"google_project": {Label: "Project", Type: "text", Role: loom.RolePlace, Tip: "Id of the project."},
+					"google_client_email": {Label: "Service account", Type: "text", Role: loom.RoleAccess, Pattern: `.*gserviceaccount\.com`,
 						Tip: "Ends in gserviceaccount.com. Leave empty to read it from the key."},
-					"api_key_resource": {Label: "API key resource", Type: "text", ResourceType: "api_keys",
+					"api_key_resource": {Label: "API key resource", Type: "text", Role: loom.RoleAccess, ResourceType: "api_keys",
 						Tip: "Name of a resource of type api_keys: the JSON key of the service account."},
 					"ssh_key_resource": provider.KeyResource(),
 					"ssh_user":         {Label: "User on the machines", Type: "text", Tip: "Wins over the image's own user."},
@@ -42,7 +42,7 @@ func Type() loom.PluginType {
 					"google_root_disk_size_gb": {Label: "Root disk in GB", Type: "text", Default: "10", Override: true},
 					"google_root_disk_type": {Label: "Kind of root disk", Type: "select", Default: "standard", Override: true,
 						Options: []string{"standard", "ssd"}},
-					"zone_name": {Label: "Zone", Type: "text", Default: "us-central1-a", Override: true, Options: zones},
+					"zone_name": {Label: "Zone", Type: "text", Role: loom.RolePlace, Default: "us-central1-a", Override: true, Options: zones},
 					"bootstrap_interface": {Label: "Address that Loom connects to", Type: "select", Default: loom.AccessV4, Override: true,
 						Options: []string{loom.AccessV4, loom.BindV4}},
 					"external_ip":          {Label: "Public address", Type: "checkbox", Default: true, Override: true},

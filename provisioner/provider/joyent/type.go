@@ -33,13 +33,13 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user": {Label: "Account", Type: "text"},
+					"api_user": {Label: "Account", Type: "text", Role: loom.RoleAccess},
 					"api_password": {Label: "Password", Type: "password", Sensitive: true, BoundTo: []string{"joyent_api_url", provider.EndpointField},
 						Tip: "Current installations sign in by key and refuse passwords."},
-					"ssh_keypair": {Label: "Key", Type: "text", Tip: "Name or fingerprint of the key in the account."},
-					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys",
+					"ssh_keypair": {Label: "Key", Type: "text", Role: loom.RoleAccess, Tip: "Name or fingerprint of the key in the account."},
+					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys", Role: loom.RoleAccess, // it signs requests too
 						Tip: "Name of a resource of type ssh_keys: the private key, for the API and for the machines."},
-					"joyent_version":       {Label: "Version of the API", Type: "text", Default: "~7.0"},
+					"joyent_version":       {Label: "Version of the API", Type: "text", Role: loom.RoleAccess, Default: "~7.0"},
 					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Options: addresses},
 					provider.EndpointField: provider.EndpointURL(),
 				},

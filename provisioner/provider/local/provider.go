@@ -36,9 +36,9 @@ func (l *Local) Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"ssh_user": {Label: "User on the machines", Type: "text", Default: loom.DefaultSSHUser, Pattern: userRule.String(),
+					"ssh_user": {Label: "User on the machines", Type: "text", Role: loom.RolePlace, Default: loom.DefaultSSHUser, Pattern: userRule.String(),
 						Tip: "Loom signs in as this user. One other than root is made on each machine and may use sudo without a password."},
-					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys",
+					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
 						Tip: "The private key that opens the machines. Leave empty to have Loom make a key pair for each cluster."},
 					"internet": {Label: "Machines may reach the internet", Type: "checkbox", Default: false,
 						Tip: "When on, machines reach whatever this host reaches, such as package registries. They never reach the host itself or machines of other tenants."},

@@ -23,14 +23,14 @@ func Type() loom.PluginType {
 		Parameters: map[string]loom.FieldGroup{
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
-					"api_user":         {Label: "User name", Type: "text"},
+					"api_user":         {Label: "User name", Type: "text", Role: loom.RoleAccess},
 					"api_password":     {Label: "Password", Type: "password", Sensitive: true, BoundTo: sentBy},
-					"openstack_tenant": {Label: "Project", Type: "text", Tip: "Name or id of the project."},
+					"openstack_tenant": {Label: "Project", Type: "text", Role: loom.RolePlace, Tip: "Name or id of the project."},
 					"openstack_auth_url": {Label: "Keystone address", Type: "text", Default: "https://keystone.example:5000/v2.0/tokens",
 						Tip: "Addresses of the old form, ending in /v2.0/tokens, are taken as those of version 3."},
-					"openstack_domain": {Label: "Domain", Type: "text", Default: "Default"},
-					"openstack_region": {Label: "Region", Type: "text", Override: true},
-					"application_credential_id": {Label: "Application credential id", Type: "text",
+					"openstack_domain": {Label: "Domain", Type: "text", Role: loom.RoleAccess, Default: "Default"},
+					"openstack_region": {Label: "Region", Type: "text", Role: loom.RolePlace, Override: true},
+					"application_credential_id": {Label: "Application credential id", Type: "text", Role: loom.RoleAccess,
 						Tip: "Instead of user name and password."},
 					"application_credential_secret": {Label: "Application credential secret", Type: "password", Sensitive: true, BoundTo: sentBy},
 					"ssh_keypair":                   {Label: "Key pair", Type: "text", Tip: "Name of the key pair in Nova."},

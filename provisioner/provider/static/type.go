@@ -10,6 +10,8 @@ const TypeName = "static"
 
 // Type describes the provider type for the catalog.
 func Type() loom.PluginType {
+	key := provider.KeyResource()
+	key.Role = loom.RoleAccess // of hosts that are there, not made with it
 	return loom.PluginType{
 		Base: loom.Base{Name: TypeName, Label: "Static hosts", Description: "Uses machines that you have already, over SSH; each serves one node at a time."},
 		Parameters: map[string]loom.FieldGroup{
@@ -17,11 +19,11 @@ func Type() loom.PluginType {
 				Fields: map[string]loom.FieldSchema{
 					"hosts": {Label: "Hosts", Type: "textarea",
 						Tip: "One machine per line: address[:port] [flavor=…] [image=…] [bind=…] [user=…]. One without flavor or image fits all."},
-					"ssh_user":         {Label: "User on the machines", Type: "text", Default: loom.DefaultSSHUser},
-					"ssh_key_resource": provider.KeyResource(),
+					"ssh_user":         {Label: "User on the machines", Type: "text", Role: loom.RoleAccess, Default: loom.DefaultSSHUser},
+					"ssh_key_resource": key,
 					"ssh_password": {Label: "SSH password", Type: "password", Sensitive: true, Tip: "Instead of a key.",
 						BoundTo: []string{"hosts", "ssh_jump", "ssh_jump_host_key", "ssh_host_ca"}},
-					"cleanup_script": {Label: "Clean-up script", Type: "resource", ResourceType: "scripts",
+					"cleanup_script": {Label: "Clean-up script", Type: "resource", ResourceType: "scripts", Role: loom.RoleAccess,
 						Tip: "Run as root when a node gives its machine back."},
 				},
 				Required: [][]string{{"hosts", "ssh_key_resource"}, {"hosts", "ssh_password"}},

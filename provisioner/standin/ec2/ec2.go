@@ -11,16 +11,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"loom/provisioner/standin"
 )
 
 // What the account has.
 const (
-	KeyID   = "AKIDEXAMPLE123456789"
-	Secret  = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
-	KeyPair = "lab"
-	Image   = "ami-0abc1234"
+	KeyID  = "AKIDEXAMPLE123456789"
+	Secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+	// NextKeyID and NextSecret are the access key after Rotate.
+	NextKeyID  = "AKIDROTATED123456789"
+	NextSecret = "n3xtXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+	KeyPair    = "lab"
+	Image      = "ami-0abc1234"
 	// ImageSize is that of the image's root volume, in GB.
 	ImageSize = 8
 	// StoreImage has its root file system on the instance store.
@@ -33,7 +37,8 @@ const (
 
 // EC2 is the dialect.
 type EC2 struct {
-	cloud *standin.Cloud
+	cloud   *standin.Cloud
+	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for all.
 	PageSize int
 	mu       sync.Mutex
@@ -64,13 +69,20 @@ func formOf(r *standin.Request) url.Values {
 	return form
 }
 
+// Rotate replaces the access key by NextKeyID and NextSecret.
+func (e *EC2) Rotate() { e.rotated.Store(true) }
+
 // Allowed checks the signature.
 func (e *EC2) Allowed(r *standin.Request) *standin.Answer {
 	code := ""
-	switch id, ok := signed(r, Secret); {
+	known, secret := KeyID, Secret
+	if e.rotated.Load() {
+		known, secret = NextKeyID, NextSecret
+	}
+	switch id, ok := signed(r, secret); {
 	case id == "":
 		code = "MissingAuthenticationToken"
-	case id != KeyID:
+	case id != known:
 		code = "AuthFailure"
 	case !ok:
 		code = "SignatureDoesNotMatch"

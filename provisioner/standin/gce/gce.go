@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"loom/provisioner/standin"
 )
@@ -52,8 +53,9 @@ const (
 
 // GCE is the dialect.
 type GCE struct {
-	cloud *standin.Cloud
-	mux   *http.ServeMux
+	cloud   *standin.Cloud
+	rotated atomic.Bool
+	mux     *http.ServeMux
 	// PageSize is the most that a listing gives at once, 0 for all.
 	PageSize int
 	// Unreachable zones make lists of all zones incomplete.

@@ -27,6 +27,7 @@ const keyID = "5f0e8c1a"
 // its time.
 var (
 	own   = sync.OnceValue(newKey)
+	next  = sync.OnceValue(newKey)
 	other = sync.OnceValue(newKey)
 )
 
@@ -40,6 +41,24 @@ func newKey() *rsa.PrivateKey {
 
 // Key gives the service account's key as Google's file of type JSON.
 func (g *GCE) Key() []byte { return g.file(own()) }
+
+// Rotate replaces the account's key by another one, and gives that.
+func (g *GCE) Rotate() []byte {
+	g.rotated.Store(true)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for token := range g.tokens {
+		g.tokens[token] = false
+	}
+	return g.file(next())
+}
+
+func (g *GCE) key() *rsa.PrivateKey {
+	if g.rotated.Load() {
+		return next()
+	}
+	return own()
+}
 
 // WrongKey gives a key that the account does not have.
 func (g *GCE) WrongKey() []byte { return g.file(other()) }
@@ -69,7 +88,7 @@ func (g *GCE) token(r *standin.Request) standin.Answer {
 	signed, signature, _ := cutLast(form.Get("assertion"))
 	raw, err := base64.RawURLEncoding.DecodeString(signature)
 	sum := sha256.Sum256([]byte(signed))
-	if err != nil || rsa.VerifyPKCS1v15(&own().PublicKey, crypto.SHA256, sum[:], raw) != nil {
+	if err != nil || rsa.VerifyPKCS1v15(&g.key().PublicKey, crypto.SHA256, sum[:], raw) != nil {
 		return refuse("Invalid JWT Signature.")
 	}
 	_, middle, _ := strings.Cut(signed, ".")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"loom/provisioner/standin"
@@ -16,13 +17,15 @@ import (
 
 // Names of what the account has.
 const (
-	Token   = "dop_v1_0123456789abcdef"
-	KeyName = "lab"
-	Region  = "nyc3"
-	Size    = "s-1vcpu-1gb"
-	Image   = "debian-12-x64"
-	ImageID = 7001
-	VPC     = "5a4981aa-9653-4bd1-bef5-d6bff52042e4"
+	Token = "dop_v1_0123456789abcdef"
+	// NextToken is the access token after Rotate.
+	NextToken = "dop_v1_fedcba9876543210"
+	KeyName   = "lab"
+	Region    = "nyc3"
+	Size      = "s-1vcpu-1gb"
+	Image     = "debian-12-x64"
+	ImageID   = 7001
+	VPC       = "5a4981aa-9653-4bd1-bef5-d6bff52042e4"
 )
 
 // Operations.
@@ -41,7 +44,8 @@ const getImage = "GET /v2/images/{id}"
 
 // Ocean is the dialect.
 type Ocean struct {
-	cloud *standin.Cloud
+	cloud   *standin.Cloud
+	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for what is asked for.
 	PageSize int
 	mux      *http.ServeMux
@@ -65,9 +69,19 @@ func (o *Ocean) Operation(r *standin.Request) string {
 	return pattern
 }
 
+// Rotate replaces the token by NextToken.
+func (o *Ocean) Rotate() { o.rotated.Store(true) }
+
+func (o *Ocean) token() string {
+	if o.rotated.Load() {
+		return NextToken
+	}
+	return Token
+}
+
 // Allowed looks at the token.
 func (o *Ocean) Allowed(r *standin.Request) *standin.Answer {
-	if r.Header.Get("Authorization") == "Bearer "+Token {
+	if r.Header.Get("Authorization") == "Bearer "+o.token() {
 		return nil
 	}
 	refused := o.Refuse(http.StatusUnauthorized, "", "")

@@ -8,17 +8,20 @@ import (
 	"net/http"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"loom/provisioner/standin"
 )
 
 // Names of what the account has.
 const (
-	User      = "loom"
-	Password  = "keystone-pa55word"
-	Project   = "lab"
-	ProjectID = "5f0e8c1a2b7d5a3c9e4f1d6b8a7c9e02"
-	Region    = "RegionOne"
+	User     = "loom"
+	Password = "keystone-pa55word"
+	// NextPassword is the password, or the API key of Rackspace, after Rotate.
+	NextPassword = "n3xt-0123456789abcdef0123456789"
+	Project      = "lab"
+	ProjectID    = "5f0e8c1a2b7d5a3c9e4f1d6b8a7c9e02"
+	Region       = "RegionOne"
 	// AppID and AppSecret are an application credential.
 	AppID     = "a1b2c3d4"
 	AppSecret = "application-s3cret"
@@ -66,6 +69,7 @@ const (
 type Stack struct {
 	cloud     *standin.Cloud
 	rackspace bool
+	rotated   atomic.Bool
 	mux       *http.ServeMux
 
 	// PageSize is the most servers that a listing gives at once, 0 for all. The
@@ -107,6 +111,23 @@ func fresh(rackspace bool) *Stack {
 		s.mux.Handle(op, http.NotFoundHandler())
 	}
 	return s
+}
+
+// Rotate replaces the password, or the API key of Rackspace, by NextPassword. Tokens that
+// were given for the one before are over.
+func (s *Stack) Rotate() {
+	s.rotated.Store(true)
+	s.Expire()
+}
+
+func (s *Stack) password() string {
+	switch {
+	case s.rotated.Load():
+		return NextPassword
+	case s.rackspace:
+		return APIKey
+	}
+	return Password
 }
 
 // Attach tells the cloud.
@@ -232,7 +253,7 @@ func (s *Stack) signIn(r *standin.Request) standin.Answer {
 	user, project := in.Auth.Identity.Password.User, in.Auth.Scope.Project
 	switch in.Auth.Identity.Methods[0] {
 	case "password":
-		known := user.Name == User && user.Password == Password && user.Domain.Name == "Default"
+		known := user.Name == User && user.Password == s.password() && user.Domain.Name == "Default"
 		if scoped := project.ID == ProjectID || project.Name == Project && project.Domain.Name == "Default"; !known || !scoped {
 			return s.keystone(401, "The request you have made requires authentication.")
 		}
@@ -271,7 +292,7 @@ func (s *Stack) signInV2(r *standin.Request) standin.Answer {
 			Key struct{ Username, APIKey string } `json:"RAX-KSKEY:apiKeyCredentials"`
 		}
 	}
-	if err := json.Unmarshal(r.Body, &in); err != nil || in.Auth.Key.Username != User || in.Auth.Key.APIKey != APIKey {
+	if err := json.Unmarshal(r.Body, &in); err != nil || in.Auth.Key.Username != User || in.Auth.Key.APIKey != s.password() {
 		return s.Refuse(401, "", "Username or api key is invalid.")
 	}
 	service := func(kind, name, where string) any {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"loom/provisioner/standin"
@@ -22,11 +23,13 @@ import (
 
 // What the account has.
 const (
-	Login    = "lab"
-	KeyName  = "lab-key"
-	Password = "an-old-password"
-	Package  = "g4-highcpu-1G"
-	Image    = "7b5981c4-1889-11e7-b4c5-3f3bdfc9b88b"
+	Login   = "lab"
+	KeyName = "lab-key"
+	// NextKeyName is the name of the key after Rotate.
+	NextKeyName = "lab-key-2"
+	Password    = "an-old-password"
+	Package     = "g4-highcpu-1G"
+	Image       = "7b5981c4-1889-11e7-b4c5-3f3bdfc9b88b"
 )
 
 // Operations.
@@ -50,6 +53,8 @@ type Triton struct {
 	Key       crypto.PublicKey
 	Passwords bool
 
+	rotated atomic.Bool
+
 	mu    sync.Mutex
 	busy  int
 	gone  bool
@@ -63,6 +68,16 @@ func New(public crypto.PublicKey) *Triton {
 		t.mux.Handle(op, http.NotFoundHandler())
 	}
 	return t
+}
+
+// Rotate gives the account's key another name, NextKeyName.
+func (t *Triton) Rotate() { t.rotated.Store(true) }
+
+func (t *Triton) keyName() string {
+	if t.rotated.Load() {
+		return NextKeyName
+	}
+	return KeyName
 }
 
 // Attach tells the cloud.
@@ -116,7 +131,7 @@ func (t *Triton) verify(r *standin.Request) string {
 	switch {
 	case part == nil || err != nil:
 		return "Authorization is required"
-	case part[1] != Login || part[2] != KeyName || !strings.HasPrefix(r.URL.Path, "/"+Login):
+	case part[1] != Login || part[2] != t.keyName() || !strings.HasPrefix(r.URL.Path, "/"+Login):
 		return "The credentials provided are invalid"
 	case time.Since(date).Abs() > 5*time.Minute:
 		return "Date is too far from now"
@@ -188,10 +203,10 @@ func (t *Triton) Do(op string, r *standin.Request) standin.Answer {
 	case account:
 		return answer(200, map[string]any{"id": "b89d9dd3-62ce-4f6f-eb0d-f78e57d515d9", "login": Login})
 	case key:
-		if last != KeyName {
+		if last != t.keyName() {
 			return t.Refuse(404, "", last+" does not exist")
 		}
-		return answer(200, map[string]any{"name": KeyName})
+		return answer(200, map[string]any{"name": last})
 	case packages:
 		return answer(200, []any{map[string]any{"id": "14b6fade-d0f8-11e5-85c5-4ff7918ab5c1", "name": Package, "memory": 1024, "vcpus": 1}})
 	case images:
