@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,9 +133,11 @@ type cloud struct {
 	calls    []*loom.ProviderCall
 	probe    loom.Probe
 	machines []loom.TaggedMachine
-	blind    bool // cannot list
-	err      error
-	removed  []string
+	// regions, unless nil, has the machines instead, by the region that a call names.
+	regions map[string][]loom.TaggedMachine
+	blind   bool // cannot list
+	err     error
+	removed []string
 	// before is called before anything is answered.
 	before func(ctx context.Context) error
 }
@@ -161,12 +164,20 @@ func (c *cloud) Machines(ctx context.Context, call *loom.ProviderCall) ([]loom.T
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]loom.TaggedMachine(nil), c.machines...), !c.blind, nil
+	machines := c.machines
+	if c.regions != nil {
+		region, _ := call.Provider.Fields["region"].(string)
+		machines = c.regions[region]
+	}
+	return append([]loom.TaggedMachine(nil), machines...), !c.blind, nil
 }
 
-func (c *cloud) Remove(_ context.Context, _ *loom.ProviderCall, m loom.TaggedMachine) error {
+func (c *cloud) Remove(_ context.Context, call *loom.ProviderCall, m loom.TaggedMachine) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if region, _ := call.Provider.Fields["region"].(string); c.regions != nil {
+		c.regions[region] = slices.DeleteFunc(c.regions[region], func(o loom.TaggedMachine) bool { return o.ID == m.ID })
+	}
 	if c.err != nil {
 		return c.err
 	}
