@@ -11,6 +11,7 @@ package account
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/jmoiron/sqlx"
 
@@ -52,6 +53,16 @@ func record(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, verb, kind, obje
 func shownUser(u loom.User) map[string]any {
 	return map[string]any{
 		"id": u.ID, "role": u.Role, "displayName": u.DisplayName, "email": u.Email, "disabled": u.Disabled, "sshKeys": u.SSHKeys,
+	}
+}
+
+// keepChanges leaves in both what differs between them, and the id.
+func keepChanges(before, after map[string]any) {
+	for name, was := range before {
+		if now, there := after[name]; there && name != "id" && reflect.DeepEqual(was, now) {
+			delete(before, name)
+			delete(after, name)
+		}
 	}
 }
 

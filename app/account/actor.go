@@ -42,7 +42,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	in.Address = clean(in.Address)
 	actor := loom.Actor{
 		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
-		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address,
+		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address, AccessEpoch: who.User.AccessEpoch,
 	}
 	acting, err := a.actAs(ctx, actor, in)
 	if err != nil {
@@ -128,6 +128,7 @@ func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (
 		return loom.Actor{}, loom.NewError(loom.Forbidden, "The user “%s” is disabled.", user.ID)
 	}
 	acting.Role, acting.Via = user.Role, viaOf(actor, acting)
+	acting.AccessEpoch = 0 // of somebody else
 	acting.By, acting.ByRole = actor.Account(), actor.Role
 	return acting, nil
 }
@@ -180,7 +181,7 @@ func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Act
 			return loom.Actor{}, err
 		}
 	}
-	actor.Role = user.Role
+	actor.Role, actor.AccessEpoch = user.Role, user.AccessEpoch
 	return actor, nil
 }
 

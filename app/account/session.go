@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -59,20 +60,21 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 	if err := a.beginSignIn(ctx, counts); err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
+	// Before the password is compared: who changes it then ends what begins here.
+	user, missing := store.User(ctx, a.db, tenant.ID, loom.UserID(in.User))
+	if missing != nil && !isNotFound(missing) {
+		return loom.Actor{}, loom.Secret{}, none, missing
+	}
 	// The password is compared also when there is no tenant or user: the time that
 	// the answer takes gives nothing away.
 	right, err := a.passwordIs(ctx, tenant.ID, loom.UserID(in.User), in.Password)
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
-	user, err := store.User(ctx, a.db, tenant.ID, loom.UserID(in.User))
-	if err != nil && !isNotFound(err) {
-		return loom.Actor{}, loom.Secret{}, none, err
-	}
-	if err != nil || !right || user.Disabled {
+	if missing != nil || !right || user.Disabled {
 		why := ""
 		switch {
-		case err != nil: // nobody, so nothing to keep
+		case missing != nil: // nobody, so nothing to keep
 		case !right:
 			why = "wrong password"
 		default:
@@ -83,7 +85,7 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		}
 		return loom.Actor{}, loom.Secret{}, none, wrong
 	}
-	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Via: "session", Address: in.Address}
+	actor := loom.Actor{Tenant: tenant.ID, TenantName: tenant.Name, User: user.ID, Role: user.Role, Via: "session", Address: in.Address, AccessEpoch: user.AccessEpoch}
 	cookie := loom.NewSecret(newSecret())
 	life := SessionLife
 	if in.Keep {
@@ -93,6 +95,9 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		in.Agent = in.Agent[:maxAgent]
 	}
 	expires, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (time.Time, error) {
+		if err := store.HoldActor(ctx, tx, actor); err != nil {
+			return none, err
+		}
 		if err := store.SignInSucceeded(ctx, tx, counts); err != nil {
 			return none, err
 		}
@@ -113,6 +118,9 @@ func (a *Accounts) SignIn(ctx context.Context, in SignInInput) (loom.Actor, loom
 		}
 		return expires, record(ctx, tx, actor, "sign_in", "session", string(user.ID), nil, nil)
 	})
+	if errors.Is(err, loom.Unauthenticated) {
+		err = wrong
+	}
 	if err != nil {
 		return loom.Actor{}, loom.Secret{}, none, err
 	}
@@ -142,6 +150,7 @@ func (a *Accounts) ActorBySession(ctx context.Context, cookie loom.Secret, addre
 	}
 	actor := loom.Actor{
 		Tenant: session.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role, Via: "session", Address: address,
+		AccessEpoch: who.User.AccessEpoch,
 	}
 	return a.acting(ctx, actor, session, who)
 }

@@ -217,6 +217,9 @@ func TestTenantAuditHoldsNoSecrets(t *testing.T) {
 	if err := b.ChangePassword(b.ctx, ana, made, fresh, cookie, false); err != nil {
 		t.Fatal(err)
 	}
+	if ana, _, err = b.ActorBySession(b.ctx, cookie, ""); err != nil {
+		t.Fatal(err)
+	}
 	token, secret, err := b.CreateToken(b.ctx, ana, account.NewToken{Name: "t", Scopes: []loom.Scope{loom.ScopeAdmin}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ const (
 	tokenStart  = "loom_"
 	tokenPrefix = 9 // characters that are stored in clear, to tell tokens apart
 	maxToken    = 100
+	// maxTokens is how many valid tokens a user may have.
+	maxTokens = 100
 )
 
 // RotationOverlap is how long the old secret of a rotated token works on.
@@ -92,6 +94,16 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 	secret := tokenStart + newSecret()
 	token.Prefix = secret[:tokenPrefix]
 	token, err = store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Token, error) {
+		if err := store.HoldActor(ctx, tx, actor); err != nil {
+			return loom.Token{}, err
+		}
+		n, err := store.CountTokensOf(ctx, tx, owner.Tenant, owner.User)
+		if err != nil {
+			return loom.Token{}, err
+		}
+		if n >= maxTokens {
+			return loom.Token{}, loom.NewError(loom.Exhausted, "“%s” has %d API tokens already; revoke one that is not needed first.", owner.User, n)
+		}
 		stored, err := store.InsertToken(ctx, tx, owner.Tenant, token, hashOf(loom.NewSecret(secret)))
 		if err != nil {
 			return loom.Token{}, err
@@ -182,6 +194,9 @@ func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) 
 	}
 	secret := tokenStart + newSecret()
 	token, err := store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Token, error) {
+		if err := store.HoldActor(ctx, tx, actor); err != nil {
+			return loom.Token{}, err
+		}
 		token, err := ownedToken(ctx, tx, actor, id)
 		if err != nil {
 			return loom.Token{}, err

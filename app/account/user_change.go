@@ -125,6 +125,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		if in.EndTokens {
 			after["changed"] = "password and API tokens"
 		}
+		keepChanges(before, after)
 		if err := record(ctx, tx, actor, "update", "user", string(id), before, after); err != nil {
 			return loom.User{}, err
 		}
@@ -224,6 +225,9 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 		}
 	}
 	if user.Disabled || hash != "" {
+		if err := store.EndAccess(ctx, tx, actor.Tenant, user.ID); err != nil {
+			return err
+		}
 		return store.DeleteSessionsOf(ctx, tx, actor.Tenant, user.ID, hashOf(keep))
 	}
 	return nil

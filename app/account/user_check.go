@@ -1,6 +1,7 @@
 package account
 
 import (
+	"fmt"
 	"net/mail"
 	"strings"
 	"unicode"
@@ -59,17 +60,30 @@ func checkNewRole(id loom.UserID, role loom.Role) []loom.FieldError {
 	return checkRole(role)
 }
 
+const (
+	// maxSSHKeys is how many public keys a user may have, maxSSHKey the characters of one.
+	maxSSHKeys = 50
+	maxSSHKey  = 8192
+)
+
 // cleanSSHKeys keeps type, key and comment of each public key. Options are
 // refused: on a machine they would decide what its other users may do.
 func cleanSSHKeys(keys []string) ([]string, []loom.FieldError) {
 	clean := []string{}
 	var errs []loom.FieldError
+	if len(keys) > maxSSHKeys {
+		return nil, []loom.FieldError{{Field: "sshKeys", Message: fmt.Sprintf("Keep at most %d keys; leave out those that are not used.", maxSSHKeys)}}
+	}
 	for i, text := range keys {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			continue
 		}
 		at := "sshKeys[" + itoa(i) + "]"
+		if len(text) > maxSSHKey {
+			errs = append(errs, loom.FieldError{Field: at, Message: fmt.Sprintf("A key has at most %d characters.", maxSSHKey)})
+			continue
+		}
 		key, comment, options, rest, err := ssh.ParseAuthorizedKey([]byte(text))
 		switch {
 		case err != nil && strings.Contains(text, "PRIVATE KEY"):

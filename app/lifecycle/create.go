@@ -117,6 +117,9 @@ func lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, nodes int
 // insert stores a drafted cluster with its nodes, secrets and running plan.
 func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d *draft, plan loom.Plan, secrets map[string][]byte, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
+	if err := store.HoldActor(ctx, tx, actor); err != nil {
+		return none, err
+	}
 	// A preview may be older than the setting.
 	settings, err := store.Settings(ctx, tx, actor.Tenant)
 	if err != nil {

@@ -36,7 +36,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 	}
 	for try := 0; ; try++ {
 		if in.Abort {
-			ref, err := u.abortFirst(ctx, actor, id, in.ProviderFields)
+			ref, err := u.abortFirst(ctx, actor, id, in.ProviderFields, nil)
 			if err != nil || ref.Number > 0 {
 				return ref, err
 			}
@@ -62,15 +62,16 @@ func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.Clust
 
 // abortFirst aborts the operation of a pending cluster and notes that the cluster
 // is to be deleted when it has ended (Expire does that). It gives the zero
-// reference for a cluster without a running operation.
-func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.ClusterID, given map[string]any) (loom.OperationRef, error) {
+// reference for a cluster without a running operation, and when still, unless nil,
+// does not hold.
+func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.ClusterID, given map[string]any, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
 		var none loom.OperationRef
 		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
 		if err := visible(actor, id, cluster.Owner, err); err != nil {
 			return none, err
 		}
-		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 {
+		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 || still != nil && !still(cluster) {
 			return none, nil
 		}
 		// All that forbids a delete but the operation, which is about to end.

@@ -113,6 +113,10 @@ func (u *Clusters) leaseTried(ctx context.Context, e loom.LeaseEnd, stop bool, a
 func (u *Clusters) beginLeaseEnd(ctx context.Context, e loom.LeaseEnd, act loom.LeaseAct) error {
 	actor := loom.SystemActor(e.Tenant, string(e.Tenant))
 	still := func(c loom.Cluster) bool { return c.Expires.Equal(e.Expires) && !c.Protected }
+	if act == loom.LeaseDelete && e.Holds {
+		_, err := u.abortFirst(ctx, actor, e.Cluster, nil, still)
+		return err
+	}
 	if act == loom.LeaseDelete {
 		_, err := u.deleteIf(ctx, actor, e.Cluster, DeleteInput{}, still)
 		return err

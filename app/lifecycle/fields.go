@@ -30,6 +30,9 @@ type providerFields struct {
 	incomplete string
 }
 
+// maxFieldText bounds a field's text, in bytes.
+const maxFieldText = 64 << 10
+
 // takeFields sorts the given fields. Stored are the names of secrets the cluster
 // has already; they count as present unless given ones replace them. Fields the
 // type does not know, or does not let users set, are ignored; those that decide where
@@ -50,6 +53,10 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 			continue
 		}
 		if !ok {
+			continue
+		}
+		if n := len(loom.FieldText(value)); n > maxFieldText {
+			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name, Message: fmt.Sprintf("A value has at most %d bytes; this one has %d.", maxFieldText, n)})
 			continue
 		}
 		if err := schema.CheckValue(value); err != "" {

@@ -52,6 +52,7 @@ func setupWith(t *testing.T, opts lifecycle.Options) *bundle {
 		_, err = store.InsertTenantAllTenants(ctx, tx, loom.Tenant{ID: b.tenant, Name: "acme", Workers: 5, MaxClusters: 1000, MaxNodes: 1000})
 		return err
 	})
+	b.db.MustExec(`INSERT INTO users (tenant_id, id, role) VALUES ('t1', 'ana', 'user'), ('t1', 'bob', 'user'), ('t1', 'admin', 'admin'), ('t2', 'ana', 'admin'), ('t2', 'admin', 'admin')`)
 	b.save(loom.SuperTenant, loom.KindProviderType, labType())
 	b.save(b.tenant, loom.KindProvider, &loom.Provider{Base: loom.Base{Name: "lab", Label: "The lab"}, Type: "lab", Fields: map[string]any{"region": "north"}})
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "s1", "cost": "0.5"}}})

@@ -46,9 +46,12 @@ type Actor struct {
 	By     Account
 	ByRole Role
 	// Scopes is nil for a session and for the system: no limit beyond the role.
-	Scopes    []Scope
-	Address   string
-	RequestID string
+	Scopes []Scope
+	// AccessEpoch is that of the user when the actor was recognized, 0 where it does not
+	// matter; see User.
+	AccessEpoch int64
+	Address     string
+	RequestID   string
 }
 
 // SystemActor acts for Loom itself in a tenant: the scheduler's duties, seeding.

@@ -25,6 +25,8 @@ type LeaseEnd struct {
 	Problem string
 	// Left says that a delete left machines behind, which are tried again elsewhere.
 	Left bool
+	// Holds says that an operation keeps the cluster that is paused, or began after the end.
+	Holds bool
 }
 
 // NotReminded is LeaseEnd.Reminded before the first reminder.
@@ -85,7 +87,7 @@ func (s Settings) LeaseStep(e LeaseEnd, now time.Time) LeaseStep {
 		step.Remind = due
 	}
 	switch {
-	case now.Before(e.Expires), e.Protected, e.Status == ClusterPending, now.Before(e.Next):
+	case now.Before(e.Expires), e.Protected, e.Status == ClusterPending && !e.Holds, now.Before(e.Next):
 	case !now.Before(e.Expires.Add(s.Grace())):
 		if !e.Left { // those are tried again by themselves
 			step.Act = LeaseDelete

@@ -34,6 +34,8 @@ func TestLeaseStep(t *testing.T) {
 		{"protected", usual, func(e *LeaseEnd) { e.Protected = true }, time.Hour, LeaseStep{0, LeaseNothing}},
 		{"protected, in the time of grace", grace, func(e *LeaseEnd) { e.Protected = true }, time.Hour, LeaseStep{0, LeaseNothing}},
 		{"pending", usual, func(e *LeaseEnd) { e.Status = ClusterPending }, time.Hour, LeaseStep{0, LeaseNothing}},
+		{"kept by a paused operation", usual, func(e *LeaseEnd) { e.Status, e.Holds = ClusterPending, true }, time.Hour, LeaseStep{0, LeaseDelete}},
+		{"kept by a paused operation, in the time of grace", grace, func(e *LeaseEnd) { e.Status, e.Holds = ClusterPending, true }, time.Hour, LeaseStep{0, LeaseNothing}},
 		{"terminated", usual, func(e *LeaseEnd) { e.Status = ClusterTerminated }, time.Hour, LeaseStep{NotReminded, LeaseNothing}},
 		{"for ever", usual, func(e *LeaseEnd) { e.Expires = time.Time{} }, time.Hour, LeaseStep{NotReminded, LeaseNothing}},
 		{"incomplete", usual, func(e *LeaseEnd) { e.Status = ClusterIncomplete }, time.Hour, LeaseStep{0, LeaseDelete}},

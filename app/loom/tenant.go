@@ -50,6 +50,8 @@ type User struct {
 	LastSeen time.Time
 	// PasswordChange says whether a generated password is to be changed.
 	PasswordChange PasswordChange
+	// AccessEpoch is another number each time the user's sessions or tokens end.
+	AccessEpoch int64
 }
 
 // PasswordChange says whether the user of a generated password is to change it; ""

@@ -46,12 +46,13 @@ type leaseRow struct {
 	Next       sql.NullTime  `db:"next_at"`
 	Problem    string        `db:"problem"`
 	Left       bool          `db:"is_left"`
+	Holds      bool          `db:"holds"`
 	Now        time.Time     `db:"now"`
 }
 
 func (r leaseRow) end() loom.LeaseEnd {
 	e := loom.LeaseEnd{Tenant: loom.TenantID(r.Tenant), Cluster: loom.ClusterID(r.ID), Status: loom.ClusterStatus(r.Status), Protected: r.Protected,
-		Expires: r.Expires.Time, Reminded: loom.NotReminded, StoppedFor: r.StoppedFor.Time, Next: r.Next.Time, Problem: r.Problem, Left: r.Left}
+		Expires: r.Expires.Time, Reminded: loom.NotReminded, StoppedFor: r.StoppedFor.Time, Next: r.Next.Time, Problem: r.Problem, Left: r.Left, Holds: r.Holds}
 	if r.Reminded.Valid {
 		e.Reminded = int(r.Reminded.Int64)
 	}
@@ -62,7 +63,9 @@ func (r leaseRow) end() loom.LeaseEnd {
 // were stopped then.
 const leaseColumns = `
 SELECT c.tenant_id, c.id, c.status, c.protected, c.expires_at, e.reminded, s.stopped_for, e.next_at, coalesce(e.problem, '') AS problem,
-       EXISTS (SELECT FROM leftovers l WHERE l.cluster_id = c.id AND l.ended_at IS NULL) AS is_left, now() AS now
+       EXISTS (SELECT FROM leftovers l WHERE l.cluster_id = c.id AND l.ended_at IS NULL) AS is_left, now() AS now,
+       c.status = 'pending' AND EXISTS (SELECT FROM operations o WHERE o.cluster_id = c.id AND o.number = c.latest_operation
+                                        AND (o.status = 'paused' OR o.created_at > c.expires_at AND o.action <> 'cluster_delete')) AS holds
 FROM clusters c
 LEFT JOIN lease_ends e ON e.cluster_id = c.id AND e.expires_at = c.expires_at
 LEFT JOIN lease_ends s ON s.cluster_id = c.id`

@@ -57,7 +57,7 @@ type SignedIn struct {
 const sessionByHash = `
 SELECT s.id, s.tenant_id, s.user_id, s.address, s.agent, s.created_at, s.last_seen_at, s.expires_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
-	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch",
 	t.name AS tenant_name, s.last_seen_at < now() - interval '1 minute' AS stale, u.preferences,
 	coalesce(a.name, '') AS acting_name, coalesce(s.acting_until, to_timestamp(0)) AS acting_until
 FROM sessions s
@@ -89,12 +89,17 @@ func SessionByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte
 }
 
 const touchSession = `
-WITH touched AS (
-	UPDATE sessions SET last_seen_at = now(), address = $3 WHERE tenant_id = $1 AND id = $2 RETURNING tenant_id, user_id
+WITH held AS (
+	SELECT tenant_id, id, user_id FROM sessions WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE SKIP LOCKED
+), owner AS (
+	SELECT u.tenant_id, u.id FROM users u JOIN held h ON u.tenant_id = h.tenant_id AND u.id = h.user_id FOR NO KEY UPDATE OF u SKIP LOCKED
+), seen AS (
+	UPDATE users u SET last_seen_at = now() FROM owner o WHERE u.tenant_id = o.tenant_id AND u.id = o.id
 )
-UPDATE users u SET last_seen_at = now() FROM touched t WHERE u.tenant_id = t.tenant_id AND u.id = t.user_id`
+UPDATE sessions s SET last_seen_at = now(), address = $3 FROM held h WHERE s.tenant_id = h.tenant_id AND s.id = h.id`
 
-// TouchSession notes that a session and its user were seen, from where.
+// TouchSession notes that a session and its user were seen, from where, unless somebody
+// changes them at that moment, as TouchToken does.
 func TouchSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte, address string) error {
 	_, err := tx.ExecContext(ctx, touchSession, tenant, hash, address)
 	return wrap(err, "touch a session")

@@ -87,7 +87,7 @@ const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revo
 const tokenByHash = `
 SELECT ` + tokenColumns + `,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
-	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change",
+	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch",
 	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
 FROM tokens t
 JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id
@@ -112,13 +112,20 @@ func TokenByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) 
 	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale}, nil
 }
 
+// Rows that somebody else holds are left out: waiting for them here, in the opposite order
+// of those who end a user's access, would be a deadlock.
 const touchToken = `
-WITH touched AS (
-	UPDATE tokens SET last_used_at = now(), last_address = $3 WHERE tenant_id = $1 AND id = $2 RETURNING tenant_id, user_id
+WITH held AS (
+	SELECT tenant_id, id, user_id FROM tokens WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE SKIP LOCKED
+), owner AS (
+	SELECT u.tenant_id, u.id FROM users u JOIN held h ON u.tenant_id = h.tenant_id AND u.id = h.user_id FOR NO KEY UPDATE OF u SKIP LOCKED
+), seen AS (
+	UPDATE users u SET last_seen_at = now() FROM owner o WHERE u.tenant_id = o.tenant_id AND u.id = o.id
 )
-UPDATE users u SET last_seen_at = now() FROM touched t WHERE u.tenant_id = t.tenant_id AND u.id = t.user_id`
+UPDATE tokens t SET last_used_at = now(), last_address = $3 FROM held h WHERE t.tenant_id = h.tenant_id AND t.id = h.id`
 
-// TouchToken notes that a token was used, from where, and its owner seen.
+// TouchToken notes that a token was used, from where, and its owner seen, unless somebody
+// changes them at that moment.
 func TouchToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, address string) error {
 	_, err := tx.ExecContext(ctx, touchToken, tenant, id, address)
 	return wrap(err, "touch token %d", id)
@@ -140,6 +147,13 @@ func TokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user
 		tokens[i] = r.token()
 	}
 	return tokens, nil
+}
+
+// CountTokensOf counts the valid tokens of a user.
+func CountTokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `SELECT count(*) FROM tokens t WHERE t.tenant_id = $1 AND t.user_id = $2 AND `+tokenIsValid, tenant, user)
+	return n, wrap(err, "count tokens of %s", user)
 }
 
 // TokenSorts lists what tokens can be sorted by, the default first.

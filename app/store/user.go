@@ -24,6 +24,7 @@ type userRow struct {
 	LastSeenAt  sql.NullTime   `db:"last_seen_at"`
 
 	PasswordChange sql.NullString `db:"password_change"`
+	AccessEpoch    int64          `db:"access_epoch"`
 }
 
 func (r userRow) user() loom.User {
@@ -31,6 +32,7 @@ func (r userRow) user() loom.User {
 		ID: loom.UserID(r.ID), Tenant: loom.TenantID(r.TenantID), Role: RoleIn(loom.TenantID(r.TenantID), r.Role),
 		DisplayName: r.DisplayName, Email: r.Email, Disabled: r.Disabled, SSHKeys: r.SSHKeys,
 		Created: r.CreatedAt, LastSeen: r.LastSeenAt.Time, PasswordChange: loom.PasswordChange(r.PasswordChange.String),
+		AccessEpoch: r.AccessEpoch,
 	}
 }
 
@@ -43,7 +45,7 @@ func RoleIn(tenant loom.TenantID, stored string) loom.Role {
 	return loom.Role(stored)
 }
 
-const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at, password_change FROM users`
+const userColumns = `SELECT tenant_id, id, role, display_name, email, disabled, ssh_keys, created_at, last_seen_at, password_change, access_epoch FROM users`
 
 // User reads a user of a tenant. NotFound.
 func User(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
@@ -54,6 +56,29 @@ func User(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.
 // ends. NotFound.
 func LockUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) (loom.User, error) {
 	return oneUser(ctx, tx, userColumns+` WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE`, tenant, id)
+}
+
+// HoldActor keeps the user as whom an actor acts from being changed or removed until the
+// transaction ends. Unauthenticated when he is gone or disabled, or when the access with
+// which the actor came ended since. Loom itself is always there.
+func HoldActor(ctx context.Context, tx *sqlx.Tx, actor loom.Actor) error {
+	if actor.Via == "system" || actor.Via == "cli" {
+		return nil
+	}
+	user, err := oneUser(ctx, tx, userColumns+` WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE`, actor.Tenant, actor.User)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	if err != nil || user.Disabled || actor.AccessEpoch != 0 && actor.AccessEpoch != user.AccessEpoch {
+		return &loom.Error{Kind: loom.Unauthenticated, Message: "Your access ended while this was on its way; nothing was changed. Sign in again.", Err: err}
+	}
+	return nil
+}
+
+// EndAccess makes HoldActor refuse all who came with what a user had so far.
+func EndAccess(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) error {
+	_, err := tx.ExecContext(ctx, `UPDATE users SET access_epoch = nextval('access_epochs') WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	return wrap(err, "end the access of %s", id)
 }
 
 func oneUser(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, id loom.UserID) (loom.User, error) {

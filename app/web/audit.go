@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -190,18 +191,25 @@ func via(a loom.Actor) string {
 	return with + " from " + a.Address
 }
 
+// maxDifferences is how many values of an entry a page shows.
+const maxDifferences = 200
+
 // auditDetails shows what an entry changed as a difference; what was made or
 // removed as a whole differs from nothing.
 func auditDetails(see ui.Viewer, e loom.AuditEntry) templ.Component {
 	before, after := members(e.Before), members(e.After)
-	changes := changesOf(catalog.Differences(before, after))
+	differences := catalog.Differences(before, after)
+	changes := changesOf(differences[:min(len(differences), maxDifferences)])
 	summary := "details"
 	if len(changes) > 0 {
-		summary = ui.Count(len(changes), "value", "values")
+		summary = ui.Count(len(differences), "value", "values")
 	}
 	facts := []ui.Def{{Term: "Time", Text: see.Full(e.Time)}, {Term: "Object", Text: e.Kind + " " + e.Object, Mono: true}}
 	if e.Actor.RequestID != "" {
 		facts = append(facts, ui.Def{Term: "Request", Text: e.Actor.RequestID, Mono: true})
+	}
+	if len(differences) > len(changes) {
+		facts = append(facts, ui.Def{Term: "Shown", Text: fmt.Sprintf("The first %d of %d values; the REST API gives all.", len(changes), len(differences))})
 	}
 	return officeview.Details(officeview.DetailsModel{Summary: summary, Facts: facts, Changes: changes})
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -134,6 +133,9 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 		c.Services = o.Texts("services")
 		readRoll(o, c)
 	case loom.PreviewResize:
+		if o.Has("nodes") {
+			o.Fail("nodes", "A resize is about all nodes, or with “services” about those of these services; leave this out.")
+		}
 		c.HardwareType, c.Services = o.Text("hardwaretype"), o.Texts("services")
 		readRoll(o, c)
 	case loom.PreviewRepair:
@@ -153,12 +155,21 @@ func readRoll(o *lenient.Object, c *lifecycle.ChangeInput) {
 	}
 }
 
+// maxNamedNodes is how many nodes a request may name: as many as the largest cluster has.
+const maxNamedNodes = 10_000
+
 func nodeIDs(o *lenient.Object) []loom.NodeID {
 	var ids []loom.NodeID
+	seen := map[loom.NodeID]bool{}
 	for _, text := range o.Texts("nodes") {
-		if id := loom.NodeID(strings.ToLower(text)); !slices.Contains(ids, id) {
+		if id := loom.NodeID(strings.ToLower(text)); !seen[id] {
+			seen[id] = true
 			ids = append(ids, id)
 		}
+	}
+	if len(ids) > maxNamedNodes {
+		o.Fail("nodes", "Name at most %d nodes at once.", maxNamedNodes)
+		return nil
 	}
 	return ids
 }
