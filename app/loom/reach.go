@@ -91,6 +91,19 @@ var metadata = prefixes("fd00:ec2::/32 fd20:ce::254/128 100.100.100.200/32 168.6
 var special = prefixes("0.0.0.0/8 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
 	"::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20 5f00::/16")
 
+// IPv4Ranges gives networks of IPv4 for the packet filter of machines: those that nobody
+// reaches, and those besides that are not public. The latter are the private ones and, unlike for
+// Reach, those for documentation: some installations use them for themselves.
+func IPv4Ranges() (never, private []netip.Prefix) {
+	never = prefixes("0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3")
+	private = prefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16")
+	ipv4 := func(all []netip.Prefix) []netip.Prefix {
+		return slices.DeleteFunc(slices.Clone(all), func(p netip.Prefix) bool { return !p.Addr().Is4() })
+	}
+	others := slices.DeleteFunc(ipv4(special), func(p netip.Prefix) bool { return within(p.Addr(), never) })
+	return append(never, ipv4(metadata)...), slices.Concat(private, ipv4(privateNetworks), others)
+}
+
 // nat64 is the network whose addresses stand for the IPv4 address at their end.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 

@@ -243,11 +243,11 @@ func (l *Local) runMmdebstrap(ctx context.Context, im image, root string, held *
 		args = append(args, "-")
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Env = buildEnvironment(os.Environ())
 	cmd.Stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
 	cmd.ExtraFiles = []*os.File{held}
 	// Mounts of the build stay out of the host's table, even when it is killed.
-	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWPID, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWUTS, Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	cmd.WaitDelay = 5 * time.Second
 	// The tool dies with the thread that started it, not with the process.
 	runtime.LockOSThread()
@@ -314,4 +314,18 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+}
+
+// buildEnvironment is what scripts of packages see while a base root is built: how the host
+// reaches the archive, and nothing else of this process, whose environment may hold keys.
+func buildEnvironment(own []string) []string {
+	env := []string{"LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	for _, v := range own {
+		name, _, _ := strings.Cut(v, "=")
+		switch strings.ToLower(name) {
+		case "http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy", "apt_config", "tmpdir", "ssl_cert_file", "ssl_cert_dir":
+			env = append(env, v)
+		}
+	}
+	return env
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,19 +22,30 @@ import (
 // first two lines make it replace what is there, in one transaction.
 //
 // From machines the host accepts replies only. Machines of one tenant reach
-// each other and nobody else; those with internet reach what the host reaches.
+// each other and nobody else; those with internet reach public addresses and, unless they
+// are public only, private networks. Nobody reaches metadata and the like; the host's own
+// resolvers answer to all that have internet.
 // A packet must come from an address of its bridge's network. Towards the host
 // packets vanish; on their way elsewhere they are refused, so that a machine
 // without internet learns at once that a name or a registry is out of reach.
-func (l *Local) filterScript(nets []tenantNet, internet []string) string {
+func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) string {
 	var b strings.Builder
 	table, ours := "inet "+l.tableName(), fmt.Sprintf("%q", l.linkPattern()+"b*")
 	fmt.Fprintf(&b, "table %s\ndelete table %s\ntable %s {\n", table, table, table)
-	b.WriteString("\tset internet {\n\t\ttype ipv4_addr\n")
-	if len(internet) > 0 {
-		fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(internet, ", "))
+	set := func(name, flags string, elements []string) {
+		fmt.Fprintf(&b, "\tset %s {\n\t\ttype ipv4_addr\n%s", name, flags)
+		if len(elements) > 0 {
+			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(elements, ", "))
+		}
+		b.WriteString("\t}\n")
 	}
-	b.WriteString("\t}\n")
+	const intervals = "\t\tflags interval\n\t\tauto-merge\n"
+	never, private := loom.IPv4Ranges()
+	set("internet", "", internet)
+	set("public_only", "", publicOnly)
+	set("resolvers", "", resolversOf(hostResolvers()))
+	set("never", intervals, texts(never))
+	set("private", intervals, texts(private))
 	b.WriteString("\tchain spoof {\n\t\ttype filter hook prerouting priority raw; policy accept;\n")
 	fmt.Fprintf(&b, "\t\tiifname %s meta nfproto ipv6 drop\n", ours)
 	for _, n := range nets {
@@ -51,7 +63,13 @@ func (l *Local) filterScript(nets []tenantNet, internet []string) string {
 	}
 	fmt.Fprintf(&b, "\t\tiifname %s oifname %s goto refuse\n", ours, ours)
 	fmt.Fprintf(&b, "\t\toifname %s ct state established,related accept\n\t\toifname %s drop\n", ours, ours)
-	fmt.Fprintf(&b, "\t\tiifname %s ip saddr @internet accept\n\t\tiifname %s goto refuse\n\t}\n", ours, ours)
+	for _, rule := range []string{
+		"ip saddr @internet ip daddr @resolvers udp dport 53 accept", "ip saddr @internet ip daddr @resolvers tcp dport 53 accept",
+		"ip daddr @never goto refuse", "ip saddr @public_only ip daddr @private goto refuse", "ip saddr @internet accept", "goto refuse",
+	} {
+		fmt.Fprintf(&b, "\t\tiifname %s %s\n", ours, rule)
+	}
+	b.WriteString("\t}\n")
 	b.WriteString("\tchain out {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n")
 	fmt.Fprintf(&b, "\t\tip saddr @internet oifname != %s masquerade\n\t}\n}\n", ours)
 	return b.String()
@@ -73,13 +91,38 @@ func (l *Local) filter(in instance) error {
 	if err != nil {
 		return err
 	}
-	var internet []string
+	var internet, publicOnly []string
 	for _, s := range states {
 		if s.Internet && !s.Deleting {
 			internet = append(internet, s.Address)
+			if s.PublicOnly {
+				publicOnly = append(publicOnly, s.Address)
+			}
 		}
 	}
-	return nft(l.filterScript(nets, internet))
+	return nft(l.filterScript(nets, internet, publicOnly))
+}
+
+// resolversOf gives the IPv4 addresses of a resolv.conf.
+func resolversOf(conf string) (addresses []string) {
+	for line := range strings.Lines(conf) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "nameserver" {
+			continue
+		}
+		if a, err := netip.ParseAddr(words[1]); err == nil && a.Is4() && !slices.Contains(addresses, words[1]) {
+			addresses = append(addresses, words[1])
+		}
+	}
+	return addresses
+}
+
+func texts(networks []netip.Prefix) []string {
+	all := make([]string, len(networks))
+	for i, n := range networks {
+		all[i] = n.String()
+	}
+	return all
 }
 
 // filtered reports whether the table is loaded. Restarting a host's firewall
@@ -95,24 +138,35 @@ func (l *Local) filtered() bool {
 }
 
 // allowInternet lets a machine's packets out.
-func (l *Local) allowInternet(ctx context.Context, address string) error {
+func (l *Local) allowInternet(ctx context.Context, s *state) error {
 	const forward = "/proc/sys/net/ipv4/ip_forward"
 	if on, err := os.ReadFile(forward); err != nil || strings.TrimSpace(string(on)) != "1" {
 		if err := os.WriteFile(forward, []byte("1"), 0); err != nil {
 			return fmt.Errorf("turn on forwarding of packets: %w", err)
 		}
 	}
-	return l.changeElement(ctx, fmt.Sprintf("add element inet %s internet { %s }", l.tableName(), address))
+	if s.PublicOnly { // first: there is no moment with more
+		if err := l.changeElement(ctx, fmt.Sprintf("add element inet %s public_only { %s }", l.tableName(), s.Address)); err != nil {
+			return err
+		}
+	}
+	return l.changeElement(ctx, fmt.Sprintf("add element inet %s internet { %s }", l.tableName(), s.Address))
 }
 
 // denyInternet undoes allowInternet; a table or an element that is gone allows
 // nothing.
-func (l *Local) denyInternet(ctx context.Context, address string) error {
-	err := l.changeElement(ctx, fmt.Sprintf("delete element inet %s internet { %s }", l.tableName(), address))
-	if err != nil && strings.Contains(err.Error(), "No such file or directory") {
-		return nil
+func (l *Local) denyInternet(ctx context.Context, s *state) error {
+	sets := []string{"internet"}
+	if s.PublicOnly {
+		sets = append(sets, "public_only")
 	}
-	return err
+	for _, set := range sets {
+		err := l.changeElement(ctx, fmt.Sprintf("delete element inet %s %s { %s }", l.tableName(), set, s.Address))
+		if err != nil && !strings.Contains(err.Error(), "No such file or directory") {
+			return err
+		}
+	}
+	return nil
 }
 
 // elementChanges collects statements for the next run of nft. One takes some
@@ -198,7 +252,7 @@ func nft(script string) error {
 	}
 	cmd := exec.Command(tool, "-f", "-")
 	cmd.Stdin = strings.NewReader(script)
-	cmd.Env = append(os.Environ(), "LC_ALL=C") // denyInternet reads its words
+	cmd.Env = []string{"LC_ALL=C"} // denyInternet reads its words
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

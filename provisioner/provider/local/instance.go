@@ -95,7 +95,7 @@ func (l *Local) remove(ctx context.Context, s *state) error {
 		return err
 	}
 	if s.Internet {
-		if err := l.denyInternet(ctx, s.Address); err != nil {
+		if err := l.denyInternet(ctx, s); err != nil {
 			return err
 		}
 	}

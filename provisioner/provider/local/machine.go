@@ -48,7 +48,7 @@ func (l *Local) boot(ctx context.Context, s *state, log func(string)) error {
 		return loom.NewError(loom.Unavailable, "Machine %s has the address %s, which is not of its tenant's network %s: the file %s was changed.", s.ID, s.Address, home.subnet, l.instanceFile())
 	}
 	if s.Internet {
-		if err := l.allowInternet(ctx, s.Address); err != nil {
+		if err := l.allowInternet(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,11 @@ func TestNetworkKeepsApart(t *testing.T) {
 	b := setUpLocal(t)
 	outside := newOutside(t, b)
 	online := b.spec("acme", 1)
-	online.Provider.Fields["internet"] = "on"
+	online.Provider.Fields["internet"], online.Reach.Private = "on", true
+	public := b.spec("acme", 3)
+	public.Provider.Fields["internet"] = "on"
 	a0, a1, other := b.create(t, b.spec("acme", 0)), b.create(t, online), b.create(t, b.spec("umbrella", 0))
+	a3 := b.create(t, public)
 
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -80,6 +83,21 @@ func TestNetworkKeepsApart(t *testing.T) {
 	if from := <-outside.seen; from != outside.host {
 		t.Errorf("a machine's packets come from %s outside, want the host's %s", from, outside.host)
 	}
+	// One of a tenant without private networks reaches public addresses only, and resolvers.
+	b.must(t, a3, reaches(outside.public, 80))
+	<-outside.seen
+	refuses := func(m MachineInfo, address string) {
+		t.Helper()
+		var refused *ssh.ExitError
+		if _, err := b.run(t, m, reaches(address, 80)); !errors.As(err, &refused) || refused.ExitStatus() == 124 { // of timeout
+			t.Errorf("%s reaches %s, or is not told at once that it does not: %v", m.Hostname, address, err)
+		}
+	}
+	refuses(a3, outside.address)
+	for _, m := range []MachineInfo{a1, a3} {
+		refuses(m, "169.254.169.254")
+		refuses(m, "100.100.100.200")
+	}
 	var refused *ssh.ExitError
 	if _, err := b.run(t, a0, reaches(outside.address, 80)); !errors.As(err, &refused) || refused.ExitStatus() == 124 { // of timeout
 		t.Errorf("a machine without internet reaches the outside, or is not told at once that it does not: %v", err)
@@ -106,6 +124,11 @@ s.sendto(b"%%s", ("%s", 53))'`, outside.address)
 		t.Error("tenants reach each other after the packet filter was reloaded")
 	}
 	b.must(t, a1, reaches(outside.address, 80))
+	refuses(a3, outside.address)
+	b.delete(t, public)
+	if table := b.nftList(t); strings.Contains(table, a3.Address) {
+		t.Errorf("the deleted machine's address is left in the packet filter:\n%s", table)
+	}
 
 	b.delete(t, online)
 	if table := b.nftList(t); strings.Contains(table, a1.Address) {
@@ -124,14 +147,15 @@ s.sendto(b"%%s", ("%s", 53))'`, outside.address)
 // outside is a host on the other side of this one: a network namespace with an
 // echo of who came.
 type outside struct {
-	address, host   string
-	seen, datagrams chan string
+	// address is in a private network, public is not.
+	address, public, host string
+	seen, datagrams       chan string
 }
 
 func newOutside(t *testing.T, b *bundle) *outside {
 	t.Helper()
 	third := int(b.hardwareAddr(net.IPv4(0, 0, 0, 0))[1])
-	o := &outside{host: fmt.Sprintf("198.18.%d.1", third), address: fmt.Sprintf("198.18.%d.2", third), seen: make(chan string, 10), datagrams: make(chan string, 10)}
+	o := &outside{host: fmt.Sprintf("198.18.%d.1", third), address: fmt.Sprintf("198.18.%d.2", third), public: fmt.Sprintf("7.198.%d.2", third), seen: make(chan string, 10), datagrams: make(chan string, 10)}
 	type opened struct {
 		tcp net.Listener
 		udp net.PacketConn
@@ -162,11 +186,12 @@ func newOutside(t *testing.T, b *bundle) *outside {
 		defer handle.Close()
 		err = handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name, TxQLen: 1000}, PeerName: "eth0", PeerNamespace: netlink.NsFd(inside)})
 		if err == nil {
-			err = errors.Join(up(handle, name, o.host+"/30"), up(&netlink.Handle{}, "eth0", o.address+"/30"))
+			err = errors.Join(up(handle, name, o.host+"/30"), up(&netlink.Handle{}, "eth0", o.address+"/30"),
+				up(handle, name, fmt.Sprintf("7.198.%d.1/30", third)), up(&netlink.Handle{}, "eth0", o.public+"/30"))
 		}
 		var r opened
 		if err == nil {
-			r.tcp, err = net.Listen("tcp4", o.address+":80")
+			r.tcp, err = net.Listen("tcp4", "0.0.0.0:80")
 		}
 		if err == nil {
 			r.udp, err = net.ListenPacket("udp4", o.address+":53")
@@ -241,7 +266,7 @@ func TestFilterScriptLoads(t *testing.T) {
 	}
 	for _, internet := range [][]string{nil, {"10.200.0.7", "10.200.252.9"}} {
 		cmd := exec.Command(tool, "--check", "-f", "-")
-		cmd.Stdin = strings.NewReader(b.filterScript([]tenantNet{first, last}, internet))
+		cmd.Stdin = strings.NewReader(b.filterScript([]tenantNet{first, last}, internet, internet))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("nft refuses the script: %v\n%s", err, out)
 		}
@@ -291,7 +316,7 @@ func TestInstallsPackages(t *testing.T) {
 		t.Skipf("this host itself does not reach a package registry: %v\n%s", err, out)
 	}
 	spec := b.spec("acme", 0)
-	spec.Provider.Fields["internet"] = true
+	spec.Provider.Fields["internet"], spec.Reach.Private = true, true // the registry may be in one
 	m := b.create(t, spec)
 	b.must(t, m, "DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends tree && tree --version")
 	b.delete(t, spec)

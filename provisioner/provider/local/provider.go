@@ -220,7 +220,7 @@ func (l *Local) newState(ctx context.Context, spec *loom.TaskSpec) (*state, erro
 	return &state{
 		ID: machineID(spec.IdempotencyKey), Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),
 		Tenant: spec.Tenant, Hostname: spec.Hostname, AuthorizedKeys: keys, SSHUser: user, Limits: limits,
-		Image: im.String(), Internet: internet, Created: time.Now().UTC(),
+		Image: im.String(), Internet: internet, PublicOnly: !spec.Reach.Private, Created: time.Now().UTC(),
 	}, nil
 }
 

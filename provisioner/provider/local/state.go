@@ -32,13 +32,15 @@ type state struct {
 	Address  string        `json:"address"`
 	// HostKey is the public half, base64 as in a known_hosts line; the private
 	// half is the file host_key beside this one, readable by root only.
-	HostKey        string    `json:"host_key"`
-	AuthorizedKeys []string  `json:"authorized_keys"`
-	SSHUser        string    `json:"ssh_user"`
-	Limits         limits    `json:"limits"`
-	Image          string    `json:"image"`
-	Internet       bool      `json:"internet"`
-	Created        time.Time `json:"created_at"`
+	HostKey        string   `json:"host_key"`
+	AuthorizedKeys []string `json:"authorized_keys"`
+	SSHUser        string   `json:"ssh_user"`
+	Limits         limits   `json:"limits"`
+	Image          string   `json:"image"`
+	Internet       bool     `json:"internet"`
+	// PublicOnly keeps a machine with internet from private networks.
+	PublicOnly bool      `json:"publicOnly,omitempty"`
+	Created    time.Time `json:"created_at"`
 	// Booted says that the first boot was completed: files of the first boot
 	// (users, hosts) are not written again.
 	Booted bool `json:"booted"`
