@@ -33,8 +33,11 @@ func Around(services map[string]loom.Service, middle string, hops int) Web {
 		index[i] = len(w.Things)
 		w.Things = append(w.Things, thing)
 	}
+	asked := full.asked(at)
 	for _, t := range full.Ties {
-		if index[t.From] >= 0 && index[t.To] >= 0 && !full.idle(t, at) {
+		// Not those that only say that another service provides a name nobody asks for.
+		idle := t.Kind == Provides && t.From != at && full.Things[t.To].Sort != Service && !asked[t.To]
+		if index[t.From] >= 0 && index[t.To] >= 0 && !idle {
 			t.From, t.To, t.Circle = index[t.From], index[t.To], false
 			w.Ties = append(w.Ties, t)
 		}
@@ -59,18 +62,15 @@ func (w *Web) further(circles []Circle, middle string) {
 	}
 }
 
-// idle reports whether a tie only says that a service other than the middle
-// provides a name nobody asks for.
-func (w *Web) idle(t Tie, middle int) bool {
-	if t.Kind != Provides || t.From == middle || w.Things[t.To].Sort == Service {
-		return false
-	}
-	for _, other := range w.Ties {
-		if other.To == t.To && (other.Kind != Provides || other.From == middle) {
-			return false
+// asked reports of each thing whether something asks for it, or the middle provides it.
+func (w *Web) asked(middle int) []bool {
+	asked := make([]bool, len(w.Things))
+	for _, t := range w.Ties {
+		if t.Kind != Provides || t.From == middle {
+			asked[t.To] = true
 		}
 	}
-	return true
+	return asked
 }
 
 // drop takes things out that no tie is left of, but not the middle.

@@ -36,21 +36,22 @@ func (w *Web) findCircles(services map[string]loom.Service) {
 // mark marks the needs by which one service leads to the next: to it, or to a name
 // that it provides.
 func (w *Web) mark(from, to string, install bool) {
-	names := map[int]bool{w.at(to): true}
+	first, next := w.at(from), w.at(to)
+	names := map[int]bool{next: true}
 	for _, t := range w.Ties {
-		if t.Kind == Provides && t.From == w.at(to) {
+		if t.Kind == Provides && t.From == next {
 			names[t.To] = true
 		}
 	}
 	led := map[int]bool{}
 	for i, t := range w.Ties {
-		if t.From == w.at(from) && t.Kind.Needs() && names[t.To] && (install && t.Install || !install && t.Runtime) {
+		if t.From == first && t.Kind.Needs() && names[t.To] && (install && t.Install || !install && t.Runtime) {
 			w.Ties[i].Circle = true
 			led[t.To] = true
 		}
 	}
 	for i, t := range w.Ties {
-		if t.Kind == Provides && t.From == w.at(to) && led[t.To] {
+		if t.Kind == Provides && t.From == next && led[t.To] {
 			w.Ties[i].Circle = true
 		}
 	}
