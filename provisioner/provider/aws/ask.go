@@ -114,7 +114,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the instances of the provider's region with Loom's labels.
 func (a *AWS) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := a.options.Ask(Type(), call, classify)
+	s := a.options.Sweep(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open EC2: %w", s.Error(err))

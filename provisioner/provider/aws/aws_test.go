@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"loom/app/loom"
@@ -241,7 +242,11 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	var cases []cloudtest.Refusal
 	for _, code := range []string{"AuthFailure", "UnauthorizedOperation", "InvalidClientTokenId", "SignatureDoesNotMatch"} {
-		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 403, Code: code}, Status: 201, Never: true, Message: "credentials"})
+		status, says := 201, "the cloud refuses the credentials: "+code
+		if code == "UnauthorizedOperation" { // the credentials are right, but may not do it
+			status, says = 202, code+": "
+		}
+		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 403, Code: code}, Status: status, Never: true, Message: says})
 	}
 	for _, code := range []string{"InstanceLimitExceeded", "VcpuLimitExceeded"} {
 		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 400, Code: code}, Status: 202, Message: code})
@@ -310,6 +315,7 @@ func TestProbe(t *testing.T) {
 func TestRoleOfThisHost(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
+	var asked atomic.Int32
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/latest/api/token":
@@ -318,6 +324,7 @@ func TestRoleOfThisHost(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/security-credentials/"):
 			fmt.Fprint(w, "role")
 		case strings.HasSuffix(r.URL.Path, "/security-credentials/role"):
+			asked.Add(1)
 			fmt.Fprintf(w, `{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":%q,"SecretAccessKey":%q,"Token":"session","Expiration":"2099-01-01T00:00:00Z"}`, ec2.KeyID, ec2.Secret)
 		default:
 			http.NotFound(w, r)
@@ -330,8 +337,21 @@ func TestRoleOfThisHost(t *testing.T) {
 	if r, err := p.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 0 {
 		t.Errorf("with the role of the host CREATE gave %+v, %v", r, err)
 	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the role was asked for %d times", n)
+	}
+	// What the role gave is shared by all tasks; a probe asks for it anew.
 	metadata.Close()
-	if r, err := p.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 201 || !strings.Contains(r.Message, "role") {
+	if r, err := p.Create(l.Context(), l.Spec(2), &cloudtest.Sink{}); err != nil || r.Status != 0 {
+		t.Errorf("with the credentials of before CREATE gave %+v, %v", r, err)
+	}
+	call := l.Call()
+	call.Provider = spec.Provider
+	if probe, err := p.Probe(l.Context(), call); err != nil || probe.OK || !strings.Contains(fmt.Sprint(probe.Checks), "role") {
+		t.Errorf("without a role a probe gave %+v, %v", probe, err)
+	}
+	gone := aws.NewWithMetadata(cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}}, metadata.URL+"/gone")
+	if r, err := gone.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 201 || !strings.Contains(r.Message, "role") {
 		t.Errorf("without a role CREATE gave %+v, %v", r, err)
 	}
 }

@@ -108,7 +108,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the droplets of the account with Loom's tags, of all regions.
 func (p *DigitalOcean) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := p.options.Ask(Type(), call, classify)
+	s := p.options.Sweep(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
 		return nil, fmt.Errorf("open DigitalOcean: %w", s.Error(err))

@@ -167,7 +167,7 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	l.Refusals([]cloudtest.Refusal{
 		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403}, Status: 201, Never: true, Message: "credentials"},
+		{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "You are not authorized"},
 		{Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
 		{Fault: standin.Fault{Status: 422, Message: "creating this/these droplet(s) will exceed your droplet limit"}, Status: 202, Message: "limit"},
 		{Fault: standin.Fault{Status: 422, Message: "Size is not available in this region."}, Status: 202, Never: true},

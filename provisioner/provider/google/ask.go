@@ -92,7 +92,7 @@ func (d *driver) ownImages(ctx context.Context) (images []loom.ProbeImage, err e
 // List gives the instances of the project with Loom's labels, of all zones: the
 // zone is the cluster's choice.
 func (g *Google) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := g.options.Ask(Type(), call, classify)
+	s := g.options.Sweep(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open Compute Engine: %w", s.Error(err))

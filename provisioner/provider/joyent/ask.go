@@ -82,7 +82,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the machines of the account with Loom's tags.
 func (j *Joyent) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := j.options.Ask(Type(), call, classify)
+	s := j.options.Sweep(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open Triton: %w", s.Error(err))
