@@ -24,6 +24,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *ec2.EC2) {
 	t.Helper()
 	dialect := ec2.New()
 	l := cloudtest.New(t, dialect, ssh, func(o cloud.Options) provider.Provider { return aws.New(o) })
+	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ec2.Size, ec2.Image, "RunInstances"
 	l.Secrets = []string{ec2.Secret, "wrong-secret-key"}
 	l.Throttle = standin.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -290,7 +291,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-secret-key", "credentials"}, "ssh_keypair": {"other", "key pair"}, "ssh_key_resource": {"other", "SSH key"},
+		"api_password": {"wrong-secret-key", "credentials"}, "ssh_keypair": {"other", "key pair"}, "availability_zone": {"mars", "availability zone"}, "ssh_key_resource": {"other", "SSH key"},
 		"subnet_id": {"subnet-other", "subnet"}, "security_groups": {"other", "security groups"}, "security_group_ids": {"sg-other", "security groups"},
 		"endpoint_url": {"nonsense", "settings"},
 	} {

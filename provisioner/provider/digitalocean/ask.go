@@ -30,12 +30,10 @@ func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom
 		return probe, ctx.Err()
 	}
 	cloud.CheckKey(ctx, call, &probe)
-	if name := s.Fields.Text("ssh_keypair"); name != "" {
-		s.Look(ctx, &probe, "key", "The account has the key “"+name+"”.", func(ctx context.Context) error {
-			_, err := d.key(ctx, name)
-			return err
-		})
-	}
+	s.CheckPair(ctx, call, &probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
+		key, err := d.key(ctx, name)
+		return cloud.Pair{Name: name, Public: key.PublicKey, Fingerprint: key.Fingerprint}, err
+	})
 	if id := s.Fields.Text("vpc_uuid"); id != "" {
 		s.Look(ctx, &probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
 			_, _, err := d.client.VPCs.Get(ctx, id)

@@ -25,6 +25,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *ocean.Ocean) {
 	t.Helper()
 	dialect := ocean.New()
 	l := cloudtest.New(t, dialect, ssh, func(o cloud.Options) provider.Provider { return digitalocean.New(o) })
+	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ocean.Size, ocean.Image, ocean.Create
 	l.Secrets = []string{ocean.Token, "wrong-token"}
 	l.Throttle = standin.Fault{Status: 429, RetryAfter: "7"}
@@ -327,7 +328,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-token", "credentials"}, "ssh_keypair": {"absent", "key"}, "ssh_key_resource": {"absent", "SSH key"},
+		"api_password": {"wrong-token", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
 		"vpc_uuid": {"other", "VPC"}, "digitalocean_region": {"nyc2", "region"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()

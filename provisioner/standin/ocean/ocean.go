@@ -44,6 +44,8 @@ type Ocean struct {
 	cloud *standin.Cloud
 	// PageSize is the most that a listing gives at once, 0 for what is asked for.
 	PageSize int
+	// PublicKey of the key, as in authorized_keys.
+	PublicKey string
 	mux      *http.ServeMux
 }
 
@@ -128,7 +130,7 @@ func (o *Ocean) Do(op string, r *standin.Request) standin.Answer {
 	case "GET /v2/account":
 		return answer(200, map[string]any{"account": map[string]any{"status": "active", "droplet_limit": 25}})
 	case Keys:
-		return o.page(r, "ssh_keys", []any{map[string]any{"id": 1, "name": "other"}, map[string]any{"id": keyID, "name": KeyName}})
+		return o.page(r, "ssh_keys", []any{map[string]any{"id": 1, "name": "other"}, map[string]any{"id": keyID, "name": KeyName, "public_key": o.PublicKey}})
 	case "GET /v2/regions":
 		return o.page(r, "regions", []any{region(Region, true), region("nyc2", false), region("ams3", true)})
 	case "GET /v2/sizes":
