@@ -20,7 +20,7 @@ func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, e
 	s := a.options.Ask(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "EC2 takes them in region "+region(s.Fields)+".", func(ctx context.Context) error {

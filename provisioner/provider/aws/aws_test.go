@@ -356,3 +356,21 @@ func TestRoleOfThisHost(t *testing.T) {
 		t.Errorf("without a role CREATE gave %+v, %v", r, err)
 	}
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Many("", nil)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
+}

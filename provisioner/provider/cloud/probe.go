@@ -40,13 +40,32 @@ func CheckKey(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) {
 // success. It reports false when the check failed.
 func (s *Session) Look(ctx context.Context, probe *loom.Probe, name, found string, do func(context.Context) error) bool {
 	if err := s.Call(ctx, do); err != nil {
-		probe.Check(name, false, Sentence(s.Error(err).Message))
+		e := s.Error(err)
+		probe.Check(trouble(e, name), false, Sentence(e.Message))
 		return false
 	}
 	if found != "" {
 		probe.Check(name, true, found)
 	}
 	return true
+}
+
+// Failed is the answer of a provider that cannot be asked for an error.
+func (s *Session) Failed(err error) loom.Probe {
+	e := s.Error(err)
+	return loom.FailedProbe(trouble(e, "settings"), Sentence(e.Message))
+}
+
+// trouble names the check that an error belongs to; usual where it is that of what was
+// looked at.
+func trouble(e *Error, usual string) string {
+	switch e.Kind { //nolint:exhaustive // the others are about what was looked at
+	case Credentials:
+		return "credentials"
+	case Unreachable:
+		return "connection"
+	}
+	return usual
 }
 
 // LookUp answers a question about one size or image: do gives what the cloud calls it,

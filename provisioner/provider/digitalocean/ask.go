@@ -20,7 +20,7 @@ func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom
 	s := p.options.Ask(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "DigitalOcean takes the token.", func(ctx context.Context) error {

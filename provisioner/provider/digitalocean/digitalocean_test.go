@@ -360,3 +360,21 @@ func TestInjectedHostKey(t *testing.T) {
 		return in.UserData
 	}, false)
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Many("", nil)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
+}

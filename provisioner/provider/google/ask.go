@@ -18,7 +18,7 @@ func (g *Google) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := g.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "Google takes the key for project “"+d.project+"” and zone "+d.zone+".", func(ctx context.Context) error {

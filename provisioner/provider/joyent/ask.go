@@ -18,7 +18,7 @@ func (j *Joyent) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := j.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "Triton takes them for the account “"+d.client.login+"”.", func(ctx context.Context) error {

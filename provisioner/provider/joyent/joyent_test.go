@@ -368,3 +368,15 @@ func TestSettings(t *testing.T) {
 		t.Errorf("a name that is taken gave %+v", r)
 	}
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	l.Many("", nil)
+}

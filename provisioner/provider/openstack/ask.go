@@ -22,11 +22,7 @@ func (p *OpenStack) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Pr
 	s := p.options.Ask(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		e, name := s.Error(err), "settings"
-		if e.Kind == cloud.Credentials {
-			name = "credentials"
-		}
-		return loom.FailedProbe(name, cloud.Sentence(e.Message)), context.Cause(ctx)
+		return s.Failed(err), context.Cause(ctx)
 	}
 	probe := loom.Probe{OK: true}
 	probe.Check("credentials", true, "Keystone takes them.")
@@ -68,7 +64,7 @@ func (p *OpenStack) Verify(ctx context.Context, call *loom.ProviderCall) (loom.P
 		err = d.catalog.OneRegion()
 	}
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), context.Cause(ctx)
+		return s.Failed(err), context.Cause(ctx)
 	}
 	return d.compute.Verify(ctx, s, d.glance, call.Ask)
 }

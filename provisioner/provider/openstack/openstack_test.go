@@ -394,3 +394,15 @@ func TestMachinesThatFail(t *testing.T) {
 		l.Must(spec, loom.ActionDelete, 0)
 	}
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.Many(stack.SignIn, dialect.Expire)
+}

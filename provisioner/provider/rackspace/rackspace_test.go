@@ -343,3 +343,21 @@ func TestInjectedHostKey(t *testing.T) {
 		return string(data)
 	}, false)
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.Many(stack.SignInV2, dialect.Expire)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
+}

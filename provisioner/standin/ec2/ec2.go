@@ -38,8 +38,8 @@ type EC2 struct {
 	PageSize int
 	// PublicKey of the key pair, as in authorized_keys.
 	PublicKey string
-	mu       sync.Mutex
-	tokens   map[string]remembered
+	mu        sync.Mutex
+	tokens    map[string]remembered
 }
 
 type remembered struct{ id, parameters string }

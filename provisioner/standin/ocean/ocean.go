@@ -46,7 +46,7 @@ type Ocean struct {
 	PageSize int
 	// PublicKey of the key, as in authorized_keys.
 	PublicKey string
-	mux      *http.ServeMux
+	mux       *http.ServeMux
 }
 
 // New makes the dialect of an account with one key, region, size and image.
