@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -52,7 +51,7 @@ type benchCloud struct {
 }
 
 // benchClouds prints how many calls a node takes at each cloud, from its CREATE to its
-// DELETE but for SSH, when all nodes are made at once: at stand-ins, one of which is slow.
+// DELETE but for SSH, when all nodes are made at once: at stand-ins, one of them slow.
 func (e *environment) benchClouds(ctx context.Context, nodes int) (err error) {
 	dir, err := os.MkdirTemp("", "loom-bench-clouds-")
 	if err != nil {
@@ -83,7 +82,7 @@ func benchClouds(dir string) ([]benchCloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	block, err := ssh.MarshalPrivateKey(key, "bench")
+	private, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("write a key: %w", err)
 	}
@@ -97,7 +96,7 @@ func benchClouds(dir string) ([]benchCloud, error) {
 		}
 		return nil
 	}
-	if err := keep("ssh_keys/key", pem.EncodeToMemory(block)); err != nil {
+	if err := keep("ssh_keys/key", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})); err != nil {
 		return nil, err
 	}
 	accounts := gce.New()

@@ -159,7 +159,7 @@ func notTaken(ctx context.Context, spec *loom.TaskSpec, target remote.Target, er
 		return remote.Failure(err)
 	}
 	never := false
-	return loom.TaskResult{Status: 1, Retryable: &never, Message: fmt.Sprintf("%s does not show the host key that Loom passed it: its image did not take it. Use an image with cloud-init, or turn %s off for the provider; then make the machine anew", target.Address, FieldInjectHostKey)}, nil
+	return loom.TaskResult{Status: 1, Retryable: &never, Message: fmt.Sprintf("%s does not show the host key that Loom passed it: its image did not take it. Use an image with cloud-init, or turn %s off for the provider; then create the machine again", target.Address, FieldInjectHostKey)}, nil
 }
 
 // login retries refusals, since the machine may still be installing the key.

@@ -155,7 +155,7 @@ func TestInjectedHostKeyBesidesUserData(t *testing.T) {
 }
 
 // TestInjectedHostKeyNotTaken: an image that did not take the key, and a machine that may
-// not have been passed it, are told as that and not as a changed key; a key that changed
+// not have been passed it, are reported as that and not as a changed key; a key that changed
 // later is one.
 func TestInjectedHostKeyNotTaken(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ type slowness struct {
 	take    time.Duration
 }
 
-// Slow gives an operation so many workers, each of whom takes so long for a call; calls
+// Slow gives an operation a number of workers, each of whom takes some time for a call; calls
 // that find none wait, and are carried out even if nobody waits for them any longer.
 func (c *Cloud) Slow(op string, workers int, take time.Duration) {
 	c.mu.Lock()

@@ -341,7 +341,7 @@ func TestRoleOfThisHost(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the role was asked for %d times", n)
 	}
-	// What the role gave is shared by all tasks; a probe asks for it anew.
+	// What the role gave is shared by all tasks; a probe asks for it again.
 	metadata.Close()
 	if r, err := p.Create(l.Context(), l.Spec(2), &cloudtest.Sink{}); err != nil || r.Status != 0 {
 		t.Errorf("with the credentials of before CREATE gave %+v, %v", r, err)

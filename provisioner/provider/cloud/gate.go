@@ -19,14 +19,14 @@ const usualCalls, mostCalls = 8, provider.MostCalls
 // inFlight bounds the calls of this process at each cloud.
 var inFlight = gates{at: map[string]*gate{}}
 
-// gates let calls in by the order in which they came, so many at once. A slow cloud
-// that is asked by everybody at once answers nobody in time.
+// gates let calls in by the order in which they came, a limited number at once. A slow
+// cloud that everybody asks at once answers nobody in time.
 type gates struct {
 	mu sync.Mutex
 	at map[string]*gate
 }
 
-// gate is that of one cloud and tenant; it is there while somebody needs it.
+// gate is that of one cloud and tenant; it exists while somebody needs it.
 type gate struct {
 	taken int
 	queue []*turn

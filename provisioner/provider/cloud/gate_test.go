@@ -57,16 +57,16 @@ func TestCallsInFlight(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	// Whoever is told to stop leaves the row.
+	// Whoever has to stop leaves the row.
 	gone, stop := context.WithCancelCause(t.Context())
 	why := errors.New("somebody aborted")
-	told := make(chan error)
-	go func() { told <- at("a", fields).Call(gone, func(context.Context) error { return nil }) }()
+	ended := make(chan error)
+	go func() { ended <- at("a", fields).Call(gone, func(context.Context) error { return nil }) }()
 	for waiting() != 5 {
 		time.Sleep(time.Millisecond)
 	}
 	stop(why)
-	if err := <-told; !errors.Is(err, why) || waiting() != 4 {
+	if err := <-ended; !errors.Is(err, why) || waiting() != 4 {
 		t.Errorf("%v, %d wait", err, waiting())
 	}
 	for what, other := range map[string]*Session{

@@ -56,10 +56,9 @@ func (s *Session) Failed(err error) loom.Probe {
 	return loom.FailedProbe(trouble(e, "settings"), Sentence(e.Message))
 }
 
-// trouble names the check that an error belongs to; usual where it is that of what was
-// looked at.
+// trouble names the check that an error belongs to; usual where it is about what the check looks at.
 func trouble(e *Error, usual string) string {
-	switch e.Kind { //nolint:exhaustive // the others are about what was looked at
+	switch e.Kind { //nolint:exhaustive // the others are about what the check looks at
 	case Credentials:
 		return "credentials"
 	case Unreachable:

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// sharedFor is how long what a cloud told is used by later tasks at most.
+	// sharedFor is how long an answer of a cloud is used by later tasks at most.
 	sharedFor = 15 * time.Minute
-	// sharedBefore is how long before its own end it is asked for anew.
+	// sharedBefore is how long before its own end it is asked for again.
 	sharedBefore = time.Minute
 )
 
-// told keeps what clouds told this process: tokens above all, which all tasks with the
-// same credentials share.
-var told = memory{of: map[[sha256.Size]byte]*fact{}, salt: rand.Text()}
+// answers keeps what clouds said to this process: tokens above all, which all tasks with
+// the same credentials share.
+var answers = memory{of: map[[sha256.Size]byte]*fact{}, salt: rand.Text()}
 
 type memory struct {
 	mu   sync.Mutex
@@ -27,28 +27,28 @@ type memory struct {
 	salt string
 }
 
-// fact is what a cloud told, or is being asked for: then done is closed in the end.
+// fact is what a cloud said, or is being asked for: then done is closed in the end.
 type fact struct {
 	value any
 	until time.Time
 	done  chan struct{}
 	err   error
-	// left says that whoever asked was told to stop, which is no answer for others.
+	// left says that whoever asked had to stop, which is no answer for others.
 	left bool
 }
 
-// Shared gives what the cloud told an earlier task of the tenant about the same, or asks
+// Shared gives what the cloud said to an earlier task of the tenant about the same, or asks
 // it: of several tasks one asks, and the others wait for its answer. ask gives the
 // answer and when it ends, the zero time where it does not say so. about tells apart
 // what is asked for: name, addresses and credentials; how the cloud is reached counts
 // by itself. Sessions for probes always ask.
 func Shared[T any](ctx context.Context, s *Session, about []string, ask func(context.Context) (T, time.Time, error)) (T, error) {
-	key := told.key(s, about)
+	key := answers.key(s, about)
 	for {
-		known, mine := told.begin(key, s.brief)
+		known, mine := answers.begin(key, s.brief)
 		if mine {
 			var value T
-			err := told.keep(ctx, key, known, func() (any, time.Time, error) {
+			err := answers.keep(ctx, key, known, func() (any, time.Time, error) {
 				v, until, err := ask(ctx)
 				value = v
 				return v, until, err
@@ -67,14 +67,14 @@ func Shared[T any](ctx context.Context, s *Session, about []string, ask func(con
 	}
 }
 
-// Forget drops what Shared gave, so that it is asked for anew: once, however many tasks
+// Forget drops what Shared gave, so that it is asked for again: once, however many tasks
 // find that it does not hold.
 func Forget[T comparable](s *Session, about []string, value T) {
-	key := told.key(s, about)
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	if f := told.of[key]; f != nil && !f.asking() && f.value == any(value) {
-		delete(told.of, key)
+	key := answers.key(s, about)
+	answers.mu.Lock()
+	defer answers.mu.Unlock()
+	if f := answers.of[key]; f != nil && !f.asking() && f.value == any(value) {
+		delete(answers.of, key)
 	}
 }
 
@@ -88,12 +88,12 @@ func (m *memory) key(s *Session, about []string) [sha256.Size]byte {
 }
 
 // begin gives what is known or being asked for; mine says that the caller has to ask.
-func (m *memory) begin(key [sha256.Size]byte, anew bool) (f *fact, mine bool) {
+func (m *memory) begin(key [sha256.Size]byte, always bool) (f *fact, mine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	f = m.of[key]
-	if f != nil && (f.asking() || !anew && now.Before(f.until)) {
+	if f != nil && (f.asking() || !always && now.Before(f.until)) {
 		return f, false
 	}
 	for other, old := range m.of {

@@ -71,7 +71,7 @@ func TestShared(t *testing.T) {
 }
 
 // TestSharedFailures: those who wait hear why it failed, and who comes later asks again.
-// That somebody was told to stop is no answer for others.
+// That somebody had to stop is no answer for others.
 func TestSharedFailures(t *testing.T) {
 	t.Parallel()
 	fields := map[string]any{"endpoint_url": "https://failing.example"}
@@ -101,7 +101,7 @@ func TestSharedFailures(t *testing.T) {
 	ended, stop := context.WithCancelCause(t.Context())
 	stop(refused)
 	if _, err := Shared(ended, at("a", fields), about, func(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }); !errors.Is(err, refused) {
-		t.Errorf("whoever was told to stop waits on: %v", err)
+		t.Errorf("whoever had to stop waits on: %v", err)
 	}
 	close(answer)
 	if err := <-leader; !errors.Is(err, refused) {
@@ -133,7 +133,7 @@ func TestSharedFailures(t *testing.T) {
 	}()
 	stop(refused)
 	if err := errors.Join(<-waiter); err != nil {
-		t.Errorf("another one was told to stop, and %v", err)
+		t.Errorf("another one had to stop, and %v", err)
 	}
 	<-leader
 }

@@ -14,7 +14,7 @@ import (
 	"loom/provisioner/provider"
 )
 
-// heard knows which hosts answered of late: one that refuses connections then is being
+// heard knows which hosts answered lately: one that refuses connections then is being
 // restarted, and is waited for.
 var heard = hosts{at: map[string]time.Time{}}
 

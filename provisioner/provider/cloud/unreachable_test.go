@@ -42,7 +42,7 @@ func closed(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestUnreachable: what no second call would change ends at the first one, is told in
+// TestUnreachable: what no second call would change ends at the first one, is reported in
 // the words of the trouble, and made nothing.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestProbesAreBrief: whoever waits for a probe is told after the second try.
+// TestProbesAreBrief: whoever waits for a probe hears it after the second try.
 func TestProbesAreBrief(t *testing.T) {
 	t.Parallel()
 	clock := &cloudtest.Clock{}

@@ -95,11 +95,11 @@ func (c Compute) Quota(ctx context.Context) (string, error) {
 	return "The project uses " + strings.Join(all, ", ") + ".", nil
 }
 
-// offers is what a cloud offers, as it was told.
+// offers is what a cloud offers.
 type offers[T any] struct{ all []T }
 
 // Flavor gives the id of a size that may be given by name. What Nova does not list is
-// given as it is: Nova may know it all the same. Errors are of calls that make nothing.
+// given unchanged: Nova may know it all the same. Errors are of calls that make nothing.
 func (c Compute) Flavor(ctx context.Context, s *cloud.Session, text string) (string, error) {
 	about := append([]string{"flavors", c.Client.Endpoint}, c.About...)
 	for again := true; ; again = false {

@@ -22,7 +22,7 @@ import (
 // Compute makes calls about servers. It retries nothing.
 type Compute struct {
 	Client *gophercloud.ServiceClient
-	// About tells whose client it is, as SignIn was told.
+	// About tells whose client it is, as SignIn heard.
 	About []string
 }
 

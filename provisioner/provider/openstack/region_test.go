@@ -11,8 +11,8 @@ import (
 	"loom/provisioner/standin/stack"
 )
 
-// Where the cloud has several regions nothing is made before one is named; what was
-// made before is found where it is. A probe lists them.
+// Where the cloud has several regions nothing is created before one is named; machines
+// from before are found where they are. A probe lists them.
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	l, dialect := lab(t, false)

@@ -25,7 +25,7 @@ func closed(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// Unreachable checks that what no second call would change is told at once and in its own
+// Unreachable checks that what no second call would change is reported at once and in its own
 // words, by CREATE, which made nothing, by CONFIRM and DELETE, which keep the machine,
 // and by a probe.
 func (l *Lab) Unreachable() {
