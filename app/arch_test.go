@@ -70,7 +70,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin", "provisioner/standin/ec2", "provisioner/standin/ocean", "provisioner/standin/gce", "provisioner/standin/triton", "provisioner/standin/stack", "provisioner/standin/cloudtest"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin/cloudtest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{

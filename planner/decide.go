@@ -94,7 +94,7 @@ func Decide(in DecideInput) Decision {
 		return fail("failed "+times(tries), in.Result.Message)
 	}
 	switch {
-	case in.Action == loom.ActionConfirm:
+	case in.Action == loom.ActionConfirm && !in.Result.KeepMachine:
 		return Decision{Verdict: Recreate, First: []loom.TaskAction{loom.ActionDelete, loom.ActionCreate}}
 	case in.Action == loom.ActionCreate && (in.HasMachine || hasProviderID(in.Result)):
 		return Decision{Verdict: Recreate, First: []loom.TaskAction{loom.ActionDelete}}

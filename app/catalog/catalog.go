@@ -34,6 +34,9 @@ type Catalog struct {
 	// checking are the archives that are looked through: a small one may unpack to
 	// gigabytes.
 	checking *places.Places
+	// PlainHTTP takes addresses of providers without HTTPS, as the operator's option
+	// LOOM_ALLOW_INSECURE_ENDPOINTS says.
+	PlainHTTP bool
 }
 
 // New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",

@@ -122,6 +122,7 @@ func needs(kind loom.EntityKind) []loom.EntityKind {
 // tenant's resources.
 func (c *Catalog) finder(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind) (*finder, error) {
 	f := newFinder()
+	f.plain = c.PlainHTTP
 	stored, err := store.NewestCatalogEntries(ctx, q, tenant, kinds...)
 	if err != nil {
 		return nil, err

@@ -312,6 +312,7 @@ func decodeField(o *lenient.Object) loom.FieldSchema {
 	if bound := o.Texts("boundTo"); len(bound) > 0 {
 		f.BoundTo = bound
 	}
+	f.Format = o.Text("format")
 	f.Sensitive = f.IsSensitive()
 	return f
 }

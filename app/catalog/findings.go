@@ -35,6 +35,8 @@ type finder struct {
 	// hardware and images are, for a provider, the types that can be used with it.
 	hardware, images map[string][]string
 	budget           budget
+	// plain says that addresses without HTTPS are taken.
+	plain bool
 
 	found []loom.Finding
 	about loom.Finding // kind, name and version of the entry looked at

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -98,7 +99,8 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 		case schema.Type == "resource" && schema.ResourceType != "":
 			f.resource(loom.ResourceRef{Kind: string(kind), Plugin: plugin.Name, Type: schema.ResourceType, Name: text}, place)
 		default:
-			if takes := schema.CheckValue(values[name]); takes != "" {
+			takes := cmp.Or(schema.CheckValue(values[name]), schema.CheckFormat(values[name], f.plain))
+			if takes != "" {
 				f.say(loom.FindingWarning, loom.FindingIncomplete, place, text, fmt.Sprintf("The field “%s” cannot be “%s”. %s", name, text, takes), "Give such a value, or leave the field empty.")
 			}
 		}

@@ -27,7 +27,8 @@ type split struct {
 	before loom.Provider
 	// known says that the provider type is there, so that what is not sealed is
 	// known to be harmless.
-	known bool
+	known  bool
+	plugin loom.PluginType
 }
 
 // splitProvider takes the sensitive fields out of p, which then holds what may be
@@ -52,7 +53,7 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 		return split{}, err
 	}
 	declared := declaredFields(plugin)
-	s := split{given: map[string]loom.Secret{}, sealed: sealed, before: before, known: known}
+	s := split{given: map[string]loom.Secret{}, sealed: sealed, before: before, known: known, plugin: plugin}
 	for _, field := range slices.Sorted(maps.Keys(p.Fields)) {
 		value := p.Fields[field]
 		empty := value == nil || value == ""
@@ -95,6 +96,19 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	return s, nil
 }
 
+// formats gives an error for each field of a provider that is no address to send
+// credentials to, or no certificate, as its type says it has to be.
+func (c *Catalog) formats(plugin loom.PluginType, p loom.Provider) []loom.FieldError {
+	var errs []loom.FieldError
+	for _, name := range slices.Sorted(maps.Keys(p.Fields)) {
+		schema, _ := plugin.Schema(name)
+		if wrong := schema.CheckFormat(p.Fields[name], c.PlainHTTP); wrong != "" {
+			errs = append(errs, loom.FieldError{Field: "provisioner." + name, Message: wrong})
+		}
+	}
+	return errs
+}
+
 // sealProvider is splitProvider and stores the sealed values. It gives the
 // provider as the audit may keep it: as long as the type is unknown, any value
 // may turn out to be a secret, and the audit is not rewritten. ask refuses to replace
@@ -102,6 +116,9 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 func (c *Catalog) sealProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p *loom.Provider, by loom.UserID, ask bool) (shown loom.Provider, err error) {
 	s, err := c.splitProvider(ctx, tx, tenant, p)
 	if err != nil {
+		return loom.Provider{}, err
+	}
+	if err := loom.InvalidFields(c.formats(s.plugin, *p)); err != nil {
 		return loom.Provider{}, err
 	}
 	if err := c.mayReplace(ctx, tx, tenant, *p, s); err != nil {

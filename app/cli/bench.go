@@ -11,6 +11,9 @@ import (
 // benchSizes are the sizes of clusters that are measured unless told otherwise.
 var benchSizes = []int{3, 10, 50}
 
+// benchNodes is how many nodes are made at once at each cloud.
+const benchNodes = 50
+
 // benchTasks is how many tasks what is measured with one size is measured with.
 const benchTasks = 10_000
 
@@ -83,6 +86,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		{"http", "REST API", func() error { return e.benchHTTP(ctx, scale) }},
 		{"pages", "pages", func() error { return e.benchPages(ctx, scale) }},
 		{"compare", "comparison with Ansible", func() error { return e.benchCompare(ctx, scale) }},
+		{"clouds", "clouds", func() error { return e.benchClouds(ctx, min(benchNodes, queued)) }},
 		{"solver", "solver", func() error { return e.benchSolver(ctx) }},
 		{"planner", "planner", func() error { return e.benchPlanner(ctx) }},
 		{"makespan", "makespan", func() error { return e.benchMakespan(ctx) }},
@@ -101,7 +105,7 @@ func runBench(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	if !found {
-		return usageError("--only takes local, tasks, tenants, http, pages, compare, solver, planner, makespan or hundred, not “%s”", only)
+		return usageError("--only takes local, tasks, tenants, http, pages, compare, clouds, solver, planner, makespan or hundred, not “%s”", only)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func TestBench(t *testing.T) {
 		"http":     {`(?m)^ +read a cluster of 3 nodes +[1-9][0-9]* `},
 		"pages":    {`changes never shown +0\n`, `(?m)^ +search +[1-9][0-9]* +[0-9.]+ +[0-9.]+`, `(?m)^ +q nowhere +[1-9][0-9]* `},
 		"compare":  {`(?m)^ +Loom, with connect and bootstrap +[0-9.]+ s`, `connects per second +[1-9][0-9]*`},
+		"clouds":   {`(?m)^ +OpenStack +[0-9.]+ +1\.0 +1 +[1-8] +0 +0 `, `(?m)^ +OpenStack, slow +[0-9.]+ +1\.0 +1 +[1-8] +0 +0 `, `(?m)^ +DigitalOcean +[0-9.]+ +1\.0 `},
 		"solver":   {`(?m)^ +60 +[0-9.]+ ms`},
 		"planner":  {`(?m)^ +create 500 nodes +22500 +56000`},
 		"makespan": {`(?m)^ +create, apart +1000 +14994 +1000 +[0-9.]+ busiest node`},

@@ -37,7 +37,7 @@ var flagsOf = map[string][]flag{
 	},
 	"bench": {
 		{"--tasks N", "The tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, pages and REST are measured for a moment only, with little stored."},
-		{"--only PART", "Measure one part: local, tasks, tenants, http, solver, planner or makespan; or hundred, which takes minutes and is never measured by itself."},
+		{"--only PART", "Measure one part: local, tasks, tenants, http, pages, compare, clouds, solver, planner or makespan; or hundred, which takes minutes and is never measured by itself."},
 		{"--pages NAME,...", "Of the pages those whose names have one of these in them, such as home,nodes,live."},
 		{"--seconds N", "How long each page and each request is measured, 1 to 60 [3]."},
 	},

@@ -68,6 +68,7 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.PlainHTTP = e.values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS")
 	e.closers = append(e.closers, func() { c.Close() })
 	hooks, err := e.hookReach()
 	if err != nil {

@@ -61,7 +61,7 @@ var Options = []Option{
 	{"LOOM_PROVIDER_NETWORKS", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "plugin"}, "Networks, separated by commas, that providers reach besides public addresses, and private ones where the tenant may; “!” before one takes it away, from hooks too; the narrowest that holds an address decides."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
 	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that unpacks plugin resources and runs plugins in other languages; empty: nobody where Loom runs as root, else the user of Loom. With “root” plugins run as root; archives are unpacked by nobody all the same."},
-	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Let providers of clouds name API addresses (field endpoint_url) without HTTPS, for tests."},
+	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "web", "provisioner", "plugin"}, "Let providers of clouds name API addresses without HTTPS, for tests."},
 	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
 	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},
 	{"LOOM_LOG_DAYS", "number", "90", false, []string{"up", "scheduler"}, "Days that task logs and deliveries of hooks are kept; 0: for ever."},

@@ -1,8 +1,11 @@
 package loom
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,6 +41,42 @@ func (f FieldSchema) CheckValue(value any) string {
 		// A pattern of a plugin that Go cannot read says nothing about any value.
 		if rule, err := regexp.Compile(`^(?:` + f.Pattern + `)$`); err == nil && !rule.MatchString(text) {
 			return "It takes texts of the form " + f.Pattern + "."
+		}
+	}
+	return ""
+}
+
+// CheckFormat gives the sentence that says what a text in a field with a format has to
+// be, or "" when value is that or nothing. plain allows addresses without HTTPS, for
+// installations whose operator does.
+func (f FieldSchema) CheckFormat(value any, plain bool) string {
+	text := strings.TrimSpace(FieldText(value))
+	if text == "" {
+		return ""
+	}
+	switch f.Format {
+	case FormatURL:
+		u, err := url.Parse(text)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+			return "Enter a URL such as https://cloud.example."
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			return "Enter host and path only, without user, question mark and what follows."
+		case u.Scheme == "http" && !plain:
+			return "Use https://. Over plain HTTP, anyone on the way can read the credentials."
+		}
+	case FormatPEM:
+		for rest := []byte(text); ; {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				return "Enter certificates in PEM form, beginning with -----BEGIN CERTIFICATE-----."
+			}
+			if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
+				return "Enter certificates only: one of the blocks is none that can be read."
+			}
+			if strings.TrimSpace(string(rest)) == "" {
+				return ""
+			}
 		}
 	}
 	return ""

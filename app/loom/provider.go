@@ -49,6 +49,14 @@ type ImageType struct {
 // Validate checks shape.
 func (i *ImageType) Validate() []FieldError { return i.validate() }
 
+// The formats of texts in fields.
+const (
+	// FormatURL is the address of an API, with HTTPS.
+	FormatURL = "url"
+	// FormatPEM is certificates in PEM form.
+	FormatPEM = "pem"
+)
+
 // FieldSchema describes one field of a plugin's form (plugins.md 1.3).
 type FieldSchema struct {
 	Label        string   `json:"label"`
@@ -62,6 +70,8 @@ type FieldSchema struct {
 	Min          *float64 `json:"min,omitempty"`
 	Max          *float64 `json:"max,omitempty"`
 	ResourceType string   `json:"resourceType,omitempty"`
+	// Format says what a text is, one of the formats; usually empty.
+	Format string `json:"format,omitempty"`
 	// BoundTo names, for a sensitive field whose value is sent, the fields that decide
 	// where and how: addresses and what is checked there. Others need not be declared.
 	// Who changes one of them has to give the value again.

@@ -166,6 +166,9 @@ type TaskResult struct {
 	Retryable *bool `json:"retryable,omitempty"`
 	// RetryAfter asks for a longer delay, in seconds.
 	RetryAfter int `json:"retry_after,omitempty"`
+	// KeepMachine says of a failed CONFIRM that nothing speaks against the machine: the
+	// same is tried again, with the machine that is there.
+	KeepMachine bool `json:"keep_machine,omitempty"`
 	// Interrupted says the attempt ended through no fault of the task.
 	Interrupted bool `json:"-"`
 	// Aborted says the attempt was told to stop by an abort.

@@ -186,7 +186,7 @@ func shape(f *ui.FieldModel, schema loom.FieldSchema) {
 	case schema.Type == "number":
 		f.Kind = ui.FieldNumber
 	case schema.Type == "checkbox":
-		f.Kind, f.Checked = ui.FieldCheckbox, f.Value == "true"
+		f.Kind, f.Checked = ui.FieldCheckbox, f.Value == "true" || f.Value == "on"
 	}
 }
 

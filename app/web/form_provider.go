@@ -165,6 +165,9 @@ func (p providerEditor) settingsSection() form.Section {
 		others.Help = "The type " + t.Name + " does not know these; they are kept, without effect."
 		section.Parts = append(section.Parts, others)
 	}
+	if t != nil && t.Name == openStack {
+		section.Parts = append(section.Parts, form.Fold{Title: "Fill in from a clouds.yaml", Parts: []form.Part{cloudsPart{fields.Path}}})
+	}
 	if len(odd) > 0 {
 		slices.Sort(odd)
 		section.Parts = append(section.Parts, form.Note{Component: adminview.AlsoSealed(odd)})

@@ -29,7 +29,7 @@ func TestDeclarations(t *testing.T) {
 			name: "chef-solo", made: chefsolo.Type(),
 			kinds: map[string]string{"run_list": "text", "json_attributes": "text", "chef_distribution": "select", "chef_version": "text",
 				"chef_license": "select", "installer_url": "text", "strict_attributes": "checkbox"},
-			defaults: map[string]any{"chef_distribution": "cinc"},
+			defaults: map[string]any{"chef_distribution": "cinc", "strict_attributes": false},
 			options: map[string][]string{"chef_distribution": {"cinc", "chef", "preinstalled"},
 				"chef_license": {"accept", "accept-silent", "accept-no-persist"}},
 			required: [][]string{{"run_list"}},

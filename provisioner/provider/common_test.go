@@ -15,8 +15,8 @@ import (
 
 // common is what every provider type has besides its own fields.
 var common = []string{
-	"admin connectivity_check text =none", "admin inject_host_key checkbox", "admin legacy_ssh_algorithms checkbox", "admin manage_hosts checkbox",
-	"admin selinux_permissive checkbox", "admin ssh_host_ca textarea", "admin ssh_jump text", "admin ssh_jump_host_key textarea",
+	"admin connectivity_check text =none", "admin inject_host_key checkbox =false", "admin legacy_ssh_algorithms checkbox =false", "admin manage_hosts checkbox =false",
+	"admin selinux_permissive checkbox =false", "admin ssh_host_ca textarea", "admin ssh_jump text", "admin ssh_jump_host_key textarea",
 	"admin ssh_jump_key_resource resource", "admin ssh_key_passphrase password s", "file ssh_keys 0400",
 }
 
@@ -70,7 +70,7 @@ func TestCommonFields(t *testing.T) {
 		t.Errorf("%d common fields", n)
 	}
 	if got := facts(types["own"]); !slices.Contains(got, "admin ssh_jump number") || !slices.Contains(got, "need admin zone") || !slices.Contains(got, "user manage_hosts text") ||
-		slices.Contains(got, "admin manage_hosts checkbox") || !slices.Contains(got, "admin ssh_host_ca textarea") {
+		slices.Contains(got, "admin manage_hosts checkbox =false") || !slices.Contains(got, "admin ssh_host_ca textarea") {
 		t.Errorf("a type's own fields: %v", got)
 	}
 	if mocked := types["mock"].Parameters["admin"].Fields; mocked["ssh_jump"].Label != "" || len(types["mock"].ResourceTypes) != 0 {

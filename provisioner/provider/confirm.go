@@ -68,10 +68,11 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 		if target.HostKeys, err = learn(ctx, env, target, sink); err != nil {
 			return remote.Failure(err)
 		}
+		sayInjected(ctx, spec, target, sink)
 	}
 	conn, release, err := login(ctx, env, target, sink)
 	if err != nil {
-		return remote.Failure(err)
+		return notTaken(ctx, spec, target, err)
 	}
 	defer release()
 	target.HostKeys = shown(conn, target, sink)
@@ -129,6 +130,36 @@ func learn(ctx context.Context, env Env, target remote.Target, sink loom.Sink) (
 			return nil, err
 		}
 	}
+}
+
+// sayInjected says of host keys that were just learned whether the machine has the one
+// that it was to get. One that was found already there may not have been passed it.
+func sayInjected(ctx context.Context, spec *loom.TaskSpec, target remote.Target, sink loom.Sink) {
+	auth, _ := spec.Results["ssh-auth"].(map[string]any)
+	key, err := InjectedHostKey(ctx, spec, auth)
+	switch {
+	case err != nil || key == nil:
+	case key.in(target.HostKeys):
+		sink.Log("loom", "it is the host key that Loom gave the machine (field "+FieldInjectHostKey+")")
+	default:
+		sink.Log("loom", "warning: "+target.Address+" does not show the host key that Loom gives machines (field "+FieldInjectHostKey+
+			"): CREATE found it made already and cannot tell whether it was passed the key, or its image did not take it; the key that it shows was taken instead")
+	}
+}
+
+// notTaken is the failure of the first sign-in. A machine that has never been signed in
+// to and shows another host key than the one it was passed did not take that one.
+func notTaken(ctx context.Context, spec *loom.TaskSpec, target remote.Target, err error) (loom.TaskResult, error) {
+	auth, _ := spec.Results["ssh-auth"].(map[string]any)
+	if !errors.Is(err, remote.ErrHostKeyChanged) || len(spec.Addresses) > 0 {
+		return remote.Failure(err)
+	}
+	key, bad := InjectedHostKey(ctx, spec, auth)
+	if bad != nil || key == nil || !key.in(target.HostKeys) {
+		return remote.Failure(err)
+	}
+	never := false
+	return loom.TaskResult{Status: 1, Retryable: &never, Message: fmt.Sprintf("%s does not show the host key that Loom passed it: its image did not take it. Use an image with cloud-init, or turn %s off for the provider; then create the machine again", target.Address, FieldInjectHostKey)}, nil
 }
 
 // login retries refusals, since the machine may still be installing the key.

@@ -3,6 +3,9 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,17 +39,19 @@ var declared = map[string]struct {
 		admin aws_root_ebs_size text o =10
 		admin aws_root_ebs_volume_type select o =gp3 |4
 		admin aws_session_token password s
-		admin dedicated_instance checkbox o
+		admin dedicated_instance checkbox o =false
+		admin api_ca textarea
 		admin endpoint_url text
+		admin max_calls number =8
 		admin iam_instance_profile text o
 		admin placement_group text o
-		admin provider_hostname checkbox o
+		admin provider_hostname checkbox o =false
 		admin security_group_ids text o
 		admin security_groups text o =default
 		admin ssh_key_resource resource o
 		admin ssh_keypair text o
 		admin subnet_id text o
-		admin use_instance_role checkbox
+		admin use_instance_role checkbox =false
 		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_groups
 		need admin api_user api_password ssh_keypair ssh_key_resource aws_region security_group_ids subnet_id
 		file ssh_keys 0400`},
@@ -57,15 +62,19 @@ var declared = map[string]struct {
 		admin application_credential_secret password s
 		admin availability_zone text o
 		admin boot_volume_size_gb text o
+		admin api_ca textarea
 		admin endpoint_url text
-		admin floating_ip checkbox o
+		admin max_calls number =8
+		admin floating_ip checkbox o =false
 		admin floating_network text o
 		admin network_ids text o
-		admin openstack_auth_url text =https://keystone.example:5000/v2.0/tokens
+		admin openstack_auth_url text =https://keystone.example:5000/v3
 		admin openstack_domain text =Default
+		admin openstack_project_domain text
 		admin openstack_region text o
 		admin openstack_ssl_verify_peer checkbox =true
 		admin openstack_tenant text
+		admin openstack_user_domain text
 		admin security_groups text o =default
 		admin ssh_key_resource resource
 		admin ssh_keypair text
@@ -77,19 +86,23 @@ var declared = map[string]struct {
 	"rackspace": {rackspace.Type(), `
 		admin api_password password s
 		admin api_user text
+		admin api_ca textarea
 		admin endpoint_url text
-		admin rackspace_bind_private checkbox
+		admin max_calls number =8
+		admin rackspace_bind_private checkbox =false
 		admin rackspace_region select o =dfw |6
 		need admin api_user api_password rackspace_region
-		user rackconnect_wait checkbox
+		user rackconnect_wait checkbox =false
 		user ssh_key_resource resource
 		user ssh_keypair text
 		file ssh_keys 0400`},
 	"google": {google.Type(), `
 		admin api_key_resource text
-		admin auto_restart checkbox o
+		admin auto_restart checkbox o =false
 		admin bootstrap_interface select o =access_v4 |2
+		admin api_ca textarea
 		admin endpoint_url text
+		admin max_calls number =8
 		admin external_ip checkbox o =true
 		admin google_client_email text
 		admin google_data_disk_size_gb text o =200
@@ -98,7 +111,7 @@ var declared = map[string]struct {
 		admin google_root_disk_size_gb text o =10
 		admin google_root_disk_type select o =standard |2
 		admin network text o =default
-		admin provider_hostname checkbox o
+		admin provider_hostname checkbox o =false
 		admin ssh_key_resource resource
 		admin ssh_user text
 		admin subnetwork text o
@@ -109,7 +122,9 @@ var declared = map[string]struct {
 	"joyent": {joyent.Type(), `
 		admin api_password password s
 		admin api_user text
+		admin api_ca textarea
 		admin endpoint_url text
+		admin max_calls number =8
 		admin joyent_api_url text =https://us-east-1.api.joyentcloud.com |6
 		admin joyent_version text =~7.0
 		admin ssh_key_resource resource
@@ -121,8 +136,10 @@ var declared = map[string]struct {
 		admin api_password password s
 		admin api_user text
 		admin digitalocean_region text o =nyc3 |7
+		admin api_ca textarea
 		admin endpoint_url text
-		admin monitoring checkbox o
+		admin max_calls number =8
+		admin monitoring checkbox o =false
 		admin ssh_key_resource resource
 		admin ssh_keypair text
 		admin vpc_uuid text o
@@ -244,9 +261,9 @@ func TestSentCredentialsAreBound(t *testing.T) {
 		"aws.api_password": "the key only signs", "common.ssh_key_passphrase": "opens a key on the provisioner",
 	}
 	bound := map[string]string{
-		"openstack.api_password": "endpoint_url openstack_auth_url openstack_ssl_verify_peer", "openstack.application_credential_secret": "endpoint_url openstack_auth_url openstack_ssl_verify_peer",
-		"rackspace.api_password": "endpoint_url rackspace_auth_url", "digitalocean.api_password": "endpoint_url", "joyent.api_password": "endpoint_url joyent_api_url",
-		"aws.aws_session_token": "endpoint_url", "static.ssh_password": "hosts ssh_host_ca ssh_jump ssh_jump_host_key",
+		"openstack.api_password": "api_ca endpoint_url openstack_auth_url openstack_ssl_verify_peer", "openstack.application_credential_secret": "api_ca endpoint_url openstack_auth_url openstack_ssl_verify_peer",
+		"rackspace.api_password": "api_ca endpoint_url rackspace_auth_url", "digitalocean.api_password": "api_ca endpoint_url", "joyent.api_password": "api_ca endpoint_url joyent_api_url",
+		"aws.aws_session_token": "api_ca endpoint_url", "static.ssh_password": "hosts ssh_host_ca ssh_jump ssh_jump_host_key",
 	}
 	seen := map[string]bool{}
 	types := map[string]loom.PluginType{"common": {Parameters: map[string]loom.FieldGroup{"admin": {Fields: provider.CommonFields()}}}}
@@ -282,5 +299,39 @@ func TestSentCredentialsAreBound(t *testing.T) {
 		if !seen[key] {
 			t.Errorf("%s is not there", key)
 		}
+	}
+}
+
+var switchReads = regexp.MustCompile(`\.Switch\("(\w+)", (true|false)\)`)
+
+// TestSwitchDefaultsAreInForce: what a plugin makes of a switch that nobody set is the
+// default that its type declares.
+func TestSwitchDefaultsAreInForce(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for name, c := range declared {
+		files, err := filepath.Glob(filepath.Join(name, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", name, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range switchReads.FindAllStringSubmatch(string(text), -1) {
+				schema, known := c.made.Schema(found[1])
+				if !known {
+					continue // what old providers carry, or a fact of a node
+				}
+				read++
+				if fmt.Sprint(schema.Default) != found[2] {
+					t.Errorf("%s: %s is %s where nobody sets it, and the type declares %v", file, found[1], found[2], schema.Default)
+				}
+			}
+		}
+	}
+	if read < 10 {
+		t.Errorf("%d switches are read", read)
 	}
 }

@@ -12,8 +12,30 @@ const EndpointField = "endpoint_url"
 // EndpointURL is the field endpoint_url of every provider type with an API: for
 // private installations of a cloud and for tests (plugins.md 2).
 func EndpointURL() loom.FieldSchema {
-	return loom.FieldSchema{Label: "API address", Type: "text", Role: loom.RoleAccess,
+	return loom.FieldSchema{Label: "API address", Type: "text", Role: loom.RoleAccess, Format: loom.FormatURL,
 		Tip: "Only for an installation of your own: the URL of its API, with HTTPS. Leave empty for the provider's usual one."}
+}
+
+// Names of the fields that all providers of clouds have besides EndpointField.
+const (
+	CAField    = "api_ca"
+	CallsField = "max_calls"
+)
+
+// MostCalls is the most that the field max_calls takes.
+const MostCalls = 100
+
+// Authority is the field api_ca of every provider type with an API.
+func Authority() loom.FieldSchema {
+	return loom.FieldSchema{Label: "Certificate authority", Type: "textarea", Role: loom.RoleAccess, Format: loom.FormatPEM,
+		Tip: "Certificates in PEM form that are trusted for the API besides those of the provisioner's host. Leave empty for a provider with a public certificate."}
+}
+
+// Calls is the field max_calls of every provider type with an API.
+func Calls() loom.FieldSchema {
+	least, most := 1.0, float64(MostCalls)
+	return loom.FieldSchema{Label: "API calls at once", Type: "number", Role: loom.RoleAccess, Default: 8.0, Min: &least, Max: &most,
+		Tip: "How many calls each provisioner has in flight. Fewer for an API that is slow under load."}
 }
 
 // keyFiles is the resource type of private keys.
@@ -44,12 +66,12 @@ func CommonFields() map[string]loom.FieldSchema {
 	return map[string]loom.FieldSchema{
 		FieldConnectivityCheck: {Label: "Check the way out", Type: "text", Default: "none", Role: loom.RoleAccess,
 			Tip: "A host name that each new machine must resolve and reach on port 443, or “none”."},
-		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox", Role: loom.RoleAccess,
+		"manage_hosts": {Label: "Write /etc/hosts", Type: "checkbox", Role: loom.RoleAccess, Default: false,
 			Tip: "Before INSTALL and CONFIGURE a machine gets all nodes of its cluster into its /etc/hosts, in a block of their own."},
-		FieldInjectHostKey: {Label: "Give machines their host key", Type: "checkbox",
+		FieldInjectHostKey: {Label: "Give machines their host key", Type: "checkbox", Default: false,
 			Tip: "A cloud that takes user data passes a new machine its SSH host key, so that the first sign-in is verified. Needs cloud-init in the image; programs on the machine may read user data."},
-		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
-		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox", Role: loom.RoleAccess,
+		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Default: false, Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
+		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox", Role: loom.RoleAccess, Default: false,
 			Tip: "Adds those with SHA-1, for machines whose SSH server knows no others."},
 		"ssh_key_passphrase": {Label: "Passphrase of the SSH key", Type: "password", Sensitive: true, Tip: "If the private key is encrypted."},
 		"ssh_jump": {Label: "Jump hosts", Type: "text", Role: loom.RoleAccess,

@@ -101,6 +101,16 @@ func openSSH(private ed25519.PrivateKey, public ssh.PublicKey) string {
 // adopted and may not have got the key must not have it recorded.
 func (k *HostKey) Recorded() map[string]string { return maps.Clone(k.kinds) }
 
+// in reports whether recorded host keys are this one.
+func (k *HostKey) in(recorded map[string]string) bool {
+	for kind, key := range k.kinds {
+		if recorded[kind] != key {
+			return false
+		}
+	}
+	return true
+}
+
 // UserData gives the user data for cloud-init that installs the key as the
 // machine's only host key, together with the user's own user data, which may be
 // empty. The result is a secret. It is not encoded; clouds that want base64 get

@@ -153,3 +153,67 @@ func TestInjectedHostKeyBesidesUserData(t *testing.T) {
 		t.Error("a key was made from nothing")
 	}
 }
+
+// TestInjectedHostKeyNotTaken: an image that did not take the key, and a machine that may
+// not have been passed it, are reported as that and not as a changed key; a key that changed
+// later is one.
+func TestInjectedHostKeyNotTaken(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	spec := func() *loom.TaskSpec {
+		spec := specOf(s, "root")
+		spec.IdempotencyKey = "k7"
+		spec.Provider.Fields["inject_host_key"] = "on"
+		spec.Results["ssh-auth"] = map[string]any{"user": "root"}
+		return spec
+	}
+	key, err := provider.InjectedHostKey(context.Background(), spec(), map[string]any{"user": "root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machineOf(s)
+	m.HostKeys = nil
+	for what, c := range map[string]struct {
+		recorded  map[string]string
+		addresses map[string]string
+		status    int
+		says      string
+		lacks     string
+	}{
+		"an image that did not take it": {key.Recorded(), nil, 1, "did not take it. Use an image with cloud-init, or turn inject_host_key off", "changed"},
+		"a machine that was there":      {key.Recorded(), map[string]string{loom.AccessV4: s.Address}, 1, "host key of " + s.Address + " changed", "cloud-init"},
+		"an adopted one":                {nil, nil, 0, "cannot tell whether it was passed the key", "changed"},
+	} {
+		confirming, sink := spec(), &sshtest.Record{}
+		confirming.Addresses = c.addresses
+		if c.recorded != nil {
+			confirming.Results["ssh_host_keys"] = c.recorded
+		}
+		result, err := provider.Confirm(context.Background(), confirming, m, sink)
+		said := result.Message + sink.Text()
+		if err != nil || result.Status != c.status || !strings.Contains(said, c.says) || strings.Contains(said, c.lacks) {
+			t.Errorf("%s: %+v, %v\n%s", what, result, err, sink.Text())
+		}
+	}
+	// An adopted machine that has the key is known by it.
+	login := sshtest.NewKey(t, "ed25519", "")
+	confirming, sink := spec(), &sshtest.Record{}
+	confirming.PrivateKey = loom.NewSecret(login.PEM)
+	own, err := provider.InjectedHostKey(context.Background(), confirming, map[string]any{"user": "root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := own.UserData(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := sshtest.Start(t, sshtest.Options{Isolated: true, PrivateHostKeys: []string{installed(t, string(data))}})
+	if err := os.WriteFile(filepath.Join(taken.Dir, "authorized_keys"), []byte(login.Authorized+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	there := machineOf(taken)
+	there.HostKeys = nil
+	if result, err := provider.Confirm(context.Background(), confirming, there, sink); err != nil || result.Status != 0 || !strings.Contains(sink.Text(), "it is the host key that Loom gave the machine") {
+		t.Errorf("%+v, %v\n%s", result, err, sink.Text())
+	}
+}

@@ -70,6 +70,18 @@ func (c *Cloud) Pending() (left []Fault) {
 
 // ServeHTTP answers one call.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.serving.Add(1)
+	defer c.serving.Done()
+	c.mu.Lock()
+	if c.inFlight++; c.inFlight > c.most {
+		c.most = c.inFlight
+	}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inFlight--
+	}()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -87,9 +99,10 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	c.work(op)
 	answer := c.answer(op, request, fault)
 	c.mu.Lock()
-	c.calls = append(c.calls, Call{Op: op, Status: answer.Status, Body: string(body)})
+	c.calls = append(c.calls, Call{Op: op, Status: answer.Status, Body: string(body), Abandoned: r.Context().Err() != nil})
 	c.mu.Unlock()
 	if fault.Lost {
 		if hijacker, ok := w.(http.Hijacker); ok {

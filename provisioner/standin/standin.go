@@ -3,15 +3,19 @@
 // calls look like is a Dialect; ec2 and ocean are two. A server "made" there may be
 // backed by a machine that answers SSH, see Maker.
 //
-// A stand-in agrees with our reading of a cloud's API, no more. Only _test files
-// import this package and those below it.
+// A stand-in agrees with our reading of a cloud's API, no more. Only _test files and
+// measurements import this package and those below it.
 package standin
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"maps"
-	"net/http/httptest"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -104,11 +108,39 @@ type Fault struct {
 	Garbled bool
 }
 
-// Call is one that the server got.
+// Call is one that the server got. Abandoned: the client did not wait for the answer.
 type Call struct {
-	Op     string
-	Status int
-	Body   string
+	Op        string
+	Status    int
+	Body      string
+	Abandoned bool
+}
+
+// slowness is how a slow cloud works on calls.
+type slowness struct {
+	workers chan struct{}
+	take    time.Duration
+}
+
+// Slow gives an operation a number of workers, each of whom takes some time for a call; calls
+// that find none wait, and are carried out even if nobody waits for them any longer.
+func (c *Cloud) Slow(op string, workers int, take time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow[op] = slowness{make(chan struct{}, workers), take}
+}
+
+// work takes the time that an operation takes.
+func (c *Cloud) work(op string) {
+	c.mu.Lock()
+	s, slow := c.slow[op]
+	c.mu.Unlock()
+	if !slow {
+		return
+	}
+	s.workers <- struct{}{}
+	time.Sleep(s.take)
+	<-s.workers
 }
 
 // Counts are what a test looks at in the end.
@@ -117,37 +149,60 @@ type Counts struct {
 	Live, Created int
 	// Doubles is how often a machine was made while another with its key lived.
 	Doubles int
+	// Most is how many calls were in flight at once.
+	Most int
 }
 
 // Cloud is a running stand-in.
 type Cloud struct {
 	dialect Dialect
 	maker   Maker
-	server  *httptest.Server
+	server  *http.Server
+	url     string
+	serving sync.WaitGroup
 
 	mu        sync.Mutex
+	slow      map[string]slowness
 	machines  []*Machine
 	faults    []*Fault
 	behaviour Behaviour
 	doubles   int
-	calls     []Call
+	// inFlight are the calls that are being answered, most the most there ever were.
+	inFlight, most int
+	calls          []Call
 }
 
-// New starts a stand-in; close it in the end.
-func New(d Dialect, maker Maker) *Cloud {
-	c := &Cloud{dialect: d, maker: maker}
+// New starts a stand-in without TLS; close it in the end.
+func New(d Dialect, maker Maker) *Cloud { return start(d, maker, nil) }
+
+// NewSecure starts one with TLS.
+func NewSecure(d Dialect, maker Maker, certificate tls.Certificate) *Cloud {
+	return start(d, maker, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+}
+
+func start(d Dialect, maker Maker, secure *tls.Config) *Cloud {
+	c := &Cloud{dialect: d, maker: maker, slow: map[string]slowness{}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("start a stand-in: %v", err))
+	}
+	c.url = "http://" + listener.Addr().String()
+	c.server = &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	if secure != nil {
+		c.url, listener = "https"+strings.TrimPrefix(c.url, "http"), tls.NewListener(listener, secure)
+	}
 	d.Attach(c)
-	c.server = httptest.NewServer(c)
+	go func() { _ = c.server.Serve(listener) }()
 	return c
 }
 
-// URL is the address of its API, without TLS.
-func (c *Cloud) URL() string { return c.server.URL }
+// URL is the address of its API.
+func (c *Cloud) URL() string { return c.url }
 
 // Close ends it and everything that backs its machines.
 func (c *Cloud) Close() {
-	c.server.CloseClientConnections()
-	c.server.Close()
+	_ = c.server.Close()
+	c.serving.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.machines {
@@ -189,7 +244,7 @@ func (c *Cloud) Inject(f Fault) {
 func (c *Cloud) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := Counts{Created: len(c.machines), Doubles: c.doubles}
+	n := Counts{Created: len(c.machines), Doubles: c.doubles, Most: c.most}
 	for _, m := range c.machines {
 		if m.lives() {
 			n.Live++

@@ -53,6 +53,9 @@ func (f Field) shown(doc *Doc) string {
 		text = doc.Text(f.Path)
 	}
 	if f.Face.Kind == ui.FieldCheckbox {
+		if t, plain := doc.scalar(f.Path); plain && t == "" { // nothing, for plugins
+			text = f.Fallback
+		}
 		return strconv.FormatBool(text == "true" || text == "on")
 	}
 	return text

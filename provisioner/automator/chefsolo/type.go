@@ -19,7 +19,7 @@ func Type() loom.PluginType {
 					"chef_version":  {Label: "Version", Type: "text", Tip: "Of that distribution, such as 17.10.0; its newest one when empty."},
 					"chef_license":  {Label: "License", Type: "select", Options: []string{"accept", "accept-silent", "accept-no-persist"}, Tip: "Chef 15 and newer run only once its license is accepted; Cinc has none."},
 					"installer_url": {Label: "Installer", Type: "text", Tip: "URL of an install script instead of the distribution's own, such as on a mirror."},
-					"strict_attributes": {Label: "Strict attributes", Type: "checkbox",
+					"strict_attributes": {Label: "Strict attributes", Type: "checkbox", Default: false,
 						Tip: "The config and the attributes of the action may not both set one value; without it the action's wins."},
 				},
 				Required: [][]string{{"run_list"}},

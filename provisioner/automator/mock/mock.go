@@ -35,7 +35,7 @@ func (Automator) Type() loom.PluginType {
 				"hang_ms":      {Label: "Longest hang in milliseconds", Type: "number", Default: 0, Tip: "0: until the attempt is told to end."},
 				"lie_percent":  {Label: "Percentage of attempts that do their work and say that they failed", Type: "number", Default: 0},
 				"output_lines": {Label: "Lines of output", Type: "number", Default: 0},
-				"give_up":      {Label: "What fails is not tried again", Type: "checkbox", Default: "false"},
+				"give_up":      {Label: "What fails is not tried again", Type: "checkbox", Default: false},
 				"release":      {Label: "Release that an install puts there", Type: "text", Tip: "For a simulator's books."},
 			}, Required: [][]string{}},
 			"user": {Fields: map[string]loom.FieldSchema{}, Required: [][]string{}},

@@ -13,7 +13,7 @@ func (Shell) Type() loom.PluginType {
 					"args":   {Label: "Arguments", Type: "text", Tip: "As you would type them in a shell: quotes, variables and patterns work."},
 					"timeout_s": {Label: "Time limit in seconds", Type: "number",
 						Tip: "Empty: only the limit of the task applies.", Min: new(float64(1))},
-					"expose_credentials": {Label: "Expose credentials", Type: "checkbox",
+					"expose_credentials": {Label: "Expose credentials", Type: "checkbox", Default: false,
 						Tip: "For old scripts: the task's JSON holds the provider's credentials while the script runs."},
 				},
 				Required: [][]string{{"script"}},

@@ -20,7 +20,7 @@ func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, e
 	s := a.options.Ask(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "EC2 takes them in region "+region(s.Fields)+".", func(ctx context.Context) error {
@@ -30,6 +30,10 @@ func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, e
 		return probe, ctx.Err()
 	}
 	cloud.CheckKey(ctx, call, &probe)
+	s.CheckPair(ctx, call, &probe, "EC2", d.keyPair)
+	if zone := s.Fields.Text("availability_zone"); zone != "" {
+		s.Look(ctx, &probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
+	}
 	d.network(ctx, s, &probe)
 	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
 		probe.Flavors, err = d.flavors(ctx)
@@ -45,14 +49,36 @@ func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, e
 	return probe, nil
 }
 
+// keyPair looks for a key pair of the region.
+func (d *driver) keyPair(ctx context.Context, name string) (cloud.Pair, error) {
+	got, err := d.client.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{name}, IncludePublicKey: sdk.Bool(true)})
+	if err != nil {
+		return cloud.Pair{}, err
+	}
+	if len(got.KeyPairs) == 0 {
+		return cloud.Pair{}, cloud.Errorf(cloud.Refused, "EC2 has no key pair “%s” in region %s (provider field ssh_keypair)", name, region(d.fields))
+	}
+	return cloud.Pair{Name: name, Public: sdk.ToString(got.KeyPairs[0].PublicKey)}, nil
+}
+
+// zone looks whether the region has an availability zone for this account.
+func (d *driver) zone(ctx context.Context, name string) error {
+	got, err := d.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return err
+	}
+	var has []string
+	for _, z := range got.AvailabilityZones {
+		if sdk.ToString(z.ZoneName) == name {
+			return nil
+		}
+		has = append(has, sdk.ToString(z.ZoneName))
+	}
+	return cloud.Errorf(cloud.Refused, "region %s has no availability zone “%s” (provider field availability_zone); choose one of %s", region(d.fields), name, strings.Join(has, ", "))
+}
+
 // network looks whether what the fields name is there.
 func (d *driver) network(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
-	if key := s.Fields.Text("ssh_keypair"); key != "" {
-		s.Look(ctx, probe, "key pair", "EC2 has the key pair “"+key+"”.", func(ctx context.Context) error {
-			_, err := d.client.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{KeyNames: []string{key}})
-			return err
-		})
-	}
 	subnet, groups, names := s.Fields.Text("subnet_id"), s.Fields.List("security_group_ids"), s.Fields.List("security_groups")
 	if subnet != "" {
 		s.Look(ctx, probe, "subnet", "The subnet "+subnet+" is there.", func(ctx context.Context) error {
@@ -114,7 +140,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the instances of the provider's region with Loom's labels.
 func (a *AWS) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := a.options.Ask(Type(), call, classify)
+	s := a.options.Sweep(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open EC2: %w", s.Error(err))

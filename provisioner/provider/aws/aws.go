@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -52,7 +53,10 @@ func (a *AWS) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) 
 		m.Hostname = cloud.ReverseName(ctx, m.Access)
 	}
 	if spec.Results["ssh_host_keys"] == nil {
-		m.HostKeys = d.consoleKeys(ctx, m.ID)
+		_ = s.Once(ctx, func(ctx context.Context) error { // without them they are learned
+			m.HostKeys = d.consoleKeys(ctx, m.ID)
+			return nil
+		})
 	}
 	return s.Confirm(ctx, spec, m, cloud.Disks{Grow: true, Spare: ownDisk})
 }
@@ -78,7 +82,7 @@ func (a *AWS) dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := a.keys(ctx, s.Fields)
+	keys, err := a.keys(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +105,16 @@ func region(f cloud.Fields) string {
 
 // keys gives the credentials: those of this host's role where the field says so,
 // else those of the fields.
-func (a *AWS) keys(ctx context.Context, f cloud.Fields) (sdk.CredentialsProvider, error) {
+func (a *AWS) keys(ctx context.Context, s *cloud.Session) (sdk.CredentialsProvider, error) {
+	f := s.Fields
 	if f.Switch("use_instance_role", false) {
-		role := ec2rolecreds.New(func(o *ec2rolecreds.Options) {
-			o.Client = imds.New(imds.Options{Endpoint: a.metadata})
+		got, err := cloud.Shared(ctx, s, []string{"role", a.metadata}, func(ctx context.Context) (sdk.Credentials, time.Time, error) {
+			role := ec2rolecreds.New(func(o *ec2rolecreds.Options) {
+				o.Client = imds.New(imds.Options{Endpoint: a.metadata})
+			})
+			got, err := role.Retrieve(ctx)
+			return got, got.Expires, err
 		})
-		got, err := role.Retrieve(ctx)
 		if err != nil {
 			return nil, &cloud.Error{Kind: cloud.Credentials, Err: err,
 				Message: "this host’s EC2 role gives no credentials; give the host a role, or fill in api_user and api_password"}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"loom/app/loom"
@@ -23,6 +24,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *ec2.EC2) {
 	t.Helper()
 	dialect := ec2.New()
 	l := cloudtest.New(t, dialect, ssh, func(o cloud.Options) provider.Provider { return aws.New(o) })
+	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ec2.Size, ec2.Image, "RunInstances"
 	l.Secrets = []string{ec2.Secret, "wrong-secret-key"}
 	l.Throttle = standin.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -241,7 +243,11 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	var cases []cloudtest.Refusal
 	for _, code := range []string{"AuthFailure", "UnauthorizedOperation", "InvalidClientTokenId", "SignatureDoesNotMatch"} {
-		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 403, Code: code}, Status: 201, Never: true, Message: "credentials"})
+		status, says := 201, "the cloud refuses the credentials: "+code
+		if code == "UnauthorizedOperation" { // the credentials are right, but may not do it
+			status, says = 202, code+": "
+		}
+		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 403, Code: code}, Status: status, Never: true, Message: says})
 	}
 	for _, code := range []string{"InstanceLimitExceeded", "VcpuLimitExceeded"} {
 		cases = append(cases, cloudtest.Refusal{Fault: standin.Fault{Status: 400, Code: code}, Status: 202, Message: code})
@@ -285,7 +291,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-secret-key", "credentials"}, "ssh_keypair": {"other", "key pair"}, "ssh_key_resource": {"other", "SSH key"},
+		"api_password": {"wrong-secret-key", "credentials"}, "ssh_keypair": {"other", "key pair"}, "availability_zone": {"mars", "availability zone"}, "ssh_key_resource": {"other", "SSH key"},
 		"subnet_id": {"subnet-other", "subnet"}, "security_groups": {"other", "security groups"}, "security_group_ids": {"sg-other", "security groups"},
 		"endpoint_url": {"nonsense", "settings"},
 	} {
@@ -310,6 +316,7 @@ func TestProbe(t *testing.T) {
 func TestRoleOfThisHost(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
+	var asked atomic.Int32
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/latest/api/token":
@@ -318,6 +325,7 @@ func TestRoleOfThisHost(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/security-credentials/"):
 			fmt.Fprint(w, "role")
 		case strings.HasSuffix(r.URL.Path, "/security-credentials/role"):
+			asked.Add(1)
 			fmt.Fprintf(w, `{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":%q,"SecretAccessKey":%q,"Token":"session","Expiration":"2099-01-01T00:00:00Z"}`, ec2.KeyID, ec2.Secret)
 		default:
 			http.NotFound(w, r)
@@ -330,8 +338,39 @@ func TestRoleOfThisHost(t *testing.T) {
 	if r, err := p.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 0 {
 		t.Errorf("with the role of the host CREATE gave %+v, %v", r, err)
 	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the role was asked for %d times", n)
+	}
+	// What the role gave is shared by all tasks; a probe asks for it again.
 	metadata.Close()
-	if r, err := p.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 201 || !strings.Contains(r.Message, "role") {
+	if r, err := p.Create(l.Context(), l.Spec(2), &cloudtest.Sink{}); err != nil || r.Status != 0 {
+		t.Errorf("with the credentials of before CREATE gave %+v, %v", r, err)
+	}
+	call := l.Call()
+	call.Provider = spec.Provider
+	if probe, err := p.Probe(l.Context(), call); err != nil || probe.OK || !strings.Contains(fmt.Sprint(probe.Checks), "role") {
+		t.Errorf("without a role a probe gave %+v, %v", probe, err)
+	}
+	gone := aws.NewWithMetadata(cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}}, metadata.URL+"/gone")
+	if r, err := gone.Create(l.Context(), spec, &cloudtest.Sink{}); err != nil || r.Status != 201 || !strings.Contains(r.Message, "role") {
 		t.Errorf("without a role CREATE gave %+v, %v", r, err)
 	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Many("", nil)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
 }

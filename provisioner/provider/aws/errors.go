@@ -13,7 +13,7 @@ import (
 
 // codes are the error codes of EC2 whose kind the status does not tell.
 var codes = map[string]cloud.Kind{
-	"AuthFailure": cloud.Credentials, "UnauthorizedOperation": cloud.Credentials, "InvalidClientTokenId": cloud.Credentials,
+	"AuthFailure": cloud.Credentials, "UnauthorizedOperation": cloud.Refused, "InvalidClientTokenId": cloud.Credentials,
 	"SignatureDoesNotMatch": cloud.Credentials, "OptInRequired": cloud.Credentials, "Blocked": cloud.Credentials,
 	"PendingVerification": cloud.Credentials, "ExpiredToken": cloud.Credentials, "RequestExpired": cloud.Credentials,
 	"MissingAuthenticationToken": cloud.Credentials, "UnrecognizedClientException": cloud.Credentials, "IncompleteSignature": cloud.Credentials,
@@ -63,7 +63,7 @@ func classify(err error) *cloud.Error {
 	if kind, ok := codes[code]; ok {
 		e.Kind = kind
 	} else if strings.HasPrefix(code, "AccessDenied") {
-		e.Kind = cloud.Credentials
+		e.Kind = cloud.Refused
 	} else if e.Kind == cloud.NotFound || e.Kind == cloud.Conflict {
 		e.Kind = cloud.Refused
 	}

@@ -1,9 +1,12 @@
 package cloud
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,23 +18,61 @@ import (
 	"loom/provisioner/provider"
 )
 
-// callLimit is how long one call may take, its answer included.
-const callLimit = 30 * time.Second
+// How long one call may take, its answer included: one that only asks, one that
+// changes something, and one for somebody who waits for a probe.
+const (
+	askLimit    = 30 * time.Second
+	changeLimit = 2 * time.Minute
+	briefLimit  = 10 * time.Second
+)
 
 // transports keeps the connections of all providers, for a session is too short to
 // keep its own: one transport for each way of reaching addresses, so that nobody
 // calls over a connection that only others may open.
-var transports sync.Map // transportKey to http.RoundTripper
+var transports = transportPool{of: map[transportKey]*keptTransport{}}
 
-type transportKey struct {
-	verify bool
-	reach  string
+type transportPool struct {
+	mu sync.Mutex
+	of map[transportKey]*keptTransport
 }
 
-func transport(verify bool, reach loom.Reach) http.RoundTripper {
-	key := transportKey{verify, reach.Key()}
-	if kept, ok := transports.Load(key); ok {
-		return kept.(http.RoundTripper)
+type keptTransport struct {
+	http.RoundTripper
+	used time.Time
+	end  func()
+}
+
+// transportIdle is how long a transport is kept without being asked for.
+const transportIdle = 10 * time.Minute
+
+type transportKey struct {
+	verify           bool
+	reach, authority string
+}
+
+func transport(verify bool, reach loom.Reach, authority string) http.RoundTripper {
+	transports.mu.Lock()
+	defer transports.mu.Unlock()
+	key, now := transportKey{verify, reach.Key(), authority}, time.Now()
+	kept := transports.of[key]
+	if kept == nil {
+		for other, old := range transports.of {
+			if now.Sub(old.used) > transportIdle {
+				old.end()
+				delete(transports.of, other)
+			}
+		}
+		kept = newTransport(verify, reach, authority)
+		transports.of[key] = kept
+	}
+	kept.used = now
+	return kept
+}
+
+func newTransport(verify bool, reach loom.Reach, authority string) *keptTransport {
+	trusted, err := trust(authority)
+	if err != nil {
+		return &keptTransport{RoundTripper: untrusting{err}, end: func() {}}
 	}
 	made := func(d net.Dialer) *http.Transport {
 		d.Timeout, d.KeepAlive = 10*time.Second, 30*time.Second
@@ -40,15 +81,107 @@ func transport(verify bool, reach loom.Reach) http.RoundTripper {
 			// A peer that resolves and accepts but never shakes hands must not take the whole limit.
 			TLSHandshakeTimeout: 15 * time.Second, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 60 * time.Second,
 		}
-		if !verify {
-			t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the provider's own field says so
-		}
+		t.TLSClientConfig = &tls.Config{RootCAs: trusted, InsecureSkipVerify: !verify} //nolint:gosec // the provider's own field says so
 		return t
 	}
 	direct, proxied := made(net.Dialer{ControlContext: reach.Control}), made(net.Dialer{})
 	proxied.Proxy = http.ProxyFromEnvironment
-	kept, _ := transports.LoadOrStore(key, bounded{guarded{reach: reach, direct: direct, proxied: proxied, proxy: http.ProxyFromEnvironment}, longAnswers})
-	return kept.(http.RoundTripper)
+	guard := guarded{reach: reach, direct: direct, proxied: proxied, proxy: http.ProxyFromEnvironment}
+	return &keptTransport{RoundTripper: bounded{timed{guard}, longAnswers}, end: func() {
+		direct.CloseIdleConnections()
+		proxied.CloseIdleConnections()
+	}}
+}
+
+// trust gives the authorities of this host and those of a text in PEM form; nil for
+// those of this host alone.
+func trust(authority string) (*x509.CertPool, error) {
+	if authority == "" {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM([]byte(authority)) {
+		return nil, Errorf(Refused, "provider field %s holds no certificate; give the certificate of the authority in PEM form, beginning with -----BEGIN CERTIFICATE-----", provider.CAField)
+	}
+	return pool, nil
+}
+
+// untrusting makes no call: it is not known whom to trust.
+type untrusting struct{ error }
+
+// RoundTrip says why.
+func (u untrusting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return nil, u.error
+}
+
+// timed bounds how long a call takes, its answer included.
+type timed struct{ http.RoundTripper }
+
+type briefKey struct{}
+
+// late is the trouble of a call that took too long.
+type late time.Duration
+
+// Error says how long was waited.
+func (l late) Error() string {
+	return fmt.Sprintf("no answer within %d s", int(time.Duration(l).Seconds()))
+}
+
+// RoundTrip makes a call.
+func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
+	limit := askLimit
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		limit = changeLimit
+	}
+	if r.Context().Value(briefKey{}) != nil {
+		limit = briefLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, late(limit))
+	response, err := t.RoundTripper.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		err = lateOr(ctx, err)
+		cancel()
+		return nil, err
+	}
+	response.Body = timedBody{response.Body, ctx, cancel}
+	return response, nil
+}
+
+// lateOr says of the error of a call that its time ran out, if it did.
+func lateOr(ctx context.Context, err error) error {
+	var l late
+	if ctx.Err() != nil && errors.As(context.Cause(ctx), &l) {
+		return l
+	}
+	return err
+}
+
+type timedBody struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // it is that of the one call this is the answer of
+	cancel func()
+}
+
+// Read reads on until the time of the call ends.
+func (b timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = lateOr(b.ctx, err)
+	}
+	return n, err
+}
+
+// Close ends the call.
+func (b timedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // guarded calls what the reach allows. Where the operator's environment names a proxy
@@ -75,8 +208,9 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := by.RoundTrip(r)
 	if err != nil {
-		return nil, refusal(r, err)
+		return nil, unreachable(r, refusal(r, err))
 	}
+	heard.from(r.URL.Host)
 	return response, nil
 }
 
@@ -88,12 +222,15 @@ func refusal(r *http.Request, err error) error {
 	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused.Tell(r.Context(), r.URL.Hostname()))}
 }
 
-// Client makes calls of 30 s at most, to what the session may reach, through the proxy
-// that the environment names (HTTPS_PROXY, NO_PROXY). It follows no redirects, which
-// would carry credentials elsewhere. verify false takes any certificate: only where a
-// field of the provider says so.
+// authority is what the provider's own field says of whom to trust.
+func (s *Session) authority() string { return s.Fields.Text(provider.CAField) }
+
+// Client makes calls to what the session may reach, through the proxy that the
+// environment names (HTTPS_PROXY, NO_PROXY). It follows no redirects, which would carry
+// credentials elsewhere. verify false takes any certificate: only where a field of the
+// provider says so; another one names authorities besides those of this host.
 func (s *Session) Client(verify bool) *http.Client {
-	return &http.Client{Transport: transport(verify, s.Reach), Timeout: callLimit,
+	return &http.Client{Transport: transport(verify, s.Reach, s.authority()),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

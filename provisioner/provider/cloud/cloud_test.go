@@ -171,7 +171,7 @@ func TestAddresses(t *testing.T) {
 
 func TestKindsOfAnswers(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[int]cloud.Kind{400: cloud.Refused, 401: cloud.Credentials, 403: cloud.Credentials, 404: cloud.NotFound, 408: cloud.Unavailable, 409: cloud.Conflict,
+	for code, want := range map[int]cloud.Kind{400: cloud.Refused, 401: cloud.Credentials, 403: cloud.Refused, 404: cloud.NotFound, 408: cloud.Unavailable, 409: cloud.Conflict,
 		410: cloud.NotFound, 413: cloud.Quota, 422: cloud.Refused, 429: cloud.Throttled, 500: cloud.Unavailable, 503: cloud.Unavailable} {
 		if e := cloud.FromHTTP(code, nil, "", nil); e.Kind != want || e.Message == "" {
 			t.Errorf("%d is %+v", code, e)

@@ -9,6 +9,10 @@ import (
 	"loom/app/loom"
 )
 
+// hearLimit is how long Make may take: a call that makes a machine, and what it looks
+// up before.
+const hearLimit = changeLimit + askLimit
+
 // rounds is how often a machine is asked for anew after an answer was lost and no
 // machine was found, by clouds without tokens.
 const rounds = 3
@@ -94,7 +98,7 @@ func (s *Session) make(ctx context.Context, spec *loom.TaskSpec, d Driver) (m Ma
 		return e.Kind == Throttled || e.passes() && (e.Before || d.Token())
 	}
 	err = s.call(ctx, again, func(ctx context.Context) error {
-		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), hearLimit)
 		defer cancel()
 		m, err = d.Make(detached, spec)
 		return err

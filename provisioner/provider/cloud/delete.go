@@ -28,7 +28,7 @@ func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 	}
 	for _, id := range ids {
 		if err := s.remove(ctx, d, id); err != nil {
-			return s.DeleteFailure(ctx, spec, err)
+			return s.Failure(ctx, err) // there is a machine, whatever the node knows of it
 		}
 	}
 	cleared := map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil, "disks": nil}

@@ -18,7 +18,7 @@ type Kind string
 
 // The kinds of trouble.
 const (
-	// Credentials are refused, or do not allow the call.
+	// Credentials are refused.
 	Credentials Kind = "credentials"
 	// Refused: the cloud will never do this as it is asked: a setting is wrong.
 	Refused Kind = "refused"
@@ -39,6 +39,9 @@ const (
 	Unavailable Kind = "unavailable"
 	// Lost: there was no answer, or none that can be read; nobody knows either.
 	Lost Kind = "lost"
+	// Unreachable: nobody can be asked there as the provider is set up: the name does not
+	// resolve, the connection is refused, or the certificate is not trusted.
+	Unreachable Kind = "unreachable"
 )
 
 // Error is trouble with a cloud. Message is one line for people, without secrets.
@@ -100,7 +103,7 @@ func FromHTTP(status int, header http.Header, message string, cause error) *Erro
 		e.Message = fmt.Sprintf("the cloud answered %d %s", status, http.StatusText(status))
 	}
 	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case status == http.StatusUnauthorized:
 		e.Kind = Credentials
 	case status == http.StatusNotFound, status == http.StatusGone:
 		e.Kind = NotFound
@@ -129,6 +132,10 @@ func FromNetwork(err error) *Error {
 	var dns *net.DNSError
 	e.Before = errors.As(err, &op) && op.Op == "dial" || errors.As(err, &dns)
 	e.Message = "no usable answer from the cloud: " + err.Error()
+	var l late
+	if errors.As(err, &l) {
+		e.Message = "the cloud gave " + l.Error()
+	}
 	return e
 }
 
@@ -148,18 +155,20 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 func (e *Error) result(create, made bool) loom.TaskResult {
 	r := loom.TaskResult{Status: 1, Message: e.Message, RetryAfter: int((e.RetryAfter + time.Second - 1) / time.Second)}
 	switch e.Kind {
-	case Credentials, Refused:
+	case Credentials, Refused, Unreachable:
 		never := false
 		r.Retryable = &never
 	case Quota, Conflict, NotFound, Busy, Broken, Throttled, Unavailable, Lost:
 	}
+	// Only these say something of the machine.
+	r.KeepMachine = e.Kind != Broken && e.Kind != NotFound
 	if !create || made {
 		return r
 	}
 	switch e.Kind {
 	case Credentials:
 		r.Status = 201
-	case Refused, Quota, Conflict, NotFound:
+	case Refused, Quota, Conflict, NotFound, Unreachable:
 		r.Status = 202
 	case Busy, Broken, Throttled, Unavailable, Lost:
 	}

@@ -7,22 +7,29 @@ import (
 	"unicode/utf8"
 
 	"loom/app/loom"
-	"loom/provisioner/provider"
-	"loom/provisioner/remote"
 )
 
-// Ask opens a session for a question outside of tasks.
+// Ask opens a session for a question that somebody waits for: calls are short, made twice
+// at most, and say what is so now.
 func (o Options) Ask(t loom.PluginType, call *loom.ProviderCall, classify func(error) *Error) *Session {
-	return o.Begin(t, &loom.TaskSpec{Provider: call.Provider, Sensitive: call.Sensitive, Reach: call.Reach}, nil, classify)
+	s := o.Sweep(t, call, classify)
+	s.brief = true
+	return s
 }
 
-// CheckKey looks whether the private key of the field ssh_key_resource is there.
+// Sweep opens a session for a question outside of tasks that nobody waits for.
+func (o Options) Sweep(t loom.PluginType, call *loom.ProviderCall, classify func(error) *Error) *Session {
+	s := o.Begin(t, &loom.TaskSpec{Tenant: call.Tenant, Provider: call.Provider, Sensitive: call.Sensitive, Reach: call.Reach}, nil, classify)
+	s.apart = true
+	return s
+}
+
+// CheckKey looks whether the private key of the field ssh_key_resource is there and can
+// be read.
 func CheckKey(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) {
-	spec := &loom.TaskSpec{Provider: call.Provider}
-	spec.Results = map[string]any{"ssh-auth": Auth(spec, "")}
 	if name := Fields(call.Provider.Fields).Text("ssh_key_resource"); name == "" {
 		return
-	} else if _, err := remote.TargetOf(spec, provider.EnvOf(ctx).Files); err != nil {
+	} else if _, err := privateKey(ctx, call); err != nil {
 		probe.Check("SSH key", false, Sentence(err.Error()))
 	} else {
 		probe.Check("SSH key", true, "The private key “"+name+"” is there.")
@@ -33,13 +40,31 @@ func CheckKey(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) {
 // success. It reports false when the check failed.
 func (s *Session) Look(ctx context.Context, probe *loom.Probe, name, found string, do func(context.Context) error) bool {
 	if err := s.Call(ctx, do); err != nil {
-		probe.Check(name, false, Sentence(s.Error(err).Message))
+		e := s.Error(err)
+		probe.Check(trouble(e, name), false, Sentence(e.Message))
 		return false
 	}
 	if found != "" {
 		probe.Check(name, true, found)
 	}
 	return true
+}
+
+// Failed is the answer of a provider that cannot be asked for an error.
+func (s *Session) Failed(err error) loom.Probe {
+	e := s.Error(err)
+	return loom.FailedProbe(trouble(e, "settings"), Sentence(e.Message))
+}
+
+// trouble names the check that an error belongs to; usual where it is about what the check looks at.
+func trouble(e *Error, usual string) string {
+	switch e.Kind { //nolint:exhaustive // the others are about what the check looks at
+	case Credentials:
+		return "credentials"
+	case Unreachable:
+		return "connection"
+	}
+	return usual
 }
 
 // LookUp answers a question about one size or image: do gives what the cloud calls it,

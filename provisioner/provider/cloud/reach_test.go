@@ -24,7 +24,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	use := func(*http.Request) (*url.URL, error) { return by, nil }
-	client := &http.Client{Transport: guarded{proxy: use, proxied: &http.Transport{Proxy: use}, direct: transport(true, loom.Reach{})}}
+	client := &http.Client{Transport: guarded{proxy: use, proxied: &http.Transport{Proxy: use}, direct: transport(true, loom.Reach{}, "")}}
 	for address, may := range map[string]bool{
 		"http://8.8.8.8/": true, "http://nobody.invalid/": true, "http://127.0.0.1:9/": false, "http://localhost:9/": false, "http://[::1]/": false,
 		"http://169.254.169.254/": false, "http://10.0.0.1/": false, "http://" + by.Host: false,

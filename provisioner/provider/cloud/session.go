@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/provider"
 )
 
 // Session is the dealings of one action with a cloud.
@@ -21,13 +22,24 @@ type Session struct {
 	sink     loom.Sink
 	classify func(error) *Error
 	secrets  []string
+	tenant   loom.TenantID
+	// kind is the provider type. At most most calls for the same gate are in flight.
+	kind, gate string
+	most       int
+	// apart says that nothing waits for a turn, brief that somebody waits for the answer.
+	apart, brief bool
 }
 
 // Begin opens a session for a task. t says which fields are secret. A nil sink says
 // nothing.
 func (o Options) Begin(t loom.PluginType, spec *loom.TaskSpec, sink loom.Sink, classify func(error) *Error) *Session {
 	o.Pace = o.Pace.usual()
-	s := &Session{Options: o, Fields: spec.Provider.Fields, Reach: spec.Reach, sink: sink, classify: classify, secrets: append([]string(nil), spec.Sensitive...)}
+	s := &Session{Options: o, Fields: spec.Provider.Fields, Reach: spec.Reach, sink: sink, classify: classify, secrets: append([]string(nil), spec.Sensitive...),
+		tenant: spec.Tenant, kind: t.Name}
+	s.gate = gateOf(t, spec.Tenant, s.Fields)
+	if s.most, _ = s.Fields.Number(provider.CallsField, usualCalls, mostCalls); s.most < 1 {
+		s.most = usualCalls
+	}
 	for _, group := range t.Parameters {
 		for name, f := range group.Fields {
 			if f.IsSensitive() {
@@ -91,13 +103,30 @@ func (s *Session) Call(ctx context.Context, do func(ctx context.Context) error) 
 	return s.call(ctx, (*Error).passes, do)
 }
 
+// Once makes a call whose failure does not matter much, one time.
+func (s *Session) Once(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, leave, err := s.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx = asking(ctx)
+	if s.brief {
+		ctx = context.WithValue(ctx, briefKey{}, true)
+	}
+	return do(ctx)
+}
+
+// briefTries is how often a call is made that somebody waits for.
+const briefTries = 2
+
 func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(context.Context) error) error {
 	w, wait := s.Pace.watch(), s.Pace.Backoff
-	for {
+	for tries := 1; ; tries++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := do(asking(ctx))
+		err := s.Once(ctx, do)
 		if err == nil {
 			return nil
 		}
@@ -105,7 +134,7 @@ func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(con
 			return context.Cause(ctx)
 		}
 		e := s.Error(err)
-		if !again(e) {
+		if !again(e) || s.brief && (tries == briefTries || e.RetryAfter > briefLimit) {
 			return e
 		}
 		pause := wait/2 + rand.N(wait)

@@ -20,7 +20,7 @@ func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom
 	s := p.options.Ask(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "DigitalOcean takes the token.", func(ctx context.Context) error {
@@ -30,12 +30,10 @@ func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom
 		return probe, ctx.Err()
 	}
 	cloud.CheckKey(ctx, call, &probe)
-	if name := s.Fields.Text("ssh_keypair"); name != "" {
-		s.Look(ctx, &probe, "key", "The account has the key “"+name+"”.", func(ctx context.Context) error {
-			_, err := d.key(ctx, name)
-			return err
-		})
-	}
+	s.CheckPair(ctx, call, &probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
+		key, err := d.key(ctx, name)
+		return cloud.Pair{Name: name, Public: key.PublicKey, Fingerprint: key.Fingerprint}, err
+	})
 	if id := s.Fields.Text("vpc_uuid"); id != "" {
 		s.Look(ctx, &probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
 			_, _, err := d.client.VPCs.Get(ctx, id)
@@ -108,7 +106,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the droplets of the account with Loom's tags, of all regions.
 func (p *DigitalOcean) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := p.options.Ask(Type(), call, classify)
+	s := p.options.Sweep(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
 		return nil, fmt.Errorf("open DigitalOcean: %w", s.Error(err))

@@ -25,6 +25,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *ocean.Ocean) {
 	t.Helper()
 	dialect := ocean.New()
 	l := cloudtest.New(t, dialect, ssh, func(o cloud.Options) provider.Provider { return digitalocean.New(o) })
+	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ocean.Size, ocean.Image, ocean.Create
 	l.Secrets = []string{ocean.Token, "wrong-token"}
 	l.Throttle = standin.Fault{Status: 429, RetryAfter: "7"}
@@ -167,7 +168,7 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	l.Refusals([]cloudtest.Refusal{
 		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403}, Status: 201, Never: true, Message: "credentials"},
+		{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "You are not authorized"},
 		{Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
 		{Fault: standin.Fault{Status: 422, Message: "creating this/these droplet(s) will exceed your droplet limit"}, Status: 202, Message: "limit"},
 		{Fault: standin.Fault{Status: 422, Message: "Size is not available in this region."}, Status: 202, Never: true},
@@ -327,7 +328,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-token", "credentials"}, "ssh_keypair": {"absent", "key"}, "ssh_key_resource": {"absent", "SSH key"},
+		"api_password": {"wrong-token", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
 		"vpc_uuid": {"other", "VPC"}, "digitalocean_region": {"nyc2", "region"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
@@ -358,4 +359,22 @@ func TestInjectedHostKey(t *testing.T) {
 		}
 		return in.UserData
 	}, false)
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Many("", nil)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
 }

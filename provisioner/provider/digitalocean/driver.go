@@ -97,11 +97,11 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*godo.Drople
 		in.Image = godo.DropletCreateImage{ID: id}
 	}
 	if name := d.fields.Text("ssh_keypair"); name != "" {
-		id, err := d.key(ctx, name)
+		key, err := d.key(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		in.SSHKeys = []godo.DropletCreateSSHKey{{ID: id}}
+		in.SSHKeys = []godo.DropletCreateSSHKey{{ID: key.ID}}
 	}
 	return in, nil
 }
@@ -113,18 +113,18 @@ func (d *driver) region() string {
 	return "nyc3"
 }
 
-// key finds the id of a key by its name.
-func (d *driver) key(ctx context.Context, name string) (int, error) {
+// key finds a key by its name.
+func (d *driver) key(ctx context.Context, name string) (godo.Key, error) {
 	keys, err := all(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return d.client.Keys.List(ctx, o) })
 	if err != nil {
-		return 0, err
+		return godo.Key{}, err
 	}
 	for _, key := range keys {
 		if key.Name == name {
-			return key.ID, nil
+			return key, nil
 		}
 	}
-	return 0, cloud.Errorf(cloud.Refused, "the account has no SSH key “%s” (provider field ssh_keypair); add it at DigitalOcean", name)
+	return godo.Key{}, cloud.Errorf(cloud.Refused, "the account has no SSH key “%s” (provider field ssh_keypair); add it at DigitalOcean", name)
 }
 
 // Get looks at a droplet.

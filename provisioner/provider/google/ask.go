@@ -18,7 +18,7 @@ func (g *Google) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := g.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "Google takes the key for project “"+d.project+"” and zone "+d.zone+".", func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (d *driver) ownImages(ctx context.Context) (images []loom.ProbeImage, err e
 // List gives the instances of the project with Loom's labels, of all zones: the
 // zone is the cluster's choice.
 func (g *Google) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := g.options.Ask(Type(), call, classify)
+	s := g.options.Sweep(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open Compute Engine: %w", s.Error(err))

@@ -95,6 +95,7 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 // it succeeds or goes on: CONFIRM sees the rest.
 func (d *driver) hear(ctx context.Context, op *compute.Operation) *cloud.Error {
 	if op.Status != "DONE" {
+		cloud.Waiting(ctx)
 		ctx, cancel := context.WithTimeout(ctx, hearLimit)
 		defer cancel()
 		waited, err := d.api.ZoneOperations.Wait(d.project, d.zone, op.Name).Context(ctx).Do()

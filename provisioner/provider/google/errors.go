@@ -28,7 +28,7 @@ var codes = map[string]cloud.Kind{
 	"QUOTA_EXCEEDED": cloud.Quota, "LIMIT_EXCEEDED": cloud.Quota, "ZONE_RESOURCE_POOL_EXHAUSTED": cloud.Quota,
 	"ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": cloud.Quota, "STOCKOUT": cloud.Quota, "IP_SPACE_EXHAUSTED": cloud.Quota,
 	"RESOURCE_POOL_EXHAUSTED": cloud.Quota, "RESOURCE_ALREADY_EXISTS": cloud.Conflict, "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": cloud.Conflict,
-	"PERMISSIONS_ERROR": cloud.Credentials, "FORBIDDEN": cloud.Credentials, "RATE_LIMIT_EXCEEDED": cloud.Throttled,
+	"PERMISSIONS_ERROR": cloud.Refused, "FORBIDDEN": cloud.Refused, "RATE_LIMIT_EXCEEDED": cloud.Throttled,
 	"RESOURCE_OPERATION_RATE_EXCEEDED": cloud.Throttled, "INTERNAL_ERROR": cloud.Unavailable, "BACKEND_ERROR": cloud.Unavailable,
 	"RESOURCE_NOT_READY": cloud.Unavailable,
 }

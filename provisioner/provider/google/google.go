@@ -110,7 +110,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 		return nil, err
 	}
 	client := s.Client(true)
-	client.Transport = &authorized{RoundTripper: client.Transport, key: key}
+	client.Transport = &authorized{RoundTripper: client.Transport, session: s, key: key}
 	api, err := compute.NewService(ctx, option.WithHTTPClient(client), option.WithUserAgent("loom"))
 	if err != nil {
 		return nil, cloud.Errorf(cloud.Refused, "the client of Compute Engine cannot be made: %s", err)

@@ -295,3 +295,15 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		t.Errorf("a cancelled confirm gave %v", err)
 	}
 }
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.Many(gce.Token, dialect.Expire)
+}

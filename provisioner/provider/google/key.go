@@ -23,12 +23,8 @@ import (
 	"loom/provisioner/resource"
 )
 
-const (
-	// tokenLimit is how long a token may take to get.
-	tokenLimit = 20 * time.Second
-	// keySize is the most that is read of a key, in bytes.
-	keySize = 1 << 20
-)
+// keySize is the most that is read of a key, in bytes.
+const keySize = 1 << 20
 
 // keyOf reads the key of the service account. What is wrong with it is said
 // without quoting it.
@@ -67,13 +63,15 @@ func keyOf(s *cloud.Session, files string) (*jwt.Config, error) {
 	return key, nil
 }
 
-// authorized adds an access token to calls.
+// authorized adds an access token to calls, which all tasks with the same key share.
 type authorized struct {
 	http.RoundTripper
-	key *jwt.Config
+	session *cloud.Session
+	key     *jwt.Config
 
-	mu    sync.Mutex
-	token *oauth2.Token
+	mu sync.Mutex
+	// token is the one in use, asked the one that this task asked for.
+	token, asked *oauth2.Token
 }
 
 // tokenError is trouble on the way to a token: the call itself was not made.
@@ -84,28 +82,71 @@ func (e tokenError) Unwrap() error { return e.error }
 
 // RoundTrip adds the header to a copy, as its contract asks for.
 func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := a.get(r.Context())
-	if err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close()
+	for again := true; ; again = false {
+		token, err := a.get(r.Context())
+		if err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
+			return nil, tokenError{err}
 		}
-		return nil, tokenError{err}
+		r = r.Clone(r.Context())
+		token.SetAuthHeader(r)
+		answer, err := a.RoundTripper.RoundTrip(r)
+		if err != nil || answer.StatusCode != http.StatusUnauthorized || !again || !a.drop(token) || r.Body != nil && r.GetBody == nil {
+			return answer, err
+		}
+		// The token of an earlier task does not hold any longer.
+		_ = answer.Body.Close()
+		if r.Body != nil {
+			if r.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
 	}
-	r = r.Clone(r.Context())
-	token.SetAuthHeader(r)
-	return a.RoundTripper.RoundTrip(r)
 }
 
-// get gives a token that holds. A call's context ends the wait for it, which the
-// library does not do by itself.
+// drop gives a token up that was refused. It reports false for one that was asked for
+// by this task: another one would be refused too.
+func (a *authorized) drop(token *oauth2.Token) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	cloud.Forget(a.session, a.about(), token)
+	if a.token == token {
+		a.token = nil
+	}
+	return token != a.asked
+}
+
+func (a *authorized) about() []string {
+	return []string{"token", a.key.TokenURL, a.key.Email, a.key.Subject, a.key.PrivateKeyID, string(a.key.PrivateKey)}
+}
+
+// get gives a token that holds. A probe asks for one of its own, once.
 func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.token.Valid() {
 		return a.token, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
-	defer cancel()
+	token, err := cloud.Shared(ctx, a.session, a.about(), func(ctx context.Context) (*oauth2.Token, time.Time, error) {
+		token, err := a.ask(ctx)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		a.asked = token
+		return token, token.Expiry, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.token = token
+	return token, nil
+}
+
+// ask asks for a token. A call's context ends the wait for it, which the library does
+// not do by itself.
+func (a *authorized) ask(ctx context.Context) (*oauth2.Token, error) {
 	var lost error
 	client := &http.Client{Transport: until{a.RoundTripper, ctx, &lost},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -119,7 +160,6 @@ func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
 	if token.AccessToken == "" {
 		return nil, errors.New("the answer has no access token")
 	}
-	a.token = token
 	return token, nil
 }
 

@@ -25,8 +25,8 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	l.Refusals([]cloudtest.Refusal{
 		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403}, Status: 201, Never: true, Message: "forbidden"},
-		{Fault: standin.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 201, Never: true},
+		{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},
+		{Fault: standin.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 202, Never: true},
 		{Fault: standin.Fault{Status: 403, Code: "quotaExceeded"}, Status: 202, Message: "quotaExceeded"},
 		{Fault: standin.Fault{Status: 409}, Status: 202, Message: "alreadyExists"},
 		{Fault: standin.Fault{Status: 404}, Status: 202},
@@ -48,7 +48,7 @@ func TestOperationsThatFail(t *testing.T) {
 		never  bool
 	}{
 		{"QUOTA_EXCEEDED", 202, false}, {"ZONE_RESOURCE_POOL_EXHAUSTED", 202, false}, {"RESOURCE_NOT_FOUND", 202, true}, {"RESOURCE_ALREADY_EXISTS", 202, false},
-		{"PERMISSIONS_ERROR", 201, true}, {"UNSUPPORTED_OPERATION", 202, true},
+		{"PERMISSIONS_ERROR", 202, true}, {"UNSUPPORTED_OPERATION", 202, true},
 	} {
 		spec := l.Spec(n)
 		dialect.FailNext(gce.Failure{Code: c.code, Message: "no more of it"})
@@ -97,7 +97,7 @@ func TestSettings(t *testing.T) {
 		{"ssh_key_resource", "missing", 202, "missing"},
 		{"google_project", "", 202, "google_project"},
 		{"google_project", "a/b", 202, "google_project"},
-		{"google_project", "other-project", 201, "forbidden"},
+		{"google_project", "other-project", 202, "forbidden"},
 		{"zone_name", "us central", 202, "zone_name"},
 		{"endpoint_url", "ftp://cloud.example", 202, "endpoint_url"},
 		{"google_data_disk_size_gb", "10,many", 202, "google_data_disk_size_gb"},
@@ -142,7 +142,7 @@ func TestTokenEndpoint(t *testing.T) {
 	if err := json.Unmarshal(dialect.Key(), &key); err != nil {
 		t.Fatal(err)
 	}
-	for uri, status := range map[string]int{server.URL: 1, "http://127.0.0.1:1/token": 1, "file:///etc/passwd": 202} {
+	for uri, status := range map[string]int{server.URL: 1, "http://127.0.0.1:1/token": 202, "file:///etc/passwd": 202} {
 		key["token_uri"] = uri
 		data, err := json.Marshal(key)
 		if err != nil {

@@ -18,7 +18,7 @@ func (j *Joyent) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := j.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return loom.FailedProbe("settings", cloud.Sentence(s.Error(err).Message)), ctx.Err()
+		return s.Failed(err), ctx.Err()
 	}
 	probe := loom.Probe{OK: true}
 	if !s.Look(ctx, &probe, "credentials", "Triton takes them for the account “"+d.client.login+"”.", func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 
 // List gives the machines of the account with Loom's tags.
 func (j *Joyent) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := j.options.Ask(Type(), call, classify)
+	s := j.options.Sweep(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open Triton: %w", s.Error(err))

@@ -144,7 +144,7 @@ func classify(err error) *cloud.Error {
 		message = said.code + ": " + message
 	}
 	e := cloud.FromHTTP(said.status, said.header, message, err)
-	if kind, ok := kinds[said.code]; ok && e.Kind != cloud.Unavailable && e.Kind != cloud.Throttled {
+	if kind, ok := kinds[said.code]; ok && e.Kind != cloud.Unavailable && e.Kind != cloud.Throttled && (kind != cloud.Credentials || said.status != http.StatusForbidden) {
 		e.Kind = kind
 	}
 	return e

@@ -303,7 +303,7 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false, "ecdsa", "")
 	l.Refusals([]cloudtest.Refusal{
 		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403}, Status: 201, Never: true, Message: "NotAuthorized"},
+		{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "NotAuthorized"},
 		{Fault: standin.Fault{Status: 403, Code: "QuotaExceeded"}, Status: 202, Message: "QuotaExceeded"},
 		{Fault: standin.Fault{Status: 409}, Status: 202},
 		{Fault: standin.Fault{Status: 409, Code: "InsufficientServers"}, Status: 202},
@@ -367,4 +367,16 @@ func TestSettings(t *testing.T) {
 	if r, _ := l.Must(taken, loom.ActionCreate, 202); !strings.Contains(r.Message, "taken") {
 		t.Errorf("a name that is taken gave %+v", r)
 	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	l.Many("", nil)
 }

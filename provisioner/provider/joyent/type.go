@@ -34,14 +34,16 @@ func Type() loom.PluginType {
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
 					"api_user": {Label: "Account", Type: "text", Role: loom.RoleAccess},
-					"api_password": {Label: "Password", Type: "password", Sensitive: true, BoundTo: []string{"joyent_api_url", provider.EndpointField},
+					"api_password": {Label: "Password", Type: "password", Sensitive: true, BoundTo: []string{"joyent_api_url", provider.EndpointField, provider.CAField},
 						Tip: "Current installations sign in by key and refuse passwords."},
 					"ssh_keypair": {Label: "Key", Type: "text", Role: loom.RoleAccess, Tip: "Name or fingerprint of the key in the account."},
 					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys", Role: loom.RoleAccess, // it signs requests too
 						Tip: "Name of a resource of type ssh_keys: the private key, for the API and for the machines."},
 					"joyent_version":       {Label: "Version of the API", Type: "text", Role: loom.RoleAccess, Default: "~7.0"},
-					"joyent_api_url":       {Label: "API address", Type: "text", Default: address("us-east-1"), Options: addresses},
+					"joyent_api_url":       {Label: "API address", Type: "text", Format: loom.FormatURL, Default: address("us-east-1"), Options: addresses},
 					provider.EndpointField: provider.EndpointURL(),
+					provider.CAField:       provider.Authority(),
+					provider.CallsField:    provider.Calls(),
 				},
 				Required: [][]string{{"api_user", "api_password"}, {"api_user", "ssh_keypair", "ssh_key_resource"}},
 			},

@@ -1,15 +1,36 @@
 package nova
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 
 	"loom/provisioner/provider/cloud"
 )
+
+// SignIn gives a client that is signed in at the identity service: one for all tasks with
+// the same credentials, which about tells with the address. signIn makes the one call that it takes.
+// The client renews its token by itself, once for all.
+func SignIn(ctx context.Context, s *cloud.Session, identity string, verify bool, about []string, signIn func(context.Context, *gophercloud.ProviderClient) error) (client *gophercloud.ProviderClient, err error) {
+	about = append([]string{"token", strconv.FormatBool(verify)}, about...)
+	err = s.Call(ctx, func(ctx context.Context) (err error) {
+		client, err = cloud.Shared(ctx, s, about, func(ctx context.Context) (*gophercloud.ProviderClient, time.Time, error) {
+			fresh, err := Client(s, identity, verify)
+			if err == nil {
+				err = signIn(ctx, fresh)
+			}
+			return fresh, time.Time{}, err
+		})
+		return err
+	})
+	return client, err
+}
 
 // Client makes a client of the identity service at an address. Its calls are those
 // of Session.Client; addresses without encryption are refused unless the options
@@ -49,6 +70,27 @@ type Catalog struct {
 	// Region in which services are looked for, "" for the first one; Field is the
 	// provider field that names it.
 	Region, Field string
+}
+
+// OneRegion is an error where several regions have the services that machines need and
+// no field says which one is meant: each service would take its own first.
+func (c Catalog) OneRegion() error {
+	if regions := c.Regions(); c.Region == "" && len(regions) > 1 {
+		return cloud.Errorf(cloud.Refused, "the cloud has several regions; name one of %s in provider field %s", strings.Join(regions, ", "), c.Field)
+	}
+	return nil
+}
+
+// Regions gives those in which machines can be made, or what they need.
+func (c Catalog) Regions() []string {
+	var regions []string
+	for _, e := range c.Endpoints {
+		if (e.Type == "compute" || e.Type == "network" || e.Type == "image") && e.URL != "" && e.Region != "" {
+			regions = append(regions, e.Region)
+		}
+	}
+	slices.Sort(regions)
+	return slices.Compact(regions)
 }
 
 // Service makes the client of a service. name "" takes any; version, such as "v2.0",

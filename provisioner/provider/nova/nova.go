@@ -20,7 +20,11 @@ import (
 )
 
 // Compute makes calls about servers. It retries nothing.
-type Compute struct{ Client *gophercloud.ServiceClient }
+type Compute struct {
+	Client *gophercloud.ServiceClient
+	// About tells whose client it is, as SignIn heard.
+	About []string
+}
 
 // Find gives the servers of a host name that carry an idempotency key. Without a
 // name, as for machines whose node is forgotten, it looks through all of them.

@@ -1,11 +1,13 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 
@@ -14,31 +16,34 @@ import (
 	"loom/provisioner/provider/nova"
 )
 
-// Probe looks at credentials, key pair, security groups and networks, and lists
-// sizes and images.
+// Probe looks at credentials, region, key pair, availability zone, quota, security
+// groups and networks, and lists sizes and images.
 func (p *OpenStack) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
 	s := p.options.Ask(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		e, name := s.Error(err), "settings"
-		if e.Kind == cloud.Credentials {
-			name = "credentials"
-		}
-		return loom.FailedProbe(name, cloud.Sentence(e.Message)), context.Cause(ctx)
+		return s.Failed(err), context.Cause(ctx)
 	}
 	probe := loom.Probe{OK: true}
 	probe.Check("credentials", true, "Keystone takes them.")
 	cloud.CheckKey(ctx, call, &probe)
-	if name := s.Fields.Text("ssh_keypair"); name != "" {
-		s.Look(ctx, &probe, "key pair", "Nova has the key pair “"+name+"”.", func(ctx context.Context) error { return d.compute.KeyPair(ctx, name) })
+	if err := d.catalog.OneRegion(); err != nil {
+		probe.Check("region", false, cloud.Sentence(s.Error(err).Message))
+		return probe, nil // each service would be asked in a region of its own
 	}
+	probe.Check("region", true, "The cloud's regions: "+cmp.Or(strings.Join(d.catalog.Regions(), ", "), "none is named")+".")
+	s.CheckPair(ctx, call, &probe, "Nova", d.compute.KeyPair)
+	if zone := s.Fields.Text("availability_zone"); zone != "" {
+		s.Look(ctx, &probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.compute.Zone(ctx, zone) })
+	}
+	d.checkQuota(ctx, s, &probe)
 	d.checkNetworks(ctx, s, &probe)
 	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
 		probe.Flavors, err = d.compute.Flavors(ctx)
 		return err
 	})
 	s.Look(ctx, &probe, "images", "", func(ctx context.Context) error {
-		glance, err := d.catalog.Service("image", "", "v2")
+		glance, err := d.glance()
 		if err != nil {
 			return err
 		}
@@ -49,6 +54,39 @@ func (p *OpenStack) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Pr
 		return loom.Probe{}, context.Cause(ctx)
 	}
 	return probe, nil
+}
+
+// Verify looks up one size or image, by id or name.
+func (p *OpenStack) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := p.options.Ask(Type(), call, nova.Classify)
+	d, err := dial(ctx, s)
+	if err == nil {
+		err = d.catalog.OneRegion()
+	}
+	if err != nil {
+		return s.Failed(err), context.Cause(ctx)
+	}
+	return d.compute.Verify(ctx, s, d.glance, call.Ask)
+}
+
+// checkQuota looks whether the project's limits allow machines. Who may not see them is
+// none the wiser.
+func (d *driver) checkQuota(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	var says string
+	err := s.Call(ctx, func(ctx context.Context) (err error) {
+		says, err = d.compute.Quota(ctx)
+		return err
+	})
+	if err == nil {
+		probe.Check("quota", true, says)
+		return
+	}
+	switch e := s.Error(err); {
+	case e.Kind == cloud.Refused || e.Kind == cloud.NotFound:
+		probe.Check("quota", true, "It is not known: "+e.Message+".")
+	default:
+		probe.Check("quota", false, cloud.Sentence(e.Message))
+	}
 }
 
 // checkNetworks looks whether what the fields name is there.
@@ -116,9 +154,13 @@ func (d *driver) checkIDs(ctx context.Context, wanted []string) error {
 	return nil
 }
 
+func (d *driver) glance() (*gophercloud.ServiceClient, error) {
+	return d.catalog.Service("image", "", "v2")
+}
+
 // List gives the servers of the project with Loom's labels.
 func (p *OpenStack) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := p.options.Ask(Type(), call, nova.Classify)
+	s := p.options.Sweep(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open OpenStack: %w", s.Error(err))

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/ssh"
+
 	"loom/app/loom"
 	"loom/provisioner/provider"
+	"loom/provisioner/remote/sshtest"
 	"loom/provisioner/standin"
 	"loom/provisioner/standin/stack"
 )
@@ -31,17 +34,18 @@ func TestManyPages(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	l, _ := lab(t, false)
+	l, dialect := lab(t, false)
+	l.Fields["availability_zone"] = stack.Zone
 	l.Fields["network_ids"], l.Fields["floating_ip"], l.Fields["floating_network"] = stack.LabNet, true, stack.ExternalName
 	probe, err := l.Provider.(provider.Prober).Probe(l.Context(), l.Call())
-	if err != nil || !probe.OK || len(probe.Checks) != 6 || len(probe.Flavors) != 2 || probe.Flavors[0] != (loom.ProbeFlavor{ID: stack.Flavor, Name: "small", VCPU: 1, RAM: 2048}) ||
+	if err != nil || !probe.OK || len(probe.Checks) != 9 || len(probe.Flavors) != 2 || probe.Flavors[0] != (loom.ProbeFlavor{ID: stack.Flavor, Name: "small", VCPU: 1, RAM: 2048}) ||
 		!slices.Equal(probe.Images, []loom.ProbeImage{{ID: stack.Image, Name: "debian-12"}}) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
 		"api_password": {"wrong-password", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
 		"security_groups": {"default, absent", "security groups"}, "network_ids": {"absent", "networks"}, "floating_network": {"absent", "floating addresses"},
-		"openstack_region": {"RegionNine", "settings"}, "endpoint_url": {"nonsense", "settings"},
+		"openstack_region": {"RegionNine", "settings"}, "availability_zone": {"mars", "availability zone"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
 		call.Provider.Fields[field] = c.value
@@ -55,5 +59,46 @@ func TestProbe(t *testing.T) {
 		if err != nil || probe.OK || failed != c.check || strings.Contains(fmt.Sprint(probe), "wrong-password") {
 			t.Errorf("%s %q: %+v, %v", field, c.value, probe.Checks, err)
 		}
+	}
+	said := func() string {
+		t.Helper()
+		probe, err := l.Provider.(provider.Prober).Probe(l.Context(), l.Call())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("%t ", probe.OK)
+		for _, check := range probe.Checks {
+			text += fmt.Sprintf("%s %t: %s\n", check.Name, check.OK, check.Message)
+		}
+		return text
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(l.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := sshtest.NewKey(t, "ed25519", "").Authorized
+	for n, c := range []struct{ public, fingerprint, says string }{
+		{foreign, "", "key pair false: Nova has the key pair “lab”, but its key is not that of the private key “lab-key”, whose fingerprint is " + ssh.FingerprintSHA256(key)},
+		{"", ssh.FingerprintLegacyMD5(key), "key pair true: Nova has the key pair “lab”, which fits"}, {"", ssh.FingerprintSHA256(key), "which fits"},
+		{"", strings.Repeat("00:", 15) + "00", "key pair false"}, {"", "", "key pair true: Nova has the key pair “lab”. It does not tell"},
+	} {
+		dialect.PublicKey, dialect.Fingerprint = c.public, c.fingerprint
+		if text := said(); !strings.Contains(text, c.says) {
+			t.Errorf("%d: %s", n, text)
+		}
+	}
+	dialect.PublicKey = l.PublicKey
+	l.Fields["availability_zone"] = stack.Dark + ":host1"
+	if text := said(); !strings.Contains(text, "availability zone false: The availability zone “dark” (provider field availability_zone) is switched off") {
+		t.Error(text)
+	}
+	l.Fields["availability_zone"] = ""
+	dialect.Cores = [2]int{20, 20}
+	if text := said(); !strings.Contains(text, "quota false: The project's quota is used up: 20 of 20 cores;") {
+		t.Error(text)
+	}
+	l.Cloud.Inject(standin.Fault{Op: stack.Limits, Status: 403, Message: "Policy doesn't allow limits"})
+	if text := said(); !strings.Contains(text, "quota true: It is not known: Policy doesn't allow limits.") {
+		t.Error(text)
 	}
 }

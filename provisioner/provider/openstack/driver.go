@@ -26,6 +26,7 @@ type driver struct {
 	compute nova.Compute
 	catalog nova.Catalog
 	fields  cloud.Fields
+	session *cloud.Session
 	// spec is the task; nil outside of tasks.
 	spec *loom.TaskSpec
 	// names are those of the networks of the fields, once they are known.
@@ -63,8 +64,16 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 // request makes the call that makes the machine (plugins.md 2.2), and the facts of
 // the host key that it passes to it, nil for none.
 func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, map[string]any, error) {
+	flavor, err := d.compute.Flavor(ctx, d.session, spec.Flavor)
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := d.compute.Image(ctx, d.session, d.glance, spec.Image)
+	if err != nil {
+		return nil, nil, err
+	}
 	in := servers.CreateOpts{
-		Name: spec.Hostname, ImageRef: spec.Image, FlavorRef: spec.Flavor, Metadata: cloud.LabelsOf(spec),
+		Name: spec.Hostname, ImageRef: image, FlavorRef: flavor, Metadata: cloud.LabelsOf(spec),
 		SecurityGroups: d.fields.List("security_groups"), AvailabilityZone: d.fields.Text("availability_zone"),
 	}
 	var nets []servers.Network

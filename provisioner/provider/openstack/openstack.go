@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -27,6 +28,9 @@ func (*OpenStack) Type() loom.PluginType { return Type() }
 // Create asks for a server, unless one has the node's key already.
 func (p *OpenStack) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	s, d, err := p.open(ctx, spec, sink)
+	if err == nil {
+		err = d.catalog.OneRegion()
+	}
 	if err != nil {
 		return s.CreateFailure(ctx, err)
 	}
@@ -97,13 +101,12 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := nova.Client(s, identity, s.Fields.Switch("openstack_ssl_verify_peer", true))
+	verify := s.Fields.Switch("openstack_ssl_verify_peer", true)
+	about := append(options.about(), identity)
+	client, err := nova.SignIn(ctx, s, identity, verify, about, func(ctx context.Context, client *gophercloud.ProviderClient) error {
+		return openstack.AuthenticateV3(ctx, client, options.AuthOptions, gophercloud.EndpointOpts{})
+	})
 	if err != nil {
-		return nil, err
-	}
-	if err := s.Call(ctx, func(ctx context.Context) error {
-		return openstack.AuthenticateV3(ctx, client, options, gophercloud.EndpointOpts{})
-	}); err != nil {
 		var e *cloud.Error
 		if errors.As(err, &e) && e.Kind == cloud.NotFound {
 			e.Kind = cloud.Refused
@@ -119,7 +122,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &driver{compute: nova.Compute{Client: compute}, catalog: catalog, fields: s.Fields}, nil
+	return &driver{compute: nova.Compute{Client: compute, About: about}, catalog: catalog, fields: s.Fields, session: s}, nil
 }
 
 // identityOf gives the address of Keystone without its version. The field
@@ -151,27 +154,37 @@ func plain(address string) string {
 // projectID is how Keystone writes ids, with and without dashes.
 var projectID = regexp.MustCompile(`^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$`)
 
+// keystone is what is signed in with.
+type keystone struct{ *gophercloud.AuthOptions }
+
+// about tells apart what gives different tokens.
+func (k keystone) about() []string {
+	all := []string{k.ApplicationCredentialID, k.ApplicationCredentialSecret, k.Username, k.Password, k.DomainName}
+	if k.Scope != nil {
+		all = append(all, k.Scope.ProjectID, k.Scope.ProjectName, k.Scope.DomainName)
+	}
+	return all
+}
+
 // credentials gives what is signed in with: an application credential, which
 // belongs to a project, or a user's name, password and project.
-func credentials(f cloud.Fields) (*gophercloud.AuthOptions, error) {
+func credentials(f cloud.Fields) (keystone, error) {
 	id, secret := f.Text("application_credential_id"), f.Text("application_credential_secret")
 	if id != "" && secret != "" {
-		return &gophercloud.AuthOptions{ApplicationCredentialID: id, ApplicationCredentialSecret: secret, AllowReauth: true}, nil
+		return keystone{&gophercloud.AuthOptions{ApplicationCredentialID: id, ApplicationCredentialSecret: secret, AllowReauth: true}}, nil
 	}
 	for _, name := range []string{"api_user", "api_password", "openstack_tenant"} {
 		if f.Text(name) == "" {
-			return nil, cloud.Errorf(cloud.Credentials, "provider field %s is empty; fill in user name, password and project, or an application credential", name)
+			return keystone{}, cloud.Errorf(cloud.Credentials, "provider field %s is empty; fill in user name, password and project, or an application credential", name)
 		}
 	}
-	domain := f.Text("openstack_domain")
-	if domain == "" {
-		domain = "Default"
-	}
-	scope := &gophercloud.AuthScope{ProjectName: f.Text("openstack_tenant"), DomainName: domain}
+	both := cmp.Or(f.Text("openstack_domain"), "Default")
+	user, project := cmp.Or(f.Text("openstack_user_domain"), both), cmp.Or(f.Text("openstack_project_domain"), both)
+	scope := &gophercloud.AuthScope{ProjectName: f.Text("openstack_tenant"), DomainName: project}
 	if projectID.MatchString(scope.ProjectName) {
 		scope = &gophercloud.AuthScope{ProjectID: scope.ProjectName}
 	}
-	return &gophercloud.AuthOptions{Username: f.Text("api_user"), Password: f.Text("api_password"), DomainName: domain, Scope: scope, AllowReauth: true}, nil
+	return keystone{&gophercloud.AuthOptions{Username: f.Text("api_user"), Password: f.Text("api_password"), DomainName: user, Scope: scope, AllowReauth: true}}, nil
 }
 
 // catalogOf reads the catalog that came with the token.

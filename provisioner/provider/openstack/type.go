@@ -16,7 +16,7 @@ const TypeName = "openstack"
 
 // Type describes the provider type for the catalog.
 func Type() loom.PluginType {
-	sentBy := []string{"openstack_auth_url", provider.EndpointField, "openstack_ssl_verify_peer"}
+	sentBy := []string{"openstack_auth_url", provider.EndpointField, provider.CAField, "openstack_ssl_verify_peer"}
 	key := []string{"openstack_auth_url", "ssh_keypair", "ssh_key_resource"}
 	return loom.PluginType{
 		Base: loom.Base{Name: TypeName, Label: "OpenStack", Description: "Makes machines in an OpenStack cloud."},
@@ -26,17 +26,20 @@ func Type() loom.PluginType {
 					"api_user":         {Label: "User name", Type: "text", Role: loom.RoleAccess},
 					"api_password":     {Label: "Password", Type: "password", Sensitive: true, BoundTo: sentBy},
 					"openstack_tenant": {Label: "Project", Type: "text", Role: loom.RolePlace, Tip: "Name or id of the project."},
-					"openstack_auth_url": {Label: "Keystone address", Type: "text", Default: "https://keystone.example:5000/v2.0/tokens",
+					"openstack_auth_url": {Label: "Keystone address", Type: "text", Format: loom.FormatURL, Default: "https://keystone.example:5000/v3",
 						Tip: "Addresses of the old form, ending in /v2.0/tokens, are taken as those of version 3."},
-					"openstack_domain": {Label: "Domain", Type: "text", Role: loom.RoleAccess, Default: "Default"},
-					"openstack_region": {Label: "Region", Type: "text", Role: loom.RolePlace, Override: true},
+					"openstack_domain": {Label: "Domain", Type: "text", Role: loom.RoleAccess, Default: "Default",
+						Tip: "Of user and project, unless they have domains of their own."},
+					"openstack_user_domain":    {Label: "Domain of the user", Type: "text", Role: loom.RoleAccess},
+					"openstack_project_domain": {Label: "Domain of the project", Type: "text", Role: loom.RolePlace},
+					"openstack_region":         {Label: "Region", Type: "text", Role: loom.RolePlace, Override: true, Tip: "Needed where the cloud has several."},
 					"application_credential_id": {Label: "Application credential id", Type: "text", Role: loom.RoleAccess,
 						Tip: "Instead of user name and password."},
 					"application_credential_secret": {Label: "Application credential secret", Type: "password", Sensitive: true, BoundTo: sentBy},
 					"ssh_keypair":                   {Label: "Key pair", Type: "text", Tip: "Name of the key pair in Nova."},
 					"ssh_key_resource":              provider.KeyResource(),
 					"availability_zone":             {Label: "Availability zone", Type: "text", Override: true},
-					"floating_ip":                   {Label: "Floating address", Type: "checkbox", Override: true, Tip: "One for each machine."},
+					"floating_ip":                   {Label: "Floating address", Type: "checkbox", Default: false, Override: true, Tip: "One for each machine."},
 					"floating_network": {Label: "Network of floating addresses", Type: "text", Override: true,
 						Tip: "Where new ones come from when no free one is there."},
 					"network_ids": {Label: "Networks", Type: "text", Override: true,
@@ -47,6 +50,8 @@ func Type() loom.PluginType {
 						Tip: "Certificates are checked unless this is turned off."},
 					"security_groups":      {Label: "Security groups", Type: "text", Default: "default", Override: true, Tip: "Names, separated by commas."},
 					provider.EndpointField: provider.EndpointURL(),
+					provider.CAField:       provider.Authority(),
+					provider.CallsField:    provider.Calls(),
 				},
 				Required: [][]string{
 					append([]string{"api_user", "api_password", "openstack_tenant"}, key...),

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2"
+
 	"loom/app/loom"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/nova"
@@ -15,24 +17,18 @@ func (p *Rackspace) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Pr
 	s := p.options.Ask(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		e, name := s.Error(err), "settings"
-		if e.Kind == cloud.Credentials {
-			name = "credentials"
-		}
-		return loom.FailedProbe(name, cloud.Sentence(e.Message)), context.Cause(ctx)
+		return s.Failed(err), context.Cause(ctx)
 	}
 	probe := loom.Probe{OK: true}
 	probe.Check("credentials", true, "Rackspace takes them, for region "+strings.ToUpper(region(s.Fields))+".")
 	cloud.CheckKey(ctx, call, &probe)
-	if name := s.Fields.Text("ssh_keypair"); name != "" {
-		s.Look(ctx, &probe, "key pair", "The account has the key pair “"+name+"”.", func(ctx context.Context) error { return d.compute.KeyPair(ctx, name) })
-	}
+	s.CheckPair(ctx, call, &probe, "The account", d.compute.KeyPair)
 	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
 		probe.Flavors, err = d.compute.Flavors(ctx)
 		return err
 	})
 	s.Look(ctx, &probe, "images", "", func(ctx context.Context) error {
-		glance, err := d.catalog.Service("image", imageName, "v2")
+		glance, err := d.glance()
 		if err != nil {
 			return err
 		}
@@ -45,9 +41,23 @@ func (p *Rackspace) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Pr
 	return probe, nil
 }
 
+// Verify looks up one size or image, by id or name.
+func (p *Rackspace) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	s := p.options.Ask(Type(), call, nova.Classify)
+	d, err := dial(ctx, s)
+	if err != nil {
+		return s.Failed(err), context.Cause(ctx)
+	}
+	return d.compute.Verify(ctx, s, d.glance, call.Ask)
+}
+
+func (d *driver) glance() (*gophercloud.ServiceClient, error) {
+	return d.catalog.Service("image", imageName, "v2")
+}
+
 // List gives the servers of the provider's region with Loom's labels.
 func (p *Rackspace) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := p.options.Ask(Type(), call, nova.Classify)
+	s := p.options.Sweep(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("open Rackspace: %w", s.Error(err))

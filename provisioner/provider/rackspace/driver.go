@@ -21,6 +21,7 @@ type driver struct {
 	compute nova.Compute
 	catalog nova.Catalog
 	fields  cloud.Fields
+	session *cloud.Session
 	// spec is the task; nil outside of tasks.
 	spec *loom.TaskSpec
 }
@@ -59,8 +60,16 @@ func (d *driver) password(spec *loom.TaskSpec) string {
 func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	drive := d.fields.Switch("rackspace_config_drive", false)
 	password := d.password(spec)
+	flavor, err := d.compute.Flavor(ctx, d.session, spec.Flavor)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
+	image, err := d.compute.Image(ctx, d.session, d.glance, spec.Image)
+	if err != nil {
+		return cloud.Machine{}, cloud.Before(err)
+	}
 	in := servers.CreateOpts{
-		Name: spec.Hostname, ImageRef: spec.Image, FlavorRef: spec.Flavor, Metadata: cloud.LabelsOf(spec), ConfigDrive: &drive, AdminPass: password,
+		Name: spec.Hostname, ImageRef: image, FlavorRef: flavor, Metadata: cloud.LabelsOf(spec), ConfigDrive: &drive, AdminPass: password,
 	}
 	data, facts, err := cloud.UserData(ctx, spec, nil)
 	if err != nil {

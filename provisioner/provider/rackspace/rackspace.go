@@ -101,13 +101,11 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if credentials.user == "" || credentials.key == "" {
 		return nil, cloud.Errorf(cloud.Credentials, "provider fields api_user and api_password (the API key) have to be filled in")
 	}
-	client, err := nova.Client(s, identity, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Call(ctx, func(ctx context.Context) error {
+	about := []string{identity, credentials.user, credentials.key}
+	client, err := nova.SignIn(ctx, s, identity, true, about, func(ctx context.Context, client *gophercloud.ProviderClient) error {
 		return openstack.AuthenticateV2(ctx, client, credentials, gophercloud.EndpointOpts{})
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	catalog, err := catalogOf(client, s.Fields)
@@ -118,7 +116,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &driver{compute: nova.Compute{Client: compute}, catalog: catalog, fields: s.Fields}, nil
+	return &driver{compute: nova.Compute{Client: compute, About: about}, catalog: catalog, fields: s.Fields, session: s}, nil
 }
 
 func region(f cloud.Fields) string {

@@ -25,6 +25,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 	t.Helper()
 	dialect := stack.NewRackspace()
 	l := cloudtest.New(t, dialect, ssh, func(o cloud.Options) provider.Provider { return rackspace.New(o) })
+	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = stack.Flavor, stack.Image, stack.Create
 	l.Secrets = []string{stack.APIKey, stack.GeneratedPassword, "wrong-key", "gAAAAAB-token"}
 	l.Throttle = standin.Fault{Status: 413, RetryAfter: "7"}
@@ -170,7 +171,7 @@ func TestRefusals(t *testing.T) {
 	l, _ := lab(t, false)
 	l.Refusals([]cloudtest.Refusal{
 		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403, Message: "Forbidden"}, Status: 201, Never: true, Message: "credentials"},
+		{Fault: standin.Fault{Status: 403, Message: "Forbidden"}, Status: 202, Never: true, Message: "Forbidden"},
 		{Fault: standin.Fault{Status: 413, Message: "Quota exceeded for ram: Requested 1024"}, Status: 202, Message: "Quota"},
 		{Fault: standin.Fault{Status: 404}, Status: 202}, {Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
 		{Fault: standin.Fault{Status: 400, Message: "no " + stack.APIKey}, Status: 202, Never: true, Message: "[redacted]"},
@@ -341,4 +342,22 @@ func TestInjectedHostKey(t *testing.T) {
 		}
 		return string(data)
 	}, false)
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Unreachable()
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.Many(stack.SignInV2, dialect.Expire)
+}
+
+func TestProbeComparesKeys(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	l.ComparesKeys(func(public string) { dialect.PublicKey = public })
 }

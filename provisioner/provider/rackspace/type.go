@@ -23,18 +23,20 @@ func Type() loom.PluginType {
 			"admin": {
 				Fields: map[string]loom.FieldSchema{
 					"api_user":     {Label: "User name", Type: "text", Role: loom.RoleAccess},
-					"api_password": {Label: "API key", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, "rackspace_auth_url"}},
+					"api_password": {Label: "API key", Type: "password", Sensitive: true, BoundTo: []string{provider.EndpointField, provider.CAField, "rackspace_auth_url"}},
 					"rackspace_region": {Label: "Region", Type: "select", Role: loom.RolePlace, Default: "dfw", Override: true,
 						Options: []string{"dfw", "ord", "iad", "lon", "syd", "hkg"}},
-					"rackspace_bind_private": {Label: "Machines talk over ServiceNet", Type: "checkbox",
+					"rackspace_bind_private": {Label: "Machines talk over ServiceNet", Type: "checkbox", Default: false,
 						Tip: "The internal address is that of the private network."},
 					provider.EndpointField: provider.EndpointURL(),
+					provider.CAField:       provider.Authority(),
+					provider.CallsField:    provider.Calls(),
 				},
 				Required: [][]string{{"api_user", "api_password", "rackspace_region"}},
 			},
 			"user": {
 				Fields: map[string]loom.FieldSchema{
-					"rackconnect_wait": {Label: "Wait for RackConnect", Type: "checkbox", Tip: "A machine is ready once RackConnect has deployed it."},
+					"rackconnect_wait": {Label: "Wait for RackConnect", Type: "checkbox", Default: false, Tip: "A machine is ready once RackConnect has deployed it."},
 					"ssh_keypair":      {Label: "Key pair", Type: "text"},
 					"ssh_key_resource": {Label: "SSH key resource", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
 						Tip: "Name of a resource of type ssh_keys. Without one Loom signs in with the password that the cloud makes."},

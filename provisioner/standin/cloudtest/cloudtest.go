@@ -6,6 +6,8 @@ package cloudtest
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,6 +51,9 @@ func (c *Clock) Waits() []time.Duration {
 	return append([]time.Duration(nil), c.waits...)
 }
 
+// Silent is the log of a server whose clients end connections on purpose.
+func Silent() *log.Logger { return log.New(io.Discard, "", 0) }
+
 // Lab is a provider with its stand-in.
 type Lab struct {
 	t        testing.TB
@@ -67,6 +72,8 @@ type Lab struct {
 	Throttle standin.Fault
 	MakeOp   string
 	Refuse   func(fields map[string]any)
+	// PublicKey of the key that opens the machines, as in authorized_keys.
+	PublicKey string
 	// Report is the address that servers have from now on, instead of that of SSH.
 	Report string
 	files  string
@@ -78,10 +85,10 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 	t.Helper()
 	l := &Lab{t: t, Clock: &Clock{}, files: t.TempDir()}
 	var maker standin.Maker
-	key := sshtest.NewKey(t, "ed25519", "").PEM
+	pair := sshtest.NewKey(t, "ed25519", "")
 	if ssh {
 		l.SSH = sshtest.Start(t, sshtest.Options{Isolated: true})
-		key = l.SSH.Key.PEM
+		pair = l.SSH.Key
 		maker = func(context.Context, standin.Machine) (standin.Backing, error) {
 			if l.Report != "" {
 				return standin.Backing{Public: l.Report, Private: l.Report}, nil
@@ -92,9 +99,10 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 	if err := os.MkdirAll(filepath.Join(l.files, "ssh_keys"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(l.files, "ssh_keys", KeyResource), []byte(key), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(l.files, "ssh_keys", KeyResource), []byte(pair.PEM), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	l.PublicKey = pair.Authorized
 	l.Cloud = standin.New(d, maker)
 	t.Cleanup(l.Cloud.Close)
 	// The disks of the machine are those of this host: nothing may look at them.

@@ -41,8 +41,10 @@ type EC2 struct {
 	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for all.
 	PageSize int
-	mu       sync.Mutex
-	tokens   map[string]remembered
+	// PublicKey of the key pair, as in authorized_keys.
+	PublicKey string
+	mu        sync.Mutex
+	tokens    map[string]remembered
 }
 
 type remembered struct{ id, parameters string }
@@ -142,7 +144,16 @@ func (e *EC2) Do(op string, r *standin.Request) standin.Answer {
 	case "DescribeAvailabilityZones":
 		return answer(200, body{Name: "DescribeAvailabilityZonesResponse", Inner: "<availabilityZoneInfo><item><zoneName>us-east-1a</zoneName></item></availabilityZoneInfo>"})
 	case "DescribeKeyPairs":
-		return e.known(op, list(form, "KeyName"), KeyPair, "InvalidKeyPair.NotFound", "keySet", "keyName")
+		for _, name := range list(form, "KeyName") {
+			if name != KeyPair {
+				return e.refuse("InvalidKeyPair.NotFound", "The key pair '%s' does not exist", name)
+			}
+		}
+		public := ""
+		if form.Get("IncludePublicKey") == "true" {
+			public = "<publicKey>" + e.PublicKey + "</publicKey>"
+		}
+		return answer(200, body{Name: op + "Response", Inner: "<keySet><item><keyName>" + KeyPair + "</keyName>" + public + "</item></keySet>"})
 	case "DescribeSubnets":
 		return e.known(op, list(form, "SubnetId"), Subnet, "InvalidSubnetID.NotFound", "subnetSet", "subnetId")
 	case "DescribeSecurityGroups":

@@ -116,6 +116,15 @@ func (g *GCE) token(r *standin.Request) standin.Answer {
 	return answer(200, map[string]any{"access_token": token, "expires_in": 3599, "token_type": "Bearer"})
 }
 
+// Expire ends all tokens that there are.
+func (g *GCE) Expire() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for token := range g.tokens {
+		g.tokens[token] = false
+	}
+}
+
 func cutLast(text string) (before, after string, ok bool) {
 	if n := strings.LastIndexByte(text, '.'); n >= 0 {
 		return text[:n], text[n+1:], true

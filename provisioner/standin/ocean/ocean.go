@@ -48,7 +48,9 @@ type Ocean struct {
 	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for what is asked for.
 	PageSize int
-	mux      *http.ServeMux
+	// PublicKey of the key, as in authorized_keys.
+	PublicKey string
+	mux       *http.ServeMux
 }
 
 // New makes the dialect of an account with one key, region, size and image.
@@ -142,7 +144,7 @@ func (o *Ocean) Do(op string, r *standin.Request) standin.Answer {
 	case "GET /v2/account":
 		return answer(200, map[string]any{"account": map[string]any{"status": "active", "droplet_limit": 25}})
 	case Keys:
-		return o.page(r, "ssh_keys", []any{map[string]any{"id": 1, "name": "other"}, map[string]any{"id": keyID, "name": KeyName}})
+		return o.page(r, "ssh_keys", []any{map[string]any{"id": 1, "name": "other"}, map[string]any{"id": keyID, "name": KeyName, "public_key": o.PublicKey}})
 	case "GET /v2/regions":
 		return o.page(r, "regions", []any{region(Region, true), region("nyc2", false), region("ams3", true)})
 	case "GET /v2/sizes":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -31,9 +32,14 @@ const (
 
 	KeyPair = "lab"
 	Flavor  = "m1.small"
-	Image   = "b8d0c9a2-51f7-4e0e-bf7a-9a1e6f1c7d11"
-	Group   = "default"
-	Zone    = "nova"
+	// FlavorName and ImageName are what people call them.
+	FlavorName = "small"
+	ImageName  = "debian-12"
+	Image      = "b8d0c9a2-51f7-4e0e-bf7a-9a1e6f1c7d11"
+	Group      = "default"
+	Zone       = "nova"
+	// Dark is a zone that is not available.
+	Dark = "dark"
 	// LabNet and StorageNet are networks of the project, External the one of floating
 	// addresses.
 	LabNet       = "11111111-aaaa-4aaa-8aaa-000000000001"
@@ -44,25 +50,29 @@ const (
 
 // Operations.
 const (
-	SignIn   = "POST /v3/auth/tokens"
-	SignInV2 = "POST /v2.0/tokens"
-	Create   = "POST /compute/v2.1/servers"
-	List     = "GET /compute/v2.1/servers/detail"
-	Get      = "GET /compute/v2.1/servers/{id}"
-	Delete   = "DELETE /compute/v2.1/servers/{id}"
-	Keys     = "GET /compute/v2.1/os-keypairs"
-	Flavors  = "GET /compute/v2.1/flavors/detail"
-	Images   = "GET /image/v2/images"
-	Floats   = "GET /network/v2.0/floatingips"
-	Float    = "POST /network/v2.0/floatingips"
-	GetFloat = "GET /network/v2.0/floatingips/{id}"
-	SetFloat = "PUT /network/v2.0/floatingips/{id}"
-	Unfloat  = "DELETE /network/v2.0/floatingips/{id}"
-	Ports    = "GET /network/v2.0/ports"
-	Port     = "GET /network/v2.0/ports/{id}"
-	Networks = "GET /network/v2.0/networks"
-	Network  = "GET /network/v2.0/networks/{id}"
-	Groups   = "GET /network/v2.0/security-groups"
+	SignIn    = "POST /v3/auth/tokens"
+	SignInV2  = "POST /v2.0/tokens"
+	Create    = "POST /compute/v2.1/servers"
+	List      = "GET /compute/v2.1/servers/detail"
+	Get       = "GET /compute/v2.1/servers/{id}"
+	Delete    = "DELETE /compute/v2.1/servers/{id}"
+	Keys      = "GET /compute/v2.1/os-keypairs"
+	Flavors   = "GET /compute/v2.1/flavors/detail"
+	OneFlavor = "GET /compute/v2.1/flavors/{id}"
+	Zones     = "GET /compute/v2.1/os-availability-zone"
+	Limits    = "GET /compute/v2.1/limits"
+	Images    = "GET /image/v2/images"
+	OneImage  = "GET /image/v2/images/{id}"
+	Floats    = "GET /network/v2.0/floatingips"
+	Float     = "POST /network/v2.0/floatingips"
+	GetFloat  = "GET /network/v2.0/floatingips/{id}"
+	SetFloat  = "PUT /network/v2.0/floatingips/{id}"
+	Unfloat   = "DELETE /network/v2.0/floatingips/{id}"
+	Ports     = "GET /network/v2.0/ports"
+	Port      = "GET /network/v2.0/ports/{id}"
+	Networks  = "GET /network/v2.0/networks"
+	Network   = "GET /network/v2.0/networks/{id}"
+	Groups    = "GET /network/v2.0/security-groups"
 )
 
 // Stack is the dialect.
@@ -86,6 +96,17 @@ type Stack struct {
 	// last one stays.
 	Connect []string
 
+	// Regions that the catalog names; in all but Region there is nothing.
+	Regions []string
+	// UserDomain and ProjectDomain are the names of those of user and project.
+	UserDomain, ProjectDomain string
+	// PublicKey of the key pair, as in authorized_keys; its Fingerprint where Nova tells no
+	// more.
+	PublicKey, Fingerprint string
+	// Instances, Cores and RAM are how much of the project's limits is used, and the limits;
+	// -1 for none.
+	Instances, Cores, RAM [2]int
+
 	mu     sync.Mutex
 	tokens map[string]bool
 	issued int
@@ -100,12 +121,13 @@ func New() *Stack { return fresh(false) }
 func NewRackspace() *Stack { return fresh(true) }
 
 func fresh(rackspace bool) *Stack {
-	s := &Stack{rackspace: rackspace, mux: http.NewServeMux(), tokens: map[string]bool{}, Quota: 100}
-	ops := []string{Create, List, Get, Delete, Keys, Flavors, Images}
+	s := &Stack{rackspace: rackspace, mux: http.NewServeMux(), tokens: map[string]bool{}, Quota: 100,
+		Regions: []string{Region}, UserDomain: "Default", ProjectDomain: "Default", Instances: [2]int{1, 10}, Cores: [2]int{2, 20}, RAM: [2]int{2048, -1}}
+	ops := []string{Create, List, Get, Delete, Keys, Flavors, OneFlavor, Images, OneImage, Limits}
 	if rackspace {
 		ops = append(ops, SignInV2)
 	} else {
-		ops = append(ops, SignIn, Floats, Float, GetFloat, SetFloat, Unfloat, Ports, Port, Networks, Network, Groups)
+		ops = append(ops, SignIn, Zones, Floats, Float, GetFloat, SetFloat, Unfloat, Ports, Port, Networks, Network, Groups)
 	}
 	for _, op := range ops {
 		s.mux.Handle(op, http.NotFoundHandler())
@@ -204,12 +226,35 @@ func (s *Stack) Do(op string, r *standin.Request) standin.Answer {
 		}
 		return standin.Answer{Status: 204}
 	case Keys:
-		return answer(200, object{"keypairs": []any{object{"keypair": object{"name": "other"}}, object{"keypair": object{"name": KeyPair}}}})
+		return answer(200, object{"keypairs": []any{object{"keypair": object{"name": "other"}},
+			object{"keypair": object{"name": KeyPair, "public_key": s.PublicKey, "fingerprint": s.Fingerprint}}}})
+	case Zones:
+		zone := func(name string, available bool) any {
+			return object{"zoneName": name, "zoneState": object{"available": available}, "hosts": nil}
+		}
+		return answer(200, object{"availabilityZoneInfo": []any{zone(Zone, true), zone(Dark, false)}})
+	case Limits:
+		return answer(200, object{"limits": object{"rate": []any{}, "absolute": object{"totalInstancesUsed": s.Instances[0], "maxTotalInstances": s.Instances[1],
+			"totalCoresUsed": s.Cores[0], "maxTotalCores": s.Cores[1], "totalRAMUsed": s.RAM[0], "maxTotalRAMSize": s.RAM[1]}}})
 	case Flavors:
 		return answer(200, object{"flavors": []any{object{"id": "m1.large", "name": "large", "ram": 8192, "vcpus": 4, "disk": 80},
-			object{"id": Flavor, "name": "small", "ram": 2048, "vcpus": 1, "disk": 20}}})
+			object{"id": Flavor, "name": FlavorName, "ram": 2048, "vcpus": 1, "disk": 20}}})
+	case OneFlavor:
+		if id != Flavor {
+			return s.Refuse(404, "", "Flavor "+id+" could not be found.")
+		}
+		return answer(200, object{"flavor": object{"id": Flavor, "name": FlavorName, "ram": 2048, "vcpus": 1, "disk": 20}})
 	case Images:
-		return answer(200, object{"images": []any{object{"id": Image, "name": "debian-12", "status": "active"}}})
+		images := []any{object{"id": Image, "name": ImageName, "status": "active"}}
+		if name := r.URL.Query().Get("name"); name != "" && name != ImageName {
+			images = []any{}
+		}
+		return answer(200, object{"images": images})
+	case OneImage:
+		if id != Image {
+			return answer(404, object{"message": "No image found with ID " + id, "code": "404 Not Found"})
+		}
+		return answer(200, object{"id": Image, "name": ImageName, "status": "active"})
 	}
 	return s.neutron(op, id, r)
 }
@@ -253,8 +298,8 @@ func (s *Stack) signIn(r *standin.Request) standin.Answer {
 	user, project := in.Auth.Identity.Password.User, in.Auth.Scope.Project
 	switch in.Auth.Identity.Methods[0] {
 	case "password":
-		known := user.Name == User && user.Password == s.password() && user.Domain.Name == "Default"
-		if scoped := project.ID == ProjectID || project.Name == Project && project.Domain.Name == "Default"; !known || !scoped {
+		known := user.Name == User && user.Password == s.password() && user.Domain.Name == s.UserDomain
+		if scoped := project.ID == ProjectID || project.Name == Project && project.Domain.Name == s.ProjectDomain; !known || !scoped {
 			return s.keystone(401, "The request you have made requires authentication.")
 		}
 	case "application_credential":
@@ -268,9 +313,15 @@ func (s *Stack) signIn(r *standin.Request) standin.Answer {
 		endpoint := func(region, face, url string) any {
 			return object{"id": "e", "interface": face, "region": region, "region_id": region, "url": url}
 		}
-		return object{"id": kind, "type": kind, "name": name, "endpoints": []any{
-			endpoint(Region, "internal", "http://internal.invalid/"), endpoint(Region, "public", s.cloud.URL()+where), endpoint("RegionTwo", "public", "http://two.invalid/"),
-		}}
+		endpoints := []any{endpoint(Region, "internal", "http://internal.invalid/")}
+		for _, region := range s.Regions {
+			at := "http://" + strings.ToLower(region) + ".invalid/"
+			if region == Region {
+				at = s.cloud.URL() + where
+			}
+			endpoints = append(endpoints, endpoint(region, "public", at))
+		}
+		return object{"id": kind, "type": kind, "name": name, "endpoints": endpoints}
 	}
 	out := answer(201, object{"token": object{
 		"expires_at": "2090-01-01T00:00:00.000000Z", "methods": in.Auth.Identity.Methods, "project": object{"id": ProjectID, "name": Project},
