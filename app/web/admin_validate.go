@@ -90,7 +90,7 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 		}
 		service, isService := entry.(*loom.Service)
 		if isService && d.form != nil {
-			found = tellScripts(service, found, &m)
+			found = tellFiles(service, found, &m)
 		}
 		m.Warnings = append(m.Warnings, draftWarnings(d, found)...)
 		if isService && d.expected != "" {

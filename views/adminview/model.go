@@ -243,7 +243,7 @@ type CheckModel struct {
 	// Breaks are others that would not work any more.
 	Breaks []Broken
 	// Files says of each field of a form that names one whether it is there.
-	Files []LostFile
+	Files []LostFiles
 	// Checked is false while nothing was checked yet.
 	Checked bool
 	// Draft is the document of the form that was checked, for the pane beside it; nil

@@ -267,7 +267,7 @@ func CheckAnswer(m CheckModel, tabs []EditorTab) templ.Component {
 			}
 		}
 		for _, f := range m.Files {
-			templ_7745c5c3_Err = LostScript(f, "true").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = LostBeneath(f, "true").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
