@@ -20,19 +20,37 @@ func uploadOf(ref loom.ResourceRef) string {
 // lostID is that of the place beneath a field of an action that names files, at its path.
 func lostID(path string) string { return ui.FieldID("", path) + "-lost" }
 
-// lostFiles are the files that a field of an action names and that are not there.
+// lostFiles are the files that a field of an action names and that are not there, but for
+// those that an action before it names too.
 func (e *serviceEditor) lostFiles(doc *form.Doc, at form.Path, field string) adminview.LostFiles {
 	lost := adminview.LostFiles{ID: lostID(at.To("fields", field).String())}
+	for _, action := range actionOrder {
+		before := actionsPath.To(string(action))
+		if before.String() == at.String() {
+			lost.Files = slices.DeleteFunc(e.lostAt(doc, at, field), func(f adminview.LostFile) bool { return slices.Contains(lost.Files, f) })
+			return lost
+		}
+		if of := fileFields[doc.Text(before.To("type"))]; of != "" {
+			lost.Files = append(lost.Files, e.lostAt(doc, before, of)...)
+		}
+	}
+	lost.Files = e.lostAt(doc, at, field)
+	return lost
+}
+
+// lostAt are the files that a field of an action names and that are not there.
+func (e *serviceEditor) lostAt(doc *form.Doc, at form.Path, field string) []adminview.LostFile {
 	t, known := e.types[doc.Text(at.To("type"))]
 	if !known {
-		return lost
+		return nil
 	}
+	var lost []adminview.LostFile
 	there := func(ref loom.ResourceRef) bool {
 		return slices.ContainsFunc(e.resources, func(r loom.Resource) bool { return r.ResourceRef == ref && (r.Live || r.Slated) })
 	}
 	for _, f := range catalog.FilesOf(&t, loom.ServiceAction{Type: t.Name, Fields: map[string]string{field: doc.Text(at.To("fields", field))}}) {
 		if f.Field == field && !slices.ContainsFunc(f.Refs, there) {
-			lost.Files = append(lost.Files, lostFile(f.Refs[0]))
+			lost = append(lost, lostFile(f.Refs[0]))
 		}
 	}
 	return lost
@@ -53,7 +71,7 @@ const (
 )
 
 // tellFiles takes the files that are not there out of what is found of a form: each
-// is told beneath its field, and all in one line of the check.
+// is told beneath the first field that names it, and all in one line of the check.
 func tellFiles(service *loom.Service, found []loom.Finding, m *adminview.CheckModel) []loom.Finding {
 	at := map[string][]adminview.LostFile{}
 	var names []string
@@ -77,7 +95,13 @@ func tellFiles(service *loom.Service, found []loom.Finding, m *adminview.CheckMo
 			continue
 		}
 		path := actionsPath.To(string(action), "fields", field).String()
-		m.Files = append(m.Files, adminview.LostFiles{ID: lostID(path), Files: at[path]})
+		told := adminview.LostFiles{ID: lostID(path)}
+		for _, f := range at[path] {
+			if !slices.ContainsFunc(m.Files, func(l adminview.LostFiles) bool { return slices.Contains(l.Files, f) }) {
+				told.Files = append(told.Files, f)
+			}
+		}
+		m.Files = append(m.Files, told)
 	}
 	if len(names) > 0 {
 		m.Warnings = append(m.Warnings, adminview.Problem{Path: "Files", FieldID: ui.FieldID("", first), Message: and(names) + isNotThere(len(names))})
