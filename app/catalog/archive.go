@@ -39,10 +39,12 @@ func ReadBundle(body []byte) (Bundle, error) {
 }
 
 // DecodeArchive reads a catalog folder (entities.md 21.6) from a gzip-compressed
-// tar; other files are left out. Errors are Invalid: what is no such archive, or a
-// broken one, or too large, or names a path twice or one outside of itself, or
-// holds nothing of a catalog. Mistakes in entries are in Bundle.Invalid.
+// tar, whether its content or the folder itself was packed; other files are left out.
+// Errors are Invalid: what is no such archive, or a broken one, or too large, or names a
+// path twice or one outside of itself, or holds nothing of a catalog. Mistakes in entries
+// are in Bundle.Invalid.
 func DecodeArchive(body []byte) (Bundle, error) {
+	around := folderAround(body)
 	unpacked, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return Bundle{}, badArchive(err, "The archive is not compressed with gzip.")
@@ -58,13 +60,15 @@ func DecodeArchive(body []byte) (Bundle, error) {
 			return Bundle{}, tooLarge()
 		case errors.Is(err, io.EOF):
 			if len(b.named) == 0 {
-				return Bundle{}, loom.NewError(loom.Invalid, "The archive holds no folder of a catalog, such as %s; pack the folder's content, not the folder itself.", loom.KindService)
+				return Bundle{}, loom.NewError(loom.Invalid, "The archive holds no folder of a catalog, such as %s, neither at its top nor in the one folder there.", loom.KindService)
 			}
 			return b.whole(), drained(limited)
 		case err != nil:
 			return Bundle{}, badArchive(err, "The archive is broken, or no tar.")
+		case header.Typeflag == tar.TypeXGlobalHeader:
+			continue // no file: what git writes of a commit
 		}
-		kind, err := archivePath(header.Name, seen)
+		kind, err := archivePath(header.Name, around, seen)
 		if err != nil {
 			return Bundle{}, err
 		}
@@ -104,9 +108,38 @@ func drained(limited *io.LimitedReader) error {
 	return nil
 }
 
-// archivePath gives the kind whose folder a path lies in, "" for other files. It
-// refuses what could mean another place than it says.
-func archivePath(name string, seen map[string]bool) (loom.EntityKind, error) {
+// folderAround is the one folder that all of an archive lies in, but for dot files at its
+// top; "" where there is none, or where that is a folder of a catalog. What is wrong with
+// the archive is found when it is read.
+func folderAround(body []byte) string {
+	unpacked, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return ""
+	}
+	files, around := tar.NewReader(&io.LimitedReader{R: unpacked, N: maxArchive + 1}), ""
+	for n := 0; n <= maxArchiveFiles; n++ {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return around
+		}
+		if err != nil {
+			return ""
+		}
+		top, _, within := strings.Cut(path.Clean(header.Name), "/")
+		switch {
+		case header.Typeflag == tar.TypeXGlobalHeader, strings.HasPrefix(top, "."):
+		case !within && header.Typeflag != tar.TypeDir, around != "" && top != around, slices.Contains(loom.TenantKinds, loom.EntityKind(top)):
+			return ""
+		default:
+			around = top
+		}
+	}
+	return ""
+}
+
+// archivePath gives the kind whose folder a path lies in, "" for other files; around is the
+// folder that is taken off first. It refuses what could mean another place than it says.
+func archivePath(name, around string, seen map[string]bool) (loom.EntityKind, error) {
 	clean := path.Clean(name)
 	if strings.HasPrefix(name, "/") || strings.ContainsAny(name, "\x00\\") || slices.Contains(strings.Split(name, "/"), "..") {
 		return "", loom.NewError(loom.Invalid, "The archive names “%s”, which leads out of it.", shownPath(name))
@@ -117,6 +150,9 @@ func archivePath(name string, seen map[string]bool) (loom.EntityKind, error) {
 	seen[clean] = true
 	if len(seen) > maxArchiveFiles {
 		return "", loom.NewError(loom.Invalid, "The archive holds more than %d files.", maxArchiveFiles)
+	}
+	if around != "" {
+		clean = strings.TrimPrefix(clean, around+"/")
 	}
 	folder, rest, _ := strings.Cut(clean, "/")
 	kind := loom.EntityKind(folder)

@@ -127,6 +127,25 @@ func TestArchiveOfAFolder(t *testing.T) {
 	}
 }
 
+// An archive may hold the folder of a catalog instead of its content, as the archives of
+// repositories do.
+func TestArchiveWithOneFolderAround(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string][]byte{
+		"its files":         packed(t, "catalog/services/web.json", `{"name":"web"}`, "catalog/README.md", "x", "catalog/docs/services/no.json", "{"),
+		"in disguise":       packed(t, "./catalog//services/web.json", `{"name":"web"}`),
+		"with dot files":    packed(t, ".gitignore", "x", "./._catalog", "x", "catalog/.git/services/no.json", "{", "catalog/services/web.json", `{"name":"web"}`),
+		"of a commit":       packedAs(t, []tar.Header{{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header", PAXRecords: map[string]string{"comment": "abc"}}, {Typeflag: tar.TypeDir, Name: "repo-abc/"}, {Typeflag: tar.TypeDir, Name: "repo-abc/services/"}, {Typeflag: tar.TypeReg, Name: "repo-abc/services/web.json", Size: 14}}, []string{"", "", "", `{"name":"web"}`}),
+		"without one":       packed(t, "services/web.json", `{"name":"web"}`, "catalog/services/no.json", "{"),
+		"of the same names": packed(t, "services/web.json", `{"name":"web"}`, "services/services/no.json", "{"),
+	} {
+		b, err := catalog.ReadBundle(body)
+		if err != nil || len(b.Invalid) > 0 || len(b.Entries[loom.KindService]) != 1 || b.Entries[loom.KindService][0].Meta().Name != "web" {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+}
+
 func TestArchivesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	good := packed(t, "services/web.json", `{"name":"web"}`)
@@ -166,7 +185,11 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"bomb":               {packed(t, bomb...), "64 MiB"},
 		"bomb in a file":     {packed(t, "services/a.txt", "", "junk", strings.Repeat(zeros, 70)), "64 MiB"},
 		"too many files":     {packed(t, many...), "100000 files"},
-		"folder around it":   {packed(t, "catalog/services/web.json", `{"name":"web"}`), "holds no folder"},
+		"two folders":        {packed(t, "a/services/web.json", `{"name":"web"}`, "b/services/app.json", `{"name":"app"}`), "holds no folder"},
+		"a file beside":      {packed(t, "a/services/web.json", `{"name":"web"}`, "README.md", "x"), "holds no folder"},
+		"folders in folders": {packed(t, "a/b/services/web.json", `{"name":"web"}`), "holds no folder"},
+		"out of the folder":  {packed(t, "catalog/../services/web.json", `{"name":"web"}`), "leads out"},
+		"twice in a folder":  {packed(t, "a/services/web.json", `{"name":"web"}`, "a/./services/web.json", `{"name":"web"}`), "twice"},
 		"nothing":            {packed(t), "holds no folder"},
 	} {
 		_, err := catalog.ReadBundle(c.body)

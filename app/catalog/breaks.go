@@ -32,13 +32,7 @@ func (c *Catalog) Breaks(ctx context.Context, actor loom.Actor, service *loom.Se
 	if _, stored := before.entries[loom.KindService][name]; !stored {
 		return nil, nil
 	}
-	after := newFinder()
-	for kind, entries := range before.entries {
-		for _, e := range entries {
-			after.add(kind, e)
-		}
-	}
-	after.resources = before.resources
+	after := before.copied()
 	after.add(loom.KindService, entry)
 	concerned := before.templatesWith(before.dependents(name), solve)
 	wanted := func(kind loom.EntityKind, n string) bool {

@@ -10,7 +10,6 @@ import (
 
 	"loom/app/loom"
 	"loom/planner"
-	"loom/planner/macro"
 )
 
 // finder finds what in a catalog would not work. It is pure: it looks at the
@@ -40,6 +39,8 @@ type finder struct {
 
 	found []loom.Finding
 	about loom.Finding // kind, name and version of the entry looked at
+	// stayed counts its macros that stay as they are written.
+	stayed int
 }
 
 type mergeResult struct {
@@ -130,6 +131,7 @@ func providerMap(entry loom.Entry) map[string]map[string]string {
 func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 	meta := entry.Meta()
 	f.about = loom.Finding{Kind: kind, Name: meta.Name, Version: meta.Version}
+	f.stayed = 0
 	first := len(f.found)
 	for _, r := range references(entry) {
 		f.reference(r)
@@ -147,10 +149,12 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 		f.actions(e)
 		f.macros(e.DefaultConfig, "defaultConfig")
 		f.links(e.Links)
+		f.strangersOf(e)
 	case *loom.PartialTemplate:
 		f.ignored(e)
 		f.macros(e.Defaults.Config, "defaults", "config")
 		f.links(e.Links)
+		f.unknown(e.Defaults.Config, e.Links)
 	case *loom.Template:
 		f.template(e)
 	}
@@ -211,7 +215,7 @@ func (f *finder) incomplete(p *loom.Provider) {
 		return
 	}
 	f.say(loom.FindingError, loom.FindingIncomplete, pointer("provisioner"), "", "It is incomplete: set "+missing+".",
-		"Give these settings in “provisioner”; secrets are sealed and never shown again.")
+		"Give "+lackingNames(plugin, present)+" in “provisioner”; secrets are sealed and never shown again.")
 }
 
 // unmapped looks whether any provider can use a type.
@@ -222,7 +226,7 @@ func (f *finder) unmapped(providers map[string]map[string]string, key string) {
 		}
 	}
 	f.say(loom.FindingWarning, loom.FindingNoMapping, pointer("providermap"), "", "No provider can use it.",
-		"Give “"+key+"” for at least one provider of the catalog in “providermap”.")
+		"Map it to at least one provider of the catalog, with “"+key+"”.")
 }
 
 // cycle looks whether a service waits for itself. The finding names the way round
@@ -260,38 +264,6 @@ func (f *finder) leads(s *loom.Service, next string) string {
 		}
 	}
 	return pointer("dependencies")
-}
-
-// macros looks for wrong macros in a config that stands at a place.
-func (f *finder) macros(config map[string]any, at ...any) {
-	for _, p := range macro.Validate(config) {
-		f.macro(pointer(at...)+p.Pointer, p)
-	}
-}
-
-// links looks for wrong macros in links, macro.MaxProblems at most.
-func (f *finder) links(links []loom.Link) {
-	wrong := 0
-	for i, link := range links {
-		for _, p := range macro.ValidateText(link.URL) {
-			if wrong++; wrong > macro.MaxProblems {
-				return
-			}
-			f.macro(pointer("links", i, "url"), p)
-		}
-	}
-}
-
-func (f *finder) macro(field string, p macro.Problem) {
-	p.Pointer = ""
-	value := p.Macro
-	p.Macro = ""
-	message := "A macro is wrong: " + p.String()
-	if value != "" {
-		message = fmt.Sprintf("The macro “%s” is wrong: %s", value, p.String())
-	}
-	f.say(loom.FindingError, loom.FindingMacro, field, value, strings.TrimSuffix(message, ".")+".",
-		"Write it as %host.service.NAME% and the like; a plain percent sign is written twice.")
 }
 
 // layout looks for sets of services that mean nothing sensible.

@@ -4,27 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	"loom/app/loom"
 )
-
-// Of the shell automator (plugins.md 3.2): the field that may name a script, and
-// the type of the resource that it then names.
-const (
-	shellAutomator = "shell"
-	scriptField    = "script"
-	scriptType     = "scripts"
-)
-
-// scriptEndings tell the name of a script from a command, which may be anything
-// that is in the path of a machine.
-var scriptEndings = []string{".sh", ".bash", ".zsh", ".ksh", ".py", ".rb", ".pl", ".php", ".js", ".lua", ".awk", ".tcl"}
-
-// shippedScripts are always there (plugins.md 3.2).
-var shippedScripts = []string{"chef_client_bootstrap.sh", "coopr_service_manager.sh", "json_substitution_example.sh"}
 
 // provider looks at the settings of a provider.
 func (f *finder) provider(p *loom.Provider) {
@@ -56,21 +39,44 @@ func (f *finder) actions(s *loom.Service) {
 		}
 		if missing := lacking(plugin, values); missing != "" {
 			f.say(loom.FindingError, loom.FindingIncomplete, pointer("provisioner", "actions", name, "fields"), "",
-				fmt.Sprintf("The action “%s” is incomplete: set %s.", name, missing), fmt.Sprintf("Give these fields of the automator type “%s” in “fields”.", action.Type))
+				fmt.Sprintf("The action “%s” is incomplete: set %s.", name, missing), fmt.Sprintf("Give %s in “fields”.", lackingNames(plugin, values)))
 		}
 		f.fields(loom.KindAutomatorType, plugin, values, "provisioner", "actions", name, "fields")
-		f.script(plugin, action, name)
+		f.files(plugin, action, name)
 	}
 }
 
 // lacking says what would complete a required set of the fields that an
-// administrator gives; "" when one is complete.
+// administrator gives, by the labels of the fields; "" when one is complete.
 func lacking(plugin *loom.PluginType, present map[string]any) string {
+	return lackingWords(plugin, present, func(name string) string { return fieldLabel(plugin, name) })
+}
+
+// lackingNames is lacking by the names that the fields have on the wire.
+func lackingNames(plugin *loom.PluginType, present map[string]any) string {
+	return lackingWords(plugin, present, func(name string) string { return "“" + name + "”" })
+}
+
+func lackingWords(plugin *loom.PluginType, present map[string]any, word func(name string) string) string {
 	var ways []string
 	for _, set := range plugin.Parameters["admin"].Missing(present) {
-		ways = append(ways, enumerate(slices.Sorted(maps.Keys(set)), "and"))
+		var words []string
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			words = append(words, word(name))
+		}
+		ways = append(ways, enumerate(words, "and"))
 	}
 	return enumerate(slices.Compact(ways), "or")
+}
+
+// fieldLabel is what people call a field of a plugin.
+func fieldLabel(plugin *loom.PluginType, name string) string {
+	for _, group := range plugin.Parameters {
+		if label := group.Fields[name].Label; label != "" {
+			return "“" + label + "”"
+		}
+	}
+	return "“" + name + "”"
 }
 
 // fields holds values against the fields that a plugin type declares. A type that
@@ -96,53 +102,15 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 			}
 			f.say(loom.FindingWarning, loom.FindingPointless, place, name, fmt.Sprintf("The %s “%s” has no field “%s”, so this is without effect.", kind.Word(), plugin.Name, name), remedy)
 		case schema.IsSensitive() || text == "":
-		case schema.Type == "resource" && schema.ResourceType != "":
+		case schema.ResourceType != "" && !(plugin.Name == shellAutomator && name == scriptField): // that may be a command
 			f.resource(loom.ResourceRef{Kind: string(kind), Plugin: plugin.Name, Type: schema.ResourceType, Name: text}, place)
 		default:
 			takes := cmp.Or(schema.CheckValue(values[name]), schema.CheckFormat(values[name], f.plain))
 			if takes != "" {
-				f.say(loom.FindingWarning, loom.FindingIncomplete, place, text, fmt.Sprintf("The field “%s” cannot be “%s”. %s", name, text, takes), "Give such a value, or leave the field empty.")
+				f.say(loom.FindingWarning, loom.FindingIncomplete, place, text, fmt.Sprintf("The field %s cannot be “%s”. %s", fieldLabel(plugin, name), text, takes), "Give such a value, or leave the field empty.")
 			}
 		}
 	}
-}
-
-// script looks whether a script of the shell automator is there, where what its
-// field says can be nothing but the name of one.
-func (f *finder) script(plugin *loom.PluginType, action loom.ServiceAction, name loom.TaskAction) {
-	if ref, is := ScriptOf(plugin, action); is {
-		f.resource(ref, pointer("provisioner", "actions", name, "fields", scriptField))
-	}
-}
-
-// ScriptOf is the resource that the script of an action of the shell automator must be;
-// false where its field may as well be a path or a command, and for a script that is
-// always there.
-func ScriptOf(plugin *loom.PluginType, action loom.ServiceAction) (loom.ResourceRef, bool) {
-	_, takes := plugin.Parameters["admin"].Fields[scriptField]
-	_, has := plugin.ResourceTypes[scriptType]
-	script := action.Fields[scriptField]
-	if action.Type != shellAutomator || !takes || !has || strings.ContainsAny(script, "/ \t") || slices.Contains(shippedScripts, script) ||
-		!slices.Contains(scriptEndings, strings.ToLower(path.Ext(script))) {
-		return loom.ResourceRef{}, false
-	}
-	return loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: plugin.Name, Type: scriptType, Name: script}, true
-}
-
-// resource looks whether a plugin resource is live, or will be with the next sync.
-func (f *finder) resource(ref loom.ResourceRef, field string) {
-	if f.asked != nil {
-		if user := (EntryName{Kind: f.about.Kind, Name: f.about.Name}); ref == *f.asked && !slices.Contains(f.users, user) {
-			f.users = append(f.users, user)
-		}
-		return
-	}
-	if f.resources[ref] {
-		return
-	}
-	f.say(loom.FindingError, loom.FindingDangling, field, ref.Name,
-		fmt.Sprintf("There is no resource “%s” of the type “%s” that is active or staged.", ref.Name, ref.Type),
-		fmt.Sprintf("Upload it to /v2/plugins/%s/%s/%s/%s and stage it, or correct the name.", ref.Kind, ref.Plugin, ref.Type, ref.Name))
 }
 
 // itself looks for names that a service both needs and keeps away, and for

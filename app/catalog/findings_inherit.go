@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"loom/app/loom"
-	"loom/planner/macro"
 )
 
 // ignored looks for what a partial template says in vain: templates take neither
@@ -14,17 +13,18 @@ func (f *finder) ignored(p *loom.PartialTemplate) {
 	c, a := p.Constraints, p.Administration
 	for _, part := range []struct {
 		given bool
+		word  string
 		at    []any
 	}{
-		{len(c.Layout.MustCoexist)+len(c.Layout.CantCoexist) > 0, []any{"constraints", "layout"}},
-		{len(c.Services) > 0, []any{"constraints", "services"}},
-		{sized(c), []any{"constraints", "size"}},
-		{a.Lease != (loom.LeaseRule{}), []any{"administration", "leaseduration"}},
-		{a.OnFailure != "", []any{"administration", "onFailure"}},
+		{len(c.Layout.MustCoexist)+len(c.Layout.CantCoexist) > 0, "rules about which services share nodes", []any{"constraints", "layout"}},
+		{len(c.Services) > 0, "limits of services", []any{"constraints", "services"}},
+		{sized(c), "a size", []any{"constraints", "size"}},
+		{a.Lease != (loom.LeaseRule{}), "a lease", []any{"administration", "leaseduration"}},
+		{a.OnFailure != "", "what happens on failure", []any{"administration", "onFailure"}},
 	} {
 		if part.given {
 			f.say(loom.FindingWarning, loom.FindingPointless, pointer(part.at...), "",
-				fmt.Sprintf("Templates do not take “%s” from a partial template, so this is without effect.", part.at[1]),
+				fmt.Sprintf("Templates do not take %s from a partial template, so this is without effect.", part.word),
 				"Say it in the templates that include this one, or in one that they extend.")
 		}
 	}
@@ -63,29 +63,29 @@ func (f *finder) widened(t *loom.Template, merged loom.Template) {
 		for _, l := range []struct {
 			name       string
 			own, above int64
-		}{{"initial", own.Initial, lease.Initial}, {"max", own.Max, lease.Max}, {"step", own.Step, lease.Step}} {
+		}{{"initial", own.Initial, lease.Initial}, {"maximum", own.Max, lease.Max}, {"step", own.Step, lease.Step}} {
 			if l.own == 0 && l.above != 0 {
-				lost = append(lost, fmt.Sprintf("“%s” (%s)", l.name, loom.Duration(l.above)))
+				lost = append(lost, fmt.Sprintf("%s (%s)", l.name, loom.Duration(l.above)))
 			}
 		}
 		from := f.source(parent, func(t *loom.Template) bool { return t.Administration.Lease != (loom.LeaseRule{}) })
-		f.replaced(lost, from, "administration", "leaseduration")
+		f.replaced("lease", lost, from, "administration", "leaseduration")
 	}
 	if sized(t.Constraints) {
 		var lost []string
 		low, high := t.Constraints.Size.Bounds()
 		least, most := above.template.Constraints.Size.Bounds()
 		if low == 1 && least > 1 {
-			lost = append(lost, "“min” ("+strconv.Itoa(least)+")")
+			lost = append(lost, "minimum ("+strconv.Itoa(least)+")")
 		}
 		if high == loom.Unlimited && most != loom.Unlimited {
-			lost = append(lost, "“max” ("+strconv.Itoa(most)+")")
+			lost = append(lost, "maximum ("+strconv.Itoa(most)+")")
 		}
-		f.replaced(lost, f.source(parent, func(t *loom.Template) bool { return sized(t.Constraints) }), "constraints", "size")
+		f.replaced("size", lost, f.source(parent, func(t *loom.Template) bool { return sized(t.Constraints) }), "constraints", "size")
 	}
 }
 
-func (f *finder) replaced(lost []string, from string, at ...any) {
+func (f *finder) replaced(word string, lost []string, from string, at ...any) {
 	if len(lost) == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (f *finder) replaced(lost []string, from string, at ...any) {
 		verb = "do"
 	}
 	f.say(loom.FindingWarning, loom.FindingPointless, pointer(at...), from,
-		fmt.Sprintf("“%s” is replaced whole: %s of the template “%s” %s not apply.", at[1], enumerate(lost, "and"), from, verb),
+		fmt.Sprintf("The %s is replaced whole: %s of the template “%s” %s not apply.", word, enumerate(lost, "and"), from, verb),
 		"Repeat here what is to hold, or take this out so that all of it comes from there.")
 }
 
@@ -123,29 +123,4 @@ func wider(c, than loom.Constraints) bool {
 func longer(l, than loom.LeaseRule) bool {
 	beyond := func(a, b int64) bool { return b != 0 && (a == 0 || a > b) }
 	return beyond(l.Initial, than.Initial) || beyond(l.Max, than.Max) || beyond(l.Step, than.Step)
-}
-
-// strangers looks for macros in a template's config that name services which no
-// cluster made from it can have. What others build on may get its services there.
-func (f *finder) strangers(t *loom.Template, merged loom.Template) {
-	mayHave := map[string]bool{}
-	for _, name := range merged.Defaults.Services {
-		mayHave[name] = true
-	}
-	for _, name := range merged.Compatibility.Services {
-		mayHave[name] = true
-	}
-	open := len(merged.Compatibility.Services) == 0 || f.extended[t.Name]
-	for _, m := range macro.Mentions(t.Defaults.Config) {
-		_, there := f.services[m.Service]
-		if mayHave[m.Service] || open && there {
-			continue
-		}
-		message := fmt.Sprintf("The macro “%s” names the service “%s”, which is neither among the services of the template nor compatible with it.", m.Macro, m.Service)
-		if !there {
-			message = fmt.Sprintf("The macro “%s” names the service “%s”, which does not exist.", m.Macro, m.Service)
-		}
-		f.say(loom.FindingWarning, loom.FindingMacro, pointer("defaults", "config")+m.Pointer, m.Macro, message,
-			"Correct the name, or add the service to the template's defaults or compatibility.")
-	}
 }

@@ -14,7 +14,10 @@ func declared() map[loom.EntityKind][]string {
 	bodies := sound()
 	bodies[loom.KindAutomatorType] = []string{`{"name":"shell","parameters":{"admin":{"fields":{
 		"script":{"label":"S","type":"text"},"args":{"label":"A","type":"text"},"timeout_s":{"label":"T","type":"number","min":1,"max":60}},"required":[["script"]]}},
-		"resourceTypes":{"scripts":{"format":"file"}}}`, `{"name":"two","actions":["START","stop"]}`}
+		"resourceTypes":{"scripts":{"format":"file"}}}`, `{"name":"two","actions":["START","stop"]}`,
+		`{"name":"chef-solo","parameters":{"admin":{"fields":{"run_list":{"label":"Run list","type":"text"}},"required":[["run_list"]]}},
+			"resourceTypes":{"cookbooks":{"format":"archive"},"roles":{"format":"file"}}}`,
+		`{"name":"puppet","parameters":{"admin":{"fields":{"manifest":{"label":"M","type":"text","resourceType":"manifests"}}}},"resourceTypes":{"manifests":{"format":"file"}}}`}
 	bodies[loom.KindProviderType] = append(bodies[loom.KindProviderType], `{"name":"rich","parameters":{
 		"admin":{"fields":{"zone":{"label":"Z","type":"select","options":["a","b"]},"on":{"label":"O","type":"checkbox"},"user":{"label":"U","type":"text","pattern":"[a-z]+"},
 			"pin":{"label":"P","type":"password","pattern":"[0-9]+"},"hook":{"label":"H","type":"resource","resourceType":"scripts"}}},
@@ -38,6 +41,9 @@ func TestFindingsOfFields(t *testing.T) {
 	child := func(rest string) string {
 		return `{"name":"t","extends":{"name":"limited"},"defaults":{"services":["db"]}` + rest + `}`
 	}
+	chef := func(list string) string {
+		return `{"name":"s","provisioner":{"actions":{"start":{"type":"chef-solo","fields":{"run_list":"` + list + `"}}}}}`
+	}
 	const at = "services/s /provisioner/actions/start/fields"
 	runFindings(t, []findingCase{
 		{"nothing", loom.KindHardwareType, `{"name":"small","providermap":{"lab":{"flavor":"s"}}}`, nil},
@@ -55,6 +61,12 @@ func TestFindingsOfFields(t *testing.T) {
 		{"time in words", loom.KindService, action(`"script":"live.sh","timeout_s":"long"`), []string{"warning incomplete " + at + "/timeout_s long"}},
 		{"time too long", loom.KindService, action(`"script":"live.sh","timeout_s":61`), []string{"warning incomplete " + at + "/timeout_s 61"}},
 
+		{"a run list", loom.KindService, chef("recipe[nginx::default], recipe[nginx], nginx::ssl@1.2.3 , role[web],role[db]"), nil},
+		{"a run list of what is not there", loom.KindService, chef("recipe[apt], recipe[apt::x],role[mail], nginx"),
+			[]string{"error dangling services/s /provisioner/actions/start/fields/run_list apt", "error dangling services/s /provisioner/actions/start/fields/run_list role[mail]"}},
+		{"a run list that is none", loom.KindService, chef("recipe[, x y z; ,role[]"), nil},
+		{"a run list of another automator", loom.KindService, action(`"script":"live.sh","run_list":"recipe[apt]"`), []string{"warning pointless " + at + "/run_list run_list"}},
+		{"no such manifest", loom.KindService, `{"name":"s","provisioner":{"actions":{"start":{"type":"puppet","fields":{"manifest":"site.pp"}}}}}`, []string{"error dangling " + at + "/manifest site.pp"}},
 		{"an action that the plugin has", loom.KindService, `{"name":"s","provisioner":{"actions":{"start":{"type":"two"},"stop":{"type":"two"}}}}`, nil},
 		{"an action that it has not", loom.KindService, `{"name":"s","provisioner":{"actions":{"start":{"type":"two"},"configure":{"type":"two"}}}}`,
 			[]string{"error dangling services/s /provisioner/actions/configure/type two"}},
@@ -88,6 +100,24 @@ func TestFindingsOfFields(t *testing.T) {
 		{"macros of services that are kept out", loom.KindTemplate,
 			`{"name":"t","defaults":{"provider":"lab","services":["db"],"config":{"a":"%host.service.web%","b":"%host.service.db%"}},"compatibility":{"services":["db"]}}`,
 			[]string{"warning macro clustertemplates/t /defaults/config/a %host.service.web%"}},
+		{"macros of a template's links", loom.KindTemplate,
+			`{"name":"t","defaults":{"provider":"lab","services":["db"]},"links":[{"url":"http://%ip.acces_v4.service.db[0]%/"},{"url":"http://%host.self%/%host.service.ghost%"},{"url":"%ip.v6.service.db[0]%"}]}`,
+			[]string{"warning macro clustertemplates/t /links/0/url %ip.acces_v4.service.db[0]%", "warning macro clustertemplates/t /links/1/url %host.self%",
+				"warning macro clustertemplates/t /links/1/url %host.service.ghost%"}},
+		{"macros of nodes that there cannot be", loom.KindTemplate,
+			`{"name":"t","defaults":{"provider":"lab","services":["db","cache"],"config":{"a":"%host.service.db[2]%","b":"%host.service.db[1]%","c":"%ip.service.cache[1]%"}},"constraints":{"size":{"max":2},"services":{"cache":{"quantities":{"max":1}}}}}`,
+			[]string{"warning macro clustertemplates/t /defaults/config/a %host.service.db[2]%", "warning macro clustertemplates/t /defaults/config/c %ip.service.cache[1]%"}},
+		{"macros of a service", loom.KindService,
+			`{"name":"s","dependencies":{"conflicts":["store"]},"defaultConfig":{"a":"%host.service.s% %host.service.web%","b":"%host.service.ghost%","c":["%host.service.db%"],"d":"%num.service.store%"},"links":[{"url":"http://%ip.self%/%instance.self.service.gost%"}]}`,
+			[]string{"warning macro services/s /defaultConfig/b %host.service.ghost%", "warning macro services/s /defaultConfig/c/0 %host.service.db%",
+				"warning macro services/s /defaultConfig/d %num.service.store%", "warning macro services/s /links/0/url %instance.self.service.gost%"}},
+		{"macros of a part", loom.KindPartialTemplate, `{"name":"p","defaults":{"config":{"a":"%host.service.web%","b":"%host.service.ghost%"}}}`,
+			[]string{"warning macro partialtemplates/p /defaults/config/b %host.service.ghost%"}},
+		{"macros that services and parts bring", loom.KindTemplate,
+			`{"name":"t","includes":[{"name":"peers"}],"defaults":{"provider":"lab","services":["db","front"]},"compatibility":{"services":["db","front"]}}`,
+			[]string{"warning macro clustertemplates/t /defaults/services/1 %host.service.web%", "warning macro clustertemplates/t /includes/0/name %join(host.service.web,';')%"}},
+		{"macros that services and parts bring, which may be there", loom.KindTemplate,
+			`{"name":"t","includes":[{"name":"peers"}],"defaults":{"provider":"lab","services":["db","front"]},"compatibility":{"services":["db","front","web"]}}`, nil},
 		{"macros of services that children bring", loom.KindTemplate,
 			`{"name":"base","includes":[{"name":"locked"}],"defaults":{"provider":"lab","config":{"a":"%host.service.web%"}},"compatibility":{"services":["db"]}}`,
 			[]string{"error unsolvable clustertemplates/site /defaults 2"}},
@@ -108,10 +138,14 @@ func runFindings(t *testing.T, cases []findingCase) {
 		bodies[loom.KindTemplate] = append(bodies[loom.KindTemplate],
 			`{"name":"limited","defaults":{"provider":"lab"},"administration":{"leaseduration":{"initial":1,"max":5,"step":2}},"constraints":{"size":{"min":2,"max":4}}}`,
 			`{"name":"heir","extends":{"name":"limited"},"defaults":{"services":["db"]}}`)
+		bodies[loom.KindService] = append(bodies[loom.KindService], `{"name":"cache"}`, `{"name":"front","defaultConfig":{"up":"%host.service.web%"}}`)
+		bodies[loom.KindPartialTemplate] = append(bodies[loom.KindPartialTemplate], `{"name":"peers","defaults":{"config":{"peers":"%join(host.service.web,';')%"}}}`)
 		f := catalogOf(t, bodies)
 		for _, ref := range []loom.ResourceRef{
 			{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "db.sh"}, {Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "live.sh"},
 			{Kind: "providertypes", Plugin: "rich", Type: "scripts", Name: "live.sh"},
+			{Kind: "automatortypes", Plugin: "chef-solo", Type: "cookbooks", Name: "nginx"},
+			{Kind: "automatortypes", Plugin: "chef-solo", Type: "roles", Name: "web.json"}, {Kind: "automatortypes", Plugin: "chef-solo", Type: "roles", Name: "db.rb"},
 		} {
 			f.resources[ref] = true
 		}
@@ -149,7 +183,50 @@ func TestLostLimitsAreNamed(t *testing.T) {
 		`{"name":"x","extends":{"name":"between"},"includes":[{"name":"part"}],"defaults":{"services":["db"]},"administration":{"leaseduration":{"initial":"2h"}}}`)
 	found, err := catalogOf(t, bodies).find(t.Context(), func(kind loom.EntityKind, name string) bool { return name == "x" })
 	if err != nil || len(found) != 2 || found[0].Field != "/includes/0/name" || found[0].Value != "part" ||
-		found[1].Message != "“leaseduration” is replaced whole: “max” (2 days) and “step” (1 day) of the template “limited” do not apply." {
+		found[1].Message != "The lease is replaced whole: maximum (2 days) and step (1 day) of the template “limited” do not apply." {
 		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// What findings say to people has the labels of fields, never their names on the wire.
+func TestFindingsSpeakOfLabels(t *testing.T) {
+	t.Parallel()
+	bodies := sound()
+	bodies[loom.KindProviderType] = []string{`{"name":"cloud","parameters":{"admin":{"fields":{"api_user":{"label":"User","type":"text"},"api_secret":{"label":"Secret","type":"password"},
+		"api_zone":{"label":"Zone","type":"select","options":["a"]}},"required":[["api_user","api_secret"]]}}}`}
+	bodies[loom.KindProvider] = []string{`{"name":"lab","providertype":"cloud","provisioner":{"api_zone":"z"}}`}
+	bodies[loom.KindAutomatorType] = []string{`{"name":"shell","parameters":{"admin":{"fields":{"chef_license":{"label":"License","type":"text"}},"required":[["chef_license"]]}}}`}
+	bodies[loom.KindHardwareType] = append(bodies[loom.KindHardwareType], `{"name":"lone"}`)
+	bodies[loom.KindPartialTemplate] = append(bodies[loom.KindPartialTemplate], `{"name":"p","constraints":{"layout":{"mustcoexist":[["db","web"]]}},"administration":{"leaseduration":{"initial":1,"max":5},"onFailure":"keep"}}`)
+	found, err := catalogOf(t, bodies).find(t.Context(), everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range found {
+		all = append(all, f.Message)
+		for _, name := range []string{"api_", "chef_", "provisioner", "providermap", "leaseduration", "onFailure", "mustcoexist", "()"} {
+			if strings.Contains(f.Message, name) {
+				t.Errorf("%q in %q", name, f.Message)
+			}
+		}
+	}
+	for _, want := range []string{"set “Secret” and “User”", "The field “Zone” cannot be “z”", "set “License”", "a lease", "what happens on failure"} {
+		if !strings.Contains(strings.Join(all, "\n"), want) {
+			t.Errorf("%q is missing in\n%s", want, strings.Join(all, "\n"))
+		}
+	}
+}
+
+// A file is named by its name as a word only.
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "web.sh": true, ". ./web.sh\n": true, `sh "$here/web.sh" start`: true, "see web.sh.": true, "web.sh.bak": false, "my-web.sh": false, "old.web.sh": false,
+		"web.shell": false, "web.shx web.sh": true, "aweb.sh,web.sh": true, "recipe[web.sh::x]": true, "üweb.sh": false,
+	} {
+		if got := mentions(text, "web.sh"); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }

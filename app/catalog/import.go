@@ -39,6 +39,9 @@ type Report struct {
 	Removed []EntryName    `json:"removed"`
 	// Findings are those of a check about what was given, after the import.
 	Findings []loom.Finding `json:"-"`
+	// Breaks are, of CompareImport, the findings that the whole catalog would have and has
+	// not now.
+	Breaks []loom.Finding `json:"-"`
 }
 
 // Export gives the newest version of every entry of the actor's tenant. It never
@@ -88,15 +91,27 @@ func (c *Catalog) Import(ctx context.Context, actor loom.Actor, b Bundle, mode M
 
 // importFindings checks the entries of an import in the catalog as q sees it.
 func (c *Catalog) importFindings(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, report Report) ([]loom.Finding, error) {
-	given := map[EntryName]bool{}
-	for _, name := range slices.Concat(report.New, report.Changed, report.Same) {
-		given[name] = true
-	}
+	given := report.given()
 	f, err := c.finder(ctx, q, tenant, loom.TenantKinds)
 	if err != nil {
 		return nil, err
 	}
 	return f.find(ctx, func(kind loom.EntityKind, name string) bool { return given[EntryName{kind, name}] })
+}
+
+// given are the valid entries of an import.
+func (r Report) given() map[EntryName]bool {
+	given := map[EntryName]bool{}
+	for _, name := range slices.Concat(r.New, r.Changed, r.Same) {
+		given[name] = true
+	}
+	return given
+}
+
+// about gives the findings of the entries of an import.
+func about(found []loom.Finding, report Report) []loom.Finding {
+	given := report.given()
+	return slices.DeleteFunc(slices.Clone(found), func(f loom.Finding) bool { return !given[EntryName{f.Kind, f.Name}] })
 }
 
 // errDryRun rolls back what CompareImport tried out.
@@ -114,13 +129,26 @@ func (c *Catalog) CompareImport(ctx context.Context, actor loom.Actor, b Bundle,
 	}
 	var report Report
 	err = store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
-		var err error
+		was, err := c.finder(ctx, tx, actor.Tenant, loom.TenantKinds)
+		if err != nil {
+			return err
+		}
+		before, err := was.find(ctx, always)
+		if err != nil {
+			return err
+		}
 		if report, err = c.importBundle(ctx, tx, actor, clean, mode); err != nil {
 			return err
 		}
-		if report.Findings, err = c.importFindings(ctx, tx, actor.Tenant, report); err != nil {
+		is, err := c.finder(ctx, tx, actor.Tenant, loom.TenantKinds)
+		if err != nil {
 			return err
 		}
+		after, err := is.find(ctx, always)
+		if err != nil {
+			return err
+		}
+		report.Findings, report.Breaks = about(after, report), added(before, after)
 		return errDryRun
 	})
 	if !errors.Is(err, errDryRun) {

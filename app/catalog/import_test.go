@@ -138,7 +138,10 @@ func TestImport(t *testing.T) {
 	if len(compared.Findings) != 2 || compared.Findings[0].Name != "t" || compared.Findings[0].Field != "/defaults/provider" {
 		t.Errorf("findings %+v", compared.Findings)
 	}
-	if compared.Findings = nil; !reflect.DeepEqual(compared, want) {
+	if len(compared.Breaks) != 2 || compared.Breaks[0].Name != "t" {
+		t.Errorf("breaks %+v", compared.Breaks)
+	}
+	if compared.Findings, compared.Breaks = nil, nil; !reflect.DeepEqual(compared, want) {
 		t.Errorf("comparison %+v, want %+v", compared, want)
 	}
 	merged, err := b.Import(b.ctx, b.admin, in, catalog.Merge)

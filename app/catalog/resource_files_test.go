@@ -152,7 +152,7 @@ func TestResourcesByName(t *testing.T) {
 	if coming, going, err := b.ResourcesWaiting(b.ctx, b.admin); err != nil || coming != 1 || going != 2 {
 		t.Errorf("waiting are %d and %d, %v", coming, going, err)
 	}
-	if users, err := b.ResourceUsers(b.ctx, b.admin, named("a.sh")); err != nil || len(users) != 0 {
+	if users, err := b.ResourceUsers(b.ctx, b.admin, named("a.sh")); err != nil || len(users.Entries)+len(users.Files) != 0 {
 		t.Errorf("a.sh is named by %v, %v", users, err)
 	}
 	if _, err := b.ListResources(b.ctx, b.user, catalog.ResourceListInput{}); !errors.Is(err, loom.Forbidden) {

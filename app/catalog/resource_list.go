@@ -57,20 +57,3 @@ func checkResourceStatus(status loom.ResourceStatus) error {
 	}
 	return loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "The status is active, inactive, staged or recalled."}})
 }
-
-// ResourceUsers gives the services and providers that name a plugin resource in their
-// fields, by kind and name. Forbidden.
-func (c *Catalog) ResourceUsers(ctx context.Context, actor loom.Actor, ref loom.ResourceRef) ([]EntryName, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
-		return nil, err
-	}
-	f, err := c.finder(ctx, c.db, actor.Tenant, []loom.EntityKind{loom.KindService, loom.KindProvider})
-	if err != nil {
-		return nil, err
-	}
-	f.asked = &ref
-	if _, err := f.find(ctx, func(loom.EntityKind, string) bool { return true }); err != nil {
-		return nil, err
-	}
-	return f.users, nil
-}

@@ -102,13 +102,17 @@ type TransferEntry struct {
 	State   TransferState
 	Version int
 	Changes []Difference
+	// Breaks are entries of the catalog that would not work any more with this one.
+	Breaks []EntryName
 }
 
-// Transfer is what an import of a kept bundle would do.
+// Transfer is what an import of a kept bundle would do. Entries come by what they change:
+// those that break others, changed, new and same ones; within, by kind and name.
 type Transfer struct {
-	Entries  []TransferEntry
-	Invalid  []InvalidEntry
-	Findings []loom.Finding
+	Entries []TransferEntry
+	Invalid []InvalidEntry
+	// Findings are those that the whole catalog would have and has not now.
+	Findings []TransferFinding
 	// Seen names the bundle and the versions that it was compared with: ImportKept is
 	// refused when they are not those any more.
 	Seen string
@@ -135,14 +139,23 @@ func (c *Catalog) PreviewKept(ctx context.Context, actor loom.Actor, now time.Ti
 			return err
 		}
 		t.Seen = seenOf(sum, before)
+		was, err := c.finder(ctx, tx, actor.Tenant, loom.TenantKinds)
+		if err != nil {
+			return err
+		}
 		report, err := c.importBundle(ctx, tx, actor, clean, Merge)
 		if err != nil {
 			return err
 		}
+		t.Invalid = append(t.Invalid, report.Invalid...)
 		if t.Entries, err = transferEntries(report, before, clean); err != nil {
 			return err
 		}
-		if t.Findings, err = c.importFindings(ctx, tx, actor.Tenant, report); err != nil {
+		is, err := c.finder(ctx, tx, actor.Tenant, loom.TenantKinds)
+		if err != nil {
+			return err
+		}
+		if err := t.find(ctx, was, is, report); err != nil {
 			return err
 		}
 		return errDryRun
@@ -202,6 +215,9 @@ func transferEntries(report Report, before map[EntryName]store.StoredEntry, clea
 		for _, entry := range clean[kind] {
 			e := TransferEntry{EntryName: EntryName{kind, entry.Meta().Name}}
 			e.State, e.Version = states[e.EntryName], before[e.EntryName].Version
+			if e.State == "" {
+				continue // the tenant may not have it; it is among the invalid ones
+			}
 			if e.State == TransferChanged {
 				var err error
 				if e.Changes, err = CompareEntries(before[e.EntryName].Entry, entry); err != nil {

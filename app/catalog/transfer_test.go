@@ -152,6 +152,63 @@ func TestTransferStaleAndInvalid(t *testing.T) {
 	}
 }
 
+// An import tells what it breaks in the whole catalog, whether what is there is kept or
+// overwritten, and which of its entries do that; those come first.
+func TestTransferBreaks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	now := time.Now()
+	b.save(t, b.admin, loom.KindService, `{"name": "balancer", "dependencies": {"provides": ["front"]}}`)
+	b.save(t, b.admin, loom.KindService, `{"name": "calm"}`)
+	b.save(t, b.admin, loom.KindService, `{"name": "same"}`)
+	b.save(t, b.admin, loom.KindService, `{"name": "site", "dependencies": {"runtime": {"requires": ["front"]}}}`)
+	b.save(t, b.admin, loom.KindService, `{"name": "lost", "dependencies": {"runtime": {"requires": ["nowhere", "never"]}}}`)
+	bundle := []byte(`{"services": [{"name": "calm", "label": "Calm"}, {"name": "a-new", "dependencies": {"runtime": {"requires": ["edge", "gone"]}}}, {"name": "same"},
+		{"name": "balancer", "dependencies": {"provides": ["edge"]}}, {"name": "lost", "dependencies": {"runtime": {"requires": ["never"]}}}, {"name": "bad name"}]}`)
+	if err := b.KeepBundle(b.ctx, b.admin, bundle, now); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.PreviewKept(b.ctx, b.admin, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, e := range p.Entries {
+		order = append(order, fmt.Sprintf("%s %s %v", e.Name, e.State, e.Breaks))
+	}
+	if got, want := strings.Join(order, "; "), "balancer changed [{services site}]; calm changed []; lost changed []; a-new new []; same same []"; got != want {
+		t.Errorf("the entries are\n%s, want\n%s", got, want)
+	}
+	var found []string
+	for _, f := range p.Findings {
+		found = append(found, fmt.Sprintf("%s %s breaks=%v kept=%v overwritten=%v by %v", f.Name, f.Value, f.Breaks(), f.Kept, f.Overwritten, f.By))
+	}
+	if got, want := strings.Join(found, "; "), "site front breaks=true kept=false overwritten=true by [{services balancer}]; "+
+		"a-new gone breaks=false kept=true overwritten=true by []; a-new edge breaks=false kept=true overwritten=false by []"; got != want {
+		t.Errorf("the findings are\n%s, want\n%s", got, want)
+	}
+	read, err := catalog.ReadBundle(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[catalog.Mode]string{catalog.Merge: "a-new gone; site front", catalog.Replace: "a-new gone"} {
+		report, err := b.CompareImport(b.ctx, b.admin, read, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var breaks []string
+		for _, f := range report.Breaks {
+			breaks = append(breaks, f.Name+" "+f.Value)
+		}
+		if got := strings.Join(breaks, "; "); got != want {
+			t.Errorf("%s breaks %s, want %s", mode, got, want)
+		}
+	}
+	if entry, _, err := b.Entry(b.ctx, b.admin, loom.KindService, "balancer", 0); err != nil || entry.Meta().Version != 1 {
+		t.Errorf("a preview left %+v, %v", entry, err)
+	}
+}
+
 // TestExportOf takes along what the chosen entries need, and nothing else.
 func TestExportOf(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ type draft struct {
 	stored map[string]loom.Resource
 	// pane is what came from the JSON beside the form.
 	pane paneDraft
+	// left are the ids of the controls that somebody has left, as adminview.FieldLeft.
+	left string
 	// failure is why the draft was refused, under the title.
 	failure *loom.Error
 	title   string
@@ -73,6 +76,15 @@ func (d draft) formErrors() []loom.FieldError {
 		}
 	}
 	return errs
+}
+
+// maxLeft bounds what a form says of controls that were left, in bytes.
+const maxLeft = 16 << 10
+
+// reached reports whether somebody has left the control with an id, so that what is wrong
+// there is a mistake. What has no control always is.
+func (d draft) reached(id string) bool {
+	return d.form == nil || id == "" || d.left == adminview.LeftAll || slices.Contains(strings.Fields(d.left), id)
 }
 
 // stepURL is where the editor posts what changes the draft and saves nothing.
@@ -90,7 +102,10 @@ func (s *Server) readEditor(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return draft{}, err
 	}
-	d := draft{kind: kind, name: name, expected: f.Get(adminview.FieldExpected), changed: true}
+	d := draft{kind: kind, name: name, expected: f.Get(adminview.FieldExpected), changed: true, left: adminview.LeftAll}
+	if f.Has(adminview.FieldLeft) && len(f.Get(adminview.FieldLeft)) <= maxLeft {
+		d.left = f.Get(adminview.FieldLeft)
+	}
 	if name == "" && d.expected != "" {
 		d.name = f.Get(adminview.FieldEntry) // a check does not say in its address what it is about
 	}
@@ -137,7 +152,7 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	if err != nil {
 		return err
 	}
-	m.Files = made.Files
+	m.Files, m.Left = made.Files, d.left
 	if made.Tab != "" {
 		m.StepURL = tabURL(d.kind, d.name, made.Tab)
 	}
@@ -145,6 +160,7 @@ func (s *Server) addForm(r *http.Request, actor loom.Actor, d draft, m *adminvie
 	addTabs(made, d, shown, m)
 	m.FormMode, m.Sections, m.Base, m.Errors = true, shown.Sections, doc.String(), shown.Errors
 	if d.failure != nil {
+		m.Left = adminview.LeftAll
 		m.Check = adminview.CheckModel{Checked: true, Problems: formProblems(shown)}
 		markTabs(d, shown, m.Check.Problems)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/views/adminview"
 	"loom/views/route"
@@ -20,13 +21,13 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 	service, _ := entry.(*loom.Service)
 	for _, f := range merged(found) {
 		lack := adminview.LostService{Text: f.text()}
-		ref, isScript := loom.ResourceRef{}, false
+		ref, isFile := loom.ResourceRef{}, false
 		if service != nil {
-			ref, isScript = lostScriptOf(service, f.Finding)
+			ref, isFile = catalog.MissedFile(service, f.Finding)
 		}
 		switch {
-		case isScript:
-			lack.Text = "The script " + ref.Name + " is neither active nor staged; " + and(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
+		case isFile:
+			lack.Text = "The " + catalog.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + and(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: uploadOf(ref)})
 		case f.Kind != m.Kind || f.Name != m.Name:
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Edit the " + f.Kind.Word() + " " + f.Name, Href: route.AdminEntryEdit(f.Kind, f.Name)})
@@ -36,7 +37,7 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 	return nil
 }
 
-// actionsAt are the actions of places such as "start action, script".
+// actionsAt are the actions of places such as "start action".
 func actionsAt(places []string) []string {
 	names := make([]string, len(places))
 	for i, place := range places {
@@ -59,10 +60,7 @@ type told struct {
 }
 
 func (t told) text() string {
-	if len(t.places) == 0 {
-		return t.Message
-	}
-	return t.Message + " (" + capital(and(t.places)) + ")"
+	return placed(t.Message, t.places)
 }
 
 // merged puts findings that say the same of an entry into one.
@@ -73,8 +71,8 @@ func merged(found []loom.Finding) []told {
 		if at < 0 {
 			all, at = append(all, told{Finding: f}), len(all)
 		}
-		if f.Field != "" {
-			all[at].places = append(all[at].places, placeWords(f.Field))
+		if place := placeWords(f.Field); place != "" {
+			all[at].places = append(all[at].places, place)
 		}
 	}
 	return all

@@ -185,7 +185,7 @@ func (s *Server) adminResourceDelete(w http.ResponseWriter, r *http.Request, act
 func (s *Server) adminResourceRecallAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	return s.resourceAsk(w, r, actor, "Recall", adminview.ResourceConfirmModel{
 		Action: adminview.ResourceRecall(), Busy: "Recalling…",
-		Text: "The next sync takes it out of use; tasks that start after that do without it. Services that name it fail then.",
+		Text: "The next sync takes it out of use; tasks that start after that do without it. What names it fails then.",
 	})
 }
 
@@ -219,8 +219,11 @@ func (s *Server) resourceUsers(r *http.Request, actor loom.Actor, ref loom.Resou
 		return nil, err
 	}
 	var users []adminview.Use
-	for _, u := range found {
+	for _, u := range found.Entries {
 		users = append(users, adminview.Use{Kind: u.Kind.Word(), Name: u.Name, Href: route.AdminEntry(u.Kind, u.Name)})
+	}
+	for _, r := range found.Files {
+		users = append(users, adminview.Use{Kind: catalog.FileWord(r.Type), Name: r.Name, Href: resourceURL(r)})
 	}
 	return users, nil
 }

@@ -38,6 +38,8 @@ func TestResourceList(t *testing.T) {
 	}
 	store("web.sh", "echo 1", true)
 	store("gone.sh", "echo 1", true)
+	store("front.sh", "#!/bin/sh\n. ./web.sh\n", true)
+	store("other.sh", "#!/bin/sh\n. ./old-web.sh\n", true)
 	check(t, r.catalog.Sync(r.ctx, actor))
 	store("web.sh", "echo 2", true)
 	check(t, r.catalog.Recall(r.ctx, actor, script("gone.sh"), 1))
@@ -63,7 +65,8 @@ func TestResourceList(t *testing.T) {
 	v.get(show).shows(t, 200, "Recalled: in use until the next sync", "Stage version 1 of web.sh", "Recall version 2 of web.sh", `href="/admin/services/site"`).hides(t, "Recall version 1 of web.sh", "Delete version")
 	v.post("/admin/resources/stage", append(ref, "back", "show")...).goes(t, show)
 	v.get(show).shows(t, 200, "Recall version 1 of web.sh", "Delete version 2 of web.sh")
-	v.get("/admin/resources/recall?"+strings.SplitN(show, "?", 2)[1]+"&back=show").shows(t, 200, `name="back" value="show"`, `href="/admin/resources/show?`, "These name it:", `href="/admin/services/site"`)
+	v.get("/admin/resources/recall?"+strings.SplitN(show, "?", 2)[1]+"&back=show").shows(t, 200, `name="back" value="show"`, `href="/admin/resources/show?`, "These name it:", `href="/admin/services/site"`,
+		`href="/admin/resources/show?kind=automatortypes&amp;name=front.sh&amp;plugin=shell&amp;type=scripts&amp;version=1"`, " script</span>").hides(t, "other.sh")
 	v.post("/admin/resources/delete", append(ref[:8:8], "version", "2", "back", "show")...).goes(t, list)
 	r.signedIn("superadmin", "admin").get(list).shows(t, 200).hides(t, "more-00.sh")
 }

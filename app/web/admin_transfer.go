@@ -26,6 +26,8 @@ const (
 	fieldFile  = "file"
 	fieldSeen  = "seen"
 	fieldLeave = "leave"
+	fieldNames = "prefix" // what new names begin with
+	fieldDoAll = "do"     // sets the choices of all entries that are there
 )
 
 func (s *Server) adminTransfer(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +33,8 @@ func (s *Server) adminTransferPreview(w http.ResponseWriter, r *http.Request, ac
 
 func choiceField(name catalog.EntryName) string { return "do:" + string(name.Kind) + "/" + name.Name }
 
-// transferPreviewPage shows what an import would do, and asks for each entry.
+// transferPreviewPage shows what an import would do, and asks for each entry. What is there
+// and differs is kept unless something else is chosen.
 func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, f url.Values, errs ui.FormErrors) error {
 	t, err := s.Catalog.PreviewKept(r.Context(), actor, s.now())
 	if errors.Is(err, loom.NotFound) {
@@ -47,23 +51,77 @@ func (s *Server) transferPreviewPage(w http.ResponseWriter, r *http.Request, act
 		counts[e.State]++
 		grid.Rows = append(grid.Rows, transferRow(e, f, errs))
 	}
+	breaks, others := splitFindings(t.Findings)
 	m := officeview.SheetModel{Title: "Preview of the import",
-		Intro: ui.Count(counts[catalog.TransferNew], "entry is", "entries are") + " new, " + strconv.Itoa(counts[catalog.TransferChanged]) + " changed, " + strconv.Itoa(counts[catalog.TransferSame]) + " the same, " + strconv.Itoa(len(t.Invalid)) + " invalid. Nothing is stored yet; what you choose is stored all at once or not at all."}
-	parts := []templ.Component{officeview.Hidden(fieldSeen, t.Seen), officeview.Grid(grid)}
+		Intro: fmt.Sprintf("Breaks %d · Changed %d · New %d · Same %d · Invalid %d. Nothing is stored yet; what you choose is stored all at once or not at all.",
+			len(troubled(breaks)), counts[catalog.TransferChanged], counts[catalog.TransferNew], counts[catalog.TransferSame], len(t.Invalid))}
+	parts := []templ.Component{officeview.EnterSubmits("Import"), officeview.Hidden(fieldSeen, t.Seen)}
+	if len(breaks) > 0 {
+		parts = append(parts, transferFindings("breaks", "Breaks", breaks))
+	}
+	if counts[catalog.TransferChanged] > 0 {
+		parts = append(parts, transferAll(f, errs))
+	}
+	parts = append(parts, officeview.Grid(grid))
 	if len(t.Invalid) > 0 {
 		parts = append(parts, invalidEntries(t.Invalid), field(ui.FieldModel{Name: fieldLeave, Label: "Leave the invalid entries out", Kind: ui.FieldCheckbox, Checked: f.Get(fieldLeave) == "true",
 			Help: "Without this nothing is imported as long as something is invalid."}, errs))
 	}
-	if len(t.Findings) > 0 {
-		parts = append(parts, transferFindings(t.Findings))
+	if len(others) > 0 {
+		parts = append(parts, transferFindings("findings", "Would not work yet", others))
 	}
 	if counts[catalog.TransferChanged] > 0 {
 		parts = append(parts, field(ui.FieldModel{Name: officeview.FieldConfirm, Label: "Type " + actor.TenantName + " to overwrite", Value: f.Get(officeview.FieldConfirm), Optional: true, Mono: true, Autocomplete: "off",
 			Help: "Entries that are overwritten get a new version; clusters keep their own copies. The versions before can be restored."}, errs))
 	}
-	m.Parts = []templ.Component{officeview.Form(officeview.FormModel{Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
+	m.Parts = []templ.Component{officeview.Form(officeview.FormModel{ID: "import", Action: route.AdminTransferImport(), Errors: errs, Parts: parts, Button: "Import", Busy: "Importing…", Cancel: route.AdminTransfer()})}
 	page := adminFrame("Preview of the import", route.AdminTransfer(), ui.Crumb{Label: "Admin", Href: route.Admin()}, ui.Crumb{Label: "Import and export", Href: route.AdminTransfer()}, ui.Crumb{Label: "Preview"})
 	return s.sheet(w, r, actor, status, page, m)
+}
+
+// Values of fieldDoAll.
+const (
+	doKeep      = "keep"
+	doOverwrite = "overwrite"
+	doPrefix    = "prefix"
+)
+
+// transferAll chooses for all entries that are there and differ.
+func transferAll(f url.Values, errs ui.FormErrors) templ.Component {
+	button := func(label, do string) ui.ButtonModel {
+		return ui.ButtonModel{Label: label, Small: true, Submit: true, Name: fieldDoAll, Value: do, Attrs: templ.Attributes{"formnovalidate": true}}
+	}
+	return officeview.Choose(officeview.ChooseModel{Label: "Entries that are there and differ", Buttons: []ui.ButtonModel{button("Keep all", doKeep), button("Overwrite all", doOverwrite)},
+		Field: ui.FieldModel{Name: fieldNames, ID: ui.FieldID("", fieldNames), Label: "Prefix", Optional: true, Width: "s", Mono: true, MaxLength: 100, Autocomplete: "off", Value: f.Get(fieldNames), Error: errs.For(fieldNames)},
+		Last:  button("Prefix names", doPrefix)})
+}
+
+// chooseAll sets what is done with all entries that are there and differ.
+func (s *Server) chooseAll(w http.ResponseWriter, r *http.Request, actor loom.Actor, t catalog.Transfer, f url.Values) error {
+	action, prefix := "", strings.TrimSpace(f.Get(fieldNames))
+	switch f.Get(fieldDoAll) {
+	case doKeep:
+		action = catalog.ChoiceSkip
+	case doOverwrite:
+		action = catalog.ChoiceWrite
+	case doPrefix:
+		if action = catalog.ChoiceRename; prefix == "" {
+			errs := ui.NewFormErrors("No name was changed.", []loom.FieldError{{Field: fieldNames, Message: "Give what the names are to begin with, such as “new-”."}})
+			return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs)
+		}
+	default:
+		return loom.NewError(loom.Invalid, "There is no such button.")
+	}
+	for _, e := range t.Entries {
+		if e.State != catalog.TransferChanged {
+			continue
+		}
+		f.Set(choiceField(e.EntryName), action)
+		if action == catalog.ChoiceRename {
+			f.Set(catalog.RenameField(e.EntryName), prefix+e.Name)
+		}
+	}
+	return s.transferPreviewPage(w, r, actor, http.StatusOK, f, ui.FormErrors{})
 }
 
 func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []officeview.Cell {
@@ -74,27 +132,43 @@ func transferRow(e catalog.TransferEntry, f url.Values, errs ui.FormErrors) []of
 		row[0].Href = route.AdminEntry(e.Kind, e.Name)
 		row[0].Sub += " · version " + strconv.Itoa(e.Version) + " is there"
 	}
+	if len(e.Breaks) > 0 {
+		row[1].Sub = "breaks " + namesOf(e.Breaks)
+	}
 	if e.State == catalog.TransferSame {
 		row[2].Text = "nothing to do"
 		return row
 	}
 	if len(e.Changes) > 0 {
-		row[2].Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(e.Changes), "value", "values"), Changes: changesOf(e.Changes)})
+		row[2].Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(e.Changes), "value differs", "values differ"), Changes: changesOf(e.Changes)})
 	} else if e.State == catalog.TransferChanged {
 		row[2].Text = "sealed values"
 	}
-	write, chosen := "Create", f.Get(choiceField(e.EntryName))
+	choices, chosen := []string{catalog.ChoiceWrite, "Create", catalog.ChoiceSkip, "Leave out"}, catalog.ChoiceWrite
 	if e.State == catalog.TransferChanged {
-		write = "Overwrite"
+		choices, chosen = []string{catalog.ChoiceSkip, "Keep mine", catalog.ChoiceWrite, "Overwrite"}, catalog.ChoiceSkip
 	}
-	if chosen == "" {
-		chosen = catalog.ChoiceWrite
-	}
+	chosen = cmp.Or(f.Get(choiceField(e.EntryName)), chosen)
 	rename := catalog.RenameField(e.EntryName)
 	row[3].Part = ui.Field(ui.FieldModel{Name: choiceField(e.EntryName), Label: "What to do with " + id, LabelHidden: true, Kind: ui.FieldSelect, Width: "s",
-		Options: options(chosen, catalog.ChoiceWrite, write, catalog.ChoiceSkip, "Skip", catalog.ChoiceRename, "Rename")})
+		Options: options(chosen, append(choices, catalog.ChoiceRename, "Rename")...)})
 	row[4].Part = ui.Field(ui.FieldModel{Name: rename, Label: "New name of " + id, LabelHidden: true, Optional: true, Width: "s", Mono: true, MaxLength: 255, Value: f.Get(rename), Placeholder: e.Name + "-2", Error: errs.For(rename)})
 	return row
+}
+
+// maxInLine is how many names stand in a line.
+const maxInLine = 8
+
+// namesOf enumerates names of entries, maxInLine at most.
+func namesOf(names []catalog.EntryName) string {
+	var words []string
+	for _, n := range names[:min(len(names), maxInLine)] {
+		words = append(words, n.Name)
+	}
+	if more := len(names) - maxInLine; more > 0 {
+		words = append(words, strconv.Itoa(more)+" more")
+	}
+	return and(words)
 }
 
 func invalidEntries(invalid []catalog.InvalidEntry) templ.Component {
@@ -107,13 +181,88 @@ func invalidEntries(invalid []catalog.InvalidEntry) templ.Component {
 	return officeview.Grid(grid)
 }
 
-// transferFindings are what would not work after the import of everything.
-func transferFindings(findings []loom.Finding) templ.Component {
-	grid := officeview.GridModel{ID: "findings", Caption: "What would not work afterwards", ShowCaption: true, Columns: []ui.Column{{Label: "Entry"}, {Label: "What"}}}
-	for _, f := range findings[:min(len(findings), maxFindings)] {
-		grid.Rows = append(grid.Rows, []officeview.Cell{{Text: f.Name, Mono: true, Sub: f.Kind.Word()}, {Text: sentence(f)}})
+// splitFindings parts what breaks entries that are there from what is wrong with new ones.
+func splitFindings(found []catalog.TransferFinding) (breaks, others []catalog.TransferFinding) {
+	for _, f := range found {
+		if f.Breaks() {
+			breaks = append(breaks, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return breaks, others
+}
+
+// troubled names each entry of findings once.
+func troubled(found []catalog.TransferFinding) []catalog.EntryName {
+	var names []catalog.EntryName
+	for _, f := range found {
+		if name := (catalog.EntryName{Kind: f.Kind, Name: f.Name}); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// transferFindings are what would not work after the import: each trouble once, with the
+// entries that have it and when it comes.
+func transferFindings(id, caption string, findings []catalog.TransferFinding) templ.Component {
+	grid := officeview.GridModel{ID: id, Caption: caption, ShowCaption: true, Columns: []ui.Column{{Label: "Entries"}, {Label: "What"}, {Label: "When"}}}
+	type trouble struct{ message, when string }
+	groups := map[trouble][]catalog.TransferFinding{}
+	var order []trouble
+	for _, f := range findings {
+		t := trouble{f.Message, whenOf(f)}
+		if groups[t] == nil {
+			order = append(order, t)
+		}
+		groups[t] = append(groups[t], f)
+	}
+	for _, t := range order[:min(len(order), maxFindings)] {
+		cell := officeview.Cell{Part: transferEntries(troubled(groups[t]), groups[t][0].Known)}
+		text := t.message
+		if group := groups[t]; len(group) == 1 {
+			text = sentence(group[0].Finding)
+		}
+		grid.Rows = append(grid.Rows, []officeview.Cell{cell, {Text: text}, {Text: t.when}})
+	}
+	if more := len(order) - maxFindings; more > 0 {
+		grid.Pages.Text = "and " + strconv.Itoa(more) + " more"
 	}
 	return officeview.Grid(grid)
+}
+
+// transferEntries links to entries that are there; others are only named.
+func transferEntries(names []catalog.EntryName, there bool) templ.Component {
+	m := officeview.EntriesModel{}
+	for _, n := range names[:min(len(names), maxInLine)] {
+		e := officeview.EntryLink{Name: n.Name, Word: n.Kind.Word()}
+		if there {
+			e.Href = route.AdminEntry(n.Kind, n.Name)
+		}
+		m.Entries = append(m.Entries, e)
+	}
+	m.More = max(len(names)-maxInLine, 0)
+	return officeview.Entries(m)
+}
+
+// whenOf says what must be chosen for a finding to come.
+func whenOf(f catalog.TransferFinding) string {
+	var by []catalog.EntryName
+	for _, e := range f.By {
+		if f.Overwritten && !f.Kept {
+			by = append(by, e)
+		}
+	}
+	switch {
+	case f.Kept && f.Overwritten:
+		return "in any case"
+	case f.Kept:
+		return "if what is there is kept"
+	case len(by) > 0:
+		return "if " + namesOf(by) + " " + map[bool]string{true: "is", false: "are"}[len(by) == 1] + " overwritten"
+	}
+	return "if what is there is overwritten"
 }
 
 // adminTransferImport carries out what was chosen on the preview.
@@ -129,6 +278,9 @@ func (s *Server) adminTransferImport(w http.ResponseWriter, r *http.Request, act
 	if err != nil {
 		return err
 	}
+	if f.Get(fieldDoAll) != "" {
+		return s.chooseAll(w, r, actor, t, f)
+	}
 	in := catalog.KeptInput{Seen: f.Get(fieldSeen), LeaveInvalid: f.Get(fieldLeave) == "true", Choices: map[catalog.EntryName]catalog.Choice{}}
 	overwrites := 0
 	for _, e := range t.Entries {
@@ -140,7 +292,7 @@ func (s *Server) adminTransferImport(w http.ResponseWriter, r *http.Request, act
 	}
 	title := "Nothing was imported."
 	if typed := f.Get(officeview.FieldConfirm); overwrites > 0 && typed != actor.TenantName {
-		errs := ui.NewFormErrors(title, []loom.FieldError{{Field: officeview.FieldConfirm, Message: ui.Count(overwrites, "entry would be", "entries would be") + " overwritten; type “" + actor.TenantName + "” to do that, or skip or rename."}})
+		errs := ui.NewFormErrors(title, []loom.FieldError{{Field: officeview.FieldConfirm, Message: ui.Count(overwrites, "entry would be", "entries would be") + " overwritten; type “" + actor.TenantName + "” to do that, or keep or rename."}})
 		return s.transferPreviewPage(w, r, actor, http.StatusUnprocessableEntity, f, errs)
 	}
 	if _, err := s.Catalog.ImportKept(r.Context(), actor, in, s.now()); err != nil {

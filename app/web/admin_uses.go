@@ -59,9 +59,12 @@ func (s *Server) addAffected(r *http.Request, actor loom.Actor, m *adminview.Edi
 }
 
 // sentence is a finding for a page: what is wrong, and where.
-func sentence(f loom.Finding) string {
-	if f.Field == "" {
-		return f.Message
+func sentence(f loom.Finding) string { return placed(f.Message, []string{placeWords(f.Field)}) }
+
+// placed adds the places to a message; those without words are left out.
+func placed(message string, places []string) string {
+	if places = slices.DeleteFunc(slices.Clone(places), func(place string) bool { return place == "" }); len(places) == 0 {
+		return message
 	}
-	return f.Message + " (" + capital(placeWords(f.Field)) + ")"
+	return message + " (" + capital(and(places)) + ")"
 }

@@ -69,14 +69,12 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 		if failed != nil {
 			return m, nil, failed
 		}
-		shown := d.form.Show(doc, "", "", errs, d.read)
-		m.Problems = formProblems(shown)
-		markTabs(d, shown, m.Problems)
+		shown := d.tellForm(doc, errs, &m)
 		addTabs(*d.form, d, shown, &tabs)
 	case err != nil:
 		m.Problems = problems(d.body, e)
 	}
-	if d.expected == "" && err == nil {
+	if d.expected == "" && err == nil && d.reached(ui.FieldID("", adminview.FieldName)) {
 		if taken, err := s.isTaken(r, actor, d.kind, entry.Meta().Name); err != nil {
 			return m, nil, err
 		} else if taken {
@@ -90,7 +88,10 @@ func (s *Server) checkDraft(r *http.Request, actor loom.Actor, d draft) (adminvi
 		}
 		service, isService := entry.(*loom.Service)
 		if isService && d.form != nil {
-			found = tellScripts(service, found, &m)
+			found = tellFiles(service, found, &m)
+		}
+		if d.form != nil {
+			found = d.tellLacking(found, d.formErrors(), &m)
 		}
 		m.Warnings = append(m.Warnings, draftWarnings(d, found)...)
 		if isService && d.expected != "" {

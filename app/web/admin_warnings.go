@@ -36,16 +36,18 @@ func draftWarnings(d draft, found []loom.Finding) []adminview.Problem {
 	return warnings
 }
 
-// placeNames are the members of entries as people call them; "" is left out.
+// placeNames are the members of entries as people call them; "" is left out, as the name
+// of an entry that is referred to needs no word.
 var placeNames = map[string]string{
-	"provisioner": "", "actions": "", "fields": "", "dependencies": "", "layout": "", "administration": "", "leaseduration": "lease",
-	"providermap": "mapping", "links": "link", "includes": "include", "url": "address", "hardwaretypes": "hardware types", "imagetypes": "image types",
-	"hardwaretype": "hardware type", "imagetype": "image type", "mustcoexist": "must coexist", "cantcoexist": "can’t coexist", "dnsSuffix": "DNS suffix",
+	"provisioner": "", "actions": "", "dependencies": "", "layout": "", "administration": "", "leaseduration": "lease", "onFailure": "on failure", "name": "",
+	"providermap": "mapping", "providertype": "type", "links": "link", "includes": "include", "url": "address", "hardwaretypes": "hardware types", "imagetypes": "image types",
+	"hardwaretype": "hardware type", "imagetype": "image type", "mustcoexist": "same node", "cantcoexist": "never same node", "dnsSuffix": "DNS suffix", "min": "minimum", "max": "maximum",
+	"quantities": "nodes",
 }
 
 // placeWords says in words which value of an entry a JSON pointer names: "defaults,
-// services", "start action, script", "link 1, address". Below a config its names stay as
-// they are written.
+// services", "start action", "link 1, address". Fields of plugins are not named: the
+// finding does, by their labels. Below a config its names stay as they are written.
 func placeWords(pointer string) string {
 	var words []string
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
@@ -53,8 +55,14 @@ func placeWords(pointer string) string {
 		name, known := placeNames[part]
 		n, err := strconv.Atoi(part)
 		switch {
-		case part == "config" && i+1 < len(parts):
-			return strings.Join(append(words, "config", plainPath(strings.Join(parts[i+1:], "/"))), ", ")
+		case part == "fields" && i > 1 && parts[i-2] == "actions", part == "provisioner" && i+1 < len(parts) && parts[i+1] != "actions":
+			return strings.Join(words, ", ")
+		case part == "config" || part == "defaultConfig" && i == 0:
+			word := map[string]string{"config": "config", "defaultConfig": "default config"}[part]
+			if i+1 < len(parts) {
+				return strings.Join(append(words, word, plainPath(strings.Join(parts[i+1:], "/"))), ", ")
+			}
+			words = append(words, word)
 		case i > 0 && parts[i-1] == "actions":
 			words = append(words, part+" action")
 		case err == nil && len(words) > 0:

@@ -216,6 +216,7 @@ func TestErrorsAtTheirFields(t *testing.T) {
 	values.Set("icon", "")
 	values.Set("name", "local-large")
 	v.send("/admin/hardware-types", values).shows(t, 409, `href="#f-name"`, "There is a hardware type “local-large” already")
+	values.Set("left", "f-name")
 	v.send("/validate/hardware-types", values).shows(t, 200, "There is a hardware type “local-large” already", "mistake keeps")
 	v.post("/validate/hardware-types/name", "name", "local-large").shows(t, 200, `id="f-name"`, `aria-invalid="true"`, "already").hides(t, "<html", "autofocus")
 	v.post("/validate/hardware-types/name", "name", "free").shows(t, 200, `value="free"`).hides(t, "aria-invalid")

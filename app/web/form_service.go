@@ -87,7 +87,7 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 	list := func(p form.Path, title, help string, more ...form.Part) form.Part {
 		picker := form.Picker{Path: p, Legend: title, Help: help, Filter: "Filter services", Choices: choices,
 			Free: "Names that are not in the list", FreeHelp: "Of services that will be stored later; separate several by commas."}
-		return form.Fold{Title: foldTitle(title, doc.Texts(p)), Parts: append([]form.Part{picker}, more...)}
+		return form.Fold{Title: title, Key: p.String(), Says: holds(p), Parts: append([]form.Part{picker}, more...)}
 	}
 	scope := form.Field{Path: at("install", "scope"), Odd: "unknown", Face: ui.FieldModel{Label: "Wait for", Kind: ui.FieldSelect, Optional: true, Width: "l",
 		Help:    "For what it requires and uses to install. On the same node is faster, where the others are there too and nodes do not need each other.",
@@ -108,16 +108,19 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 	}}
 }
 
-// foldTitle says what a list holds before it is opened.
-func foldTitle(title string, names []string) string {
-	const most = 4
-	switch n := len(names); {
-	case n == 0:
-		return title + ": none"
-	case n > most:
-		return title + ": " + strings.Join(names[:most], ", ") + " and " + ui.Count(n-most, "more", "more")
+// holds says what a list holds, before the fold that it is in is opened.
+func holds(p form.Path) func(*form.Doc) string {
+	return func(doc *form.Doc) string {
+		const most = 4
+		names := doc.Texts(p)
+		switch n := len(names); {
+		case n == 0:
+			return ": none"
+		case n > most:
+			return ": " + strings.Join(names[:most], ", ") + " and " + ui.Count(n-most, "more", "more")
+		}
+		return ": " + strings.Join(names, ", ")
 	}
-	return title + ": " + strings.Join(names, ", ")
 }
 
 // needChoices are the services and the names that they provide.
@@ -170,7 +173,7 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 			choices = append(choices, form.Choice{Value: name, Label: name})
 		}
 	}
-	return form.Fold{Title: foldTitle("Provides", doc.Texts(p)), Parts: []form.Part{form.Picker{Path: p, Legend: "Provides", Filter: "Filter names", Choices: choices,
+	return form.Fold{Title: "Provides", Key: p.String(), Says: holds(p), Parts: []form.Part{form.Picker{Path: p, Legend: "Provides", Filter: "Filter names", Choices: choices,
 		Help: "Other names under which services find this one; any that requires such a name is content with it.",
 		Free: "More names", FreeHelp: "Separate several by commas."}}}
 }

@@ -140,6 +140,9 @@ func (a actionFields) fields(doc *form.Doc) []form.Part {
 		if !a.isScript(doc, name) {
 			parts = append(parts, a.text(doc, p, name))
 		}
+		if name == runListField && doc.Text(a.at.To("type")) == chefType {
+			parts = append(parts, form.Note{Component: adminview.LostBeneath(a.e.lostFiles(doc, a.at, name), "")})
+		}
 	}
 	main, more := p, p
 	main.Group = subgroup(p.Group, func(name string) bool { return !isExtra(p.Group, name) && !slices.Contains(wide, name) })
@@ -221,8 +224,8 @@ func (a actionFields) head(doc *form.Doc) []form.Part {
 // Show implements form.Part.
 func (a actionFields) Show(out *form.Output) templ.Component {
 	head := out.Parts(append([]form.Part{a.automator()}, a.head(out.Doc)...))
-	lost := a.e.lostScript(out.Doc, a.at)
-	return formview.Stack(append([]templ.Component{adminview.ActionHead(head), adminview.LostScript(lost, "")}, out.Parts(a.fields(out.Doc))...))
+	lost := a.e.lostFiles(out.Doc, a.at, scriptField)
+	return formview.Stack(append([]templ.Component{adminview.ActionHead(head), adminview.LostBeneath(lost, "")}, out.Parts(a.fields(out.Doc))...))
 }
 
 // resourceChoices are the resources of a type that are live or will be, with which

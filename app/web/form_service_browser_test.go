@@ -5,6 +5,8 @@ package web_test
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"loom/app/loom"
 	"loom/app/testkit/browser"
 )
@@ -24,11 +26,22 @@ func TestServiceByKeyboard(t *testing.T) {
 	b.Open(r.server.URL + "/admin/services")
 	hands.Activate("a new service", "a[href='/admin/services/new']")
 	b.WaitFor("#editor input[name=name]")
+	// A letter is no mistake, nor is a name before it was left.
+	hands.Fill("a letter of the label", "input[name=label]", "W")
+	b.WaitText("Still needed")
+	if b.Has("#validation .c-banner") {
+		t.Error("the check scolds before a field was left")
+	}
+	hands.Fill("a name that is none", "input[name=name]", "web 8081")
+	hands.Activate("what it conflicts with", "#dependencies > details:nth-of-type(6) > summary")
+	b.WaitText("1 mistake keeps this from being saved")
+	b.Do("back to the top", chromedp.Focus(chromedp.CSS("#editor input[name=name]")))
 	hands.Fill("the name", "input[name=name]", "web8081")
 	hands.Activate("what it requires", "#dependencies > details:nth-of-type(3) > summary")
 	b.WaitFor("#dependencies > details:nth-of-type(3)[open]")
 	hands.Fill("haproxy among the services", "input[name='dependencies.runtime.requires'][value=haproxy]", " ")
 	b.WaitFor("#draft-picture a[href='/admin/services/haproxy']")
+	b.WaitText("Requires to run: haproxy")
 	for _, a := range [][2]string{
 		{"install", `-c 'command -v python3'`}, {"configure", `-c 'mkdir -p /srv/web8081'`},
 		{"start", `-c 'nohup python3 -m http.server 8081 -d /srv/web8081 >/dev/null 2>&1 &'`}, {"stop", `-c 'pkill -f "http.server 8081" || true'`},

@@ -2,7 +2,6 @@ package web
 
 import (
 	"slices"
-	"strings"
 
 	"loom/app/catalog"
 	"loom/app/loom"
@@ -18,67 +17,94 @@ func uploadOf(ref loom.ResourceRef) string {
 	return route.Query(route.AdminResources(), adminview.FieldPlugin, resourceKind(ref), adminview.FieldName, ref.Name) + "#upload"
 }
 
-// lostID is that of the place beneath the script of an action, at the path of the field.
+// lostID is that of the place beneath a field of an action that names files, at its path.
 func lostID(path string) string { return ui.FieldID("", path) + "-lost" }
 
-// lostScript says whether the script of an action is not there; its Name is empty where
-// it is.
-func (e *serviceEditor) lostScript(doc *form.Doc, at form.Path) adminview.LostFile {
-	field := at.To("fields", scriptField)
-	lost := adminview.LostFile{ID: lostID(field.String())}
+// lostFiles are the files that a field of an action names and that are not there, but for
+// those that an action before it names too.
+func (e *serviceEditor) lostFiles(doc *form.Doc, at form.Path, field string) adminview.LostFiles {
+	lost := adminview.LostFiles{ID: lostID(at.To("fields", field).String())}
+	for _, action := range actionOrder {
+		before := actionsPath.To(string(action))
+		if before.String() == at.String() {
+			lost.Files = slices.DeleteFunc(e.lostAt(doc, at, field), func(f adminview.LostFile) bool { return slices.Contains(lost.Files, f) })
+			return lost
+		}
+		if of := fileFields[doc.Text(before.To("type"))]; of != "" {
+			lost.Files = append(lost.Files, e.lostAt(doc, before, of)...)
+		}
+	}
+	lost.Files = e.lostAt(doc, at, field)
+	return lost
+}
+
+// lostAt are the files that a field of an action names and that are not there.
+func (e *serviceEditor) lostAt(doc *form.Doc, at form.Path, field string) []adminview.LostFile {
 	t, known := e.types[doc.Text(at.To("type"))]
 	if !known {
-		return lost
+		return nil
 	}
-	ref, is := catalog.ScriptOf(&t, loom.ServiceAction{Type: t.Name, Fields: map[string]string{scriptField: doc.Text(field)}})
-	if is && !slices.ContainsFunc(e.resources, func(r loom.Resource) bool { return r.ResourceRef == ref && (r.Live || r.Slated) }) {
-		lost.Name, lost.Upload = ref.Name, uploadOf(ref)
+	var lost []adminview.LostFile
+	there := func(ref loom.ResourceRef) bool {
+		return slices.ContainsFunc(e.resources, func(r loom.Resource) bool { return r.ResourceRef == ref && (r.Live || r.Slated) })
+	}
+	for _, f := range catalog.FilesOf(&t, loom.ServiceAction{Type: t.Name, Fields: map[string]string{field: doc.Text(at.To("fields", field))}}) {
+		if f.Field == field && !slices.ContainsFunc(f.Refs, there) {
+			lost = append(lost, lostFile(f.Refs[0]))
+		}
 	}
 	return lost
 }
 
-// lostScriptOf is the script that a finding misses; false for any other finding.
-func lostScriptOf(service *loom.Service, f loom.Finding) (loom.ResourceRef, bool) {
-	action, is := strings.CutPrefix(f.Field, "/provisioner/actions/")
-	action, isScript := strings.CutSuffix(action, "/fields/"+scriptField)
-	if !is || !isScript || f.Code != loom.FindingDangling || f.Name != service.Name || service.Provisioner.Actions[loom.TaskAction(action)].Type != shellType {
-		return loom.ResourceRef{}, false
-	}
-	return loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: shellType, Type: scriptsType, Name: f.Value}, true
+func lostFile(ref loom.ResourceRef) adminview.LostFile {
+	return adminview.LostFile{Word: catalog.FileWord(ref.Type), Name: ref.Name, Upload: uploadOf(ref)}
 }
 
-// tellScripts takes the scripts that are not there out of what is found of a form: each
-// is told beneath its field, and all in one line of the check.
-func tellScripts(service *loom.Service, found []loom.Finding, m *adminview.CheckModel) []loom.Finding {
-	at := map[string]loom.ResourceRef{}
+// fileFields are the fields of an automator that name files, each with a place beneath it
+// where those are told that are not there.
+var fileFields = map[string]string{shellType: scriptField, chefType: runListField}
+
+// chefType is the automator whose field run_list names cookbooks and roles.
+const (
+	chefType     = "chef-solo"
+	runListField = "run_list"
+)
+
+// tellFiles takes the files that are not there out of what is found of a form: each
+// is told beneath the first field that names it, and all in one line of the check.
+func tellFiles(service *loom.Service, found []loom.Finding, m *adminview.CheckModel) []loom.Finding {
+	at := map[string][]adminview.LostFile{}
 	var names []string
 	var first string
 	rest := slices.DeleteFunc(slices.Clone(found), func(f loom.Finding) bool {
-		ref, lost := lostScriptOf(service, f)
+		ref, lost := catalog.MissedFile(service, f)
 		if lost {
 			path := plainPath(f.Field)
-			if at[path] = ref; first == "" {
+			if at[path] = append(at[path], lostFile(ref)); first == "" {
 				first = path
 			}
-			if !slices.Contains(names, ref.Name) {
-				names = append(names, ref.Name)
+			if name := catalog.FileWord(ref.Type) + " " + ref.Name; !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
 		return lost
 	})
 	for _, action := range actionOrder {
-		if !service.Defines(action) {
+		field := fileFields[service.Provisioner.Actions[action].Type]
+		if field == "" {
 			continue
 		}
-		path := actionsPath.To(string(action), "fields", scriptField).String()
-		lost := adminview.LostFile{ID: lostID(path)}
-		if ref, is := at[path]; is {
-			lost.Name, lost.Upload = ref.Name, uploadOf(ref)
+		path := actionsPath.To(string(action), "fields", field).String()
+		told := adminview.LostFiles{ID: lostID(path)}
+		for _, f := range at[path] {
+			if !slices.ContainsFunc(m.Files, func(l adminview.LostFiles) bool { return slices.Contains(l.Files, f) }) {
+				told.Files = append(told.Files, f)
+			}
 		}
-		m.Files = append(m.Files, lost)
+		m.Files = append(m.Files, told)
 	}
 	if len(names) > 0 {
-		m.Warnings = append(m.Warnings, adminview.Problem{Path: "Scripts", FieldID: ui.FieldID("", first), Message: and(names) + isNotThere(len(names))})
+		m.Warnings = append(m.Warnings, adminview.Problem{Path: "Files", FieldID: ui.FieldID("", first), Message: and(names) + isNotThere(len(names))})
 	}
 	return rest
 }

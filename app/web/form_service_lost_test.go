@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/automator/chefsolo"
 	"loom/views/route"
 )
 
@@ -22,15 +23,15 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 
 	// The form says it at each field, once, whether scripts run or not.
 	page := v.get("/admin/services/lonely/edit").shows(t, 200, "The script lonely.sh is not there yet.", "The script begin.sh is not there yet.", upload)
-	if n := strings.Count(page.body, "lonely.sh is not there"); n != 2 { // install and stop
+	if n := strings.Count(page.body, "lonely.sh is not there"); n != 1 { // at install, not again at stop
 		t.Errorf("the form says %d times that lonely.sh is not there", n)
 	}
 	// The check of what is typed sums up, and says it anew at the fields.
 	values := press(t, page, "")
 	values.Set("provisioner.actions.start.fields.script", "service")
-	answer := v.send(route.AdminValidate(loom.KindService), values).shows(t, 200, "lonely.sh is not there yet; its field leads to the upload.", `href="#f-provisioner-actions-install-fields-script"`,
-		`id="f-provisioner-actions-stop-fields-script-lost" hx-swap-oob="true"`, `id="f-provisioner-actions-start-fields-script-lost" hidden hx-swap-oob="true"`).hides(t, "active or staged", "begin.sh")
-	if n := strings.Count(answer.body, "lonely.sh is not there"); n != 3 {
+	answer := v.send(route.AdminValidate(loom.KindService), values).shows(t, 200, "script lonely.sh is not there yet; its field leads to the upload.", `href="#f-provisioner-actions-install-fields-script"`,
+		`id="f-provisioner-actions-install-fields-script-lost" hx-swap-oob="true"`, `id="f-provisioner-actions-start-fields-script-lost" hidden hx-swap-oob="true"`).hides(t, "active or staged", "begin.sh")
+	if n := strings.Count(answer.body, "lonely.sh is not there"); n != 2 { // at its field, and in the list
 		t.Errorf("the check says %d times that lonely.sh is not there", n)
 	}
 	// Its page says each once, with where it is named.
@@ -43,6 +44,29 @@ func TestScriptsThatAreNotThere(t *testing.T) {
 	v.upload("begin.sh", "begin.sh", "echo", true).goes(t, "/admin/resources")
 	v.get("/admin/services/lonely").shows(t, 200, "lonely.sh").hides(t, "Not all of it works yet")
 	v.get("/admin/services/lonely/edit").shows(t, 200, "lonely.sh").hides(t, "is not there yet")
+}
+
+// A cookbook or role of a run list is missed as a script is, until it is uploaded; a service
+// that names one is told before that is withdrawn.
+func TestRunListsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("demo", "admin")
+	check(t, r.catalog.RegisterTypes(r.ctx, nil, []loom.PluginType{chefsolo.Type()}))
+	_, _, err := r.catalog.Create(r.ctx, v.actor("demo"), loom.KindService,
+		[]byte(`{"name":"cooked","provisioner":{"actions":{"install":{"type":"chef-solo","fields":{"run_list":"recipe[nginx::default],role[site]"}}}}}`))
+	check(t, err)
+	const book, role = `name=nginx&amp;plugin=automatortypes%2Fchef-solo%2Fcookbooks#upload`, `name=site.json&amp;plugin=automatortypes%2Fchef-solo%2Froles#upload`
+	page := v.get("/admin/services/cooked/edit").shows(t, 200, "The cookbook nginx is not there yet.", book, "The role site.json is not there yet.", role)
+	v.send(route.AdminValidate(loom.KindService), press(t, page, "")).shows(t, 200, "cookbook nginx and role site.json are not there yet", `id="f-provisioner-actions-install-fields-run_list-lost" hx-swap-oob="true"`)
+	v.get("/admin/services/cooked").shows(t, 200, "The cookbook nginx is neither active nor staged; install names it.", "The role site.json is neither", book).hides(t, "()", "run_list)")
+	v.get("/admin").shows(t, 200, "The cookbook “nginx” is neither active nor staged. (Install action)").hides(t, "()")
+	ref := loom.ResourceRef{Kind: "automatortypes", Plugin: "chef-solo", Type: "roles", Name: "site.rb"}
+	_, err = r.catalog.Upload(r.ctx, v.actor("demo"), ref, strings.NewReader("run_list 'recipe[nginx]'"), 0)
+	check(t, err)
+	check(t, r.catalog.Stage(r.ctx, v.actor("demo"), ref, 1))
+	v.get("/admin/services/cooked").shows(t, 200, "The cookbook nginx is").hides(t, "The role site")
+	v.get("/admin/resources/recall?kind=automatortypes&plugin=chef-solo&type=roles&name=site.rb&version=1").shows(t, 200, "These name it:", `href="/admin/services/cooked"`)
 }
 
 func TestServiceIntoTemplate(t *testing.T) {

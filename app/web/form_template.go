@@ -233,7 +233,9 @@ func (w *templateDraft) limitsSection() form.Section {
 					boundPart{Path: at.To("quantities", "min"), Label: "On at least", Placeholder: "1"},
 					boundPart{Path: at.To("quantities", "max"), Label: "On at most", Placeholder: "no limit"},
 				}},
-				form.Fold{Title: "Only on certain nodes" + chosenWords(c.HardwareTypes, c.ImageTypes), Parts: []form.Part{
+				form.Fold{Title: "Only on certain nodes", Key: at.String(), Says: func(doc *form.Doc) string {
+					return chosenWords(doc.Texts(at.To("hardwaretypes")), doc.Texts(at.To("imagetypes")))
+				}, Parts: []form.Part{
 					pick(at, loom.KindHardwareType, "hardwaretypes", "Hardware types; none ticked allows any", w.t.Compatibility.HardwareTypes, c.HardwareTypes),
 					pick(at, loom.KindImageType, "imagetypes", "Image types; none ticked allows any", w.t.Compatibility.ImageTypes, c.ImageTypes),
 				}},

@@ -121,19 +121,48 @@ func (w *walker) walkHooks(hands browser.Hands) {
 func (w *walker) walkImport(hands browser.Hands) {
 	w.t.Helper()
 	b := w.b
+	for _, body := range []string{`{"name":"edge","dependencies":{"provides":["front"]}}`, `{"name":"shop","dependencies":{"runtime":{"requires":["front"]}}}`} {
+		w.v.post("/admin/services", "body", body)
+	}
 	b.Open(w.server.URL + "/admin/transfer")
 	hands.Fill("a broken bundle", "textarea[name=bundle]", `{"services": [`)
 	hands.Activate("look at it", submit("/admin/transfer/preview"))
 	w.atItsField("a broken bundle", "textarea[name=bundle]")
 	hands.Fill("nothing", "textarea[name=bundle]", "")
-	w.chooseFile("input[type=file][name=file]", "bundle.json", `{"hardwaretypes": [{"name": "walked", "label": "Walked", "providermap": {"local": {"flavor": "cpu=1"}}}]}`)
+	w.chooseFile("input[type=file][name=file]", "bundle.json", `{"hardwaretypes": [{"name": "walked", "label": "Walked", "providermap": {"local": {"flavor": "cpu=1"}}}],
+		"services": [{"name": "edge", "description": "theirs"}]}`)
 	hands.Activate("look at it", submit("/admin/transfer/preview"))
 	b.WaitText("walked")
 	b.WaitFor(submit("/admin/transfer/import"))
+	// What is there is kept unless somebody says otherwise; a name is asked for where it is new.
+	chosen := func(name, value string) {
+		w.t.Helper()
+		b.WaitFor(`select[name="do:` + name + `"] option[value=` + value + `]:checked`)
+	}
+	asksName := func() bool {
+		return browser.Get(b, "the new name", chromedp.Evaluate[bool](`document.querySelector('input[name="name:services/edge"]').checkVisibility()`))
+	}
+	b.WaitText("breaks shop")
+	chosen("services/edge", "skip")
+	chosen("hardwaretypes/walked", "write")
+	if asksName() {
+		w.t.Error("a new name is asked for what is kept")
+	}
+	hands.Activate("overwrite all", "button[name=do][value=overwrite]")
+	chosen("services/edge", "write")
+	hands.Fill("a prefix", "input[name=prefix]", "their-")
+	hands.Activate("prefix names", "button[name=do][value=prefix]")
+	chosen("services/edge", "rename")
+	if !asksName() || b.Value(`input[name="name:services/edge"]`) != "their-edge" {
+		w.t.Error("the new name is not shown")
+	}
+	hands.Activate("keep all", "button[name=do][value=keep]")
+	chosen("services/edge", "skip")
 	if w.scripts {
 		w.looks("an import before it is done")
 	}
-	hands.Activate("import", submit("/admin/transfer/import"))
+	hands.Activate("import", submit("/admin/transfer/import")+"[data-kind=primary]")
 	b.Wait("what was imported", func() bool { return !b.Has(submit("/admin/transfer/import")) })
+	w.v.get("/admin/services/edge?as=json").hides(w.t, "theirs")
 	w.v.get("/admin/hardware-types/walked?as=json").shows(w.t, 200, `"Walked"`)
 }

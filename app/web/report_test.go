@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"mime/multipart"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"loom/app/loom"
+	"loom/app/testkit"
 	"loom/app/web"
 	"loom/jobs"
 )
@@ -133,7 +135,7 @@ func TestTransferPages(t *testing.T) {
 	bundle := `{"services": [{"name": "nginx", "description": "mine"}, {"name": "fresh"}, {"name": "no name"}],
 		"providers": [{"name": "far", "providertype": "cloudy", "provisioner": {"region": "north", "access": "hunter2"}}]}`
 	admin.sendFile("/admin/transfer/preview", "file", "b.json", bundle).goes(t, "/admin/transfer/preview")
-	page := admin.get("/admin/transfer/preview").shows(t, 200, "2 entries are new, 1 changed, 0 the same, 1 invalid", "Overwrite", "Invalid entries", "Type superadmin to overwrite", "fresh").hides(t, "hunter2", "style=")
+	page := admin.get("/admin/transfer/preview").shows(t, 200, "Breaks 0 · Changed 1 · New 2 · Same 0 · Invalid 1", "Keep mine", "Overwrite", "Invalid entries", "Type superadmin to overwrite", "fresh").hides(t, "hunter2", "style=")
 	_, rest, _ := strings.Cut(page.body, `name="seen" value="`)
 	seen, _, _ := strings.Cut(rest, `"`)
 	write := []string{"seen", seen, "do:services/nginx", "write", "do:services/fresh", "write", "do:providers/far", "skip"}
@@ -148,6 +150,52 @@ func TestTransferPages(t *testing.T) {
 	admin.get("/admin/services/nginx").shows(t, 200, "mine")
 	admin.get("/admin/providers/far").shows(t, 404)
 	admin.get("/admin/transfer/preview").goes(t, "/admin/transfer")
+}
+
+// TestTransferKeepsAndBreaks: what is there is kept unless somebody says otherwise, and what
+// an import breaks is told first, with the entries that do it.
+func TestTransferKeepsAndBreaks(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	admin := r.signedIn("demo", "admin")
+	const preview, do = "/admin/transfer/preview", "/admin/transfer/import"
+	pressed := func(page answer, do string) url.Values {
+		t.Helper()
+		values := testkit.FormValues(t, page.body, "import")
+		values.Set("do", do)
+		return values
+	}
+	give := func(bundle string) answer {
+		t.Helper()
+		admin.sendFile(preview, "file", "b.json", bundle).goes(t, preview)
+		return admin.get(preview).shows(t, 200, "Preview of the import")
+	}
+	for _, body := range []string{`{"name":"edge","dependencies":{"provides":["front"]}}`, `{"name":"shop","dependencies":{"runtime":{"requires":["front"]}}}`} {
+		admin.post("/admin/services", "body", body)
+	}
+	page := give(`{"services":[{"name":"edge","description":"from afar"},{"name":"brand-new"},{"name":"second","dependencies":{"runtime":{"requires":["nobody"]}}},{"name":"third","dependencies":{"runtime":{"requires":["nobody"]}}}]}`)
+	page.shows(t, 200, "Breaks 1 · Changed 1 · New 3 · Same 0 · Invalid 0", "breaks shop", "if edge is overwritten", "There is no service “front”, nor one that provides it.", "Would not work yet", "in any case")
+	if n := strings.Count(page.body, "There is no service “nobody”"); n != 1 {
+		t.Errorf("what two entries lack is told %d times", n)
+	}
+	if edge, fresh := strings.Index(page.body, `name="do:services/edge"`), strings.Index(page.body, `name="do:services/brand-new"`); edge < 0 || fresh < edge {
+		t.Errorf("what breaks something is at %d, behind what is new at %d", edge, fresh)
+	}
+	// Enter, and the button, keep what is there.
+	admin.send(do, pressed(page, "")).goes(t, do)
+	admin.get("/admin/services/edge").shows(t, 200).hides(t, "from afar")
+	admin.get("/admin/services/brand-new").shows(t, 200)
+
+	page = give(`{"services":[{"name":"edge","description":"from afar"},{"name":"brand-new","description":"more"}]}`)
+	page = admin.send(do, pressed(page, "overwrite")).shows(t, 200, `<option value="write" selected>Overwrite`).hides(t, `value="skip" selected`)
+	page = admin.send(do, pressed(page, "keep")).shows(t, 200, `<option value="skip" selected>Keep mine`).hides(t, `value="write" selected`)
+	admin.send(do, pressed(page, "prefix")).shows(t, 422, "Give what the names are to begin with")
+	values := pressed(page, "prefix")
+	values.Set("prefix", "their-")
+	page = admin.send(do, values).shows(t, 200, `value="their-edge"`, `value="their-brand-new"`, `<option value="rename" selected>`)
+	admin.send(do, pressed(page, "")).goes(t, do)
+	admin.get("/admin/services/their-edge").shows(t, 200, "from afar")
+	admin.post(do, "do", "nonsense").goes(t, "/admin/transfer")
 }
 
 // TestResourcePages: content, differences, the outcome of a sync, and who fetched it.

@@ -2,17 +2,23 @@ package macro
 
 import "strings"
 
-// Mention is a macro that names a service.
+// Mention is a macro, and what it names.
 type Mention struct {
 	// Pointer is the JSON pointer of the value.
 	Pointer string
 	// Macro is the macro as it is written, shortened when it is long.
-	Macro   string
-	Service string
+	Macro string
+	// Service is the service that it names, Address the type of address that it asks
+	// for; "" for none.
+	Service, Address string
+	// Index is which node of the service it asks for, -1 for all.
+	Index int
+	// Self says that its value depends on the node that asks.
+	Self bool
 }
 
-// Mentions lists the macros of a config that name a service, in the order in
-// which Validate looks at values. Macros of wrong syntax are left out.
+// Mentions lists the macros of a config, in the order in which Validate looks at values.
+// Macros of wrong syntax are left out.
 func Mentions(config map[string]any) []Mention {
 	var all []Mention
 	w := walker{}
@@ -21,18 +27,20 @@ func Mentions(config map[string]any) []Mention {
 			return text, nil
 		}
 		t, _ := parse(text)
-		var named []Problem
+		var named []Problem // the walker knows where
 		for _, s := range t.segments {
-			if s.expr != nil && s.expr.ref.service != "" {
-				named = append(named, Problem{Macro: shorten(s.text), Reason: s.expr.ref.service}) // the walker knows where
+			if s.expr != nil {
+				r := s.expr.ref
+				all = append(all, Mention{Macro: shorten(s.text), Service: r.service, Address: r.address, Index: r.index, Self: r.ofSelf()})
+				named = append(named, Problem{Severity: Absent, Column: len(all)})
 			}
 		}
 		return text, named
 	}
 	w.walk(config, "", 1)
 	for _, p := range w.problems {
-		if p.Reason != "" && p.Macro != "" {
-			all = append(all, Mention{p.Pointer, p.Macro, p.Reason})
+		if p.Severity == Absent {
+			all[p.Column-1].Pointer = p.Pointer
 		}
 	}
 	return all

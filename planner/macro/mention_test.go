@@ -10,12 +10,13 @@ func TestMentions(t *testing.T) {
 	config := map[string]any{
 		"a": "%host.service.db% and %ip.access_v4.service.web[0]%, 50 %% of %cluster.owner%",
 		"b": map[string]any{"c/d": []any{"plain", "%join(map(host.service.kv,'$:1'),',')%"}, "e": 5},
-		"f": "%host.self% %num.service.web% %nonsense.of.db% %instance.self.service.me%",
+		"f": "%host.self% %num.service.web% %nonsense.of.db% %instance.self.service.me% %ip.self%",
 	}
 	want := []Mention{
-		{"/a", "%host.service.db%", "db"}, {"/a", "%ip.access_v4.service.web[0]%", "web"},
-		{"/b/c~1d/1", "%join(map(host.service.kv,'$:1'),',')%", "kv"},
-		{"/f", "%num.service.web%", "web"}, {"/f", "%instance.self.service.me%", "me"},
+		{"/a", "%host.service.db%", "db", "", -1, false}, {"/a", "%ip.access_v4.service.web[0]%", "web", "access_v4", 0, false}, {"/a", "%cluster.owner%", "", "", -1, false},
+		{"/b/c~1d/1", "%join(map(host.service.kv,'$:1'),',')%", "kv", "", -1, false},
+		{"/f", "%host.self%", "", "", -1, true}, {"/f", "%num.service.web%", "web", "", -1, false}, {"/f", "%instance.self.service.me%", "me", "", -1, true},
+		{"/f", "%ip.self%", "", "bind_v4", -1, true},
 	}
 	if got := Mentions(config); !slices.Equal(got, want) {
 		t.Errorf("mentions %v, want %v", got, want)

@@ -3,7 +3,8 @@
  * The JSON beside a form of the catalog. The form is checked while it changes; the
  * answer brings its document, which this puts into the pane, unless somebody typed
  * there. What is typed goes to the server, which answers with the form (hx-post on the
- * textarea). Parts of the form that were unfolded stay so when it is exchanged.
+ * textarea). Parts of the form that were unfolded stay so when it is exchanged, and it
+ * knows which fields were left.
  * loom.js imports this where a page has such a pane.
  */
 
@@ -39,6 +40,25 @@ export function enhance(pane) {
   area.addEventListener('input', () => {
     const form = area.form;
     if (form) form.dataset.dirty = '1';
+  });
+
+  // Fields that somebody has left are told to the server: what is wrong in others is no
+  // mistake yet. Who only passed by an empty one has not been there.
+  const left = /** @type {HTMLInputElement | null} */ (parts.closest('form')?.querySelector('[data-left]') ?? null);
+  /** @type {WeakSet<EventTarget>} */
+  const edited = new WeakSet();
+  parts.addEventListener('input', (event) => { if (event.target) edited.add(event.target); });
+  parts.addEventListener('focusout', (event) => {
+    const control = /** @type {HTMLInputElement} */ (event.target);
+    if (!left || left.value === '*' || !control.value && !edited.has(control)) return;
+    const ids = new Set(left.value.split(' ').filter(Boolean));
+    const { size } = ids;
+    for (let at = /** @type {Element | null} */ (control); at && at !== parts; at = at.parentElement) {
+      if (at.id && (at === control || at.matches('fieldset') && !at.contains(/** @type {Node | null} */ (event.relatedTarget)))) ids.add(at.id);
+    }
+    if (ids.size === size) return;
+    left.value = [...ids].join(' ');
+    if (left.form?.dataset.dirty) parts.dispatchEvent(new Event('loom:left'));
   });
 
   /** @type {Set<string>} */

@@ -132,7 +132,7 @@ func formEditor() adminview.EditorModel {
 			Rows: []formview.PairRow{{Key: ui.FieldModel{Name: "k", Label: "Name of x", LabelHidden: true, Value: "x"}, Value: ui.FieldModel{Name: "v", Label: "Value of x", LabelHidden: true}, Remove: ui.ButtonModel{Label: "Remove x", IconOnly: true, Icon: "trash"}}}}),
 		formview.Sealed(formview.SealedModel{Field: ui.FieldModel{Name: "key", Label: "Access key", Kind: ui.FieldPassword}, By: "ana", Time: now.Add(-72 * time.Hour), Now: now}),
 		formview.Sets("One of these sets of fields must be complete:", []string{"User, password", "Token"}), adminview.AlsoSealed([]string{"old_token"}), adminview.TestLink("/test"),
-		formview.Fold("More", true, []templ.Component{formview.Shown("yes?", ui.Field(ui.FieldModel{Name: "yes", Label: "Yes", Kind: ui.FieldCheckbox}))}),
+		formview.Fold("More", "", true, []templ.Component{formview.Shown("yes?", ui.Field(ui.FieldModel{Name: "yes", Label: "Yes", Kind: ui.FieldCheckbox}))}),
 		formview.Pair([]templ.Component{ui.Field(ui.FieldModel{Name: "image", Label: "Image", Suggest: []ui.Option{{Value: "i", Label: "An image"}}})}),
 		formview.Echoing(ui.FieldModel{Name: "lease", Label: "Lease", Echo: "lease-echo"}, "Means 7 days."), formview.Refreshing(ui.Field(ui.FieldModel{Name: "type", Label: "Type"}), "/step"),
 		formview.Uploading("upload-key", ui.Field(ui.FieldModel{Name: "key", Label: "Key"}), formview.Upload(formview.UploadModel{Title: "Upload a file for Key", Open: true, File: ui.FieldModel{Name: "upload.key", Label: "File", Kind: ui.FieldFile, Optional: true},

@@ -7,9 +7,15 @@ type LostService struct {
 	Links []LostLink
 }
 
-// LostFile is what is said beneath a field that names a file of a plugin: nothing with an
-// empty Name. Upload is where the file can be stored.
-type LostFile struct{ ID, Name, Upload string }
+// LostFiles is what is said beneath a field that names files of a plugin, of which some are
+// not there; of none nothing.
+type LostFiles struct {
+	ID    string
+	Files []LostFile
+}
+
+// LostFile is a file that is not there. Word is what it is, Upload where it can be stored.
+type LostFile struct{ Word, Name, Upload string }
 
 // LostLink leads to where that is mended.
 type LostLink struct{ Label, Href string }

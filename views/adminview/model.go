@@ -178,6 +178,8 @@ type EditorModel struct {
 	HasForm, FormMode bool
 	Sections          []formview.SectionModel
 	Base, StepURL     string
+	// Left are the ids of the controls that somebody has left, as FieldLeft.
+	Left string
 	// Files says that the form may have controls for files.
 	Files bool
 	// Changed says that what is shown is not what is stored; Restored is when it was
@@ -222,6 +224,9 @@ type EditorTab struct {
 	Errors     int
 }
 
+// FoldTitle is the title of a fold of the form, with the id of its element.
+type FoldTitle struct{ ID, Text string }
+
 // PluginHelp describes the fields of a plugin type.
 type PluginHelp struct {
 	Name, Description string
@@ -237,13 +242,19 @@ type PluginField struct {
 // CheckModel is what the server says of a draft.
 type CheckModel struct {
 	Problems []Problem
+	// Needed are fields that nobody has left yet and that are not right, each once: no
+	// mistakes so far. Blocked says that one of them keeps the draft from being saved.
+	Needed  []Problem
+	Blocked bool
 	// Warnings would not stop a save; Unknown are members that will be dropped.
 	Warnings []Problem
 	Unknown  []string
 	// Breaks are others that would not work any more.
 	Breaks []Broken
 	// Files says of each field of a form that names one whether it is there.
-	Files []LostFile
+	Files []LostFiles
+	// Folds are the titles of folds that say what they hold.
+	Folds []FoldTitle
 	// Checked is false while nothing was checked yet.
 	Checked bool
 	// Draft is the document of the form that was checked, for the pane beside it; nil

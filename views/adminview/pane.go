@@ -34,6 +34,11 @@ const (
 	FieldPane   = "json"
 	FieldPaneOf = "json.of"
 
+	// FieldLeft holds the ids of the controls of the form that somebody has left, separated
+	// by blanks: what is wrong elsewhere is no mistake yet. LeftAll stands for all.
+	FieldLeft = "left"
+	LeftAll   = "*"
+
 	// FormParts is the id of the sections of the form.
 	FormParts = "form-parts"
 

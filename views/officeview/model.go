@@ -78,6 +78,8 @@ type FiltersModel struct {
 
 // FormModel is a form that is sent once.
 type FormModel struct {
+	// ID is that of the form; "" for none.
+	ID     string
 	Action string
 	Errors ui.FormErrors
 	Parts  []templ.Component

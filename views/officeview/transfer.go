@@ -41,3 +41,20 @@ type UploadModel struct {
 	Before, Parts []templ.Component
 	Button, Busy  string
 }
+
+// ChooseModel is a line of buttons that set choices of a form, with a field for the last.
+type ChooseModel struct {
+	Label   string
+	Buttons []ui.ButtonModel
+	Field   ui.FieldModel
+	Last    ui.ButtonModel
+}
+
+// EntriesModel names entries; More is how many others there are.
+type EntriesModel struct {
+	Entries []EntryLink
+	More    int
+}
+
+// EntryLink is an entry; without Href it is only named.
+type EntryLink struct{ Name, Word, Href string }

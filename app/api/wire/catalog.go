@@ -116,13 +116,19 @@ func NewDifferences(found []catalog.Difference) []Difference {
 type ImportReport struct {
 	catalog.Report
 	Findings []Finding `json:"findings"`
+	// Breaks are what the whole catalog would have of findings and has not now.
+	Breaks []Finding `json:"breaks"`
 }
 
 // NewImportReport gives the wire form.
 func NewImportReport(r catalog.Report) ImportReport {
-	out := ImportReport{Report: r, Findings: make([]Finding, len(r.Findings))}
-	for i, f := range r.Findings {
-		out.Findings[i] = NewFinding(f)
+	return ImportReport{Report: r, Findings: newFindings(r.Findings), Breaks: newFindings(r.Breaks)}
+}
+
+func newFindings(found []loom.Finding) []Finding {
+	out := make([]Finding, len(found))
+	for i, f := range found {
+		out[i] = NewFinding(f)
 	}
 	return out
 }

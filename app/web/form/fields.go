@@ -235,9 +235,16 @@ func (r Row) Show(out *Output) templ.Component { return formview.Pair(out.Parts(
 // fields has an error.
 type Fold struct {
 	Title string
+	// Says, if set, gives what follows the title: what the parts hold. It is told anew when
+	// a draft is checked; Key is unlike those of other folds then.
+	Says  func(doc *Doc) string
+	Key   string
 	Open  bool
 	Parts []Part
 }
+
+// FoldTitle is the title of a fold that says what it holds, with the id of its element.
+type FoldTitle struct{ ID, Text string }
 
 // Read implements Part.
 func (f Fold) Read(in *Input) { in.Parts(f.Parts) }
@@ -245,12 +252,17 @@ func (f Fold) Read(in *Input) { in.Parts(f.Parts) }
 // Show implements Part.
 func (f Fold) Show(out *Output) templ.Component {
 	first := len(out.claims)
+	title := FoldTitle{Text: f.Title}
+	if f.Says != nil {
+		title = FoldTitle{ID: out.ID("fold." + f.Key), Text: f.Title + f.Says(out.Doc)}
+		out.folds = append(out.folds, title)
+	}
 	parts := out.Parts(f.Parts)
 	open := f.Open
 	for _, item := range out.errs.Items {
 		open = open || best(out.claims, item.Field) >= first
 	}
-	return formview.Fold(f.Title, open, parts)
+	return formview.Fold(title.Text, title.ID, open, parts)
 }
 
 // Note is a component that has no control.

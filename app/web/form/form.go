@@ -135,6 +135,7 @@ type Output struct {
 	focus   bool
 	ids     map[string]bool
 	claims  []claim
+	folds   []FoldTitle
 	group   string
 }
 
@@ -150,6 +151,8 @@ type Shown struct {
 	TabErrors map[string]int
 	// Away says of each error where its control is, for those on another tab.
 	Away []Away
+	// Folds are the titles of folds that say what they hold.
+	Folds []FoldTitle
 }
 
 // Show makes the form of a document. errs are field errors by path, of the reading
@@ -166,7 +169,7 @@ func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res 
 		models[i] = formview.SectionModel{ID: s.ID, Title: s.Title, Help: s.Help, Parts: out.Parts(s.Parts)}
 		ends[i] = len(out.claims)
 	}
-	shown.Errors = out.errs
+	shown.Errors, shown.Folds = out.errs, out.folds
 	shown.Away = make([]Away, len(out.errs.Items))
 	for i := range shown.Errors.Items {
 		item := &shown.Errors.Items[i]

@@ -70,6 +70,10 @@ func TestShell(t *testing.T) {
 		"scripts/awk.plain":  "#!/usr/bin/awk -f\nBEGIN { print \"awk ran\" }\n",
 		"scripts/result.sh":  "#!/bin/sh\necho 'port=80=81' >>\"$LOOM_RESULT_FILE\"\necho 'garbage' >>\"$LOOM_RESULT_FILE\"\nexit 3\n",
 		"scripts/secret.sh":  "#!/bin/sh\ncat \"$LOOM_TASK_JSON\"\n",
+		"scripts/self.sh":    "#!/bin/sh\necho \"$0 $(dirname \"$0\") $#:$2\"\n",
+		"scripts/self.bash":  "#!/usr/bin/env -S bash -eu\necho \"$0 ${BASH_SOURCE[0]} $-\"; shift; echo \"$* $(loom_lookup_key '^/taskName$')\"\n",
+		"scripts/self.plain": "#! /bin/sh -e -\necho \"$0 $*\"\nloom_lookup_key nowhere 2>/dev/null\necho not reached\n",
+		"scripts/typo.sh":    "#!/bin/sh\n\nconfigre\n",
 		"archives/site/a/b":  "in the archive",
 	})
 	for _, user := range []string{"root", sshtest.SudoUser} {
@@ -98,6 +102,11 @@ func TestShell(t *testing.T) {
 				{"exit", "exit.sh", "", 1, "before\n", "exit.sh exited with 7"},
 				{"bash script", "bash.sh", "", 0, "y START bash\n", ""},
 				{"no first line", "bare", "1", 0, "bare 1\n", ""},
+				{"own path", "self.sh", "a 'b c'", 0, "/var/cache/loom/shell/scripts/self.sh /var/cache/loom/shell/scripts 2:b c\n", ""},
+				{"own path in bash", "self.bash", "a 'b c' d", 0, "/var/cache/loom/shell/scripts/self.bash /var/cache/loom/shell/scripts/self.bash ehuBc\nb c d START\n", ""},
+				{"own path with an end of options", "self.plain", "-x y", 1, "/var/cache/loom/shell/scripts/self.plain -x y\n", "self.plain exited with 1"},
+				{"own path by path", "../scripts/self.sh", "", 0, "/var/cache/loom/shell/scripts/../scripts/self.sh /var/cache/loom/shell/scripts/../scripts 0:\n", ""},
+				{"typo", "typo.sh", "", 1, "", "typo.sh exited with 127"},
 				{"neither", "bare.plain", "", 1, "", "bare.plain exited with 126"},
 				{"other interpreter", "awk.plain", "", 0, "awk ran\n", ""},
 				{"missing", "nowhere.sh", "", 1, "", "nowhere.sh exited with 127"},
@@ -112,6 +121,12 @@ func TestShell(t *testing.T) {
 				got, err := New().Run(ctx, exampleSpec(c.script, c.args), conn, files, sink)
 				if err != nil || got.Status != c.status || got.Stdout != c.stdout || got.Message != c.message {
 					t.Errorf("%s: %+v, %v", c.name, got, err)
+				}
+				if c.name == "typo" && !strings.Contains(got.Stderr, "/scripts/typo.sh: 3: ") {
+					t.Errorf("%s: %q", c.name, got.Stderr)
+				}
+				if c.name == "own path in bash" && got.Stderr != "" { // such as of a bashrc
+					t.Errorf("%s: %q", c.name, got.Stderr)
 				}
 				if c.name == "neither" && !strings.Contains(got.Stderr, "script must be executable or start with #!") {
 					t.Errorf("%s: %q", c.name, got.Stderr)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # wrapper.sh JSON SCRIPT [ARG...]: runs the script of a service action. The
-# current directory is the one with the tenant's scripts. Works with dash.
+# current directory is the one with the tenant's scripts. $0 of a script is its own
+# path. Works with dash.
 LOOM_TASK_JSON=$1
 LOOM_TASK_PATHS=${1%.json}.paths
 export LOOM_TASK_JSON LOOM_TASK_PATHS
@@ -16,7 +17,7 @@ file=
 case $script in
   /*) [ -f "$script" ] && file=$script ;;
   *)
-    if [ -f "$script" ]; then file=./$script
+    if [ -f "$script" ]; then file=$PWD/$script
     elif [ -f "$lib/$script" ]; then file=$lib/$script
     fi ;;
 esac
@@ -38,8 +39,15 @@ case $first in
     }
     case $(name_of $interpreter) in
       sh | ash | bash | dash | ksh | ksh93 | mksh | zsh)
-        # In its own shell, together with the functions.
-        exec $interpreter "$lib/source.sh" "$file" "$@" ;;
+        # In its own shell, together with the functions, as if it had been called itself.
+        shell=
+        for word in $interpreter; do
+          case $word in - | --) ;; *) shell="$shell $word" ;; esac # nothing to end: the options go on
+        done
+        # With -c a bash that counts as the first one of an SSH session reads its bashrc.
+        SHLVL=1
+        export SHLVL
+        exec $shell -c '. "$1/functions.sh"; shift; . "$0"' "$file" "$lib" "$@" ;;
     esac
     [ -x "$file" ] && exec "$file" "$@"
     exec $interpreter "$file" "$@" ;;
