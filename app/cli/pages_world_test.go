@@ -30,7 +30,7 @@ const pagesTemplate = `{"name": %[1]q, "label": "Template %[1]s", "description":
 func newPagesWorld(t *testing.T) *pagesWorld {
 	t.Helper()
 	db := testkit.NewDatabase(t)
-	w := &pagesWorld{mockWorld: newMockWorld(t, makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_MAX_ATTEMPTS=1", "LOOM_PROVISIONER_CAPACITY=7", "LOOM_HOOK_NETWORKS=127.0.0.0/8", "LOOM_DATABASE_URL=" + db.DSN}), db.DSN, 0, nil)}
+	w := &pagesWorld{mockWorld: newMockWorld(t, makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_MAX_ATTEMPTS=1", "LOOM_PROVISIONER_CAPACITY=13", "LOOM_HOOK_NETWORKS=127.0.0.0/8", "LOOM_DATABASE_URL=" + db.DSN}), db.DSN, 0, nil)}
 	w.admin = w.client("demo", "admin", "admin")
 	w.hook()
 	w.catalog()

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -63,7 +64,7 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 	tiles = append(tiles, machines)
 	m := officeview.SheetModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
 		Parts:   []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
-		Banners: workerAlert(figures), Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
+		Banners: append(workerAlert(figures), workerlessAlert(uses.Items)...), Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
 	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("System", route.System()), m)
 }
 
@@ -74,6 +75,25 @@ func workerAlert(f loom.Figures) []ui.BannerModel {
 	}
 	return []ui.BannerModel{{Tone: ui.ToneWarn, Action: "Workers", ActionHref: route.SystemWorkers(),
 		Text: "Tenants are promised " + ui.Count(f.Workers.Wanted, "worker", "workers") + ", but only " + strconv.Itoa(f.Workers.Assigned) + " could be dealt. Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}}
+}
+
+// workerlessAlert names the tenants that have no workers.
+func workerlessAlert(tenants []loom.Tenant) []ui.BannerModel {
+	var names []string
+	for _, t := range tenants {
+		if t.Workers == 0 && t.ID != loom.SuperTenant {
+			names = append(names, t.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(names) == 1:
+		return []ui.BannerModel{{Tone: ui.ToneWarn, Text: "The tenant " + names[0] + " has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: route.SystemTenant(names[0]) + "#edit-title"}}
+	case len(names) > maxNamed:
+		names = append(names[:maxNamed], strconv.Itoa(len(names)-maxNamed)+" more")
+	}
+	return []ui.BannerModel{{Tone: ui.ToneWarn, Text: "These tenants have no workers, so none of their tasks run: " + strings.Join(names, ", ") + ". Open each to give it some.", Action: "Tenants", ActionHref: route.SystemTenants()}}
 }
 
 // check is a line of the status: what, how it is, and the figure.
