@@ -105,6 +105,11 @@ func check(what string, good bool, text string) []officeview.Cell {
 	return []officeview.Cell{{Text: what, State: &state, Sub: text}}
 }
 
+// unused is a line of the status of something that nobody uses.
+func unused(what, text string) []officeview.Cell {
+	return []officeview.Cell{{Text: what, State: &ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}, Sub: text}}
+}
+
 func statusGrid(f loom.Figures, failed error) templ.Component {
 	g := officeview.GridModel{ID: "status", Caption: "Status", ShowCaption: true, Columns: []ui.Column{{Label: "Part and state"}}, Empty: ui.EmptyModel{Icon: "alert", Text: "Nothing could be read."}}
 	if failed != nil {
@@ -114,13 +119,18 @@ func statusGrid(f loom.Figures, failed error) templ.Component {
 	if d := f.Database; d != nil {
 		g.Rows = append(g.Rows, check("Database", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "connection", "connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
 	}
-	oldest := time.Duration(0)
+	oldest, waits := time.Duration(0), "no task waits for a worker"
 	for _, q := range f.Queues {
 		oldest = max(oldest, q.Oldest)
+		waits = "the oldest task waits " + ui.Duration(oldest)
 	}
-	g.Rows = append(g.Rows, check("Queues", oldest < longWait, "the oldest task waits "+ui.Duration(oldest)))
-	if n := f.HooksWaiting; n != nil {
-		g.Rows = append(g.Rows, check("Hooks", *n == 0, ui.Count(*n, "delivery is", "deliveries are")+" to be tried"))
+	g.Rows = append(g.Rows, check("Queues", oldest < longWait, waits))
+	if h := f.Hooks; h != nil {
+		row := check("Hooks", h.Waiting == 0, ui.Count(h.Enabled, "hook is", "hooks are")+" called, "+ui.Count(h.Waiting, "delivery is", "deliveries are")+" to be tried")
+		if *h == (loom.HookFigure{}) {
+			row = unused("Hooks", "no tenant has a hook that is called")
+		}
+		g.Rows = append(g.Rows, row)
 	}
 	return officeview.Grid(g)
 }

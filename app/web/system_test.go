@@ -151,6 +151,18 @@ func TestTenantWorkers(t *testing.T) {
 	v.get("/system").shows(t, 200, "demo, lab")
 }
 
+// TestEmptyTenantLeadsIntoIt: no link of the page of a tenant where nothing happened leads to
+// one's own tenant.
+func TestEmptyTenantLeadsIntoIt(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	v.post("/system/tenants", "name", "lab", "workers", "0").shows(t, 200)
+	v.get("/system/tenants/lab").shows(t, 200, "Nothing happened yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
+	v.get("/system/activity").hides(t, `href="/clusters/new"`)
+	v.get("/system/tenants/superadmin").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
+}
+
 func TestQueuePages(t *testing.T) {
 	t.Parallel()
 	r := makeRooms(t, true)
