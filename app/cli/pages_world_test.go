@@ -35,8 +35,17 @@ func newPagesWorld(t *testing.T) *pagesWorld {
 	w.hook()
 	w.catalog()
 	w.clusters()
+	w.files()
 	w.office()
 	return w
+}
+
+// files says of all nodes that they ran a script, half of them an older version: services
+// without machines run none.
+func (w *pagesWorld) files() {
+	w.t.Helper()
+	w.db.MustExec(`UPDATE nodes n SET service_files = jsonb_build_object(n.services[1], jsonb_build_object('install', jsonb_build_object('shell/scripts/hello.sh', r.sha256)))
+		FROM resources r WHERE r.tenant_id = n.tenant_id AND r.name = 'hello.sh' AND r.version = 1 + n.number % 2 AND array_length(n.services, 1) > 0`)
 }
 
 // service is one whose actions take their time, or fail.

@@ -115,7 +115,7 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 // usesCard says which clusters use which version of a file.
 func usesCard(versions []loom.Resource, uses map[int][]catalog.ResourceUse) templ.Component {
 	grid := officeview.GridModel{ID: "uses", Caption: "Clusters by version", ShowCaption: true, Columns: []ui.Column{{Label: "Version"}, {Label: "Nodes", Numeric: true}, {Label: "Clusters"}},
-		Empty: ui.EmptyModel{Icon: "cluster", Text: "No cluster has run it since Loom keeps this."}}
+		Empty: ui.EmptyModel{Icon: "cluster", Text: "No cluster is known to use it."}}
 	add := func(version int, name officeview.Cell) {
 		nodes := 0
 		for _, use := range uses[version] {

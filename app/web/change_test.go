@@ -197,7 +197,7 @@ func TestUpgradeShowsNewerFiles(t *testing.T) {
 		return w.get("admin", adminview.ResourceRef{Kind: ref.Kind, Plugin: ref.Plugin, Type: ref.Type, Name: ref.Name, Version: strconv.Itoa(r.Version)}.Query(adminview.ResourceShow()))
 	}
 	first := release("echo one")
-	page(first).is(200, "No cluster has run it")
+	page(first).is(200, "No cluster is known to use it")
 	// As the tasks of a create leave it.
 	_, err := w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
 		WHERE cluster_id = $2 AND 'nginx' = ANY (services)`, first.SHA256, int64(id))

@@ -201,7 +201,7 @@ func (m ChartModel) bars() []bar {
 }
 
 // lonely is half the width of the dash that stands for a value without neighbors.
-const lonely = chartScale / 200
+const lonely = chartScale / 50
 
 // lines gives the points of a series in units of their own: a line for each stretch that was
 // measured.

@@ -43,7 +43,7 @@ func TestChartGaps(t *testing.T) {
 	}{
 		{"all", []float64{0, 1, 1, 1, 0}, []string{"0,208 250,8 500,8 750,8 1000,208"}, 0},
 		{"gap", []float64{1, 1, none, 0, 1}, []string{"0,8 250,8", "750,208 1000,8"}, 1},
-		{"alone", []float64{1, none, 1, none, 1}, []string{"0,8 5,8", "495,8 505,8", "995,8 1000,8"}, 2},
+		{"alone", []float64{1, none, 1, none, 1}, []string{"0,8 20,8", "480,8 520,8", "980,8 1000,8"}, 2},
 		{"end", []float64{none, 1, 1}, []string{"250,8 500,8"}, 3},
 		{"none", []float64{none, none, none, none, none}, nil, 5},
 	} {
