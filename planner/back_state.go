@@ -161,7 +161,7 @@ func (k *back) look(f *fate) {
 		switch {
 		case had && (f.after == nil || f.replacing):
 			k.outgoing(f, &p)
-		case had && gets && differ(&k.was.services[s], &k.will.services[s]):
+		case had && gets && (differ(&k.was.services[s], &k.will.services[s]) || k.putAgain(f, s)):
 			k.upgraded(f, &p)
 		case had && gets:
 			k.same(f, &p)
@@ -181,6 +181,12 @@ func (k *back) look(f *fate) {
 			f.places = append(f.places, p)
 		}
 	}
+}
+
+// putAgain reports whether a service was to be put on the machine of a node again because
+// its files are others.
+func (k *back) putAgain(f *fate, s int) bool {
+	return k.in.Plan.Action == loom.ClusterUpgrade && k.of(f.at, s, loom.ActionInstall).planned
 }
 
 // outgoing is a service of a machine that was to go.

@@ -23,6 +23,9 @@ type Change struct {
 	// Action names the operation; "" finds it by what differs.
 	Action        loom.ClusterAction
 	Before, After State
+	// Again are services of both that are put on machines again though their definition may
+	// be the same, because their files are others.
+	Again []string
 	// Batch is how many nodes are upgraded or replaced at a time; 0 means 1.
 	Batch int
 	// MinHealthy is how many nodes of each service must be up at any time; nil

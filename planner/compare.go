@@ -50,10 +50,11 @@ type ServiceChange struct {
 	Because string
 }
 
-// Compare says what a plan that leads from before to after changes; it is pure.
+// Compare says what a plan that leads from before to after changes, again being those of the
+// Change; it is pure.
 // Errors: those of MakeChange about states that contradict themselves.
-func Compare(before, after State, plan loom.Plan) (Difference, error) {
-	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after})
+func Compare(before, after State, plan loom.Plan, again ...string) (Difference, error) {
+	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after, Again: again})
 	if err != nil {
 		return Difference{}, err
 	}
@@ -146,6 +147,8 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 		}
 		if a, b := d.old.services[s].Version, d.new.services[s].Version; a != b {
 			c.Because = fmt.Sprintf("Version %d takes the place of version %d.", b, a)
+		} else {
+			c.Because = "Its files are others than when it was set up."
 		}
 	case actions[loom.ActionInstall]:
 		c.Change, c.Because = "add", "An earlier operation did not finish it."

@@ -71,7 +71,7 @@ func newDelta(change Change) (*delta, error) {
 	differs := make([]bool, len(d.names))
 	d.outdated = make([]bool, len(d.names))
 	for i, name := range d.names {
-		differs[i] = present[0][name] && present[1][name] && differ(&d.old.services[i], &d.new.services[i])
+		differs[i] = present[0][name] && present[1][name] && (differ(&d.old.services[i], &d.new.services[i]) || slices.Contains(change.Again, name))
 		d.outdated[i] = differs[i] || !present[1][name]
 	}
 	d.kept, d.up = make([][]int32, len(d.names)), make([]int, len(d.names))

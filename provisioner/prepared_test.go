@@ -66,10 +66,13 @@ func TestMendedScriptsReachTheMachine(t *testing.T) {
 	if got, log := run(loom.ActionBootstrap, 1); got.Status != 0 {
 		t.Fatalf("%+v\n%s", got, log)
 	}
-	if got, log := run(loom.ActionStart, 1); got.Status == 0 || got.Stdout != "broken\n" || strings.Contains(log, again) {
+	if got, log := run(loom.ActionStart, 1); got.Status == 0 || got.Files != nil || got.Stdout != "broken\n" || strings.Contains(log, again) {
 		t.Fatalf("%+v\n%s", got, log)
 	}
-	if got, log := run(loom.ActionStart, 2); got.Status != 0 || got.Stdout != "mended\n" || !strings.Contains(log, "set 1, now 2") {
+	if got, log := run(loom.ActionStart, 2); got.Status != 0 || got.Stdout != "mended\n" || !strings.Contains(log, "set 1, now 2") || !maps.Equal(got.Files, map[string]int{"shell/scripts/web.sh": 2}) {
+		t.Fatalf("%+v\n%s", got, log)
+	}
+	if got, log := run(loom.ActionStop, 2); got.Status != 0 || got.Files != nil { // it sets nothing up
 		t.Fatalf("%+v\n%s", got, log)
 	}
 	if got, log := run(loom.ActionStart, 2); got.Status != 0 || strings.Contains(log, again) {

@@ -166,7 +166,11 @@ func (r *Runner) serve(ctx context.Context, spec *loom.TaskSpec, set string, sin
 	if spec.Service == nil {
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("task %s names no service", spec.Action)}, nil
 	}
-	return r.automate(ctx, spec, spec.Service.Action.Type, set, sink, automator.Automator.Run)
+	result, err := r.automate(ctx, spec, spec.Service.Action.Type, set, sink, automator.Automator.Run)
+	if err == nil && result.Status == 0 {
+		result.Files = r.filesRun(spec, set)
+	}
+	return result, err
 }
 
 // missing is the result of a task whose plugin is not there: the next try would

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/testkit"
 )
 
 // largeInput has 50 services with minima, on 10,000 nodes or, when tight, on
@@ -240,25 +241,11 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// realCatalog is a folder with the catalog of a real installation: LOOM_TEST_CATALOG,
-// or one that lies beside this repository. It is not part of it.
-func realCatalog(t *testing.T) string {
-	t.Helper()
-	root := os.Getenv("LOOM_TEST_CATALOG")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared", "data", "catalog")
-	}
-	if _, err := os.Stat(filepath.Join(root, "clustertemplates")); err != nil {
-		t.Skipf("no catalog of real templates; name one in LOOM_TEST_CATALOG: %v", err)
-	}
-	return root
-}
-
 // A large real template works at every size, with what it has by default and with
 // all that it allows.
 func TestHadoopDistributed(t *testing.T) {
 	t.Parallel()
-	root := realCatalog(t)
+	root := testkit.Catalog(t)
 	in := Input{Catalog: map[string]loom.Service{}, MaxMachines: 10000}
 	readAll(t, root, "services", func(s loom.Service) { in.Catalog[s.Name] = s })
 	readAll(t, root, "hardwaretypes", func(h loom.HardwareType) { in.HardwareTypes = append(in.HardwareTypes, h) })
@@ -289,7 +276,7 @@ func TestHadoopDistributed(t *testing.T) {
 // The templates of a real catalog are solvable as they are, or the no is explained.
 func TestRealCatalog(t *testing.T) {
 	t.Parallel()
-	root := realCatalog(t)
+	root := testkit.Catalog(t)
 	in := Input{Catalog: map[string]loom.Service{}, MaxMachines: 10000}
 	readAll(t, root, "services", func(s loom.Service) { in.Catalog[s.Name] = s })
 	readAll(t, root, "hardwaretypes", func(h loom.HardwareType) { in.HardwareTypes = append(in.HardwareTypes, h) })
@@ -323,7 +310,7 @@ func readAll[T any](t *testing.T, root, kind string, use func(T)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, kind, "*.json"))
 	if err != nil || len(files) == 0 {
-		t.Skipf("no %s in %s: %v", kind, root, err)
+		t.Fatalf("no %s in %s: %v", kind, root, err)
 	}
 	for _, file := range files {
 		body, err := os.ReadFile(file)

@@ -80,16 +80,16 @@ func (a *Accounts) EnsureDemo(ctx context.Context, workers int) ([]MadeUser, err
 	_, err := a.makeTenant(ctx, actor, TenantInput{
 		Name: DemoTenant, Description: &description, Workers: &workers, Bootstrap: true,
 		PrivateNetworks: &all.PrivateNetworks, InstanceRoles: &all.InstanceRoles, TypesOff: &all.TypesOff,
-	}, users, func(tx *sqlx.Tx) error {
+	}, users, func(tx *sqlx.Tx) (int, error) {
 		if _, err := store.LockTenant(ctx, tx, loom.SuperTenant); err != nil {
-			return err
+			return 0, err
 		}
 		there, err := store.TenantEverExistedAllTenants(ctx, tx, DemoTenant)
 		if err == nil && there {
 			existed = true
-			return loom.NewError(loom.Conflict, "The tenant demo was made by another process at the same moment.")
+			return 0, loom.NewError(loom.Conflict, "The tenant demo was made by another process at the same moment.")
 		}
-		return err
+		return 0, err
 	})
 	if existed {
 		return nil, nil

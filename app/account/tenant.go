@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +20,8 @@ type TenantInput struct {
 	Name        string
 	Description *string
 	Workers     *int
+	// WorkersFrom is another tenant by name: what is not free of Workers is taken from it.
+	WorkersFrom string
 	MaxClusters *int
 	MaxNodes    *int
 	// PrivateNetworks, InstanceRoles and TypesOff are loom.Permits; when made, those of
@@ -60,53 +61,6 @@ func (in *TenantInput) permits(p loom.Permits) loom.Permits {
 	return p
 }
 
-// ProviderTypes lists the provider types of this installation by name, for superadmins:
-// those that a tenant can be refused.
-func (a *Accounts) ProviderTypes(ctx context.Context, actor loom.Actor) ([]loom.PluginType, error) {
-	if err := mayReadTenants(actor); err != nil {
-		return nil, err
-	}
-	return a.providerTypes(ctx)
-}
-
-func (a *Accounts) providerTypes(ctx context.Context) ([]loom.PluginType, error) {
-	entries, err := store.NewestCatalogEntries(ctx, a.db, loom.SuperTenant, loom.KindProviderType)
-	if err != nil {
-		return nil, err
-	}
-	types := make([]loom.PluginType, 0, len(entries))
-	for _, e := range entries {
-		if t, ok := e.Entry.(*loom.PluginType); ok {
-			types = append(types, *t)
-		}
-	}
-	slices.SortFunc(types, func(a, b loom.PluginType) int { return strings.Compare(a.Name, b.Name) })
-	return types, nil
-}
-
-// checkTypes finds provider types to be switched off that there are not; had are those
-// that are off already.
-func (a *Accounts) checkTypes(ctx context.Context, in TenantInput, had []string) error {
-	if in.TypesOff == nil {
-		return nil
-	}
-	types, err := a.providerTypes(ctx)
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = t.Name
-	}
-	var errs []loom.FieldError
-	for i, name := range *in.TypesOff {
-		if !slices.Contains(names, name) && !slices.Contains(had, name) {
-			errs = append(errs, loom.FieldError{Field: "providerTypesOff[" + strconv.Itoa(i) + "]", Message: fmt.Sprintf("There is no provider type “%.40s”; types are %s.", name, strings.Join(names, ", "))})
-		}
-	}
-	return loom.InvalidFields(errs)
-}
-
 func (in *TenantInput) check() []loom.FieldError {
 	errs := loom.CheckName("name", in.Name)
 	if in.Workers != nil && *in.Workers < 0 {
@@ -117,6 +71,9 @@ func (in *TenantInput) check() []loom.FieldError {
 	}
 	if in.MaxNodes != nil && (*in.MaxNodes < 0 || *in.MaxNodes > loom.Unlimited) {
 		errs = append(errs, loom.FieldError{Field: "maxNodes", Message: "A quota is a number from 0 up; leave it out for no limit."})
+	}
+	if in.WorkersFrom != "" && in.WorkersFrom == in.Name {
+		errs = append(errs, loom.FieldError{Field: "workersFrom", Message: "Workers are taken from another tenant."})
 	}
 	for _, part := range in.Parts {
 		if !slices.Contains(BootstrapParts(), part) {
@@ -201,7 +158,7 @@ func (a *Accounts) NodesInUse(ctx context.Context, actor loom.Actor) (nodes, mos
 // CreateTenant makes a tenant, by bootstrap with all that it needs, and its
 // built-in administrator, who has no password yet. Errors: Forbidden, Invalid,
 // Conflict for a name in use and for more workers than the live provisioners have
-// free.
+// free and in.WorkersFrom can spare.
 func (a *Accounts) CreateTenant(ctx context.Context, actor loom.Actor, in TenantInput) (loom.Tenant, error) {
 	return a.createTenant(ctx, actor, in, builtInAdmin(), "")
 }
@@ -240,14 +197,14 @@ func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in Tenant
 	if err := nameIsFree(ctx, a.db, in.Name); err != nil { // before anything is copied
 		return loom.Tenant{}, err
 	}
-	return a.makeTenant(ctx, actor, in, []newUser{{admin, hash}}, func(tx *sqlx.Tx) error {
+	return a.makeTenant(ctx, actor, in, []newUser{{admin, hash}}, func(tx *sqlx.Tx) (int, error) {
 		if err := store.LockDealing(ctx, tx); err != nil {
-			return err
+			return 0, err
 		}
 		if err := nameIsFree(ctx, tx, in.Name); err != nil {
-			return err
+			return 0, err
 		}
-		return a.checkWorkers(ctx, tx, "", 0, orZero(in.Workers))
+		return findWorkers(ctx, tx, actor, &in, 0)
 	})
 }
 
@@ -266,7 +223,7 @@ func nameIsFree(ctx context.Context, q sqlx.ExtContext, name string) error {
 // UpdateTenant changes description, workers, quotas and permits of a tenant, and makes the
 // built-in administrator if an older release left the tenant without. Errors:
 // Forbidden, NotFound, Invalid, Conflict for quotas below what is in use and for
-// more workers than are free.
+// more workers than are free and in.WorkersFrom can spare.
 func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name string, in TenantInput) (loom.Tenant, error) {
 	if err := actor.RequireSuperadmin(); err != nil {
 		return loom.Tenant{}, err
@@ -297,8 +254,9 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 		if err != nil {
 			return loom.Tenant{}, named(err, name)
 		}
-		before := shownTenant(tenant)
-		if err := a.checkWorkers(ctx, tx, tenant.ID, tenant.Workers, or(in.Workers, tenant.Workers)); err != nil {
+		before := tenant
+		taken, err := findWorkers(ctx, tx, actor, &in, tenant.Workers)
+		if err != nil {
 			return loom.Tenant{}, err
 		}
 		if err := ensureAdmin(ctx, tx, actor, tenant); err != nil {
@@ -320,8 +278,13 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 		if err := store.UpdateTenant(ctx, tx, tenant.ID, tenant); err != nil {
 			return loom.Tenant{}, err
 		}
-		if err := record(ctx, tx, actor, "update", "tenant", tenant.Name, before, shownTenant(tenant)); err != nil {
+		if err := record(ctx, tx, actor, "update", "tenant", tenant.Name, shownTenant(before), shownTenant(tenant)); err != nil {
 			return loom.Tenant{}, err
+		}
+		if taken > 0 {
+			if err := recordMoved(ctx, tx, actor, before, tenant); err != nil {
+				return loom.Tenant{}, err
+			}
 		}
 		return tenant, store.InsertEvents(ctx, tx, systemEvent(tenant.Name))
 	})

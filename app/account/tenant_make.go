@@ -19,9 +19,9 @@ type newUser struct {
 }
 
 // makeTenant makes a tenant with users, and by bootstrap with copies of what the
-// superadmin has. Objects of the bucket are copied before the transaction; those
+// superadmin has. check returns how many workers it took from another tenant. Objects of the bucket are copied before the transaction; those
 // of a tenant that then is not made are swept.
-func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantInput, users []newUser, check func(tx *sqlx.Tx) error) (loom.Tenant, error) {
+func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantInput, users []newUser, check func(tx *sqlx.Tx) (taken int, err error)) (loom.Tenant, error) {
 	tenant := loom.Tenant{
 		ID: loom.TenantID(uuid.NewString()), Name: in.Name, Description: orZero(in.Description),
 		Workers: orZero(in.Workers), MaxClusters: orUnlimited(in.MaxClusters), MaxNodes: orUnlimited(in.MaxNodes),
@@ -46,9 +46,10 @@ func (a *Accounts) makeTenant(ctx context.Context, actor loom.Actor, in TenantIn
 var errNotCopied = errors.New("a resource was not copied yet")
 
 // insertTenant is the transaction of makeTenant.
-func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in TenantInput, tenant loom.Tenant, users []newUser, objects map[string]string, check func(tx *sqlx.Tx) error) (loom.Tenant, error) {
+func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in TenantInput, tenant loom.Tenant, users []newUser, objects map[string]string, check func(tx *sqlx.Tx) (taken int, err error)) (loom.Tenant, error) {
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Tenant, error) {
-		if err := check(tx); err != nil {
+		taken, err := check(tx)
+		if err != nil {
 			return loom.Tenant{}, err
 		}
 		made, err := store.InsertTenantAllTenants(ctx, tx, tenant)
@@ -67,6 +68,11 @@ func (a *Accounts) insertTenant(ctx context.Context, actor loom.Actor, in Tenant
 		}
 		if err := record(ctx, tx, actor, "create", "tenant", tenant.Name, nil, shownTenant(made)); err != nil {
 			return loom.Tenant{}, err
+		}
+		if taken > 0 {
+			if err := recordMoved(ctx, tx, actor, loom.Tenant{}, made); err != nil {
+				return loom.Tenant{}, err
+			}
 		}
 		return made, store.InsertEvents(ctx, tx, systemEvent(tenant.Name))
 	})

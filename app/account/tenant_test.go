@@ -63,7 +63,7 @@ func TestTenants(t *testing.T) {
 		t.Errorf("a second lab: %v", err)
 	}
 	_, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(5)})
-	if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "(demo: 100, superadmin: 1); lowering") {
+	if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "(demo: 100, superadmin: 1); taking some") {
 		t.Errorf("one more worker than there is: %v", err)
 	}
 	if lab, err = b.UpdateTenant(b.ctx, b.super, "lab", account.TenantInput{Workers: ptr(2), Description: ptr("d"), MaxNodes: ptr(7)}); err != nil || lab.Workers != 2 || lab.MaxClusters != 0 || lab.MaxNodes != 7 {

@@ -9,26 +9,14 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit"
 )
-
-// realCatalog is a folder of entries as people load them. It is no part of Loom.
-func realCatalog(t *testing.T) string {
-	t.Helper()
-	folder := os.Getenv("LOOM_TEST_CATALOG")
-	if folder == "" {
-		folder = "../../../shared/data/catalog"
-	}
-	if _, err := os.Stat(filepath.Join(folder, "services")); err != nil {
-		t.Skipf("there is no catalog at %s; name one in LOOM_TEST_CATALOG", folder)
-	}
-	return folder
-}
 
 // TestRealCatalog loads a whole catalog twice, as the predecessor's loader does:
 // every file is taken, and the check names what is missing, no more and no less.
 func TestRealCatalog(t *testing.T) {
 	t.Parallel()
-	folder := realCatalog(t)
+	folder := testkit.Catalog(t)
 	w := newWorld(t)
 	types := func(names ...string) []loom.PluginType {
 		var all []loom.PluginType

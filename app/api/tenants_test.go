@@ -29,7 +29,7 @@ func TestTenantRoutes(t *testing.T) {
 	w.call(w.admin, post, "/v2/tenants", `nonsense`).want(403)
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"11"},"bootstrap":true}`).fails(409, "tenant.workers", "10 left")
 	w.call(w.super, post, "/v2/tenants", `{"tenant":{"name":"lab","workers":"10","description":"Lab"},"bootstrap":true}`).want(200)
-	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "tenant.workers", "0 left for this tenant (capacity 10). Others hold the rest (lab: 10); lowering")
+	w.call(w.super, put, "/v2/tenants/acme", `{"tenant":{"name":"acme","workers":1}}`).fails(409, "tenant.workers", "0 left for this tenant (capacity 10). Others hold the rest (lab: 10); taking some")
 	lab := w.call(w.super, get, "/v2/tenants/lab", "").want(200).object()
 	if lab["workers"] != 10.0 || lab["maxClusters"] != 2147483647.0 || lab["description"] != "Lab" {
 		t.Errorf("lab %v", lab)
@@ -94,7 +94,7 @@ func TestTenantMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ method, path string }{{post, "/v2/tenants"}, {put, "/v2/tenants/lab"}} {
-		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","maxCluster":3}}`).fails(400, "tenant.maxCluster", "there are name, description, workers, maxClusters, maxNodes, privateNetworks, instanceRoles, providerTypesOff")
+		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","maxCluster":3}}`).fails(400, "tenant.maxCluster", "there are name, description, workers, workersFrom, maxClusters, maxNodes, privateNetworks, instanceRoles, providerTypesOff")
 		w.call(w.super, c.method, c.path, `{"tenant":{"name":"lab","id":"7"}}`).want(200)
 	}
 }
@@ -223,4 +223,24 @@ SELECT 'superadmin', 'providertypes', n, 1, jsonb_build_object('name', n, 'param
 	w.call(w.admin, put, "/v2/providers/mine", `{"name":"mine","providertype":"planted"}`).fails(400, "providertype", "ask the superadmin")
 	w.call(w.admin, post, "/v2/import", `{"providers":[{"name":"mine","providertype":"planted"}]}`).want(400)
 	w.call(w.admin, put, "/v2/providers/mine", `{"name":"mine","providertype":"other"}`).want(200)
+}
+
+// TestTenantTakesWorkers: workers move from one tenant to another in one request, which is
+// refused at the field that names the giver.
+func TestTenantTakesWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`INSERT INTO processes (id, kind, host, capacity, expires_at) VALUES ('p', 'provisioner', 'h', 10, now() + interval '1 hour')`)
+	w.exec(`UPDATE tenants SET workers = CASE name WHEN 'acme' THEN 8 ELSE 0 END`)
+	const path = "/v2/tenants"
+	w.call(w.super, post, path, `{"tenant":{"name":"lab","workers":4,"workersFrom":"none"}}`).fails(400, "tenant.workersFrom", "There is no tenant “none”")
+	w.call(w.super, post, path, `{"tenant":{"name":"lab","workers":4,"workersFrom":"superadmin"}}`).fails(409, "tenant.workersFrom", "has 0 workers, but 2 are missing")
+	w.call(w.super, put, path+"/acme", `{"tenant":{"name":"acme","workers":9,"workersFrom":"acme"}}`).fails(400, "tenant.workersFrom", "another tenant")
+	w.call(w.super, post, path, `{"tenant":{"name":"lab","workers":4,"workersFrom":"acme"}}`).want(200)
+	w.call(w.super, put, path+"/lab", `{"tenant":{"name":"lab","workers":5,"workersFrom":"acme"}}`).want(200)
+	for name, want := range map[string]float64{"acme": 5, "lab": 5} {
+		if got := w.call(w.super, get, path+"/"+name, "").want(200).object()["workers"]; got != want {
+			t.Errorf("%s has %v workers, want %v", name, got, want)
+		}
+	}
 }

@@ -139,11 +139,7 @@ func TestDecodeErrors(t *testing.T) {
 // A real catalog of the predecessor, where it is at hand, must be accepted whole.
 func TestDecodeRealCatalog(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join("..", "..", "..", "shared", "data", "catalog")
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("the catalog of the predecessor (../shared/data/catalog) is not here")
-	}
-	bundle, err := catalog.DecodeFolder(os.DirFS(folder))
+	bundle, err := catalog.DecodeFolder(os.DirFS(testkit.Catalog(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

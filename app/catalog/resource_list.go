@@ -57,3 +57,33 @@ func checkResourceStatus(status loom.ResourceStatus) error {
 	}
 	return loom.InvalidFields([]loom.FieldError{{Field: "status", Message: "The status is active, inactive, staged or recalled."}})
 }
+
+// ResourceCluster is a cluster with nodes that a version of a file was last run on.
+type ResourceCluster = store.FileUse
+
+// ResourceClusters gives the live clusters of the actor's tenant whose services were last set up
+// with a file, by the version that is in use, else the newest, of its content. Those set up
+// with a version that is no more are under 0. Forbidden.
+func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, versions []loom.Resource) (map[int][]ResourceCluster, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	if ref.Kind != string(loom.KindAutomatorType) {
+		return nil, nil
+	}
+	uses, err := store.FileUses(ctx, c.db, actor.Tenant, ref)
+	if err != nil {
+		return nil, err
+	}
+	of, live := map[string]int{}, map[string]bool{}
+	for _, v := range versions {
+		if v.Live || !live[v.SHA256] && v.Version > of[v.SHA256] {
+			of[v.SHA256], live[v.SHA256] = v.Version, v.Live
+		}
+	}
+	by := map[int][]ResourceCluster{}
+	for _, use := range uses {
+		by[of[use.SHA256]] = append(by[of[use.SHA256]], use)
+	}
+	return by, nil
+}

@@ -133,6 +133,18 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 			return err
 		}
 	}
+	return b.giveWorkers(ctx)
+}
+
+// giveWorkers gives the tenant all workers but the one of superadmin.
+func (b *benchInstance) giveWorkers(ctx context.Context) error {
+	if err := b.waitWorkers(ctx); err != nil { // the provisioner counts only once it runs
+		return err
+	}
+	all := b.environment.values.Number("LOOM_PROVISIONER_CAPACITY") - 1
+	if _, err := b.accounts.UpdateTenant(ctx, cliActor(), account.DemoTenant, account.TenantInput{Workers: &all}); err != nil {
+		return err
+	}
 	return b.waitWorkers(ctx)
 }
 

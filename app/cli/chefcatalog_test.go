@@ -5,8 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,19 +13,14 @@ import (
 
 	"loom/app/api/wire"
 	"loom/app/loom"
+	"loom/app/testkit"
 )
 
 // TestHadoopDistributedByTheContractStub makes the large cluster of the
 // predecessor's catalog, which is no part of Loom, with its own chef-solo services.
 func TestHadoopDistributedByTheContractStub(t *testing.T) {
 	t.Parallel()
-	folder := os.Getenv("LOOM_TEST_CATALOG")
-	if folder == "" {
-		folder = "../../../shared/data/catalog"
-	}
-	if _, err := os.Stat(filepath.Join(folder, "services")); err != nil {
-		t.Skipf("there is no catalog at %s; name one in LOOM_TEST_CATALOG", folder)
-	}
+	folder := testkit.Catalog(t)
 	newKitchen(t, folder, "hadoop-distributed", 10).cook()
 }
 

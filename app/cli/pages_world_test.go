@@ -30,13 +30,22 @@ const pagesTemplate = `{"name": %[1]q, "label": "Template %[1]s", "description":
 func newPagesWorld(t *testing.T) *pagesWorld {
 	t.Helper()
 	db := testkit.NewDatabase(t)
-	w := &pagesWorld{mockWorld: newMockWorld(t, makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_MAX_ATTEMPTS=1", "LOOM_PROVISIONER_CAPACITY=7", "LOOM_HOOK_NETWORKS=127.0.0.0/8", "LOOM_DATABASE_URL=" + db.DSN}), db.DSN, 0, nil)}
+	w := &pagesWorld{mockWorld: newMockWorld(t, makeWorld(t, []string{"LOOM_MOCK=true", "LOOM_MAX_ATTEMPTS=1", "LOOM_PROVISIONER_CAPACITY=13", "LOOM_HOOK_NETWORKS=127.0.0.0/8", "LOOM_DATABASE_URL=" + db.DSN}), db.DSN, 0, nil)}
 	w.admin = w.client("demo", "admin", "admin")
 	w.hook()
 	w.catalog()
 	w.clusters()
+	w.files()
 	w.office()
 	return w
+}
+
+// files says of all nodes that they ran a script, half of them an older version: services
+// without machines run none.
+func (w *pagesWorld) files() {
+	w.t.Helper()
+	w.db.MustExec(`UPDATE nodes n SET service_files = jsonb_build_object(n.services[1], jsonb_build_object('install', jsonb_build_object('shell/scripts/hello.sh', r.sha256)))
+		FROM resources r WHERE r.tenant_id = n.tenant_id AND r.name = 'hello.sh' AND r.version = 1 + n.number % 2 AND array_length(n.services, 1) > 0`)
 }
 
 // service is one whose actions take their time, or fail.

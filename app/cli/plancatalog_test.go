@@ -8,6 +8,7 @@ import (
 
 	"loom/app/catalog"
 	"loom/app/loom"
+	"loom/app/testkit"
 	"loom/planner"
 	"loom/solver"
 )
@@ -16,13 +17,7 @@ import (
 // the layouts that the solver gives. The catalog is no part of Loom.
 func TestPlanRealTemplate(t *testing.T) {
 	t.Parallel()
-	folder := os.Getenv("LOOM_TEST_CATALOG")
-	if folder == "" {
-		folder = "../../../shared/data/catalog"
-	}
-	if _, err := os.Stat(filepath.Join(folder, "services")); err != nil {
-		t.Skipf("there is no catalog at %s; name one in LOOM_TEST_CATALOG", folder)
-	}
+	folder := testkit.Catalog(t)
 	in := realInput(t, folder, "hadoop-distributed")
 	for _, machines := range []int{3, 50, 500, 10_000} {
 		in.Machines = machines

@@ -90,9 +90,10 @@ func (e *environment) firstStart(ctx context.Context, s *system) error {
 			return err
 		}
 	}
-	// The superadmin keeps one worker, demo wants the rest of one provisioner.
+	// The superadmin keeps one worker, and half of one provisioner stays free for further
+	// tenants.
 	capacity := e.values.Number("LOOM_PROVISIONER_CAPACITY")
-	made, err = s.accounts.EnsureDemo(ctx, max(1, capacity-1))
+	made, err = s.accounts.EnsureDemo(ctx, max(1, capacity/2))
 	if err != nil {
 		return err
 	}

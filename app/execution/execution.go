@@ -136,8 +136,12 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 	slices.SortFunc(finished, func(a, b Finished) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
 	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
 	var facts map[loom.TaskID]learned
+	files := map[loom.TaskID]map[string]int{}
 	for i, f := range finished {
 		keys[i], results[i] = f.Key, f.Result
+		if f.Result.Files != nil {
+			files[f.Key.Task] = f.Result.Files
+		}
 		if len(f.Result.Result) == 0 {
 			continue
 		}
@@ -148,11 +152,14 @@ func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, fi
 		facts[f.Key.Task], results[i].Result = l, l.open
 	}
 	transaction := store.InTx[store.Ends]
-	if facts == nil {
+	if facts == nil && len(files) == 0 {
 		transaction = store.Single[store.Ends]
 	}
 	ends, err := transaction(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
 		ends, err := store.FinishTasksAllTenants(ctx, o.hot, tx, process, keys, results, room)
+		if err == nil && len(files) > 0 {
+			err = keepFiles(ctx, tx, ends.Accepted, files)
+		}
 		if err != nil || facts == nil {
 			return ends, err
 		}

@@ -73,6 +73,21 @@ func (o *Operations) keepHidden(ctx context.Context, tx *sqlx.Tx, all ...learned
 	return nil
 }
 
+// keepFiles keeps which files the accepted tasks of a batch have run.
+func keepFiles(ctx context.Context, tx *sqlx.Tx, accepted []loom.TaskID, files map[loom.TaskID]map[string]int) error {
+	var tasks []loom.TaskID
+	var versions []map[string]int
+	for _, id := range accepted {
+		if ran, there := files[id]; there {
+			tasks, versions = append(tasks, id), append(versions, ran)
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	return store.KeepFilesAllTenants(ctx, tx, tasks, versions)
+}
+
 func (o *Operations) sealFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, node loom.NodeID, hidden map[string]any) error {
 	entity := store.NodeSecrets(node)
 	sealed := make(map[string][]byte, len(hidden))

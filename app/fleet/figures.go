@@ -55,8 +55,8 @@ func (f *Fleet) Figures(ctx context.Context) (loom.Figures, error) {
 		return err
 	})
 	ask(func(ctx context.Context) error {
-		n, err := store.HooksWaitingAllTenants(ctx, f.db)
-		out.HooksWaiting = known(n, err)
+		h, err := store.HookFiguresAllTenants(ctx, f.db)
+		out.Hooks = known(h, err)
 		return err
 	})
 	return out, errors.Join(errs...)

@@ -24,7 +24,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	empty, err := f.Figures(ctx)
-	if err != nil || len(empty.Queues) != 0 || *empty.LeasesEnding != 0 || *empty.Workers != (loom.WorkerFigure{}) || *empty.HooksWaiting != 0 {
+	if err != nil || len(empty.Queues) != 0 || *empty.LeasesEnding != 0 || *empty.Workers != (loom.WorkerFigure{}) || *empty.Hooks != (loom.HookFigure{}) {
 		t.Fatalf("of an empty database: %+v, %v", empty, err)
 	}
 	exec(`INSERT INTO tenants (id, name, workers) VALUES ('t-a', 'acme', 5), ('t-b', 'bravo', 7), ('t-c', 'idle', 1)`)
@@ -111,7 +111,7 @@ func TestFiguresInPart(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "deliveries") {
 		t.Errorf("the error is %v", err)
 	}
-	if got.HooksWaiting != nil || got.Workers == nil || got.Database == nil {
+	if got.Hooks != nil || got.Workers == nil || got.Database == nil {
 		t.Errorf("%+v", got)
 	}
 }

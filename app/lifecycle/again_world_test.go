@@ -35,6 +35,8 @@ type mock struct {
 	ops      *execution.Operations
 	machines map[string]bool
 	ran      []string
+	// scripts, unless nil, are the versions of the scripts that actions run, by service.
+	scripts map[string]int
 }
 
 func (b *bundle) mock() *mock {
@@ -97,6 +99,9 @@ func (m *mock) one(s step, fails bool) {
 			if !m.machines[machine] {
 				m.t.Errorf("%s runs without a machine", s)
 			}
+		}
+		if version := m.scripts[s.Service]; version > 0 && loom.TaskAction(s.Action).SetsUp() {
+			r.Files = map[string]int{"shell/scripts/" + s.Service + ".sh": version}
 		}
 		m.ran = append(m.ran, s.String())
 		_, err = m.ops.FinishTasks(m.ctx, "p1", []execution.Finished{{Key: key, Result: r}}, nil)

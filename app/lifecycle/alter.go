@@ -20,6 +20,9 @@ type alteration struct {
 	Was planner.State `json:"was"`
 	// Services are those that are removed or upgraded, sorted.
 	Services []string `json:"services,omitempty"`
+	// Files are those of services that are upgraded which are others than when the service was
+	// set up, by service.
+	Files map[string][]string `json:"files,omitempty"`
 	// Types are the entries of the types of machines that are to be made, Versions the
 	// catalog entries that must still be the newest ones.
 	Types    store.TypeSettings   `json:"types"`
@@ -100,6 +103,10 @@ func checkAlteration(in ChangeInput) []loom.FieldError {
 	}
 	return errs
 }
+
+// again are the services that are put on machines again, whether their definition changed or
+// not.
+func (d *liveDraft) again() []string { return sortedNames(d.Altered.Files) }
 
 // versions are the catalog entries that must still be the newest ones.
 func (d *liveDraft) versions() []store.EntryVersion {

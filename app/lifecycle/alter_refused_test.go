@@ -102,7 +102,7 @@ func TestAlterationsLookAtStateAndRights(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(4)
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	before, operations := b.shape(id), b.count(`SELECT count(*) FROM operations`)
 	for kind, in := range b.each(id) {
 		request := lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: in}
@@ -144,7 +144,7 @@ func TestStalePreviewsOfAlterations(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(3)
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	stale := func(v lifecycle.PreviewView, text string) lifecycle.PreviewView {
 		t.Helper()
 		_, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
@@ -159,7 +159,7 @@ func TestStalePreviewsOfAlterations(t *testing.T) {
 		return fresh
 	}
 	upgrade := b.previewOf(loom.PreviewUpgrade, id, lifecycle.ChangeInput{Services: []string{"web"}})
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	upgrade = stale(upgrade, "“web” is now version 4, not 3")
 	grow := b.previewOf(loom.PreviewExpand, id, lifecycle.ChangeInput{Machines: 5, OnFailure: "undo"})
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "s2"}}})
@@ -196,7 +196,7 @@ func TestAlterationsThatNeverBegin(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(4)
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	requests := b.each(id)
 	// One node is on its way out already, and stays so.
 	if _, err := b.begin(loom.PreviewShrink, id, requests[loom.PreviewShrink]); err != nil {
@@ -243,7 +243,7 @@ func TestAlterationsBeginOnce(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	ids := []loom.ClusterID{b.made(4), b.made(4), b.made(4)}
-	b.save(b.tenant, loom.KindService, role("web"))
+	b.renew("web")
 	kinds := []loom.PreviewKind{loom.PreviewExpand, loom.PreviewUpgrade, loom.PreviewRepair, loom.PreviewRemoveServices}
 	requests := b.each(ids[0])
 	begun := 0

@@ -74,13 +74,46 @@ func onCluster(cluster loom.Cluster, names []string) error {
 	return nil
 }
 
-// draftUpgrade takes the newest versions of services from the catalog: of those
-// named, or of all that have one.
+// changedFiles gives, by service of a cluster, the files that its actions ran and that are
+// others now, such as “web.sh (version 3)”.
+func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[string][]string, error) {
+	all, err := store.ChangedFiles(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string][]string{}
+	for _, f := range all {
+		s, there := cluster.Services[f.Service]
+		text := fmt.Sprintf("%s (version %d)", f.Name, f.Version)
+		// What an action ran that there is no more, or by another automator, is past.
+		if there && s.Provisioner.Actions[f.Action].Type == f.Plugin && !slices.Contains(changed[f.Service], text) {
+			changed[f.Service] = append(changed[f.Service], text)
+		}
+	}
+	return changed, nil
+}
+
+// UpgradeFiles gives, by service of a cluster that the actor may see, the files that are
+// others now than when the service was set up. NotFound.
+func (u *Clusters) UpgradeFiles(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[string][]string, error) {
+	cluster, _, err := u.load(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	return u.changedFiles(ctx, cluster)
+}
+
+// draftUpgrade takes the newest versions of services from the catalog, and sets up again
+// those whose files are others: of those named, or of all.
 func (u *Clusters) draftUpgrade(ctx context.Context, d *liveDraft, cluster loom.Cluster, in ChangeInput) error {
 	if err := onCluster(cluster, in.Services); err != nil {
 		return err
 	}
 	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
+	if err != nil {
+		return err
+	}
+	files, err := u.changedFiles(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -90,19 +123,29 @@ func (u *Clusters) draftUpgrade(ctx context.Context, d *liveDraft, cluster loom.
 			continue
 		}
 		newest, there := catalog[name]
+		present := cluster.Services[name]
+		newer := there && newest.Version != present.Version && !newest.SameWork(&present)
+		if len(files[name]) > 0 {
+			if d.Altered.Files == nil {
+				d.Altered.Files = map[string][]string{}
+			}
+			d.Altered.Files[name] = files[name]
+		}
 		switch {
+		case newer || len(files[name]) > 0 && (there || len(in.Services) == 0):
+			d.Altered.Services = append(d.Altered.Services, name)
+			if newer {
+				d.Services[name] = newest
+				d.version(loom.KindService, &newest.Base)
+			}
 		case !there && len(in.Services) > 0:
 			return invalid("services", "The catalog has no service “%s” any more, so there is nothing newer.", name)
 		case !there:
 			d.Warnings = append(d.Warnings, fmt.Sprintf("The catalog has no service “%s” any more; it stays as it is.", name))
-		case newest.Version != cluster.Services[name].Version:
-			d.Services[name] = newest
-			d.Altered.Services = append(d.Altered.Services, name)
-			d.version(loom.KindService, &newest.Base)
 		}
 	}
 	if len(d.Altered.Services) == 0 {
-		return invalid("services", "Nothing is newer: the cluster has the newest versions of these services.")
+		return invalid("services", "Nothing is newer: the cluster has the newest versions of these services and their files.")
 	}
 	if err := u.stillValid(ctx, cluster, d.Nodes, d.Services); err != nil {
 		return err

@@ -251,8 +251,8 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("config %v, %d revisions", now.Config, now.Configs)
 	}
 	// Only those named.
-	b.save(b.tenant, loom.KindService, role("web"))
-	b.save(b.tenant, loom.KindService, role("db"))
+	b.renew("web")
+	b.renew("db")
 	b.alter(loom.PreviewUpgrade, id, lifecycle.ChangeInput{Services: []string{"db"}})
 	if now := b.shape(id); !slices.Contains(now.Services, "web 3") || !slices.Contains(now.Services, "db 3") {
 		t.Errorf("%+v", now)

@@ -11,7 +11,7 @@ import (
 
 // alter shows what becomes of the layout: config, machines, then services by node.
 func (v *PreviewView) alter(d *liveDraft, list *changeList) error {
-	diff, err := planner.Compare(d.Altered.Was, planner.State{Nodes: d.Nodes, Services: d.Services}, v.Plan)
+	diff, err := planner.Compare(d.Altered.Was, planner.State{Nodes: d.Nodes, Services: d.Services}, v.Plan, d.again()...)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,13 @@ func (d *liveDraft) alteredService(n *loom.Node, c planner.ServiceChange) Change
 		line.Because = "An earlier operation did not finish it; it should run."
 	}
 	if c.Change == "upgrade" {
-		line.Old, line.New = d.Altered.Was.Services[c.Service].Version, d.Services[c.Service].Version
 		line.Because = ""
+		if was, is := d.Altered.Was.Services[c.Service].Version, d.Services[c.Service].Version; was != is {
+			line.Old, line.New = was, is
+		}
+		if files := d.Altered.Files[c.Service]; len(files) > 0 {
+			line.Because = "Newer files: " + strings.Join(files, ", ") + "."
+		}
 	}
 	return line
 }

@@ -21,6 +21,14 @@ func (b *bundle) withRoles() {
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "alien"}, ProviderMap: map[string]map[string]string{"moon": {"flavor": "m1"}}})
 }
 
+// renew stores a version of a role that means other work than the one before.
+func (b *bundle) renew(name string) {
+	b.t.Helper()
+	s := role(name)
+	s.Provisioner.Actions[loom.ActionInstall].Fields["args"] = fmt.Sprint("newer than ", b.count(`SELECT max(version) FROM catalog_versions WHERE tenant_id = $1 AND name = $2`, b.tenant, name))
+	b.save(b.tenant, loom.KindService, s)
+}
+
 func role(name string) *loom.Service {
 	s := service(name, []string{"base"})
 	for _, action := range []loom.TaskAction{loom.ActionConfigure, loom.ActionStop} {

@@ -32,7 +32,7 @@ func TestRollEndsBehindTheBatchThatFailed(t *testing.T) {
 			b := setup(t)
 			b.withRoles()
 			id := b.made(4)
-			b.save(b.tenant, loom.KindService, role("web"))
+			b.renew("web")
 			ref, err := b.begin(c.kind, id, c.in)
 			if err != nil {
 				t.Fatal(err)

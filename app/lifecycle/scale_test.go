@@ -68,7 +68,9 @@ func TestLargeCluster(t *testing.T) {
 	b.db.MustExec(`UPDATE nodes SET task_id = NULL`)
 	b.db.MustExec(`UPDATE tenants SET max_nodes = max_nodes + 1 WHERE id = $1`, b.tenant)
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,size,max}', to_jsonb($1::int))`, machines+1)
-	b.save(b.tenant, loom.KindService, service("base", nil))
+	newer := service("base", nil)
+	newer.Provisioner.Actions[loom.ActionInstall].Fields["args"] = "newer"
+	b.save(b.tenant, loom.KindService, newer)
 	// The machines there are do not make a change of one of them larger.
 	for _, c := range []struct {
 		kind  loom.PreviewKind

@@ -42,8 +42,8 @@ func (m *mock) grown() loom.ClusterID {
 	cache := role("cache")
 	cache.DefaultConfig = map[string]any{"cache": map[string]any{"size": 1}}
 	m.save(m.tenant, loom.KindService, cache)
-	m.save(m.tenant, loom.KindService, role("web"))
-	m.save(m.tenant, loom.KindService, role("db"))
+	m.renew("web")
+	m.renew("db")
 	return id
 }
 

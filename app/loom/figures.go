@@ -16,8 +16,13 @@ type Figures struct {
 	Processes []ProcessFigure
 	Workers   *WorkerFigure
 	Database  *DatabaseFigure
-	// HooksWaiting counts deliveries of hooks that are to be tried, or tried again.
-	HooksWaiting *int
+	Hooks     *HookFigure
+}
+
+// HookFigure counts the hooks of all tenants that are called, and the deliveries that are to
+// be tried, or tried again.
+type HookFigure struct {
+	Enabled, Waiting int
 }
 
 // QueueLength is how much of a tenant waits for a worker, and for how long the

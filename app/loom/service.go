@@ -1,5 +1,10 @@
 package loom
 
+import (
+	"encoding/json"
+	"reflect"
+)
+
 // Service is software that can be placed on nodes (entities.md 9).
 type Service struct {
 	Base
@@ -50,6 +55,46 @@ type Link struct {
 func (s *Service) Defines(a TaskAction) bool {
 	_, ok := s.Provisioner.Actions[a]
 	return ok
+}
+
+// SameWork reports whether another version of the service means the same for machines and
+// clusters: it differs in what is only shown to people, such as label and description, if at
+// all.
+func (s *Service) SameWork(other *Service) bool {
+	a, b := *s, *other
+	a.Base, b.Base = Base{Name: s.Name}, Base{Name: other.Name}
+	return sameJSON(a, b)
+}
+
+// sameJSON compares two values by what is stored of them: nil and empty lists, and numbers of
+// different types, are the same.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	var u, v any
+	if errX != nil || errY != nil || json.Unmarshal(x, &u) != nil || json.Unmarshal(y, &v) != nil {
+		return false
+	}
+	return reflect.DeepEqual(withoutEmpty(u), withoutEmpty(v))
+}
+
+// withoutEmpty drops null, empty lists and empty objects from objects.
+func withoutEmpty(value any) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	for key, inner := range object {
+		inner = withoutEmpty(inner)
+		list, isList := inner.([]any)
+		members, isObject := inner.(map[string]any)
+		if inner == nil || isList && len(list) == 0 || isObject && len(members) == 0 {
+			delete(object, key)
+			continue
+		}
+		object[key] = inner
+	}
+	return object
 }
 
 // Validate checks shape.

@@ -173,6 +173,9 @@ type TaskResult struct {
 	Interrupted bool `json:"-"`
 	// Aborted says the attempt was told to stop by an abort.
 	Aborted bool `json:"-"`
+	// Files are the versions of the plugin resources that an action which sets a service up
+	// has run, by ResourceRef.FileKey; nil where nothing is known.
+	Files map[string]int `json:"-"`
 }
 
 // UnmarshalJSON accepts a status given as decimal text, as old plugins sent it.

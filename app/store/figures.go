@@ -145,14 +145,18 @@ func DatabaseFigures(ctx context.Context, q sqlx.ExtContext) (loom.DatabaseFigur
 }
 
 // Leans on hook_deliveries_waiting.
-const hooksWaiting = `
-SELECT count(*) FROM hook_deliveries WHERE status = 'waiting'`
+const hookFigures = `
+SELECT (SELECT count(*) FROM hooks WHERE enabled) AS enabled, (SELECT count(*) FROM hook_deliveries WHERE status = 'waiting') AS waiting`
 
-// HooksWaitingAllTenants counts deliveries of hooks that have not ended.
-func HooksWaitingAllTenants(ctx context.Context, q sqlx.ExtContext) (int, error) {
-	var n int
-	err := sqlx.GetContext(ctx, q, &n, hooksWaiting)
-	return n, wrap(err, "count waiting deliveries of hooks")
+// HookFiguresAllTenants counts the hooks that are called, and the deliveries that have not
+// ended.
+func HookFiguresAllTenants(ctx context.Context, q sqlx.ExtContext) (loom.HookFigure, error) {
+	var f struct {
+		Enabled int `db:"enabled"`
+		Waiting int `db:"waiting"`
+	}
+	err := sqlx.GetContext(ctx, q, &f, hookFigures)
+	return loom.HookFigure(f), wrap(err, "count hooks and their waiting deliveries")
 }
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

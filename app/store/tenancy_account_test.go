@@ -17,8 +17,9 @@ func init() {
 		"LockTenant": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.LockTenant(ctx, tx, t)
 		},
-		"Tenant":   reads(store.Tenant),
-		"QuotaUse": reads(store.QuotaUse),
+		"Tenant":      reads(store.Tenant),
+		"QuotaUse":    reads(store.QuotaUse),
+		"BusyWorkers": reads(store.BusyWorkers),
 		"NodesInUse": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			nodes, _, err := store.NodesInUse(ctx, tx, t)
 			return leak(nodes > 0), err

@@ -228,18 +228,44 @@ func NodesInUse(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (n
 }
 
 const workerCapacity = `
-SELECT (SELECT coalesce(sum(capacity), 0) FROM processes WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND NOT drain_asked AND expires_at > now()) AS capacity,
-	(SELECT coalesce(sum(workers), 0) FROM tenants WHERE deleted_at IS NULL AND id <> $1) AS others`
+SELECT coalesce(sum(capacity), 0) FROM processes
+WHERE kind = 'provisioner' AND only_tenant IS NULL AND NOT draining AND NOT drain_asked AND expires_at > now()`
 
-// WorkerCapacityAllTenants gives the capacity of the live provisioners and the
-// workers that other tenants want of it.
-func WorkerCapacityAllTenants(ctx context.Context, q sqlx.ExtContext, except loom.TenantID) (capacity, others int, err error) {
-	var row struct {
-		Capacity int `db:"capacity"`
-		Others   int `db:"others"`
-	}
-	err = sqlx.GetContext(ctx, q, &row, workerCapacity, except)
-	return row.Capacity, row.Others, wrap(err, "read the capacity for workers")
+// WorkerCapacityAllTenants gives the capacity of the live provisioners that serve all
+// tenants.
+func WorkerCapacityAllTenants(ctx context.Context, q sqlx.ExtContext) (int, error) {
+	var capacity int
+	err := sqlx.GetContext(ctx, q, &capacity, workerCapacity)
+	return capacity, wrap(err, "read the capacity for workers")
+}
+
+// WorkerHolder is a tenant with workers; Busy of them run a task.
+type WorkerHolder struct {
+	Name    string `db:"name"`
+	Workers int    `db:"workers"`
+	Busy    int    `db:"busy"`
+}
+
+const workerHolders = `
+WITH busy AS MATERIALIZED (SELECT tenant_id, count(*) AS n FROM running_tasks GROUP BY tenant_id)
+SELECT t.name, t.workers, coalesce(b.n, 0) AS busy
+FROM tenants t LEFT JOIN busy b ON b.tenant_id = t.id
+WHERE t.deleted_at IS NULL AND t.workers > 0
+ORDER BY t.id <> $1, t.workers DESC, t.name`
+
+// WorkerHoldersAllTenants lists the tenants that are to have workers: the installation
+// itself, then those with most first.
+func WorkerHoldersAllTenants(ctx context.Context, q sqlx.ExtContext) ([]WorkerHolder, error) {
+	var holders []WorkerHolder
+	err := sqlx.SelectContext(ctx, q, &holders, workerHolders, loom.SuperTenant)
+	return holders, wrap(err, "list who holds the workers")
+}
+
+// BusyWorkers counts the tasks of a tenant that run.
+func BusyWorkers(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `SELECT count(*) FROM running_tasks WHERE tenant_id = $1`, tenant)
+	return n, wrap(err, "count the tasks of tenant %s that run", tenant)
 }
 
 // MaxTokenDays gives the longest life of a token by the tenant's settings, in

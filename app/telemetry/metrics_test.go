@@ -28,7 +28,7 @@ func figures() loom.Figures {
 	return loom.Figures{
 		Queues:       []loom.QueueLength{{Tenant: "acme", Waits: 7, Oldest: 90 * time.Second}},
 		Clusters:     map[loom.ClusterStatus]int{loom.ClusterActive: 4},
-		LeasesEnding: &three, HooksWaiting: &three,
+		LeasesEnding: &three, Hooks: &loom.HookFigure{Waiting: 3},
 		Processes: []loom.ProcessFigure{{Kind: loom.ProcessWeb, Count: 2, LeaseAge: 1500 * time.Millisecond}},
 		Workers:   &loom.WorkerFigure{Capacity: 100, Wanted: 40, Assigned: 30, Busy: 20},
 		Database:  &loom.DatabaseFigure{Connections: 12, OldestTransaction: 2 * time.Second},

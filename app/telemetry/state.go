@@ -134,8 +134,8 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge("loom_database_connections", float64(d.Connections))
 		gauge("loom_database_oldest_transaction_seconds", d.OldestTransaction.Seconds())
 	}
-	if f.HooksWaiting != nil {
-		gauge("loom_hook_deliveries_waiting", float64(*f.HooksWaiting))
+	if f.Hooks != nil {
+		gauge("loom_hook_deliveries_waiting", float64(f.Hooks.Waiting))
 	}
 }
 

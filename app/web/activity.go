@@ -111,11 +111,19 @@ func activityFilters(base string, all bool, q activityQuery, errs ui.FormErrors)
 	return officeview.Filters(m)
 }
 
-// activityFeed shows the entries by day; several alike become one.
+// activityFeed shows the entries by day; several alike become one. Without a base it is a part
+// of another page, with all of that of the tenant q.tenant.
 func (s *Server) activityFeed(see ui.Viewer, base string, all bool, q activityQuery, list account.ActivityList) templ.Component {
 	m := officeview.FeedModel{ID: "feed", Now: s.now(), Pages: turned("Pages of the activity", base, list.Next, list.Prev, q.pairs()...),
 		Empty: ui.EmptyModel{Icon: "activity", Text: "Nothing happened yet.", Action: ui.ButtonModel{Label: "Create a cluster", Href: route.ClusterNew()}}}
-	if q != (activityQuery{}) {
+	switch {
+	case base == "" && all: // a part of the page of a tenant
+		if q.tenant != string(loom.SuperTenant) { // a cluster created here would be one of one's own tenant
+			m.Empty.Action = opening("Act as administrator of "+q.tenant, "", route.SystemActAs(q.tenant), ui.Secondary)
+		}
+	case all && q == (activityQuery{}):
+		m.Empty.Action = ui.ButtonModel{}
+	case q != (activityQuery{}):
 		m.Empty = ui.EmptyModel{Icon: "search", Text: "Nothing that happened matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: base}}
 	}
 	for _, group := range bursts(list.Items) {

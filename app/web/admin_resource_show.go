@@ -64,6 +64,13 @@ func (s *Server) adminResource(w http.ResponseWriter, r *http.Request, actor loo
 			m.Parts = append(m.Parts, resourceDiff(versions[at+1].Version, before.Text, content.Text))
 		}
 	}
+	uses, err := s.Catalog.ResourceClusters(r.Context(), actor, ref, versions)
+	if err != nil {
+		return err
+	}
+	if ref.Kind == string(loom.KindAutomatorType) {
+		m.Parts = append(m.Parts, usesCard(versions, uses))
+	}
 	m.Parts = append(m.Parts, s.versionGrid(versions, version))
 	return s.sheet(w, r, actor, http.StatusOK, adminFrame(ref.Name, route.AdminResources(), resourceCrumbs(ref.Name)...), m)
 }
@@ -103,6 +110,39 @@ func resourceContent(c catalog.ResourceContent) templ.Component {
 		parts = append(parts, officeview.Text("It is empty."))
 	}
 	return officeview.Card("content-title", "Content", parts...)
+}
+
+// usesCard says which clusters use which version of a file.
+func usesCard(versions []loom.Resource, uses map[int][]catalog.ResourceCluster) templ.Component {
+	grid := officeview.GridModel{ID: "uses", Caption: "Clusters by version", ShowCaption: true, Columns: []ui.Column{{Label: "Version"}, {Label: "Nodes", Numeric: true}, {Label: "Clusters"}},
+		Empty: ui.EmptyModel{Icon: "cluster", Text: "No cluster is known to use it."}}
+	add := func(version int, name officeview.Cell) {
+		nodes := 0
+		for _, use := range uses[version] {
+			nodes += use.Nodes
+		}
+		if nodes > 0 {
+			grid.Rows = append(grid.Rows, []officeview.Cell{name, {Text: strconv.Itoa(nodes)}, {Part: adminview.ResourceClusters(useLinks(uses[version]))}})
+		}
+	}
+	for _, v := range versions {
+		add(v.Version, officeview.Cell{Text: strconv.Itoa(v.Version), Href: resourceURL(v)})
+	}
+	add(0, officeview.Cell{Text: "a deleted version"})
+	return officeview.Grid(grid)
+}
+
+// maxUses is how many clusters of a version are named before the rest is counted.
+const maxUses = 50
+
+func useLinks(uses []catalog.ResourceCluster) (links []adminview.Use) {
+	for i, use := range uses {
+		if i == maxUses {
+			return append(links, adminview.Use{Name: "and " + strconv.Itoa(len(uses)-i) + " more"})
+		}
+		links = append(links, adminview.Use{Name: use.Name, Href: route.Cluster(use.Cluster), Field: ui.Count(use.Nodes, "node", "nodes")})
+	}
+	return links
 }
 
 func (s *Server) versionGrid(versions []loom.Resource, shown int) templ.Component {

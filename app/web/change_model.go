@@ -36,7 +36,7 @@ func init() { // a literal would refer to itself
 		loom.PreviewStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
 		loom.PreviewStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
 		loom.PreviewRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
-		loom.PreviewUpgrade:        {lead: "The newest versions of the catalog replace those of the cluster, a few nodes at a time: stop, install, configure, start.", live: true, parts: (*Server).upgradeParts},
+		loom.PreviewUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
 		loom.PreviewResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
 		loom.PreviewRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
 		loom.PreviewRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"loom/app/catalog"
 	"loom/app/lifecycle"
@@ -87,6 +88,10 @@ func rollFields(f changeForm, errs ui.FormErrors, healthy bool) clusterview.Form
 func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	picker := presentServices(v, f, errs)
 	picker.Optional, picker.Help = true, "None ticked: all of these."
+	files, err := s.Clusters.UpgradeFiles(ctx, actor, v.ID)
+	if err != nil {
+		return nil, "", err
+	}
 	var newer []clusterview.NewerService
 	choices := picker.Choices
 	picker.Choices = nil
@@ -96,11 +101,20 @@ func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v lifecycle
 		if err != nil {
 			return nil, "", err
 		}
-		if newest == nil || newest.Version == present.Version {
+		changed := newest != nil && newest.Version != present.Version && !newest.SameWork(&present)
+		if !changed && len(files[c.Value]) == 0 {
 			continue
 		}
-		c.Facts = append(c.Facts, fmt.Sprintf("version %d → %d", present.Version, newest.Version))
+		if changed {
+			c.Facts = append(c.Facts, fmt.Sprintf("version %d → %d", present.Version, newest.Version))
+		}
+		if names := files[c.Value]; len(names) > 0 {
+			c.Facts = append(c.Facts, "newer files: "+strings.Join(names, ", "))
+		}
 		picker.Choices = append(picker.Choices, c)
+		if !changed {
+			continue
+		}
 		differences, err := catalog.CompareEntries(&present, newest)
 		if err != nil {
 			return nil, "", err
@@ -108,7 +122,7 @@ func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v lifecycle
 		newer = append(newer, newerService(present, *newest, differences))
 	}
 	if len(picker.Choices) == 0 {
-		return nil, "Nothing is newer: the cluster has the newest versions of all its services.", nil
+		return nil, "Nothing is newer: the cluster has the newest versions of all its services and their files.", nil
 	}
 	return []clusterview.FormPart{{Picker: &picker}, {Newer: newer}, rollFields(f, errs, true), policyPart(v, f, errs)}, "", nil
 }

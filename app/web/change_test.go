@@ -8,6 +8,7 @@ import (
 
 	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/views/adminview"
 	"loom/views/route"
 )
 
@@ -163,11 +164,55 @@ func TestUpgradeShowsWhatIsNew(t *testing.T) {
 	id := w.active("shop-front", 4)
 	at := route.ClusterVerb(id, "upgrade")
 	w.get("ana", at).is(200, "Nothing is newer").lacks("<button class=\"u-hidden\"")
-	w.save(loom.KindService, webService("nginx", "Serves the pages, now faster."))
-	w.get("ana", at).is(200, "version 1 → 2", "now faster", "Nodes that stay up", ">Fits<", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
+	newer := webService("nginx", "Serves the pages, now faster.")
+	w.save(loom.KindService, newer)
+	w.get("ana", at).is(200, "Nothing is newer")
+	newer.DefaultConfig = map[string]any{"nginx": map[string]any{"threads": 9}}
+	w.save(loom.KindService, newer)
+	w.get("ana", at).is(200, "version 1 → 3", "now faster", "Nodes that stay up", ">Fits<", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
 	w.post("ana", route.Previews(), change("upgrade", id, "batch", "x", "minHealthy", "-1")).is(422, `id="f-batch-error"`, `id="f-minHealthy-error"`, `value="x"`)
 	w.post("ana", route.Previews(), change("upgrade", id, "batch", "2", "minHealthy", "3")).is(422, `id="f-minHealthy-error"`)
 	w.applied(change("upgrade", id, "services", "nginx", "batch", "2", "minHealthy", "1"), "", "Upgrade cluster shop-front", "batch=2&amp;minHealthy=1&amp;services=nginx")
+}
+
+// TestUpgradeShowsNewerFiles: a released file is offered with its number, and its page says
+// which clusters use which version.
+func TestUpgradeShowsNewerFiles(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop-front", 4)
+	w.must(w.catalog.RegisterTypes(w.ctx, nil, []loom.PluginType{{Base: loom.Base{Name: "shell"}, ResourceTypes: map[string]loom.ResourceType{"scripts": {Format: "file"}}}}))
+	actor := loom.SystemActor(w.tenant.ID, w.tenant.Name)
+	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: "nginx.sh"}
+	release := func(content string) loom.Resource {
+		t.Helper()
+		r, err := w.catalog.Upload(w.ctx, actor, ref, strings.NewReader(content), 0)
+		w.must(err)
+		w.must(w.catalog.Stage(w.ctx, actor, ref, r.Version))
+		w.must(w.catalog.Sync(w.ctx, actor))
+		return r
+	}
+	page := func(r loom.Resource) clusterAnswer {
+		t.Helper()
+		return w.get("admin", adminview.ResourceRef{Kind: ref.Kind, Plugin: ref.Plugin, Type: ref.Type, Name: ref.Name, Version: strconv.Itoa(r.Version)}.Query(adminview.ResourceShow()))
+	}
+	first := release("echo one")
+	page(first).is(200, "No cluster is known to use it")
+	// As the tasks of a create leave it.
+	_, err := w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
+		WHERE cluster_id = $2 AND 'nginx' = ANY (services)`, first.SHA256, int64(id))
+	w.must(err)
+	at := route.ClusterVerb(id, "upgrade")
+	w.get("ana", at).is(200, "Nothing is newer")
+	page(first).is(200, "Clusters by version", `<a href="`+route.Cluster(id)+`">shop-front</a>`, "3 nodes")
+	second := release("echo two")
+	w.get("ana", at).is(200, "newer files: nginx.sh (version 2)", "Brings 1 service to the newest version").lacks(`value="haproxy"`)
+	_, err = w.db.Exec(`UPDATE nodes SET service_files = jsonb_build_object('nginx', jsonb_build_object('install', jsonb_build_object('shell/scripts/nginx.sh', $1::text)))
+		WHERE cluster_id = $2 AND number = (SELECT max(number) FROM nodes WHERE cluster_id = $2)`, second.SHA256, int64(id))
+	w.must(err)
+	page(second).is(200, "2 nodes", "1 node")
+	w.must(w.catalog.DeleteResource(w.ctx, actor, ref, first.Version))
+	page(second).is(200, "a deleted version", "2 nodes")
 }
 
 func TestResizeAndRepairWantTheName(t *testing.T) {

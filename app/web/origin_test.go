@@ -26,3 +26,16 @@ func TestOrigin(t *testing.T) {
 		t.Errorf("one signs in at %q, not %q", got, want)
 	}
 }
+
+// TestCertificateRow: plain HTTP is fine on its own host alone.
+func TestCertificateRow(t *testing.T) {
+	t.Parallel()
+	for public, want := range map[string]string{
+		"https://loom.example": "Good", "http://127.0.0.1:8080": "Not used", "http://localhost:8080": "Not used", "http://[::1]:8080": "Not used",
+		"http://loom.example": "Needs a look", "http://0.0.0.0:8080": "Needs a look", "http://192.0.2.1": "Needs a look", "": "Needs a look",
+	} {
+		if got := certificateRow(public)[0].State.Word; got != want {
+			t.Errorf("%q: %s, want %s", public, got, want)
+		}
+	}
+}

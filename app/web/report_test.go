@@ -5,6 +5,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -372,4 +373,33 @@ func TestSystemClusters(t *testing.T) {
 	admin.get("/system/clusters").shows(t, 403, "superadmin")
 	admin.get("/admin/clusters").goes(t, "/clusters")
 	super.get("/system/hooks").goes(t, "/admin/hooks")
+}
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// TestStatusSaysWhatIsNotUsed: nothing is said to be good that nobody uses.
+func TestStatusSaysWhatIsNotUsed(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	says := func(path, part, state string) {
+		t.Helper()
+		text := strings.Join(strings.Fields(tag.ReplaceAllString(v.get(path).shows(t, 200).body, " ")), " ")
+		if !strings.Contains(text, part+" "+state) {
+			i := max(strings.Index(text, part), 0)
+			t.Errorf("%s does not say “%s %s”: …%s", path, part, state, text[i:min(len(text), i+80)])
+		}
+	}
+	says("/system", "Hooks", "Not used no tenant has a hook")
+	says("/system", "Queues", "Good no task waits")
+	says("/system/status", "Event streams", "Not used")
+	_, err := r.db.Exec(`INSERT INTO hooks (tenant_id, name, url, events) VALUES ($1, 'h', 'https://example.org', '{start}')`, r.tenant("demo").ID)
+	check(t, err)
+	says("/system", "Hooks", "Good 1 hook is called, 0 deliveries are to be tried")
+	_, err = r.db.Exec(`UPDATE hooks SET enabled = false`)
+	check(t, err)
+	says("/system", "Hooks", "Not used")
+	_, err = r.db.Exec(`DELETE FROM resources`)
+	check(t, err)
+	says("/system/status", "Storage", "Not used no tenant has a file")
 }

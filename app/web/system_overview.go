@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -63,7 +64,7 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 	tiles = append(tiles, machines)
 	m := officeview.SheetModel{Title: "System", Intro: "The whole installation at this moment. Programs read the same at /metrics, and whether a process works at /healthz and /readyz.",
 		Parts:   []templ.Component{ui.Tiles(tiles), statusGrid(figures, failed), clusterGrid(figures)},
-		Banners: workerAlert(figures), Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
+		Banners: append(workerAlert(figures), workerlessAlert(uses.Items)...), Calls: []ui.JSONCall{call("queues", http.MethodGet, "/v2/metrics/queues", ""), call("processes", http.MethodGet, "/v2/processes", "")}}
 	return s.liveSheet(w, r, actor, route.TopicSystem(), systemFrame("System", route.System()), m)
 }
 
@@ -76,6 +77,25 @@ func workerAlert(f loom.Figures) []ui.BannerModel {
 		Text: "Tenants are promised " + ui.Count(f.Workers.Wanted, "worker", "workers") + ", but only " + strconv.Itoa(f.Workers.Assigned) + " could be dealt. Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}}
 }
 
+// workerlessAlert names the tenants that have no workers.
+func workerlessAlert(tenants []loom.Tenant) []ui.BannerModel {
+	var names []string
+	for _, t := range tenants {
+		if t.Workers == 0 && t.ID != loom.SuperTenant {
+			names = append(names, t.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(names) == 1:
+		return []ui.BannerModel{{Tone: ui.ToneWarn, Text: "The tenant " + names[0] + " has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: route.SystemTenant(names[0]) + "#edit-title"}}
+	case len(names) > maxNamed:
+		names = append(names[:maxNamed], strconv.Itoa(len(names)-maxNamed)+" more")
+	}
+	return []ui.BannerModel{{Tone: ui.ToneWarn, Text: "These tenants have no workers, so none of their tasks run: " + strings.Join(names, ", ") + ". Open each to give it some.", Action: "Tenants", ActionHref: route.SystemTenants()}}
+}
+
 // check is a line of the status: what, how it is, and the figure.
 func check(what string, good bool, text string) []officeview.Cell {
 	state := ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
@@ -83,6 +103,11 @@ func check(what string, good bool, text string) []officeview.Cell {
 		state = ui.State{Word: "Needs a look", Icon: "alert", Tone: ui.ToneWarn}
 	}
 	return []officeview.Cell{{Text: what, State: &state, Sub: text}}
+}
+
+// unused is a line of the status of something that nobody uses.
+func unused(what, text string) []officeview.Cell {
+	return []officeview.Cell{{Text: what, State: &ui.State{Word: "Not used", Icon: "circle", Tone: ui.ToneIdle}, Sub: text}}
 }
 
 func statusGrid(f loom.Figures, failed error) templ.Component {
@@ -94,13 +119,18 @@ func statusGrid(f loom.Figures, failed error) templ.Component {
 	if d := f.Database; d != nil {
 		g.Rows = append(g.Rows, check("Database", d.OldestTransaction < longTransaction, ui.Count(d.Connections, "connection", "connections")+", the oldest open transaction is "+ui.Duration(d.OldestTransaction)+" old"))
 	}
-	oldest := time.Duration(0)
+	oldest, waits := time.Duration(0), "no task waits for a worker"
 	for _, q := range f.Queues {
 		oldest = max(oldest, q.Oldest)
+		waits = "the oldest task waits " + ui.Duration(oldest)
 	}
-	g.Rows = append(g.Rows, check("Queues", oldest < longWait, "the oldest task waits "+ui.Duration(oldest)))
-	if n := f.HooksWaiting; n != nil {
-		g.Rows = append(g.Rows, check("Hooks", *n == 0, ui.Count(*n, "delivery is", "deliveries are")+" to be tried"))
+	g.Rows = append(g.Rows, check("Queues", oldest < longWait, waits))
+	if h := f.Hooks; h != nil {
+		row := check("Hooks", h.Waiting == 0, ui.Count(h.Enabled, "hook is", "hooks are")+" called, "+ui.Count(h.Waiting, "delivery is", "deliveries are")+" to be tried")
+		if *h == (loom.HookFigure{}) {
+			row = unused("Hooks", "no tenant has a hook that is called")
+		}
+		g.Rows = append(g.Rows, row)
 	}
 	return officeview.Grid(g)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -55,6 +56,11 @@ func (s *Server) paceCharts(see ui.Viewer, pace []fleet.QueuePace) (done, wait, 
 	series := make([][]float64, 6)
 	for i := range series {
 		series[i] = make([]float64, fleet.PaceStretches)
+		for stretch := range series[i] {
+			if i >= 2 { // how long tasks waited and ran is not known where there were none
+				series[i][stretch] = math.NaN()
+			}
+		}
 	}
 	for i := range places {
 		from := start.Add(time.Duration(i) * stretch)
@@ -65,7 +71,9 @@ func (s *Server) paceCharts(see ui.Viewer, pace []fleet.QueuePace) (done, wait, 
 			continue
 		}
 		for i, v := range []float64{float64(p.Tasks), float64(p.Others), p.Wait50, p.Wait95, p.Run50, p.Run95} {
-			series[i][p.Stretch] = v
+			if i < 2 || p.Tasks > 0 {
+				series[i][p.Stretch] = v
+			}
 		}
 	}
 	two := func(id, title, unit, first, second string, lines bool, at, decimals int) ui.ChartModel {

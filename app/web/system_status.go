@@ -3,10 +3,11 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -46,9 +47,17 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	if bucket != nil {
 		text = loom.AsError(bucket).Message
 	}
-	g.Rows = append(g.Rows, check("Storage", bucket == nil, text))
+	storage := check("Storage", bucket == nil, text)
+	if bucket == nil && failed == nil && status.Resources == 0 {
+		storage = unused("Storage", "no tenant has a file")
+	}
+	g.Rows = append(g.Rows, storage)
 	g.Rows = append(g.Rows, processRows(figures, figuresFailed)...)
-	g.Rows = append(g.Rows, check("Event streams", true, ui.Count(s.Hub.Count(), "page listens", "pages listen")+" to this process"), certificateRow(s.PublicURL), clientRow(s.ProxyUnknown), check("Build", true, buildText(s.Version)))
+	streams := unused("Event streams", "no page listens to this process")
+	if n := s.Hub.Count(); n > 0 {
+		streams = check("Event streams", true, ui.Count(n, "page listens", "pages listen")+" to this process")
+	}
+	g.Rows = append(g.Rows, streams, certificateRow(s.PublicURL), clientRow(s.ProxyUnknown), check("Build", true, buildText(s.Version)))
 
 	m := officeview.SheetModel{Title: "Status", Intro: "How the parts of the installation are, as this process sees them. Programs ask /healthz whether it lives and /readyz whether it can do its work; figures are at /metrics.",
 		Parts: []templ.Component{officeview.Grid(g)}}
@@ -79,12 +88,23 @@ func databaseRows(see ui.Viewer, s fleet.Status) [][]officeview.Cell {
 	}
 }
 
-// certificateRow says whose the certificate is: Loom serves plain HTTP.
+// certificateRow says whose the certificate is: Loom serves plain HTTP, which is safe on its
+// own host only.
 func certificateRow(public string) []officeview.Cell {
-	if strings.HasPrefix(public, "https://") {
+	u, err := url.Parse(public)
+	switch {
+	case err == nil && u.Scheme == "https":
 		return check("Certificate", true, "that of the proxy at "+public)
+	case err == nil && isLoopback(u.Hostname()):
+		return unused("Certificate", "Loom serves plain HTTP to this host alone")
 	}
-	return check("Certificate", true, "none: Loom serves plain HTTP; put a proxy with TLS before it where browsers are on other hosts")
+	return check("Certificate", false, "none: passwords cross the network in plain HTTP. Put a proxy with TLS before Loom and name its address in LOOM_PUBLIC_URL.")
+}
+
+// isLoopback reports whether a host of a URL is this host alone.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // clientRow says whether Loom can tell where requests come from.

@@ -22,26 +22,66 @@ const workerRoomID = "worker-room"
 // maxNamed is how many names of a part are listed before the rest is counted.
 const maxNamed = 12
 
-// workerRoom says how many workers a tenant can have at this moment; url gives it again.
-func (s *Server) workerRoom(r *http.Request, actor loom.Actor, tenant loom.TenantID, url string) (templ.Component, error) {
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
-	if err != nil {
-		return nil, err
-	}
-	others := 0
-	for _, t := range shortage.Tenants {
-		if t.Tenant != tenant {
-			others += t.Wanted
-		}
-	}
-	text := "At most " + strconv.Itoa(max(shortage.Capacity-others, 0)) + " at this moment: the running provisioners have " + ui.Count(shortage.Capacity, "worker", "workers") +
-		", and other tenants are promised " + strconv.Itoa(others) + "."
-	if shortage.Capacity == 0 {
+// maxPresetWorkers is how many workers the form of a new tenant presets at most.
+const maxPresetWorkers = 10
+
+// workerRoom shows who holds the workers, and how many a tenant can have now by name, "" for
+// a new one; url gives it again.
+func workerRoom(room account.WorkerRoom, tenant, url string) templ.Component {
+	free := room.Free(tenant)
+	text := "At most " + strconv.Itoa(free) + " at this moment: the running provisioners have " + ui.Count(room.Capacity, "worker", "workers") +
+		", and other tenants are promised " + strconv.Itoa(held(room.Holders, tenant)) + "."
+	if room.Capacity == 0 {
 		text = "No provisioner runs, so only 0 is possible at this moment."
 	}
 	attrs := ui.Live(url, "system")
 	attrs["hx-trigger"], attrs["hx-select"] = "loom:live, every 10s", "#"+workerRoomID
-	return officeview.Region(workerRoomID, attrs, officeview.Text(text)), nil
+	parts := []templ.Component{officeview.Text(text)}
+	if room.Capacity > 0 {
+		parts = append([]templ.Component{officeview.Shares(sharesOf(room))}, parts...)
+	}
+	return officeview.Region(workerRoomID, attrs, parts...)
+}
+
+// held counts the workers of all tenants but one.
+func held(holders []account.Holder, but string) int {
+	n := 0
+	for _, h := range holders {
+		if h.Name != but {
+			n += h.Workers
+		}
+	}
+	return n
+}
+
+// sharesOf draws the room: the holders by name, the last ones together, and what is free.
+func sharesOf(room account.WorkerRoom) officeview.SharesModel {
+	m := officeview.SharesModel{Label: "Held by", Used: held(room.Holders, ""), Max: room.Capacity}
+	named := room.Holders[:min(len(room.Holders), maxNamed)]
+	for _, h := range named {
+		m.Parts = append(m.Parts, h.Name+" "+strconv.Itoa(h.Workers))
+	}
+	if rest := room.Holders[len(named):]; len(rest) > 0 {
+		m.Parts = append(m.Parts, ui.Count(len(rest), "other", "others")+" "+strconv.Itoa(held(rest, "")))
+	}
+	m.Parts = append(m.Parts, "free "+strconv.Itoa(max(m.Max-m.Used, 0)))
+	return m
+}
+
+// workersFrom chooses the tenant that gives workers when too few are free; nil when no
+// other tenant has any.
+func workersFrom(room account.WorkerRoom, tenant, chosen string, errs ui.FormErrors) templ.Component {
+	choices := []ui.Option{{Label: "no tenant", Selected: chosen == ""}}
+	for _, h := range room.Holders {
+		if h.Name != tenant {
+			choices = append(choices, ui.Option{Value: h.Name, Label: h.Name + " (has " + strconv.Itoa(h.Workers) + ", " + strconv.Itoa(h.Busy) + " busy)", Selected: chosen == h.Name})
+		}
+	}
+	if len(choices) == 1 && errs.For(fieldWorkersFrom) == "" {
+		return nil
+	}
+	return field(ui.FieldModel{Name: fieldWorkersFrom, Label: "Take missing workers from", Kind: ui.FieldSelect, Optional: true, Options: choices,
+		Help: "If fewer are free than you enter, this tenant gives the rest."}, errs)
 }
 
 // bootstrapParts lets one choose what of the superadmin tenant is copied: each part with
@@ -95,7 +135,13 @@ func partChoice(value, label string, names, chosen []string) ui.Choice {
 	return c
 }
 
-// systemTenantNew is the form of a new tenant, with all parts chosen.
+// systemTenantNew is the form of a new tenant, with all parts chosen and the workers that
+// are free, up to ten.
 func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: "0", parts: account.BootstrapParts(), may: loom.NewPermits()}, ui.FormErrors{})
+	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	preset := strconv.Itoa(min(room.Free(""), maxPresetWorkers))
+	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: preset, parts: account.BootstrapParts(), may: loom.NewPermits()}, ui.FormErrors{})
 }

@@ -31,7 +31,7 @@ func (s *Server) tenantPast(r *http.Request, actor loom.Actor, name string) ([]t
 		return officeview.Link("All of it", route.Query(base, "tenant", name))
 	}
 	return []templ.Component{
-		officeview.Card("happened-title", "Operations", s.activityFeed(ui.ViewerOf(r.Context()), "", true, activityQuery{}, happened), all(route.SystemActivity())),
+		officeview.Card("happened-title", "Operations", s.activityFeed(ui.ViewerOf(r.Context()), "", true, activityQuery{tenant: name}, happened), all(route.SystemActivity())),
 		s.auditGrid(ui.ViewerOf(r.Context()), "", auditQuery{}, audit), all(route.SystemAudit()),
 	}, nil
 }

@@ -22,6 +22,7 @@ import (
 const (
 	fieldDescription = "description"
 	fieldWorkers     = "workers"
+	fieldWorkersFrom = "workersFrom"
 	fieldMaxClusters = "maxClusters"
 	fieldMaxNodes    = "maxNodes"
 	fieldParts       = "parts"
@@ -83,8 +84,11 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 		if work.Dealt < t.Workers && work.Paused.At.IsZero() {
 			share.Sub = strconv.Itoa(work.Dealt) + " dealt"
 		}
-		if !work.Paused.At.IsZero() {
+		switch {
+		case !work.Paused.At.IsZero():
 			share.State = &pausedState
+		case t.Workers == 0 && t.ID != loom.SuperTenant:
+			share.State = &ui.State{Word: "No workers", Icon: "alert", Tone: ui.ToneWarn}
 		}
 		grid.Rows = append(grid.Rows, []officeview.Cell{
 			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true, Sub: t.Description}, share,
@@ -106,9 +110,9 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 
 // tenantDraft is the form as it was typed.
 type tenantDraft struct {
-	name, description, workers, maxClusters, maxNodes string
-	parts                                             []string
-	may                                               loom.Permits
+	name, description, workers, workersFrom, maxClusters, maxNodes string
+	parts                                                          []string
+	may                                                            loom.Permits
 }
 
 func draftOfTenant(t loom.Tenant) tenantDraft {
@@ -125,7 +129,7 @@ func draftOfTenant(t loom.Tenant) tenantDraft {
 // of its field. had are the permits before.
 func readTenant(f url.Values, had loom.Permits) (tenantDraft, account.TenantInput, []loom.FieldError) {
 	d := tenantDraft{
-		name: strings.TrimSpace(f.Get(fieldName)), description: strings.TrimSpace(f.Get(fieldDescription)), workers: strings.TrimSpace(f.Get(fieldWorkers)),
+		name: strings.TrimSpace(f.Get(fieldName)), description: strings.TrimSpace(f.Get(fieldDescription)), workers: strings.TrimSpace(f.Get(fieldWorkers)), workersFrom: f.Get(fieldWorkersFrom),
 		maxClusters: strings.TrimSpace(f.Get(fieldMaxClusters)), maxNodes: strings.TrimSpace(f.Get(fieldMaxNodes)), parts: f[fieldParts],
 	}
 	var errs []loom.FieldError
@@ -139,14 +143,15 @@ func readTenant(f url.Values, had loom.Permits) (tenantDraft, account.TenantInpu
 		}
 		return &n
 	}
-	in := account.TenantInput{Name: d.name, Description: &d.description, Workers: number(fieldWorkers, d.workers, 0),
+	in := account.TenantInput{Name: d.name, Description: &d.description, Workers: number(fieldWorkers, d.workers, 0), WorkersFrom: d.workersFrom,
 		MaxClusters: number(fieldMaxClusters, d.maxClusters, loom.Unlimited), MaxNodes: number(fieldMaxNodes, d.maxNodes, loom.Unlimited), Bootstrap: len(d.parts) > 0, Parts: d.parts}
 	d.may = readPermits(f, had, &in)
 	return d, in, errs
 }
 
-// tenantFields are the fields of a tenant; room says how many workers there are left.
-func tenantFields(d tenantDraft, isNew bool, room templ.Component, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
+// tenantFields are the fields of a tenant; room says how many workers are left, from which
+// tenant gives more, unless it is nil.
+func tenantFields(d tenantDraft, isNew bool, room, from templ.Component, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
 	name := ui.FieldModel{Name: fieldName, Label: "Name", Value: d.name, Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}
 	quota := func(name, label, value string, used int) templ.Component {
 		help := ""
@@ -162,9 +167,12 @@ func tenantFields(d tenantDraft, isNew bool, room templ.Component, use loom.Quot
 	parts = append(parts,
 		field(ui.FieldModel{Name: fieldDescription, Label: "Description", Value: d.description, Optional: true, Width: "l", MaxLength: loom.MaxDescription}, errs),
 		field(ui.FieldModel{Name: fieldWorkers, Label: "Workers", Kind: ui.FieldNumber, Value: d.workers, Min: "0",
-			Help: "How many tasks of the tenant run at once, from 0 up."}, errs), room,
+			Help: "How many tasks of the tenant run at once, from 0 up."}, errs), room)
+	if from != nil {
+		parts = append(parts, from)
+	}
+	return append(parts,
 		officeview.Text(quotaHelp(isNew)), quota(fieldMaxClusters, "Clusters at most", d.maxClusters, use.Clusters), quota(fieldMaxNodes, "Nodes at most", d.maxNodes, use.Nodes))
-	return parts
 }
 
 // quotaHelp is said once, above the quotas of a tenant.
@@ -176,23 +184,24 @@ func quotaHelp(isNew bool) string {
 }
 
 func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d tenantDraft, errs ui.FormErrors) error {
-	room, err := s.workerRoom(r, actor, "", route.SystemTenantNew())
+	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
 	if err != nil {
 		return err
+	}
+	if wants(r, workerRoomID) {
+		return s.fragment(w, r, http.StatusOK, workerRoom(room, "", route.SystemTenantNew()))
 	}
 	parts, err := s.bootstrapParts(r, actor, d.parts, errs.For(fieldParts))
 	if err != nil {
 		return err
 	}
-	if wants(r, workerRoomID) {
-		return s.fragment(w, r, http.StatusOK, room)
-	}
 	permits, err := s.permitFields(r, actor, d.may, errs)
 	if err != nil {
 		return err
 	}
+	fields := tenantFields(d, true, workerRoom(room, "", route.SystemTenantNew()), workersFrom(room, "", d.workersFrom, errs), loom.QuotaUse{}, errs)
 	form := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: errs, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(),
-		Parts: append(append(tenantFields(d, true, room, loom.QuotaUse{}, errs), permits...), parts, officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in."))})
+		Parts: append(append(fields, permits...), parts, officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in."))})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
 	return s.sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{form}})
@@ -231,6 +240,13 @@ func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom
 }
 
 func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, d tenantDraft, errs ui.FormErrors) error {
+	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	if wants(r, workerRoomID) {
+		return s.fragment(w, r, http.StatusOK, workerRoom(room, t.Name, route.SystemTenant(t.Name)))
+	}
 	uses, err := s.Accounts.QuotaUses(r.Context(), actor, []loom.Tenant{t})
 	if err != nil {
 		return err
@@ -242,13 +258,6 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	counts, err := s.Fleet.Queues(r.Context(), actor)
 	if err != nil {
 		return err
-	}
-	room, err := s.workerRoom(r, actor, t.ID, route.SystemTenant(t.Name))
-	if err != nil {
-		return err
-	}
-	if wants(r, workerRoomID) {
-		return s.fragment(w, r, http.StatusOK, room)
 	}
 	permits, err := s.permitFields(r, actor, d.may, errs)
 	if err != nil {
@@ -264,6 +273,10 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if t.ID != loom.SuperTenant {
 		m.Actions = []ui.ButtonModel{m.Actions[0], opening("Act as administrator", "", route.SystemActAs(t.Name), ui.Secondary), {Label: "Delete", Kind: ui.Danger, Small: true, Href: route.SystemTenantDelete(t.Name)}}
 	}
+	if t.ID != loom.SuperTenant && t.Workers == 0 {
+		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "The tenant has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: "#edit-title"})
+	}
+	fields := tenantFields(d, false, workerRoom(room, t.Name, route.SystemTenant(t.Name)), workersFrom(room, t.Name, d.workersFrom, errs), use, errs)
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
 			{Term: "Clusters", Text: usedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: usedOf(use.Nodes, use.MaxNodes)},
@@ -271,7 +284,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Term: "Created", Value: ui.Time(t.Created, s.now())},
 		}, permitDefs(t.Permits)...)),
 		quotaBars(use),
-		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: append(tenantFields(d, false, room, use, errs), permits...)})),
+		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: append(fields, permits...)})),
 	}
 	past, err := s.tenantPast(r, actor, t.Name)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/testkit"
 )
 
 // lines counts the lines of a file that has been downloaded.
@@ -73,7 +74,7 @@ func TestTenantForm(t *testing.T) {
 	check(t, err)
 	_, err = r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 4 ELSE 0 END`, r.tenant("demo").ID)
 	check(t, err)
-	room().shows(t, 200, "At most 5 at this moment", "have 9 workers", "other tenants are promised 4.")
+	room().shows(t, 200, "At most 5 at this moment", "have 9 workers", "other tenants are promised 4.", "demo 4 · free 5")
 	v.get("/system/tenants/demo", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, "At most 9 at this moment", "other tenants are promised 0.").hides(t, "<main")
 	v.post("/system/tenants", "name", "odd", "workers", "0", "parts", "everything").shows(t, 422, "“everything” is none of providers")
 	some := "image-types"
@@ -95,6 +96,71 @@ SELECT 'superadmin', k, 'planted', 1, jsonb_build_object('name', 'planted'), 'ad
 			t.Errorf("the tenant %s has copies of %q, want %q", name, kinds, want)
 		}
 	}
+}
+
+// TestTenantWorkers: a second tenant gets workers without leaving the form, and a tenant
+// without any is told with its remedy.
+func TestTenantWorkers(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	workers := func(name string, want int) {
+		t.Helper()
+		if got := r.tenant(name).Workers; got != want {
+			t.Errorf("%s has %d workers, want %d", name, got, want)
+		}
+	}
+	set := func(demo int) {
+		t.Helper()
+		_, err := r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN $2 ELSE 1 END`, r.tenant("demo").ID, demo)
+		check(t, err)
+	}
+	preset := func(want string) {
+		t.Helper()
+		if got := testkit.FormValues(t, v.get("/system/tenants/new").body, "").Get("workers"); got != want {
+			t.Errorf("the form presets %q workers, want %s", got, want)
+		}
+	}
+	preset("0")
+	_, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 100})
+	check(t, err)
+	set(95)
+	preset("4")
+	v.get("/system/tenants/new").shows(t, 200, "superadmin 1 · demo 95 · free 4", "Take missing workers from", "demo (has 95, 0 busy)")
+	set(50)
+	preset("10")
+	v.get("/system/tenants/new").shows(t, 200, "superadmin 1 · demo 50 · free 49")
+	v.post("/system/tenants", "name", "lab", "workers", "60").shows(t, 409, "49 left for this tenant")
+	v.post("/system/tenants", "name", "lab", "workers", "60", "workersFrom", "superadmin").shows(t, 409, "has 1 worker", `value="superadmin" selected`, `aria-invalid="true"`)
+	v.post("/system/tenants", "name", "lab", "workers", "60", "workersFrom", "demo").shows(t, 200, "Tenant lab was created")
+	workers("lab", 60)
+	workers("demo", 39)
+	v.get("/system/tenants/demo").shows(t, 200, "superadmin 1 · lab 60 · demo 39 · free 0", "lab (has 60, 0 busy)").hides(t, "demo (has", "has no workers")
+	v.post("/system/tenants/demo", "workers", "45", "workersFrom", "lab").goes(t, "/system/tenants/demo")
+	workers("lab", 54)
+	workers("demo", 45)
+
+	for _, page := range []string{"/system", "/system/tenants", "/system/tenants/lab"} {
+		v.get(page).hides(t, "o workers")
+	}
+	v.post("/system/tenants/lab", "workers", "0").goes(t, "/system/tenants/lab")
+	v.get("/system/tenants/lab").shows(t, 200, "The tenant has no workers", "Give it workers", `href="#edit-title"`)
+	v.get("/system/tenants").shows(t, 200, "No workers")
+	v.get("/system").shows(t, 200, "The tenant lab has no workers", "/system/tenants/lab#edit-title")
+	v.post("/system/tenants/demo", "workers", "0").goes(t, "/system/tenants/demo")
+	v.get("/system").shows(t, 200, "demo, lab")
+}
+
+// TestEmptyTenantLeadsIntoIt: no link of the page of a tenant where nothing happened leads to
+// one's own tenant.
+func TestEmptyTenantLeadsIntoIt(t *testing.T) {
+	t.Parallel()
+	r := newRooms(t)
+	v := r.signedIn("superadmin", "admin")
+	v.post("/system/tenants", "name", "lab", "workers", "0").shows(t, 200)
+	v.get("/system/tenants/lab").shows(t, 200, "Nothing happened yet.", "Act as administrator of lab", "/system/tenants/lab/act-as").hides(t, `href="/clusters/new"`)
+	v.get("/system/activity").hides(t, `href="/clusters/new"`)
+	v.get("/system/tenants/superadmin").shows(t, 200, "/clusters/new").hides(t, "Act as administrator")
 }
 
 func TestQueuePages(t *testing.T) {

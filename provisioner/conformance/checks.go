@@ -184,6 +184,14 @@ func (run *providerRun) pending() { run.slow(Pending, 3) }
 
 func (run *providerRun) lagging() { run.slow(Lagging, 2) }
 
+// hinted checks that an action that failed because of throttling says that trying again helps.
+func (run *providerRun) hinted(c *call, action loom.TaskAction) {
+	says := c.result.RetryAfter > 0 || c.result.Retryable != nil
+	if c.err == nil && c.result.Status != 0 && !says && !run.NoRetryHint {
+		run.fail("%s gives up at the first throttling: wait within the time limit, or fail with “retryable” true, “retry_after” or exit status 75: %s", action, c)
+	}
+}
+
 // throttled: each action is refused a few times; it waits, or fails for now.
 func (run *providerRun) throttled() {
 	spec, remove := run.machine()
@@ -199,6 +207,7 @@ func (run *providerRun) throttled() {
 			return
 		}
 		run.retryable(c, action)
+		run.hinted(c, action)
 		made := id(spec) != ""
 		if action == loom.ActionCreate && made && c.result.Status >= 200 && c.result.Status < 300 {
 			run.fail("CREATE made a machine and says that it did not (status %d)", c.result.Status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ var mutants = map[string]string{
 	"forgets on refused credentials":        "DELETE with wrong credentials has to fail",
 	"says 1 for refused credentials":        "CREATE with wrong credentials has to fail with a status from 200 to 299",
 	"gives up when throttled":               "says that trying again is useless",
+	"fails when throttled":                  "create gives up at the first throttling",
 	"takes a lost answer for nothing made":  "says that nothing was made",
 	"gives up on what it cannot see":        "confirm failed",
 	"does not wait":                         "confirm failed",
@@ -101,6 +103,48 @@ func TestMutants(t *testing.T) {
 				t.Errorf("not found; what was found: %q", f.found)
 			}
 		})
+	}
+}
+
+// TestThrottlingByRevision: who fails because of throttling says that trying again helps,
+// from protocol 1.1 on.
+func TestThrottlingByRevision(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ protocol, fault, found string }{
+		{"1", "fails when throttled", ""},
+		{"1.2", "fails when throttled", "delete gives up at the first throttling"},
+		{"1.1", "says when to come back", ""},
+	} {
+		t.Run(strings.ReplaceAll(c.protocol+" "+c.fault, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			lab, h := cloud(t.TempDir()), host(t)
+			p := plantOf(t, c.protocol, external.KindProvider, c.fault, string(lab))
+			f := &findings{until: c.found, stop: stop}
+			conformance.Provider(ctx, stopper{f, "throttling", stop}, conformance.ProviderTarget{
+				Provider: h.Provider(p, "mutant"), Spec: spec, NoRetryHint: p.Manifest.Revision < external.ThrottlingRevision, NoConfirm: true,
+				Arrange: func(_ context.Context, fault conformance.Fault, n int) error { return lab.arrange(fault, n) },
+			})
+			passed := slices.ContainsFunc(f.passed, func(check string) bool { return strings.HasPrefix(check, "throttling") })
+			if passed != (c.found == "") || c.found != "" && !f.has(c.found) {
+				t.Errorf("found %q, want %q", f.found, c.found)
+			}
+		})
+	}
+}
+
+// stopper ends the checks where the next check after one begins.
+type stopper struct {
+	*findings
+	check string
+	stop  func()
+}
+
+func (s stopper) Pass(check string) {
+	s.findings.Pass(check)
+	if strings.HasPrefix(check, s.check) {
+		s.stop()
 	}
 }
 

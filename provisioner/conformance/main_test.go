@@ -75,13 +75,19 @@ var _ conformance.Reporter = (*findings)(nil)
 // plant writes a plugin whose program is this test program.
 func plant(t testing.TB, kind, fault, cloud string) *external.Plugin {
 	t.Helper()
+	return plantOf(t, "1.1", kind, fault, cloud)
+}
+
+// plantOf is plant for a plugin of a revision of the protocol.
+func plantOf(t testing.TB, protocol, kind, fault, cloud string) *external.Plugin {
+	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	manifest, err := json.Marshal(map[string]any{
-		"protocol": []int{1}, "name": "mutant", "version": "1", "description": "A plugin with a fault.", "command": []string{"./" + mutantCommand, fault, cloud},
+		"protocol": []json.Number{json.Number(protocol)}, "name": "mutant", "version": "1", "description": "A plugin with a fault.", "command": []string{"./" + mutantCommand, fault, cloud},
 		"types": map[string]any{"mutant": map[string]any{"kind": kind, "parameters": map[string]any{"admin": map[string]any{
 			"fields": map[string]any{"token": map[string]any{"label": "Token", "type": "password"}}, "required": [][]string{{"token"}}}}}},
 	})

@@ -65,6 +65,11 @@ func (p *plugin) end(err error, action string) {
 	case errors.Is(err, errThrottled) && p.is("gives up when throttled"):
 		say(map[string]any{"t": "result", "status": 1, "message": "throttled", "retryable": false})
 		os.Exit(1)
+	case errors.Is(err, errThrottled) && p.is("fails when throttled"):
+		os.Exit(1)
+	case errors.Is(err, errThrottled) && p.is("says when to come back"):
+		say(map[string]any{"t": "result", "status": 1, "message": "throttled", "retry_after": 1})
+		os.Exit(1)
 	case errors.Is(err, errLost) && p.is("takes a lost answer for nothing made"):
 		say(map[string]any{"t": "result", "status": 200, "message": "connection lost"})
 		os.Exit(1)

@@ -113,7 +113,8 @@ func (t PluginTarget) provider(ctx context.Context, r Reporter, name string, s T
 	}
 	full := t.Plugin.Manifest.Types[name].CloudConfirm
 	target := ProviderTarget{Provider: t.Host.Provider(t.Plugin, name), Spec: spec, Secrets: secrets(described, fields), NoConfirm: s.NoConfirm || full && !t.Live,
-		Context: provider.WithEnv(context.Background(), provider.Env{Files: files})}
+		NoRetryHint: t.Plugin.Manifest.Revision < external.ThrottlingRevision,
+		Context:     provider.WithEnv(context.Background(), provider.Env{Files: files})}
 	if len(s.Wrong) > 0 {
 		target.Refused = func(spec *loom.TaskSpec) { maps.Copy(spec.Provider.Fields, s.Wrong) }
 	}

@@ -25,6 +25,9 @@ type ProviderTarget struct {
 	// Arrange makes the cloud misbehave from now on, or, with n 0, behave again.
 	// Unknown() for what it cannot do; nil if it can do nothing.
 	Arrange func(ctx context.Context, fault Fault, n int) error
+	// NoRetryHint allows failures because of throttling that do not say that trying again
+	// helps: plugins of a revision of the protocol before 1.1 need not say it.
+	NoRetryHint bool
 	// NoConfirm leaves out CONFIRM, where there is nothing to sign in to.
 	NoConfirm bool
 	// Context carries what the provider finds in its context; nil:

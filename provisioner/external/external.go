@@ -24,6 +24,10 @@ import (
 // Protocol is the version of the plugin protocol that this host speaks.
 const Protocol = 1
 
+// ThrottlingRevision is the revision of version 1, declared as 1.1, since which a provider that
+// fails because of throttling says that trying again helps. Revisions change no messages.
+const ThrottlingRevision = 1
+
 // Limits of the host (plugin-protocol.md 4 and 5).
 const (
 	// Grace is how long a plugin has between SIGTERM and SIGKILL.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"loom/app/loom"
@@ -17,8 +18,10 @@ const (
 
 // Manifest is the file plugin.json (plugin-protocol.md 3).
 type Manifest struct {
-	// Protocol are the versions that the plugin speaks; Version is its own.
+	// Protocol are the versions that the plugin speaks, Revision is the newest of version 1:
+	// 1 for 1.1. Version is the plugin's own.
 	Protocol                             []int
+	Revision                             int
 	Name, Version, Description, Homepage string
 	// Command is the argument list: the first element is relative to the
 	// plugin's directory if it has a slash, else found in the PATH.
@@ -105,12 +108,20 @@ func DecodeManifest(data []byte) (m Manifest, warnings []string, err error) {
 
 func (m *Manifest) protocols(o *object) {
 	for i, value := range o.list("protocol") {
-		version := 0
-		if _, err := fmt.Sscan(fmt.Sprint(value), &version); err != nil || version < 1 {
-			o.to.fail(fmt.Sprintf("protocol[%d]", i), "It takes the number of a version, such as 1, not %v.", value)
+		text, revised, _ := strings.Cut(fmt.Sprint(value), ".")
+		version, err := strconv.Atoi(text)
+		revision, bad := 0, error(nil)
+		if revised != "" {
+			revision, bad = strconv.Atoi(revised)
+		}
+		if err != nil || bad != nil || version < 1 || revision < 0 {
+			o.to.fail(fmt.Sprintf("protocol[%d]", i), "It takes the number of a version, such as 1 or 1.1, not %v.", value)
 			continue
 		}
 		m.Protocol = append(m.Protocol, version)
+		if version == Protocol {
+			m.Revision = max(m.Revision, revision)
+		}
 	}
 }
 

@@ -60,6 +60,8 @@ func TestManifestRefused(t *testing.T) {
 		{"command", `{"command":"./x"}`, "command", "takes a list, not a text"},
 		{"protocol", `{"protocol":[2]}`, "protocol", "speaks version 1"},
 		{"protocol text", `{"protocol":["one"]}`, "protocol[0]", "number of a version"},
+		{"protocol revision", `{"protocol":[1.1, "1.x"]}`, "protocol[1]", "1 or 1.1"},
+		{"protocol of a newer Loom", `{"protocol":[2.1]}`, "protocol", "speaks version 1"},
 		{"no types", `{"types":{}}`, "types", "at least one"},
 		{"kind", `{"types":{"x":{"kind":"cloud"}}}`, "types.x.kind", "“cloud”"},
 		{"type name", `{"types":{"X y":{"kind":"provider"}}}`, "types.X y", "small letters"},

@@ -132,5 +132,14 @@ type DetailsModel struct {
 	Code    *ui.CodeModel
 }
 
+// SharesModel is a bar of who holds how much of something: Used of Max, and in words its
+// parts.
+type SharesModel struct {
+	Label     string
+	Used, Max int
+	// Parts are words such as "demo 50" and "free 49".
+	Parts []string
+}
+
 // FieldConfirm is the name of the field in which a name is typed.
 const FieldConfirm = "confirm"

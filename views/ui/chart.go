@@ -50,7 +50,8 @@ type ChartModel struct {
 // ChartPlace is a step of the horizontal axis: Short below it, Long in the table.
 type ChartPlace struct{ Short, Long string }
 
-// ChartSeries is a value for each place; Note stands behind its name in the legend.
+// ChartSeries is a value for each place, NaN where nothing was measured: lines have a gap
+// there. Note stands behind its name in the legend.
 type ChartSeries struct {
 	Name, Note string
 	Values     []float64
@@ -65,9 +66,22 @@ type ChartLimit struct {
 // series are those that are drawn.
 func (m ChartModel) series() []ChartSeries { return m.Series[:min(len(m.Series), MaxSeries)] }
 
-// values gives a value of a series, 0 where it has none.
+// measured reports whether a series has a value at a place.
+func (s ChartSeries) measured(place int) bool {
+	return place < len(s.Values) && !math.IsNaN(s.Values[place])
+}
+
+// text is a value for the table.
+func (s ChartSeries) text(place, decimals int) string {
+	if !s.measured(place) {
+		return "–"
+	}
+	return Figure(s.value(place), decimals)
+}
+
+// value gives a value of a series, 0 where it has none.
 func (s ChartSeries) value(place int) float64 {
-	if place >= len(s.Values) || math.IsNaN(s.Values[place]) || s.Values[place] < 0 {
+	if !s.measured(place) || s.Values[place] < 0 {
 		return 0
 	}
 	return s.Values[place]
@@ -186,18 +200,36 @@ func (m ChartModel) bars() []bar {
 	return found
 }
 
-// line gives the points of a series in units of their own.
-func (m ChartModel) line(s ChartSeries) string {
+// lonely is half the width of the dash that stands for a value without neighbors.
+const lonely = chartScale / 50
+
+// lines gives the points of a series in units of their own: a line for each stretch that was
+// measured.
+func (m ChartModel) lines(s ChartSeries) []string {
 	top, _ := m.scale()
-	points := make([]string, len(m.Places))
+	var found, points []string
+	end := func(last float64, y string) {
+		if len(points) == 1 {
+			points = []string{decimal(max(last-lonely, 0)) + "," + y, decimal(min(last+lonely, chartScale)) + "," + y}
+		}
+		if len(points) > 0 {
+			found, points = append(found, strings.Join(points, " ")), nil
+		}
+	}
+	x, y := 0.0, ""
 	for i := range m.Places {
-		x := float64(chartScale) / 2
+		if !s.measured(i) {
+			end(x, y)
+			continue
+		}
+		x, y = float64(chartScale)/2, m.y(s.value(i), top)
 		if len(m.Places) > 1 {
 			x = chartScale * float64(i) / float64(len(m.Places)-1)
 		}
-		points[i] = decimal(x) + "," + m.y(s.value(i), top)
+		points = append(points, decimal(x)+","+y)
 	}
-	return strings.Join(points, " ")
+	end(x, y)
+	return found
 }
 
 // sum adds up a series, total a place.

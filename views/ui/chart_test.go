@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,42 @@ func TestFigure(t *testing.T) {
 	} {
 		if got := ui.Figure(c.value, c.decimals); got != c.want {
 			t.Errorf("Figure(%v, %d) is %q, want %q", c.value, c.decimals, got, c.want)
+		}
+	}
+}
+
+// TestChartGaps: a line has a gap where nothing was measured, and the table says so. A value
+// alone is a dash.
+func TestChartGaps(t *testing.T) {
+	t.Parallel()
+	none := math.NaN()
+	m := ui.ChartModel{ID: "x", Title: "T", Unit: "u", PlaceWord: "From", Lines: true, Series: []ui.ChartSeries{{Name: "one"}}}
+	for range 5 {
+		m.Places = append(m.Places, ui.ChartPlace{Short: "place", Long: "the place"})
+	}
+	for _, c := range []struct {
+		name   string
+		values []float64
+		lines  []string
+		empty  int
+	}{
+		{"all", []float64{0, 1, 1, 1, 0}, []string{"0,208 250,8 500,8 750,8 1000,208"}, 0},
+		{"gap", []float64{1, 1, none, 0, 1}, []string{"0,8 250,8", "750,208 1000,8"}, 1},
+		{"alone", []float64{1, none, 1, none, 1}, []string{"0,8 20,8", "480,8 520,8", "980,8 1000,8"}, 2},
+		{"end", []float64{none, 1, 1}, []string{"250,8 500,8"}, 3},
+		{"none", []float64{none, none, none, none, none}, nil, 5},
+	} {
+		m.Series[0].Values = c.values
+		html := render(t, ui.Chart(m))
+		var lines []string
+		for _, part := range strings.Split(html, `points="`)[1:] {
+			lines = append(lines, part[:strings.IndexByte(part, '"')])
+		}
+		if !slices.Equal(lines, c.lines) {
+			t.Errorf("%s: lines %q, want %q", c.name, lines, c.lines)
+		}
+		if n := strings.Count(html, ">–</td>"); n != c.empty {
+			t.Errorf("%s: %d empty cells, want %d", c.name, n, c.empty)
 		}
 	}
 }

@@ -147,9 +147,9 @@ func ReadTenant(body []byte) (account.TenantInput, error) {
 	}
 	t := o.Object("tenant")
 	t.Ignore("id")
-	t.Only("name", "description", "workers", "maxClusters", "maxNodes", "privateNetworks", "instanceRoles", "providerTypesOff")
+	t.Only("name", "description", "workers", "workersFrom", "maxClusters", "maxNodes", "privateNetworks", "instanceRoles", "providerTypesOff")
 	in := account.TenantInput{
-		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"),
+		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"), WorkersFrom: t.Text("workersFrom"),
 		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
 		PrivateNetworks: t.BoolPtr("privateNetworks"), InstanceRoles: t.BoolPtr("instanceRoles"),
 	}

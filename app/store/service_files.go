@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"loom/app/loom"
+)
+
+// A provisioner says which versions it ran; the hashes of these are kept, since a file whose
+// content is the same under another number is no other file.
+const keepFiles = `
+UPDATE nodes n SET service_files = n.service_files || jsonb_build_object(x.service, coalesce(n.service_files->x.service, '{}') || jsonb_build_object(x.action, x.files))
+FROM (SELECT t.node_id, t.service, t.action, coalesce((
+		SELECT jsonb_object_agg(f.key, r.sha256) FROM jsonb_each_text(i.files) f
+		JOIN resources r ON r.tenant_id = t.tenant_id AND r.kind = 'automatortypes' AND r.plugin = split_part(f.key, '/', 1)
+			AND r.type = split_part(f.key, '/', 2) AND r.name = split_part(f.key, '/', 3) AND r.version = f.value::int), '{}') AS files
+	FROM unnest($1::bigint[], $2::jsonb[]) AS i (task, files) JOIN tasks t ON t.id = i.task) x
+WHERE n.id = x.node_id`
+
+// KeepFilesAllTenants keeps on the nodes of tasks that ended well the hashes of the files
+// that their actions ran: files[i] gives the versions by loom.FileKey for tasks[i].
+func KeepFilesAllTenants(ctx context.Context, tx *sqlx.Tx, tasks []loom.TaskID, files []map[string]int) error {
+	bodies := make([]string, len(files))
+	for i, f := range files {
+		body, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("marshal the files of task %d: %w", tasks[i], err)
+		}
+		bodies[i] = string(body)
+	}
+	_, err := tx.ExecContext(ctx, keepFiles, pq.Array(taskIDs(tasks)), pq.Array(bodies))
+	return wrap(err, "keep the files of %d tasks", len(tasks))
+}
+
+// ChangedFile is a file that an action of a service ran on a node of a cluster, and of which
+// Version, with another content, is in use now.
+type ChangedFile struct {
+	Service string          `db:"service"`
+	Action  loom.TaskAction `db:"action"`
+	Plugin  string          `db:"plugin"`
+	Type    string          `db:"type"`
+	Name    string          `db:"name"`
+	Version int             `db:"version"`
+}
+
+const changedFiles = `
+SELECT DISTINCT s.key AS service, a.key AS action, r.plugin, r.type, r.name, r.version
+FROM nodes n CROSS JOIN LATERAL jsonb_each(n.service_files) s CROSS JOIN LATERAL jsonb_each(s.value) a CROSS JOIN LATERAL jsonb_each_text(a.value) f
+JOIN resources r ON r.tenant_id = $1 AND r.live AND r.kind = 'automatortypes' AND r.plugin || '/' || r.type || '/' || r.name = f.key
+WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND n.state <> 'deleted' AND s.key = ANY (n.services) AND r.sha256 <> f.value
+ORDER BY 1, 2, 3, 4, 5`
+
+// ChangedFiles lists the files that services of a cluster ran and that are others now.
+func ChangedFiles(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]ChangedFile, error) {
+	var changed []ChangedFile
+	err := sqlx.SelectContext(ctx, q, &changed, changedFiles, tenant, int64(cluster))
+	return changed, wrap(err, "list the files of cluster %s that are others now", cluster)
+}
+
+// FileUse is a cluster with nodes that a file of a content was last run on.
+type FileUse struct {
+	SHA256  string
+	Cluster loom.ClusterID
+	Name    string
+	Nodes   int
+}
+
+const fileUses = `
+SELECT f.value AS sha256, c.id, c.name, count(DISTINCT n.id) AS nodes
+FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+CROSS JOIN LATERAL jsonb_each(n.service_files) s CROSS JOIN LATERAL jsonb_each(s.value) a CROSS JOIN LATERAL jsonb_each_text(a.value) f
+WHERE n.tenant_id = $1 AND n.state <> 'deleted' AND c.status <> 'terminated' AND s.key = ANY (n.services) AND f.key = $2
+GROUP BY f.value, c.id, c.name
+ORDER BY c.name, c.id`
+
+// FileUses lists the clusters that use a file of an automator, by content.
+func FileUses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.ResourceRef) ([]FileUse, error) {
+	var rows []struct {
+		SHA256 string `db:"sha256"`
+		ID     int64  `db:"id"`
+		Name   string `db:"name"`
+		Nodes  int    `db:"nodes"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, fileUses, tenant, ref.FileKey()); err != nil {
+		return nil, wrap(err, "list the clusters that use %s", ref.Name)
+	}
+	uses := make([]FileUse, len(rows))
+	for i, r := range rows {
+		uses[i] = FileUse{SHA256: r.SHA256, Cluster: loom.ClusterID(r.ID), Name: r.Name, Nodes: r.Nodes}
+	}
+	return uses, nil
+}

@@ -1,0 +1,25 @@
+package store_test
+
+import (
+	"context"
+	"maps"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// Which files services ran.
+func init() {
+	walked = append(walked, "service_files.go")
+	maps.Copy(trespassers, map[string]trespasser{
+		"ChangedFiles": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.ChangedFiles(ctx, tx, t, 1)
+		},
+		"FileUses": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			uses, err := store.FileUses(ctx, tx, t, ownRef)
+			return leak(len(uses) > 0), err
+		},
+	})
+}
