@@ -12,6 +12,7 @@ var (
 	machineSteps = []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionBootstrap}
 	comeSteps    = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
 	upgradeSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionStart}
+	startSteps   = []loom.TaskAction{loom.ActionStart}
 	stopSteps    = []loom.TaskAction{loom.ActionStop}
 	drainSteps   = []loom.TaskAction{loom.ActionDrain, loom.ActionStop}
 	removeSteps  = []loom.TaskAction{loom.ActionStop, loom.ActionRemove}
