@@ -202,7 +202,7 @@ func (k *back) prepared(f *fate) map[string]bool {
 func (k *back) amount() {
 	for i := range k.fates {
 		f := &k.fates[i]
-		n := nodeDelta{at: f.at, leaves: f.goes && f.before != nil && f.machine == there}
+		n := nodeDelta{at: f.at, leaves: f.goes && f.machine == there && k.stood(f.at)}
 		up := []int{}
 		switch {
 		case n.leaves:

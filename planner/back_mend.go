@@ -50,6 +50,14 @@ func (k *back) actual(at int) *loom.Node {
 	return &n
 }
 
+// stood reports whether a node was there before all of it.
+func (k *back) stood(at int) bool {
+	if k.first != nil {
+		return k.first.stood(at)
+	}
+	return k.fates[at].before != nil
+}
+
 // inherited is a service on the machine of a node as the operation found it that this
 // one mends; nil for none.
 func (k *back) inherited(f *fate, s int) *place {

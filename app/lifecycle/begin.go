@@ -206,7 +206,11 @@ func (d *liveDraft) audited(cluster loom.Cluster, ref loom.OperationRef) (before
 		after["service"] = d.Service
 	}
 	if f := d.Followed; f != nil {
-		after[string(d.Kind)] = f.Of
+		verb := string(d.Kind)
+		if f.Mends {
+			verb = string(loom.PreviewRetry)
+		}
+		after[verb] = f.Of
 		if len(f.skipped) > 0 {
 			after["skip"], after["reason"] = f.Asked.Skip, f.Asked.Reason
 		}

@@ -27,4 +27,20 @@ type ChangeInput struct {
 	// Skip are numbers of tasks of that operation which a retry leaves out, Reason why.
 	Skip   []int
 	Reason string
+	// RemoveServices and ConfigPatch are what a retry changes beside the versions of
+	// Services.
+	RemoveServices []string
+	ConfigPatch    map[string]any
+}
+
+// mends reports whether a retry asks for something else than the operation it is about.
+func (in *ChangeInput) mends() bool {
+	return len(in.Services)+len(in.RemoveServices) > 0 || in.ConfigPatch != nil
+}
+
+func (in *ChangeInput) patch() *ConfigureInput {
+	if in.ConfigPatch == nil {
+		return nil
+	}
+	return &ConfigureInput{ConfigPatch: in.ConfigPatch}
 }

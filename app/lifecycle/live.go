@@ -70,7 +70,10 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 
 // setsConfig reports whether the cluster gets another config, which may be empty.
 func (d *liveDraft) setsConfig() bool {
-	return d.Configure != nil || len(d.After) > 0 || d.Followed != nil && d.Followed.Config
+	if d.Followed != nil {
+		return d.Followed.Config
+	}
+	return d.Configure != nil || len(d.After) > 0
 }
 
 // actionOf is the operation that a request becomes.
@@ -117,7 +120,7 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 			return nil, loom.Cluster{}, err
 		}
 	}
-	if err := loom.InvalidFields(append(checkCount(in.Services), checkCount(in.Change.Services)...)); err != nil {
+	if err := loom.InvalidFields(slices.Concat(checkCount(in.Services), checkCount(in.Change.Services), checkCount(in.Change.RemoveServices))); err != nil {
 		return nil, loom.Cluster{}, err
 	}
 	cluster, nodes, err := u.atOneMoment(ctx, actor, in)
@@ -129,6 +132,8 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Nodes: nodes, Warnings: []string{},
 	}
 	switch {
+	case cluster.Status != loom.ClusterActive && (in.Kind == loom.PreviewConfigure || in.Kind == loom.PreviewRemoveServices):
+		err = u.draftOtherWord(ctx, actor, d, cluster, in)
 	case in.Kind == loom.PreviewConfigure:
 		err = u.draftConfig(ctx, d, cluster, in.Configure)
 	case in.Kind == loom.PreviewAddServices:
@@ -170,7 +175,7 @@ func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in Preview
 		if err != nil {
 			return cluster, nil, err
 		}
-		if in.Kind != loom.PreviewAddServices && !alters(in.Kind) && !followsUp(in.Kind) {
+		if in.Kind != loom.PreviewAddServices && in.Kind != loom.PreviewConfigure && !alters(in.Kind) && !followsUp(in.Kind) {
 			return cluster, nodes, nil
 		}
 		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {

@@ -25,6 +25,9 @@ type Operation struct {
 	Concerns int
 	// Retries says that it goes on with what was left of the one that it concerns.
 	Retries bool
+	// Mends says that it goes on with the one that it concerns to something else than
+	// that was to lead to: other versions, another config, fewer services.
+	Mends bool
 	// Undone says that it began to take back what it did.
 	Undone bool
 	// Aborted says that a failing operation fails because someone aborted it.

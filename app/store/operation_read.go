@@ -37,7 +37,7 @@ func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
 }
 
 const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.concerns, o.retries, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
+       o.on_failure, o.aborted, o.concerns, o.retries, o.start IS NOT NULL AS mends, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
 
 const operationsOfCluster = `
 SELECT ` + operationReadColumns + ` FROM operations o

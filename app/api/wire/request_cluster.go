@@ -185,6 +185,7 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 	case loom.PreviewRetry:
 		in.Change.Operation = request.Int("operation") // 0: the latest
 		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
+		in.Change.Services, in.Change.RemoveServices, in.Change.ConfigPatch = request.Texts("services"), request.Texts("removeServices"), request.FreeObject("configPatch")
 	default:
 		readChange(request, in)
 	}
@@ -200,7 +201,10 @@ func ReadRetry(body []byte) (lifecycle.RetryInput, error) {
 	if err != nil {
 		return lifecycle.RetryInput{}, err
 	}
-	return lifecycle.RetryInput{Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o)}, o.Err()
+	return lifecycle.RetryInput{
+		Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o),
+		Services: o.Texts("services"), RemoveServices: o.Texts("removeServices"), ConfigPatch: o.FreeObject("configPatch"),
+	}, o.Err()
 }
 
 // ReadSkip reads why a task is left out. Invalid.
