@@ -54,16 +54,20 @@ func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.Operatio
 
 // draftRetry works out what is left of the latest operation.
 func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraft, cluster loom.Cluster, in ChangeInput) error {
+	latest, err := lastBegun(ctx, u.db, cluster)
+	if err != nil {
+		return err
+	}
 	number := in.Operation
 	if number == 0 {
-		number = cluster.LatestOperation
+		number = latest.Ref.Number
 	}
 	op, err := u.operationOf(ctx, cluster, number)
 	if err != nil {
 		return err
 	}
-	if number != cluster.LatestOperation {
-		return loom.NewError(loom.Conflict, "Only the latest operation can be retried, and that is operation %d.", cluster.LatestOperation)
+	if number != latest.Ref.Number {
+		return loom.NewError(loom.Conflict, "Only the latest operation that began can be retried, and that is operation %d.", latest.Ref.Number)
 	}
 	if len(in.Skip) > 0 {
 		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {

@@ -243,7 +243,7 @@ const AbortFirst = " A delete with “abort” ends it first."
 
 // mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
 func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ClusterVerb) error {
-	latest, err := latestOperation(ctx, q, c)
+	latest, err := lastBegun(ctx, q, c)
 	if err != nil {
 		return err
 	}
@@ -254,6 +254,17 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 		return loom.NewError(loom.Conflict, "%s", why)
 	}
 	return nil
+}
+
+// lastBegun reads the newest operation that began or may still begin: what was refused
+// changed nothing. Nil before the first.
+func lastBegun(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*loom.Operation, error) {
+	op, err := latestOperation(ctx, q, c)
+	for err == nil && op != nil && op.NeverBegan() && op.Ref.Number > 1 && c.Status != loom.ClusterTerminated {
+		c.LatestOperation--
+		op, err = latestOperation(ctx, q, c)
+	}
+	return op, err
 }
 
 // latestOperation reads the newest operation, nil before the first.

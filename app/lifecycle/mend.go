@@ -30,7 +30,7 @@ type mending struct {
 // draftOtherWord works out a configure or a removal of services of a cluster whose
 // latest operation failed: a retry of that with the change.
 func (u *Clusters) draftOtherWord(ctx context.Context, actor loom.Actor, d *liveDraft, cluster loom.Cluster, in PreviewInput) error {
-	op, err := latestOperation(ctx, u.db, cluster)
+	op, err := lastBegun(ctx, u.db, cluster)
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func (u *Clusters) draftOtherWord(ctx context.Context, actor loom.Actor, d *live
 			return err
 		}
 		if half == nil || half.Ref != op.Ref || op.Undone || op.Action == loom.ClusterDelete {
+			if cluster.Status == loom.ClusterIncomplete {
+				return loom.NewError(loom.Conflict, "The cluster is incomplete, and no operation is left to go on with; repair or delete it.")
+			}
 			return u.draftConfig(ctx, d, cluster, in.Configure) // there is nothing to go on with
 		}
 	}

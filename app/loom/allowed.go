@@ -135,7 +135,7 @@ func (o *Operation) whyNotRetried() string {
 	case o.Status == OperationRolledBack:
 		return fmt.Sprintf("Operation %d was undone; request it again.", o.Ref.Number)
 	case o.Started.IsZero():
-		return fmt.Sprintf("Operation %d never began; request it again.", o.Ref.Number)
+		return fmt.Sprintf("Operation %d never began; ask for it again.", o.Ref.Number)
 	case o.Undone:
 		return fmt.Sprintf("The undo of operation %d did not finish; roll that operation back to go on with it.", o.Ref.Number)
 	}

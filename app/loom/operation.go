@@ -43,6 +43,16 @@ type Operation struct {
 	ForRetry bool
 }
 
+// Refused reports whether it was refused: it failed and never began. Its message says by
+// whom, and why.
+func (o *Operation) Refused() bool {
+	return o.Status == OperationFailed && o.Started.IsZero()
+}
+
+// NeverBegan reports whether it ended before it began: refused, or aborted while it
+// waited.
+func (o *Operation) NeverBegan() bool { return o.Status.Final() && o.Started.IsZero() }
+
 // maxReason is the longest reason for leaving out a task, in characters.
 const maxReason = 1000
 

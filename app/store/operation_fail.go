@@ -186,6 +186,29 @@ func RetryTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duratio
 	return WakeQueues(ctx, tx, queue)
 }
 
+const retryNow = `
+UPDATE river_job SET state = 'available', scheduled_at = now() WHERE id = $1 AND state IN ('scheduled', 'retryable')`
+
+// RetryNow makes the next try of a held task, which waits for its time, due at once;
+// false where it does not wait for that.
+func RetryNow(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (bool, error) {
+	result, err := tx.ExecContext(ctx, retryNow, h.riverJob)
+	if err != nil {
+		return false, wrap(err, "retry task %d now", h.Key.Task)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return false, wrap(err, "retry task %d now", h.Key.Task)
+	}
+	return true, WakeQueues(ctx, tx, "tenant_"+string(h.Operation.Tenant))
+}
+
+// LastCode is the status code of the last attempt of a held task.
+func LastCode(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (int, error) {
+	var code int
+	err := tx.GetContext(ctx, &code, `SELECT code FROM tasks WHERE id = $1`, h.Key.Task)
+	return code, wrap(err, "read the code of task %d", h.Key.Task)
+}
+
 const insertTask = `
 INSERT INTO tasks (id, operation_id, tenant_id, cluster_id, number, node_id, action, action_order, level, rank, status, remaining, river_job_id, undo)
 SELECT $1, $2, $3, $4, (SELECT max(number) FROM tasks WHERE operation_id = $2) + 1, $5, $6, $7, $8, $9, $10, $11, $12, $13`

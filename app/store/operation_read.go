@@ -67,6 +67,14 @@ func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return operations[0], nil
 }
 
+// OperationRequest reads the request for an operation that never began; nil where none
+// was kept. NotFound.
+func OperationRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]byte, error) {
+	var data []byte
+	err := sqlx.GetContext(ctx, q, &data, `SELECT request FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`, tenant, int64(ref.Cluster), ref.Number)
+	return data, wrap(err, "read the request for operation %s", ref)
+}
+
 const newestOperations = `
 SELECT ` + operationReadColumns + ` FROM clusters c JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
 WHERE c.tenant_id = $1 AND o.tenant_id = $1 AND c.id = ANY ($2)`
