@@ -38,7 +38,7 @@ type following struct {
 	Newest  []string `json:"newest,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 
-	old map[string]loom.Service
+	old     map[string]loom.Service
 	plan    loom.Plan
 	skipped map[int]store.Skip
 }

@@ -57,7 +57,7 @@ type NextTry struct {
 	Attempt int `db:"attempt"`
 	// Error is the end of what that said on standard error.
 	Error string    `db:"error"`
-	At      time.Time `db:"scheduled_at"`
+	At    time.Time `db:"scheduled_at"`
 }
 
 // A snooze is no retry: it keeps the code of the attempt before it, which is 0.
