@@ -10,6 +10,8 @@ type ChangeInput struct {
 	Machines int
 	// Nodes are those that leave, or that a repair makes anew.
 	Nodes []loom.NodeID
+	// Dead are those of Nodes whose machines do not answer: nothing is stopped on them.
+	Dead []loom.NodeID
 	// Services are those to remove or to upgrade, or whose nodes get other hardware;
 	// none means all where that is allowed.
 	Services []string

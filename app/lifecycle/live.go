@@ -55,7 +55,7 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Altered != nil {
 		return planner.MakeChange(planner.Change{
 			Action: d.Action, Before: d.Altered.Was, After: planner.State{Nodes: d.Nodes, Services: d.Services},
-			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Rest: d.Altered.Rest,
+			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Rest: d.Altered.Rest, Dead: d.Altered.Asked.Dead,
 		})
 	}
 	scope := planner.Scope{}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -76,6 +77,11 @@ func (d *liveDraft) warnOfLoss() {
 	}
 	if other := d.replaced(); len(other) > 0 {
 		warn("%s is lost.", these(other, "gets another machine: what is on the disks of the present one", "get other machines: what is on the disks of the present ones"))
+	}
+	if dead := d.pick(func(before, _ *loom.Node) bool {
+		return before != nil && slices.Contains(d.Altered.Asked.Dead, before.ID)
+	}); len(dead) > 0 {
+		warn("%s as dead: nothing is drained or stopped there, and what is on the disks is not saved.", these(dead, "counts", "count"))
 	}
 	for _, why := range d.Altered.Why {
 		warn("%s", why)

@@ -134,6 +134,26 @@ func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView
 		}
 		m.Leaving.Choices = append(m.Leaving.Choices, c)
 	}
+	m.Dead = deadPart(v, f, ticked)
+	return m
+}
+
+// deadPart asks which of the nodes that leave do not answer; nil where none leaves.
+func deadPart(v lifecycle.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
+	m := &ui.ChoiceModel{Name: "dead", Legend: "Machines that do not answer", Optional: true,
+		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
+	for _, n := range removable(v) {
+		if id := string(n.ID); slices.Contains(leaving, id) {
+			c := ui.Choice{Value: id, Label: shortHost(n.Hostname), Checked: slices.Contains(f.Dead, id)}
+			if n.State == loom.NodeFailed {
+				c.Facts = []string{"its last task failed"}
+			}
+			m.Choices = append(m.Choices, c)
+		}
+	}
+	if len(m.Choices) == 0 {
+		return nil
+	}
 	return m
 }
 

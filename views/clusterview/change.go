@@ -60,6 +60,8 @@ type ChangePanel struct {
 	// Leaving are nodes of which those ticked go; For is the number of nodes that they
 	// were ticked for, in an empty text while there are none to tick.
 	Leaving *ui.ChoiceModel
+	// Dead are those of them whose machines do not answer.
+	Dead *ui.ChoiceModel
 	For     string
 	// Coming are machines that are made.
 	Coming []PreviewNode

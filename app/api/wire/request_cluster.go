@@ -122,7 +122,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 	case loom.PreviewExpand:
 		c.Machines = o.Int("numMachines")
 	case loom.PreviewShrink:
-		c.Nodes = nodeIDs(o)
+		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 		if o.Has("numMachines") {
 			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
 				o.Fail("numMachines", "Give the number of nodes that the cluster is to keep, at least 1.")
@@ -137,7 +137,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 		c.HardwareType, c.Services = o.Text("hardwaretype"), o.Texts("services")
 		readRoll(o, c)
 	case loom.PreviewRepair:
-		c.Nodes = nodeIDs(o)
+		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 	}
 }
 
@@ -153,9 +153,9 @@ func readRoll(o *lenient.Object, c *lifecycle.ChangeInput) {
 	}
 }
 
-func nodeIDs(o *lenient.Object) []loom.NodeID {
+func nodeIDs(o *lenient.Object, field string) []loom.NodeID {
 	var ids []loom.NodeID
-	for _, text := range o.Texts("nodes") {
+	for _, text := range o.Texts(field) {
 		if id := loom.NodeID(strings.ToLower(text)); !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
