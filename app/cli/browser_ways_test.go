@@ -18,7 +18,7 @@ func wantedCatalog(admin *client) {
 	const scripts = "/v2/plugins/automatortypes/shell/scripts/wanted.sh"
 	var stored struct{ Version int }
 	admin.call("POST", scripts, "#!/bin/sh\n[ \"$1\" = start ] || { echo \"no such thing as $1\" >&2; exit 64; }\n"+
-		"[ \"$(loom_lookup_key config/licence)\" = yours ] || { echo 'the licence is wrong' >&2; exit 78; }\n", &stored)
+		"[ \"$(loom_lookup_key '^/config/cluster/licence$' '')\" = yours ] || { echo 'the licence is wrong' >&2; exit 78; }\n", &stored)
 	admin.call("POST", fmt.Sprintf("%s/versions/%d/stage", scripts, stored.Version), nil, nil)
 	admin.call("POST", "/v2/plugins/sync", nil, nil)
 	admin.call("POST", "/v2/services", wantedService("strat"), nil)
@@ -69,9 +69,9 @@ func TestBrowserWaysOut(t *testing.T) {
 	var dead loom.NodeID
 	machines := j.machines()
 	for _, node := range j.user().cluster(id).Nodes {
-		m, there := machines[loom.IdempotencyKey(node, 1)]
-		if dead = node; !there {
-			t.Fatalf("no machine of node %s in %v", node, machines)
+		m, there := machines[loom.IdempotencyKey(node.ID, 1)]
+		if dead = node.ID; !there {
+			t.Fatalf("no machine of node %s in %v", node.ID, machines)
 		}
 		if err := syscall.Kill(m.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,8 @@ func TestBrowserWaysOut(t *testing.T) {
 	j.hands.Activate("Preview", "form[action='/previews'] button[data-kind=primary]")
 	preview = j.at("the preview", `^/previews/`)
 	j.b.WaitText("counts as dead")
-	j.hands.Activate("Shrink", "form[action='"+preview+"/apply'] button[data-kind=primary]")
+	j.hands.Fill("the name", "input[name=confirm]", j.user().cluster(id).Name)
+	j.hands.Activate("Shrink", "form[action='"+preview+"/apply'] button[type=submit]")
 	j.at("the cluster", `^`+cluster+`$`)
 	j.user().waitActive(id)
 	j.user().remove(id)

@@ -61,7 +61,7 @@ func TestRetryWithAnotherConfigAndWithoutAService(t *testing.T) {
 	form := w.get("ana", with).is(200, "Change the config", `name="config"`)
 	shown := w.pressOn("ana", form, with, "Preview", "config", `{"mended": true}`).goesTo(`/previews/.*`)
 	w.get("ana", shown).is(200, "changes the config", "mended")
-	form = w.get("ana", route.OperationRetry(ref, nil, []string{"haproxy"}, false)).is(200, "Remove services", `value="haproxy" checked`)
+	w.get("ana", route.OperationRetry(ref, nil, []string{"haproxy"}, false)).is(200, "Remove services", `value="haproxy" checked`)
 	w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", "{")).is(422, `id="f-config-error"`)
 	shown = w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", `{"mended": 1}`)).goesTo(`/previews/.*`)
 	preview := w.get("ana", shown).is(200)

@@ -62,7 +62,7 @@ type ChangePanel struct {
 	Leaving *ui.ChoiceModel
 	// Dead are those of them whose machines do not answer.
 	Dead *ui.ChoiceModel
-	For     string
+	For  string
 	// Coming are machines that are made.
 	Coming []PreviewNode
 	// Changes are the first lines of the preview, More how many follow.
