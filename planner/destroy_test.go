@@ -17,7 +17,7 @@ var takers = []loom.ClusterAction{loom.ClusterDelete, loom.ClusterShrink, loom.C
 
 // TestNothingDestroysByAccident runs operations of all kinds whose tasks fail in every
 // way: a machine from before goes only where the plan says so, and only plans that take
-// machines away say so of one; what a retry makes anew is what the operation made.
+// machines away say so of one; what a retry replaces is what the operation made.
 func TestNothingDestroysByAccident(t *testing.T) {
 	t.Parallel()
 	kinds := map[loom.ClusterAction]int{}
@@ -75,7 +75,7 @@ func TestNothingDestroysByAccident(t *testing.T) {
 	}
 	for action, n := range recreated {
 		if n > 0 && !slices.Contains(makers, action) && action != loom.Rollback {
-			t.Errorf("%s makes machines anew", action)
+			t.Errorf("%s replaces machines", action)
 		}
 	}
 	for _, action := range loom.ClusterActions {
@@ -85,7 +85,7 @@ func TestNothingDestroysByAccident(t *testing.T) {
 	}
 	for _, action := range makers {
 		if recreated[action] == 0 {
-			t.Errorf("no machine of %s was made anew: %v", action, recreated)
+			t.Errorf("no machine of %s was replaced: %v", action, recreated)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestRetryNowAndStopRetrying(t *testing.T) {
 	w.walked()
 }
 
-// A CONFIRM that fails makes a machine anew that the operation made, and no other one.
+// A CONFIRM that fails replaces a machine that the operation made, and no other one.
 func TestConfirmKeepsMachinesFromBefore(t *testing.T) {
 	t.Parallel()
 	w := watched(t, 1)

@@ -127,7 +127,7 @@ func (u *Clusters) mendServices(ctx context.Context, d *liveDraft, cluster loom.
 		newest, there := catalog[name]
 		switch {
 		case !there:
-			return invalid("services", "The catalog has no service “%s” any more, so there is nothing newer.", name)
+			return invalid("services", "The catalog no longer has a service “%s”, so there is nothing newer.", name)
 		case newest.Version == cluster.Services[name].Version:
 			d.warn("Nothing is newer than version %d of “%s”.", newest.Version, name)
 		default:

@@ -23,7 +23,7 @@ type Lineage struct {
 	Goal *loom.Snapshot
 }
 
-// LineageOf reads the lineage of an operation of which nothing runs any more, and which
+// LineageOf reads the lineage of an operation that is idle, and which
 // was to lead to after.
 func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, after loom.Snapshot) (*Lineage, error) {
 	course, err := CourseOf(ctx, q, tenant, op)
@@ -40,7 +40,7 @@ func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op 
 		if l.Goal, err = SnapshotBefore(ctx, q, tenant, op.Ref); err == nil && l.Goal != nil {
 			l.Before = *l.Goal
 		}
-		l.After.Nodes = anew(course, l.Before.Nodes, after.Nodes)
+		l.After.Nodes = replacing(course, l.Before.Nodes, after.Nodes)
 		return l, err
 	}
 	start, err := SnapshotStart(ctx, q, tenant, op.Ref)
@@ -57,13 +57,13 @@ func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op 
 		return nil, err
 	}
 	l.Goal = l.First.Goal
-	l.After.Nodes = anew(course, l.Before.Nodes, after.Nodes)
+	l.After.Nodes = replacing(course, l.Before.Nodes, after.Nodes)
 	return l, nil
 }
 
-// anew counts up the incarnation of nodes whose machine was to be replaced and was not:
+// replacing counts up the incarnation of nodes whose machine was to be replaced and was not:
 // their records do so only when the old one is deleted.
-func anew(course *Course, before, after []loom.Node) []loom.Node {
+func replacing(course *Course, before, after []loom.Node) []loom.Node {
 	type step struct {
 		node   loom.NodeID
 		action loom.TaskAction
