@@ -96,7 +96,7 @@ func TestAgainWithMachinesMadeAnew(t *testing.T) {
 	}
 	// A half-made machine: the retry first looks for one with the node's key, and a
 	// failure is followed by DELETE before the next try.
-	if d := Decide(DecideInput{Action: c, Result: loom.TaskResult{Status: 1}, HasMachine: true}); d.Verdict != Recreate || !slices.Equal(d.First, []loom.TaskAction{loom.ActionDelete}) {
+	if d := Decide(DecideInput{Action: c, Result: loom.TaskResult{Status: 1}, HasMachine: true, Made: true}); d.Verdict != Recreate || !slices.Equal(d.First, []loom.TaskAction{loom.ActionDelete}) {
 		t.Errorf("a CREATE that failed again gives %+v", d)
 	}
 }

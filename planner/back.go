@@ -31,6 +31,11 @@ type BackInput struct {
 	// MinHealthy is as in Change, but nil lets any number of nodes be down: nothing
 	// should keep people from taking back what failed.
 	MinHealthy *int
+	// Mends says that To is what the operation led to, changed: what it left undone is
+	// done, also where it only started, stopped or configured services.
+	Mends bool
+	// First is the operation that this one mends, nil for others. Its After is Before.
+	First *BackInput
 }
 
 // Back plans what leads from what an operation really left, After as far as its tasks
@@ -132,6 +137,8 @@ type back struct {
 	movedBefore, movedAfter, movedSince []bool
 	// told are the places that heard of everything in the stage of a batch.
 	told map[spot]bool
+	// first is what is known of the operation that this one mends, nil for none.
+	first *back
 }
 
 // progress is how far the tasks of one action on one place came.
@@ -159,17 +166,26 @@ func (in *BackInput) to() State {
 // defines them, for that is the state that is left; or as Before does, which a machine
 // that the operation did not get to still has, where After lacks them or is as To.
 func (in *BackInput) Definitions() map[string]loom.Service {
-	on := func(state State) map[string]loom.Service {
-		all := map[string]loom.Service{}
-		for i := range state.Nodes {
-			for _, name := range state.Nodes[i].Services {
-				all[name] = state.Services[name]
-			}
+	return in.definitions(in.to().on())
+}
+
+// on gives those of the services that are on a node.
+func (s State) on() map[string]loom.Service {
+	all := map[string]loom.Service{}
+	for i := range s.Nodes {
+		for _, name := range s.Nodes[i].Services {
+			all[name] = s.Services[name]
 		}
-		return all
 	}
-	to, all := on(in.to()), on(in.Before)
-	for name, s := range on(in.After) {
+	return all
+}
+
+func (in *BackInput) definitions(to map[string]loom.Service) map[string]loom.Service {
+	all := in.Before.on()
+	if in.First != nil {
+		all = in.First.definitions(to)
+	}
+	for name, s := range in.After.on() {
 		end, ends := to[name]
 		if _, had := all[name]; !had || !ends || differ(&s, &end) {
 			all[name] = s
@@ -178,15 +194,38 @@ func (in *BackInput) Definitions() map[string]loom.Service {
 	return all
 }
 
-func newBack(in BackInput) (*back, error) {
+// newBack reads an operation; what else is known of its cluster are states around
+// others that go with it.
+func newBack(in BackInput, known ...State) (*back, error) {
 	k := &back{in: in, chosen: in.chosen(), runtime: slices.Contains(runtimeActions, in.Plan.Action), told: map[spot]bool{}}
 	k.in.To = in.to()
-	names, present, err := servicesIn(in.Before, in.After, k.in.To)
+	states := append([]State{in.Before, in.After, k.in.To}, known...)
+	if in.First != nil {
+		first := *in.First
+		first.To, first.Mends = first.After, true
+		if first.To.Nodes == nil {
+			first.To.Nodes = []loom.Node{}
+		}
+		for f := &first; f != nil; f = f.First {
+			states = append(states, f.Before, f.After)
+		}
+		var err error
+		if k.first, err = newBack(first, states...); err != nil {
+			return nil, err
+		}
+		for i := range k.first.fates {
+			k.first.recall(&k.first.fates[i])
+		}
+	}
+	names, present, err := servicesIn(states...)
 	if err != nil {
 		return nil, err
 	}
 	k.names = names
 	k.was, k.will = union(k.names, in.Before.Services, present[0]), union(k.names, in.After.Services, present[1])
+	if k.first != nil {
+		k.was = k.first.last()
+	}
 	k.new = union(k.names, k.in.To.Services, present[2])
 	k.old = k.left(present[1])
 	k.outdated = make([]bool, len(k.names))
@@ -194,7 +233,11 @@ func newBack(in BackInput) (*back, error) {
 		k.outdated[i] = !present[2][name] || differ(&k.old.services[i], &k.new.services[i])
 	}
 	before, after, to := byID(in.Before.Nodes), byID(in.After.Nodes), byID(k.in.To.Nodes)
-	if err := k.number(before, after, to); err != nil {
+	all := []map[loom.NodeID]*loom.Node{before, after, to}
+	for _, s := range states[3:] {
+		all = append(all, byID(s.Nodes))
+	}
+	if err := k.number(all...); err != nil {
 		return nil, err
 	}
 	k.kept, k.up = make([][]int32, len(k.names)), make([]int, len(k.names))
@@ -205,6 +248,9 @@ func newBack(in BackInput) (*back, error) {
 	for i := range k.nodes {
 		id := k.nodes[i].id
 		f := fate{at: i, before: before[id], after: after[id], to: to[id]}
+		if k.first != nil {
+			f.before = k.first.actual(i)
+		}
 		if f.to != nil {
 			k.nodes[i].services = k.indices(f.to.Services)
 		} else if f.after != nil {

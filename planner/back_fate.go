@@ -146,12 +146,15 @@ func (k *back) hadBefore(f *fate, s int) (int, bool) {
 // putRight makes of what is on a machine what To defines.
 func (k *back) putRight(f *fate, p *place) {
 	defined, fits := k.defined(p)
+	if fits && k.in.Mends && slices.Equal(p.again, startSteps) {
+		p.state = down // others may need it before they begin
+	}
 	switch {
 	case fits && p.state == whole && (p.left || p.misconfigured) && !k.follower(p.service):
 		f.now.add(p.service, k.new, true, loom.ActionConfigure)
 	case fits && p.state == whole:
 	case fits:
-		actions := []loom.TaskAction{loom.ActionStart}
+		actions := k.ending(f, p.service, startSteps)
 		if p.state == partial {
 			actions = p.remains
 		}
@@ -165,9 +168,16 @@ func (k *back) putRight(f *fate, p *place) {
 			at, boot = &f.later, &f.bootLater
 		}
 		if p.running {
+			if k.in.Mends && k.unstoppable(f, p.service) {
+				defined = k.new
+			}
 			at.add(p.service, defined, false, loom.ActionStop)
 		}
-		at.add(p.service, k.new, true, upgradeSteps...)
+		steps := upgradeSteps
+		if slices.Contains(p.remains, loom.ActionInitialize) {
+			steps = comeSteps
+		}
+		at.add(p.service, k.new, true, k.ending(f, p.service, steps)...)
 		*boot = *boot || !covers(k.prepared(f), k.new.automators([]int{p.service}))
 	}
 }
@@ -192,7 +202,7 @@ func (k *back) prepared(f *fate) map[string]bool {
 func (k *back) amount() {
 	for i := range k.fates {
 		f := &k.fates[i]
-		n := nodeDelta{at: f.at, leaves: f.goes && f.before != nil && f.machine == there}
+		n := nodeDelta{at: f.at, leaves: f.goes && f.machine == there && k.stood(f.at)}
 		up := []int{}
 		switch {
 		case n.leaves:

@@ -85,6 +85,9 @@ func (w *world) view(s State, d loom.Service) string {
 		}
 	}
 	slices.Sort(all)
+	if len(s.Config) > 0 {
+		all = append(all, fmt.Sprint(s.Config))
+	}
 	return strings.Join(all, " ")
 }
 

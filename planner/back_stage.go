@@ -127,7 +127,7 @@ func (k *back) restart() error {
 			}
 			actions := p.again
 			if k.config {
-				actions = restartSteps
+				actions = k.ending(f, p.service, restartSteps)
 			}
 			parts = append(parts, part{services: []int{p.service}, defined: k.new, actions: actions})
 			if slices.Contains(actions, loom.ActionConfigure) {

@@ -73,6 +73,9 @@ type place struct {
 	misconfigured bool
 	// left says that it was to be configured for the layout that To is.
 	left bool
+	// has is the catalog that defines what is there, where that is neither of Before nor
+	// of After.
+	has *catalog
 }
 
 var restartSteps = []loom.TaskAction{loom.ActionStop, loom.ActionConfigure, loom.ActionStart}
@@ -158,10 +161,25 @@ func (k *back) look(f *fate) {
 		_, had := slices.BinarySearch(before, s)
 		_, gets := slices.BinarySearch(after, s)
 		p := place{service: s}
+		early, was := k.inherited(f, s), k.was
+		if early != nil {
+			was = k.first.catalogOf(early)
+		}
 		switch {
+		case early != nil && !k.began(f, s):
+			k.stayed(f, &p, early)
+			if p.state != absent || len(p.remains) > 0 {
+				f.places = append(f.places, p)
+			}
+			continue
+		case early != nil && gets && (early.state == partial || early.state == absent):
+			if k.added(f, &p); p.state == absent { // what was there was only stopped
+				p, p.running = *early, early.running && !k.of(f.at, s, loom.ActionStop).done
+				p.has = was
+			}
 		case had && (f.after == nil || f.replacing):
 			k.outgoing(f, &p)
-		case had && gets && (differ(&k.was.services[s], &k.will.services[s]) || k.putAgain(f, s)):
+		case had && gets && (differ(&was.services[s], &k.will.services[s]) || k.putAgain(f, s)):
 			k.upgraded(f, &p)
 		case had && gets:
 			k.same(f, &p)
@@ -170,6 +188,9 @@ func (k *back) look(f *fate) {
 		case !f.replacing:
 			k.added(f, &p)
 		}
+		if early != nil {
+			k.inherit(f, &p, early, was)
+		}
 		if !k.runtime {
 			configures := k.of(f.at, s, loom.ActionConfigure)
 			// What is on its way out is not told of anything.
@@ -177,6 +198,8 @@ func (k *back) look(f *fate) {
 			p.informed = configures.planned && configures.done && had && gets && !f.replacing
 			p.left = k.onward && configures.planned && !configures.done
 		}
+		// What it heard of the nodes it follows may be of the operation before.
+		p.left = p.left || early != nil && !p.informed && k.follower(s)
 		if p.state != absent || len(p.remains) > 0 {
 			f.places = append(f.places, p)
 		}
@@ -214,7 +237,7 @@ func (k *back) drains(f *fate, s int) bool {
 // upgraded is a service that was to get another version.
 func (k *back) upgraded(f *fate, p *place) {
 	p.state, p.earlier, p.running = whole, true, true
-	stop, put := k.course(f, p.service, k.was, stopSteps...), k.course(f, p.service, k.will, upgradeSteps...)
+	stop, put := k.course(f, p.service, k.was, stopSteps...), k.course(f, p.service, k.will, k.unstarted(f, p.service, upgradeSteps)...)
 	// It may hear of other nodes, as the new version is configured, before its own turn.
 	install := k.of(f.at, p.service, loom.ActionInstall)
 	early := put.begun && (len(stop.left) > 0 || install.planned && !install.begun)
@@ -252,7 +275,7 @@ func (k *back) mayRun(f *fate, s int) bool {
 // same is a service that the operation was to leave as it was, apart from config.
 func (k *back) same(f *fate, p *place) {
 	p.state, p.running = whole, true
-	if k.runtime || k.in.Plan.Action == loom.AddServices {
+	if (k.runtime || k.in.Plan.Action == loom.AddServices) && !k.in.Mends {
 		return // what it starts and stops is no part of a layout
 	}
 	if k.of(f.at, p.service, loom.ActionInstall).planned || k.of(f.at, p.service, loom.ActionInitialize).planned {
@@ -262,11 +285,15 @@ func (k *back) same(f *fate, p *place) {
 		return
 	}
 	starts, stops := k.of(f.at, p.service, loom.ActionStart), k.of(f.at, p.service, loom.ActionStop)
-	if !starts.planned && !stops.planned {
+	if !starts.planned && !stops.planned && !(k.in.Mends && k.of(f.at, p.service, loom.ActionConfigure).planned) {
 		return
 	}
 	planned := slices.DeleteFunc(slices.Clone(restartSteps), func(a loom.TaskAction) bool { return !k.of(f.at, p.service, a).planned })
 	c := k.course(f, p.service, k.will, planned...)
+	// Followers are configured once more; either may be missing.
+	if t := k.of(f.at, p.service, loom.ActionConfigure); len(c.left) > 0 && t.planned && !t.done && !slices.Contains(c.left, loom.ActionConfigure) {
+		c.left = slices.Insert(c.left, 0, loom.ActionConfigure)
+	}
 	if len(c.left) > 0 && (c.begun || k.settled) {
 		p.again = c.left
 	}
@@ -298,10 +325,7 @@ func (k *back) added(f *fate, p *place) {
 // defined is the catalog by which what is on a place is carried out, and whether it
 // is the same as To has it.
 func (k *back) defined(p *place) (*catalog, bool) {
-	has := k.will
-	if p.earlier {
-		has = k.was
-	}
+	has := k.catalogOf(p)
 	if !differ(&has.services[p.service], &k.new.services[p.service]) {
 		return k.new, true
 	}

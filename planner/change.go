@@ -31,6 +31,9 @@ type Change struct {
 	// MinHealthy is how many nodes of each service must be up at any time; nil
 	// means all but one batch, and at least 1 where there are 2.
 	MinHealthy *int
+	// Dead are nodes that leave whose machines do not answer: nothing is drained or stopped
+	// there.
+	Dead []loom.NodeID
 	// Rest runs with what is new. It is not looked at where a cluster comes or goes.
 	Rest Rest
 	// Early is as in Scope.

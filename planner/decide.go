@@ -50,6 +50,9 @@ type DecideInput struct {
 	// HasMachine says that the node's stored results hold a provider id. A
 	// provider id in Result counts as well.
 	HasMachine bool
+	// Made says that this operation, or one that it goes on with, tried to create the
+	// machine of the node: no other machine is ever deleted for the sake of a retry.
+	Made bool
 	// MaxAttempts is how often a task is tried, the first time included; below 1
 	// means DefaultMaxAttempts.
 	MaxAttempts int
@@ -94,6 +97,7 @@ func Decide(in DecideInput) Decision {
 		return fail("failed "+times(tries), in.Result.Message)
 	}
 	switch {
+	case !in.Made:
 	case in.Action == loom.ActionConfirm && !in.Result.KeepMachine:
 		return Decision{Verdict: Recreate, First: []loom.TaskAction{loom.ActionDelete, loom.ActionCreate}}
 	case in.Action == loom.ActionCreate && (in.HasMachine || hasProviderID(in.Result)):

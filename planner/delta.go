@@ -39,6 +39,8 @@ type nodeDelta struct {
 	added, removed, upgraded []int
 	// prepare says that an upgrade brings an automator that is new to the machine.
 	prepare bool
+	// dead says that nothing can be done on its machine.
+	dead bool
 	// rest are actions left of earlier operations, by service.
 	rest map[int][]loom.TaskAction
 }
@@ -81,6 +83,7 @@ func newDelta(change Change) (*delta, error) {
 	}
 	for i := range d.nodes {
 		n := nodeDelta{at: i}
+		n.dead = slices.Contains(change.Dead, d.nodes[i].id)
 		d.compare(&n, before[d.nodes[i].id], after[d.nodes[i].id], differs, change.Action)
 		d.nodes[i].services = n.after
 		if n.leaves {

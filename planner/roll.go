@@ -12,6 +12,7 @@ var (
 	machineSteps = []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionBootstrap}
 	comeSteps    = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
 	upgradeSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionStart}
+	startSteps   = []loom.TaskAction{loom.ActionStart}
 	stopSteps    = []loom.TaskAction{loom.ActionStop}
 	drainSteps   = []loom.TaskAction{loom.ActionDrain, loom.ActionStop}
 	removeSteps  = []loom.TaskAction{loom.ActionStop, loom.ActionRemove}
@@ -107,7 +108,9 @@ func (d *delta) leave() error {
 	s := newSection()
 	for i := range d.changed {
 		n := &d.changed[i]
-		if n.leaves {
+		if n.leaves && n.dead {
+			d.chain(s, n.at, part{own: []loom.TaskAction{loom.ActionDelete}})
+		} else if n.leaves {
 			d.chain(s, n.at, part{services: n.before, defined: d.old, actions: drainSteps}, part{own: []loom.TaskAction{loom.ActionDelete}})
 		} else if len(n.removed) > 0 {
 			d.chain(s, n.at, part{services: n.removed, defined: d.old, actions: removeSteps})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"loom/app/api/wire"
+	"loom/app/execution"
 	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/loom"
@@ -211,6 +212,41 @@ func (a *api) retry(w http.ResponseWriter, r *http.Request, actor loom.Actor) er
 		return err
 	}
 	return answer(w, r, map[string]string{"operationId": begun.String()})
+}
+
+// resubmit asks again for an operation that was refused.
+func (a *api) resubmit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, body, err := operationBody(w, r)
+	if err != nil {
+		return err
+	}
+	fields, err := wire.ReadOperation(loom.Rollback, body)
+	if err != nil {
+		return err
+	}
+	begun, err := a.Clusters.Resubmit(r.Context(), actor, ref, fields)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, map[string]string{"operationId": begun.String()})
+}
+
+// retrying acts on a task that failed and waits for its next try, and answers it as it is
+// then.
+func (a *api) retrying(act func(*execution.Operations, context.Context, loom.Actor, loom.TaskRef) error) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := taskRef(r)
+		if err != nil {
+			return err
+		}
+		if _, err := a.Clusters.Task(r.Context(), actor, ref); err != nil {
+			return err
+		}
+		if err := act(a.Operations, r.Context(), actor, ref); err != nil {
+			return err
+		}
+		return a.showTask(w, r, actor)
+	}
 }
 
 func operationBody(w http.ResponseWriter, r *http.Request) (loom.OperationRef, []byte, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"loom/app/execution"
 	"loom/app/loom"
 )
 
@@ -111,7 +112,13 @@ func (a *api) clusterActionRoutes() []route {
 		route{method: post, path: op + "/retry", summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,
 			body: "Retry?", answer: "Started", handle: a.retry},
 		route{method: post, path: op + "/tasks/{t}/skip", summary: "Leave out a task of a paused operation that is next on its node", fresh: true,
-			body: "Skip", answer: "Task", handle: a.skipTask})
+			body: "Skip", answer: "Task", handle: a.skipTask},
+		route{method: post, path: op + "/tasks/{t}/retry-now", summary: "Begin the next try of a task that failed and waits for it", fresh: true,
+			answer: "Task", handle: a.retrying((*execution.Operations).RetryNow)},
+		route{method: post, path: op + "/tasks/{t}/stop-retrying", summary: "Give up a task that failed and waits for its next try", fresh: true,
+			answer: "Task", handle: a.retrying((*execution.Operations).StopRetrying)},
+		route{method: post, path: op + "/resubmit", summary: "Ask again for an operation that was refused", fresh: true, once: true,
+			body: "OperationRequest?", answer: "Started", handle: a.resubmit})
 }
 
 func (a *api) operationRoutes() []route {

@@ -69,7 +69,7 @@ func TestBrowserRetry(t *testing.T) {
 	j.signIn("admin")
 	cluster := "/clusters/" + id
 	j.b.Open(j.url + cluster)
-	j.hands.Activate("Retry failed", "#cluster-operation a[href='"+cluster+"/operations/1/retry']")
+	j.hands.Activate("Retry", "#cluster-operation a[href='"+cluster+"/operations/1/retry']")
 	j.at("the form", cluster+`/operations/1/retry$`)
 	j.b.WaitText("Leave out tasks")
 	j.faultless("the form")

@@ -115,6 +115,12 @@ func settle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.Fi
 			return err
 		}
 		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, true)
+	case end.Operation == loom.OperationComplete && op.Mends:
+		// What failed before is right now, also where nothing had to be done for that.
+		if err := store.TrimLayout(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
+			return err
+		}
+		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, true)
 	case end.Operation == loom.OperationComplete && op.Action == loom.Rollback:
 		if err := store.TrimLayout(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
 			return err

@@ -83,7 +83,7 @@ func (o *Operations) follow(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 		return fmt.Errorf("operation %s is %s but its task %d runs", h.Operation.Ref, h.Operation.Status, h.Number)
 	}
 	decision := planner.Decide(planner.DecideInput{
-		Action: h.Action, Row: h.Key.Task, History: h.History, Result: r, HasMachine: h.HasMachine, MaxAttempts: o.opts.MaxAttempts,
+		Action: h.Action, Row: h.Key.Task, History: h.History, Result: r, HasMachine: h.HasMachine, Made: h.Made, MaxAttempts: o.opts.MaxAttempts,
 	})
 	switch decision.Verdict {
 	case planner.Retry:

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jmoiron/sqlx"
 
@@ -30,7 +31,7 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 	if err != nil {
 		return false, err
 	}
-	plan, err := undoPlan(ctx, tx, op, after)
+	of, plan, err := undoPlan(ctx, tx, op, after)
 	if err != nil {
 		domain := loom.AsError(err)
 		if domain.Kind == loom.Internal || domain.Kind == loom.Unavailable { // it is tried again
@@ -39,7 +40,7 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 		end.Message = fmt.Sprintf("%s It could not be undone: %s", sentence(op.Message), domain.Message)
 		return true, nil
 	}
-	if err := store.BeginUndo(ctx, tx, op, after, plan); err != nil {
+	if err := store.BeginUndo(ctx, tx, op, of, after, plan); err != nil {
 		return false, err
 	}
 	changed, err := store.ReturnLayout(ctx, tx, op, after)
@@ -81,32 +82,33 @@ func layoutAfter(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (*loom.Sn
 
 // undoPlan plans what takes the operation back. Its tasks carry out services as the
 // operation brought them, unless they are old: then as they were before it.
-func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (loom.Plan, error) {
-	before, err := store.SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
+func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (*store.Lineage, loom.Plan, error) {
+	of, err := store.LineageOf(ctx, tx, op.Tenant, *op, *after)
 	if err != nil {
-		return loom.Plan{}, err
+		return nil, loom.Plan{}, err
 	}
+	before := of.Goal
 	if before == nil {
 		if op.Action != loom.ClusterCreate {
-			return loom.Plan{}, loom.NewError(loom.Conflict, "An earlier release began it, which did not keep the layout before it.")
+			return nil, loom.Plan{}, loom.NewError(loom.Conflict, "An earlier release began it, which did not keep the layout before it.")
 		}
 		before = &loom.Snapshot{}
 	}
-	course, err := store.CourseOf(ctx, tx, op.Tenant, *op)
-	if err != nil {
-		return loom.Plan{}, err
-	}
 	machines, err := store.NodesWithMachine(ctx, tx, op.Tenant, op.Ref.Cluster)
 	if err != nil {
-		return loom.Plan{}, err
+		return nil, loom.Plan{}, err
 	}
-	plan, err := planner.Back(planner.BackInput{
-		Plan: course.Plan, Begun: course.Begun, Done: course.Done,
-		HasMachine: func(node loom.NodeID) bool { return machines[node] },
-		Before:     planner.State(*before), After: planner.State(*after),
-	})
+	in := backInput(of)
+	in.HasMachine = func(node loom.NodeID) bool { return machines[node] }
+	if of.First != nil {
+		in.To = planner.State{Nodes: append([]loom.Node{}, before.Nodes...), Services: before.Services, Config: before.Config}
+		// What goes was there at different times.
+		after.Services = maps.Clone(after.Services)
+		maps.Copy(after.Services, in.Definitions())
+	}
+	plan, err := planner.Back(in)
 	if err != nil {
-		return loom.Plan{}, err
+		return nil, loom.Plan{}, err
 	}
 	for i := range plan.Tasks {
 		t := &plan.Tasks[i]
@@ -114,7 +116,19 @@ func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.
 		_, was := before.Services[t.Service]
 		t.Old, t.Undo = was && !t.Old, true
 	}
-	return plan, nil
+	return of, plan, nil
+}
+
+// backInput puts a lineage into the planner's form.
+func backInput(l *store.Lineage) planner.BackInput {
+	in := planner.BackInput{
+		Plan: l.Course.Plan, Begun: l.Course.Begun, Done: l.Course.Done, Before: planner.State(l.Before), After: planner.State(l.After),
+	}
+	if l.First != nil {
+		first := backInput(l.First)
+		in.First = &first
+	}
+	return in
 }
 
 // sentence ends a message with a full stop.

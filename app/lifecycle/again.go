@@ -23,13 +23,20 @@ type RetryInput struct {
 	ProviderFields map[string]any
 	// OnFailure is the policy of the new operation, "" for that of the failed one.
 	OnFailure string
+	// Services come in their newest version, RemoveServices leave the cluster, and
+	// ConfigPatch is a merge patch (RFC 7386) over its config.
+	Services, RemoveServices []string
+	ConfigPatch              map[string]any
 }
 
 // Retry goes on at once with what is left of the latest operation of a cluster, which
 // failed: a new operation of the same action with the tasks that are not complete
-// (planner.md 10). Errors: NotFound; Conflict for one that is not the latest, did not
-// fail or was undone; Forbidden for others than administrators who leave out tasks;
-// Invalid about what is left out, and with missing provider fields.
+// (planner.md 10), or, where the request changes anything, with what leads to what it
+// was to lead to with that. Errors: NotFound; Conflict for one that is not the latest,
+// did not fail or was undone, and for a delete that is to be changed; Forbidden for
+// others than administrators who leave out tasks; Invalid about what is left out or
+// changed, and with missing provider fields; Unsolvable where the cluster would break
+// its rules.
 func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.OperationRef, in RetryInput) (loom.OperationRef, error) {
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
@@ -39,23 +46,28 @@ func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.Operatio
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{
 		Kind: loom.PreviewRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
-		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure},
+		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure,
+			Services: in.Services, RemoveServices: in.RemoveServices, ConfigPatch: in.ConfigPatch},
 	}, nil)
 	return ref, err
 }
 
 // draftRetry works out what is left of the latest operation.
 func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraft, cluster loom.Cluster, in ChangeInput) error {
+	latest, err := lastBegun(ctx, u.db, cluster)
+	if err != nil {
+		return err
+	}
 	number := in.Operation
 	if number == 0 {
-		number = cluster.LatestOperation
+		number = latest.Ref.Number
 	}
 	op, err := u.operationOf(ctx, cluster, number)
 	if err != nil {
 		return err
 	}
-	if number != cluster.LatestOperation {
-		return loom.NewError(loom.Conflict, "Only the latest operation can be retried, and that is operation %d.", cluster.LatestOperation)
+	if number != latest.Ref.Number {
+		return loom.NewError(loom.Conflict, "Only the latest operation that began can be retried, and that is operation %d.", latest.Ref.Number)
 	}
 	if len(in.Skip) > 0 {
 		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
@@ -67,6 +79,14 @@ func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraf
 		if len(in.Skip) > maxSkipped {
 			return invalid("skip", "A retry leaves out at most %d tasks.", maxSkipped)
 		}
+	}
+	if in.mends() {
+		if len(in.Skip) > 0 {
+			return invalid("skip", "A retry leaves out tasks, or changes services and config; not both.")
+		}
+		return u.draftMend(ctx, actor, d, cluster, op, in, mending{
+			Newest: in.Services, Remove: in.RemoveServices, Config: in.patch(),
+		})
 	}
 	d.Action = op.Action
 	if err := d.policy(in.OnFailure, op.OnFailure); err != nil {

@@ -83,7 +83,7 @@ func TestRetryTellsOfNewerVersions(t *testing.T) {
 	}
 	base := b.cluster(id).Services["base"]
 	m.save(m.tenant, loom.KindService, &base)
-	if w := preview(); !strings.Contains(w, "The retry carries out version 1 of “base”; version 2") {
+	if w := preview(); !strings.Contains(w, "The retry carries out version 1 of “base”; name it among the services of the retry to take version 2") {
 		t.Errorf("with a newer version: %s", w)
 	}
 }

@@ -66,6 +66,9 @@ func (u *Clusters) draftAlter(ctx context.Context, d *liveDraft, cluster loom.Cl
 	if errs := checkAlteration(in); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
+	if err := checkDead(in); err != nil {
+		return err
+	}
 	d.Nodes = slices.Clone(d.Nodes)
 	var err error
 	switch d.Kind {
@@ -86,6 +89,16 @@ func (u *Clusters) draftAlter(ctx context.Context, d *liveDraft, cluster loom.Cl
 		return err
 	}
 	return d.checkMacros(cluster.Owner.User, "config", cluster.Config)
+}
+
+// checkDead returns Invalid for nodes that are called dead and are not named.
+func checkDead(in ChangeInput) error {
+	for _, id := range in.Dead {
+		if !slices.Contains(in.Nodes, id) {
+			return invalid("dead", "Node “%.40s” is not among the nodes that the request names; name it there as well.", id)
+		}
+	}
+	return nil
 }
 
 // checkAlteration finds what is wrong with a request whatever the cluster is.

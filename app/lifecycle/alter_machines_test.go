@@ -195,3 +195,42 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 	b.alter(loom.PreviewRepair, id, lifecycle.ChangeInput{Nodes: []loom.NodeID{out}})
 	same(t, "kept", b.members(id), []string{"1000 1 small base+db", "1001 1 small base+web", "1002 1 small base+web", "1004 2 small base+web"})
 }
+
+// A machine that is dead is only deleted: nothing that is to run there keeps the shrink
+// from ending. Those who follow hear of it as of any other.
+func TestShrinkOfADeadMachine(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := m.grown()
+	dead := b.node(id, 1002)
+	_, err := b.begin(loom.PreviewShrink, id, lifecycle.ChangeInput{Machines: 2, Dead: []loom.NodeID{dead}})
+	if e := wantKind(t, err, loom.Invalid); e.Fields[0].Field != "dead" {
+		t.Errorf("%+v", e)
+	}
+	in := lifecycle.ChangeInput{Nodes: []loom.NodeID{dead}, Dead: []loom.NodeID{dead}}
+	v := b.previewOf(loom.PreviewShrink, id, in)
+	if !strings.Contains(strings.Join(v.Warnings, "\n"), "Node 1002 counts as dead: nothing is drained or stopped there") {
+		t.Errorf("%v", v.Warnings)
+	}
+	if _, err := b.begin(loom.PreviewShrink, id, in); err != nil {
+		t.Fatal(err)
+	}
+	m.run(func(s step) bool { return s.Node == 1002 && s.Action != "delete" })
+	b.ended(id, loom.OperationComplete, loom.ClusterActive)
+	if want := []string{"configure 1000 db", "delete 1002"}; !slices.Equal(m.ran, want) {
+		t.Errorf("%v, want %v", m.ran, want)
+	}
+	// A repair stops nothing either.
+	again := b.node(id, 1001)
+	if _, err := b.begin(loom.PreviewRepair, id, lifecycle.ChangeInput{Nodes: []loom.NodeID{again}, Dead: []loom.NodeID{again}}); err != nil {
+		t.Fatal(err)
+	}
+	m.run(nil)
+	b.ended(id, loom.OperationComplete, loom.ClusterActive)
+	for _, s := range m.ran {
+		if strings.HasPrefix(s, "stop 1001") {
+			t.Errorf("%s runs on a dead machine", s)
+		}
+	}
+}

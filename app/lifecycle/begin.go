@@ -177,8 +177,12 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err := store.SetClusterStatus(ctx, tx, actor.Tenant, cluster.ID, loom.ClusterPending); err != nil {
 		return none, err
 	}
+	request, err := keptRequest((&previewBody{Live: d}).asked(loom.Preview{Kind: d.Kind, Cluster: cluster.ID}))
+	if err != nil {
+		return none, err
+	}
 	stored, err := d.stored(ctx, tx, store.NewOperation{
-		Tenant: actor.Tenant, Cluster: cluster.ID, Action: d.Action, RequestedBy: actor.User, OnFailure: d.OnFailure, Before: was,
+		Tenant: actor.Tenant, Cluster: cluster.ID, Action: d.Action, RequestedBy: actor.User, OnFailure: d.OnFailure, Before: was, Request: request,
 	})
 	if err != nil {
 		return none, err
@@ -211,7 +215,11 @@ func (d *liveDraft) audited(cluster loom.Cluster, ref loom.OperationRef) (before
 		after["service"] = d.Service
 	}
 	if f := d.Followed; f != nil {
-		after[string(d.Kind)] = f.Of
+		verb := string(d.Kind)
+		if f.Mends {
+			verb = string(loom.PreviewRetry)
+		}
+		after[verb] = f.Of
 		if len(f.skipped) > 0 {
 			after["skip"], after["reason"] = f.Asked.Skip, f.Asked.Reason
 		}

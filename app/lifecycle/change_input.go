@@ -10,6 +10,8 @@ type ChangeInput struct {
 	Machines int
 	// Nodes are those that leave, or that a repair makes anew.
 	Nodes []loom.NodeID
+	// Dead are those of Nodes whose machines do not answer: nothing is stopped on them.
+	Dead []loom.NodeID
 	// Services are those to remove or to upgrade, or whose nodes get other hardware;
 	// none means all where that is allowed.
 	Services []string
@@ -27,4 +29,20 @@ type ChangeInput struct {
 	// Skip are numbers of tasks of that operation which a retry leaves out, Reason why.
 	Skip   []int
 	Reason string
+	// RemoveServices and ConfigPatch are what a retry changes beside the versions of
+	// Services.
+	RemoveServices []string
+	ConfigPatch    map[string]any
+}
+
+// mends reports whether a retry asks for something else than the operation it is about.
+func (in *ChangeInput) mends() bool {
+	return len(in.Services)+len(in.RemoveServices) > 0 || in.ConfigPatch != nil
+}
+
+func (in *ChangeInput) patch() *ConfigureInput {
+	if in.ConfigPatch == nil {
+		return nil
+	}
+	return &ConfigureInput{ConfigPatch: in.ConfigPatch}
 }

@@ -91,7 +91,7 @@ func (l *changeList) config(d *liveDraft) {
 		switch {
 		case d.Added != nil:
 			c.Because = "It is a default of the new services."
-		case d.Followed != nil:
+		case d.Followed != nil && !d.Followed.Mends:
 			c.Because = "It was so before."
 		case d.Altered != nil:
 			c.Because = "It is a default of the new versions."

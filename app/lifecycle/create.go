@@ -159,9 +159,13 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err := store.PutSecrets(ctx, tx, actor.Tenant, store.ClusterSecrets(cluster.ID), actor.User, secrets); err != nil {
 		return none, err
 	}
+	request, err := keptRequest(PreviewInput{Kind: loom.PreviewCreate, Create: d.Input})
+	if err != nil {
+		return none, err
+	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
 		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User,
-		OnFailure: d.policy(),
+		OnFailure: d.policy(), Request: request,
 	}, plan)
 	if err != nil {
 		return none, err

@@ -32,7 +32,13 @@ type following struct {
 	// Config says that the config goes back, By who leaves out tasks.
 	Config bool        `json:"config,omitempty"`
 	By     loom.UserID `json:"by,omitempty"`
+	// Mends says that a retry leads to something else than the operation it is about.
+	Mends bool `json:"mends,omitempty"`
+	// Newest are the services that come in another version then, Removed those that leave.
+	Newest  []string `json:"newest,omitempty"`
+	Removed []string `json:"removed,omitempty"`
 
+	old     map[string]loom.Service
 	plan    loom.Plan
 	skipped map[int]store.Skip
 }
@@ -44,6 +50,9 @@ func followsUp(kind loom.PreviewKind) bool {
 
 // compute makes the plan of a drafted retry or rollback.
 func (f *following) compute(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, kind loom.PreviewKind) error {
+	if f.Mends {
+		return f.computeMend(ctx, q, tenant, cluster)
+	}
 	if kind == loom.PreviewRetry {
 		return f.computeRetry(ctx, q, tenant, loom.OperationRef{Cluster: cluster, Number: f.Of})
 	}
@@ -73,6 +82,9 @@ func (d *liveDraft) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperati
 	if f == nil {
 		return op, nil
 	}
+	if f.Mends {
+		return f.storedMend(op), nil
+	}
 	op.Concerns, op.Retries, op.Skipped = f.Of, d.Kind == loom.PreviewRetry, f.skipped
 	if op.Retries {
 		// It ends where the first one would have, and goes back to before that.
@@ -98,7 +110,7 @@ func (d *liveDraft) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperati
 // followedLayout is what is stored when the operation begins: nothing for a retry.
 func (d *liveDraft) followedLayout(was *loom.Snapshot) store.NewLayout {
 	f := d.Followed
-	if d.Kind == loom.PreviewRetry {
+	if d.Kind == loom.PreviewRetry && !f.Mends {
 		return store.NewLayout{}
 	}
 	stays := make(map[loom.NodeID]bool, len(f.To.Nodes))
@@ -154,6 +166,9 @@ func (v *PreviewView) followed() string {
 		left := ""
 		if v.Skipped > 0 {
 			left = ", leaves out " + count(v.Skipped, "task")
+		}
+		if v.Mends {
+			left = v.mended()
 		}
 		return fmt.Sprintf("Goes on with operation %d%s", v.Of, left)
 	}

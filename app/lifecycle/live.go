@@ -59,8 +59,7 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 		return planner.MakeChange(planner.Change{
 			Action: d.Action, Before: d.Altered.Was, After: planner.State{Nodes: d.Nodes, Services: d.Services},
 			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Rest: d.Altered.Rest,
-			Again: d.again(),
-		})
+			Again: d.again(), Dead: d.Altered.Asked.Dead,		})
 	}
 	scope := planner.Scope{}
 	if d.Service != "" {
@@ -74,7 +73,10 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 
 // setsConfig reports whether the cluster gets another config, which may be empty.
 func (d *liveDraft) setsConfig() bool {
-	return d.Configure != nil || len(d.After) > 0 || d.Followed != nil && d.Followed.Config
+	if d.Followed != nil {
+		return d.Followed.Config
+	}
+	return d.Configure != nil || len(d.After) > 0
 }
 
 // actionOf is the operation that a request becomes.
@@ -121,7 +123,7 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 			return nil, loom.Cluster{}, err
 		}
 	}
-	if err := loom.InvalidFields(append(checkCount(in.Services), checkCount(in.Change.Services)...)); err != nil {
+	if err := loom.InvalidFields(slices.Concat(checkCount(in.Services), checkCount(in.Change.Services), checkCount(in.Change.RemoveServices))); err != nil {
 		return nil, loom.Cluster{}, err
 	}
 	cluster, nodes, err := u.atOneMoment(ctx, actor, in)
@@ -133,6 +135,8 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Nodes: nodes, Warnings: []string{},
 	}
 	switch {
+	case cluster.Status != loom.ClusterActive && (in.Kind == loom.PreviewConfigure || in.Kind == loom.PreviewRemoveServices):
+		err = u.draftOtherWord(ctx, actor, d, cluster, in)
 	case in.Kind == loom.PreviewConfigure:
 		err = u.draftConfig(ctx, d, cluster, in.Configure)
 	case in.Kind == loom.PreviewAddServices:
@@ -174,7 +178,7 @@ func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in Preview
 		if err != nil {
 			return cluster, nil, err
 		}
-		if in.Kind != loom.PreviewAddServices && !alters(in.Kind) && !followsUp(in.Kind) {
+		if in.Kind != loom.PreviewAddServices && in.Kind != loom.PreviewConfigure && !alters(in.Kind) && !followsUp(in.Kind) {
 			return cluster, nodes, nil
 		}
 		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
@@ -242,7 +246,7 @@ const AbortFirst = " A delete with “abort” ends it first."
 
 // mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
 func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ClusterVerb) error {
-	latest, err := latestOperation(ctx, q, c)
+	latest, err := lastBegun(ctx, q, c)
 	if err != nil {
 		return err
 	}
@@ -253,6 +257,17 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 		return loom.NewError(loom.Conflict, "%s", why)
 	}
 	return nil
+}
+
+// lastBegun reads the newest operation that began or may still begin: what was refused
+// changed nothing. Nil before the first.
+func lastBegun(ctx context.Context, q sqlx.ExtContext, c loom.Cluster) (*loom.Operation, error) {
+	op, err := latestOperation(ctx, q, c)
+	for err == nil && op != nil && op.NeverBegan() && op.Ref.Number > 1 && c.Status != loom.ClusterTerminated {
+		c.LatestOperation--
+		op, err = latestOperation(ctx, q, c)
+	}
+	return op, err
 }
 
 // latestOperation reads the newest operation, nil before the first.

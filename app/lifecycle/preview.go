@@ -64,8 +64,12 @@ type PreviewView struct {
 	Gone                 []loom.Node
 	Altered, Told        []string
 	// Of is the number of the operation that a retry or a rollback is about, Skipped how
-	// many of its tasks a retry leaves out.
+	// many of its tasks a retry leaves out; Mends says that a retry changes what failed.
 	Of, Skipped int
+	Mends       bool
+	// Newest are the services that it takes in another version, Removed those that it
+	// takes off.
+	Newest, Removed []string
 	// OnFailure is what a failure of the operation does, as the request or the template
 	// says; "" where there is no operation.
 	OnFailure string
@@ -96,6 +100,9 @@ type PreviewView struct {
 // Summary says in a sentence what applying does.
 func (v *PreviewView) Summary() string {
 	tasks := fmt.Sprintf("runs %s in %s", count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
+	if v.Mends {
+		return v.followed() + ", " + tasks + ". Changes nothing else."
+	}
 	switch v.Kind {
 	case loom.PreviewDelete:
 		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)

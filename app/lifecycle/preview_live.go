@@ -29,7 +29,7 @@ func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewVie
 		list.live(d, v.Plan)
 	}
 	if f := d.Followed; f != nil {
-		v.Of, v.Skipped = f.Of, len(f.skipped)
+		v.Of, v.Skipped, v.Mends, v.Newest, v.Removed = f.Of, len(f.skipped), f.Mends, f.Newest, f.Removed
 		if d.Action == loom.ClusterDelete || d.Kind == loom.PreviewRollback && len(d.Nodes) == 0 {
 			v.After.Clusters--
 		}

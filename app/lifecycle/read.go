@@ -95,7 +95,9 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.expandLinks()
-	v.Allowed = allowed(cluster, latest)
+	if v.Allowed, err = u.allowed(ctx, cluster, latest); err != nil {
+		return v, err
+	}
 	if v.Skipped, err = store.SkippedTasks(ctx, u.kept, actor.Tenant, id, maxShownSkipped); err != nil {
 		return v, err
 	}
@@ -157,12 +159,19 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	return cluster, latest, u.wait(ctx, actor.Tenant, latest)
 }
 
-func allowed(c loom.Cluster, latest *loom.Operation) map[loom.ClusterVerb]string {
+// allowed says of each verb why it cannot begin now. What was refused changed nothing.
+func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Operation) (map[loom.ClusterVerb]string, error) {
+	if latest != nil && latest.NeverBegan() {
+		var err error
+		if latest, err = lastBegun(ctx, u.kept, c); err != nil {
+			return nil, err
+		}
+	}
 	out := map[loom.ClusterVerb]string{}
 	for _, verb := range loom.ClusterVerbs {
 		out[verb] = c.WhyNot(verb, latest)
 	}
-	return out
+	return out, nil
 }
 
 // Actions says of each verb why it cannot begin now, "" when it can.
@@ -171,7 +180,7 @@ func (u *Clusters) Actions(ctx context.Context, actor loom.Actor, id loom.Cluste
 	if err != nil {
 		return nil, err
 	}
-	return allowed(cluster, latest), nil
+	return u.allowed(ctx, cluster, latest)
 }
 
 // Latest reads a cluster that the actor may see and its newest operation, nil

@@ -86,6 +86,12 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 	case loom.ClusterCreate:
 		return planner.State{Nodes: []loom.Node{}, Services: map[string]loom.Service{}, Config: cluster.Config}, nil
 	}
+	for op.Mends || op.Retries { // they go on with it, and go back to before it
+		var err error
+		if op, err = u.operationOf(ctx, cluster, op.Concerns); err != nil {
+			return planner.State{}, err
+		}
+	}
 	before, err := store.SnapshotBefore(ctx, u.db, cluster.Owner.Tenant, op.Ref)
 	if err != nil {
 		return planner.State{}, err
@@ -179,22 +185,13 @@ func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tena
 		HasMachine: func(id loom.NodeID) bool { return machines[id] },
 	}
 	if f.Failed > 0 {
-		op, err := store.OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: cluster, Number: f.Failed})
+		of, err := f.lineage(ctx, q, tenant, loom.OperationRef{Cluster: cluster, Number: f.Failed})
 		if err != nil {
 			return err
 		}
-		before, err := store.SnapshotBefore(ctx, q, tenant, op.Ref)
-		if err != nil {
-			return err
-		}
-		if before == nil {
-			before = &loom.Snapshot{}
-		}
-		course, err := store.CourseOf(ctx, q, tenant, op)
-		if err != nil {
-			return err
-		}
-		in.Plan, in.Begun, in.Done, in.Before = course.Plan, course.Begun, course.Done, planner.State(*before)
+		failed := backInput(of)
+		failed.To, failed.Batch, failed.HasMachine = in.To, in.Batch, in.HasMachine
+		in = failed
 	}
 	plan, err := planner.Back(in)
 	plan.Action = loom.Rollback

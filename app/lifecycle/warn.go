@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -62,7 +63,7 @@ func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, d *
 	for _, n := range newest {
 		if v := d.Services[n.Name].Version; n.Version > v {
 			d.Warnings = append(d.Warnings, fmt.Sprintf(
-				"The retry carries out version %d of “%s”; version %d of the catalog comes with an upgrade, or with a new cluster.", v, n.Name, n.Version))
+				"The retry carries out version %d of “%s”; name it among the services of the retry to take version %d of the catalog.", v, n.Name, n.Version))
 		}
 	}
 	return nil
@@ -77,6 +78,11 @@ func (d *liveDraft) warnOfLoss() {
 	if other := d.replaced(); len(other) > 0 {
 		warn("%s is lost.", these(other, "gets another machine: what is on the disks of the present one", "get other machines: what is on the disks of the present ones"))
 	}
+	if dead := d.pick(func(before, _ *loom.Node) bool {
+		return before != nil && slices.Contains(d.Altered.Asked.Dead, before.ID)
+	}); len(dead) > 0 {
+		warn("%s as dead: nothing is drained or stopped there, and what is on the disks is not saved.", these(dead, "counts", "count"))
+	}
 	for _, why := range d.Altered.Why {
 		warn("%s", why)
 	}
@@ -90,10 +96,14 @@ func (d *liveDraft) warnOfLoss() {
 			}
 		}
 	})
-	if d.Kind != loom.PreviewRemoveServices {
-		return
+	var removed []string
+	switch {
+	case d.Followed != nil:
+		removed = d.Followed.Removed
+	case d.Kind == loom.PreviewRemoveServices:
+		removed = d.Altered.Services
 	}
-	for _, name := range d.Altered.Services {
+	for _, name := range removed {
 		if s := d.Altered.Was.Services[name]; !s.Defines(loom.ActionRemove) {
 			warn("“%s” has no remove action: its files stay on the machines.", name)
 		}

@@ -44,9 +44,9 @@ var ClusterVerbs = []ClusterVerb{
 
 // allowedIn says in which statuses each verb may begin (lifecycle.md 2).
 var allowedIn = map[ClusterVerb][]ClusterStatus{
-	VerbConfigure:      {ClusterActive, ClusterInconsistent},
+	VerbConfigure:      {ClusterActive, ClusterIncomplete, ClusterInconsistent},
 	VerbAddServices:    {ClusterActive},
-	VerbRemoveServices: {ClusterActive},
+	VerbRemoveServices: {ClusterActive, ClusterIncomplete, ClusterInconsistent},
 	VerbStart:          {ClusterActive},
 	VerbStop:           {ClusterActive},
 	VerbRestart:        {ClusterActive},
@@ -89,6 +89,11 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 	switch {
 	case verb == VerbRetry:
 		return latest.whyNotRetried()
+	case c.Status != ClusterActive && verb == VerbRemoveServices, c.Status == ClusterIncomplete && verb == VerbConfigure:
+		if latest.Action == ClusterDelete {
+			return fmt.Sprintf("Operation %d began to delete the cluster; go on with the delete.", latest.Ref.Number)
+		}
+		return latest.whyNotRetried()
 	case verb == VerbRollback && latest.Action == ClusterDelete && latest.Status != OperationComplete && !latest.Started.IsZero():
 		return fmt.Sprintf("Operation %d began to delete the cluster; go on with the delete.", latest.Ref.Number)
 	case verb == VerbPause && latest.Status == OperationPaused:
@@ -130,7 +135,7 @@ func (o *Operation) whyNotRetried() string {
 	case o.Status == OperationRolledBack:
 		return fmt.Sprintf("Operation %d was undone; request it again.", o.Ref.Number)
 	case o.Started.IsZero():
-		return fmt.Sprintf("Operation %d never began; request it again.", o.Ref.Number)
+		return fmt.Sprintf("Operation %d never began; ask for it again.", o.Ref.Number)
 	case o.Undone:
 		return fmt.Sprintf("The undo of operation %d did not finish; roll that operation back to go on with it.", o.Ref.Number)
 	}
@@ -167,7 +172,7 @@ func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
 			return "No operation is running."
 		}
 		if c.Status == ClusterIncomplete {
-			return "The cluster is incomplete; " + ways(VerbRetry, VerbRepair, VerbRollback, VerbDelete) + "."
+			return "The cluster is incomplete; " + ways(VerbRetry, VerbConfigure, VerbRepair, VerbRollback, VerbDelete) + "."
 		}
 		return "The cluster is inconsistent; " + ways(VerbConfigure, VerbRetry, VerbRepair, VerbRollback) + " first."
 	}

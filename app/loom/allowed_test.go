@@ -12,7 +12,7 @@ func TestWhyNotFollowsTheTable(t *testing.T) {
 	t.Parallel()
 	// One letter per status in which the verb may begin.
 	table := map[loom.ClusterVerb]string{
-		loom.VerbConfigure: "A I", loom.VerbAddServices: "A", loom.VerbRemoveServices: "A", loom.VerbStart: "A",
+		loom.VerbConfigure: "A i I", loom.VerbAddServices: "A", loom.VerbRemoveServices: "A i I", loom.VerbStart: "A",
 		loom.VerbStop: "A", loom.VerbRestart: "A", loom.VerbExpand: "A", loom.VerbShrink: "A", loom.VerbUpgrade: "A",
 		loom.VerbResize: "A", loom.VerbRepair: "A i I", loom.VerbRollback: "A i I", loom.VerbRetry: "i I",
 		loom.VerbSync: "A", loom.VerbDelete: "A i I", loom.VerbLease: "A i I", loom.VerbEdit: "P A i I",

@@ -25,6 +25,9 @@ type Operation struct {
 	Concerns int
 	// Retries says that it goes on with what was left of the one that it concerns.
 	Retries bool
+	// Mends says that it goes on with the one that it concerns to something else than
+	// that was to lead to: other versions, another config, fewer services.
+	Mends bool
 	// Undone says that it began to take back what it did.
 	Undone bool
 	// Aborted says that a failing operation fails because someone aborted it.
@@ -39,6 +42,16 @@ type Operation struct {
 	Waiting  string
 	ForRetry bool
 }
+
+// Refused reports whether it was refused: it failed and never began. Its message says by
+// whom, and why.
+func (o *Operation) Refused() bool {
+	return o.Status == OperationFailed && o.Started.IsZero()
+}
+
+// NeverBegan reports whether it ended before it began: refused, or aborted while it
+// waited.
+func (o *Operation) NeverBegan() bool { return o.Status.Final() && o.Started.IsZero() }
 
 // maxReason is the longest reason for leaving out a task, in characters.
 const maxReason = 1000

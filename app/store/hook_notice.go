@@ -184,7 +184,7 @@ func noticeEnd(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 }
 
 const beginOperation = `
-UPDATE operations SET status = 'running', started_at = now() WHERE id = $1 RETURNING started_at`
+UPDATE operations SET status = 'running', started_at = now(), request = NULL WHERE id = $1 RETURNING started_at`
 
 // BeginIfAgreed lets a held operation run that was not submitted, once no hook is
 // left that has to agree, and tells the other hooks; false says that it still

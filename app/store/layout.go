@@ -133,6 +133,14 @@ func SnapshotBefore(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return readSnapshot(ctx, q, snapshotBefore, tenant, ref)
 }
 
+const snapshotStart = `SELECT start FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`
+
+// SnapshotStart reads the layout at the start of an operation that mends another; nil
+// for others. NotFound.
+func SnapshotStart(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Snapshot, error) {
+	return readSnapshot(ctx, q, snapshotStart, tenant, ref)
+}
+
 func readSnapshot(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, ref loom.OperationRef) (*loom.Snapshot, error) {
 	var data []byte
 	if err := sqlx.GetContext(ctx, q, &data, query, tenant, int64(ref.Cluster), ref.Number); err != nil {
@@ -161,7 +169,11 @@ FROM held h WHERE n.id = h.id`
 // undone, the nodes, services and config from before it; what is known of machines
 // stays. An operation without a layout before it changes nothing.
 func RestoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
-	before, err := SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
+	read := SnapshotBefore
+	if op.Mends && op.Started.IsZero() {
+		read = SnapshotStart
+	}
+	before, err := read(ctx, tx, op.Tenant, op.Ref)
 	if err != nil || before == nil {
 		return err
 	}

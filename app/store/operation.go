@@ -26,6 +26,11 @@ type NewOperation struct {
 	Concerns int
 	// Retries says that it goes on with what is left of that one.
 	Retries bool
+	// Start is the layout at its start where it mends the operation that it concerns, nil
+	// for others.
+	Start *loom.Snapshot
+	// Request is kept while it waits for hooks, and when they refuse it.
+	Request []byte
 	// Skipped are numbers of tasks that somebody leaves out from the start; nothing in
 	// the plan waits for them.
 	Skipped map[int]Skip
@@ -43,8 +48,8 @@ WHERE tenant_id = $1 AND id = $2
 RETURNING latest_operation`
 
 const insertOperation = `
-INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns, retries)
-VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11, $12)
+INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns, retries, start, request)
+VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11, $12, $13, CASE WHEN $9 <> 'running' THEN $14::jsonb END)
 RETURNING ` + operationColumns
 
 // analyzeFrom is the number of tasks from which fresh statistics pay at once.
@@ -88,9 +93,13 @@ func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Pla
 	if err != nil {
 		return loom.Operation{}, err
 	}
+	start, err := encodeSnapshot(in.Start)
+	if err != nil {
+		return loom.Operation{}, err
+	}
 	var row operationRow
 	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
-		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns, in.Retries)
+		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns, in.Retries, start, nullable(in.Request))
 	if err != nil {
 		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
 	}
@@ -302,4 +311,12 @@ func leaveOut(ctx context.Context, tx *sqlx.Tx, operation int64, skipped map[int
 	}
 	_, err := tx.ExecContext(ctx, leaveOutTasks, operation, pq.Array(numbers), pq.Array(by), pq.Array(reasons))
 	return wrap(err, "leave out %d tasks", len(skipped))
+}
+
+// nullable is JSON to store, nil for none.
+func nullable(data []byte) any {
+	if len(data) == 0 {
+		return nil
+	}
+	return cleanJSON(data)
 }

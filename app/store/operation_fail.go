@@ -26,6 +26,8 @@ type HeldTask struct {
 	Status     loom.TaskStatus
 	// HasMachine says that the node's facts hold a provider id.
 	HasMachine bool
+	// Made says that the operation, or one that it goes on with, tried to create that.
+	Made bool
 	// History are the outcomes of the attempts before this one, oldest first.
 	History []loom.AttemptStatus
 
@@ -48,7 +50,17 @@ func LockOperationAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.Operation
 
 const lockTask = `
 SELECT t.number, t.node_id, n.number AS node_number, n.hostname, t.undo, t.service, t.action, t.status, t.level, t.rank, t.attempt, coalesce(t.river_job_id, 0) AS river_job_id,
-	coalesce(n.results->>'providerid', '') <> '' AS has_machine
+	coalesce(n.results->>'providerid', '') <> '' AS has_machine,
+	EXISTS (
+		WITH RECURSIVE chain AS (
+			SELECT o.id, o.cluster_id, o.concerns, o.retries FROM operations o WHERE o.id = t.operation_id
+			UNION ALL
+			SELECT o.id, o.cluster_id, o.concerns, o.retries FROM chain c JOIN operations o ON o.cluster_id = c.cluster_id AND o.number = c.concerns
+			WHERE c.retries
+		)
+		SELECT FROM chain c JOIN tasks m ON m.operation_id = c.id
+		WHERE m.node_id = t.node_id AND m.action = 'create' AND NOT m.gate AND m.attempt > 0
+	) AS made
 FROM tasks t JOIN nodes n ON n.id = t.node_id
 WHERE t.id = $1 FOR UPDATE OF t`
 
@@ -80,13 +92,14 @@ func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (Hel
 		Attempt    int    `db:"attempt"`
 		RiverJob   int64  `db:"river_job_id"`
 		HasMachine bool   `db:"has_machine"`
+		Made       bool   `db:"made"`
 	}
 	if err := tx.GetContext(ctx, &row, lockTask, task); err != nil {
 		return HeldTask{}, wrap(err, "lock task %d", task)
 	}
 	h := HeldTask{
 		Operation: op, Key: AttemptKey{task, row.Attempt}, Number: row.Number, Node: loom.NodeID(row.Node), NodeNumber: row.NodeNumber, Hostname: row.Hostname, Service: row.Service,
-		Action: loom.TaskAction(row.Action), Status: loom.TaskStatus(row.Status), HasMachine: row.HasMachine,
+		Action: loom.TaskAction(row.Action), Status: loom.TaskStatus(row.Status), HasMachine: row.HasMachine, Made: row.Made,
 		level: row.Level, rank: row.Rank, undo: row.Undo, riverJob: row.RiverJob,
 	}
 	err = tx.SelectContext(ctx, &h.History, attemptsBefore, task, row.Attempt)
@@ -171,6 +184,29 @@ func RetryTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duratio
 		return err
 	}
 	return WakeQueues(ctx, tx, queue)
+}
+
+const retryNow = `
+UPDATE river_job SET state = 'available', scheduled_at = now() WHERE id = $1 AND state IN ('scheduled', 'retryable')`
+
+// RetryNow makes the next try of a held task, which waits for its time, due at once;
+// false where it does not wait for that.
+func RetryNow(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (bool, error) {
+	result, err := tx.ExecContext(ctx, retryNow, h.riverJob)
+	if err != nil {
+		return false, wrap(err, "retry task %d now", h.Key.Task)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return false, wrap(err, "retry task %d now", h.Key.Task)
+	}
+	return true, WakeQueues(ctx, tx, "tenant_"+string(h.Operation.Tenant))
+}
+
+// LastCode is the status code of the last attempt of a held task.
+func LastCode(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (int, error) {
+	var code int
+	err := tx.GetContext(ctx, &code, `SELECT code FROM tasks WHERE id = $1`, h.Key.Task)
+	return code, wrap(err, "read the code of task %d", h.Key.Task)
 }
 
 const insertTask = `

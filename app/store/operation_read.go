@@ -37,7 +37,7 @@ func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
 }
 
 const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.concerns, o.retries, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
+       o.on_failure, o.aborted, o.concerns, o.retries, o.start IS NOT NULL AS mends, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
 
 const operationsOfCluster = `
 SELECT ` + operationReadColumns + ` FROM operations o
@@ -65,6 +65,14 @@ func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 		return loom.Operation{}, err
 	}
 	return operations[0], nil
+}
+
+// OperationRequest reads the request for an operation that never began; nil where none
+// was kept. NotFound.
+func OperationRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]byte, error) {
+	var data []byte
+	err := sqlx.GetContext(ctx, q, &data, `SELECT request FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`, tenant, int64(ref.Cluster), ref.Number)
+	return data, wrap(err, "read the request for operation %s", ref)
 }
 
 const newestOperations = `

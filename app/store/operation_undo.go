@@ -13,7 +13,9 @@ import (
 )
 
 const beginUndo = `
-UPDATE operations SET status = 'rolling_back', after = $2, end_gate = coalesce($3, end_gate), levels = levels + $4 WHERE id = $1`
+UPDATE operations SET status = 'rolling_back', after = $2, end_gate = coalesce($3, end_gate), levels = levels + $4,
+	before = CASE WHEN $5 THEN $6::jsonb ELSE before END
+WHERE id = $1`
 
 const lastTask = `
 SELECT coalesce(max(number), 0) AS number, coalesce(max(level), 0) AS level FROM tasks WHERE operation_id = $1 AND NOT gate`
@@ -21,8 +23,9 @@ SELECT coalesce(max(number), 0) AS number, coalesce(max(level), 0) AS level FROM
 // BeginUndo makes a held failing operation, of which nothing runs any more, take
 // back what it did: the tasks of the plan join its own, with the numbers behind
 // them, and their first ones can start. After is the layout that the operation was to
-// lead to. A plan without tasks leaves nothing to wait for.
-func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot, plan loom.Plan) error {
+// lead to. A plan without tasks leaves nothing to wait for. One that mends another goes
+// back to before that: its lineage says so.
+func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, of *Lineage, after *loom.Snapshot, plan loom.Plan) error {
 	remaining, err := countDependencies(&plan, nil)
 	if err != nil {
 		return err
@@ -46,7 +49,11 @@ func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, beginUndo, op.Row, body, end, plan.Levels()); err != nil {
+	before, err := encodeSnapshot(of.Goal)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, beginUndo, op.Row, body, end, plan.Levels(), of.First != nil, before); err != nil {
 		return wrap(err, "begin to undo operation %s", op.Ref)
 	}
 	op.Status, op.Undone = loom.OperationRollingBack, true

@@ -54,13 +54,16 @@ type NextTry struct {
 	Hostname   string `db:"hostname"`
 	Message    string `db:"message"`
 	// Attempt is the number of the one that failed.
-	Attempt int       `db:"attempt"`
-	At      time.Time `db:"scheduled_at"`
+	Attempt int `db:"attempt"`
+	// Error is the end of what that said on standard error.
+	Error string    `db:"error"`
+	At    time.Time `db:"scheduled_at"`
 }
 
 // A snooze is no retry: it keeps the code of the attempt before it, which is 0.
 const nextTries = `
-SELECT h.number, n.number AS node_number, coalesce(n.hostname, '') AS hostname, h.action, h.service, h.message, h.attempt, r.scheduled_at
+SELECT h.number, n.number AS node_number, coalesce(n.hostname, '') AS hostname, h.action, h.service, h.message, h.attempt, r.scheduled_at,
+       coalesce((SELECT right(a.stderr, 1000) FROM attempts a WHERE a.task_id = h.id AND a.number = h.attempt), '') AS error
 FROM operations o JOIN nodes n ON n.cluster_id = o.cluster_id
 JOIN tasks h ON h.id = n.task_id AND h.operation_id = o.id AND h.status = 'ready' AND h.code <> 0
 JOIN river_job r ON r.id = h.river_job_id AND r.state IN ('scheduled', 'available')

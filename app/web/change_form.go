@@ -20,12 +20,14 @@ const kindScale = loom.PreviewKind("scale")
 type changeForm struct {
 	Kind                                 loom.PreviewKind
 	Service, Machines, For               string
-	Nodes, Services, Skip                []string
+	Nodes, Services, Remove, Skip, Dead  []string
 	Hardware, Batch, MinHealthy          string
 	OnFailure, Config, Reason, Operation string
 	// Revision is a config that the cluster has had, which takes the place of Config.
 	Revision string
 	Restart  bool
+	// Edit is the part of the form that is open from the start.
+	Edit string
 	// Do is a button that only looks again, Change a suggestion that was pressed.
 	Do, Change string
 }
@@ -34,7 +36,7 @@ func readChangeForm(v url.Values) changeForm {
 	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
 	return changeForm{
 		Kind: loom.PreviewKind(v.Get("kind")), Service: v.Get("service"), Machines: text("numMachines"), For: v.Get("for"), Nodes: v["nodes"],
-		Services: v["services"], Skip: v["skip"], Hardware: text("hardwaretype"), Batch: text("batch"), MinHealthy: text("minHealthy"),
+		Services: v["services"], Remove: v["removeServices"], Dead: v["dead"], Edit: v.Get("edit"), Skip: v["skip"], Hardware: text("hardwaretype"), Batch: text("batch"), MinHealthy: text("minHealthy"),
 		OnFailure: text("onFailure"), Config: text("config"), Reason: text("reason"), Operation: v.Get("operation"), Revision: text("revision"), Restart: v.Get("restart") != "",
 		Do: v.Get("do"), Change: v.Get("suggest"),
 	}
@@ -141,6 +143,9 @@ func (f *changeForm) input(v lifecycle.ClusterView) (lifecycle.PreviewInput, []l
 		for _, text := range f.Skip {
 			in.Change.Skip = append(in.Change.Skip, number("skip", text, "Name tasks by their numbers."))
 		}
+		if f.Kind == loom.PreviewRetry {
+			errs = append(errs, f.mend(v, &in)...)
+		}
 	}
 	return in, errs
 }
@@ -170,6 +175,7 @@ func (f *changeForm) scale(v lifecycle.ClusterView, total int, in *lifecycle.Pre
 			total, have, have-total, ticked, have-total, have-ticked)}}
 	}
 	in.Change.Machines, in.Change.Nodes = 0, nodeIDs(f.Nodes)
+	in.Change.Dead = slices.DeleteFunc(nodeIDs(f.Dead), func(id loom.NodeID) bool { return !slices.Contains(in.Change.Nodes, id) })
 	return nil
 }
 

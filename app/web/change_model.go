@@ -40,7 +40,7 @@ func init() { // a literal would refer to itself
 		loom.PreviewResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
 		loom.PreviewRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
 		loom.PreviewRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
-		loom.PreviewRetry:          {lead: "The tasks that are not complete run again. What finished stays finished.", live: true, parts: (*Server).retryParts},
+		loom.PreviewRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
 		loom.PreviewSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
 	}
 }
@@ -134,6 +134,26 @@ func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView
 		}
 		m.Leaving.Choices = append(m.Leaving.Choices, c)
 	}
+	m.Dead = deadPart(v, f, ticked)
+	return m
+}
+
+// deadPart asks which of the nodes that leave do not answer; nil where none leaves.
+func deadPart(v lifecycle.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
+	m := &ui.ChoiceModel{Name: "dead", Legend: "Machines that do not answer", Optional: true,
+		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
+	for _, n := range removable(v) {
+		if id := string(n.ID); slices.Contains(leaving, id) {
+			c := ui.Choice{Value: id, Label: shortHost(n.Hostname), Checked: slices.Contains(f.Dead, id)}
+			if n.State == loom.NodeFailed {
+				c.Facts = []string{"its last task failed"}
+			}
+			m.Choices = append(m.Choices, c)
+		}
+	}
+	if len(m.Choices) == 0 {
+		return nil
+	}
 	return m
 }
 
@@ -215,40 +235,4 @@ func (s *Server) failures(ctx context.Context, actor loom.Actor, v lifecycle.Clu
 		failed[t.Node] = t
 	}
 	return failed, err
-}
-
-func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
-	if !actor.IsAdmin() {
-		return nil, "", nil
-	}
-	ref := loom.OperationRef{Cluster: v.ID}
-	if _, err := fmt.Sscanf(f.Operation, "%d", &ref.Number); err != nil {
-		return nil, "", loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", v.ID, f.Operation)
-	}
-	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed, loom.TaskDropped}})
-	if err != nil {
-		return nil, "", err
-	}
-	picker := ui.ChoiceModel{Name: "skip", Legend: "Tasks to leave out", Optional: true, Filter: "Filter tasks", Error: errs.For("skip"),
-		Help: "What waits for them goes on as if they were complete. Only failed tasks and those that never ran are listed."}
-	for _, failed := range []bool{true, false} {
-		for _, t := range tasks {
-			if failed != (t.Status == loom.TaskFailed) {
-				continue
-			}
-			number := fmt.Sprint(t.Ref.Number)
-			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.Skip, number)}
-			if failed {
-				c.Description = "failed: " + t.Message
-			}
-			picker.Choices = append(picker.Choices, c)
-		}
-	}
-	if len(picker.Choices) == 0 {
-		return nil, "", nil
-	}
-	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.Reason, Optional: true, MaxLength: 1000, Error: errs.For("reason"),
-		Help: "Needed when tasks are left out; it stays with them."}
-	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.Skip) > 0 || f.Reason != "" || errs.For("skip")+errs.For("reason") != "",
-		More: []clusterview.FormPart{{Picker: &picker}, {Field: &reason}}}}, "", nil
 }

@@ -118,6 +118,10 @@ func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonMod
 	latest := v.Latest != nil && v.Latest.Ref == op.Ref
 	var out []ui.ButtonModel
 	switch {
+	case op.NeverBegan():
+		if latest {
+			out = append(out, ui.ButtonModel{Label: "Ask again", Icon: "rotate", FormAction: verb("resubmit"), Attrs: titled("Makes the same request again")})
+		}
 	case !latest && op.Status.Final():
 		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
 			out = append(out, ui.ButtonModel{Label: "Roll back to before this", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})

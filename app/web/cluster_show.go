@@ -269,6 +269,9 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 	if restore != nil {
 		m.Actions = append(m.Actions, *restore)
 	}
+	if m.Actions, err = s.ways(ctx, actor, v, *op, tasks, m.Actions); err != nil {
+		return m, err
+	}
 	m.Actions = append(m.Actions, failureActions(v, *op, node)...)
 	return m, nil
 }
@@ -276,7 +279,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 // failureActions are what else can be done once an operation failed: about the node on
 // which it did, and about all of the cluster.
 func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID) []ui.ButtonModel {
-	if !op.Status.Final() || v.Status == loom.ClusterTerminated {
+	if !op.Status.Final() || v.Status == loom.ClusterTerminated || op.NeverBegan() {
 		return nil
 	}
 	var out []ui.ButtonModel

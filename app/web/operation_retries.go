@@ -9,6 +9,7 @@ import (
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
+	"loom/views/ui"
 )
 
 // retriesRead bounds the tasks of an operation that are looked at as tried again.
@@ -44,12 +45,31 @@ func (s *Server) retries(ctx context.Context, actor loom.Actor, op loom.Operatio
 		m.Tasks = append(m.Tasks, clusterview.RetryLink{
 			Text: strings.TrimSpace(try.Action+" "+try.Service) + " on " + where, Href: route.Task(ref), When: when,
 			Log: route.TaskAttempt(ref, try.Attempt) + "#log", LogText: "Log of attempt " + strconv.Itoa(try.Attempt),
+			Error: lastLines(try.Error, errorLines),
+			Actions: []ui.ButtonModel{
+				{Label: "Retry now", Icon: "rotate", Small: true, FormAction: route.TaskVerb(ref, "retry-now"), Attrs: titled("Begins the next try of task " + strconv.Itoa(try.Number))},
+				{Label: "Stop retrying", Icon: "ban", Small: true, FormAction: route.TaskVerb(ref, "stop-retrying"), Attrs: titled("Gives up task " + strconv.Itoa(try.Number) + ", and with it the operation")},
+			},
 		})
 	}
 	if m.Count > len(m.Tasks) {
 		m.All = route.Query(route.OperationTasks(op.Ref), "status", "waiting")
 	}
 	return m, nil
+}
+
+// errorLines is how much of what a task that is tried again said is shown.
+const errorLines = 3
+
+// lastLines are the last lines of a text that are not empty.
+func lastLines(text string, n int) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // tryTime says which attempt comes when: "at 18:30:08 UTC as attempt 2".

@@ -102,6 +102,9 @@ func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycl
 	if err != nil {
 		return m, err
 	}
+	if m.Actions, err = s.ways(ctx, actor, v, op, tasks, m.Actions); err != nil {
+		return m, err
+	}
 	m.Running, m.Failed = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning]), s.taskLinks(tasks, loom.TaskFailed, op.Tasks[loom.TaskFailed])
 	if len(m.Failed) > 0 && m.Message == "" {
 		m.Message = ui.Count(op.Tasks[loom.TaskFailed], "task failed.", "tasks failed.")

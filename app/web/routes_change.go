@@ -36,6 +36,12 @@ func (s *Server) changeRoutes(mux router) {
 		get("/clusters/{cluster}/operations/{n}/"+verb, s.page(s.operationAgain))
 		post("/clusters/{cluster}/operations/{n}/"+verb, s.page(s.operationControl(verb)))
 	}
+	get("/clusters/{cluster}/operations/{n}/resubmit", s.page(s.operationAgain))
+	post("/clusters/{cluster}/operations/{n}/resubmit", s.page(s.operationResubmit))
+	for _, verb := range []string{"retry-now", "stop-retrying"} {
+		get("/clusters/{cluster}/operations/{n}/tasks/{task}/"+verb, s.page(s.taskAgain))
+		post("/clusters/{cluster}/operations/{n}/tasks/{task}/"+verb, s.page(s.taskRetrying(verb)))
+	}
 	get("/clusters/{cluster}/operations/{n}/abort", s.page(s.operationAbortForm))
 	post("/clusters/{cluster}/operations/{n}/abort", s.page(s.operationAbort))
 	get("/clusters/{cluster}/operations/{n}/tasks/{task}/skip", s.page(s.taskSkipForm))

@@ -81,3 +81,19 @@ func Refuse(format string, args ...any) loom.TaskResult {
 	no := false
 	return loom.TaskResult{Status: 1, Message: fmt.Sprintf(format, args...), Retryable: &no}
 }
+
+// Exit statuses of sysexits.h that no further try changes: the command was used wrongly,
+// or is configured wrongly.
+const (
+	exitUsage  = 64
+	exitConfig = 78
+)
+
+// Final says of the exit status of what an action ran whether trying again is useless;
+// nil where it says nothing of that.
+func Final(code int) *bool {
+	if code == exitUsage || code == exitConfig {
+		return new(false)
+	}
+	return nil
+}

@@ -60,7 +60,9 @@ type ChangePanel struct {
 	// Leaving are nodes of which those ticked go; For is the number of nodes that they
 	// were ticked for, in an empty text while there are none to tick.
 	Leaving *ui.ChoiceModel
-	For     string
+	// Dead are those of them whose machines do not answer.
+	Dead *ui.ChoiceModel
+	For  string
 	// Coming are machines that are made.
 	Coming []PreviewNode
 	// Changes are the first lines of the preview, More how many follow.

@@ -43,7 +43,13 @@ type RetryList struct {
 }
 
 // RetryLink is one of them with the log of the attempt that failed.
-type RetryLink struct{ Text, Href, When, Log, LogText string }
+type RetryLink struct {
+	Text, Href, When, Log, LogText string
+	// Error is the end of what it said on standard error.
+	Error string
+	// Actions begin the next try, or give it up.
+	Actions []ui.ButtonModel
+}
 
 // OperationView is one of the ways to look at the plan: with Graph, Stages or
 // Table filled in.

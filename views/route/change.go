@@ -37,6 +37,22 @@ func ConfigRestore(id loom.ClusterID, revision int, restart bool) string {
 	return url
 }
 
+// OperationRetry is the form for a retry, with services in their newest version and
+// services to remove ticked, and the config opened.
+func OperationRetry(ref loom.OperationRef, newest, remove []string, config bool) string {
+	url := OperationVerb(ref, "retry")
+	for _, name := range newest {
+		url = Query(url, "services", name)
+	}
+	for _, name := range remove {
+		url = Query(url, "removeServices", name)
+	}
+	if config {
+		url = Query(url, "edit", "config")
+	}
+	return url
+}
+
 // ClusterServices is an action on the services of a cluster: "add", "remove", "start",
 // "stop", "restart".
 func ClusterServices(id loom.ClusterID, verb string) string {
@@ -58,6 +74,9 @@ func ClusterProtect(id loom.ClusterID, on bool) string {
 
 // ClusterEdit is the form for description and labels.
 func ClusterEdit(id loom.ClusterID) string { return ClusterVerb(id, "edit") }
+
+// TaskVerb is "retry-now" or "stop-retrying" of a task (POST).
+func TaskVerb(ref loom.TaskRef, verb string) string { return Task(ref) + "/" + verb }
 
 // TaskSkip asks for the reason to leave out a task (GET) and leaves it out (POST).
 func TaskSkip(ref loom.TaskRef) string { return Task(ref) + "/skip" }

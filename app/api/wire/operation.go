@@ -25,6 +25,8 @@ type Operation struct {
 	Tasks       map[loom.TaskStatus]int `json:"tasks"`
 	// Waiting is a sentence why it does not go on.
 	Waiting string `json:"waiting,omitempty"`
+	// Refused says that it failed and never began: the message says by whom, and why.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // NewOperation gives the wire form.
@@ -32,7 +34,7 @@ func NewOperation(o loom.Operation) Operation {
 	w := Operation{
 		ID: o.Ref.String(), Cluster: o.Ref.Cluster.String(), Number: o.Ref.Number, Action: o.Action, Status: o.Status, Message: o.Message,
 		RequestedBy: o.RequestedBy, Created: Millis(o.Created), Started: MillisOrNil(o.Started), Ended: MillisOrNil(o.Ended),
-		OnFailure: o.OnFailure, Progress: NewProgress(o.Progress()), Tasks: map[loom.TaskStatus]int{}, Waiting: o.Waiting,
+		OnFailure: o.OnFailure, Progress: NewProgress(o.Progress()), Tasks: map[loom.TaskStatus]int{}, Waiting: o.Waiting, Refused: o.Refused(),
 	}
 	if w.OnFailure == "" {
 		w.OnFailure = loom.OnFailureKeep

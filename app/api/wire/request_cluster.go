@@ -121,7 +121,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 	case loom.PreviewExpand:
 		c.Machines = o.Int("numMachines")
 	case loom.PreviewShrink:
-		c.Nodes = nodeIDs(o)
+		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 		if o.Has("numMachines") {
 			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
 				o.Fail("numMachines", "Give the number of nodes that the cluster is to keep, at least 1.")
@@ -139,7 +139,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 		c.HardwareType, c.Services = o.Text("hardwaretype"), o.Texts("services")
 		readRoll(o, c)
 	case loom.PreviewRepair:
-		c.Nodes = nodeIDs(o)
+		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 	}
 }
 
@@ -158,17 +158,17 @@ func readRoll(o *lenient.Object, c *lifecycle.ChangeInput) {
 // maxNamedNodes is how many nodes a request may name: as many as the largest cluster has.
 const maxNamedNodes = 10_000
 
-func nodeIDs(o *lenient.Object) []loom.NodeID {
+func nodeIDs(o *lenient.Object, field string) []loom.NodeID {
 	var ids []loom.NodeID
 	seen := map[loom.NodeID]bool{}
-	for _, text := range o.Texts("nodes") {
+	for _, text := range o.Texts(field) {
 		if id := loom.NodeID(strings.ToLower(text)); !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
 	}
 	if len(ids) > maxNamedNodes {
-		o.Fail("nodes", "Name at most %d nodes at once.", maxNamedNodes)
+		o.Fail(field, "Name at most %d nodes at once.", maxNamedNodes)
 		return nil
 	}
 	return ids
@@ -196,6 +196,7 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 	case loom.PreviewRetry:
 		in.Change.Operation = request.Int("operation") // 0: the latest
 		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
+		in.Change.Services, in.Change.RemoveServices, in.Change.ConfigPatch = request.Texts("services"), request.Texts("removeServices"), request.FreeObject("configPatch")
 	default:
 		readChange(request, in)
 	}
@@ -211,7 +212,10 @@ func ReadRetry(body []byte) (lifecycle.RetryInput, error) {
 	if err != nil {
 		return lifecycle.RetryInput{}, err
 	}
-	return lifecycle.RetryInput{Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o)}, o.Err()
+	return lifecycle.RetryInput{
+		Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o),
+		Services: o.Texts("services"), RemoveServices: o.Texts("removeServices"), ConfigPatch: o.FreeObject("configPatch"),
+	}, o.Err()
 }
 
 // ReadSkip reads why a task is left out. Invalid.

@@ -178,7 +178,7 @@ func (ChefSolo) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn,
 	case outcome.Code == 125:
 		r.Status, r.Message = 1, remote.LastLine(outcome.Stderr)
 	case outcome.Code != 0:
-		r.Status, r.Message = 1, fmt.Sprintf("chef-solo exited with %d", outcome.Code)
+		r.Status, r.Message, r.Retryable = 1, fmt.Sprintf("chef-solo exited with %d", outcome.Code), automator.Final(outcome.Code)
 	}
 	return r, nil
 }

@@ -180,7 +180,8 @@ func (s *service) ended(out remote.Outcome, err error) func(what string) (loom.T
 			return remote.Failure(err)
 		}
 		if !out.OK() {
-			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d: %s", what, out.Code, remote.LastLine(out.Stderr)), Stdout: out.Stdout, Stderr: out.Stderr}, nil
+			message := fmt.Sprintf("%s exited with %d: %s", what, out.Code, remote.LastLine(out.Stderr))
+			return loom.TaskResult{Status: 1, Message: message, Stdout: out.Stdout, Stderr: out.Stderr, Retryable: automator.Final(out.Code)}, nil
 		}
 		return loom.TaskResult{Stdout: out.Stdout, Stderr: out.Stderr}, nil
 	}

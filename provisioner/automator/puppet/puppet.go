@@ -135,6 +135,7 @@ func (Puppet) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _
 		r.Status, r.Message = 1, remote.LastLine(outcome.Stderr)
 	default:
 		r.Status, r.Message = 1, fmt.Sprintf("%s: puppet exited with %d%s", a.what, outcome.Code, meaning[outcome.Code])
+		r.Retryable = automator.Final(outcome.Code)
 	}
 	return r, nil
 }

@@ -120,7 +120,7 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 			return loom.TaskResult{Result: reported}, err
 		}
 	case !outcome.OK():
-		result = loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d", script, outcome.Code)}
+		result = loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s exited with %d", script, outcome.Code), Retryable: automator.Final(outcome.Code)}
 	}
 	result.Stdout, result.Stderr, result.Result = outcome.Stdout, outcome.Stderr, reported
 	return result, nil

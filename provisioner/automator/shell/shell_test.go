@@ -115,6 +115,8 @@ func TestShell(t *testing.T) {
 				{"shipped", "json_substitution_example.sh", "'^/config/hostname$'", 0, "^/config/hostname$ = shop12-1000.example.net\n", ""},
 				{"shipped, wrong use", "coopr_service_manager.sh", "x explode", 1, "", "coopr_service_manager.sh exited with 2"},
 				{"unbalanced quote", "echo", "it's", 1, "", "echo exited with 2"},
+				{"final: wrong use", "/bin/sh", "-c 'exit 64'", 1, "", "/bin/sh exited with 64"},
+				{"final: wrong config", "/bin/sh", "-c 'exit 78'", 1, "", "/bin/sh exited with 78"},
 			}
 			for _, c := range cases {
 				sink := &sshtest.Record{}
@@ -127,6 +129,9 @@ func TestShell(t *testing.T) {
 				}
 				if c.name == "own path in bash" && got.Stderr != "" { // such as of a bashrc
 					t.Errorf("%s: %q", c.name, got.Stderr)
+				}
+				if final := got.Retryable != nil && !*got.Retryable; final != strings.HasPrefix(c.name, "final") {
+					t.Errorf("%s: final is %v", c.name, final)
 				}
 				if c.name == "neither" && !strings.Contains(got.Stderr, "script must be executable or start with #!") {
 					t.Errorf("%s: %q", c.name, got.Stderr)

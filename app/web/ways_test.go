@@ -1,0 +1,123 @@
+package web_test
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"loom/app/loom"
+	"loom/views/route"
+)
+
+// failedService fails the first task of an action of a service of a cluster.
+func (w *clusterWorld) failedService(ref loom.OperationRef, action loom.TaskAction, service string) loom.TaskRef {
+	w.t.Helper()
+	var number int
+	w.must(w.db.Get(&number, `SELECT min(number) FROM tasks WHERE cluster_id = $1 AND action = $2 AND service = $3 AND NOT gate`, int64(ref.Cluster), string(action), service))
+	w.runSome(ref, number-1, 0)
+	task := loom.TaskRef{Operation: ref, Number: number}
+	w.fail(task, "nginx.sh exited with 1")
+	return task
+}
+
+// What mends a failed cluster is on its page: presses and links alone lead there, in
+// three presses from the page.
+func TestWaysOutOfAFailure(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 2)
+	w.failedService(ref, loom.ActionInstall, "nginx")
+	at := route.Cluster(ref.Cluster)
+	w.get("ana", at).is(200, ">Change config and retry<", ">Retry<", ">Remove nginx<").lacks("Retry with nginx")
+	nginx := w.cluster(ref.Cluster).Services["nginx"]
+	nginx.Description = "Serves pages, mended."
+	install := nginx.Provisioner.Actions[loom.ActionInstall]
+	install.Fields = map[string]string{"script": "nginx.sh", "args": "install mended"}
+	nginx.Provisioner.Actions[loom.ActionInstall] = install
+	w.save(loom.KindService, &nginx)
+	page := w.get("ana", at).is(200, ">Retry with nginx 2<", ">Retry as it is<", ">Change config and retry<")
+	with := route.OperationRetry(ref, []string{"nginx"}, nil, false)
+	if !strings.Contains(page.Body, strings.ReplaceAll(with, "&", "&amp;")) {
+		t.Errorf("no link to %s", with)
+	}
+	w.get("ana", route.Operation(ref)).is(200, ">Retry with nginx 2<")
+	form := w.get("ana", with).is(200, "Newer versions", "version 1 → 2", `value="nginx" checked`, "install mended")
+	shown := w.pressOn("ana", form, with, "Preview").goesTo(`/previews/.*`)
+	preview := w.get("ana", shown).is(200, "takes the newest version of nginx", "nginx")
+	w.pressOn("ana", preview, shown, "Retry on cluster shop-front").goesTo(at)
+	v := w.cluster(ref.Cluster)
+	if v.Status != loom.ClusterPending || v.Services["nginx"].Version != 2 || !v.Latest.Mends {
+		t.Errorf("%s, nginx %d, %+v", v.Status, v.Services["nginx"].Version, v.Latest)
+	}
+}
+
+func TestRetryWithAnotherConfigAndWithoutAService(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 2)
+	w.failedService(ref, loom.ActionInstall, "nginx")
+	with := route.OperationRetry(ref, nil, nil, true)
+	form := w.get("ana", with).is(200, "Change the config", `name="config"`)
+	shown := w.pressOn("ana", form, with, "Preview", "config", `{"mended": true}`).goesTo(`/previews/.*`)
+	w.get("ana", shown).is(200, "changes the config", "mended")
+	w.get("ana", route.OperationRetry(ref, nil, []string{"haproxy"}, false)).is(200, "Remove services", `value="haproxy" checked`)
+	w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", "{")).is(422, `id="f-config-error"`)
+	shown = w.post("ana", route.Previews(), change("retry", ref.Cluster, "operation", "1", "config", `{"mended": 1}`)).goesTo(`/previews/.*`)
+	preview := w.get("ana", shown).is(200)
+	w.pressOn("ana", preview, shown, "Retry on cluster shop-front").goesTo(route.Cluster(ref.Cluster))
+	if config := w.cluster(ref.Cluster).Config; config["mended"] == nil {
+		t.Errorf("%v", config)
+	}
+}
+
+// A task that waits for its next try shows what it said, and two buttons.
+func TestWaitingTasksHaveButtons(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop-front", 2)
+	var task struct {
+		ID     int64 `db:"id"`
+		Number int   `db:"number"`
+	}
+	w.must(w.db.Get(&task, `SELECT t.id, t.number FROM tasks t JOIN nodes n ON n.task_id = t.id WHERE t.cluster_id = $1 ORDER BY t.number LIMIT 1`, int64(ref.Cluster)))
+	w.db.MustExec(`UPDATE tasks SET attempt = 1, code = 1, message = 'no mirror' WHERE id = $1`, task.ID)
+	w.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, code, message, stderr, started_at, ended_at)
+		VALUES ($1, 1, 'host-1a2b3c4d', 'failed', 1, 'no mirror', E'one\ntwo\nthree\nfour <b>\n', now(), now())`, task.ID)
+	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '1 hour' FROM tasks t WHERE t.id = $1 AND r.id = t.river_job_id`, task.ID)
+	at, cluster := loom.TaskRef{Operation: ref, Number: task.Number}, route.Cluster(ref.Cluster)
+	w.get("ana", cluster).is(200, ">Retry now<", ">Stop retrying<", "two\nthree\nfour &lt;b&gt;").lacks("one\ntwo")
+	w.post("eve", route.TaskVerb(at, "retry-now"), url.Values{}).is(404)
+	w.press("ana", cluster, "Retry now").goesTo(route.Operation(ref))
+	var state string
+	w.must(w.db.Get(&state, `SELECT r.state FROM river_job r JOIN tasks t ON t.river_job_id = r.id WHERE t.id = $1`, task.ID))
+	if state != "available" {
+		t.Errorf("the next try is %s", state)
+	}
+	w.db.MustExec(`UPDATE river_job r SET state = 'scheduled', scheduled_at = now() + interval '1 hour' FROM tasks t WHERE t.id = $1 AND r.id = t.river_job_id`, task.ID)
+	w.press("ana", route.Operation(ref), "Stop retrying").goesTo(route.Operation(ref))
+	w.get("ana", route.Operation(ref)).is(200, "ana stopped the retries: no mirror")
+	// Pressed twice, it says so.
+	w.post("ana", route.TaskVerb(at, "stop-retrying"), url.Values{}).goesTo(route.Operation(ref))
+	w.get("ana", route.Operation(ref)).is(200, "Task "+strconv.Itoa(task.Number)+" does not wait for a retry")
+}
+
+// What was refused says who and why, and can be asked for again; there is nothing else to
+// do about it.
+func TestRefusedIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, w.tenant.ID)
+	ref := w.create("shop-front", 2)
+	w.db.MustExec(`UPDATE operations SET status = 'failed', message = 'The hook “freeze” refused: not on Fridays', ended_at = now()`)
+	w.db.MustExec(`UPDATE tasks SET status = 'dropped' WHERE NOT gate`)
+	w.db.MustExec(`UPDATE clusters SET status = 'terminated'`)
+	w.db.MustExec(`DELETE FROM hook_deliveries`)
+	w.db.MustExec(`DELETE FROM hooks`)
+	at := route.Operation(ref)
+	w.get("ana", at).is(200, "The hook “freeze” refused: not on Fridays", ">Ask again<").lacks(">Retry<", ">Roll back<")
+	again := w.press("ana", at, "Ask again").goesTo(`/clusters/.*/operations/1`)
+	if again == at {
+		t.Errorf("it leads to %s", again)
+	}
+}
