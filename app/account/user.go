@@ -163,7 +163,7 @@ func (a *Accounts) DeleteUser(ctx context.Context, actor loom.Actor, id loom.Use
 		switch {
 		case id == loom.AdminUser:
 			return loom.NewError(loom.Conflict, "The built-in administrator “%s” cannot be removed.", id)
-		case id == actor.User:
+		case actor.Is(id):
 			return loom.NewError(loom.Conflict, "Nobody removes himself; another administrator can.")
 		}
 		n, err := store.LiveClustersOf(ctx, tx, actor.Tenant, id)

@@ -115,7 +115,7 @@ func init() {
 			return store.DeleteSessionsOf(ctx, tx, t, ownUser, nil)
 		}),
 		"InsertToken": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			_, err := store.InsertToken(ctx, tx, t, loom.Token{Account: loom.Account{User: ownUser, Tenant: own}, Name: "x", Prefix: "x"}, []byte("new"))
+			_, err := store.InsertToken(ctx, tx, t, loom.Token{Account: loom.Account{User: ownUser, Tenant: own}, Name: "x", Prefix: "x"}, []byte("new"), 0)
 			return nil, err
 		},
 		"TouchToken": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
