@@ -188,7 +188,7 @@ type HeaderInput struct {
 // caller decides whom to believe. A user seen for the first time gets a row: role
 // user, admin for the id admin, and no password (entities.md 4). Errors:
 // Unauthenticated for a disabled user, NotFound for an unknown tenant, Invalid
-// for an id that no user can have.
+// for an id that no user can have, Conflict for one that is like that of another.
 func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Actor, error) {
 	in.Address = clean(in.Address)
 	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
@@ -220,14 +220,16 @@ func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Act
 // time, without a password. Several at once all get it.
 func (a *Accounts) firstUse(ctx context.Context, actor loom.Actor) (loom.User, error) {
 	user := loom.User{ID: actor.User, Role: usualRole(actor.User)}
-	if err := loom.InvalidFields(checkUser(&user)); err != nil {
+	if err := loom.InvalidFields(append(checkUser(&user), checkNewID(user.ID)...)); err != nil {
 		return loom.User{}, err
 	}
 	system := loom.SystemActor(actor.Tenant, actor.TenantName)
 	system.Address = actor.Address
 	made, err := a.insertUser(ctx, system, user, "")
-	if errors.Is(err, loom.Conflict) { // another first request was quicker
-		return store.User(ctx, a.db, actor.Tenant, actor.User)
+	if errors.Is(err, loom.Conflict) { // another first request was quicker, or the id is like another
+		if user, again := store.User(ctx, a.db, actor.Tenant, actor.User); !isNotFound(again) {
+			return user, again
+		}
 	}
 	return made, err
 }

@@ -103,14 +103,14 @@ func (a Actor) Require(scope Scope) error {
 	if a.Has(scope) {
 		return nil
 	}
-	return NewError(Forbidden, "This token lacks the scope “%s”.", scope)
+	return NewError(Forbidden, "This token lacks the scope “%s”. Create one that has it on your account page, or with “loom token create --scope %[1]s”.", scope)
 }
 
 // RequireAdmin returns Forbidden unless the actor is a tenant administrator
 // whose token, if any, includes the scope.
 func (a Actor) RequireAdmin(scope Scope) error {
 	if !a.IsAdmin() {
-		return NewError(Forbidden, "This needs the role of a tenant administrator.")
+		return NewError(Forbidden, "This needs the role of a tenant administrator; ask one of your tenant.")
 	}
 	return a.Require(scope)
 }
@@ -123,7 +123,7 @@ func (a Actor) RequireSuperadmin() error { return a.RequireSuperadminTo(ScopeAdm
 // more than ScopeRead, whatever the role.
 func (a Actor) RequireSuperadminTo(scope Scope) error {
 	if !a.IsSuperadmin() {
-		return NewError(Forbidden, "This needs the role of a superadmin.")
+		return NewError(Forbidden, "This needs the role of a superadmin; ask whoever runs Loom.")
 	}
 	return a.Require(scope)
 }
