@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -87,6 +88,9 @@ func init() {
 		"UserPage": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			items, next, prev, err := store.UserPage(ctx, tx, t, store.UserFilter{}, loom.Page{})
 			return []any{items, next, prev}, err
+		},
+		"UserAlike": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.UserAlike(ctx, tx, t, loom.UserID(strings.ToUpper(string(ownUser))))
 		},
 		"UserSummary": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.UserSummary(ctx, tx, t, ownUser)
