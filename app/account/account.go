@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -31,6 +33,9 @@ type Accounts struct {
 	// SignedIn, if set, hears of each sign-in by password, once it is stored.
 	SignedIn  func(ctx context.Context, tenant string, user loom.UserID)
 	passwords *passwords
+	// acted says when this process last recorded that a token acted as another.
+	actingMu sync.Mutex
+	acted    map[acted]time.Time
 }
 
 // ResourceCopier copies the content of a plugin resource for another tenant and
@@ -41,7 +46,7 @@ type ResourceCopier interface {
 
 // New makes the use cases; set Resources where tenants are bootstrapped.
 func New(db *sqlx.DB, ring *secret.Ring) *Accounts {
-	return &Accounts{db: db, kept: store.Keep(db), ring: ring, passwords: newPasswords()}
+	return &Accounts{db: db, kept: store.Keep(db), ring: ring, passwords: newPasswords(), acted: map[acted]time.Time{}}
 }
 
 // record writes the audit row of a change.

@@ -65,7 +65,11 @@ func (a *Accounts) Activity(ctx context.Context, actor loom.Actor, in ActivityIn
 	}
 	in.Viewer = ""
 	if !actor.IsAdmin() {
-		in.Viewer = actor.User
+		self, err := store.User(ctx, a.kept, actor.Tenant, actor.User)
+		if err != nil {
+			return ActivityList{}, err
+		}
+		in.Viewer, in.ViewerSince = actor.User, self.Created
 	}
 	return store.Activity(ctx, a.kept, actor.Tenant, in.ActivityFilter, in.Page)
 }

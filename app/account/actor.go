@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	actor := loom.Actor{
 		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
 		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address, AccessEpoch: who.User.AccessEpoch,
+		Token: token.ID, TokenEnds: token.Expires,
 	}
 	acting, err := a.actAs(ctx, actor, in)
 	if err != nil {
@@ -50,20 +52,49 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	}
 	if who.Stale {
 		err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-			if err := store.TouchToken(ctx, tx, actor.Tenant, token.ID, in.Address); err != nil {
-				return err
-			}
-			if acting.Account() == actor.Account() {
-				return nil
-			}
-			// Once a minute at most; every change names the token anyway.
-			return record(ctx, tx, acting, "act_as", "user", string(acting.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName})
+			return store.TouchToken(ctx, tx, actor.Tenant, token.ID, in.Address)
 		})
 		if err != nil {
 			return loom.Actor{}, err
 		}
 	}
-	return acting, nil
+	if !acting.ActsAsAnother() {
+		return acting, nil
+	}
+	return acting, a.recordActing(ctx, actor, acting)
+}
+
+// actedEvery is how long after a token acted as a user it is not recorded again; every
+// change names the token anyway.
+const actedEvery = time.Minute
+
+// acted is a token with whom it acted as.
+type acted struct {
+	token int64
+	as    loom.Account
+}
+
+// recordActing records that a token acts as another, unless this process did so of the
+// same two a moment ago.
+func (a *Accounts) recordActing(ctx context.Context, actor, acting loom.Actor) error {
+	pair, now := acted{actor.Token, acting.Account()}, time.Now()
+	a.actingMu.Lock()
+	maps.DeleteFunc(a.acted, func(_ acted, at time.Time) bool { return now.Sub(at) > actedEvery })
+	_, known := a.acted[pair]
+	a.actingMu.Unlock()
+	if known {
+		return nil
+	}
+	err := store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
+		return record(ctx, tx, acting, "act_as", "user", string(acting.User), nil, map[string]any{"by": actor.User, "tenant": actor.TenantName})
+	})
+	if err != nil {
+		return err
+	}
+	a.actingMu.Lock()
+	a.acted[pair] = now
+	a.actingMu.Unlock()
+	return nil
 }
 
 // viaToken is what the audit says of a token. “ by ” stands between a token and
@@ -94,16 +125,18 @@ func viaOf(owner, acting loom.Actor) string {
 // actAs turns an actor into whom the request claims to be, if he may.
 func (a *Accounts) actAs(ctx context.Context, actor loom.Actor, in TokenInput) (loom.Actor, error) {
 	acting := actor
+	abroad := in.AsTenant != "" && in.AsTenant != actor.TenantName
+	// The same whether there is such a tenant or not: that is for superadmins to know.
+	if abroad && !actor.IsSuperadmin() {
+		return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
+	}
 	if clean(in.AsTenant) != in.AsTenant || clean(in.AsUser) != in.AsUser {
 		return loom.Actor{}, loom.NewError(loom.NotFound, "There is no such tenant or user to act as.")
 	}
-	if in.AsTenant != "" && in.AsTenant != actor.TenantName {
+	if abroad {
 		tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.AsTenant)
 		if err != nil {
 			return loom.Actor{}, named(err, in.AsTenant)
-		}
-		if !actor.IsSuperadmin() {
-			return loom.Actor{}, loom.NewError(loom.Forbidden, "This token belongs to the tenant “%s”; only a superadmin acts in another one.", actor.TenantName)
 		}
 		acting.Tenant, acting.TenantName = tenant.ID, tenant.Name
 	}
@@ -157,7 +190,7 @@ type HeaderInput struct {
 // caller decides whom to believe. A user seen for the first time gets a row: role
 // user, admin for the id admin, and no password (entities.md 4). Errors:
 // Unauthenticated for a disabled user, NotFound for an unknown tenant, Invalid
-// for an id that no user can have.
+// for an id that no user can have, Conflict for one that is like that of another.
 func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Actor, error) {
 	in.Address = clean(in.Address)
 	tenant, err := store.TenantByNameAllTenants(ctx, a.db, in.Tenant)
@@ -189,14 +222,16 @@ func (a *Accounts) ActorByHeaders(ctx context.Context, in HeaderInput) (loom.Act
 // time, without a password. Several at once all get it.
 func (a *Accounts) firstUse(ctx context.Context, actor loom.Actor) (loom.User, error) {
 	user := loom.User{ID: actor.User, Role: usualRole(actor.User)}
-	if err := loom.InvalidFields(checkUser(&user)); err != nil {
+	if err := loom.InvalidFields(append(checkUser(&user), checkNewID(user.ID)...)); err != nil {
 		return loom.User{}, err
 	}
 	system := loom.SystemActor(actor.Tenant, actor.TenantName)
 	system.Address = actor.Address
 	made, err := a.insertUser(ctx, system, user, "")
-	if errors.Is(err, loom.Conflict) { // another first request was quicker
-		return store.User(ctx, a.db, actor.Tenant, actor.User)
+	if errors.Is(err, loom.Conflict) { // another first request was quicker, or the id is like another
+		if user, again := store.User(ctx, a.db, actor.Tenant, actor.User); !isNotFound(again) {
+			return user, again
+		}
 	}
 	return made, err
 }

@@ -56,6 +56,14 @@ func (a *Accounts) Audit(ctx context.Context, actor loom.Actor, in AuditInput) (
 			return AuditList{}, nil // what others did is none of a user's business
 		}
 		in.Actors = own
+		// Another of that name may have been there before.
+		self, err := store.User(ctx, a.db, actor.Tenant, actor.User)
+		if err != nil {
+			return AuditList{}, err
+		}
+		if in.Since.Before(self.Created) {
+			in.Since = self.Created
+		}
 	}
 	return store.Audit(ctx, a.db, tenant, in.AuditFilter, in.Page)
 }
@@ -76,9 +84,14 @@ func (a *Accounts) auditOfDeleted(ctx context.Context, in AuditInput) (AuditList
 // user is not recorded again.
 const refusedEvery = 10 * time.Minute
 
+// maxRefused is how much of what a refused act names is kept, in bytes.
+const maxRefused = 300
+
 // RecordRefused keeps an act that a known actor asked for and that was refused to
 // him, at most one of a verb and kind in ten minutes.
 func (a *Accounts) RecordRefused(ctx context.Context, actor loom.Actor, verb, kind, object, why string) error {
+	// Both may be as long as an address: an index takes no more than a part of it.
+	object, why = loom.Cut(object, maxRefused), loom.Cut(why, 3*maxRefused)
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		return store.InsertRefusal(ctx, tx, loom.AuditEntry{
 			Actor: actor, Verb: verb, Kind: kind, Object: object, Result: "refused", After: map[string]any{"reason": why},

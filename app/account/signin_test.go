@@ -341,7 +341,7 @@ func TestActingAs(t *testing.T) {
 		{"user", "demo", "user", "", loom.RoleUser, "token:user"},
 		{"user", "", "admin", loom.Forbidden, "", ""},
 		{"user", "superadmin", "admin", loom.Forbidden, "", ""},
-		{"user", "nowhere", "", loom.NotFound, "", ""},
+		{"user", "nowhere", "", loom.Forbidden, "", ""},
 		{"admin", "demo", "user", "", loom.RoleUser, "token:admin by admin"},
 		{"admin", "", "nobody", loom.NotFound, "", ""},
 		{"admin", "", "off", loom.Forbidden, "", ""},

@@ -50,8 +50,8 @@ func signInCounts(tenant, user, address, device string) []store.SignInCount {
 
 // ownCounts gives what guesses of the present password count in, of somebody who is
 // signed in: by themselves, so that strangers do not keep anybody from changing it.
-func ownCounts(actor loom.Actor) []store.SignInCount {
-	return []store.SignInCount{{Subject: "own:" + nameHash(actor.TenantName, string(actor.User)), Free: freeOfPlace}}
+func ownCounts(tenant string, user loom.UserID) []store.SignInCount {
+	return []store.SignInCount{{Subject: "own:" + nameHash(tenant, string(user)), Free: freeOfPlace}}
 }
 
 // beginSignIn counts the try, or gives Throttled.

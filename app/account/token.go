@@ -34,11 +34,15 @@ type NewToken struct {
 }
 
 // CreateToken makes a token for the actor. The secret is shown this once. A token
-// never gets more than its owner's role, nor more than the token that made it.
-// Errors: Forbidden, Invalid.
+// never gets more than its owner's role, nor more than the token that made it: it ends
+// with that one at the latest, and is revoked with it. Nobody makes one while acting as
+// another. Errors: Forbidden, Invalid.
 func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToken) (loom.Token, loom.Secret, error) {
 	if err := actor.Require(loom.ScopeAdmin); err != nil {
 		return loom.Token{}, loom.Secret{}, err
+	}
+	if actor.ActsAsAnother() {
+		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "A token stands for whoever creates it, and you act as “%s”; leave out the identity headers to create one of your own.", actor.User)
 	}
 	return a.createToken(ctx, actor, actor.Account(), actor.Role, in)
 }
@@ -78,13 +82,19 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 	now := time.Now()
 	limit := now.AddDate(0, 0, days)
 	switch {
-	case in.Expires == nil && days > 0:
-		token.Expires = limit
 	case in.Expires == nil:
+		if days > 0 {
+			token.Expires = limit
+		}
+		if ends := actor.TokenEnds; !ends.IsZero() && (token.Expires.IsZero() || token.Expires.After(ends)) {
+			token.Expires = ends
+		}
 	case !in.Expires.After(now):
 		errs = append(errs, loom.FieldError{Field: "expires", Message: "This time is over already."})
 	case days > 0 && in.Expires.After(limit.Add(time.Minute)):
 		errs = append(errs, loom.FieldError{Field: "expires", Message: fmt.Sprintf("Tokens of this tenant live at most %d days.", days)})
+	case !actor.TokenEnds.IsZero() && in.Expires.After(actor.TokenEnds):
+		errs = append(errs, loom.FieldError{Field: "expires", Message: "A token ends no later than the one that creates it, which ends at " + actor.TokenEnds.UTC().Format(time.RFC3339) + "; leave “expires” out, or sign in and create it on the account page."})
 	default:
 		token.Expires = *in.Expires
 	}
@@ -104,7 +114,16 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		if n >= maxTokens {
 			return loom.Token{}, loom.NewError(loom.Exhausted, "“%s” has %d API tokens already; revoke one that is not needed first.", owner.User, n)
 		}
-		stored, err := store.InsertToken(ctx, tx, owner.Tenant, token, hashOf(loom.NewSecret(secret)))
+		if actor.Token != 0 { // it may have been revoked since it was read
+			_, err := store.LockToken(ctx, tx, actor.Tenant, actor.Token)
+			if isNotFound(err) {
+				err = loom.NewError(loom.Unauthenticated, "This API token was revoked.")
+			}
+			if err != nil {
+				return loom.Token{}, err
+			}
+		}
+		stored, err := store.InsertToken(ctx, tx, owner.Tenant, token, hashOf(loom.NewSecret(secret)), actor.Token)
 		if err != nil {
 			return loom.Token{}, err
 		}
@@ -184,8 +203,8 @@ func (a *Accounts) maySeeThingsOf(ctx context.Context, actor loom.Actor, user lo
 	return err
 }
 
-// RotateToken gives a token another secret, shown this once: one's own token, or
-// anyone's of the tenant for an administrator. The old secret works on for
+// RotateToken gives a token of the actor another secret, shown this once. Others may
+// revoke it, not get its secret; and a token gets no secret that outlives it. The old secret works on for
 // RotationOverlap, at most until the token expires; so do those before it, each
 // for its own time. Errors: Forbidden; NotFound; Conflict for an expired token.
 func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) (loom.Token, loom.Secret, error) {
@@ -204,6 +223,9 @@ func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) 
 		if !token.Expires.IsZero() && !token.Expires.After(time.Now()) {
 			return loom.Token{}, loom.NewError(loom.Conflict, "The token “%s” has expired; make a new one.", token.Name)
 		}
+		if err := mayHaveSecret(actor, token); err != nil {
+			return loom.Token{}, err
+		}
 		before := shownToken(token)
 		token.Prefix = secret[:tokenPrefix]
 		if err := store.RotateToken(ctx, tx, actor.Tenant, id, hashOf(loom.NewSecret(secret)), token.Prefix, RotationOverlap); err != nil {
@@ -215,6 +237,20 @@ func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) 
 		return loom.Token{}, loom.Secret{}, err
 	}
 	return token, loom.NewSecret(secret), nil
+}
+
+// mayHaveSecret returns Forbidden unless the actor may get a new secret of a token that
+// he may change.
+func mayHaveSecret(actor loom.Actor, token loom.Token) error {
+	switch {
+	case token.Account.User != actor.User || actor.ActsAsAnother():
+		return loom.NewError(loom.Forbidden, "Only “%s” rotates this token, whose secret stands for its owner; an administrator can revoke it.", token.Account.User)
+	case actor.Token == token.ID || actor.TokenEnds.IsZero():
+		return nil
+	case token.Expires.IsZero() || token.Expires.After(actor.TokenEnds):
+		return loom.NewError(loom.Forbidden, "The token “%s” lives longer than the one that you use; rotate it with itself, or on the account page.", token.Name)
+	}
+	return nil
 }
 
 // ownedToken locks a token that the actor may change. NotFound.
@@ -235,7 +271,7 @@ func shownToken(t loom.Token) map[string]any {
 	return shown
 }
 
-// RevokeToken makes a token useless at once: one's own, or anyone's of the tenant
+// RevokeToken makes a token and those that were made with it useless at once: one's own, or anyone's of the tenant
 // for an administrator. NotFound.
 func (a *Accounts) RevokeToken(ctx context.Context, actor loom.Actor, id int64) error {
 	if err := actor.Require(loom.ScopeAdmin); err != nil {

@@ -32,6 +32,7 @@ func (a *Accounts) CreateUser(ctx context.Context, actor loom.Actor, in UserInpu
 	}
 	user := loom.User{ID: in.ID, Role: in.Role, DisplayName: in.DisplayName, Email: in.Email, SSHKeys: in.SSHKeys}
 	errs := append(checkUser(&user), checkNewRole(user.ID, in.Role)...)
+	errs = append(errs, checkNewID(user.ID)...)
 	made := loom.Secret{}
 	if in.Password.IsZero() {
 		made = makePassword()
@@ -76,6 +77,13 @@ func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.U
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.User, error) {
 		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
 			return loom.User{}, err
+		}
+		alike, err := store.UserAlike(ctx, tx, actor.Tenant, user.ID)
+		if err != nil {
+			return loom.User{}, err
+		}
+		if alike != "" {
+			return loom.User{}, conflictAt(loom.NewError(loom.Conflict, "There is a user “%s”, whose id differs only in upper and lower case; choose another one.", alike), "id")
 		}
 		if _, err := store.InsertUser(ctx, tx, actor.Tenant, user, hash); err != nil {
 			return loom.User{}, conflictAt(err, "id")
@@ -163,7 +171,7 @@ func (a *Accounts) DeleteUser(ctx context.Context, actor loom.Actor, id loom.Use
 		switch {
 		case id == loom.AdminUser:
 			return loom.NewError(loom.Conflict, "The built-in administrator “%s” cannot be removed.", id)
-		case id == actor.User:
+		case actor.Is(id):
 			return loom.NewError(loom.Conflict, "Nobody removes himself; another administrator can.")
 		}
 		n, err := store.LiveClustersOf(ctx, tx, actor.Tenant, id)

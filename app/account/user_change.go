@@ -84,8 +84,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 	if err := loom.InvalidFields(in.check(id, actor.TenantName)); err != nil {
 		return loom.User{}, err
 	}
-	self := id == actor.User
-	hash, checked, err := a.newHash(ctx, actor, self, in)
+	hash, checked, err := a.newHash(ctx, actor, id, in)
 	if err != nil {
 		return loom.User{}, err
 	}
@@ -146,7 +145,7 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 	if id == loom.AdminUser && (in.Disabled != nil && *in.Disabled || in.Role != nil && *in.Role == loom.RoleUser) {
 		return loom.NewError(loom.Conflict, "The built-in administrator cannot be disabled or demoted.")
 	}
-	if id != actor.User {
+	if !actor.Is(id) {
 		return nil
 	}
 	var fields []loom.FieldError
@@ -165,17 +164,17 @@ func mayChangeUser(actor loom.Actor, id loom.UserID, in UserChange) error {
 // newHash gives the hash of the new password, "" without one, and whether the
 // present one was asked for. Who changes his own must know it, unless he has none
 // yet or is a superadmin from another tenant who acts as him.
-func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, self bool, in UserChange) (hash string, checked bool, err error) {
+func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID, in UserChange) (hash string, checked bool, err error) {
 	if in.Password == nil {
 		return "", false, nil
 	}
-	if self && !actor.ActsAbroad() {
-		present, err := store.PasswordHash(ctx, a.db, actor.Tenant, actor.User)
+	if actor.Is(id) && !actor.ActsAbroad() {
+		present, err := store.PasswordHash(ctx, a.db, actor.Tenant, id)
 		if err != nil {
 			return "", false, err
 		}
 		if checked = present != ""; checked {
-			if err := a.checkOld(ctx, actor, in.OldPassword); err != nil {
+			if err := a.checkOld(ctx, actor, id, in.OldPassword); err != nil {
 				return "", false, err
 			}
 		}
@@ -184,16 +183,17 @@ func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, self bool, in 
 	return hash, checked, err
 }
 
-// checkOld returns Invalid unless a password is the actor's own.
-func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, old *loom.Secret) error {
+// checkOld returns Invalid unless a password is the present one of a user who changes
+// his own.
+func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, id loom.UserID, old *loom.Secret) error {
 	if old == nil || old.IsZero() {
 		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
 	}
 	// Guesses through this door wait as those at sign-in do.
-	if err := a.beginSignIn(ctx, ownCounts(actor)); err != nil {
+	if err := a.beginSignIn(ctx, ownCounts(actor.TenantName, id)); err != nil {
 		return err
 	}
-	right, err := a.passwordIs(ctx, actor.Tenant, actor.User, *old)
+	right, err := a.passwordIs(ctx, actor.Tenant, id, *old)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 			keep = in.Keep
 		}
 		if checked {
-			if err := store.SignInSucceeded(ctx, tx, ownCounts(actor)); err != nil {
+			if err := store.SignInSucceeded(ctx, tx, ownCounts(actor.TenantName, user.ID)); err != nil {
 				return err
 			}
 		}

@@ -28,8 +28,6 @@ func checkUser(u *loom.User) []loom.FieldError {
 		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id holds no slashes and no control characters."})
 	case id == "." || id == "..":
 		errs = append(errs, loom.FieldError{Field: "id", Message: "A user id of dots alone cannot be part of a path."})
-	case id == "system":
-		errs = append(errs, loom.FieldError{Field: "id", Message: "This id stands for Loom itself; choose another one."})
 	}
 	if len([]rune(u.DisplayName)) > maxUserText || strings.ContainsRune(u.DisplayName, 0) {
 		errs = append(errs, loom.FieldError{Field: "displayName", Message: "A name has at most 200 characters."})
@@ -42,6 +40,18 @@ func checkUser(u *loom.User) []loom.FieldError {
 	keys, keyErrs := cleanSSHKeys(u.SSHKeys)
 	u.SSHKeys = keys
 	return append(errs, keyErrs...)
+}
+
+// checkNewID finds what keeps an id, which checkUser takes, from being that of a new user:
+// it looks like another one. Users who are there already keep theirs.
+func checkNewID(id loom.UserID) []loom.FieldError {
+	switch {
+	case strings.EqualFold(string(id), "system"):
+		return []loom.FieldError{{Field: "id", Message: "This id stands for Loom itself; choose another one."}}
+	case strings.ContainsFunc(string(id), func(r rune) bool { return unicode.Is(unicode.Cf, r) }):
+		return []loom.FieldError{{Field: "id", Message: "A user id holds no invisible characters; enter it again by hand."}}
+	}
+	return nil
 }
 
 func checkRole(role loom.Role) []loom.FieldError {

@@ -14,7 +14,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor loom.Actor, id loom.
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
 		return loom.Secret{}, err
 	}
-	if id == actor.User && !actor.ActsAbroad() {
+	if actor.Is(id) && !actor.ActsAbroad() {
 		return loom.Secret{}, loom.NewError(loom.Conflict, "Your own password is changed in your account, with the present one.")
 	}
 	made := makePassword()

@@ -252,6 +252,28 @@ func TestKeptAnswersObeyScopes(t *testing.T) {
 	w.call(wide, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(200)
 }
 
+// TestKeptAnswersEndWithTheRight: who is no longer an administrator, or no longer owns the
+// cluster, gets no answer that was kept for her when she was.
+func TestKeptAnswersEndWithTheRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const body = `{"id":"carl"}`
+	w.call(w.admin, post, "/v2/users", body, "Idempotency-Key", "k").want(200)
+	w.call(w.admin, post, "/v2/users", body, "Idempotency-Key", "k").want(200)
+	id := w.cluster(w.user, "given")
+	ask := `{"kind":"delete","clusterId":"` + id + `","request":{"abort":true}}`
+	w.exec(`UPDATE clusters SET status = 'active' WHERE id = $1::bigint`, id)
+	ask = strings.Replace(ask, `{"abort":true}`, `{}`, 1)
+	w.call(w.user, post, "/v2/previews", ask, "Idempotency-Key", "p").want(200)
+	w.call(w.user, post, "/v2/previews", ask, "Idempotency-Key", "p").want(200)
+	w.exec(`UPDATE clusters SET owner_id = 'ben' WHERE id = $1::bigint`, id)
+	w.exec(`UPDATE users SET role = 'user' WHERE role = 'admin'`)
+	w.call(w.user, post, "/v2/previews", ask, "Idempotency-Key", "p").want(404)
+	if status := w.call(w.admin, post, "/v2/users", body, "Idempotency-Key", "k").status; status != 403 && status != 409 {
+		t.Errorf("a demoted administrator gets %d", status)
+	}
+}
+
 // TestKeptAnswersHoldNoSecret repeats requests whose answers show a secret once.
 func TestKeptAnswersHoldNoSecret(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 		w.Header().Set("Content-Type", mediaStream)
 		return nil
 	}
-	sub, err := a.Hub.SubscribeAs(r.Context(), actor.Tenant, actor.User, topics, httpx.Cursor(r))
+	sub, err := a.Hub.SubscribeAs(r.Context(), actor, topics, httpx.Cursor(r))
 	if err != nil {
 		return err
 	}
@@ -84,6 +84,9 @@ func (a *api) stillMay(r *http.Request, before loom.Actor, check func(loom.Actor
 	now, err := a.identify(r)
 	if err == nil && now.Account() != before.Account() {
 		return loom.NewError(loom.Forbidden, "The request acts as someone else now.")
+	}
+	if err == nil && before.IsAdmin() && !now.IsAdmin() {
+		return loom.NewError(loom.Forbidden, "You are no administrator now.")
 	}
 	if err == nil {
 		err = check(now)

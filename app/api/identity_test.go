@@ -48,7 +48,8 @@ func TestTokens(t *testing.T) {
 		{400, "both a session cookie", []string{"Authorization", "Bearer " + w.user, "Cookie", "loom-dev=x"}},
 		{403, "only an administrator", []string{"Coopr-ApiKey", w.user, "Coopr-UserID", "ben"}},
 		{403, "only a superadmin", []string{"Coopr-ApiKey", w.admin, "Coopr-TenantID", "other"}},
-		{404, "no tenant “nowhere”", []string{"Coopr-ApiKey", w.admin, "Coopr-TenantID", "nowhere"}},
+		{403, "only a superadmin", []string{"Coopr-ApiKey", w.admin, "Coopr-TenantID", "nowhere"}},
+		{404, "no tenant “nowhere”", []string{"Coopr-ApiKey", w.super, "Coopr-TenantID", "nowhere"}},
 		// Identity headers alone are nothing worth outside of trusted networks.
 		{401, "LOOM_TRUSTED_HEADER_NETWORKS", []string{"Coopr-UserID", "admin", "Coopr-TenantID", "superadmin"}},
 		{401, "Send an API token", []string{"Coopr-UserID", "admin"}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -58,6 +59,9 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 			return err
 		}
 		if first != nil {
+			if err := a.stillShown(r, actor, first.Response); err != nil {
+				return err
+			}
 			w.Header().Set("Idempotency-Replayed", "true")
 			if len(first.Response) == 0 {
 				return done(w)
@@ -90,6 +94,23 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 		}
 		return err
 	}
+}
+
+// stillShown returns NotFound where a kept answer is about a cluster that the actor may
+// not see now.
+func (a *api) stillShown(r *http.Request, actor loom.Actor, body []byte) error {
+	var about struct {
+		Kind      loom.PreviewKind
+		ClusterID string
+	}
+	if json.Unmarshal(body, &about) != nil || about.ClusterID == "" || about.Kind == loom.PreviewCreate {
+		return nil
+	}
+	err := a.Clusters.MaySeeTopic(r.Context(), actor, "cluster:"+about.ClusterID)
+	if errors.Is(err, loom.NotFound) {
+		return loom.NewError(loom.NotFound, "There is no cluster %s.", about.ClusterID)
+	}
+	return err
 }
 
 // shownOnce are the members of answers that are shown this once.

@@ -157,7 +157,7 @@ func TestEvents(t *testing.T) {
 	s := w.follow(w.user, "/v2/events?topics=clusters,tenant")
 	id := w.cluster(w.user, "watched")
 	e := s.next("clusters")
-	if !strings.Contains(e.data, `"`+id+`"`) || e.id == "" {
+	if e.data != `{"ids":[]}` || e.id == "" {
 		t.Errorf("event %+v", e)
 	}
 	one := w.follow(w.user, "/v2/events?topics=cluster:"+id)
@@ -188,6 +188,30 @@ func TestEvents(t *testing.T) {
 	if e := <-foreign.events; e.name != "end" || e.data != `{"reason":"shutdown"}` {
 		t.Errorf("another tenant hears %+v", e)
 	}
+}
+
+// TestClustersOfOthersAreNotNamed: the topic of all clusters names them to administrators
+// only, and a stream that names them ends with the role.
+func TestClustersOfOthersAreNotNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runHub()
+	admin, user := w.follow(w.admin, "/v2/events?topics=clusters"), w.follow(w.user, "/v2/events?topics=clusters")
+	id := w.cluster(w.second, "ofanother")
+	if e := admin.next("clusters"); !strings.Contains(e.data, `"`+id+`"`) {
+		t.Errorf("an administrator hears %+v", e)
+	}
+	e := user.next("clusters")
+	if e.data != `{"ids":[]}` {
+		t.Errorf("a user hears %+v", e)
+	}
+	// What was missed is told in the same way.
+	w.cluster(w.second, "missed")
+	if e := w.follow(w.user, "/v2/events?topics=clusters", "Last-Event-ID", e.id).next("clusters"); e.data != `{"ids":[]}` {
+		t.Errorf("a user hears later %+v", e)
+	}
+	w.exec(`UPDATE users SET role = 'user' WHERE role = 'admin'`)
+	admin.end("forbidden")
 }
 
 func TestTaskLog(t *testing.T) {

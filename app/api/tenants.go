@@ -23,7 +23,7 @@ func (a *api) listTenants(w http.ResponseWriter, r *http.Request, actor loom.Act
 // showTenant is for superadmins, as in the predecessor, also for one's own tenant.
 func (a *api) showTenant(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	if !actor.IsSuperadmin() {
-		return loom.NewError(loom.Forbidden, "This needs the role of a superadmin.")
+		return loom.NewError(loom.Forbidden, "This needs the role of a superadmin; ask whoever runs Loom.")
 	}
 	tenant, err := a.Accounts.Tenant(r.Context(), actor, r.PathValue("name"))
 	if err != nil {

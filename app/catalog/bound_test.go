@@ -42,6 +42,18 @@ func TestBundlesThatAreTooDeep(t *testing.T) {
 	}
 }
 
+// TestImportedAddressesHoldNoPassword: a bundle is refused with the field named.
+func TestImportedAddressesHoldNoPassword(t *testing.T) {
+	t.Parallel()
+	b, err := DecodeBundle([]byte(`{"providers":[{"name":"p","providertype":"openstack","provisioner":{"openstack_auth_url":"https://u:p@host/v3"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Invalid) != 1 || len(b.Invalid[0].Fields) != 1 || b.Invalid[0].Fields[0].Field != "providers[0].provisioner.openstack_auth_url" {
+		t.Errorf("%+v", b.Invalid)
+	}
+}
+
 // TestFindingsOfMacrosAreBounded: a config and the links of an entry give a hundred
 // findings each, and a value too long is one.
 func TestFindingsOfMacrosAreBounded(t *testing.T) {

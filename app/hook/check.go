@@ -30,7 +30,7 @@ func (u *Hooks) checked(actor loom.Actor, in Input) (loom.Hook, error) {
 		return h, err
 	}
 	if in.Global && !actor.IsSuperadmin() {
-		return h, &loom.Error{Kind: loom.Forbidden, Message: "A hook for all tenants needs the role of a superadmin.",
+		return h, &loom.Error{Kind: loom.Forbidden, Message: "A hook for all tenants needs the role of a superadmin; ask whoever runs Loom.",
 			Fields: []loom.FieldError{{Field: "global", Message: "Leave this out for a hook of your tenant."}}}
 	}
 	h = loom.Hook{

@@ -165,7 +165,7 @@ func trouble(code int, err error) string {
 	case err == nil:
 		return strings.TrimSpace(fmt.Sprintf("The endpoint answered %d %s", code, http.StatusText(code))) + "."
 	case errors.As(err, &refused):
-		return private(named(err, refused))
+		return refusal(err, refused)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "The endpoint did not answer in time."
 	case errors.As(err, &dns):
@@ -176,22 +176,22 @@ func trouble(code int, err error) string {
 	return short("The endpoint could not be called: " + err.Error() + ".")
 }
 
-// named is what a refusal names: the address where the URL has one, else the URL's host.
-// What a name leads to is for the log of the process only.
-func named(err error, refused *loom.RefusedAddress) string {
+// refusal names the address where the URL has one, else the URL's host. What a name
+// leads to, and what kind of address that is, is for the log of the process only.
+func refusal(err error, refused *loom.RefusedAddress) string {
 	var call *url.Error
 	if !errors.As(err, &call) {
-		return refused.Address
+		return private(refused.Address)
 	}
 	target, err := url.Parse(call.URL)
 	if err != nil {
-		return refused.Address
+		return private(refused.Address)
 	}
 	if _, err := netip.ParseAddr(target.Hostname()); err == nil {
-		return refused.Address
+		return private(refused.Address)
 	}
-	slog.Warn("the name in a hook leads to an address that is not called", "host", target.Hostname(), "address", refused.Address)
-	return target.Hostname()
+	slog.Warn("the name in a hook leads to an address that is not called", "host", target.Hostname(), "address", refused.Address, "why", refused.Error())
+	return fmt.Sprintf("“%s” leads to an address that hooks may not reach; whoever runs Loom finds it in the log of the process, and can name it in LOOM_HOOK_NETWORKS.", target.Hostname())
 }
 
 // reason finds the sentence in the answer of a hook that refuses.

@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -290,6 +291,20 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 				t.Errorf("%s: %q", name, line)
 			}
 		}
+	}
+}
+
+// TestLongPathsInTheLog: the beginning of a path is enough.
+func TestLongPathsInTheLog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	h := Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(http.ResponseWriter, *http.Request) error {
+		return errors.New("broken")
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+strings.Repeat("ä", 30_000), nil))
+	if lines := strings.Count(out.String(), "\n"); lines != 2 || out.Len() > 2000 {
+		t.Errorf("%d lines, %d bytes", lines, out.Len())
 	}
 }
 

@@ -128,8 +128,12 @@ func TestOwnerIsHandedOver(t *testing.T) {
 	b := setup(t)
 	id := b.active(2)
 	b.db.MustExec(`INSERT INTO users (tenant_id, id, disabled) VALUES ('t1', 'ben', false), ('t1', 'idle', true), ('t2', 'eve', false)`)
+	preview, err := b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewDelete, Cluster: id})
+	if err != nil {
+		t.Fatal(err)
+	}
 	owner := func(id string) lifecycle.EditInput { return lifecycle.EditInput{Owner: new(loom.UserID(id))} }
-	_, err := b.clusters.Edit(b.ctx, b.ana(), id, owner("ben"))
+	_, err = b.clusters.Edit(b.ctx, b.ana(), id, owner("ben"))
 	wantKind(t, err, loom.Forbidden)
 	_, err = b.clusters.Edit(b.ctx, b.actor("ben", loom.RoleUser), id, owner("ben"))
 	wantKind(t, err, loom.NotFound)
@@ -145,6 +149,14 @@ func TestOwnerIsHandedOver(t *testing.T) {
 	}
 	_, err = b.clusters.Cluster(b.ctx, b.ana(), id)
 	wantKind(t, err, loom.NotFound)
+	// What the one before previewed is a view of it too.
+	_, err = b.clusters.PreviewByID(b.ctx, b.ana(), preview.ID)
+	wantKind(t, err, loom.NotFound)
+	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(preview))
+	wantKind(t, err, loom.NotFound)
+	if _, err := b.clusters.PreviewByID(b.ctx, b.actor("ana", loom.RoleAdmin), preview.ID); err != nil {
+		t.Errorf("an administrator’s own preview: %v", err)
+	}
 	if _, err := b.clusters.Cluster(b.ctx, b.actor("ben", loom.RoleUser), id); err != nil {
 		t.Error(err)
 	}

@@ -63,6 +63,10 @@ func takeFields(t loom.PluginType, p loom.Provider, stored []string, given map[s
 			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name, Message: err})
 			continue
 		}
+		if !schema.IsSensitive() && loom.HasUserInfo(value) {
+			out.errs = append(out.errs, loom.FieldError{Field: "providerFields." + name, Message: loom.NoUserInfo})
+			continue
+		}
 		if schema.IsSensitive() {
 			out.sealed[name] = loom.NewSecret(loom.FieldText(value))
 		} else {

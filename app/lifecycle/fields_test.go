@@ -95,6 +95,7 @@ func TestTakeFields(t *testing.T) {
 		{"override completes it", loom.Provider{Fields: map[string]any{"url": "u", "region": "r"}}, nil, map[string]any{"key": "k"}, nil, []string{"key"}, 0, 0, false},
 		{"bad values", complete, nil, map[string]any{"region": "r", "zone": "b", "n": "ten", "on": "maybe", "p": "A"}, []string{"region"}, nil, 0, 4, false},
 		{"bounds", complete, nil, map[string]any{"region": "r", "n": 10}, []string{"region"}, nil, 0, 1, false},
+		{"passwords in addresses", complete, nil, map[string]any{"region": "https://u:p@host", "user": "u", "pass": "https://u:p@host"}, []string{"user"}, []string{"pass"}, 0, 1, false},
 		{"good values", complete, nil, map[string]any{"region": "r", "zone": "a", "n": "9", "on": true, "p": "abc"}, []string{"n", "on", "p", "region", "zone"}, nil, 0, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

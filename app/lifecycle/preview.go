@@ -195,8 +195,8 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	return u.view(ctx, actor, p, body, plan)
 }
 
-// PreviewByID reads a preview of the actor. NotFound for those of others and for
-// one that expired; one that was applied stays readable until it is trimmed, and
+// PreviewByID reads a preview of the actor. NotFound for those of others, for
+// one about a cluster that he may not see now, and for one that expired; one that was applied stays readable until it is trimmed, and
 // says which operation it became.
 func (u *Clusters) PreviewByID(ctx context.Context, actor loom.Actor, id loom.PreviewID) (PreviewView, error) {
 	p, _, body, err := u.loadPreview(ctx, actor, id)
@@ -227,6 +227,12 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	p, data, err := store.PreviewByID(ctx, u.db, actor.Tenant, actor.User, id)
 	if err != nil {
 		return loom.Preview{}, nil, nil, noPreview(err)
+	}
+	// The actor may have lost the sight of the cluster since; one to be made is not there yet.
+	if p.Kind != loom.PreviewCreate || p.Applied.Number != 0 {
+		if err := u.see(ctx, actor, p.Cluster); err != nil {
+			return loom.Preview{}, nil, nil, noPreview(err)
+		}
 	}
 	var body previewBody
 	d := json.NewDecoder(strings.NewReader(string(data)))

@@ -33,6 +33,8 @@ type Subscription struct {
 	topics map[string]bool
 	// own is the topic of whoever follows, "" for nobody in particular.
 	own string
+	// unnamed says that the topic of all clusters names none.
+	unnamed bool
 	// resumed says that a cursor was given: something may have happened before.
 	resumed bool
 
@@ -59,12 +61,17 @@ type pending struct {
 // empty. A cursor that cannot be understood, that is older than what is kept or of
 // another server gives a reset. Close the subscription when done.
 func (h *Hub) Subscribe(ctx context.Context, tenant loom.TenantID, topics []string, cursor string) (*Subscription, error) {
-	return h.SubscribeAs(ctx, tenant, "", topics, cursor)
+	return h.subscribe(ctx, &Subscription{tenant: tenant}, "", topics, cursor)
 }
 
-// SubscribeAs is Subscribe for a user, whose own topic is loom.TopicOwn.
-func (h *Hub) SubscribeAs(ctx context.Context, tenant loom.TenantID, user loom.UserID, topics []string, cursor string) (*Subscription, error) {
-	s := &Subscription{hub: h, tenant: tenant, topics: map[string]bool{}, resumed: cursor != "", pending: map[string]*pending{}, wake: make(chan struct{}, 1)}
+// SubscribeAs is Subscribe for a user, whose own topic is loom.TopicOwn. Only
+// administrators are told which clusters changed: others would learn of those of others.
+func (h *Hub) SubscribeAs(ctx context.Context, actor loom.Actor, topics []string, cursor string) (*Subscription, error) {
+	return h.subscribe(ctx, &Subscription{tenant: actor.Tenant, unnamed: !actor.IsAdmin()}, actor.User, topics, cursor)
+}
+
+func (h *Hub) subscribe(ctx context.Context, s *Subscription, user loom.UserID, topics []string, cursor string) (*Subscription, error) {
+	s.hub, s.topics, s.resumed, s.pending, s.wake = h, map[string]bool{}, cursor != "", map[string]*pending{}, make(chan struct{}, 1)
 	for _, t := range topics {
 		if t == loom.TopicOwn && user != "" {
 			s.own = loom.TopicOfUser + string(user)
@@ -150,7 +157,11 @@ func (s *Subscription) take(events []loom.Event, at *store.EventPlace, lost bool
 		if topic == s.own {
 			topic = loom.TopicOwn
 		}
-		s.add(topic, e.IDs)
+		ids := e.IDs
+		if s.unnamed && topic == "clusters" {
+			ids = nil
+		}
+		s.add(topic, ids)
 	}
 	if at != nil {
 		s.at = at

@@ -1,5 +1,7 @@
 package loom
 
+import "time"
+
 // Role is what a user may do in a tenant.
 type Role string
 
@@ -45,6 +47,10 @@ type Actor struct {
 	// token of another; else both are zero.
 	By     Account
 	ByRole Role
+	// Token is the token through which the actor acts, 0 without one, and TokenEnds when
+	// it expires, zero for never.
+	Token     int64
+	TokenEnds time.Time
 	// Scopes is nil for a session and for the system: no limit beyond the role.
 	Scopes []Scope
 	// AccessEpoch is that of the user when the actor was recognized, 0 where it does not
@@ -61,6 +67,15 @@ func SystemActor(tenant TenantID, tenantName string) Actor {
 
 // Account gives the account the actor acts for.
 func (a Actor) Account() Account { return Account{User: a.User, Tenant: a.Tenant} }
+
+// Is reports whether a user of the actor's tenant is the one that the actor acts for,
+// or the one who really acts.
+func (a Actor) Is(user UserID) bool {
+	return user == a.User || Account{User: user, Tenant: a.Tenant} == a.By
+}
+
+// ActsAsAnother reports whether the one who really acts is not the one acted for.
+func (a Actor) ActsAsAnother() bool { return a.By != Account{} }
 
 // IsAdmin reports whether the actor administers its tenant.
 func (a Actor) IsAdmin() bool { return a.Role == RoleAdmin || a.Role == RoleSuperadmin }
@@ -91,14 +106,14 @@ func (a Actor) Require(scope Scope) error {
 	if a.Has(scope) {
 		return nil
 	}
-	return NewError(Forbidden, "This token lacks the scope “%s”.", scope)
+	return NewError(Forbidden, "This token lacks the scope “%s”. Create one that has it on your account page, or with “loom token create --scope %[1]s”.", scope)
 }
 
 // RequireAdmin returns Forbidden unless the actor is a tenant administrator
 // whose token, if any, includes the scope.
 func (a Actor) RequireAdmin(scope Scope) error {
 	if !a.IsAdmin() {
-		return NewError(Forbidden, "This needs the role of a tenant administrator.")
+		return NewError(Forbidden, "This needs the role of a tenant administrator; ask one of your tenant.")
 	}
 	return a.Require(scope)
 }
@@ -111,7 +126,7 @@ func (a Actor) RequireSuperadmin() error { return a.RequireSuperadminTo(ScopeAdm
 // more than ScopeRead, whatever the role.
 func (a Actor) RequireSuperadminTo(scope Scope) error {
 	if !a.IsSuperadmin() {
-		return NewError(Forbidden, "This needs the role of a superadmin.")
+		return NewError(Forbidden, "This needs the role of a superadmin; ask whoever runs Loom.")
 	}
 	return a.Require(scope)
 }

@@ -2,6 +2,7 @@ package loom
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -26,7 +27,24 @@ func (p *Provider) Validate() []FieldError {
 	if p.Type == "" {
 		errs = append(errs, FieldError{"providertype", "Say which provider type makes the machines, such as “local”."})
 	}
+	for _, name := range sortedKeys(p.Fields) {
+		if !LooksSecret(name) && HasUserInfo(p.Fields[name]) {
+			errs = append(errs, FieldError{"provisioner." + name, NoUserInfo})
+		}
+	}
 	return errs
+}
+
+// NoUserInfo is what is said of a field with user and password in an address.
+const NoUserInfo = "Leave user and password out of the address, which others can read; there are fields for credentials."
+
+var userInfo = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*:[/\\]{2}[^/\\?#\s]*@`)
+
+// HasUserInfo reports whether a value is an address with a user, and perhaps a password,
+// before its host. Not of SSH, which names a user there.
+func HasUserInfo(value any) bool {
+	text, ok := value.(string)
+	return ok && userInfo.MatchString(text) && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "ssh:")
 }
 
 // HardwareType is a named machine size, mapped per provider name to the

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // PlainText gives a text without control characters but tab and line feed, and without
@@ -27,6 +28,18 @@ func obeyed(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n'
 // terminalSequence is a CSI sequence, such as a color, or one that carries a text, such
 // as the title of a window.
 var terminalSequence = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)")
+
+// Cut gives the beginning of a text of more than max bytes, at the end of a character and
+// with an ellipsis.
+func Cut(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	for max > 0 && !utf8.RuneStart(text[max]) {
+		max--
+	}
+	return text[:max] + "…"
+}
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

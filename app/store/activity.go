@@ -14,10 +14,11 @@ import (
 // ActivityFilter limits a list of what happened; empty parts mean any. Since is
 // inclusive, Until is not.
 type ActivityFilter struct {
-	// Viewer sees what he did himself, what happened to his own clusters, and what
+	// Viewer sees what he did himself from ViewerSince on, what happened to his own clusters, and what
 	// changed in the catalog; "" sees all.
-	Viewer loom.UserID
-	Actor  loom.UserID
+	Viewer      loom.UserID
+	ViewerSince time.Time
+	Actor       loom.UserID
 	// Kinds are words of the audit.
 	Kinds   []string
 	Cluster loom.ClusterID
@@ -97,7 +98,7 @@ func (f *ActivityFilter) where(b *binder) []string {
 	}
 	if f.Viewer != "" {
 		viewer := b.add(f.Viewer)
-		conditions = append(conditions, "(x.actor = "+viewer+" OR c.owner_id = "+viewer+" OR x.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
+		conditions = append(conditions, "(x.actor = "+viewer+" AND x.at >= "+b.add(f.ViewerSince)+" OR c.owner_id = "+viewer+" OR x.kind = ANY ("+b.add(pq.Array(CatalogWords()))+"))")
 	}
 	add(f.Actor != "", "x.actor = ", f.Actor)
 	add(f.Cluster != 0, "x.cluster_id = ", int64(f.Cluster))

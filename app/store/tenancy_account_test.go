@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -89,6 +90,9 @@ func init() {
 			items, next, prev, err := store.UserPage(ctx, tx, t, store.UserFilter{}, loom.Page{})
 			return []any{items, next, prev}, err
 		},
+		"UserAlike": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.UserAlike(ctx, tx, t, loom.UserID(strings.ToUpper(string(ownUser))))
+		},
 		"UserSummary": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.UserSummary(ctx, tx, t, ownUser)
 		},
@@ -116,7 +120,7 @@ func init() {
 			return store.DeleteSessionsOf(ctx, tx, t, ownUser, nil)
 		}),
 		"InsertToken": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			_, err := store.InsertToken(ctx, tx, t, loom.Token{Account: loom.Account{User: ownUser, Tenant: own}, Name: "x", Prefix: "x"}, []byte("new"))
+			_, err := store.InsertToken(ctx, tx, t, loom.Token{Account: loom.Account{User: ownUser, Tenant: own}, Name: "x", Prefix: "x"}, []byte("new"), 0)
 			return nil, err
 		},
 		"TouchToken": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {

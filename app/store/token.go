@@ -36,19 +36,19 @@ func (r tokenRow) token() loom.Token {
 }
 
 const insertToken = `
-INSERT INTO tokens (tenant_id, user_id, name, prefix, hash, scopes, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO tokens (tenant_id, user_id, name, prefix, hash, scopes, expires_at, parent_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, nullif($8::bigint, 0))
 RETURNING id, created_at`
 
 // InsertToken stores a token under the hash of its secret; a zero Expires means
-// for ever.
-func InsertToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.Token, hash []byte) (loom.Token, error) {
+// for ever. Parent is the token that made it, 0 for none.
+func InsertToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, t loom.Token, hash []byte, parent int64) (loom.Token, error) {
 	expires := sql.NullTime{Time: t.Expires, Valid: !t.Expires.IsZero()}
 	var row struct {
 		ID        int64     `db:"id"`
 		CreatedAt time.Time `db:"created_at"`
 	}
-	err := tx.GetContext(ctx, &row, insertToken, tenant, t.Account.User, t.Name, t.Prefix, hash, pq.Array(t.Scopes), expires)
+	err := tx.GetContext(ctx, &row, insertToken, tenant, t.Account.User, t.Name, t.Prefix, hash, pq.Array(t.Scopes), expires, parent)
 	t.ID, t.Created, t.Account.Tenant = row.ID, row.CreatedAt, tenant
 	return t, wrap(err, "insert a token")
 }
@@ -205,9 +205,16 @@ func RotateToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int6
 	return wrap(err, "rotate token %d", id)
 }
 
-// RevokeToken makes a token useless at once.
+const revokeToken = `
+WITH RECURSIVE gone AS (
+	SELECT id FROM tokens WHERE tenant_id = $1 AND id = $2
+	UNION SELECT t.id FROM tokens t JOIN gone g ON t.parent_id = g.id WHERE t.tenant_id = $1
+)
+UPDATE tokens SET revoked_at = now() WHERE tenant_id = $1 AND id IN (SELECT id FROM gone) AND (revoked_at IS NULL OR id = $2)`
+
+// RevokeToken makes a token and those that were made with it useless at once.
 func RevokeToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked_at = now() WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	_, err := tx.ExecContext(ctx, revokeToken, tenant, id)
 	return wrap(err, "revoke token %d", id)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -98,8 +99,28 @@ const insertUser = `
 INSERT INTO users (tenant_id, id, role, display_name, email, password_hash, ssh_keys, password_change)
 VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7, nullif($8, '')) RETURNING created_at`
 
-// InsertUser makes a user; an empty hash allows no sign-in by password. Conflict
-// when the id is in use.
+// UserAlike gives the id of a user of the tenant that differs from another id only in
+// upper and lower case, "" for none; to rely on it, hold LockTenant.
+func UserAlike(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.UserID) (loom.UserID, error) {
+	var ids []loom.UserID
+	if err := sqlx.SelectContext(ctx, q, &ids, `SELECT id FROM users WHERE tenant_id = $1 AND id <> $2`, tenant, id); err != nil {
+		return "", wrap(err, "list the ids of users")
+	}
+	// What the database folds depends on its locale.
+	for _, other := range ids {
+		if strings.EqualFold(string(other), string(id)) {
+			return other, nil
+		}
+	}
+	return "", nil
+}
+
+// The clusters of a deleted user, all of them terminated, keep his name until somebody
+// else gets it. No id holds a slash.
+const leaveClusters = `UPDATE clusters SET owner_id = owner_id || '/deleted' WHERE tenant_id = $1 AND owner_id = $2 AND status = 'terminated'`
+
+// InsertUser makes a user, who inherits nothing of a deleted one of the same id; an empty
+// hash allows no sign-in by password. Conflict when the id is in use.
 func InsertUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.User, passwordHash string) (loom.User, error) {
 	keys := u.SSHKeys
 	if keys == nil {
@@ -107,7 +128,15 @@ func InsertUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, u loom.U
 	}
 	u.Tenant = tenant
 	err := tx.GetContext(ctx, &u.Created, insertUser, tenant, u.ID, u.Role, u.DisplayName, u.Email, passwordHash, pq.Array(keys), u.PasswordChange)
-	return u, wrap(err, "insert user %s", u.ID)
+	if err != nil {
+		return u, wrap(err, "insert user %s", u.ID)
+	}
+	for _, statement := range []string{leaveClusters, deletePreviewsOf, deleteKeysOf} {
+		if _, err := tx.ExecContext(ctx, statement, tenant, u.ID); err != nil {
+			return u, wrap(err, "separate user %s from one before", u.ID)
+		}
+	}
+	return u, nil
 }
 
 const updateUser = `

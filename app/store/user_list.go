@@ -103,13 +103,17 @@ func LiveClustersOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return n, wrap(err, "count clusters of %s", id)
 }
 
+const (
+	deletePreviewsOf = `DELETE FROM previews WHERE tenant_id = $1 AND user_id = $2`
+	deleteKeysOf     = `DELETE FROM idempotency_keys WHERE tenant_id = $1 AND user_id = $2`
+)
+
 // DeleteUser removes a user with everything that still acts for him: sessions,
 // tokens and profile go with the row, previews and kept answers are deleted too.
 // What he did stays in clusters, operations and audit.
 func DeleteUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.UserID) error {
 	for _, statement := range []string{
-		`DELETE FROM previews WHERE tenant_id = $1 AND user_id = $2`,
-		`DELETE FROM idempotency_keys WHERE tenant_id = $1 AND user_id = $2`,
+		deletePreviewsOf, deleteKeysOf,
 		`DELETE FROM users WHERE tenant_id = $1 AND id = $2`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, tenant, id); err != nil {

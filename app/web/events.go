@@ -26,7 +26,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err := s.mayFollow(r.Context(), actor, topics); err != nil {
 		return err
 	}
-	sub, err := s.Hub.SubscribeAs(r.Context(), actor.Tenant, actor.User, topics, httpx.Cursor(r))
+	sub, err := s.Hub.SubscribeAs(r.Context(), actor, topics, httpx.Cursor(r))
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,14 @@ func (s *Server) followLogs(ctx context.Context, actor loom.Actor, topics []stri
 
 // stillMay checks that the session lives and the topics may be followed.
 func (s *Server) stillMay(r *http.Request, actor loom.Actor, topics []string) error {
-	if _, _, err := s.Accounts.ActorBySession(r.Context(), s.Sessions.Cookie(r), httpx.Address(r)); err != nil {
+	now, _, err := s.Accounts.ActorBySession(r.Context(), s.Sessions.Cookie(r), httpx.Address(r))
+	if err != nil {
 		return err
 	}
-	return s.mayFollow(r.Context(), actor, topics)
+	if now.Account() != actor.Account() || actor.IsAdmin() && !now.IsAdmin() {
+		return loom.NewError(loom.Forbidden, "The page shows what another user may see.")
+	}
+	return s.mayFollow(r.Context(), now, topics)
 }
 
 func (s *Server) mayFollow(ctx context.Context, actor loom.Actor, topics []string) error {

@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(w.ctx, http.MethodGet, server.URL+"/events?topics=clusters"+query, nil)
 		w.must(err)
-		r.Header.Set("Cookie", "loom-dev="+w.cookies["ana"])
+		r.Header.Set("Cookie", "loom-dev="+w.cookies["admin"]) // others hear of no ids
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		w.must(err)
 		t.Cleanup(func() { answer.Body.Close() })

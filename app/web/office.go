@@ -28,7 +28,7 @@ const regionID = "live"
 func (s *Server) system(h httpx.ActorHandler) http.Handler {
 	return s.page(func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		if !actor.IsSuperadmin() {
-			return loom.NewError(loom.Forbidden, "This page needs the role of a superadmin.")
+			return loom.NewError(loom.Forbidden, "This page needs the role of a superadmin; ask whoever runs Loom.")
 		}
 		return h(w, r, actor)
 	})

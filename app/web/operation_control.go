@@ -108,7 +108,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	if !actor.IsAdmin() {
-		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator.")
+		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator; ask one of your tenant.")
 	}
 	t, err := s.Clusters.Task(r.Context(), actor, ref)
 	if err != nil {

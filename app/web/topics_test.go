@@ -79,7 +79,7 @@ func TestEveryTopicIsSignalled(t *testing.T) {
 			path: route.OperationPanel(shop), part: "operation-head", shows: "Paused"},
 		{what: "an operation goes on", topic: route.TopicCluster(shop.Cluster), user: "ana", act: func() { w.post("ana", route.OperationVerb(shop, "resume"), url.Values{}) },
 			path: clusterview.PartURL(shop.Cluster, clusterview.PartOperation), part: clusterview.PartOperation.ID(), shows: "Running"},
-		{what: "a listed cluster changes", topic: route.TopicClusters(), data: `"` + id + `"`, user: "ana", act: func() { w.post("ana", route.OperationVerb(shop, "pause"), url.Values{}) },
+		{what: "a listed cluster changes", topic: route.TopicClusters(), data: `{"ids":[]}`, user: "ana", act: func() { w.post("ana", route.OperationVerb(shop, "pause"), url.Values{}) },
 			path: "/clusters/rows?ids=" + id, part: "clusters", shows: "shop"},
 		{what: "a line is logged", topic: route.TopicLog(runs, 1), user: "ana", act: func() {
 			var row int64

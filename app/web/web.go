@@ -156,7 +156,7 @@ func (s *Server) pageOfKnown(who func(r *http.Request) (loom.Actor, loom.Session
 func (s *Server) admin(h httpx.ActorHandler) http.Handler {
 	return s.page(func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		if !actor.IsAdmin() {
-			return loom.NewError(loom.Forbidden, "This page needs the role of a tenant administrator.")
+			return loom.NewError(loom.Forbidden, "This page needs the role of a tenant administrator; ask one of your tenant.")
 		}
 		return h(w, r, actor)
 	})
