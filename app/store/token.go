@@ -155,7 +155,11 @@ var tokenKeyset = keyset{
 func TokenPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, words string, p loom.Page) (tokens []loom.Token, next, prev string, err error) {
 	var b binder
 	conditions := []string{"t.tenant_id = " + b.add(tenant), "t.user_id = " + b.add(user), tokenIsValid}
-	conditions = append(conditions, allWords(&b, words, "t.name", "t.prefix")...)
+	searched, err := allWords(&b, words, "t.name", "t.prefix")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append(conditions, searched...)
 	type row struct {
 		tokenRow
 		pageKeys
