@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 // What one process does at once. More is answered by 429 with Retry-After.
@@ -37,24 +38,30 @@ const (
 type Caller struct {
 	// User is whose requests in flight are counted together, Session whose streams.
 	User, Session string
+	// Tenant is who has the memory that answers take.
+	Tenant loom.TenantID
 }
 
 // SessionCaller is somebody who signed in.
 func SessionCaller(actor loom.Actor, session loom.Session) Caller {
-	return Caller{accountKey("user", actor), "session " + session.ID}
+	return Caller{accountKey("user", actor), "session " + session.ID, actor.Tenant}
 }
 
-// TokenCaller is who sends a token: each is counted by itself.
-func TokenCaller(token string) Caller {
+// TokenCaller is who sends a token: all tokens of its owner are counted together, apart
+// from his sessions; streams each by itself.
+func TokenCaller(actor loom.Actor, token string) Caller {
 	sum := sha256.Sum256([]byte(token))
-	key := "token " + hex.EncodeToString(sum[:])
-	return Caller{key, key}
+	owner := actor
+	if actor.By != (loom.Account{}) {
+		owner.Tenant, owner.User = actor.By.Tenant, actor.By.User
+	}
+	return Caller{accountKey("tokens", owner), "token " + hex.EncodeToString(sum[:]), owner.Tenant}
 }
 
 // HeaderCaller is who is named by the headers of a trusted network.
 func HeaderCaller(actor loom.Actor) Caller {
 	key := accountKey("headers", actor)
-	return Caller{key, key}
+	return Caller{key, key, actor.Tenant}
 }
 
 func accountKey(kind string, actor loom.Actor) string {
@@ -64,7 +71,7 @@ func accountKey(kind string, actor loom.Actor) string {
 // AddressCaller is who asks without saying who he is.
 func AddressCaller(r *http.Request) Caller {
 	key := "address " + loom.PlaceOf(Address(r))
-	return Caller{key, key}
+	return Caller{User: key, Session: key}
 }
 
 // arrivingCaller is for whom a request counts until it is claimed. It is apart from
@@ -72,7 +79,7 @@ func AddressCaller(r *http.Request) Caller {
 // fill it must not keep out those who are about to be known.
 func arrivingCaller(r *http.Request) Caller {
 	key := "arriving " + loom.PlaceOf(Address(r))
-	return Caller{key, key}
+	return Caller{User: key, Session: key}
 }
 
 // limits counts what a process does at once.
@@ -89,6 +96,8 @@ type place struct {
 	// claimed says that the request counts for whom it was claimed, not for where it came
 	// from; stream that it is an open stream and no request in flight any more.
 	claimed, stream bool
+	// room gives back what the request holds of the memory for answers.
+	room func()
 }
 
 type placeKey struct{}
@@ -97,6 +106,7 @@ type placeKey struct{}
 // Probes are always answered: a busy process is alive.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
 	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+	room := places.NewRoom()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			next.ServeHTTP(w, r)
@@ -109,7 +119,10 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 			return
 		}
 		defer p.leave()
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+		ctx, free := room.With(context.WithValue(r.Context(), placeKey{}, p))
+		defer free()
+		p.room = free
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -146,6 +159,7 @@ func Claim(r *http.Request, caller Caller) error {
 	take(l.of, p.caller.User)
 	l.of[caller.User]++
 	p.claimed, p.caller = true, caller
+	places.For(r.Context(), caller.Tenant)
 	return nil
 }
 
@@ -156,6 +170,7 @@ func becomeStream(r *http.Request) error {
 	if !ok {
 		return nil
 	}
+	p.room() // a stream lasts, what was read for it does not
 	l := p.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,7 +34,7 @@ func newCrowd(t *testing.T) *crowd {
 	log := slog.New(slog.DiscardHandler)
 	handler := Wrap(log, WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
 		if who := r.Header.Get("Who"); who != "" {
-			if err := Claim(r, Caller{who, who + r.Header.Get("Session")}); err != nil {
+			if err := Claim(r, Caller{User: who, Session: who + r.Header.Get("Session")}); err != nil {
 				return err
 			}
 		}
@@ -174,7 +174,7 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 		h := BehindProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, limited(WriteProblem, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			caller := AddressCaller(r)
 			if who := r.Header.Get("Who"); who != "" {
-				caller = Caller{who, who}
+				caller = Caller{User: who, Session: who}
 			}
 			if claim || r.Header.Get("Who") != "" {
 				if err := Claim(r, caller); err != nil {
@@ -304,7 +304,7 @@ func TestTokensAndAddressesAreApart(t *testing.T) {
 	if c, d := SessionCaller(a, one), SessionCaller(b, one); c.User == d.User {
 		t.Errorf("users of two tenants: %v %v", c, d)
 	}
-	if c, d := TokenCaller("loom_a"), TokenCaller("loom_b"); c == d || strings.Contains(c.User, "loom_a") {
+	if c, d := TokenCaller(a, "loom_a"), TokenCaller(a, "loom_b"); c.User != d.User || c.Session == d.Session || strings.Contains(c.Session, "loom_a") {
 		t.Errorf("two tokens: %v %v", c, d)
 	}
 	if SessionCaller(a, one).User == HeaderCaller(a).User {
