@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -288,6 +289,30 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 		for _, line := range lines {
 			if strings.HasPrefix(line, "time=x") || strings.ContainsAny(line, "\r\x1b\u2028") || name == "text" && strings.Contains(line, "\u009b") {
 				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
+
+// TestLongPathsAreLoggedShort: nobody fills the log with what he asks for.
+func TestLongPathsAreLoggedShort(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]*http.Request{
+		"path":   httptest.NewRequest(http.MethodPost, "/"+strings.Repeat("x", 60_000), nil),
+		"method": httptest.NewRequest(strings.Repeat("X", 60_000), "/", nil),
+	} {
+		for outcome, handler := range map[string]http.Handler{
+			"answers": http.NotFoundHandler(),
+			"panics":  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no") }),
+			"fails": Wrap(slog.New(slog.DiscardHandler), WriteProblem, func(http.ResponseWriter, *http.Request) error {
+				return errors.New("no")
+			}),
+		} {
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, nil))
+			Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, handler).ServeHTTP(httptest.NewRecorder(), request)
+			if !strings.Contains(out.String(), "xxx…") && !strings.Contains(out.String(), "XXX…") || strings.Contains(strings.ToLower(out.String()), strings.Repeat("x", loom.MaxRecorded+1)) {
+				t.Errorf("a long %s that %s: %.1000s", name, outcome, out.String())
 			}
 		}
 	}

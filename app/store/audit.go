@@ -59,10 +59,10 @@ func writeAudit(ctx context.Context, tx *sqlx.Tx, query string, e loom.AuditEntr
 		e.Result = "ok"
 	}
 	args := append([]any{
-		e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID, e.Verb, e.Kind, e.Object, e.Result, before, after,
+		e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID, e.Verb, e.Kind, loom.Recorded(e.Object), e.Result, before, after,
 	}, more...)
 	_, err = tx.ExecContext(ctx, query, args...)
-	return wrap(err, "record %s of %s %s", e.Verb, e.Kind, e.Object)
+	return wrap(err, "record %s of %s %s", e.Verb, e.Kind, loom.Recorded(e.Object))
 }
 
 // auditBody gives the masked JSON of a value, nil for nil; without its largest parts where
