@@ -92,6 +92,9 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 	secret := tokenStart + newSecret()
 	token.Prefix = secret[:tokenPrefix]
 	token, err = store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Token, error) {
+		if err := mayHaveMore(ctx, tx, owner); err != nil {
+			return loom.Token{}, err
+		}
 		stored, err := store.InsertToken(ctx, tx, owner.Tenant, token, hashOf(loom.NewSecret(secret)))
 		if err != nil {
 			return loom.Token{}, err
@@ -102,6 +105,18 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		return loom.Token{}, loom.Secret{}, err
 	}
 	return token, loom.NewSecret(secret), nil
+}
+
+// maxTokens are the valid tokens that a user may have.
+const maxTokens = 100
+
+// mayHaveMore refuses a token more to a user who has enough. Exhausted.
+func mayHaveMore(ctx context.Context, tx *sqlx.Tx, owner loom.Account) error {
+	tokens, err := store.TokensOf(ctx, tx, owner.Tenant, owner.User)
+	if err == nil && len(tokens) >= maxTokens {
+		return loom.NewError(loom.Exhausted, "The user “%s” has %d tokens, the most there are; revoke one that is not used.", owner.User, len(tokens))
+	}
+	return err
 }
 
 // checkToken checks name and scopes; scopes collapse and are put in order.

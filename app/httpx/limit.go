@@ -23,9 +23,11 @@ const (
 	maxRequestsEach = 200
 	// maxArriving are in flight from one address before it is known for whom.
 	maxArriving = 200
-	// maxStreams are open; maxStreamsEach of them for one session or token.
-	maxStreams     = 4000
-	maxStreamsEach = 20
+	// maxStreams are open; maxStreamsEach of them for one session or token, maxStreamsOfUser
+	// for all sessions of a user, and for all of his tokens.
+	maxStreams       = 4000
+	maxStreamsOfUser = 400
+	maxStreamsEach   = 20
 )
 
 const (
@@ -86,7 +88,8 @@ func arrivingCaller(r *http.Request) Caller {
 type limits struct {
 	mu                sync.Mutex
 	requests, streams int
-	of, streamsOf     map[string]int
+	// of and userStreams count for users, streamsOf for sessions.
+	of, userStreams, streamsOf map[string]int
 }
 
 // place is what one request takes of the limits.
@@ -105,7 +108,7 @@ type placeKey struct{}
 // limited counts the requests in flight, each for its address until it is claimed.
 // Probes are always answered: a busy process is alive.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
-	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}, userStreams: map[string]int{}}
 	room := places.NewRoom()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
@@ -179,12 +182,15 @@ func becomeStream(r *http.Request) error {
 		return nil
 	case l.streamsOf[p.caller.Session] >= maxStreamsEach:
 		return tooMany(streamRetry, "%d event streams are open for this session or token, the most there are. Close one, or ask for the resource itself every few seconds.", maxStreamsEach)
+	case l.userStreams[p.caller.User] >= maxStreamsOfUser:
+		return tooMany(streamRetry, "%d event streams are open for your sessions or tokens, the most there are. Close one, or ask for the resource itself every few seconds.", maxStreamsOfUser)
 	case l.streams >= maxStreams:
 		return tooMany(streamRetry, "%d event streams are open, the most that this process has. Ask for the resource itself every few seconds.", maxStreams)
 	}
 	l.release(p)
 	l.streams++
 	l.streamsOf[p.caller.Session]++
+	l.userStreams[p.caller.User]++
 	p.stream = true
 	return nil
 }
@@ -199,6 +205,7 @@ func (p *place) leave() {
 	}
 	l.streams--
 	take(l.streamsOf, p.caller.Session)
+	take(l.userStreams, p.caller.User)
 }
 
 // release takes a request out of those in flight.

@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -291,6 +292,37 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 				t.Errorf("%s: %q", name, line)
 			}
 		}
+	}
+}
+
+// TestStreamsOfAUser: many sessions or tokens do not give a user all streams.
+func TestStreamsOfAUser(t *testing.T) {
+	t.Parallel()
+	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}, userStreams: map[string]int{}}
+	var open []*place
+	stream := func(user, session string) error {
+		p := &place{limits: l, caller: Caller{User: user, Session: session}, claimed: true, room: func() {}}
+		l.requests, l.of[user] = l.requests+1, l.of[user]+1
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		open = append(open, p)
+		return becomeStream(r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+	}
+	for i := range maxStreamsOfUser {
+		if err := stream("ana", strconv.Itoa(i)); err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+	if err := stream("ana", "new"); !errors.Is(err, loom.Throttled) || !strings.Contains(err.Error(), "Close one") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := stream("ben", "his"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for _, p := range open {
+		p.leave()
+	}
+	if l.requests != 0 || l.streams != 0 || len(l.of)+len(l.streamsOf)+len(l.userStreams) != 0 {
+		t.Errorf("left are %+v", l)
 	}
 }
 
