@@ -84,14 +84,10 @@ func (a *Accounts) auditOfDeleted(ctx context.Context, in AuditInput) (AuditList
 // user is not recorded again.
 const refusedEvery = 10 * time.Minute
 
-// maxRefused is how much of what a refused act names is kept, in bytes.
-const maxRefused = 300
-
 // RecordRefused keeps an act that a known actor asked for and that was refused to
 // him, at most one of a verb and kind in ten minutes.
 func (a *Accounts) RecordRefused(ctx context.Context, actor loom.Actor, verb, kind, object, why string) error {
-	// Both may be as long as an address: an index takes no more than a part of it.
-	object, why = loom.Cut(object, maxRefused), loom.Cut(why, 3*maxRefused)
+	why = loom.Cut(why, 3*loom.MaxRecorded)
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
 		return store.InsertRefusal(ctx, tx, loom.AuditEntry{
 			Actor: actor, Verb: verb, Kind: kind, Object: object, Result: "refused", After: map[string]any{"reason": why},

@@ -18,8 +18,6 @@ const (
 	tokenStart  = "loom_"
 	tokenPrefix = 9 // characters that are stored in clear, to tell tokens apart
 	maxToken    = 100
-	// maxTokens is how many valid tokens a user may have.
-	maxTokens = 100
 )
 
 // RotationOverlap is how long the old secret of a rotated token works on.
@@ -107,12 +105,8 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		if err := store.HoldActor(ctx, tx, actor); err != nil {
 			return loom.Token{}, err
 		}
-		n, err := store.CountTokensOf(ctx, tx, owner.Tenant, owner.User)
-		if err != nil {
+		if err := mayHaveMore(ctx, tx, owner); err != nil {
 			return loom.Token{}, err
-		}
-		if n >= maxTokens {
-			return loom.Token{}, loom.NewError(loom.Exhausted, "“%s” has %d API tokens already; revoke one that is not needed first.", owner.User, n)
 		}
 		if actor.Token != 0 { // it may have been revoked since it was read
 			_, err := store.LockToken(ctx, tx, actor.Tenant, actor.Token)
@@ -133,6 +127,18 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		return loom.Token{}, loom.Secret{}, err
 	}
 	return token, loom.NewSecret(secret), nil
+}
+
+// maxTokens are the valid tokens that a user may have.
+const maxTokens = 100
+
+// mayHaveMore refuses a token more to a user who has enough. Exhausted.
+func mayHaveMore(ctx context.Context, tx *sqlx.Tx, owner loom.Account) error {
+	tokens, err := store.TokensOf(ctx, tx, owner.Tenant, owner.User)
+	if err == nil && len(tokens) >= maxTokens {
+		return loom.NewError(loom.Exhausted, "The user “%s” has %d tokens, the most there are; revoke one that is not used.", owner.User, len(tokens))
+	}
+	return err
 }
 
 // checkToken checks name and scopes; scopes collapse and are put in order.

@@ -248,7 +248,7 @@ func TestKeptAnswersObeyScopes(t *testing.T) {
 	w := newWorld(t)
 	wide, narrow := w.token("acme", "ana", "admin"), w.token("acme", "ana", "read")
 	w.call(wide, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(200)
-	w.call(narrow, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(409)
+	w.call(narrow, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(403)
 	w.call(wide, post, "/v2/tokens", `{"name":"ci","scopes":["read"]}`, "Idempotency-Key", "k").want(200)
 }
 
@@ -272,6 +272,31 @@ func TestKeptAnswersEndWithTheRight(t *testing.T) {
 	if status := w.call(w.admin, post, "/v2/users", body, "Idempotency-Key", "k").status; status != 403 && status != 409 {
 		t.Errorf("a demoted administrator gets %d", status)
 	}
+}
+
+// TestKeysOfOtherScopesAreApart: a token that may only read keeps no key from one that may
+// do more, whichever comes first, and fills up what is kept for itself alone.
+func TestKeysOfOtherScopesAreApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	narrow, other, wide := w.token("acme", "ana", "read"), w.token("acme", "ana", "read"), w.token("acme", "ana", "clusters:write", "read")
+	const preview, create = `{"kind":"create","request":{"name":"one","clusterTemplate":"site","numMachines":3}}`, `{"name":"one","clusterTemplate":"site","numMachines":3}`
+	first := w.call(narrow, post, "/v2/previews", preview, "Idempotency-Key", "deploy-1").want(200)
+	made := w.call(wide, post, "/v2/clusters", create, "Idempotency-Key", "deploy-1").want(200).object()
+	if again := w.call(wide, post, "/v2/clusters", create, "Idempotency-Key", "deploy-1").want(200); again.object()["id"] != made["id"] || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", again.body)
+	}
+	if again := w.call(other, post, "/v2/previews", preview, "Idempotency-Key", "deploy-1").want(200); again.object()["id"] != first.object()["id"] {
+		t.Errorf("a token of the same scopes: %s", again.body)
+	}
+	w.exec(`INSERT INTO idempotency_keys (tenant_id, user_id, key, path, body_hash, status)
+		SELECT tenant_id, user_id, key || n, path, body_hash, status FROM idempotency_keys, generate_series(1, 999) n WHERE path = '/v2/previews'`)
+	w.call(narrow, post, "/v2/previews", preview, "Idempotency-Key", "deploy-2").fails(429, "", "Leave the header out")
+	w.call(narrow, post, "/v2/previews", preview, "Idempotency-Key", "deploy-1").want(200)
+	w.call(narrow, post, "/v2/previews", preview).want(200)
+	w.call(wide, post, "/v2/previews", preview, "Idempotency-Key", "deploy-2").want(200)
+	w.exec(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`)
+	w.call(narrow, post, "/v2/previews", preview, "Idempotency-Key", "deploy-2").want(200)
 }
 
 // TestKeptAnswersHoldNoSecret repeats requests whose answers show a secret once.

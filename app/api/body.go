@@ -13,6 +13,7 @@ import (
 
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 // readBody reads a whole body whatever its content type. Invalid when it is too
@@ -73,6 +74,9 @@ func answerTagged(w http.ResponseWriter, r *http.Request, v any, etag string) er
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	if err := places.Hold(r.Context(), int64(body.Len())); err != nil {
 		return err
 	}
 	return answerBytes(w, r, body.Bytes(), mediaJSON, etag)

@@ -84,7 +84,11 @@ func (a *api) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	return answer(w, r, wire.NewCluster(v))
+	shown := wire.NewCluster(v)
+	if err := holdNodes(r, shown.Nodes); err != nil {
+		return err
+	}
+	return answer(w, r, shown)
 }
 
 func (a *api) cluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {

@@ -45,9 +45,13 @@ func (a *api) listHooks(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil {
 		return err
 	}
+	words, err := loom.SearchWords(r.URL.Query().Get("q"))
+	if err != nil {
+		return err
+	}
 	var found []loom.Hook
 	for _, h := range hooks {
-		if hookHas(h.Name+"\n"+h.URL, r.URL.Query().Get("q")) {
+		if hookHas(h.Name+"\n"+h.URL, words) {
 			found = append(found, h)
 		}
 	}
@@ -59,9 +63,9 @@ func (a *api) listHooks(w http.ResponseWriter, r *http.Request, actor loom.Actor
 }
 
 // hookHas reports whether every word of a search is in a text, in any case.
-func hookHas(text, search string) bool {
+func hookHas(text string, words []string) bool {
 	text = strings.ToLower(text)
-	for _, word := range strings.Fields(strings.ToLower(search)) {
+	for _, word := range words {
 		if !strings.Contains(text, word) {
 			return false
 		}

@@ -50,7 +50,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		actor, err = a.Accounts.ActorByToken(r.Context(), account.TokenInput{
 			Secret: loom.NewSecret(token), AsUser: r.Header.Get(headerUser), AsTenant: r.Header.Get(headerTenant), Address: httpx.Address(r),
 		})
-		caller = httpx.TokenCaller(token)
+		caller = httpx.TokenCaller(actor, token)
 	case hasCookie:
 		// Only browsers send cookies, also for other sites: what changes something
 		// must come from our own pages.

@@ -7,6 +7,7 @@ import (
 	"loom/app/api/wire"
 	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 func (a *api) listNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -23,7 +24,19 @@ func (a *api) listNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	for i, n := range found.Items {
 		out[i] = wire.NewNode(n.Node, n.Catalog, nil)
 	}
+	if err := holdNodes(r, out); err != nil {
+		return err
+	}
 	return answer(w, r, out)
+}
+
+// holdNodes makes room for nodes: each says all of the services that it has. Throttled.
+func holdNodes(r *http.Request, nodes []wire.Node) error {
+	weight, err := wire.NodesWeight(nodes)
+	if err != nil {
+		return err
+	}
+	return places.Hold(r.Context(), weight)
 }
 
 func (a *api) showNode(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {

@@ -97,7 +97,7 @@ func TestEveryRouteHasAChapter(t *testing.T) {
 		used[name] = true
 		for _, m := range placeholder.FindAllStringSubmatch(rt.path, -1) {
 			if placeHelp(rt.path, m[1]) == "" {
-				t.Errorf("%s: nothing says what {%s} stands for; see places in tags.go", rt.path, m[1])
+				t.Errorf("%s: nothing says what {%s} stands for; see placeHelps in tags.go", rt.path, m[1])
 			}
 		}
 	}

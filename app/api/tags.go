@@ -54,9 +54,9 @@ func tagOf(path string) string {
 	return ""
 }
 
-// places say what the variable segments of paths stand for. A name that means
+// placeHelps say what the variable segments of paths stand for. A name that means
 // different things is looked up behind the segment before it, as "clusters/id".
-var places = map[string]string{
+var placeHelps = map[string]string{
 	"clusters/id":         "Id of a cluster, such as 00000042; the zeros may be left out.",
 	"nodes/id":            "Id of a node.",
 	"nodeId":              "Id of a node.",
@@ -93,8 +93,8 @@ func placeHelp(path, name string) string {
 	if i := strings.Index(path, "/{"+name+"}"); i >= 0 {
 		before = path[strings.LastIndexByte(path[:i], '/')+1 : i]
 	}
-	if help := places[before+"/"+name]; help != "" {
+	if help := placeHelps[before+"/"+name]; help != "" {
 		return help
 	}
-	return places[name]
+	return placeHelps[name]
 }

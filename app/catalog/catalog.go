@@ -253,7 +253,10 @@ func (c *Catalog) put(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, tenant
 			return nil, err
 		}
 	}
-	if _, err := store.InsertCatalogVersion(ctx, tx, tenant, kind, entry, actor.User); err != nil {
+	if err := weighed(ctx, tx, tenant, func() error {
+		_, err := store.InsertCatalogVersion(ctx, tx, tenant, kind, entry, actor.User)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	verb := "update"

@@ -292,17 +292,23 @@ func (c *Catalog) importBundle(ctx context.Context, tx *sqlx.Tx, actor loom.Acto
 		}
 		clear(versions)
 	}
-	for _, w := range writes {
-		meta := w.entry.Meta()
-		meta.Version = versions[EntryName{w.kind, meta.Name}] + 1
-		if w.kind == loom.KindProvider {
-			if err := c.storeSplit(ctx, tx, actor.Tenant, meta.Name, w.split, actor.User); err != nil {
-				return report, err
+	err = weighed(ctx, tx, actor.Tenant, func() error {
+		for _, w := range writes {
+			meta := w.entry.Meta()
+			meta.Version = versions[EntryName{w.kind, meta.Name}] + 1
+			if w.kind == loom.KindProvider {
+				if err := c.storeSplit(ctx, tx, actor.Tenant, meta.Name, w.split, actor.User); err != nil {
+					return err
+				}
+			}
+			if _, err := store.InsertCatalogVersion(ctx, tx, actor.Tenant, w.kind, w.entry, actor.User); err != nil {
+				return err
 			}
 		}
-		if _, err := store.InsertCatalogVersion(ctx, tx, actor.Tenant, w.kind, w.entry, actor.User); err != nil {
-			return report, err
-		}
+		return nil
+	})
+	if err != nil {
+		return report, err
 	}
 	if len(writes) == 0 && len(report.Removed) == 0 {
 		return report, nil

@@ -59,8 +59,11 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 			return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
 		}
 	}
-	if strings.ContainsRune(in.Q+name, 0) || !utf8.ValidString(in.Q+name) {
-		return List{}, loom.InvalidFields([]loom.FieldError{{Field: "q", Message: "This text holds characters that cannot be searched for."}})
+	if err := checkSearch(in.Q); err != nil {
+		return List{}, err
+	}
+	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+		return List{}, loom.NewError(loom.Invalid, "This cursor is damaged; start from the first page.")
 	}
 	forwards := in.Before == ""
 	entries, more, total, err := store.CatalogPage(ctx, c.db, tenant, kind, store.CatalogFilter{Q: in.Q, Deprecated: in.Deprecated},

@@ -105,10 +105,21 @@ type timedWriter struct {
 	patience patience
 }
 
-// Write writes within the time for so much.
+// maxPiece is how much of an answer is one piece: a client that takes nothing is known by
+// that soon, however long the answer is.
+const maxPiece = 64 << 10
+
+// Write writes piece by piece, each within its time.
 func (t *timedWriter) Write(p []byte) (int, error) {
-	t.extend(int64(len(p)))
-	return t.ResponseWriter.Write(p)
+	written := 0
+	for {
+		piece := p[written:min(written+maxPiece, len(p))]
+		t.extend(int64(len(piece)))
+		n, err := t.ResponseWriter.Write(piece)
+		if written += n; err != nil || written >= len(p) {
+			return written, err
+		}
+	}
 }
 
 // Unwrap lets http.ResponseController reach the real writer.

@@ -170,6 +170,31 @@ func TestAnswersMustBeTaken(t *testing.T) {
 	}
 }
 
+// TestLongAnswersMustBeTaken: an answer that is written at once has no longer for each of
+// its pieces than one that is written piece by piece.
+func TestLongAnswersMustBeTaken(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	// As a whole it would have a quarter of an hour.
+	server := slowServer(t, bodyPatience, patience{200 * time.Millisecond, 64 << 10}, func(w http.ResponseWriter, _ *http.Request) {
+		n, err := w.Write(make([]byte, 64<<20))
+		if n == 0 || n >= 64<<20 {
+			t.Errorf("%d bytes were written", n)
+		}
+		ended <- err
+	})
+	c := dial(t, server)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: loom\r\n\r\n") //nolint:errcheck // nobody reads
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the answer is still being written")
+	}
+}
+
 // TestServerHasLimits of its own, before there is a request.
 func TestServerHasLimits(t *testing.T) {
 	t.Parallel()

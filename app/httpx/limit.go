@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 // What one process does at once. More is answered by 429 with Retry-After.
@@ -22,9 +23,11 @@ const (
 	maxRequestsEach = 200
 	// maxArriving are in flight from one address before it is known for whom.
 	maxArriving = 200
-	// maxStreams are open; maxStreamsEach of them for one session or token.
-	maxStreams     = 4000
-	maxStreamsEach = 20
+	// maxStreams are open; maxStreamsEach of them for one session or token, maxStreamsOfUser
+	// for all sessions of a user, and for all of his tokens.
+	maxStreams       = 4000
+	maxStreamsOfUser = 400
+	maxStreamsEach   = 20
 )
 
 const (
@@ -37,24 +40,30 @@ const (
 type Caller struct {
 	// User is whose requests in flight are counted together, Session whose streams.
 	User, Session string
+	// Tenant is who has the memory that answers take.
+	Tenant loom.TenantID
 }
 
 // SessionCaller is somebody who signed in.
 func SessionCaller(actor loom.Actor, session loom.Session) Caller {
-	return Caller{accountKey("user", actor), "session " + session.ID}
+	return Caller{accountKey("user", actor), "session " + session.ID, actor.Tenant}
 }
 
-// TokenCaller is who sends a token: each is counted by itself.
-func TokenCaller(token string) Caller {
+// TokenCaller is who sends a token: all tokens of its owner are counted together, apart
+// from his sessions; streams each by itself.
+func TokenCaller(actor loom.Actor, token string) Caller {
 	sum := sha256.Sum256([]byte(token))
-	key := "token " + hex.EncodeToString(sum[:])
-	return Caller{key, key}
+	owner := actor
+	if actor.By != (loom.Account{}) {
+		owner.Tenant, owner.User = actor.By.Tenant, actor.By.User
+	}
+	return Caller{accountKey("tokens", owner), "token " + hex.EncodeToString(sum[:]), owner.Tenant}
 }
 
 // HeaderCaller is who is named by the headers of a trusted network.
 func HeaderCaller(actor loom.Actor) Caller {
 	key := accountKey("headers", actor)
-	return Caller{key, key}
+	return Caller{key, key, actor.Tenant}
 }
 
 func accountKey(kind string, actor loom.Actor) string {
@@ -64,7 +73,7 @@ func accountKey(kind string, actor loom.Actor) string {
 // AddressCaller is who asks without saying who he is.
 func AddressCaller(r *http.Request) Caller {
 	key := "address " + loom.PlaceOf(Address(r))
-	return Caller{key, key}
+	return Caller{User: key, Session: key}
 }
 
 // arrivingCaller is for whom a request counts until it is claimed. It is apart from
@@ -72,14 +81,15 @@ func AddressCaller(r *http.Request) Caller {
 // fill it must not keep out those who are about to be known.
 func arrivingCaller(r *http.Request) Caller {
 	key := "arriving " + loom.PlaceOf(Address(r))
-	return Caller{key, key}
+	return Caller{User: key, Session: key}
 }
 
 // limits counts what a process does at once.
 type limits struct {
 	mu                sync.Mutex
 	requests, streams int
-	of, streamsOf     map[string]int
+	// of and userStreams count for users, streamsOf for sessions.
+	of, userStreams, streamsOf map[string]int
 }
 
 // place is what one request takes of the limits.
@@ -89,6 +99,8 @@ type place struct {
 	// claimed says that the request counts for whom it was claimed, not for where it came
 	// from; stream that it is an open stream and no request in flight any more.
 	claimed, stream bool
+	// room gives back what the request holds of the memory for answers.
+	room func()
 }
 
 type placeKey struct{}
@@ -96,7 +108,8 @@ type placeKey struct{}
 // limited counts the requests in flight, each for its address until it is claimed.
 // Probes are always answered: a busy process is alive.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
-	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}, userStreams: map[string]int{}}
+	room := places.NewRoom()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			next.ServeHTTP(w, r)
@@ -109,7 +122,10 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 			return
 		}
 		defer p.leave()
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+		ctx, free := room.With(context.WithValue(r.Context(), placeKey{}, p))
+		defer free()
+		p.room = free
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -146,6 +162,7 @@ func Claim(r *http.Request, caller Caller) error {
 	take(l.of, p.caller.User)
 	l.of[caller.User]++
 	p.claimed, p.caller = true, caller
+	places.For(r.Context(), caller.Tenant)
 	return nil
 }
 
@@ -156,6 +173,7 @@ func becomeStream(r *http.Request) error {
 	if !ok {
 		return nil
 	}
+	p.room() // a stream lasts, what was read for it does not
 	l := p.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,12 +182,15 @@ func becomeStream(r *http.Request) error {
 		return nil
 	case l.streamsOf[p.caller.Session] >= maxStreamsEach:
 		return tooMany(streamRetry, "%d event streams are open for this session or token, the most there are. Close one, or ask for the resource itself every few seconds.", maxStreamsEach)
+	case l.userStreams[p.caller.User] >= maxStreamsOfUser:
+		return tooMany(streamRetry, "%d event streams are open for your sessions or tokens, the most there are. Close one, or ask for the resource itself every few seconds.", maxStreamsOfUser)
 	case l.streams >= maxStreams:
 		return tooMany(streamRetry, "%d event streams are open, the most that this process has. Ask for the resource itself every few seconds.", maxStreams)
 	}
 	l.release(p)
 	l.streams++
 	l.streamsOf[p.caller.Session]++
+	l.userStreams[p.caller.User]++
 	p.stream = true
 	return nil
 }
@@ -184,6 +205,7 @@ func (p *place) leave() {
 	}
 	l.streams--
 	take(l.streamsOf, p.caller.Session)
+	take(l.userStreams, p.caller.User)
 }
 
 // release takes a request out of those in flight.

@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ func newCrowd(t *testing.T) *crowd {
 	log := slog.New(slog.DiscardHandler)
 	handler := Wrap(log, WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
 		if who := r.Header.Get("Who"); who != "" {
-			if err := Claim(r, Caller{who, who + r.Header.Get("Session")}); err != nil {
+			if err := Claim(r, Caller{User: who, Session: who + r.Header.Get("Session")}); err != nil {
 				return err
 			}
 		}
@@ -175,7 +176,7 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 		h := BehindProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, limited(WriteProblem, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			caller := AddressCaller(r)
 			if who := r.Header.Get("Who"); who != "" {
-				caller = Caller{who, who}
+				caller = Caller{User: who, Session: who}
 			}
 			if claim || r.Header.Get("Who") != "" {
 				if err := Claim(r, caller); err != nil {
@@ -294,17 +295,58 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestLongPathsInTheLog: the beginning of a path is enough.
-func TestLongPathsInTheLog(t *testing.T) {
+// TestStreamsOfAUser: many sessions or tokens do not give a user all streams.
+func TestStreamsOfAUser(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
-	h := Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(http.ResponseWriter, *http.Request) error {
-		return errors.New("broken")
-	}))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+strings.Repeat("ä", 30_000), nil))
-	if lines := strings.Count(out.String(), "\n"); lines != 2 || out.Len() > 2000 {
-		t.Errorf("%d lines, %d bytes", lines, out.Len())
+	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}, userStreams: map[string]int{}}
+	var open []*place
+	stream := func(user, session string) error {
+		p := &place{limits: l, caller: Caller{User: user, Session: session}, claimed: true, room: func() {}}
+		l.requests, l.of[user] = l.requests+1, l.of[user]+1
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		open = append(open, p)
+		return becomeStream(r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+	}
+	for i := range maxStreamsOfUser {
+		if err := stream("ana", strconv.Itoa(i)); err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+	if err := stream("ana", "new"); !errors.Is(err, loom.Throttled) || !strings.Contains(err.Error(), "Close one") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := stream("ben", "his"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for _, p := range open {
+		p.leave()
+	}
+	if l.requests != 0 || l.streams != 0 || len(l.of)+len(l.streamsOf)+len(l.userStreams) != 0 {
+		t.Errorf("left are %+v", l)
+	}
+}
+
+// TestLongPathsAreLoggedShort: nobody fills the log with what he asks for.
+func TestLongPathsAreLoggedShort(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]*http.Request{
+		"path":   httptest.NewRequest(http.MethodPost, "/"+strings.Repeat("x", 60_000), nil),
+		"method": httptest.NewRequest(strings.Repeat("X", 60_000), "/", nil),
+	} {
+		for outcome, handler := range map[string]http.Handler{
+			"answers": http.NotFoundHandler(),
+			"panics":  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no") }),
+			"fails": Wrap(slog.New(slog.DiscardHandler), WriteProblem, func(http.ResponseWriter, *http.Request) error {
+				return errors.New("no")
+			}),
+		} {
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, nil))
+			Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, handler).ServeHTTP(httptest.NewRecorder(), request)
+			if !strings.Contains(out.String(), "xxx…") && !strings.Contains(out.String(), "XXX…") || strings.Contains(strings.ToLower(out.String()), strings.Repeat("x", loom.MaxRecorded+1)) {
+				t.Errorf("a long %s that %s: %.1000s", name, outcome, out.String())
+			}
+		}
 	}
 }
 
@@ -319,7 +361,7 @@ func TestTokensAndAddressesAreApart(t *testing.T) {
 	if c, d := SessionCaller(a, one), SessionCaller(b, one); c.User == d.User {
 		t.Errorf("users of two tenants: %v %v", c, d)
 	}
-	if c, d := TokenCaller("loom_a"), TokenCaller("loom_b"); c == d || strings.Contains(c.User, "loom_a") {
+	if c, d := TokenCaller(a, "loom_a"), TokenCaller(a, "loom_b"); c.User != d.User || c.Session == d.Session || strings.Contains(c.Session, "loom_a") {
 		t.Errorf("two tokens: %v %v", c, d)
 	}
 	if SessionCaller(a, one).User == HeaderCaller(a).User {

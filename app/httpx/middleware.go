@@ -80,10 +80,6 @@ func (r *recorder) Flush() {
 	http.NewResponseController(r.ResponseWriter).Flush() //nolint:errcheck // it is asked of all writers
 }
 
-// loggedPath is the path of a request as the log names it: whoever reaches the port
-// chooses its length.
-func loggedPath(r *http.Request) string { return loom.Cut(r.URL.Path, 300) }
-
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -93,7 +89,7 @@ func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || rec.status >= 500 {
 			level = slog.LevelInfo
 		}
-		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", r.Method, "path", loggedPath(r),
+		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", loom.Recorded(r.Method), "path", loom.Recorded(r.URL.Path),
 			"status", max(rec.status, 200), "duration_ms", time.Since(start).Milliseconds())
 	})
 }
@@ -108,7 +104,7 @@ func recovery(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Ha
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			log.Error("panic in a handler", "request_id", RequestID(r), "path", loggedPath(r), "error", p, "stack", string(debug.Stack()))
+			log.Error("panic in a handler", "request_id", RequestID(r), "path", loom.Recorded(r.URL.Path), "error", p, "stack", string(debug.Stack()))
 			render(w, r, loom.NewError(loom.Internal, "Something went wrong inside Loom."))
 		}()
 		next.ServeHTTP(w, r)

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// maxWords and maxTerms keep a search from becoming a statement of any length.
-	maxWords = 10
+	// maxTerms keeps a search from becoming a statement of any length, as loom.MaxWords does.
 	maxTerms = 10
 	// maxValues is how many values a term may have.
 	maxValues = 50
@@ -32,8 +31,8 @@ func readSearch(q string, f *store.ClusterFilter) []loom.FieldError {
 	wrong := func(format string, args ...any) []loom.FieldError {
 		return []loom.FieldError{{Field: "q", Message: fmt.Sprintf(format, args...)}}
 	}
-	if len(words) > maxWords || len(terms) > maxTerms {
-		return wrong("Search for at most %d words and %d terms.", maxWords, maxTerms)
+	if len(words) > loom.MaxWords || len(terms) > maxTerms {
+		return wrong("Search for at most %d words and %d terms.", loom.MaxWords, maxTerms)
 	}
 	for i := range terms {
 		t := &terms[i]

@@ -11,6 +11,19 @@ import (
 // CountLimit is how far lists count what matches; beyond it only "more" is said.
 const CountLimit = 10_000
 
+// MaxWords are the words of a search at most: each one costs a look at every row.
+const MaxWords = 10
+
+// SearchWords gives the words of a search, in lower case. Invalid, at the field q, for more
+// than MaxWords.
+func SearchWords(text string) ([]string, error) {
+	words := strings.Fields(strings.ToLower(text))
+	if len(words) > MaxWords {
+		return nil, InvalidFields([]FieldError{{Field: "q", Message: fmt.Sprintf("Search for at most %d words.", MaxWords)}})
+	}
+	return words, nil
+}
+
 // SearchTerm is a "field:value" of a search. Not is one with "-" before it: what it
 // names is left out.
 type SearchTerm struct {

@@ -1,6 +1,6 @@
-// Package places bounds how many of something costly a process does at once, and keeps
+// Package places bounds how much of something costly a process does at once, and keeps
 // one tenant from holding up the others: searches for a layout, archives that are looked
-// through.
+// through, memory of what is read and answered.
 //
 // It must not know what is done.
 package places
@@ -13,29 +13,38 @@ import (
 	"loom/app/loom"
 )
 
-// Places are so many, of which a tenant holds all but one at most.
+// Places are so many, of which a tenant holds only so many at most.
 type Places struct {
-	all     int
-	mu      sync.Mutex
-	taken   int
-	held    map[loom.TenantID]int
-	waiting []*waiter // the longest first
+	all, each int64
+	mu        sync.Mutex
+	taken     int64
+	held      map[loom.TenantID]int64
+	waiting   []*waiter // the longest first
 }
 
 type waiter struct {
 	tenant loom.TenantID
-	turn   chan struct{} // closed once it has a place
+	places int64
+	turn   chan struct{} // closed once it has them
 }
 
-// New returns places, two or more.
-func New(all int) *Places {
-	return &Places{all: all, held: map[loom.TenantID]int{}}
+// New returns places, two or more, of which a tenant holds all but one at most.
+func New(all int) *Places { return newPlaces(int64(all), int64(all)-1) }
+
+func newPlaces(all, each int64) *Places {
+	return &Places{all: all, each: each, held: map[loom.TenantID]int64{}}
 }
 
 // Take waits for a place until ctx ends. It reports whether there is one, which Give
 // gives back.
-func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool {
-	w := &waiter{tenant: tenant, turn: make(chan struct{})}
+func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool { return p.take(ctx, tenant, 1) }
+
+// Give gives a place back.
+func (p *Places) Give(tenant loom.TenantID) { p.give(tenant, 1) }
+
+// take is Take for several places at once, at most as many as a tenant holds.
+func (p *Places) take(ctx context.Context, tenant loom.TenantID, places int64) bool {
+	w := &waiter{tenant: tenant, places: places, turn: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
 	p.seat()
@@ -60,25 +69,29 @@ func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool {
 	return false
 }
 
-// Give gives a place back.
-func (p *Places) Give(tenant loom.TenantID) {
+func (p *Places) give(tenant loom.TenantID, places int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken--
-	if p.held[tenant]--; p.held[tenant] == 0 {
+	p.taken -= places
+	if p.held[tenant] -= places; p.held[tenant] == 0 {
 		delete(p.held, tenant)
 	}
 	p.seat()
 }
 
-// seat gives places to those that wait longest and may have one.
+// seat gives places to those that wait longest and may have them. Who needs more than are
+// left keeps those behind waiting: few small ones after the other would keep him out.
 func (p *Places) seat() {
+	full := false
 	p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
-		if p.taken >= p.all || p.held[w.tenant] >= p.all-1 {
+		if full || p.held[w.tenant]+w.places > p.each {
 			return false
 		}
-		p.taken++
-		p.held[w.tenant]++
+		if full = p.taken+w.places > p.all; full {
+			return false
+		}
+		p.taken += w.places
+		p.held[w.tenant] += w.places
 		close(w.turn)
 		return true
 	})

@@ -28,7 +28,8 @@ SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8:
 FROM me WHERE me.xid IS NOT NULL`
 
 // InsertAudit records an act in the transaction of the change. Values of keys
-// that look secret are masked in before and after. An empty Result counts as "ok".
+// that look secret are masked in before and after, large parts are kept as their length
+// and digest. An empty Result counts as "ok".
 func InsertAudit(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry) error {
 	return writeAudit(ctx, tx, insertAudit, e)
 }
@@ -46,11 +47,11 @@ func InsertRefusal(ctx context.Context, tx *sqlx.Tx, e loom.AuditEntry, every ti
 }
 
 func writeAudit(ctx context.Context, tx *sqlx.Tx, query string, e loom.AuditEntry, more ...any) error {
-	before, err := auditBody(e.Before)
+	before, err := auditBody(e.Before, keptWhole(e))
 	if err != nil {
 		return err
 	}
-	after, err := auditBody(e.After)
+	after, err := auditBody(e.After, false)
 	if err != nil {
 		return err
 	}
@@ -58,14 +59,15 @@ func writeAudit(ctx context.Context, tx *sqlx.Tx, query string, e loom.AuditEntr
 		e.Result = "ok"
 	}
 	args := append([]any{
-		e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID, e.Verb, e.Kind, e.Object, e.Result, before, after,
+		e.Actor.Tenant, e.Actor.User, e.Actor.Via, e.Actor.Address, e.Actor.RequestID, e.Verb, e.Kind, loom.Recorded(e.Object), e.Result, before, after,
 	}, more...)
 	_, err = tx.ExecContext(ctx, query, args...)
-	return wrap(err, "record %s of %s %s", e.Verb, e.Kind, e.Object)
+	return wrap(err, "record %s of %s %s", e.Verb, e.Kind, loom.Recorded(e.Object))
 }
 
-// auditBody gives the masked JSON of a value, nil for nil.
-func auditBody(value any) (any, error) {
+// auditBody gives the masked JSON of a value, nil for nil; without its largest parts where
+// it is long and not to be kept whole.
+func auditBody(value any, whole bool) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -79,7 +81,11 @@ func auditBody(value any) (any, error) {
 	if err := d.Decode(&tree); err != nil {
 		return nil, err
 	}
-	raw, err = json.Marshal(loom.MaskSecrets(tree))
+	if tree = loom.MaskSecrets(tree); whole {
+		raw, err = json.Marshal(tree)
+	} else {
+		raw, err = cutBody(tree)
+	}
 	return string(raw), err
 }
 
@@ -181,8 +187,8 @@ type AuditList struct {
 	Next, Prev string
 }
 
-// Audit reads a page of the entries of a tenant, the newest first. Invalid for a
-// cursor of another list.
+// Audit reads a page of the entries of a tenant, the newest first. A page ends early where
+// its entries are long. Invalid for a cursor of another list.
 func Audit(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f AuditFilter, p loom.Page) (AuditList, error) {
 	var b binder
 	return auditPage(ctx, q, &b, "of "+string(tenant), []string{"a.tenant_id = " + b.add(tenant)}, f, p)
@@ -237,15 +243,16 @@ func auditPage(ctx context.Context, q sqlx.ExtContext, b *binder, list string, c
 		limit = p.Limit
 	}
 	query := fmt.Sprintf(auditPageOf, strings.Join(conditions, "\n      AND "), direction, b.add(limit+1), direction)
-	var rows []struct {
+	type row struct {
 		auditRow
 		TenantName string `db:"tenant_name"`
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
+	rows, full, err := selectBytes(ctx, q, maxPageBytes, func(r *row) int { return len(r.Before) + len(r.After) }, query, b.values...)
+	if err != nil {
 		return AuditList{}, wrap(err, "list the audit")
 	}
-	more := len(rows) > limit
-	if more {
+	more := full || len(rows) > limit
+	if len(rows) > limit {
 		rows = rows[:limit]
 	}
 	if back {

@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 // StoredEntry is a version of a catalog entry with who stored it, and when.
@@ -102,12 +103,63 @@ ORDER BY kind, name, version DESC`
 // NewestCatalogEntries reads the newest version of every entry of some kinds, by
 // kind and name.
 func NewestCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) ([]StoredEntry, error) {
+	if err := holdCatalog(ctx, q, tenant, kinds...); err != nil {
+		return nil, err
+	}
 	var rows []catalogRow
 	err := sqlx.SelectContext(ctx, q, &rows, newestCatalogEntries, tenant, pq.Array(kinds))
 	if err != nil {
 		return nil, wrap(err, "read the catalog")
 	}
 	return convertCatalog(rows)
+}
+
+const catalogWeight = `
+SELECT coalesce(sum(weight), 0) FROM (
+	SELECT DISTINCT ON (kind, name) weight FROM catalog_versions
+	WHERE tenant_id = $1 AND kind = ANY ($2)
+	ORDER BY kind, name, version DESC) AS newest`
+
+// CatalogWeight gives what the newest versions of some kinds take in memory: the bytes of
+// their JSON, and so much more for each value.
+func CatalogWeight(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) (int64, error) {
+	var weight int64
+	err := sqlx.GetContext(ctx, q, &weight, catalogWeight, tenant, pq.Array(kinds))
+	return weight, wrap(err, "weigh the catalog")
+}
+
+// WeighedEntry is the newest version of an entry with what it takes in memory.
+type WeighedEntry struct {
+	Kind   loom.EntityKind `db:"kind"`
+	Name   string          `db:"name"`
+	Weight int64           `db:"weight"`
+}
+
+const largestCatalogEntries = `
+SELECT kind, name, weight FROM (
+	SELECT DISTINCT ON (kind, name) kind, name, weight FROM catalog_versions
+	WHERE tenant_id = $1 AND kind = ANY ($2)
+	ORDER BY kind, name, version DESC) AS newest
+ORDER BY weight DESC, kind, name LIMIT $3`
+
+// LargestCatalogEntries lists the entries of some kinds that take most, the largest first.
+func LargestCatalogEntries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, limit int, kinds ...loom.EntityKind) ([]WeighedEntry, error) {
+	var found []WeighedEntry
+	err := sqlx.SelectContext(ctx, q, &found, largestCatalogEntries, tenant, pq.Array(kinds), limit)
+	return found, wrap(err, "list the largest entries of the catalog")
+}
+
+// holdCatalog makes room for the newest versions of some kinds where a request reads them.
+// Throttled.
+func holdCatalog(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds ...loom.EntityKind) error {
+	if !places.Counted(ctx) {
+		return nil
+	}
+	weight, err := CatalogWeight(ctx, q, tenant, kinds...)
+	if err != nil {
+		return err
+	}
+	return places.Hold(ctx, weight)
 }
 
 func convertCatalog(rows []catalogRow) ([]StoredEntry, error) {
@@ -168,8 +220,8 @@ func CatalogUnchanged(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 }
 
 const insertCatalogVersion = `
-INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by, weight)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 RETURNING created_at`
 
 // InsertCatalogVersion stores an entry as the version that its Meta says; the
@@ -181,7 +233,8 @@ func InsertCatalogVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID
 	}
 	meta := entry.Meta()
 	info := loom.VersionInfo{Version: meta.Version, Author: by}
-	err = tx.GetContext(ctx, &info.Time, insertCatalogVersion, tenant, kind, meta.Name, meta.Version, string(body), by)
+	err = tx.GetContext(ctx, &info.Time, insertCatalogVersion, tenant, kind, meta.Name, meta.Version, string(body), by,
+		len(body)+places.WeightOfValue*loom.JSONValues(body))
 	return info, wrap(err, "store %s %s version %d", kind, meta.Name, meta.Version)
 }
 
@@ -206,8 +259,8 @@ func DeleteCatalogBut(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, pr
 
 // copyCatalog crosses from one tenant to another; numbering starts again.
 const copyCatalog = `
-INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by)
-SELECT DISTINCT ON (kind, name) $2, kind, name, 1, jsonb_set(body, '{version}', '1'), $4 FROM catalog_versions
+INSERT INTO catalog_versions (tenant_id, kind, name, version, body, created_by, weight)
+SELECT DISTINCT ON (kind, name) $2, kind, name, 1, jsonb_set(body, '{version}', '1'), $4, weight FROM catalog_versions
 WHERE tenant_id = $1 AND kind = ANY ($3)
 ORDER BY kind, name, version DESC`
 

@@ -32,11 +32,13 @@ SELECT d.id, d.object, d.actor, d.created_at, d.before FROM (
 WHERE $4 = '' OR position(lower($4) IN lower(concat_ws(' ', d.object, d.before->>'label', d.before->>'description'))) > 0
 ORDER BY d.id DESC LIMIT $5`
 
+const maxDeletedBytes = 8 << 20
+
 // DeletedCatalogEntries lists the entries of a kind that were deleted and are not there
-// again, the last deleted first; q is looked for in name, label and description.
+// again, the last deleted first, no more than fit into maxDeletedBytes; q is looked for in
+// name, label and description.
 func DeletedCatalogEntries(ctx context.Context, db sqlx.ExtContext, tenant loom.TenantID, kind loom.EntityKind, q string, limit int) ([]DeletedEntry, error) {
-	var found []DeletedEntry
-	err := sqlx.SelectContext(ctx, db, &found, deletedEntries, tenant, kind.Word(), kind, q, limit)
+	found, _, err := selectBytes(ctx, db, maxDeletedBytes, func(d *DeletedEntry) int { return len(d.Body) }, deletedEntries, tenant, kind.Word(), kind, q, limit)
 	return found, wrap(err, "list deleted %s", kind)
 }
 

@@ -64,6 +64,9 @@ func CatalogPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, k
 	if !ok {
 		return nil, false, 0, loom.NewError(loom.Invalid, "Catalog entries are sorted by name or by -updateTime.")
 	}
+	if err := holdCatalog(ctx, q, tenant, kind); err != nil {
+		return nil, false, 0, err
+	}
 	var max any // LIMIT NULL is no limit
 	if limit >= 0 {
 		max = limit + 1

@@ -66,7 +66,11 @@ func ClusterListAllTenants(ctx context.Context, q sqlx.ExtContext, f ClusterOfTe
 	if f.Owner != "" {
 		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
 	}
-	conditions = append(conditions, allWords(&b, f.Words, "c.name", "c.description", "c.template_name", "loom_pad(c.id)")...)
+	searched, err := allWords(&b, f.Words, "c.name", "c.description", "c.template_name", "loom_pad(c.id)")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append(conditions, searched...)
 	rows, next, prev, err := readKeyset[clusterOfTenantRow](ctx, q, clusterOfTenantKeyset, conditions, &b, f, p, "-id")
 	if err != nil {
 		return nil, "", "", err

@@ -55,6 +55,17 @@ func BeginIdempotent(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, use
 	return &KeptAnswer{Status: row.Status, Response: row.Response}, nil
 }
 
+// CountIdempotent counts the keys of a user of the last day that begin with what is before
+// the newline of prefix; with "" those that have none.
+func CountIdempotent(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, prefix string) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, `
+		SELECT count(*) FROM idempotency_keys
+		WHERE tenant_id = $1 AND user_id = $2 AND created_at > now() - interval '24 hours'
+		  AND CASE WHEN $3 = '' THEN strpos(key, E'\n') = 0 ELSE starts_with(key, $3) END`, tenant, user, prefix)
+	return n, wrap(err, "count idempotency keys")
+}
+
 // FinishIdempotent keeps the answer of a request that succeeded.
 func FinishIdempotent(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, key string, answer KeptAnswer) error {
 	_, err := tx.ExecContext(ctx, `UPDATE idempotency_keys SET status = $4, response = $5 WHERE tenant_id = $1 AND user_id = $2 AND key = $3`,

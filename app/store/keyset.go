@@ -142,10 +142,11 @@ func fingerprintOf(filter any) string {
 }
 
 // allWords gives a condition for each word of a search: it is in one of the
-// columns, in either case.
-func allWords(b *binder, q string, columns ...string) []string {
+// columns, in either case. Invalid for too many words.
+func allWords(b *binder, q string, columns ...string) ([]string, error) {
+	words, err := loom.SearchWords(q)
 	var conditions []string
-	for _, word := range strings.Fields(strings.ToLower(q)) {
+	for _, word := range words {
 		w := b.add(word)
 		var any []string
 		for _, column := range columns {
@@ -153,5 +154,5 @@ func allWords(b *binder, q string, columns ...string) []string {
 		}
 		conditions = append(conditions, "("+strings.Join(any, " OR ")+")")
 	}
-	return conditions
+	return conditions, err
 }

@@ -62,7 +62,11 @@ var resourceStatus = map[loom.ResourceStatus]string{
 // for an unknown sort and for a cursor of another list.
 func ResourcePage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f ResourceNameFilter, p loom.Page) (found []loom.ResourceSummary, next, prev string, err error) {
 	var b binder
-	conditions := append([]string{"s.tenant_id = " + b.add(tenant)}, allWords(&b, f.Q, "s.name", "s.plugin", "s.type")...)
+	conditions, err := allWords(&b, f.Q, "s.name", "s.plugin", "s.type")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append([]string{"s.tenant_id = " + b.add(tenant)}, conditions...)
 	for _, c := range []struct{ column, value string }{{"s.kind", f.Kind}, {"s.plugin", f.Plugin}, {"s.type", f.Type}} {
 		if c.value != "" {
 			conditions = append(conditions, c.column+" = "+b.add(c.value))

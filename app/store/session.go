@@ -162,7 +162,11 @@ var sessionKeyset = keyset{
 func SessionPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, words string, p loom.Page) (sessions []loom.Session, next, prev string, err error) {
 	var b binder
 	conditions := []string{"s.tenant_id = " + b.add(tenant), "s.user_id = " + b.add(user), "s.expires_at > now()"}
-	conditions = append(conditions, allWords(&b, words, "s.address", "s.agent")...)
+	searched, err := allWords(&b, words, "s.address", "s.agent")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append(conditions, searched...)
 	type row struct {
 		sessionRow
 		pageKeys

@@ -21,6 +21,13 @@ func init() {
 			found, err := store.DeletedCatalogEntries(ctx, tx, t, loom.KindService, "", 10)
 			return leak(len(found) > 0), err
 		},
+		"CatalogWeight": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			weight, err := store.CatalogWeight(ctx, tx, t, loom.EntityKinds...)
+			return leak(weight > 0), err
+		},
+		"LargestCatalogEntries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.LargestCatalogEntries(ctx, tx, t, 10, loom.EntityKinds...)
+		},
 		"DeletedCatalogEntry": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.DeletedCatalogEntry(ctx, tx, t, loom.KindService, 998)
 		},

@@ -128,6 +128,10 @@ var trespassers = map[string]trespasser{
 		kept, err := store.BeginIdempotent(ctx, tx, t, ownUser, mark, "/", []byte("x"))
 		return leak(kept != nil), err
 	},
+	"CountIdempotent": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		n, err := store.CountIdempotent(ctx, tx, t, ownUser, "")
+		return leak(n > 0), err
+	},
 	"FinishIdempotent": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.FinishIdempotent(ctx, tx, t, ownUser, mark, store.KeptAnswer{Status: 500})
 	}),

@@ -111,7 +111,11 @@ var tenantKeyset = keyset{
 // cursor of another list.
 func TenantPageAllTenants(ctx context.Context, q sqlx.ExtContext, words string, p loom.Page) (tenants []loom.Tenant, next, prev string, err error) {
 	var b binder
-	conditions := append([]string{"t.deleted_at IS NULL"}, allWords(&b, words, "t.name", "t.description")...)
+	conditions, err := allWords(&b, words, "t.name", "t.description")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append([]string{"t.deleted_at IS NULL"}, conditions...)
 	type row struct {
 		tenantRow
 		pageKeys

@@ -149,13 +149,6 @@ func TokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user
 	return tokens, nil
 }
 
-// CountTokensOf counts the valid tokens of a user.
-func CountTokensOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID) (int, error) {
-	var n int
-	err := sqlx.GetContext(ctx, q, &n, `SELECT count(*) FROM tokens t WHERE t.tenant_id = $1 AND t.user_id = $2 AND `+tokenIsValid, tenant, user)
-	return n, wrap(err, "count tokens of %s", user)
-}
-
 // TokenSorts lists what tokens can be sorted by, the default first.
 var TokenSorts = []string{"name", "-name", "-createTime", "createTime"}
 
@@ -169,7 +162,11 @@ var tokenKeyset = keyset{
 func TokenPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, user loom.UserID, words string, p loom.Page) (tokens []loom.Token, next, prev string, err error) {
 	var b binder
 	conditions := []string{"t.tenant_id = " + b.add(tenant), "t.user_id = " + b.add(user), tokenIsValid}
-	conditions = append(conditions, allWords(&b, words, "t.name", "t.prefix")...)
+	searched, err := allWords(&b, words, "t.name", "t.prefix")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append(conditions, searched...)
 	type row struct {
 		tokenRow
 		pageKeys

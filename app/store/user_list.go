@@ -46,7 +46,11 @@ var userKeyset = keyset{
 // another list.
 func UserPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, f UserFilter, p loom.Page) (users []loom.UserSummary, next, prev string, err error) {
 	var b binder
-	conditions := append([]string{"u.tenant_id = " + b.add(tenant)}, allWords(&b, f.Q, "u.id", "u.display_name", "u.email")...)
+	conditions, err := allWords(&b, f.Q, "u.id", "u.display_name", "u.email")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append([]string{"u.tenant_id = " + b.add(tenant)}, conditions...)
 	if len(f.Roles) > 0 {
 		conditions = append(conditions, "u.role = ANY ("+b.add(pq.Array(storedRoles(tenant, f.Roles)))+")")
 	}

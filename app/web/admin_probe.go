@@ -37,7 +37,7 @@ func (s *Server) adminProbe(w http.ResponseWriter, r *http.Request, actor loom.A
 		Calls: []ui.JSONCall{call("test", http.MethodPost, "/v2/providers/"+name+"/probe", "")},
 	}
 	page := entryFrame(loom.KindProvider, name, tabTest)
-	q := strings.TrimSpace(r.URL.Query().Get("q"))
+	q := searchOf(r.URL.Query())
 	still, err := s.lastProbeParts(r, actor, name, q, testing)
 	if err != nil {
 		return err

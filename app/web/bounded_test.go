@@ -3,6 +3,8 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
@@ -77,4 +79,17 @@ func TestPagesMakeABoundedNumberOfQueries(t *testing.T) {
 			t.Errorf("%s makes %d statements", name, n)
 		}
 	}
+}
+
+// TestLongSearchesOnPages: pages that look through what they have read take the beginning
+// of a long search; the others say what is too much.
+func TestLongSearchesOnPages(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ref := w.create("shop", 3)
+	many := strings.Repeat("o+", 5000)
+	w.get("admin", "/clusters/"+ref.Cluster.String()+"/nodes?q="+many).is(http.StatusOK, "value=\"o o o").lacks(strings.Repeat("o ", 101))
+	w.get("admin", "/search?q="+many).is(http.StatusUnprocessableEntity, "at most 10 words")
+	w.get("admin", "/search?q="+url.QueryEscape(`"`+strings.Repeat("o ", 11)+`"`)).is(http.StatusUnprocessableEntity, "at most 10 words")
+	w.get("admin", "/admin/users?q="+many).is(http.StatusUnprocessableEntity, "at most 10 words")
 }

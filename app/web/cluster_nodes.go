@@ -35,7 +35,7 @@ type nodesQuery struct {
 }
 
 func readNodesQuery(q url.Values, nodes int) nodesQuery {
-	n := nodesQuery{q.Get("view"), strings.TrimSpace(q.Get("q")), q.Get("service"), q.Get("state"), q.Get("set"), readAddressChoice(q), 1}
+	n := nodesQuery{q.Get("view"), searchOf(q), q.Get("service"), q.Get("state"), q.Get("set"), readAddressChoice(q), 1}
 	if n.view != "flat" && n.view != "sets" {
 		if n.view = "sets"; nodes <= nodesFlat {
 			n.view = "flat"

@@ -46,14 +46,20 @@ func (s *Server) palette(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	return s.fragment(w, r, http.StatusOK, sharedview.PaletteList(m))
 }
 
+// searchOf gives what is read of the search of a page.
+func searchOf(q url.Values) string {
+	text := strings.TrimSpace(q.Get("q"))
+	if len(text) > longestSearch {
+		text = strings.ToValidUTF8(text[:longestSearch], "")
+	}
+	return text
+}
+
 // find looks for pages, actions on the object of the page one is at, and objects. It
 // makes a bounded number of queries, each for a bounded number of rows.
 func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.SearchModel, error) {
 	ctx := r.Context()
-	m := sharedview.SearchModel{Q: strings.TrimSpace(r.URL.Query().Get("q"))}
-	if len(m.Q) > longestSearch {
-		m.Q = strings.ToValidUTF8(m.Q[:longestSearch], "")
-	}
+	m := sharedview.SearchModel{Q: searchOf(r.URL.Query())}
 	actions, err := s.actionsAt(ctx, actor, r.URL.Query().Get("at"))
 	if err != nil {
 		return m, err
@@ -72,6 +78,10 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 	}
 	add("Actions here", matching(actions, m.Q))
 	found, err := s.Clusters.Find(ctx, actor, m.Q, most)
+	var entries []sharedview.Found
+	if err == nil { // one of many words in quotes passes there, not here
+		entries, err = s.foundEntries(ctx, actor, m.Q, most)
+	}
 	if errors.Is(err, loom.Invalid) {
 		m.Error = loom.AsError(err).Message
 		add("Pages", matching(pagesFor(actor), m.Q))
@@ -82,10 +92,6 @@ func (s *Server) find(r *http.Request, actor loom.Actor, most int) (sharedview.S
 	}
 	add("Clusters", foundClusters(found.Clusters))
 	add("Nodes", foundNodes(found.Nodes))
-	entries, err := s.foundEntries(ctx, actor, m.Q, most)
-	if err != nil {
-		return m, err
-	}
 	add("Catalog", entries)
 	users, err := s.foundUsers(ctx, actor, m.Q, most)
 	if err != nil {

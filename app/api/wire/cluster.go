@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -155,6 +156,28 @@ type Node struct {
 	Incarnation   int                          `json:"incarnation"`
 	// Leaving nodes are on their way out of the cluster, or gone.
 	Leaving bool `json:"leaving,omitempty"`
+}
+
+// NodesWeight gives how much the services of nodes take as JSON, which is most of what can
+// be large: each node of a cluster says them again.
+func NodesWeight(nodes []Node) (int64, error) {
+	type service struct{ cluster, name string }
+	sizes := map[service]int64{}
+	var weight int64
+	for _, n := range nodes {
+		for _, s := range n.Services {
+			of := service{n.Cluster, s.Name}
+			if _, ok := sizes[of]; !ok {
+				text, err := json.Marshal(s)
+				if err != nil {
+					return 0, err
+				}
+				sizes[of] = int64(len(text))
+			}
+			weight += sizes[of]
+		}
+	}
+	return weight, nil
 }
 
 // NodeAction is an entry of a node's history. Action is in upper case, times are
