@@ -17,7 +17,7 @@ var secretKey = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_ke
 func sensitive(spec *loom.TaskSpec) []string {
 	values := append([]string{spec.PrivateKey.Reveal()}, spec.Sensitive...)
 	values = append(values, passwordsIn(spec.Results)...)
-	for _, name := range []string{"ssh_keyfile", "ssh_key_passphrase"} {
+	for _, name := range []string{"ssh_keyfile", "ssh_key_passphrase", loom.FieldSSHPassword} {
 		value, _ := spec.Provider.Fields[name].(string)
 		values = append(values, value)
 		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && name == "ssh_keyfile" {
