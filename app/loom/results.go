@@ -74,3 +74,10 @@ func reportedBy(long string) (automator, name string, ok bool) {
 	}
 	return strings.Cut(rest, ":")
 }
+
+// ReportedByAutomator reports whether a result of a node has the name of one that an
+// automator reported.
+func ReportedByAutomator(name string) bool {
+	_, _, ok := reportedBy(name)
+	return ok
+}
