@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,7 +124,25 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	if f.Action.OfNode() {
 		return s, nil
 	}
-	return s, fillService(s, f, nodes)
+	if err := fillService(s, f, nodes); err != nil {
+		return nil, err
+	}
+	return s, o.expose(ctx, s)
+}
+
+// expose has the provider as it is now decide whether a script that asks for credentials
+// gets them. They are the present ones too, so the cluster's copy must not.
+func (o *Operations) expose(ctx context.Context, s *loom.TaskSpec) error {
+	delete(s.Provider.Fields, loom.FieldExposeCredentials)
+	if !loom.SwitchedOn(s.Service.Action.Fields[loom.FieldExposeCredentials]) {
+		return nil
+	}
+	p, err := store.Provider(ctx, o.db, s.Tenant, s.Provider.Name)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	s.Provider.Fields[loom.FieldExposeCredentials] = loom.SwitchedOn(p.Fields[loom.FieldExposeCredentials])
+	return nil
 }
 
 // reveal opens the sealed values: admin fields of the provider, over them the

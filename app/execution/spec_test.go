@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"loom/app/execution"
 	"loom/app/loom"
 	"loom/app/secret"
@@ -80,6 +82,34 @@ func TestSpec(t *testing.T) {
 	if _, err := w.ops.Spec(ctx, key); !errors.Is(err, loom.Conflict) {
 		t.Errorf("the spec of an attempt that is over: %v", err)
 	}
+}
+
+// TestTheProviderAsItIsExposes: whether scripts get the present credentials, the present provider says, and not
+// the copy that the cluster took.
+func TestTheProviderAsItIsExposes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.plan(loom.ClusterCreate, loom.ActionInstall)
+	key := w.deliver(1)
+	w.exec(`UPDATE clusters SET provider = jsonb_set(provider, '{provisioner,expose_credentials}', 'true')`)
+	exposes := func(want bool) {
+		t.Helper()
+		s, err := w.ops.Spec(ctx, key)
+		if err != nil || loom.SwitchedOn(s.Provider.Fields["expose_credentials"]) != want {
+			t.Errorf("%v, %v, want %t", s, err, want)
+		}
+	}
+	exposes(false) // the service does not ask
+	w.exec(`UPDATE clusters SET services = jsonb_set(services, '{web,provisioner,actions,install,fields,expose_credentials}', '"true"')`)
+	exposes(false) // the provider is not there
+	p := &loom.Provider{Base: loom.Base{Name: "lab", Version: 1}, Type: "lab", Fields: map[string]any{"expose_credentials": "on"}}
+	if err := store.Exec(ctx, w.db.DB, func(tx *sqlx.Tx) error {
+		_, err := store.InsertCatalogVersion(ctx, tx, "t1", loom.KindProvider, p, "admin")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	exposes(true)
 }
 
 func TestUnbuildableSpecs(t *testing.T) {

@@ -156,17 +156,8 @@ func hostKeys(value any) map[string]string {
 	return keys
 }
 
-// Switch reads a checkbox as plugins get it: true, "true" and "on" are on
-// (plugins.md 1.3).
-func Switch(value any) bool {
-	switch v := value.(type) {
-	case bool:
-		return v
-	case string:
-		return strings.EqualFold(v, "true") || strings.EqualFold(v, "on")
-	}
-	return false
-}
+// Switch reads a checkbox as plugins get it; see loom.SwitchedOn.
+func Switch(value any) bool { return loom.SwitchedOn(value) }
 
 func text(value any) string {
 	s, _ := value.(string)
