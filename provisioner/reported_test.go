@@ -10,6 +10,7 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner/automator"
+	mockautomator "loom/provisioner/automator/mock"
 	"loom/provisioner/automator/shell"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
@@ -67,6 +68,47 @@ func TestServicesReplaceNoFacts(t *testing.T) {
 	for _, want := range []string{"read 1 none", "read 1 80"} {
 		if got, sink := run("web", read); got.Status != 0 || !strings.Contains(sink.Text(), want) {
 			t.Errorf("no %q: %+v\n%s", want, got, sink.Text())
+		}
+	}
+}
+
+// telling is an automator whose services report what the test wants.
+type telling struct {
+	mockautomator.Automator
+	result map[string]any
+}
+
+// Run stores and reports it.
+func (a telling) Run(_ context.Context, _ *loom.TaskSpec, _ *remote.Conn, _ string, sink loom.Sink) (loom.TaskResult, error) {
+	return loom.TaskResult{Result: a.result}, sink.Fact(a.result)
+}
+
+// TestResultsOfServicesAreBounded: all services of a node together report 256 kB of JSON at most.
+func TestResultsOfServicesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := runner(t, nil)
+	for name, c := range map[string]struct {
+		before, report string
+		ok             bool
+	}{
+		"some":            {strings.Repeat("x", 100_000), strings.Repeat("x", 100_000), true},
+		"too much of all": {strings.Repeat("x", 200_000), strings.Repeat("x", 100_000), false},
+		"written longer":  {"", strings.Repeat("\x01", 60_000), false},
+	} {
+		automators, err := automator.NewRegistry(telling{result: map[string]any{"web": c.report}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Automators = automators
+		spec, sink := createSpec(), &sshtest.Record{}
+		spec.Results = map[string]any{"service:shell:db": c.before, "ssh_host_keys": strings.Repeat("x", 300_000)}
+		spec.Action, spec.Service = loom.ActionStart, &loom.TaskService{Name: "web", Action: loom.ServiceAction{Type: "mock"}}
+		got := r.Run(context.Background(), spec, sink)
+		if ok := got.Status == 0 && len(got.Result) == 1 && len(sink.Facts()) == 1; ok != c.ok {
+			t.Errorf("%s: status %d, %s, %d results", name, got.Status, got.Message, len(got.Result))
+		}
+		if !c.ok && (len(got.Result)+len(sink.Facts()) > 0 || !strings.Contains(got.Message, "at most 262144 are kept")) {
+			t.Errorf("%s: %s", name, got.Message)
 		}
 	}
 }
