@@ -19,14 +19,27 @@ const Redacted = "[redacted]"
 // would hide half of every text.
 const minSecret = 4
 
-// Redactor hides sensitive values in texts: as they are, in base64, URL-encoded
-// and JSON-escaped, and each line of those that have several. It may be used by
+// minLine is the shortest line that is looked for of a value that has several, and the
+// shortest value that is looked for within longer base64.
+const minLine = 8
+
+// Redactor hides sensitive values in texts: as they are, in base64, also amid other data,
+// URL-encoded and JSON-escaped, and each line of those that have several. It may be used by
 // several goroutines.
 type Redactor struct {
 	mu      sync.RWMutex
-	forms   []string
+	forms   []form          // sorted by text
+	begins  map[string]span // forms by their first bytes
+	may     [64]uint64      // a bit for each beginning; most places of a text have none
 	known   map[string]bool
 	longest int
+}
+
+// form is a text to hide. within is the place of the longest other one that it begins
+// with, -1 for none.
+type form struct {
+	text   string
+	within int
 }
 
 // NewRedactor makes a redactor of some values; see Add.
@@ -41,17 +54,80 @@ func NewRedactor(values ...string) *Redactor {
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := len(r.forms)
 	for _, value := range values {
-		for _, text := range append([]string{value, strings.TrimSpace(value)}, strings.FieldsFunc(value, func(c rune) bool { return c == '\n' || c == '\r' })...) {
-			for _, form := range formsOf(text) {
-				if len(form) >= minSecret && strings.TrimSpace(form) != "" && !r.known[form] {
-					r.known[form] = true
-					r.forms = append(r.forms, form)
-					r.longest = max(r.longest, len(form))
-				}
+		r.add(value)
+		r.add(strings.TrimSpace(value))
+		for line := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == '\n' || c == '\r' }) {
+			if len(line) >= minLine {
+				r.add(line)
 			}
 		}
 	}
+	if len(r.forms) > before {
+		r.order()
+	}
+}
+
+func (r *Redactor) add(text string) {
+	for _, f := range formsOf(text) {
+		if len(f) >= minSecret && strings.TrimSpace(f) != "" && !r.known[f] {
+			r.known[f] = true
+			r.forms = append(r.forms, form{text: f})
+			r.longest = max(r.longest, len(f))
+		}
+	}
+}
+
+// order prepares for longest.
+func (r *Redactor) order() {
+	slices.SortFunc(r.forms, func(a, b form) int { return strings.Compare(a.text, b.text) })
+	r.begins = map[string]span{}
+	for i := range r.forms {
+		f := &r.forms[i]
+		f.within = i - 1
+		for f.within >= 0 && !strings.HasPrefix(f.text, r.forms[f.within].text) {
+			f.within = r.forms[f.within].within
+		}
+		first := f.text[:minSecret]
+		word, bit := bitOf(first)
+		r.may[word] |= bit
+		if same, ok := r.begins[first]; ok {
+			r.begins[first] = span{same.from, i + 1}
+		} else {
+			r.begins[first] = span{i, i + 1}
+		}
+	}
+}
+
+// bitOf gives the place of a text's first bytes in Redactor.may.
+func bitOf(text string) (word int, bit uint64) {
+	hash := (uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16 | uint32(text[3])<<24) * 2654435761 >> 20
+	return int(hash >> 6), 1 << (hash & 63)
+}
+
+// longestAt gives the length of the longest form that a text begins with, 0 for none. In the
+// order of texts it is the last one that is not behind the text, or one within that.
+func (r *Redactor) longestAt(text string) int {
+	word, bit := bitOf(text)
+	if r.may[word]&bit == 0 {
+		return 0
+	}
+	same, ok := r.begins[text[:minSecret]]
+	if !ok {
+		return 0
+	}
+	i, there := slices.BinarySearchFunc(r.forms[same.from:same.to], text, func(f form, text string) int { return strings.Compare(f.text, text) })
+	if i += same.from; !there {
+		i--
+	}
+	for i >= same.from && !strings.HasPrefix(text, r.forms[i].text) {
+		i = r.forms[i].within
+	}
+	if i < same.from {
+		return 0
+	}
+	return len(r.forms[i].text)
 }
 
 func formsOf(text string) []string {
@@ -65,6 +141,7 @@ func formsOf(text string) []string {
 		url.QueryEscape(text), url.PathEscape(text),
 		strings.ReplaceAll(text, "'", `'\''`),
 	}
+	forms = append(forms, amid(raw)...)
 	// The two ways of JSON: with and without escapes for HTML.
 	if escaped, err := json.Marshal(text); err == nil {
 		forms = append(forms, string(escaped[1:len(escaped)-1]))
@@ -75,6 +152,22 @@ func formsOf(text string) []string {
 	if encoder.Encode(text) == nil {
 		escaped := strings.TrimSuffix(plain.String(), "\n")
 		forms = append(forms, escaped[1:len(escaped)-1])
+	}
+	return forms
+}
+
+// amid gives what all base64 of data with a value somewhere inside has in common, for each
+// of the three ways in which its bytes may fall on characters.
+func amid(value []byte) (forms []string) {
+	if len(value) < minLine {
+		return nil
+	}
+	for before := range 3 {
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := encoding.EncodeToString(append(make([]byte, before), value...))
+			// Characters at both ends hold bits of other bytes.
+			forms = append(forms, text[(before*8+5)/6:(before+len(value))*8/6])
+		}
 	}
 	return forms
 }
@@ -140,26 +233,18 @@ func (s *Stream) advance(piece string, final bool) string {
 	return out.String()
 }
 
-// find gives every occurrence of every form, also overlapping ones, by start.
+// find gives the longest form at each place where there is one, also overlapping ones.
 func (r *Redactor) find(text string) (spans []span, longest int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, form := range r.forms {
-		for from := 0; from+len(form) <= len(text); {
-			i := strings.Index(text[from:], form)
-			if i < 0 {
-				break
-			}
-			spans = append(spans, span{from + i, from + i + len(form)})
-			from += i + 1
+	if len(r.forms) == 0 {
+		return nil, 0
+	}
+	for from := 0; from+minSecret <= len(text); from++ {
+		if n := r.longestAt(text[from:min(len(text), from+r.longest)]); n > 0 {
+			spans = append(spans, span{from, from + n})
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int {
-		if a.from != b.from {
-			return a.from - b.from
-		}
-		return b.to - a.to
-	})
 	return spans, r.longest
 }
 

@@ -3,6 +3,7 @@ package provisioner
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -16,7 +17,7 @@ func TestRedactorForms(t *testing.T) {
 	t.Parallel()
 	secret := "p&ss w\"rd/+é's"
 	quoted, _ := json.Marshal(secret)
-	key := "-----BEGIN KEY-----\nAAAAB3NzaC1lZDI1\r\nZZZZ9\n-----END KEY-----\n"
+	key := "-----BEGIN KEY-----\nAAAAB3NzaC1lZDI1\r\nZZZZ9999\n-----END KEY-----\n"
 	r := NewRedactor(secret, key, "abc", "")
 	for name, text := range map[string]string{
 		"plain":     secret,
@@ -26,7 +27,7 @@ func TestRedactorForms(t *testing.T) {
 		"json":      string(quoted[1 : len(quoted)-1]),
 		"shell":     strings.ReplaceAll(secret, "'", `'\''`),
 		"key line":  "AAAAB3NzaC1lZDI1",
-		"last line": "ZZZZ9",
+		"last line": "ZZZZ9999",
 		"whole key": key,
 	} {
 		if got := r.Text("<" + text + ">"); !strings.HasPrefix(got, "<"+Redacted) || !strings.HasSuffix(got, ">") || strings.Contains(got, text) {
@@ -41,6 +42,80 @@ func TestRedactorForms(t *testing.T) {
 	}
 	if got := NewRedactor("one1", "two2").Text("one1two2 one1"); got != Redacted+Redacted+" "+Redacted {
 		t.Errorf("neighbours: %q", got)
+	}
+}
+
+// TestRedactorAmidBase64: a secret inside of a document that was encoded as a whole is hidden, wherever it lies.
+func TestRedactorAmidBase64(t *testing.T) {
+	t.Parallel()
+	const secret = "k3ystone>pa55?word"
+	r := NewRedactor(secret)
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		for before := range 7 {
+			text := r.Text(encoding.EncodeToString([]byte(strings.Repeat("{", before) + secret + "\"}")))
+			begin, rest, found := strings.Cut(text, Redacted)
+			left, _ := base64.RawStdEncoding.DecodeString(begin + strings.TrimRight(rest, "="))
+			if !found || len(begin) > before*8/6+1 || len(rest) > 6 || strings.Contains(string(left), "pa55") {
+				t.Errorf("after %d bytes: %q", before, text)
+			}
+		}
+	}
+}
+
+// TestShortSecretsOfConfigsAreShown: whoever writes a config does not blank the log of his tasks, whose
+// administrator has to read it.
+func TestShortSecretsOfConfigsAreShown(t *testing.T) {
+	t.Parallel()
+	spec := createSpec()
+	spec.Config = map[string]any{"token": []any{"mock: ", "line", "install", "mock: \nline\noutput\n", "long enough"}}
+	spec.Provider.Fields["ssh_password"] = "s3cr"
+	got := NewRedactor(sensitive(spec)...).Text("mock: line 1 of install, output, long enough, s3cr")
+	if got != "mock: line 1 of install, output, "+Redacted+", "+Redacted {
+		t.Error(got)
+	}
+}
+
+// TestSecretsOfAConfigAreBounded: a config of 85,000 secrets, stored before there was a limit, makes a redactor
+// of the first ones.
+func TestSecretsOfAConfigAreBounded(t *testing.T) {
+	t.Parallel()
+	spec := createSpec()
+	spec.Config = map[string]any{"token": manySecrets(85_000)}
+	r := NewRedactor(sensitive(spec)...)
+	size := 0
+	for _, f := range r.forms {
+		size += len(f.text)
+	}
+	if len(r.forms) > 20_000 || size > 2<<20 {
+		t.Errorf("%d forms, %d bytes", len(r.forms), size)
+	}
+	if got := r.Text("<'00007> "); strings.Contains(got, "00007") {
+		t.Error(got)
+	}
+}
+
+func manySecrets(n int) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("<'%05d> ", i)
+	}
+	return all
+}
+
+// BenchmarkRedactor hides 350 secrets that begin alike in a megabyte that does too.
+func BenchmarkRedactor(b *testing.B) {
+	secrets := make([]string, 350)
+	for i := range secrets {
+		secrets[i] = strings.Repeat("a", i+8) + "b"
+	}
+	for name, line := range map[string]string{"alike": strings.Repeat("a", 1<<20), "unlike": strings.Repeat("an ordinary line of a log\n", 40_000)} {
+		r := NewRedactor(secrets...)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			for b.Loop() {
+				_ = r.Text(line)
+			}
+		})
 	}
 }
 

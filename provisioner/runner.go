@@ -193,7 +193,9 @@ func (r *Runner) automate(ctx context.Context, spec *loom.TaskSpec, name, set st
 		return missing(spec, r.Automators.Missing(name)), nil
 	}
 	files := below(set, "automatortypes", name)
-	if offline, ok := a.(automator.Offline); ok && offline.Offline() {
+	offline, ok := a.(automator.Offline)
+	a = reporter{a, name}
+	if ok && offline.Offline() {
 		return r.guard(spec, func() (loom.TaskResult, error) { return call(a, ctx, spec, nil, files, sink) })
 	}
 	target, err := remote.TargetOf(spec, below(set, "providertypes", spec.Provider.Type))

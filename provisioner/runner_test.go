@@ -221,7 +221,7 @@ func TestRunnerOnAMachine(t *testing.T) {
 	}
 	for range 2 {
 		got = r.Run(context.Background(), spec(loom.ActionConfigure, "go"), sink)
-		web, _ := got.Result["web"].(map[string]any)
+		web, _ := got.Result["service:shell:web"].(map[string]any)
 		if got.Status != 0 || web["up"] != "1" || got.Stdout != "go with [redacted]\n" || !strings.Contains(sink.Text(), "stdout: go with [redacted]") {
 			t.Fatalf("%+v\n%s", got, sink.Text())
 		}

@@ -3,47 +3,24 @@ package provisioner
 import (
 	"encoding/base64"
 	"path/filepath"
-	"regexp"
 
 	"loom/app/loom"
 	"loom/provisioner/resource"
 )
 
-// secretKey matches keys of a cluster's config whose values are hidden in logs,
-// though they are not secrets otherwise (provisioner.md 7).
-var secretKey = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_key|api_key)`)
-
 // sensitive gathers the texts that must not be seen in a task's output.
 func sensitive(spec *loom.TaskSpec) []string {
 	values := append([]string{spec.PrivateKey.Reveal()}, spec.Sensitive...)
 	values = append(values, passwordsIn(spec.Results)...)
-	for _, name := range []string{"ssh_keyfile", "ssh_key_passphrase"} {
+	for _, name := range []string{"ssh_keyfile", "ssh_key_passphrase", loom.FieldSSHPassword} {
 		value, _ := spec.Provider.Fields[name].(string)
 		values = append(values, value)
 		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && name == "ssh_keyfile" {
 			values = append(values, string(decoded))
 		}
 	}
-	return append(values, secretsIn(spec.Config, false)...)
-}
-
-// secretsIn finds texts below keys that look like secrets.
-func secretsIn(value any, secret bool) (found []string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			found = append(found, secretsIn(inner, secret || secretKey.MatchString(key))...)
-		}
-	case []any:
-		for _, inner := range v {
-			found = append(found, secretsIn(inner, secret)...)
-		}
-	case string:
-		if secret {
-			found = append(found, v)
-		}
-	}
-	return found
+	ofConfig, _ := loom.HiddenTexts(spec.Config, false) // macros expanded
+	return append(values, ofConfig...)
 }
 
 // secretFiles reads the secret resources that the task's plugins can get at.

@@ -145,14 +145,13 @@ func (o *Operations) sealNode(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 }
 
 // revealFact lays a sealed result of earlier tasks over the node's open ones.
-func revealFact(s *loom.TaskSpec, sensitive map[string]bool, name string, plain loom.Secret) error {
+func revealFact(s *loom.TaskSpec, name string, plain loom.Secret) error {
 	d := json.NewDecoder(strings.NewReader(plain.Reveal()))
 	d.UseNumber()
 	var value any
 	if err := d.Decode(&value); err != nil {
 		return fmt.Errorf("read the sealed result %s of node %s", name, s.Node) // the cause would quote it
 	}
-	collectAll(sensitive, value)
 	s.Results = loom.JoinFacts(s.Results, map[string]any{name: value})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -145,7 +144,7 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 				return unbuildable("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
 			}
 			if v.Entity == node {
-				if err := revealFact(s, sensitive, v.Field, plain); err != nil {
+				if err := revealFact(s, v.Field, plain); err != nil {
 					return err
 				}
 				continue
@@ -167,8 +166,19 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 		s.Provider = s.Provider.AtPlace(loom.Placed(s.Results))
 	}
 	_, hidden := loom.SplitFacts(s.Results) // also what was not sealed when it was stored
-	collectAll(sensitive, hidden)
-	collectConfig(sensitive, s.Config)
+	reported := map[string]any{}
+	for name, value := range hidden {
+		if loom.ReportedByAutomator(name) {
+			reported[name] = value
+		} else {
+			collectAll(sensitive, value)
+		}
+	}
+	ofServices, _ := loom.HiddenTexts(reported, true)
+	ofConfig, _ := loom.HiddenTexts(s.Config, false)
+	for _, text := range append(ofServices, ofConfig...) {
+		collect(sensitive, text)
+	}
 	s.Sensitive = slices.Sorted(maps.Keys(sensitive))
 	return nil
 }
@@ -184,36 +194,18 @@ func collect(sensitive map[string]bool, text string) {
 		return
 	}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); len(line) >= minSensitive && !strings.HasPrefix(line, "-----") {
+		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
 			sensitive[line] = true
 		}
 	}
 }
 
-// minSensitive is the shortest text that redaction looks for.
-const minSensitive = 4
-
-// secretName matches keys whose values are masked wherever they show up.
-var secretName = regexp.MustCompile(`(?i)(password|passwd|secret|token|private_key|api_key)`)
-
-func collectConfig(sensitive map[string]bool, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if text, ok := inner.(string); ok {
-				if secretName.MatchString(key) {
-					collect(sensitive, text)
-				}
-				continue
-			}
-			collectConfig(sensitive, inner)
-		}
-	case []any:
-		for _, inner := range v {
-			collectConfig(sensitive, inner)
-		}
-	}
-}
+// minSensitive is the shortest text that redaction looks for, minLine the shortest line of
+// one that has several.
+const (
+	minSensitive = 4
+	minLine      = 8
+)
 
 // fillService adds what only service actions have: the action itself and the
 // config with its macros expanded.

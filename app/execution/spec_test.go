@@ -82,6 +82,22 @@ func TestSpec(t *testing.T) {
 	}
 }
 
+// TestTheProviderAsItIsExposes: a task has the provider's field as it is then.
+func TestTheProviderAsItIsExposes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.plan(loom.ClusterCreate, loom.ActionInstall)
+	key := w.deliver(1)
+	for i, want := range []bool{false, true, false} {
+		w.exec(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body) VALUES ('t1', 'providers', 'lab', $1,
+			jsonb_build_object('name', 'lab', 'providertype', 'mock', 'provisioner', jsonb_build_object('expose_credentials', $2::boolean)))`, i+2, want)
+		s, err := w.ops.Spec(ctx, key)
+		if err != nil || loom.SwitchedOn(s.Provider.Fields["expose_credentials"]) != want {
+			t.Errorf("version %d: %v, %v, want %t", i+2, s, err, want)
+		}
+	}
+}
+
 func TestUnbuildableSpecs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -65,6 +65,35 @@ func TestConfigsAreBounded(t *testing.T) {
 	}
 }
 
+// TestSecretsOfAConfigAreCounted: one with more secrets than tasks hide in their logs is refused wherever one is set.
+func TestSecretsOfAConfigAreCounted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	tokens := make([]any, 1001)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("token %05d", i)
+	}
+	many := map[string]any{"app": map[string]any{"token": tokens}}
+	refused := func(what, field string, fields []loom.FieldError) {
+		t.Helper()
+		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "“app.token”") {
+			t.Errorf("%s: got %+v", what, fields)
+		}
+	}
+	in := request(2)
+	in.Config = many
+	_, err := b.clusters.Create(b.ctx, b.ana(), in)
+	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
+	result, err := b.clusters.Check(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a check", "config", result.Fields)
+	_, err = b.clusters.Configure(b.ctx, b.ana(), id, lifecycle.ConfigureInput{ConfigPatch: many}, nil)
+	refused("a configure", "configPatch", wantKind(t, err, loom.Invalid).Fields)
+}
+
 // TestStayingMacrosAreBounded: of macros that stay as written the first hundred are listed.
 func TestStayingMacrosAreBounded(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"golang.org/x/crypto/ssh"
 
 	"loom/app/lifecycle"
@@ -322,6 +323,24 @@ func TestRevealIsAuditedAndOnlyForTheClustersOwnKey(t *testing.T) {
 	v, err = b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
 	if auth, _ := v.Nodes[0].Results["ssh-auth"].(map[string]any); err != nil || auth["password"] == "made-up" {
 		t.Errorf("the view shows the password: %v, %v", v.Nodes[0].Results, err)
+	}
+
+	// A credential of the provider is not the machine's, wherever it is stored.
+	for _, field := range []string{"api_token", "ssh_password"} {
+		plain := map[string]string{"api_token": "made-up", "ssh_password": "a newer one"}[field]
+		entity := store.ProviderSecrets("lab")
+		b.exec(func(tx *sqlx.Tx) error {
+			bytes, err := b.ring.Seal(b.tenant, entity, field, loom.NewSecret(plain))
+			if err != nil {
+				return err
+			}
+			return store.PutSecrets(b.ctx, tx, b.tenant, entity, "admin", map[string][]byte{field: bytes})
+		})
+		got, err = b.clusters.Reveal(b.ctx, b.ana(), ref.Cluster, node)
+		if err != nil || !got.Password.IsZero() || got.PrivateKey.IsZero() {
+			t.Errorf("%s: %+v, %v", field, got, err)
+		}
+		b.db.MustExec(`DELETE FROM secrets WHERE entity = 'provider:lab'`)
 	}
 
 	// With a key of the tenant nothing was made, and nothing is shown.

@@ -122,6 +122,7 @@ func settableFields(t loom.PluginType, p loom.Provider) map[string]loom.FieldSch
 		}
 	}
 	maps.Copy(fields, t.Parameters["user"].Fields)
+	delete(fields, loom.FieldExposeCredentials)
 	for _, sealed := range p.Sealed {
 		schema, _ := t.Schema(sealed)
 		for _, name := range schema.BoundTo {

@@ -71,7 +71,7 @@ func (u *Clusters) WriteNode(ctx context.Context, actor loom.Actor, in NodeInput
 		if err != nil {
 			return false, err
 		}
-		return false, u.changeNode(ctx, tx, actor, held.Node, in)
+		return false, u.changeNode(ctx, tx, actor, c, held.Node, in)
 	})
 }
 
@@ -182,7 +182,7 @@ func take(into, given *string) {
 	}
 }
 
-func (u *Clusters) changeNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, before loom.Node, in NodeInput) error {
+func (u *Clusters) changeNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c loom.Cluster, before loom.Node, in NodeInput) error {
 	if why := in.unchangeable(before); why != "" {
 		return loom.NewError(loom.Conflict, "The %s of a node cannot be written: plans rest on it, or its machine is found by it. "+
 			"Host name, addresses and user can.", why)
@@ -193,10 +193,28 @@ func (u *Clusters) changeNode(ctx context.Context, tx *sqlx.Tx, actor loom.Actor
 	if in.Addresses != nil {
 		after.Addresses = in.Addresses
 	}
+	if err := passwordStays(ctx, tx, actor.Tenant, c.Provider.Name, before, after); err != nil {
+		return err
+	}
 	if err := store.UpdateNodeFacts(ctx, tx, actor.Tenant, after); err != nil {
 		return err
 	}
 	return u.nodeWritten(ctx, tx, actor, "update", &before, &after)
+}
+
+// passwordStays refuses a new address to which the sealed password of a provider would be
+// sent: whoever writes it may not know the password. What a provider made up for one
+// machine an administrator may see anyway.
+func passwordStays(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string, before, after loom.Node) error {
+	if after.Addresses[loom.AccessV4] == before.Addresses[loom.AccessV4] {
+		return nil
+	}
+	sealed, err := store.Secrets(ctx, tx, tenant, store.ProviderSecrets(provider))
+	if err != nil || sealed[loom.FieldSSHPassword] == nil {
+		return err
+	}
+	return loom.NewError(loom.Conflict, "The address %s of a node of provider “%s” cannot be written: Loom would send the provider's SSH password there. "+
+		"Give the provider an SSH key instead of the password, or make the node again.", loom.AccessV4, provider)
 }
 
 // unchangeable names what is given otherwise than it is and must not change.

@@ -189,9 +189,10 @@ func (u *Clusters) Latest(ctx context.Context, actor loom.Actor, id loom.Cluster
 	return u.load(ctx, actor, id)
 }
 
-// maskFacts hides credentials among the facts of a node; Reveal gives them.
+// maskFacts hides credentials among the facts of a node; Reveal gives them. What services
+// reported has plain names.
 func maskFacts(n *loom.Node) {
-	if masked, ok := loom.MaskSecrets(n.Results).(map[string]any); ok {
+	if masked, ok := loom.MaskSecrets(loom.ResultsFor("", n.Results)).(map[string]any); ok {
 		n.Results = masked
 	}
 }

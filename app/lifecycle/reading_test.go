@@ -137,3 +137,32 @@ func TestWritingANodeMakesPlansStale(t *testing.T) {
 		t.Errorf("%+v, %v", after.Cluster, err)
 	}
 }
+
+// TestSealedPasswordsStayWhereTheyAre: an administrator who does not know a provider's password does not
+// choose where it is sent.
+func TestSealedPasswordsStayWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ref := b.create(b.ana(), 2)
+	b.finish(ref.Cluster, loom.ClusterActive)
+	b.db.MustExec(`UPDATE nodes SET task_id = NULL, state = 'ready', ipaddresses = '{"access_v4": "203.0.113.1"}'`)
+	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(addresses map[string]string) error {
+		_, err := b.clusters.WriteNode(b.ctx, b.admin(), lifecycle.NodeInput{ID: v.Nodes[0].ID, Cluster: ref.Cluster, Addresses: addresses})
+		return err
+	}
+	b.db.MustExec(`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ($1, 'provider:lab', 'ssh_password', 'x')`, b.tenant)
+	for _, addresses := range []map[string]string{{"access_v4": "203.0.113.2"}, {}, {"bind_v4": "203.0.113.1"}} {
+		wantKind(t, write(addresses), loom.Conflict)
+	}
+	if err := write(map[string]string{"access_v4": "203.0.113.1", "bind_v4": "10.0.0.1"}); err != nil { // the same place
+		t.Error(err)
+	}
+	b.db.MustExec(`DELETE FROM secrets WHERE entity = 'provider:lab'`)
+	if err := write(map[string]string{"access_v4": "203.0.113.2"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -72,8 +73,9 @@ func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 	})
 }
 
-// machinePassword gives the password that the provider made up for a machine,
-// zero where there is none.
+// machinePassword gives the password that the provider made up for a machine, zero where
+// there is none. A credential of the provider itself, which older releases and plugins
+// stored as the machine's, is none.
 func (u *Clusters) machinePassword(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n loom.Node) (loom.Secret, error) {
 	entity := store.NodeSecrets(n.ID)
 	sealed, err := store.Secrets(ctx, tx, tenant, entity)
@@ -91,5 +93,29 @@ func (u *Clusters) machinePassword(ctx context.Context, tx *sqlx.Tx, tenant loom
 		}
 	}
 	password, _ := auth["password"].(string)
+	if password == "" {
+		return loom.Secret{}, nil
+	}
+	c, err := store.ClusterByID(ctx, tx, tenant, n.Cluster)
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	provider := store.ProviderSecrets(c.Provider.Name)
+	own, err := store.Secrets(ctx, tx, tenant, provider)
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	if own[loom.FieldSSHPassword] != nil { // perhaps the one that it had before
+		return loom.Secret{}, nil
+	}
+	for _, field := range sortedNames(own) {
+		plain, err := u.ring.Open(tenant, provider, field, own[field])
+		if err != nil {
+			return loom.Secret{}, fmt.Errorf("open the field %s of provider %s: %w", field, c.Provider.Name, err)
+		}
+		if strings.TrimSpace(plain.Reveal()) == strings.TrimSpace(password) {
+			return loom.Secret{}, nil
+		}
+	}
 	return loom.NewSecret(password), nil
 }

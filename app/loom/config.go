@@ -9,7 +9,7 @@ import (
 // bytes of its JSON. It is asked when a config is set; what is stored stays readable.
 const MaxConfig = 1 << 20
 
-// CheckConfigSize refuses a config above MaxConfig.
+// CheckConfigSize refuses a config above MaxConfig, and one with too many secrets.
 func CheckConfigSize(field string, config map[string]any) []FieldError {
 	var size byteCount
 	e := json.NewEncoder(&size)
@@ -18,7 +18,7 @@ func CheckConfigSize(field string, config map[string]any) []FieldError {
 		return nil // what is no JSON is refused by those who store it
 	}
 	if size--; size <= MaxConfig { // the encoder ends with a newline
-		return nil
+		return checkHidden(field, config)
 	}
 	return []FieldError{{field, fmt.Sprintf("The config is %d bytes of JSON; at most %d are allowed. Take large texts out, for example into a plugin resource.", size, MaxConfig)}}
 }

@@ -6,6 +6,10 @@ import "maps"
 // secret but for the members below.
 const authFact = "ssh-auth"
 
+// FieldSSHPassword is the field of a provider with the password of all its machines. It is
+// sent wherever Loom signs in to a node, and is never among a node's facts.
+const FieldSSHPassword = "ssh_password"
+
 // openAuth are the members of ssh-auth that anybody who sees the node may see.
 var openAuth = map[string]bool{"user": true, "identityfile": true, "port": true}
 

@@ -180,6 +180,10 @@ func (t PluginType) Word(field string) string {
 	return field
 }
 
+// FieldExposeCredentials is the field of a provider that lets scripts of services ask for its
+// credentials. Whoever switches it on could read them, so all of them are bound to it.
+const FieldExposeCredentials = "expose_credentials"
+
 // Moved gives the fields that differ between two sets of fields and decide where and
 // how the value of a sensitive field is sent. What is empty counts as its default.
 func (t PluginType) Moved(sensitive string, before, after map[string]any) []string {
@@ -190,7 +194,22 @@ func (t PluginType) Moved(sensitive string, before, after map[string]any) []stri
 			moved = append(moved, name)
 		}
 	}
+	if SwitchedOn(after[FieldExposeCredentials]) && !SwitchedOn(before[FieldExposeCredentials]) {
+		moved = append(moved, FieldExposeCredentials)
+	}
 	return moved
+}
+
+// SwitchedOn reads a checkbox as plugins get it: true, "true" and "on" are on
+// (plugins.md 1.3).
+func SwitchedOn(value any) bool {
+	switch v := value.(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "true") || strings.EqualFold(v, "on")
+	}
+	return false
 }
 
 func (t PluginType) boundText(name string, fields map[string]any) string {

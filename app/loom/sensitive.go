@@ -1,6 +1,8 @@
 package loom
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -18,6 +20,72 @@ func hasSecretWord(key string) bool {
 // (provisioner.md 7). It decides where no schema does, and what is masked in
 // logs, audit, previews and events. The setting maxTokenDays only sounds like one.
 func LooksSecret(key string) bool { return hasSecretWord(key) && key != "maxTokenDays" }
+
+// Limits of the texts that somebody's config or service hides in the logs of a task: each
+// is looked for in each line, in several forms. Shorter ones would hide half of every text.
+const (
+	maxHiddenTexts = 1000
+	maxHiddenBytes = 64 << 10
+	minHiddenText  = 8
+)
+
+// HiddenTexts gives the texts of a JSON value that logs do not show: those below keys that
+// look secret, or with all every text. Lines of a text count as texts. It ends at the limits,
+// and over names the key that went beyond them.
+func HiddenTexts(value any, all bool) (texts []string, over string) {
+	h := hiddenTexts{}
+	h.walk(value, "", all)
+	return h.texts, h.over
+}
+
+type hiddenTexts struct {
+	texts       []string
+	count, size int
+	over        string
+}
+
+func (h *hiddenTexts) walk(value any, at string, secret bool) {
+	if h.over != "" {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) { // the same ones each time
+			h.walk(v[key], strings.TrimPrefix(at+"."+key, "."), secret || LooksSecret(key))
+		}
+	case []any:
+		for _, item := range v {
+			h.walk(item, at, secret)
+		}
+	case string:
+		h.add(v, at, secret)
+	case json.Number:
+		h.add(v.String(), at, secret)
+	}
+}
+
+func (h *hiddenTexts) add(text, at string, secret bool) {
+	if !secret || len(text) < minHiddenText {
+		return
+	}
+	h.count += 1 + strings.Count(text, "\n")
+	h.size += len(text)
+	if h.count > maxHiddenTexts || h.size > maxHiddenBytes {
+		h.over = at
+		return
+	}
+	h.texts = append(h.texts, text)
+}
+
+// checkHidden refuses a config with more secrets than tasks can hide in their logs.
+func checkHidden(field string, config map[string]any) []FieldError {
+	_, over := HiddenTexts(config, false)
+	if over == "" {
+		return nil
+	}
+	return []FieldError{{field, fmt.Sprintf("With “%.100s” the config has more than %d texts, or more than %d bytes, below keys that look secret, such as “token”. "+
+		"Take some out, for example into a plugin resource, or name the key otherwise.", over, maxHiddenTexts, maxHiddenBytes)}}
+}
 
 // MaskSecrets copies a JSON value (maps, slices, scalars) with the values of
 // keys that look secret replaced by "[redacted]", at any depth. Empty texts and

@@ -155,7 +155,7 @@ func legacyNotice(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, nodes in
 		if err != nil {
 			return nil, err
 		}
-		node.Results = masked(node.Results)
+		node.Results = masked(loom.ResultsFor("", node.Results))
 		delete(node.Results, "ssh-auth") // how to sign in is nobody's business
 		n.Nodes = append(n.Nodes, node)
 	}

@@ -15,7 +15,7 @@ import (
 
 // common is what every provider type has besides its own fields.
 var common = []string{
-	"admin connectivity_check text =none", "admin inject_host_key checkbox =false", "admin legacy_ssh_algorithms checkbox =false", "admin manage_hosts checkbox =false",
+	"admin connectivity_check text =none", "admin expose_credentials checkbox =false", "admin inject_host_key checkbox =false", "admin legacy_ssh_algorithms checkbox =false", "admin manage_hosts checkbox =false",
 	"admin selinux_permissive checkbox =false", "admin ssh_host_ca textarea", "admin ssh_jump text", "admin ssh_jump_host_key textarea",
 	"admin ssh_jump_key_resource resource", "admin ssh_key_passphrase password s", "file ssh_keys 0400",
 }

@@ -73,6 +73,8 @@ func CommonFields() map[string]loom.FieldSchema {
 		FieldSELinuxPermissive: {Label: "SELinux permissive", Type: "checkbox", Default: false, Tip: "Sets SELinux from enforcing to permissive on new machines, until they restart."},
 		"legacy_ssh_algorithms": {Label: "Allow old SSH algorithms", Type: "checkbox", Role: loom.RoleAccess, Default: false,
 			Tip: "Adds those with SHA-1, for machines whose SSH server knows no others."},
+		loom.FieldExposeCredentials: {Label: "Expose credentials", Type: "checkbox", Role: loom.RoleAccess, Default: false,
+			Tip: "For old scripts: services may give their scripts this provider's credentials. Whoever writes services or reads their logs can read them then."},
 		"ssh_key_passphrase": {Label: "Passphrase of the SSH key", Type: "password", Sensitive: true, Tip: "If the private key is encrypted."},
 		"ssh_jump": {Label: "Jump hosts", Type: "text", Role: loom.RoleAccess,
 			Tip: "user@host or user@host:port; machines are reached by way of it. Several, separated by commas, are passed in their order."},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -216,5 +218,31 @@ func TestTargetOf(t *testing.T) {
 	spec.Results["ssh-auth"] = map[string]any{"identityfile": "../passwd"}
 	if _, err := remote.TargetOf(spec, "/etc/ssh"); !errors.Is(err, remote.ErrCredentials) {
 		t.Fatalf("left the directory: %v", err)
+	}
+}
+
+// TestTargetOfTakesTheProvidersOwn: a node's facts hold only what was made for it.
+func TestTargetOfTakesTheProvidersOwn(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	files := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(files, "ssh_keys"), 0o755), os.WriteFile(filepath.Join(files, "ssh_keys", "prod"), []byte(key.PEM), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		auth, fields map[string]any
+		password     string
+		keys         int
+	}{
+		"made for the machine":   {map[string]any{"password": "made"}, map[string]any{"ssh_password": "of all"}, "made", 0},
+		"of all machines":        {map[string]any{"user": "ops"}, map[string]any{"ssh_password": " of all\n"}, "of all", 0},
+		"changed to a key":       {map[string]any{"user": "ops"}, map[string]any{"ssh_key_resource": "prod"}, "", 1},
+		"a key beside its own":   {map[string]any{"password": "made"}, map[string]any{"ssh_key_resource": "prod"}, "made", 0},
+		"both, the key recorded": {map[string]any{"identityfile": "ssh_keys/prod"}, map[string]any{"ssh_key_resource": "prod", "ssh_password": "of all"}, "of all", 1},
+	} {
+		got, err := remote.TargetOf(&loom.TaskSpec{Results: map[string]any{"ssh-auth": c.auth}, Provider: loom.Provider{Fields: c.fields}}, files)
+		if err != nil || got.Password.Reveal() != c.password || len(got.Keys) != c.keys {
+			t.Errorf("%s: %q, %d keys, %v", name, got.Password.Reveal(), len(got.Keys), err)
+		}
 	}
 }

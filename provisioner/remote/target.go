@@ -64,6 +64,9 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 		HostKeys: HostKeysOf(spec), Passphrase: loom.NewSecret(text(spec.Provider.Fields["ssh_key_passphrase"])),
 		Legacy: Switch(spec.Provider.Fields["legacy_ssh_algorithms"]), Reach: spec.Reach,
 	}
+	if t.Password.IsZero() { // facts of a node hold only what was made for it
+		t.Password = loom.NewSecret(strings.TrimSpace(text(spec.Provider.Fields[loom.FieldSSHPassword])))
+	}
 	if t.User == "" {
 		t.User = spec.SSHUser
 	}
@@ -76,7 +79,7 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 			return t, fail(ErrCredentials, nil, "provider field ssh_keyfile is not base64; give the private key file encoded with base64")
 		}
 		t.Keys = append(t.Keys, loom.NewSecret(string(pem)))
-	} else if name := text(auth["identityfile"]); name != "" {
+	} else if name := identityOf(spec, auth, t); name != "" {
 		key, err := readIdentity(files, name)
 		if err != nil {
 			return t, err
@@ -92,6 +95,17 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 	}
 	t.Jump, err = jumpsOf(spec, files, t)
 	return t, err
+}
+
+// identityOf names the key resource of a node: the recorded one, else the provider's where
+// there is nothing else to sign in with, as after a change from a password to a key.
+func identityOf(spec *loom.TaskSpec, auth map[string]any, t Target) string {
+	name := text(auth["identityfile"])
+	key := strings.TrimSpace(text(spec.Provider.Fields["ssh_key_resource"]))
+	if name == "" && key != "" && t.Password.IsZero() && len(t.Keys) == 0 {
+		name = "ssh_keys/" + key[strings.LastIndexByte(key, '/')+1:]
+	}
+	return name
 }
 
 // maxIdentity is the most that is read of a key, in bytes.
@@ -142,17 +156,8 @@ func hostKeys(value any) map[string]string {
 	return keys
 }
 
-// Switch reads a checkbox as plugins get it: true, "true" and "on" are on
-// (plugins.md 1.3).
-func Switch(value any) bool {
-	switch v := value.(type) {
-	case bool:
-		return v
-	case string:
-		return strings.EqualFold(v, "true") || strings.EqualFold(v, "on")
-	}
-	return false
-}
+// Switch reads a checkbox as plugins get it; see loom.SwitchedOn.
+func Switch(value any) bool { return loom.SwitchedOn(value) }
 
 func text(value any) string {
 	s, _ := value.(string)

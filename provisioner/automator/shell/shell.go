@@ -96,7 +96,12 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 	if err != nil {
 		return refuse("service %s: %v", spec.Service.Name, err), nil
 	}
-	stream, err := taskFiles(spec, remote.Switch(fields["expose_credentials"]))
+	expose := remote.Switch(fields["expose_credentials"])
+	if expose && !remote.Switch(spec.Provider.Fields[loom.FieldExposeCredentials]) {
+		sink.Log("loom", "warning: the script gets no credentials: provider "+spec.Provider.Name+" does not allow it (expose_credentials)")
+		expose = false
+	}
+	stream, err := taskFiles(spec, expose)
 	if err != nil {
 		return loom.TaskResult{}, err
 	}

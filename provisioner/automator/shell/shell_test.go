@@ -156,6 +156,10 @@ func TestShell(t *testing.T) {
 				t.Errorf("credentials on the machine: %s", got.Stdout)
 			}
 			spec.Service.Action.Fields["expose_credentials"] = "true"
+			if got, _ = New().Run(ctx, spec, conn, files, sink); strings.Contains(got.Stdout, "s3cret-of-api") || !strings.Contains(sink.Text(), "does not allow it") {
+				t.Errorf("credentials though the provider does not allow it: %s", got.Stdout)
+			}
+			spec.Provider.Fields["expose_credentials"] = "on"
 			if got, _ = New().Run(ctx, spec, conn, files, &sshtest.Record{}); !strings.Contains(got.Stdout, "s3cret-of-api") {
 				t.Errorf("no credentials though wanted: %s", got.Stdout)
 			}

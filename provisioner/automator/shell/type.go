@@ -14,7 +14,7 @@ func (Shell) Type() loom.PluginType {
 					"timeout_s": {Label: "Time limit in seconds", Type: "number",
 						Tip: "Empty: only the limit of the task applies.", Min: new(float64(1))},
 					"expose_credentials": {Label: "Expose credentials", Type: "checkbox", Default: false,
-						Tip: "For old scripts: the task's JSON holds the provider's credentials while the script runs."},
+						Tip: "For old scripts: the task's JSON holds the provider's credentials while the script runs, where the provider allows it."},
 				},
 				Required: [][]string{{"script"}},
 			},

@@ -283,7 +283,8 @@ func (s *Static) ask(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec
 	return f, nil
 }
 
-// auth is how to log in to a host, as a result tells it.
+// auth is how to log in to a host, as a result tells it. The provider's own password is
+// that of all its hosts and no business of a node's owner; remote.TargetOf adds it.
 func (s *Static) auth(spec *loom.TaskSpec, h host) map[string]any {
 	user := h.user
 	for _, other := range []string{text(spec.Provider.Fields["ssh_user"]), spec.SSHUser, loom.DefaultSSHUser} {
@@ -294,9 +295,6 @@ func (s *Static) auth(spec *loom.TaskSpec, h host) map[string]any {
 	auth := map[string]any{"user": user}
 	if key := text(spec.Provider.Fields["ssh_key_resource"]); key != "" {
 		auth["identityfile"] = "ssh_keys/" + key
-	}
-	if password := text(spec.Provider.Fields["ssh_password"]); password != "" {
-		auth["password"] = password
 	}
 	return auth
 }

@@ -140,6 +140,21 @@ func TestLifeOfAReservation(t *testing.T) {
 	}
 }
 
+// TestResultsHoldNoPasswordOfTheProvider: whoever owns a node may see its sign-in, and the
+// provider's opens all hosts.
+func TestResultsHoldNoPasswordOfTheProvider(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, "")
+	created, s := f.create("n1")
+	confirmed, err := static.New().Confirm(f.ctx, f.spec("n1", created.Result), s)
+	if err != nil || created.Status != 0 || confirmed.Status != 0 { // by the password nevertheless
+		t.Fatalf("create %+v, confirm %+v, %v", created, confirmed, err)
+	}
+	if shown := fmt.Sprint(created, confirmed, s.Facts()); strings.Contains(shown, sshtest.Password) {
+		t.Errorf("the provider's password is in %s", shown)
+	}
+}
+
 func TestManyNodesAtOnceNeverShareAMachine(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, "", "", "")
