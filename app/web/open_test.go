@@ -1,0 +1,64 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+
+	"loom/app/httpx"
+)
+
+// TestOpenRoutesTakeTurns: while strangers take all turns, another one waits, and what is
+// for those who are signed in goes on.
+func TestOpenRoutesTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler), Sessions: httpx.NewSessions(nil, false)}, strangers: httpx.NewTurns()}
+	inside, leave := make(chan struct{}), make(chan struct{})
+	open := s.open(func(http.ResponseWriter, *http.Request) error {
+		inside <- struct{}{}
+		<-leave
+		return nil
+	})
+	ask := func(ctx context.Context, h http.Handler, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		return w
+	}
+	var away sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		away.Go(func() { ask(t.Context(), open, "/login") })
+		<-inside
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(gone, s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }), "/login")
+	if w := ask(t.Context(), s.page(nil), "/clusters"); w.Code != http.StatusSeeOther { // to the sign-in page
+		t.Errorf("a page: %d", w.Code)
+	}
+	close(leave)
+	away.Wait()
+}
+
+// BenchmarkOpenPages is what a stranger makes Loom do.
+func BenchmarkOpenPages(b *testing.B) {
+	document, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: document, PublicURL: "https://loom.example"})
+	for _, encoding := range []string{"gzip", ""} {
+		b.Run("clusters/"+encoding, func(b *testing.B) {
+			getPage(b, h, "/docs/api", http.StatusOK)
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodGet, "/docs/api/clusters", nil)
+				r.Header.Set("Accept-Encoding", encoding)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+}
