@@ -41,11 +41,11 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		e := loom.AsError(err)
 		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable || unsent(err)) {
 			// The client is gone, and what was begun for it was cancelled.
-			log.Debug("the client is gone", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
+			log.Debug("the client is gone", "request_id", RequestID(r), "path", loggedPath(r), "error", err.Error())
 			return
 		}
 		if e.Kind == loom.Internal || e.Kind == loom.Unavailable {
-			log.Error("request failed", "request_id", RequestID(r), "path", r.URL.Path, "error", err.Error())
+			log.Error("request failed", "request_id", RequestID(r), "path", loggedPath(r), "error", err.Error())
 		}
 		setRetryAfter(w, e)
 		render(w, r, e)

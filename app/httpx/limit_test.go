@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -288,6 +289,36 @@ func TestLogLinesCannotBeForged(t *testing.T) {
 		for _, line := range lines {
 			if strings.HasPrefix(line, "time=x") || strings.ContainsAny(line, "\r\x1b\u2028") || name == "text" && strings.Contains(line, "\u009b") {
 				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
+
+// TestStrangersDoNotFillTheLog: what stands in it of a request is short, and requests for
+// what is not there are told for debugging only.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	for path, answer := range map[string]error{
+		"missing": loom.NewError(loom.NotFound, "There is no such page."), "wrong": errors.New("oops"), "panics": nil,
+	} {
+		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == "stack" {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			h := Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(http.ResponseWriter, *http.Request) error {
+				if answer == nil {
+					panic("oops")
+				}
+				return answer
+			}))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+path+strings.Repeat("%80", 20_000), nil))
+			told := strings.Contains(out.String(), "/"+path)
+			if told != (path != "missing" || level == slog.LevelDebug) || out.Len() > 3000 {
+				t.Errorf("%s, from %s on: %d bytes: %.300q", path, level, out.Len(), out.String())
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -80,16 +81,25 @@ func (r *recorder) Flush() {
 	http.NewResponseController(r.ResponseWriter).Flush() //nolint:errcheck // it is asked of all writers
 }
 
+// maxLoggedPath is how much of a path the log holds, in characters: anybody may send a long one.
+const maxLoggedPath = 200
+
+// loggedPath is the path of a request as the log holds it.
+func loggedPath(r *http.Request) string { return fmt.Sprintf("%.*s", maxLoggedPath, r.URL.Path) }
+
+// accessLog tells of requests. What is not there is told for debugging only: anybody may ask
+// for it.
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &recorder{ResponseWriter: w}
 		next.ServeHTTP(rec, r)
 		level := slog.LevelDebug
-		if r.Method != http.MethodGet && r.Method != http.MethodHead || rec.status >= 500 {
+		absent := rec.status == http.StatusNotFound || rec.status == http.StatusMethodNotAllowed
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !absent || rec.status >= 500 {
 			level = slog.LevelInfo
 		}
-		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", r.Method, "path", r.URL.Path,
+		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", r.Method, "path", loggedPath(r),
 			"status", max(rec.status, 200), "duration_ms", time.Since(start).Milliseconds())
 	})
 }
@@ -104,7 +114,7 @@ func recovery(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Ha
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			log.Error("panic in a handler", "request_id", RequestID(r), "path", r.URL.Path, "error", p, "stack", string(debug.Stack()))
+			log.Error("panic in a handler", "request_id", RequestID(r), "path", loggedPath(r), "error", p, "stack", string(debug.Stack()))
 			render(w, r, loom.NewError(loom.Internal, "Something went wrong inside Loom."))
 		}()
 		next.ServeHTTP(w, r)

@@ -94,7 +94,7 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	turns.free = 1
 	for range 3 {
 		func() {
-			defer func() { recover() }() //nolint:errcheck // it is ours
+			defer func() { recover() }()                                                                                                                                     //nolint:errcheck // it is ours
 			turns.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops") })) //nolint:errcheck // it panics
 		}()
 	}

@@ -27,9 +27,9 @@ const apiZippedMost = 300
 
 // apiPages keeps what is made of the API's document. Anybody may read it, so it is made once.
 type apiPages struct {
-	once  sync.Once
-	err   error
-	tags  []string
+	once sync.Once
+	err  error
+	tags []string
 	// pages are the contents by the name of their chapter, "" for the overview, with apiOrigin.
 	pages map[string]apiContent
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Err
 	}
 }
 
+// maxToast is how much of a message goes into the header that becomes a toast, in characters.
+const maxToast = 1000
+
 // errorToast leaves the page as it is and says what happened.
 func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	if e.Kind == loom.Unauthenticated {
@@ -60,7 +64,7 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	said := map[string]string{"text": e.Message, "tone": "bad"}
+	said := map[string]string{"text": fmt.Sprintf("%.*s", maxToast, e.Message), "tone": "bad"}
 	switch e.Kind {
 	case loom.Internal, loom.Unavailable:
 		said["text"] += " " + remedyOf(e)
@@ -134,7 +138,7 @@ func errorReturn(r *http.Request) string {
 }
 
 func (s *Server) noSuchPage(_ http.ResponseWriter, r *http.Request) error {
-	return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+	return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 }
 
 func (s *Server) favicon(w http.ResponseWriter, r *http.Request) error {
