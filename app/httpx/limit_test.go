@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -204,7 +205,11 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 				return answer.Code
 			}
 		}
-		for _, address := range []string{"192.0.2.1", "2001:db8::%x", "10.0.0.1 for 198.51.100.7"} {
+		full := []string{"192.0.2.1", "2001:db8::%x", "10.0.0.1 for 198.51.100.7"}
+		if claim {
+			full = full[:maxStrangers/maxRequestsEach] // more do not fit in together
+		}
+		for _, address := range full {
 			for i := range maxRequestsEach {
 				at := strings.Replace(address, "%x", strconv.FormatInt(int64(i+1), 16), 1)
 				if status := ask(at, ""); status != http.StatusOK {
@@ -237,6 +242,54 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 		away.Wait()
 	}
 }
+
+// TestStrangersTogetherAreBounded: from however many addresses they come, they leave places
+// to those who are known, and slow readers of files leave places to those who sign in.
+func TestStrangersTogetherAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fill   func(r *http.Request) Caller
+		most   int
+		others []func(r *http.Request) Caller
+	}{
+		{AddressCaller, maxStrangers, []func(r *http.Request) Caller{FileCaller, knownCaller}},
+		{FileCaller, maxFiles, []func(r *http.Request) Caller{AddressCaller, knownCaller}},
+	} {
+		l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+		var inside []*place
+		ask := func(i int, who func(r *http.Request) Caller) error {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:7", i%200)
+			p := &place{limits: l, caller: arrivingCaller(r)}
+			if err := l.enter(p); err != nil {
+				return err
+			}
+			inside = append(inside, p)
+			return Claim(r.WithContext(context.WithValue(r.Context(), placeKey{}, p)), who(r))
+		}
+		for i := range c.most {
+			if err := ask(i, c.fill); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if err := ask(c.most, c.fill); loom.AsError(err).Kind != loom.Throttled {
+			t.Errorf("one too many: %v", err)
+		}
+		for _, other := range c.others {
+			if err := ask(7, other); err != nil {
+				t.Errorf("others are kept out: %v", err)
+			}
+		}
+		for _, p := range inside {
+			p.leave()
+		}
+		if l.requests != 0 || len(l.of) != 0 {
+			t.Errorf("left: %+v", l)
+		}
+	}
+}
+
+func knownCaller(*http.Request) Caller { return Caller{"user ana", "session 1"} }
 
 // TestPlacesAreGivenBack also after panics, and nothing is kept of who is gone.
 func TestPlacesAreGivenBack(t *testing.T) {

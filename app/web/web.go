@@ -92,7 +92,7 @@ func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now(), strangers: httpx.NewTurns()}
 	mux, files := http.NewServeMux(), static.Handler()
 	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
-		if err := httpx.Claim(r, httpx.AddressCaller(r)); err != nil {
+		if err := httpx.Claim(r, httpx.FileCaller(r)); err != nil {
 			return err
 		}
 		files.ServeHTTP(w, r)
