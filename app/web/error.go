@@ -1,11 +1,14 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -92,9 +95,7 @@ func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error
 		return
 	}
 	bare := layout.BareModel{Title: m.Headline, Theme: theme(r), Version: s.Version, Wide: true}
-	if err := httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.WrapBare(bare, layout.ErrorPage(m))); err != nil && s.Log != nil {
-		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
-	}
+	s.sendError(w, r, e, layout.WrapBare(bare, layout.ErrorPage(m)))
 }
 
 // errorInFrame shows an error with the navigation around it, to those who are signed
@@ -121,11 +122,17 @@ func (s *Server) errorInFrame(w http.ResponseWriter, r *http.Request, e *loom.Er
 		return false
 	}
 	page.Path = errorReturn(r)
-	err = httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.Wrap(page, layout.ErrorPage(m)))
-	if err != nil && s.Log != nil {
+	s.sendError(w, r, e, layout.Wrap(page, layout.ErrorPage(m)))
+	return true
+}
+
+// sendError answers with an error page, also where the request's own context has ended, as it
+// does when a body came too slowly.
+func (s *Server) sendError(w http.ResponseWriter, r *http.Request, e *loom.Error, page templ.Component) {
+	err := httpx.Render(w, r.WithContext(context.WithoutCancel(r.Context())), httpx.PageStatus(e.Kind), page)
+	if err != nil && s.Log != nil && r.Context().Err() == nil {
 		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
 	}
-	return true
 }
 
 // errorReturn is where the theme form of an error page leads back to: an address

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -9,9 +10,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"loom/app/httpx"
+	"loom/app/loom"
 )
 
 // TestOpenRoutesTakeTurns: while strangers take all turns, another one waits, and what is
@@ -80,3 +83,27 @@ func TestLongPathsAreNotRepeated(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsReachThoseWhoAreSlow: whoever sends a body too slowly is told so, and none who
+// leaves makes an error in the log.
+func TestErrorsReachThoseWhoAreSlow(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := &Server{Deps: Deps{Log: slog.New(slog.NewTextHandler(&out, nil))}}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w := httptest.NewRecorder()
+	s.renderError(w, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "The body came too slowly."))
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "too slowly") {
+		t.Errorf("%d %.200q", w.Code, w.Body)
+	}
+	s.renderError(refusing{httptest.NewRecorder()}, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "Nobody reads this."))
+	if out.Len() > 0 {
+		t.Errorf("the log has %s", out.String())
+	}
+}
+
+// refusing is the connection of a client who left.
+type refusing struct{ *httptest.ResponseRecorder }
+
+func (refusing) Write([]byte) (int, error) { return 0, syscall.EPIPE }
