@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -19,19 +20,15 @@ const turnPatience = 10 * time.Second
 // Turns let few requests of strangers be worked on at once, as many as there are
 // processors, and the addresses one after the other: whoever is signed in and what runs
 // in the background keep theirs. The network has no part in a turn: bodies come before
-// it, answers leave after it.
+// it, answers leave after it. The zero value is ready.
 type Turns struct {
 	mu   sync.Mutex
-	free int
+	most int // 0 for as many as there are processors
+	busy int
 	// waiting are the requests of each place in the order in which they came, places those
 	// that have any, the next one first.
 	waiting map[string][]chan struct{}
 	places  []string
-}
-
-// NewTurns makes them.
-func NewTurns() *Turns {
-	return &Turns{free: runtime.GOMAXPROCS(0), waiting: map[string][]chan struct{}{}}
 }
 
 // Serve lets next answer when it is the request's turn. Throttled when that does not come
@@ -65,14 +62,17 @@ func (t *Turns) take(r *http.Request, w http.ResponseWriter, next http.Handler) 
 // wait returns when it is the turn of a request from a place, or with the error of ctx.
 func (t *Turns) wait(ctx context.Context, place string) error {
 	t.mu.Lock()
-	if t.free > 0 {
-		t.free--
+	if t.busy < cmp.Or(t.most, runtime.GOMAXPROCS(0)) {
+		t.busy++
 		t.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
 	if len(t.waiting[place]) == 0 {
 		t.places = append(t.places, place)
+	}
+	if t.waiting == nil {
+		t.waiting = map[string][]chan struct{}{}
 	}
 	t.waiting[place] = append(t.waiting[place], turn)
 	t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *Turns) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.places) == 0 {
-		t.free++
+		t.busy--
 		return
 	}
 	place := t.places[0]

@@ -20,8 +20,7 @@ import (
 func TestStrangersTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns()
-		turns.free = 2
+		turns := &Turns{most: 2}
 		var mu sync.Mutex
 		var order []string
 		at, most := 0, 0
@@ -67,7 +66,7 @@ func TestStrangersTakeTurns(t *testing.T) {
 		if got := strings.Join(order, " "); got != want || most != 2 {
 			t.Errorf("%d at once, in the order %s", most, got)
 		}
-		if turns.free != 2 || len(turns.waiting) != 0 || len(turns.places) != 0 {
+		if turns.busy != 0 || len(turns.waiting) != 0 || len(turns.places) != 0 {
 			t.Errorf("left: %+v", turns)
 		}
 
@@ -80,7 +79,7 @@ func TestStrangersTakeTurns(t *testing.T) {
 		}
 		close(leave)
 		away.Wait()
-		if turns.free != 2 || len(turns.waiting) != 0 || len(turns.places) != 0 {
+		if turns.busy != 0 || len(turns.waiting) != 0 || len(turns.places) != 0 {
 			t.Errorf("left: %+v", turns)
 		}
 	})
@@ -90,8 +89,7 @@ func TestStrangersTakeTurns(t *testing.T) {
 // status and headers.
 func TestTurnsAreGivenBack(t *testing.T) {
 	t.Parallel()
-	turns := NewTurns()
-	turns.free = 1
+	turns := &Turns{most: 1}
 	for range 3 {
 		func() {
 			defer func() { recover() }()                                                                                                                                     //nolint:errcheck // it is ours

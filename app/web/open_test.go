@@ -21,7 +21,7 @@ import (
 // for those who are signed in goes on.
 func TestOpenRoutesTakeTurns(t *testing.T) {
 	t.Parallel()
-	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler), Sessions: httpx.NewSessions(nil, false)}, strangers: httpx.NewTurns()}
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler), Sessions: httpx.NewSessions(nil, false)}}
 	inside, leave := make(chan struct{}), make(chan struct{})
 	open := s.open(func(http.ResponseWriter, *http.Request) error {
 		inside <- struct{}{}

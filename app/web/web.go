@@ -82,14 +82,14 @@ type Server struct {
 	// reports counts those about the content policy.
 	reports reports
 	// strangers are let in a few at a time.
-	strangers *httpx.Turns
+	strangers httpx.Turns
 	api       apiPages
 }
 
 // New makes the handler of all pages, static files included. Cross-site
 // protection and headers are around it already (httpx.Chain).
 func New(d Deps) http.Handler {
-	s := &Server{Deps: d, now: time.Now, begun: time.Now(), strangers: httpx.NewTurns()}
+	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
 	mux, files := http.NewServeMux(), static.Handler()
 	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		if err := httpx.Claim(r, httpx.FileCaller(r)); err != nil {
