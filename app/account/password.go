@@ -7,8 +7,12 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
@@ -33,18 +37,27 @@ const (
 	argonSalt   = 16 // bytes
 )
 
-// maxHashing bounds the memory that sign-ins take at once: 4 × 64 MiB.
-const maxHashing = 4
+// maxHashing bounds the memory that sign-ins take at once, 64 MiB each. What they leave
+// would count as much again before the collector comes by itself, so it is called after as
+// many, and once more, to give the memory back, when there was none for hashRest.
+const (
+	maxHashing = 2
+	hashRest   = 10 * time.Second
+)
 
 // passwords hashes and compares, a few at a time.
 type passwords struct {
 	slots chan struct{}
+	// hashed counts the hashes that were computed, rest gives back the memory.
+	hashed atomic.Int64
+	rest   *time.Timer
 	// decoy is compared with when there is no user, so that the answer takes as long.
 	decoy string
 }
 
 func newPasswords() *passwords {
-	p := &passwords{slots: make(chan struct{}, maxHashing)}
+	p := &passwords{slots: make(chan struct{}, maxHashing), rest: time.AfterFunc(hashRest, debug.FreeOSMemory)}
+	p.rest.Stop() // nothing is left so far
 	var salt, key [argonKey]byte
 	rand.Read(salt[:argonSalt]) //nolint:errcheck // never fails (crypto/rand)
 	rand.Read(key[:])           //nolint:errcheck // never fails (crypto/rand)
@@ -55,10 +68,19 @@ func newPasswords() *passwords {
 func (p *passwords) take(ctx context.Context) (release func(), err error) {
 	select {
 	case p.slots <- struct{}{}:
-		return func() { <-p.slots }, nil
+		return p.release, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// release makes the place of a hash free, and sometimes its memory.
+func (p *passwords) release() {
+	if p.hashed.Add(1)%maxHashing == 0 {
+		runtime.GC()
+	}
+	p.rest.Reset(hashRest)
+	<-p.slots
 }
 
 // hash gives the text form of a new hash.

@@ -112,6 +112,12 @@ type TenantList struct {
 	Next, Prev string
 }
 
+// OnlyTenant gives the name of the one tenant besides the built-in one, or "". It is for the
+// sign-in page: nobody is known there.
+func (a *Accounts) OnlyTenant(ctx context.Context) (string, error) {
+	return store.OnlyTenantAllTenants(ctx, a.db)
+}
+
 // ListTenants lists tenants page by page. Words are words to be found in name or
 // description. Sorts: "name" (default) and "createTime", "-" before it for
 // descending. Errors: Forbidden, Invalid.

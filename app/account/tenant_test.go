@@ -231,3 +231,25 @@ func (c *copier) CopyObject(_ context.Context, r loom.Resource, to loom.TenantID
 	c.copied = append(c.copied, r.Object)
 	return string(to) + "/copy of " + r.Object, nil
 }
+
+// TestOnlyTenant: the sign-in page asks for a tenant where there are several.
+func TestOnlyTenant(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, step := range []struct {
+		change func() error
+		want   string
+	}{
+		{func() error { return nil }, "demo"},
+		{func() error { _, err := b.CreateTenant(b.ctx, b.super, account.TenantInput{Name: "lab"}); return err }, ""},
+		{func() error { return b.DeleteTenant(b.ctx, b.super, "demo") }, "lab"},
+		{func() error { return b.DeleteTenant(b.ctx, b.super, "lab") }, ""},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.OnlyTenant(b.ctx); err != nil || got != step.want {
+			t.Errorf("the only tenant is %q, %v; want %q", got, err, step.want)
+		}
+	}
+}

@@ -43,6 +43,9 @@ type Deps struct {
 	Log      *slog.Logger
 	// TrustedNetworks may name their user by headers alone; empty: none may.
 	TrustedNetworks []netip.Prefix
+	// Hosts are the names by which Loom is called: where a network alone gives rights, a
+	// request has to use one of them, or an IP address.
+	Hosts httpx.Hosts
 	// Ready says why the process cannot serve: the database does not answer, the
 	// schema is not current. The message of a loom.Error is shown to anyone; other
 	// errors are for the log.

@@ -50,7 +50,7 @@ func (a *api) metrics(w http.ResponseWriter, r *http.Request, _ loom.Actor) erro
 		return loom.NewError(loom.NotFound, "There are no metrics here.")
 	}
 	proxied := slices.ContainsFunc(proxyHeaders, func(name string) bool { return r.Header.Get(name) != "" })
-	if proxied || !httpx.Within(r, a.MetricsNetworks) {
+	if proxied || !httpx.Within(r, a.MetricsNetworks) || !a.Hosts.Names(r) {
 		actor, err := a.identify(r)
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	var caller httpx.Caller
 	switch {
 	case token == dummyKey && !hasCookie:
-		err = loom.NewError(loom.Unauthenticated, "“%s” is the placeholder of scripts, not a token. %s", dummyKey, howToBeKnown(r, trusted))
+		err = loom.NewError(loom.Unauthenticated, "“%s” is the placeholder of scripts, not a token. %s", dummyKey, a.howToBeKnown(r, trusted))
 	case hasCookie && token != "":
 		return loom.Actor{}, loom.NewError(loom.Invalid, "The request carries both a session cookie and an API token; send one of them.")
 	case token != "":
@@ -67,7 +67,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		actor, err = a.byHeaders(r.Context(), r.Header.Get(headerUser), r.Header.Get(headerTenant), httpx.Address(r))
 		caller = httpx.HeaderCaller(actor)
 	default:
-		err = &loom.Error{Kind: loom.Unauthenticated, Message: howToBeKnown(r, trusted)}
+		err = &loom.Error{Kind: loom.Unauthenticated, Message: a.howToBeKnown(r, trusted)}
 	}
 	if err == nil {
 		err = httpx.Claim(r, caller)
@@ -77,10 +77,14 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 }
 
 // howToBeKnown says how a request names who it acts as, to one that did not.
-func howToBeKnown(r *http.Request, trusted bool) string {
+func (a *api) howToBeKnown(r *http.Request, trusted bool) string {
 	const token = "Send an API token: “Authorization: Bearer loom_…”, or the same in the header Coopr-ApiKey. Tokens are made on the account page, or by “loom token create”."
 	if trusted || r.Header.Get(headerUser) == "" && r.Header.Get(headerTenant) == "" {
 		return token
+	}
+	if httpx.Within(r, a.TrustedNetworks) {
+		return fmt.Sprintf("The headers %s and %s alone are believed only where Loom is called by an IP address, localhost, the name of its host or that of LOOM_PUBLIC_URL, and not from pages of other sites. %s",
+			headerUser, headerTenant, token)
 	}
 	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and %s is in none of them. %s",
 		headerUser, headerTenant, httpx.Peer(r), token)
@@ -122,8 +126,11 @@ func bearer(header string) (token string, ok bool) {
 	return token, token != ""
 }
 
-// trusts reports whether the peer is in a network whose headers are believed.
-func (a *api) trusts(r *http.Request) bool { return httpx.Within(r, a.TrustedNetworks) }
+// trusts reports whether the peer is in a network whose headers are believed, and is no
+// browser with a page of another site.
+func (a *api) trusts(r *http.Request) bool {
+	return httpx.Within(r, a.TrustedNetworks) && a.Hosts.Names(r)
+}
 
 // byHeaders gives who the headers name, in the order of checks of the
 // predecessor: the user's name, the tenant's, whether there is such a tenant.

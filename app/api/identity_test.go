@@ -3,12 +3,14 @@ package api
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"loom/app/account"
+	"loom/app/httpx"
 	"loom/app/loom"
 )
 
@@ -161,4 +163,24 @@ func TestSessionCookie(t *testing.T) {
 	body := `{"name":"x","clusterTemplate":"site","numMachines":2}`
 	w.send(post, "/v2/clusters", body, "Cookie", sent, "Sec-Fetch-Site", "cross-site").fails(403, "", "another site")
 	w.send(post, "/v2/clusters", body, "Cookie", sent, "Sec-Fetch-Site", "same-origin").want(200)
+}
+
+// TestNamesOfOthersGiveNoRights: a name that somebody else gave to Loom's address, as a page
+// does that rebinds its name, is neither a user by headers nor a collector of metrics.
+func TestNamesOfOthersGiveNoRights(t *testing.T) {
+	t.Parallel()
+	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	w := newWorld(t, someMetrics, func(d *Deps) {
+		d.TrustedNetworks, d.MetricsNetworks, d.Hosts = here, here, httpx.OwnHosts("https://loom.example")
+	})
+	as := []string{"Coopr-UserID", "admin", "Coopr-TenantID", "superadmin"}
+	for _, own := range [][]string{nil, {"Host", "localhost"}, {"Host", "loom.example"}, {"Sec-Fetch-Site", "same-origin", "Origin", w.server.URL}} {
+		w.send(get, "/v2/whoami", "", slices.Concat(as, own)...).want(200)
+		w.send(get, "/metrics", "", own...).want(200)
+	}
+	for _, foreign := range [][]string{{"Host", "rebind.evil.example:8080"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "http://evil.example"}, {"Origin", "null"}} {
+		w.send(get, "/v2/whoami", "", slices.Concat(as, foreign)...).fails(401, "", "by an IP address")
+		w.send(get, "/metrics", "", foreign...).fails(401, "", "token")
+		w.call(w.super, get, "/v2/whoami", "", foreign...).want(200)
+	}
 }

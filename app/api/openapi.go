@@ -1,16 +1,21 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed" // the document
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"loom/app/api/wire"
+	"loom/app/httpx"
 	"loom/app/loom"
 )
 
@@ -23,8 +28,32 @@ var document []byte
 // Document gives the OpenAPI document, for the page that shows it.
 func Document() []byte { return document }
 
+// served is the document as it is sent, made once: anybody may ask for it.
+var served = sync.OnceValue(func() (s struct {
+	plain, zipped []byte
+	etag          string
+}) {
+	var b bytes.Buffer
+	json.Compact(&b, document) //nolint:errcheck // a test reads it
+	s.plain = append(b.Bytes(), '\n')
+	s.zipped = httpx.Gzipped(s.plain)
+	s.etag = etagOf(s.plain)
+	return s
+})
+
 func (a *api) openapi(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
-	return answer(w, r, json.RawMessage(document))
+	s := served()
+	if httpx.TakesGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		return answerBytes(w, r, s.zipped, mediaJSON, s.etag)
+	}
+	return answerBytes(w, r, s.plain, mediaJSON, s.etag)
+}
+
+// etagOf makes the tag of a body.
+func etagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
 type fields = map[string]any

@@ -187,6 +187,9 @@ func (w *world) send(method, path, body string, headers ...string) reply {
 	w.must(err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
 	}
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	w.must(err)

@@ -168,10 +168,10 @@ func (e *environment) healthPages(s *system, networks []netip.Prefix) http.Handl
 		}
 		http.Error(w, "not ready: "+message, http.StatusServiceUnavailable)
 	})
-	metrics := s.metrics.Handler()
+	metrics, hosts := s.metrics.Handler(), httpx.OwnHosts(e.values.Text("LOOM_PUBLIC_URL"))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !httpx.Within(r, networks) {
-			http.Error(w, "Metrics are for this host and the networks of LOOM_METRICS_NETWORKS only.", http.StatusForbidden)
+		if !httpx.Within(r, networks) || !hosts.Names(r) {
+			http.Error(w, "Metrics are for this host and the networks of LOOM_METRICS_NETWORKS only, by an IP address or the name of this host.", http.StatusForbidden)
 			return
 		}
 		metrics.ServeHTTP(w, r)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,14 +28,14 @@ func healthEnvironment(t *testing.T, options ...string) *environment {
 }
 
 // asked gives the answer of a health address to somebody at an address.
-func asked(t *testing.T, e *environment, s *system, path, from string) (int, string) {
+func asked(t *testing.T, e *environment, s *system, path, from, host string) (int, string) {
 	t.Helper()
 	networks, err := e.metricsNetworks(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
-	r.RemoteAddr = from
+	r.RemoteAddr, r.Host = from, cmp.Or(host, "127.0.0.1")
 	e.healthPages(s, networks).ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
@@ -52,10 +53,10 @@ func TestReadiness(t *testing.T) {
 		w := watch{s.metrics, s.health}
 		want := func(status int, part string) {
 			t.Helper()
-			if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1"); code != status || !strings.Contains(body, part) {
+			if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1", ""); code != status || !strings.Contains(body, part) {
 				t.Errorf("%v: readyz gives %d %q, want %d and %q", kinds, code, body, status, part)
 			}
-			if code, body := asked(t, e, s, "/healthz", "203.0.113.9:1"); code != 200 || !strings.HasPrefix(body, "ok ") {
+			if code, body := asked(t, e, s, "/healthz", "203.0.113.9:1", ""); code != 200 || !strings.HasPrefix(body, "ok ") {
 				t.Errorf("%v: healthz gives %d %q", kinds, code, body)
 			}
 		}
@@ -77,11 +78,11 @@ func TestReadiness(t *testing.T) {
 	if _, err := db.Exec(`UPDATE goose_db_version SET is_applied = false WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1"); code != 503 || !strings.Contains(body, "loom migrate up") {
+	if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1", ""); code != 503 || !strings.Contains(body, "loom migrate up") {
 		t.Errorf("on an old schema: %d %q", code, body)
 	}
 	s.health = newHealth("host=/nowhere dbname=none sslmode=disable")
-	if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1"); code != 503 || !strings.Contains(body, "the log says why") {
+	if code, body := asked(t, e, s, "/readyz", "127.0.0.1:1", ""); code != 503 || !strings.Contains(body, "the log says why") {
 		t.Errorf("without a database: %d %q", code, body)
 	}
 }
@@ -141,9 +142,12 @@ func TestWhoMayCollect(t *testing.T) {
 	s := &system{metrics: telemetry.NewMetrics(), health: newHealth("")}
 	e := healthEnvironment(t, named)
 	for from, status := range map[string]int{"10.1.2.3:4": 200, "[fd00::1]:4": 200, "127.0.0.1:4": 403, "203.0.113.9:4": 403, "nobody": 403} {
-		code, body := asked(t, e, s, "/metrics", from)
+		code, body := asked(t, e, s, "/metrics", from, "")
 		if code != status || strings.Contains(body, "loom_build_info") != (status == 200) {
 			t.Errorf("from %s: %d %.60q", from, code, body)
 		}
+	}
+	if code, body := asked(t, e, s, "/metrics", "10.1.2.3:4", "rebind.evil.example"); code != 403 {
+		t.Errorf("by a name of somebody else: %d %.60q", code, body)
 	}
 }

@@ -96,7 +96,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 	log := trouble.Log(e.log)
 	rest := api.New(api.Deps{
 		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
-		TrustedNetworks: networks, Protection: protection, Hooks: s.hooks,
+		TrustedNetworks: networks, Hosts: httpx.OwnHosts(e.values.Text("LOOM_PUBLIC_URL")), Protection: protection, Hooks: s.hooks,
 		Ready: s.health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
 	})
 	pages := web.New(web.Deps{

@@ -23,8 +23,10 @@ func (p patience) of(bytes int64) time.Duration {
 }
 
 var (
-	// bodyPatience is for the body of a request, uploadPatience for one that is a file.
+	// bodyPatience is for the body of a request, openPatience for one that anybody may send,
+	// uploadPatience for one that is a file.
 	bodyPatience   = patience{30 * time.Second, 64 << 10}
+	openPatience   = patience{5 * time.Second, 64 << 10}
 	uploadPatience = patience{10 * time.Minute, 16 << 10}
 	// answerPatience is for accepting each piece of an answer.
 	answerPatience = patience{time.Minute, 64 << 10}

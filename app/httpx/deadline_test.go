@@ -3,6 +3,7 @@ package httpx
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -115,6 +116,20 @@ func TestSteadyBodiesPass(t *testing.T) {
 		if err != nil || answer.StatusCode != http.StatusOK || string(text) != "1000" && string(text) != "5" {
 			t.Errorf("%s %q %v", answer.Status, text, err)
 		}
+	}
+}
+
+// TestOpenBodiesComeSoon: who is not known has less time, however much others have.
+func TestOpenBodiesComeSoon(t *testing.T) {
+	t.Parallel()
+	if openPatience.of(maxOpenBody) > 6*time.Second || openPatience.of(0) >= bodyPatience.of(0) {
+		t.Errorf("a form has %s", openPatience.of(maxOpenBody))
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a=b"))
+	b := &timedBody{rc: http.NewResponseController(httptest.NewRecorder()), patience: bodyPatience}
+	LimitOpenBody(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), bodyKey{}, b)))
+	if b.patience != openPatience {
+		t.Errorf("the body has %v", b.patience)
 	}
 }
 

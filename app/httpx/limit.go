@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,10 @@ const (
 	// maxRequestsEach are in flight for one user or token or, where nobody is known,
 	// for one address.
 	maxRequestsEach = 200
+	// maxStrangers are in flight of all who are not known, maxFiles for static files: the
+	// rest is for those who are known.
+	maxStrangers = 500
+	maxFiles     = 300
 	// maxArriving are in flight from one address before it is known for whom.
 	maxArriving = 200
 	// maxStreams are open; maxStreamsEach of them for one session or token, maxStreamsOfUser
@@ -70,10 +75,35 @@ func accountKey(kind string, actor loom.Actor) string {
 	return fmt.Sprintf("%s %s %s", kind, actor.Tenant, actor.User)
 }
 
+// Callers who are not known count together too, by these beginnings of their keys.
+const (
+	strangers = "address "
+	files     = "files "
+)
+
 // AddressCaller is who asks without saying who he is.
 func AddressCaller(r *http.Request) Caller {
-	key := "address " + loom.PlaceOf(Address(r))
+	key := strangers + loom.PlaceOf(Address(r))
 	return Caller{User: key, Session: key}
+}
+
+// FileCaller is who reads a static file. He counts apart from AddressCaller, so that slow
+// readers keep nobody from signing in.
+func FileCaller(r *http.Request) Caller {
+	key := files + loom.PlaceOf(Address(r))
+	return Caller{User: key, Session: key}
+}
+
+// group gives under what a caller counts together with others, and how many requests these
+// may have; "" for a caller who is known.
+func (c Caller) group() (key string, most int) {
+	switch {
+	case strings.HasPrefix(c.User, strangers):
+		return strangers, maxStrangers
+	case strings.HasPrefix(c.User, files):
+		return files, maxFiles
+	}
+	return "", 0
 }
 
 // arrivingCaller is for whom a request counts until it is claimed. It is apart from
@@ -159,6 +189,13 @@ func Claim(r *http.Request, caller Caller) error {
 	if l.of[caller.User] >= maxRequestsEach {
 		return tooMany(requestRetry, "%d of your requests are being answered at this moment, the most that are taken at once. Wait for their answers.", maxRequestsEach)
 	}
+	group, most := caller.group()
+	if group != "" {
+		if l.of[group] >= most {
+			return tooMany(requestRetry, "%d requests of those who are not signed in are being answered at this moment, the most that are taken at once.", most)
+		}
+		l.of[group]++
+	}
 	take(l.of, p.caller.User)
 	l.of[caller.User]++
 	p.claimed, p.caller = true, caller
@@ -212,6 +249,9 @@ func (p *place) leave() {
 func (l *limits) release(p *place) {
 	l.requests--
 	take(l.of, p.caller.User)
+	if group, _ := p.caller.group(); group != "" {
+		take(l.of, group)
+	}
 }
 
 // take counts down and forgets who has nothing any more.

@@ -205,7 +205,11 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 				return answer.Code
 			}
 		}
-		for _, address := range []string{"192.0.2.1", "2001:db8::%x", "10.0.0.1 for 198.51.100.7"} {
+		full := []string{"192.0.2.1", "2001:db8::%x", "10.0.0.1 for 198.51.100.7"}
+		if claim {
+			full = full[:maxStrangers/maxRequestsEach] // more do not fit in together
+		}
+		for _, address := range full {
 			for i := range maxRequestsEach {
 				at := strings.Replace(address, "%x", strconv.FormatInt(int64(i+1), 16), 1)
 				if status := ask(at, ""); status != http.StatusOK {
@@ -238,6 +242,54 @@ func TestOneAddressTakesOnlySoMuch(t *testing.T) {
 		away.Wait()
 	}
 }
+
+// TestStrangersTogetherAreBounded: from however many addresses they come, they leave places
+// to those who are known, and slow readers of files leave places to those who sign in.
+func TestStrangersTogetherAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		fill   func(r *http.Request) Caller
+		most   int
+		others []func(r *http.Request) Caller
+	}{
+		{AddressCaller, maxStrangers, []func(r *http.Request) Caller{FileCaller, knownCaller}},
+		{FileCaller, maxFiles, []func(r *http.Request) Caller{AddressCaller, knownCaller}},
+	} {
+		l := &limits{of: map[string]int{}, streamsOf: map[string]int{}}
+		var inside []*place
+		ask := func(i int, who func(r *http.Request) Caller) error {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:7", i%200)
+			p := &place{limits: l, caller: arrivingCaller(r)}
+			if err := l.enter(p); err != nil {
+				return err
+			}
+			inside = append(inside, p)
+			return Claim(r.WithContext(context.WithValue(r.Context(), placeKey{}, p)), who(r))
+		}
+		for i := range c.most {
+			if err := ask(i, c.fill); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if err := ask(c.most, c.fill); loom.AsError(err).Kind != loom.Throttled {
+			t.Errorf("one too many: %v", err)
+		}
+		for _, other := range c.others {
+			if err := ask(7, other); err != nil {
+				t.Errorf("others are kept out: %v", err)
+			}
+		}
+		for _, p := range inside {
+			p.leave()
+		}
+		if l.requests != 0 || len(l.of) != 0 {
+			t.Errorf("left: %+v", l)
+		}
+	}
+}
+
+func knownCaller(*http.Request) Caller { return Caller{User: "user ana", Session: "session 1"} }
 
 // TestPlacesAreGivenBack also after panics, and nothing is kept of who is gone.
 func TestPlacesAreGivenBack(t *testing.T) {
@@ -334,7 +386,7 @@ func TestLongPathsAreLoggedShort(t *testing.T) {
 		"method": httptest.NewRequest(strings.Repeat("X", 60_000), "/", nil),
 	} {
 		for outcome, handler := range map[string]http.Handler{
-			"answers": http.NotFoundHandler(),
+			"answers": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 			"panics":  http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no") }),
 			"fails": Wrap(slog.New(slog.DiscardHandler), WriteProblem, func(http.ResponseWriter, *http.Request) error {
 				return errors.New("no")
@@ -345,6 +397,36 @@ func TestLongPathsAreLoggedShort(t *testing.T) {
 			Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, handler).ServeHTTP(httptest.NewRecorder(), request)
 			if !strings.Contains(out.String(), "xxx…") && !strings.Contains(out.String(), "XXX…") || strings.Contains(strings.ToLower(out.String()), strings.Repeat("x", loom.MaxRecorded+1)) {
 				t.Errorf("a long %s that %s: %.1000s", name, outcome, out.String())
+			}
+		}
+	}
+}
+
+// TestStrangersDoNotFillTheLog: what stands in it of a request is short, and requests for
+// what is not there are told for debugging only.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	for path, answer := range map[string]error{
+		"missing": loom.NewError(loom.NotFound, "There is no such page."), "wrong": errors.New("oops"), "panics": nil,
+	} {
+		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == "stack" {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			h := Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(http.ResponseWriter, *http.Request) error {
+				if answer == nil {
+					panic("oops")
+				}
+				return answer
+			}))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+path+strings.Repeat("%80", 20_000), nil))
+			told := strings.Contains(out.String(), "/"+path)
+			if told != (path != "missing" || level == slog.LevelDebug) || out.Len() > 3000 {
+				t.Errorf("%s, from %s on: %d bytes: %.300q", path, level, out.Len(), out.String())
 			}
 		}
 	}

@@ -14,7 +14,8 @@ const maxConnectionsEach = 1000
 
 // Listen bounds the connections of a server, also of those who send nothing: two thirds of
 // the files that the process may have open, and so many of one address, except for proxies
-// and this host. What is more is closed at once.
+// and this host. This host leaves a tenth of all to the others, and they leave a tenth to it.
+// What is more is closed at once.
 func Listen(inner net.Listener, proxies []netip.Prefix) net.Listener {
 	most := 0
 	var files syscall.Rlimit
@@ -31,7 +32,9 @@ type listener struct {
 
 	mu  sync.Mutex
 	all int
-	of  map[string]int
+	// here are those of this host.
+	here int
+	of   map[string]int
 }
 
 // Accept gives the next connection that is not one too many.
@@ -41,40 +44,52 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		place := l.placeOf(c.RemoteAddr())
-		if l.enter(place) {
-			return &connection{Conn: c, leave: sync.OnceFunc(func() { l.leave(place) })}, nil
+		place, here := l.placeOf(c.RemoteAddr())
+		if l.enter(place, here) {
+			return &connection{Conn: c, leave: sync.OnceFunc(func() { l.leave(place, here) })}, nil
 		}
 		c.Close() //nolint:errcheck // nothing was sent
 	}
 }
 
-// placeOf is where a connection counts, "" for those that count for the whole only.
-func (l *listener) placeOf(remote net.Addr) string {
+// placeOf is where a connection counts, "" for those that count for the whole only; here are
+// those of this host.
+func (l *listener) placeOf(remote net.Addr) (place string, here bool) {
 	address, ok := parseAddress(remote.String())
-	if !ok || address.IsLoopback() || within(address, l.proxies) {
-		return ""
+	here = ok && address.IsLoopback()
+	if !ok || here || within(address, l.proxies) {
+		return "", here
 	}
-	return loom.PlaceOf(address.String())
+	return loom.PlaceOf(address.String()), false
 }
 
-func (l *listener) enter(place string) bool {
+func (l *listener) enter(place string, here bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.most > 0 && l.all >= l.most || place != "" && l.of[place] >= l.each {
+	side := l.all - l.here
+	if here {
+		side = l.here
+	}
+	if l.most > 0 && (l.all >= l.most || side >= l.most-l.most/10) || place != "" && l.of[place] >= l.each {
 		return false
 	}
 	l.all++
+	if here {
+		l.here++
+	}
 	if place != "" {
 		l.of[place]++
 	}
 	return true
 }
 
-func (l *listener) leave(place string) {
+func (l *listener) leave(place string, here bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all--
+	if here {
+		l.here--
+	}
 	if place != "" {
 		take(l.of, place)
 	}

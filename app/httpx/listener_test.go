@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -45,12 +46,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 		most, each int
 		steps      []step
 	}{
-		"of an address":    {9, 2, []step{{"192.0.2.1", false}, {"192.0.2.1", false}, {"192.0.2.1", true}, {"192.0.2.2", false}}},
-		"of a network":     {9, 1, []step{{"2001:db8::1", false}, {"2001:db8::2", true}, {"2001:db8:0:1::1", false}}},
-		"of a proxy":       {9, 1, []step{{"10.0.0.1", false}, {"10.0.0.1", false}, {"::ffff:10.0.0.1", false}}},
-		"of this host":     {9, 1, []step{{"127.0.0.1", false}, {"127.0.0.1", false}, {"::1", false}}},
-		"of all":           {2, 9, []step{{"127.0.0.1", false}, {"192.0.2.1", false}, {"192.0.2.2", true}, {"127.0.0.1", true}}},
-		"without any most": {0, 1, []step{{"192.0.2.1", false}, {"192.0.2.1", true}}},
+		"of an address":         {9, 2, []step{{"192.0.2.1", false}, {"192.0.2.1", false}, {"192.0.2.1", true}, {"192.0.2.2", false}}},
+		"of a network":          {9, 1, []step{{"2001:db8::1", false}, {"2001:db8::2", true}, {"2001:db8:0:1::1", false}}},
+		"of a proxy":            {9, 1, []step{{"10.0.0.1", false}, {"10.0.0.1", false}, {"::ffff:10.0.0.1", false}}},
+		"of this host":          {9, 1, []step{{"127.0.0.1", false}, {"127.0.0.1", false}, {"::1", false}}},
+		"of all":                {2, 9, []step{{"127.0.0.1", false}, {"192.0.2.1", false}, {"192.0.2.2", true}, {"127.0.0.1", true}}},
+		"a tenth for others":    {10, 99, append(slices.Repeat([]step{{"127.0.0.1", false}}, 9), step{"::1", true}, step{"192.0.2.1", false}, step{"192.0.2.2", true})},
+		"a tenth for this host": {10, 99, append(slices.Repeat([]step{{"10.0.0.1", false}}, 9), step{"192.0.2.1", true}, step{"127.0.0.1", false})},
+		"without any most":      {0, 1, []step{{"192.0.2.1", false}, {"192.0.2.1", true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +106,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			for len(accepted) > 0 {
 				(<-accepted).Close()
 			}
-			if l.all != 0 || len(l.of) != 0 {
+			if l.all != 0 || l.here != 0 || len(l.of) != 0 {
 				t.Error(fmt.Sprint("left: ", l.all, l.of))
 			}
 		})

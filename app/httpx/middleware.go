@@ -80,13 +80,16 @@ func (r *recorder) Flush() {
 	http.NewResponseController(r.ResponseWriter).Flush() //nolint:errcheck // it is asked of all writers
 }
 
+// accessLog tells of requests. What is not there is told for debugging only: anybody may ask
+// for it.
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		rec := &recorder{ResponseWriter: w}
 		next.ServeHTTP(rec, r)
 		level := slog.LevelDebug
-		if r.Method != http.MethodGet && r.Method != http.MethodHead || rec.status >= 500 {
+		absent := rec.status == http.StatusNotFound || rec.status == http.StatusMethodNotAllowed
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !absent || rec.status >= 500 {
 			level = slog.LevelInfo
 		}
 		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", loom.Recorded(r.Method), "path", loom.Recorded(r.URL.Path),

@@ -110,8 +110,13 @@ func LimitBody(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 }
 
-// LimitOpenBody is LimitBody where anybody may ask.
+// LimitOpenBody is LimitBody where anybody may ask: what is sent there is small, and comes
+// soon.
 func LimitOpenBody(w http.ResponseWriter, r *http.Request) {
+	if b, ok := r.Context().Value(bodyKey{}).(*timedBody); ok {
+		b.patience = openPatience
+		b.extend()
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxOpenBody)
 }
 

@@ -2,7 +2,8 @@ package loom
 
 import "net/netip"
 
-// PlaceOf is an address as limits count it: whoever has an IPv6 address has its /64. What
+// PlaceOf is an address as limits count it: whoever has an IPv6 address has its /64, and
+// this host, which has all of 127.0.0.0/8, one address. What
 // is no address stays as it is.
 func PlaceOf(address string) string {
 	parsed, err := netip.ParseAddr(address)
@@ -11,6 +12,9 @@ func PlaceOf(address string) string {
 	}
 	if parsed = parsed.Unmap().WithZone(""); parsed.Is6() {
 		return netip.PrefixFrom(parsed, 64).Masked().String()
+	}
+	if parsed.IsLoopback() {
+		return "127.0.0.1"
 	}
 	return parsed.String()
 }

@@ -35,10 +35,11 @@ func Cut(text string, max int) string {
 	if len(text) <= max {
 		return text
 	}
-	for max > 0 && !utf8.RuneStart(text[max]) {
-		max--
+	end := max
+	for end > 0 && max-end < utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	return text[:max] + "…"
+	return text[:end] + "…"
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

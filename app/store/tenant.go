@@ -96,6 +96,19 @@ func TenantsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Tenant, e
 	return tenants, nil
 }
 
+// OnlyTenantAllTenants reads the name of the one tenant besides the built-in one, "" where
+// there are none or several. It costs as much however many there are: anybody may ask.
+func OnlyTenantAllTenants(ctx context.Context, q sqlx.ExtContext) (string, error) {
+	var names []string
+	if err := sqlx.SelectContext(ctx, q, &names, `SELECT name FROM tenants WHERE deleted_at IS NULL AND id <> $1 LIMIT 2`, loom.SuperTenant); err != nil {
+		return "", wrap(err, "look for the only tenant")
+	}
+	if len(names) != 1 {
+		return "", nil
+	}
+	return names[0], nil
+}
+
 // TenantSorts lists what tenants can be sorted by, the default first.
 var TenantSorts = []string{"name", "-name", "-createTime", "createTime"}
 

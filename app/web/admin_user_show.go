@@ -188,7 +188,7 @@ var userVerbs = map[string]userVerb{
 func pathVerb(r *http.Request) (userVerb, error) {
 	v, ok := userVerbs[r.PathValue("verb")]
 	if !ok {
-		return v, loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		return v, loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	return v, nil
 }

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"compress/gzip"
 	"fmt"
 	"html"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -23,7 +25,7 @@ func docServer(t *testing.T) http.Handler {
 	return New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: document, PublicURL: "https://loom.example"})
 }
 
-func getPage(t *testing.T, h http.Handler, path string, status int) string {
+func getPage(t testing.TB, h http.Handler, path string, status int) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -85,4 +87,59 @@ func TestAPIPagesShowTheWholeDocument(t *testing.T) {
 		}
 	}
 	getPage(t, h, "/docs/api/nothing", http.StatusNotFound)
+}
+
+// Anybody may read these pages, so they are made once: from then on nothing is read of the
+// document. They tell the address at which they are read, and show the theme.
+func TestAPIPagesAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: document, PublicURL: "http://0.0.0.0:8080"})
+	ask := func(host, theme, encoding, fragment string) (body string) {
+		r := httptest.NewRequest(http.MethodGet, "/docs/api/clusters?x="+theme, nil)
+		r.Host = host
+		r.Header.Set("Cookie", "loom-theme="+theme)
+		r.Header.Set("Accept-Encoding", encoding)
+		r.Header.Set("HX-Request", fragment)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != encoding {
+			t.Fatalf("%s, %s: %d %v", host, theme, w.Code, w.Header())
+		}
+		if encoding == "" {
+			return w.Body.String()
+		}
+		z, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(plain)
+	}
+	first := ask("a.example", "dark", "", "")
+	clear(document)
+	for _, fragment := range []string{"", "true"} {
+		for _, host := range []string{"a.example", "b.example"} {
+			for _, theme := range []string{"dark", "light"} {
+				plain := ask(host, theme, "", fragment)
+				if !strings.Contains(plain, "http://"+host+"/v2/clusters") || strings.Contains(plain, "loom.invalid") || strings.Contains(plain, "x="+theme) {
+					t.Errorf("for %s: %.100q", host, plain)
+				}
+				for range 2 {
+					if ask(host, theme, "gzip", fragment) != plain {
+						t.Errorf("for %s in %s, fragment %q: compressed it is another page", host, theme, fragment)
+					}
+				}
+			}
+		}
+	}
+	if got := ask("a.example", "dark", "", ""); got != first {
+		t.Error("the page changed")
+	}
 }

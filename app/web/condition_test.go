@@ -80,8 +80,36 @@ func TestConditionIsAskedNowAndThen(t *testing.T) {
 	if m := look(loom.RoleSuperadmin); asked != 1 || len(m.Banners) != 1 || m.Banners[0].ActionHref != "/system/status" {
 		t.Errorf("asked %d times; a superadmin sees %+v", asked, m.Banners)
 	}
+	var stranger layout.Model
 	now = now.Add(11 * time.Second)
+	s.conditionBanners(httptest.NewRequest("GET", "/docs/api", nil), loom.Actor{}, &stranger)
+	if asked != 1 || len(stranger.Banners) != 0 {
+		t.Errorf("asked %d times; a stranger sees %+v", asked, stranger.Banners)
+	}
 	if look(loom.RoleUser); asked != 2 {
 		t.Errorf("asked %d times", asked)
+	}
+}
+
+// TestWhoLeavesTellsNothing: that somebody does not wait for his page says nothing about the
+// database.
+func TestWhoLeavesTellsNothing(t *testing.T) {
+	t.Parallel()
+	s := &Server{now: time.Now}
+	s.Log = slog.New(slog.DiscardHandler)
+	s.Condition = func(ctx context.Context) (fleet.Condition, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the question has no limit")
+		}
+		return fleet.Condition{Condition: store.Condition{Writable: true, Schedulers: 1, Provisioners: 1}}, ctx.Err()
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, ctx := range []context.Context{gone, t.Context()} {
+		var m layout.Model
+		s.conditionBanners(httptest.NewRequestWithContext(ctx, "GET", "/", nil), loom.Actor{Tenant: "t1", User: "ana", Role: loom.RoleUser}, &m)
+		if len(m.Banners) != 0 {
+			t.Errorf("banners %+v", m.Banners)
+		}
 	}
 }

@@ -1,10 +1,14 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"loom/app/httpx"
 	"loom/app/loom"
@@ -51,6 +55,9 @@ func (s *Server) renderError(w http.ResponseWriter, r *http.Request, e *loom.Err
 	}
 }
 
+// maxToast is how much of a message goes into the header that becomes a toast, in characters.
+const maxToast = 1000
+
 // errorToast leaves the page as it is and says what happened.
 func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Error) {
 	if e.Kind == loom.Unauthenticated {
@@ -60,7 +67,7 @@ func (s *Server) errorToast(w http.ResponseWriter, r *http.Request, e *loom.Erro
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	said := map[string]string{"text": e.Message, "tone": "bad"}
+	said := map[string]string{"text": fmt.Sprintf("%.*s", maxToast, e.Message), "tone": "bad"}
 	switch e.Kind {
 	case loom.Internal, loom.Unavailable:
 		said["text"] += " " + remedyOf(e)
@@ -88,9 +95,7 @@ func (s *Server) errorPage(w http.ResponseWriter, r *http.Request, e *loom.Error
 		return
 	}
 	bare := layout.BareModel{Title: m.Headline, Theme: theme(r), Version: s.Version, Wide: true}
-	if err := httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.WrapBare(bare, layout.ErrorPage(m))); err != nil && s.Log != nil {
-		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
-	}
+	s.sendError(w, r, e, layout.WrapBare(bare, layout.ErrorPage(m)))
 }
 
 // errorInFrame shows an error with the navigation around it, to those who are signed
@@ -117,11 +122,17 @@ func (s *Server) errorInFrame(w http.ResponseWriter, r *http.Request, e *loom.Er
 		return false
 	}
 	page.Path = errorReturn(r)
-	err = httpx.Render(w, r, httpx.PageStatus(e.Kind), layout.Wrap(page, layout.ErrorPage(m)))
-	if err != nil && s.Log != nil {
+	s.sendError(w, r, e, layout.Wrap(page, layout.ErrorPage(m)))
+	return true
+}
+
+// sendError answers with an error page, also where the request's own context has ended, as it
+// does when a body came too slowly.
+func (s *Server) sendError(w http.ResponseWriter, r *http.Request, e *loom.Error, page templ.Component) {
+	err := httpx.Render(w, r.WithContext(context.WithoutCancel(r.Context())), httpx.PageStatus(e.Kind), page)
+	if err != nil && s.Log != nil && r.Context().Err() == nil {
 		s.Log.Error("cannot render an error page", "request_id", httpx.RequestID(r), "error", err.Error())
 	}
-	return true
 }
 
 // errorReturn is where the theme form of an error page leads back to: an address
@@ -134,7 +145,7 @@ func errorReturn(r *http.Request) string {
 }
 
 func (s *Server) noSuchPage(_ http.ResponseWriter, r *http.Request) error {
-	return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+	return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 }
 
 func (s *Server) favicon(w http.ResponseWriter, r *http.Request) error {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 
 	"loom/app/account"
@@ -29,7 +28,7 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := accountview.LoginModel{Next: next, Tenant: repeated(q.Get(accountview.FieldTenant))}
-	only, err := s.onlyTenant(r.Context())
+	only, err := s.Accounts.OnlyTenant(r.Context())
 	if err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) error {
 		TenantHidden: !f.Has(accountview.FieldTenant), Keep: f.Get(accountview.FieldKeep) == "true",
 	}
 	if m.TenantHidden {
-		if tenant, err = s.onlyTenant(r.Context()); err != nil {
+		if tenant, err = s.Accounts.OnlyTenant(r.Context()); err != nil {
 			return err
 		}
 		m.TenantHidden, m.Only = tenant != "", tenant
@@ -116,27 +115,6 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, status int, m
 	}
 	bare := layout.BareModel{Title: "Sign in", Theme: theme(r), Version: s.Version}
 	return httpx.Render(w, r, status, layout.WrapBare(bare, accountview.LoginPage(m)))
-}
-
-// onlyTenant gives the name of the one tenant besides the built-in one, or "".
-// Nobody is signed in yet, so Loom itself asks.
-func (s *Server) onlyTenant(ctx context.Context) (string, error) {
-	itself := loom.Actor{Tenant: loom.SuperTenant, TenantName: string(loom.SuperTenant), User: "system", Role: loom.RoleSuperadmin, Via: "system"}
-	tenants, err := s.Accounts.Tenants(ctx, itself)
-	if err != nil {
-		return "", err
-	}
-	only := ""
-	for _, t := range tenants {
-		if t.ID == loom.SuperTenant {
-			continue
-		}
-		if only != "" {
-			return "", nil
-		}
-		only = t.Name
-	}
-	return only, nil
 }
 
 // logout ends the session. Clear-Site-Data leaves cookies alone, since the theme

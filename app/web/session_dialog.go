@@ -59,7 +59,7 @@ func (s *Server) sessionExtend(w http.ResponseWriter, r *http.Request, actor loo
 
 // signInDialog is the sign-in form of a page whose sign-in ended meanwhile.
 func (s *Server) signInDialog(w http.ResponseWriter, r *http.Request) error {
-	only, err := s.onlyTenant(r.Context())
+	only, err := s.Accounts.OnlyTenant(r.Context())
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Server) signInAgain(w http.ResponseWriter, r *http.Request) error {
 	user, tenant := f.Get(accountview.FieldUser), f.Get(accountview.FieldTenant)
 	m := sharedview.SignInModel{User: repeated(user), Tenant: repeated(tenant), TenantHidden: !f.Has(accountview.FieldTenant)}
 	if m.TenantHidden {
-		if tenant, err = s.onlyTenant(r.Context()); err != nil {
+		if tenant, err = s.Accounts.OnlyTenant(r.Context()); err != nil {
 			return err
 		}
 		m.TenantHidden = tenant != ""

@@ -21,8 +21,8 @@ func (s slowReader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestStaticFilesCountForTheirAddress: whoever reads them slowly takes the places of his
-// address, and those who sign in from there go on.
+// TestStaticFilesCountForTheirAddress: whoever reads them slowly takes the places that his
+// address has for them, and those who sign in there go on.
 func TestStaticFilesCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
@@ -44,6 +44,7 @@ func TestStaticFilesCountForTheirAddress(t *testing.T) {
 		t.Errorf("one more of %q: %d", file, a.status)
 	}
 	v.get("/account").shows(t, http.StatusOK)
+	r.visitor().get("/login").shows(t, http.StatusOK)
 	close(leave)
 	away.Wait()
 	r.visitor().get(file).shows(t, http.StatusOK)

@@ -183,7 +183,7 @@ func (s *Server) systemJobAsk(w http.ResponseWriter, r *http.Request, actor loom
 	verb := r.PathValue("verb")
 	lines, ok := jobQuestions[verb]
 	if !ok {
-		return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	j, err := s.Fleet.RiverJob(r.Context(), actor, id)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Server) systemJobAct(w http.ResponseWriter, r *http.Request, actor loom
 	case "delete":
 		err, said, to = s.Fleet.DeleteRiverJob(r.Context(), actor, id), "was deleted.", route.SystemJobs()
 	default:
-		err = loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	if err != nil {
 		return err

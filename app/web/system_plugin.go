@@ -20,7 +20,7 @@ import (
 func (s *Server) ofPlugin(r *http.Request, actor loom.Actor) (*loom.PluginType, loom.EntityKind, []loom.VersionInfo, error) {
 	kind, name := loom.EntityKind(r.PathValue("kind")), r.PathValue("name")
 	if kind != loom.KindProviderType && kind != loom.KindAutomatorType {
-		return nil, kind, nil, loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		return nil, kind, nil, loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	entry, _, err := s.Catalog.Entry(r.Context(), actor, kind, name, 0)
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor lo
 			m.WhyNot = "The queue is not paused."
 		}
 	default:
-		return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	page := systemFrame(m.Button, route.SystemQueues(), ui.Crumb{Label: "Queues", Href: route.SystemQueues()}, ui.Crumb{Label: capital(verb)})
 	return s.accountConfirm(w, r, actor, page, officeview.Confirm(m))
@@ -131,7 +131,7 @@ func (s *Server) systemQueueAct(w http.ResponseWriter, r *http.Request, actor lo
 	case "resume":
 		err, said = s.Fleet.ResumeQueue(r.Context(), actor, name), " goes on."
 	default:
-		err = loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	if err != nil {
 		return err

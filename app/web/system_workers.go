@@ -122,7 +122,7 @@ func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor l
 		m.Button, m.Busy, m.Harmless = "Resume "+string(p.ID), "Resuming…", true
 		m.Lines = []string{"It takes tasks again, and workers are dealt to it."}
 	default:
-		return loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	page := systemFrame(m.Button, route.SystemWorkers(), ui.Crumb{Label: "Workers", Href: route.SystemWorkers()}, ui.Crumb{Label: m.Button})
 	return s.accountConfirm(w, r, actor, page, officeview.Confirm(m))
@@ -138,7 +138,7 @@ func (s *Server) systemWorkerAct(w http.ResponseWriter, r *http.Request, actor l
 		_, err = s.Fleet.Resume(r.Context(), actor, id)
 		said = string(id) + " takes tasks again."
 	default:
-		err = loom.NewError(loom.NotFound, "There is no page %s.", r.URL.Path)
+		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	if err != nil {
 		return err

@@ -81,6 +81,9 @@ type Server struct {
 	state condition
 	// reports counts those about the content policy.
 	reports reports
+	// strangers are let in a few at a time.
+	strangers httpx.Turns
+	api       apiPages
 }
 
 // New makes the handler of all pages, static files included. Cross-site
@@ -88,7 +91,10 @@ type Server struct {
 func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
 	mux, files := http.NewServeMux(), static.Handler()
-	mux.Handle("/static/", s.open(func(w http.ResponseWriter, r *http.Request) error {
+	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
+		if err := httpx.Claim(r, httpx.FileCaller(r)); err != nil {
+			return err
+		}
 		files.ServeHTTP(w, r)
 		return nil
 	}))
@@ -102,15 +108,16 @@ func ErrorPage(version string) httpx.ErrorRenderer {
 	return s.renderError
 }
 
-// open is a route that anybody may use. Its requests count for their address, and their
-// bodies are small.
+// open is a route that anybody may use. Its requests count for their address, take turns
+// with those of others, and their bodies are small.
 func (s *Server) open(h httpx.Handler) http.Handler {
+	inTurn := s.answer(h)
 	return s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		if err := httpx.Claim(r, httpx.AddressCaller(r)); err != nil {
 			return err
 		}
 		httpx.LimitOpenBody(w, r)
-		return h(w, r)
+		return s.strangers.Serve(w, r, inTurn)
 	})
 }
 
@@ -165,13 +172,22 @@ func (s *Server) admin(h httpx.ActorHandler) http.Handler {
 // render answers with a page in its frame, or for htmx with its main part. What
 // is common to all pages is filled in here: who is signed in, theme, messages.
 func (s *Server) render(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m layout.Model, content templ.Component) error {
-	if err := s.frame(w, r, actor, &m); err != nil {
+	page, err := s.framed(w, r, actor, m, content)
+	if err != nil {
 		return err
 	}
-	if httpx.IsFragment(r) {
-		return httpx.Render(w, r, status, layout.Fragment(m, content))
+	return httpx.Render(w, r, status, page)
+}
+
+// framed gives the page that render answers with.
+func (s *Server) framed(w http.ResponseWriter, r *http.Request, actor loom.Actor, m layout.Model, content templ.Component) (templ.Component, error) {
+	if err := s.frame(w, r, actor, &m); err != nil {
+		return nil, err
 	}
-	return httpx.Render(w, r, status, layout.Wrap(m, content))
+	if httpx.IsFragment(r) {
+		return layout.Fragment(m, content), nil
+	}
+	return layout.Wrap(m, content), nil
 }
 
 // fragment answers with a part of a page.

@@ -1,0 +1,68 @@
+package httpx
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Hosts are the names by which Loom is called, besides IP addresses and localhost. Any site
+// can let a name of its own lead to Loom's address, and a browser then takes its pages and
+// Loom for one site: where the peer's address alone gives rights, the name counts too.
+type Hosts map[string]bool
+
+// OwnHosts gives the name of this host and that of the public address, which may be empty.
+func OwnHosts(publicURL string) Hosts {
+	hosts := Hosts{}
+	if name, err := os.Hostname(); err == nil && name != "" {
+		name = plainHost(name)
+		short, _, _ := strings.Cut(name, ".")
+		hosts[name], hosts[short] = true, true
+	}
+	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
+		hosts[plainHost(u.Host)] = true
+	}
+	return hosts
+}
+
+// Names reports whether a request calls Loom by an IP address, localhost or one of the
+// names, and does not come from a page of another site.
+func (h Hosts) Names(r *http.Request) bool {
+	return h.own(plainHost(r.Host)) && h.sameSite(r)
+}
+
+func (h Hosts) own(host string) bool {
+	if host == "" || host == "localhost" || h[host] { // no browser leaves it out
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// sameSite reports whether neither header that browsers add tells of another site.
+func (h Hosts) sameSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || h[plainHost(u.Host)])
+}
+
+// plainHost is a host without port, brackets, zone and the dot of the root.
+func plainHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	host, _, _ = strings.Cut(host, "%")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}

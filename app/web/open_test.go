@@ -1,0 +1,109 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+)
+
+// TestOpenRoutesTakeTurns: while strangers take all turns, another one waits, and what is
+// for those who are signed in goes on.
+func TestOpenRoutesTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler), Sessions: httpx.NewSessions(nil, false)}}
+	inside, leave := make(chan struct{}), make(chan struct{})
+	open := s.open(func(http.ResponseWriter, *http.Request) error {
+		inside <- struct{}{}
+		<-leave
+		return nil
+	})
+	ask := func(ctx context.Context, h http.Handler, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		return w
+	}
+	var away sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		away.Go(func() { ask(t.Context(), open, "/login") })
+		<-inside
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(gone, s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }), "/login")
+	if w := ask(t.Context(), s.page(nil), "/clusters"); w.Code != http.StatusSeeOther { // to the sign-in page
+		t.Errorf("a page: %d", w.Code)
+	}
+	close(leave)
+	away.Wait()
+}
+
+// BenchmarkOpenPages is what a stranger makes Loom do.
+func BenchmarkOpenPages(b *testing.B) {
+	document, err := os.ReadFile("../api/openapi.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: document, PublicURL: "https://loom.example"})
+	for _, encoding := range []string{"gzip", ""} {
+		b.Run("clusters/"+encoding, func(b *testing.B) {
+			getPage(b, h, "/docs/api", http.StatusOK)
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodGet, "/docs/api/clusters", nil)
+				r.Header.Set("Accept-Encoding", encoding)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
+}
+
+// TestLongPathsAreNotRepeated: who asks for a page that is not there gets little back.
+func TestLongPathsAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: []byte("{}")})
+	for _, path := range []string{"/x", "/docs/api/x"} {
+		for _, fragment := range []string{"", "true"} {
+			r := httptest.NewRequest(http.MethodGet, path+strings.Repeat("%80", 15_000), nil)
+			r.Header.Set("HX-Request", fragment)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if said := w.Header().Get("HX-Trigger"); w.Code != http.StatusNotFound || len(said) > 2000 || w.Body.Len() > 20_000 || (fragment == "") != (said == "") {
+				t.Errorf("%s, fragment %q: %d, a header of %d bytes, %d bytes", path, fragment, w.Code, len(said), w.Body.Len())
+			}
+		}
+	}
+}
+
+// TestErrorsReachThoseWhoAreSlow: whoever sends a body too slowly is told so, and none who
+// leaves makes an error in the log.
+func TestErrorsReachThoseWhoAreSlow(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := &Server{Deps: Deps{Log: slog.New(slog.NewTextHandler(&out, nil))}}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w := httptest.NewRecorder()
+	s.renderError(w, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "The body came too slowly."))
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "too slowly") {
+		t.Errorf("%d %.200q", w.Code, w.Body)
+	}
+	s.renderError(refusing{httptest.NewRecorder()}, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "Nobody reads this."))
+	if out.Len() > 0 {
+		t.Errorf("the log has %s", out.String())
+	}
+}
+
+// refusing is the connection of a client who left.
+type refusing struct{ *httptest.ResponseRecorder }
+
+func (refusing) Write([]byte) (int, error) { return 0, syscall.EPIPE }
