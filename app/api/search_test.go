@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSearchesAreBounded: no list takes a search of more than ten words, of which each
+// TestSearchesAreBounded: no list takes a search of more than ten words, since each
 // would be a look at every row.
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ type ResourceCluster = store.FileUse
 
 // ResourceClusters gives the live clusters of the actor's tenant whose services were last set up
 // with a file, by the version that is in use, else the newest, of its content. Those set up
-// with a version that is no more are under 0. Forbidden.
+// with a version that was deleted are under 0. Forbidden.
 func (c *Catalog) ResourceClusters(ctx context.Context, actor loom.Actor, ref loom.ResourceRef, versions []loom.Resource) (map[int][]ResourceCluster, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
 		return nil, err

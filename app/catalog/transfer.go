@@ -102,7 +102,7 @@ type TransferEntry struct {
 	State   TransferState
 	Version int
 	Changes []Difference
-	// Breaks are entries of the catalog that would not work any more with this one.
+	// Breaks are entries of the catalog that would stop working with this one.
 	Breaks []EntryName
 }
 

@@ -21,7 +21,7 @@ type TransferFinding struct {
 	By []EntryName
 }
 
-// Breaks reports whether something that works now would not work any more.
+// Breaks reports whether something that works now would stop working.
 func (f TransferFinding) Breaks() bool { return f.Known && f.Severity == loom.FindingError }
 
 // find fills in what the whole catalog would have of findings, and which entries they come

@@ -82,7 +82,7 @@ func (f *Fleet) call(ctx context.Context, tenant loom.TenantID, name string) (*l
 		var err error
 		provider, err = store.Provider(ctx, tx, tenant, name)
 		if errors.Is(err, loom.NotFound) {
-			return nil, loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", name)
+			return nil, loom.ProviderGone(name)
 		}
 		if err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ func (u *Clusters) takeProviderFields(ctx context.Context, tx *sqlx.Tx, actor lo
 		return loom.InvalidFields(errs)
 	}
 	if cluster.Provider.Type == "" {
-		return loom.NewError(loom.NotFound, "The provider “%s” is not in the catalog any more; store it again under that name.", cluster.Provider.Name)
+		return loom.ProviderGone(cluster.Provider.Name)
 	}
 	t, err := store.ProviderType(ctx, tx, cluster.Provider.Type)
 	if err != nil {

@@ -159,7 +159,7 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 	return cluster, latest, u.wait(ctx, actor.Tenant, latest)
 }
 
-// allowed says of each verb why it cannot begin now. What was refused changed nothing.
+// allowed says of each verb why it cannot begin now. A refused operation changed nothing.
 func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Operation) (map[loom.ClusterVerb]string, error) {
 	if latest != nil && latest.NeverBegan() {
 		var err error

@@ -21,6 +21,11 @@ type Provider struct {
 	Fixed []string `json:"fixed,omitempty"`
 }
 
+// ProviderGone is the error about a provider that something needs and that was deleted.
+func ProviderGone(name string) error {
+	return NewError(NotFound, "The provider “%s” is no longer in the catalog; store it again under that name.", name)
+}
+
 // Validate checks shape: a name and a provider type.
 func (p *Provider) Validate() []FieldError {
 	errs := p.validate()

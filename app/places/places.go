@@ -13,7 +13,7 @@ import (
 	"loom/app/loom"
 )
 
-// Places are so many, of which a tenant holds only so many at most.
+// Places bounds how many costly things are done at once, and how many of them for one tenant.
 type Places struct {
 	all, each int64
 	mu        sync.Mutex
@@ -28,7 +28,7 @@ type waiter struct {
 	turn   chan struct{} // closed once it has them
 }
 
-// New returns places, two or more, of which a tenant holds all but one at most.
+// New returns that many places, two or more; a tenant holds all but one at most.
 func New(all int) *Places { return newPlaces(int64(all), int64(all)-1) }
 
 func newPlaces(all, each int64) *Places {

@@ -69,7 +69,7 @@ func Counted(ctx context.Context) bool {
 	return ok
 }
 
-// Hold waits until a request may hold so many bytes at once, until it is answered. The
+// Hold waits until a request may hold n bytes more, until it is answered. The
 // largest of what is asked for counts, not the sum. Throttled when others take too long.
 func Hold(ctx context.Context, bytes int64) error {
 	h, ok := ctx.Value(holdKey{}).(*hold)

@@ -10,7 +10,7 @@ import (
 	"loom/app/loom"
 )
 
-// TestRoom: what requests hold has a size, of which a tenant has three quarters. Who waits
+// TestRoom: what requests hold has a size, and a tenant has three quarters of it. Who waits
 // in vain is told to come back, who was answered makes room, and what is small needs none.
 func TestRoom(t *testing.T) {
 	t.Parallel()

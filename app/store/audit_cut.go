@@ -35,7 +35,7 @@ func cutBody(tree any) ([]byte, error) {
 	return json.Marshal(cut)
 }
 
-// cutPart gives what is kept of a part in so many bytes, with the length of its JSON.
+// cutPart gives what is kept of a part in at most that many bytes, with the length of its JSON.
 func cutPart(part any, text []byte, most, depth int) (any, int, error) {
 	if len(text) <= max(most, leastAuditPart) {
 		return part, len(text), nil

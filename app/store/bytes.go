@@ -12,7 +12,7 @@ import (
 // beyond.
 const maxPageBytes = 1 << 20
 
-// selectBytes reads rows until they hold so many bytes; full says that some may be left.
+// selectBytes reads rows until they hold that many bytes; full says that some may be left.
 // Where a request reads them it holds as much room. Throttled.
 func selectBytes[R any](ctx context.Context, q sqlx.QueryerContext, most int, size func(*R) int, query string, args ...any) (rows []R, full bool, err error) {
 	if err := places.Hold(ctx, int64(most)); err != nil {

@@ -17,7 +17,7 @@ import (
 	"loom/views/ui"
 )
 
-// failedServices are the services of which a task of an operation failed, as the tasks
+// failedServices are the services that had a failed task in an operation, as the tasks
 // come.
 func failedServices(tasks []loom.Task) []string {
 	var names []string

@@ -102,7 +102,7 @@ func TestWaitingTasksHaveButtons(t *testing.T) {
 	w.get("ana", route.Operation(ref)).is(200, "Task "+strconv.Itoa(task.Number)+" does not wait for a retry")
 }
 
-// What was refused says who and why, and can be asked for again; there is nothing else to
+// A refused operation says who refused it and why, and can be asked for again; there is nothing else to
 // do about it.
 func TestRefusedIsAskedForAgain(t *testing.T) {
 	t.Parallel()

@@ -235,7 +235,7 @@ func (r Row) Show(out *Output) templ.Component { return formview.Pair(out.Parts(
 // fields has an error.
 type Fold struct {
 	Title string
-	// Says, if set, gives what follows the title: what the parts hold. It is told anew when
+	// Says, if set, gives what follows the title: what the parts hold. It is told again when
 	// a draft is checked; Key is unlike those of other folds then.
 	Says  func(doc *Doc) string
 	Key   string
