@@ -55,7 +55,7 @@ func TestNewUsersInheritNothing(t *testing.T) {
 	if _, err := b.UpdateSelf(b.ctx, ana, account.SelfInput{DisplayName: ptr("the first")}); err != nil {
 		t.Fatal(err)
 	}
-	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider, services)
+	b.exec(t, `INSERT INTO clusters (id, tenant_id, owner_id, name, status, template_name, template_version, template, provider_name, provider_fields, services)
 		VALUES (1, $1, 'ana', 'c', 'terminated', 't', 1, '{}', 'p', '{}', '{}')`, ana.Tenant)
 	if err := b.RecordRefused(b.ctx, ana, "create", "cluster", "mine", "no"); err != nil {
 		t.Fatal(err)

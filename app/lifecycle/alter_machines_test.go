@@ -174,7 +174,7 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 		}
 	}
 	fail()
-	if _, err := b.clusters.Configure(b.ctx, b.ana(), id, lifecycle.ConfigureInput{Config: map[string]any{}, Restart: true}, nil); err != nil {
+	if _, err := b.begin(loom.PreviewRepair, id, lifecycle.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM tasks WHERE operation_id = (SELECT max(id) FROM operations) AND node_id = $1`, string(out)); n != 0 {
@@ -187,13 +187,13 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 		t.Errorf("%+v %v", v.After, v.Warnings)
 	}
 	b.alter(loom.PreviewShrink, id, lifecycle.ChangeInput{Nodes: []loom.NodeID{out}})
-	same(t, "finished", b.members(id), []string{"1000 1 small base+db", "1001 1 small base+web", "1002 1 small base+web"})
+	same(t, "finished", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web"})
 	// Or it is repaired, and stays.
 	b.alter(loom.PreviewExpand, id, lifecycle.ChangeInput{Machines: 4})
 	out = b.node(id, 1004)
 	fail()
 	b.alter(loom.PreviewRepair, id, lifecycle.ChangeInput{Nodes: []loom.NodeID{out}})
-	same(t, "kept", b.members(id), []string{"1000 1 small base+db", "1001 1 small base+web", "1002 1 small base+web", "1004 2 small base+web"})
+	same(t, "kept", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web", "1004 2 small base+web"})
 }
 
 // A machine that is dead is only deleted: nothing that is to run there keeps the shrink

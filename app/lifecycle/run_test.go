@@ -111,7 +111,10 @@ func TestStatesFollowTheTasks(t *testing.T) {
 	is("a stop that fails", loom.ClusterInconsistent, map[string]loom.ServiceState{"web": loom.ServiceFailed})
 	configure(true)
 	b.runTasks("")
-	is("configure gets out of it", loom.ClusterActive, nil)
+	is("configure gets out of it, to where the stop was to lead", loom.ClusterActive, map[string]loom.ServiceState{"db": loom.ServiceStopped, "web": loom.ServiceStopped})
+	run(loom.PreviewStart, "")
+	b.runTasks("")
+	is("start all", loom.ClusterActive, nil)
 	configure(true)
 	b.runTasks(loom.ActionConfigure)
 	if v := b.cluster(id); v.Status != loom.ClusterInconsistent || len(v.Config) != 0 {

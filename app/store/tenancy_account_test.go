@@ -96,6 +96,9 @@ func init() {
 		"UserSummary": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.UserSummary(ctx, tx, t, ownUser)
 		},
+		"EndAccess": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.EndAccess(ctx, tx, t, ownUser)
+		}),
 		"TouchUser": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.TouchUser(ctx, tx, t, ownUser)
 		}),

@@ -226,6 +226,9 @@ var trespassers = map[string]trespasser{
 			TypeSettings: store.TypeSettings{Hardware: map[string]map[string]string{"changed": {}}},
 		})
 	}),
+	"SnapshotStart": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.SnapshotStart(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
+	},
 	"SnapshotBefore": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.SnapshotBefore(ctx, tx, t, loom.OperationRef{Cluster: 1, Number: 1})
 	},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"loom/app/account"
 	"loom/app/hook"
@@ -47,7 +48,9 @@ func (w *callWorld) stage(pattern string) map[string]string {
 	switch end := pattern[strings.LastIndex(pattern, "/"):]; {
 	case end == "/upgrade":
 		w.finish(ref, loom.ClusterActive)
-		w.save(loom.KindService, webService("nginx", "Serves the pages, version "+values["{cluster}"]+"."))
+		nginx := webService("nginx", "Serves the pages.")
+		nginx.DefaultConfig = map[string]any{"nginx": map[string]any{"for": values["{cluster}"]}}
+		w.save(loom.KindService, nginx)
 	case end == "/retry", end == "/rollback", strings.HasSuffix(pattern, "/repair"):
 		w.fail(loom.TaskRef{Operation: ref, Number: 1}, "the script ended with status 1")
 	case end == "/skip", end == "/abort", strings.Contains(pattern, "/operations/{n}"):
@@ -105,7 +108,8 @@ func (w *callWorld) office(pattern string, values map[string]string) {
 		w.must(w.db.Get(&session, `SELECT encode(id, 'hex') FROM sessions WHERE user_id = $1`, name))
 		values["/admin/users/{id}"], values["{token}"], values["{session}"] = name, fmt.Sprint(token.ID), session
 	case strings.Contains(pattern, "/account/tokens"):
-		token, _, err := w.accounts.CreateToken(w.ctx, admin, account.NewToken{Name: name, Scopes: []loom.Scope{loom.ScopeRead}})
+		soon := time.Now().Add(time.Hour) // no later than the token that rotates it
+		token, _, err := w.accounts.CreateToken(w.ctx, admin, account.NewToken{Name: name, Scopes: []loom.Scope{loom.ScopeRead}, Expires: &soon})
 		w.must(err)
 		values["{id}"] = fmt.Sprint(token.ID)
 	case strings.Contains(pattern, "/admin/hooks"):

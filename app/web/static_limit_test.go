@@ -16,7 +16,10 @@ type slowReader struct {
 }
 
 func (s slowReader) Write(p []byte) (int, error) {
-	s.inside <- struct{}{}
+	select {
+	case s.inside <- struct{}{}:
+	case <-s.leave: // a later piece
+	}
 	<-s.leave
 	return len(p), nil
 }
