@@ -38,6 +38,16 @@ type BackInput struct {
 	First *BackInput
 }
 
+// InputOf begins the input of Back about an operation.
+func InputOf(l *loom.Lineage) BackInput {
+	in := BackInput{Plan: l.Plan, Begun: l.Begun, Done: l.Done, Before: State(l.Before), After: State(l.After)}
+	if l.First != nil {
+		first := InputOf(l.First)
+		in.First = &first
+	}
+	return in
+}
+
 // Back plans what leads from what an operation really left, After as far as its tasks
 // got and Before elsewhere, to another layout, which is that before it unless told
 // otherwise (planner.md 10, changes.md 1). Places that were never touched and that are

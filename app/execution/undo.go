@@ -82,7 +82,7 @@ func layoutAfter(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (*loom.Sn
 
 // undoPlan plans what takes the operation back. Its tasks carry out services as the
 // operation brought them, unless they are old: then as they were before it.
-func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (*store.Lineage, loom.Plan, error) {
+func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (*loom.Lineage, loom.Plan, error) {
 	of, err := store.LineageOf(ctx, tx, op.Tenant, *op, *after)
 	if err != nil {
 		return nil, loom.Plan{}, err
@@ -98,7 +98,7 @@ func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.
 	if err != nil {
 		return nil, loom.Plan{}, err
 	}
-	in := backInput(of)
+	in := planner.InputOf(of)
 	in.HasMachine = func(node loom.NodeID) bool { return machines[node] }
 	if of.First != nil {
 		in.To = planner.State{Nodes: append([]loom.Node{}, before.Nodes...), Services: before.Services, Config: before.Config}
@@ -117,18 +117,6 @@ func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.
 		t.Old, t.Undo = was && !t.Old, true
 	}
 	return of, plan, nil
-}
-
-// backInput puts a lineage into the planner's form.
-func backInput(l *store.Lineage) planner.BackInput {
-	in := planner.BackInput{
-		Plan: l.Course.Plan, Begun: l.Course.Begun, Done: l.Course.Done, Before: planner.State(l.Before), After: planner.State(l.After),
-	}
-	if l.First != nil {
-		first := backInput(l.First)
-		in.First = &first
-	}
-	return in
 }
 
 // sentence ends a message with a full stop.

@@ -201,24 +201,12 @@ func (u *Clusters) mendConfig(ctx context.Context, d *liveDraft, cluster loom.Cl
 }
 
 // lineage reads what Back is asked about: the operation and those it goes on with.
-func (f *following) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*store.Lineage, error) {
+func (f *following) lineage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (*loom.Lineage, error) {
 	op, err := store.OperationByRef(ctx, q, tenant, ref)
 	if err != nil {
 		return nil, err
 	}
 	return store.LineageOf(ctx, q, tenant, op, loom.Snapshot(f.After))
-}
-
-// backInput puts a lineage into the planner's form.
-func backInput(l *store.Lineage) planner.BackInput {
-	in := planner.BackInput{
-		Plan: l.Course.Plan, Begun: l.Course.Begun, Done: l.Course.Done, Before: planner.State(l.Before), After: planner.State(l.After),
-	}
-	if l.First != nil {
-		first := backInput(l.First)
-		in.First = &first
-	}
-	return in
 }
 
 // computeMend plans what leads on from what failed.
@@ -227,7 +215,7 @@ func (f *following) computeMend(ctx context.Context, q sqlx.ExtContext, tenant l
 	if err != nil {
 		return err
 	}
-	in := backInput(of)
+	in := planner.InputOf(of)
 	in.To, in.Mends, in.Batch = f.To, true, 1
 	if in.Plan.Action == loom.ClusterCreate {
 		in.Batch = len(f.To.Nodes) // nothing serves yet

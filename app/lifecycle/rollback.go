@@ -189,7 +189,7 @@ func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tena
 		if err != nil {
 			return err
 		}
-		failed := backInput(of)
+		failed := planner.InputOf(of)
 		failed.To, failed.Batch, failed.HasMachine = in.To, in.Batch, in.HasMachine
 		in = failed
 	}

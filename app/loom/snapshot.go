@@ -8,3 +8,20 @@ type Snapshot struct {
 	Services map[string]Service `json:"services"`
 	Config   map[string]any     `json:"config"`
 }
+
+// Lineage is an operation with those that it goes on with: what a plan that takes it back,
+// or leads on from it, is made of.
+type Lineage struct {
+	Plan Plan
+	// Begun and Done are by the number of a task: whether it was tried, and whether it is
+	// complete or was left out.
+	Begun, Done func(number int) bool
+	// Before and After are the layouts around it. After of one that has ended without
+	// success is what it was to lead to.
+	Before, After Snapshot
+	// First is the operation that it mends, nil for none.
+	First *Lineage
+	// Goal is the layout before all of them, to which an undo leads: nil before a
+	// create, and for operations of releases that did not keep it.
+	Goal *Snapshot
+}

@@ -9,28 +9,14 @@ import (
 	"loom/app/loom"
 )
 
-// Lineage is an operation with those that it goes on with: what planner.Back is asked
-// about.
-type Lineage struct {
-	Course *Course
-	// Before and After are the layouts around it. After of one that has ended without
-	// success is what it was to lead to.
-	Before, After loom.Snapshot
-	// First is the operation that it mends, nil for none.
-	First *Lineage
-	// Goal is the layout before all of them, to which an undo leads: nil before a
-	// create, and for operations of releases that did not keep it.
-	Goal *loom.Snapshot
-}
-
 // LineageOf reads the lineage of an operation that is idle, and which
 // was to lead to after.
-func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, after loom.Snapshot) (*Lineage, error) {
+func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, after loom.Snapshot) (*loom.Lineage, error) {
 	course, err := CourseOf(ctx, q, tenant, op)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lineage{Course: course, After: after}
+	l := &loom.Lineage{Plan: course.Plan, Begun: course.Begun, Done: course.Done, After: after}
 	for op.Retries {
 		if op, err = OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}); err != nil {
 			return nil, err

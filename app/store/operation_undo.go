@@ -25,7 +25,7 @@ SELECT coalesce(max(number), 0) AS number, coalesce(max(level), 0) AS level FROM
 // them, and their first ones can start. After is the layout that the operation was to
 // lead to. A plan without tasks leaves nothing to wait for. One that mends another goes
 // back to before that: its lineage says so.
-func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, of *Lineage, after *loom.Snapshot, plan loom.Plan) error {
+func BeginUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, of *loom.Lineage, after *loom.Snapshot, plan loom.Plan) error {
 	remaining, err := countDependencies(&plan, nil)
 	if err != nil {
 		return err
