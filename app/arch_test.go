@@ -35,7 +35,7 @@ var may = map[string][]string{
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom"},
-	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live"},
+	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
 	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/form"}, useCases...),
 	"app/web/form":          {"app/loom", "views/..."},
 	"app/api":               append([]string{"app/httpx", "app/places", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),

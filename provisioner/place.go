@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -18,13 +19,13 @@ func (r *Runner) create(ctx context.Context, p provider.Provider, spec *loom.Tas
 	place := present
 	if len(before) > 0 && !maps.Equal(before, present) {
 		there, err := r.machineAt(ctx, p, spec, before)
+		if ctx.Err() != nil {
+			return loom.TaskResult{}, context.Cause(ctx)
+		}
 		if err != nil {
-			return loom.TaskResult{}, err
+			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("the node may have a machine at %s, where it was asked for before, and that cannot be looked at: %s", loom.JSONText(before), said(err))}, nil
 		}
-		if there.Status != 0 {
-			return there, nil
-		}
-		if there.Result != nil {
+		if there {
 			place = before
 		}
 	}
@@ -33,28 +34,13 @@ func (r *Runner) create(ctx context.Context, p provider.Provider, spec *loom.Tas
 	return p.Create(ctx, &given, sink)
 }
 
-// machineAt looks for the machine of a node at a place: the result has its id where
-// there is one, and a status where nobody can tell.
-func (r *Runner) machineAt(ctx context.Context, p provider.Provider, spec *loom.TaskSpec, place map[string]any) (loom.TaskResult, error) {
-	if id, _ := spec.Results["providerid"].(string); id != "" {
-		return loom.TaskResult{Result: map[string]any{"providerid": id}}, nil
-	}
+// machineAt reports whether a node has, or may have, its machine at a place.
+func (r *Runner) machineAt(ctx context.Context, p provider.Provider, spec *loom.TaskSpec, place map[string]any) (bool, error) {
 	lister, ok := p.(provider.Lister)
-	if !ok {
-		return loom.TaskResult{Result: map[string]any{}}, nil // it stays where it is
+	if id, _ := spec.Results["providerid"].(string); id != "" || !ok {
+		return true, nil // it stays where it is
 	}
 	machines, err := lister.List(ctx, &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider.AtPlace(place), ResourceSet: spec.ResourceSet,
 		Sensitive: spec.Sensitive, PrivateKey: spec.PrivateKey, Facts: spec.Results, Reach: spec.Reach})
-	if ctx.Err() != nil {
-		return loom.TaskResult{}, context.Cause(ctx)
-	}
-	if err != nil {
-		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("the node may have a machine at %s, where it was asked for before, and that cannot be looked at: %s", loom.JSONText(place), said(err))}, nil
-	}
-	for _, m := range machines {
-		if m.Key == spec.IdempotencyKey {
-			return loom.TaskResult{Result: map[string]any{"providerid": m.ID}}, nil
-		}
-	}
-	return loom.TaskResult{}, nil
+	return slices.ContainsFunc(machines, func(m loom.TaggedMachine) bool { return m.Key == spec.IdempotencyKey }), err
 }

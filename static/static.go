@@ -118,7 +118,7 @@ func Handler() http.Handler {
 		body := a.body
 		if a.zipped != nil {
 			h.Set("Vary", "Accept-Encoding")
-			if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+			if AcceptsGzip(r.Header.Get("Accept-Encoding")) {
 				h.Set("Content-Encoding", "gzip")
 				body = a.zipped
 			}
@@ -132,8 +132,8 @@ func Handler() http.Handler {
 	})
 }
 
-// acceptsGzip reads an Accept-Encoding header as far as gzip is concerned.
-func acceptsGzip(header string) bool {
+// AcceptsGzip reports whether an Accept-Encoding header takes gzip.
+func AcceptsGzip(header string) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		coding, quality, _ := strings.Cut(part, ";")
 		if strings.TrimSpace(coding) != "gzip" {

@@ -36,7 +36,7 @@ func digestOf(v any) string {
 }
 
 // TestAuditKeepsLittle: of what is large the audit keeps the length and the digest of the
-// parts that make it so, and the rest as it is. What was deleted can be made again.
+// parts that make it so, and the rest as it is. A deleted entry can be brought back.
 func TestAuditKeepsLittle(t *testing.T) {
 	t.Parallel()
 	b := newChain(t)

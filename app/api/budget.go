@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"loom/app/loom"
+	"loom/app/places"
 )
 
 // What bodies weigh that are decoded at once: their bytes, and for each value what it takes
 // in memory on top.
 const (
-	maxDecoding   = 32 << 20
-	weightOfValue = 64
+	maxDecoding = 32 << 20
 	// decodingWait is how long a body waits for others.
 	decodingWait = 10 * time.Second
 	// decodingRetry is when a client may come back whose body waited in vain.
@@ -45,7 +45,7 @@ func takeShare(ctx context.Context, body []byte, wait time.Duration) error {
 	if !ok || s.held > 0 {
 		return nil
 	}
-	weight := min(int64(len(body))+weightOfValue*int64(loom.JSONValues(body)), maxDecoding)
+	weight := min(int64(len(body))+places.WeightOfValue*int64(loom.JSONValues(body)), maxDecoding)
 	waiting, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	if err := s.budget.Acquire(waiting, weight); err != nil {

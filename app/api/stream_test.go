@@ -205,7 +205,7 @@ func TestClustersOfOthersAreNotNamed(t *testing.T) {
 	if e.data != `{"ids":[]}` {
 		t.Errorf("a user hears %+v", e)
 	}
-	// What was missed is told in the same way.
+	// Missed events are told in the same way.
 	w.cluster(w.second, "missed")
 	if e := w.follow(w.user, "/v2/events?topics=clusters", "Last-Event-ID", e.id).next("clusters"); e.data != `{"ids":[]}` {
 		t.Errorf("a user hears later %+v", e)

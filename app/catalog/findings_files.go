@@ -44,7 +44,7 @@ type NamedFile struct {
 	Field, Name string
 	// Value is what a finding has of it: the name, role[NAME] of a role.
 	Value string
-	// Refs are the resources of which one must be there, the usual one first.
+	// Refs are the resources that it may be, the usual one first; one of them must be there.
 	Refs []loom.ResourceRef
 }
 

@@ -40,7 +40,7 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		}
 		e := loom.AsError(err)
 		if gone := r.Context().Err(); gone != nil && (errors.Is(err, gone) || e.Kind == loom.Unavailable || unsent(err)) {
-			// The client is gone, and what was begun for it was cancelled.
+			// The client is gone, and its request was cancelled.
 			log.Debug("the client is gone", "request_id", RequestID(r), "path", loom.Recorded(r.URL.Path), "error", err.Error())
 			return
 		}
@@ -52,7 +52,7 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 	})
 }
 
-// unsent reports whether an error may be that of an answer that nobody takes any more.
+// unsent reports whether an error may be that of an answer that nobody takes.
 func unsent(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
-	"strconv"
-	"strings"
+
+	"loom/static"
 )
 
 // Gzipped compresses what is kept to be sent often and holds no secret.
@@ -18,15 +18,4 @@ func Gzipped(body []byte) []byte {
 }
 
 // TakesGzip reports whether a client takes compressed answers.
-func TakesGzip(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		coding, quality, _ := strings.Cut(part, ";")
-		if strings.TrimSpace(coding) != "gzip" {
-			continue
-		}
-		_, q, found := strings.Cut(quality, "=")
-		value, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-		return !found || err != nil || value > 0
-	}
-	return false
-}
+func TakesGzip(r *http.Request) bool { return static.AcceptsGzip(r.Header.Get("Accept-Encoding")) }

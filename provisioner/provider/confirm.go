@@ -234,7 +234,7 @@ func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname
 		return fmt.Sprintf("%q is no host name", hostname), nil
 	}
 	selinux := ""
-	if remote.Switch(spec.Provider.Fields["selinux_permissive"]) {
+	if loom.SwitchedOn(spec.Provider.Fields["selinux_permissive"]) {
 		selinux = "permissive"
 	}
 	outcome, err := conn.Exec(ctx, remote.Command{

@@ -36,7 +36,7 @@ type HostKey struct {
 // Without a private key there is none, which is an error of kind
 // remote.ErrCredentials, for remote.Failure.
 func InjectedHostKey(ctx context.Context, spec *loom.TaskSpec, auth map[string]any) (*HostKey, error) {
-	if !remote.Switch(spec.Provider.Fields[FieldInjectHostKey]) {
+	if !loom.SwitchedOn(spec.Provider.Fields[FieldInjectHostKey]) {
 		return nil, nil
 	}
 	as := *spec

@@ -62,7 +62,7 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 		Node: spec.Node, Address: spec.Addresses[loom.AccessV4], Port: number(spec.Results["ssh_port"]),
 		User: text(auth["user"]), Password: loom.NewSecret(text(auth["password"])),
 		HostKeys: HostKeysOf(spec), Passphrase: loom.NewSecret(text(spec.Provider.Fields["ssh_key_passphrase"])),
-		Legacy: Switch(spec.Provider.Fields["legacy_ssh_algorithms"]), Reach: spec.Reach,
+		Legacy: loom.SwitchedOn(spec.Provider.Fields["legacy_ssh_algorithms"]), Reach: spec.Reach,
 	}
 	if t.Password.IsZero() { // facts of a node hold only what was made for it
 		t.Password = loom.NewSecret(strings.TrimSpace(text(spec.Provider.Fields[loom.FieldSSHPassword])))
@@ -155,9 +155,6 @@ func hostKeys(value any) map[string]string {
 	}
 	return keys
 }
-
-// Switch reads a checkbox as plugins get it; see loom.SwitchedOn.
-func Switch(value any) bool { return loom.SwitchedOn(value) }
 
 func text(value any) string {
 	s, _ := value.(string)

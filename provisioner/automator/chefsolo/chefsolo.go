@@ -139,7 +139,7 @@ func (ChefSolo) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn,
 		return automator.Refuse("service %s: %v", spec.Service.Name, err), nil
 	}
 	attributes, err := automator.ObjectField(fields, "json_attributes")
-	if err == nil && remote.Switch(fields["strict_attributes"]) {
+	if err == nil && loom.SwitchedOn(fields["strict_attributes"]) {
 		err = clash("", spec.Config, attributes)
 	}
 	if err != nil {

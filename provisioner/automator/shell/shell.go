@@ -96,8 +96,8 @@ func (Shell) Run(ctx context.Context, spec *loom.TaskSpec, conn *remote.Conn, _ 
 	if err != nil {
 		return refuse("service %s: %v", spec.Service.Name, err), nil
 	}
-	expose := remote.Switch(fields["expose_credentials"])
-	if expose && !remote.Switch(spec.Provider.Fields[loom.FieldExposeCredentials]) {
+	expose := loom.SwitchedOn(fields["expose_credentials"])
+	if expose && !loom.SwitchedOn(spec.Provider.Fields[loom.FieldExposeCredentials]) {
 		sink.Log("loom", "warning: the script gets no credentials: provider "+spec.Provider.Name+" does not allow it (expose_credentials)")
 		expose = false
 	}

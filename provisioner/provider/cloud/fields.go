@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/provisioner/remote"
 )
 
 // Fields are the fields of a provider as plugins get them: empty text is absent
@@ -39,7 +38,7 @@ func (f Fields) Switch(name string, usual bool) bool {
 	if f.Text(name) == "" {
 		return usual
 	}
-	return remote.Switch(f[name])
+	return loom.SwitchedOn(f[name])
 }
 
 // List gives a comma-separated field, blanks trimmed and empty entries left out. A
