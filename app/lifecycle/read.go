@@ -22,6 +22,9 @@ type ClusterView struct {
 	// are those of the layout and those on their way out; of a cluster that was deleted
 	// those that it had then. Gone are those that left it before.
 	Nodes, Gone []loom.Node
+	// Unmet are the services that do not serve, by node; only of
+	// nodes that are ready or failed.
+	Unmet map[loom.NodeID]Unmet
 	// Links of the template, macros expanded; what cannot be expanded yet stays as written.
 	// Those that name a service that is not on the cluster are left out.
 	// OpenLinks are those of them that lead to services of which one runs.
@@ -95,6 +98,9 @@ func (u *Clusters) overview(ctx context.Context, actor loom.Actor, id loom.Clust
 		return v, err
 	}
 	v.expandLinks()
+	if err := u.unmet(ctx, &v); err != nil {
+		return v, err
+	}
 	if v.Allowed, err = u.allowed(ctx, cluster, latest); err != nil {
 		return v, err
 	}

@@ -45,6 +45,19 @@ func (b *bundle) repairs(id loom.ClusterID, numbers ...int) lifecycle.PreviewVie
 	return v
 }
 
+// unready are the nodes that a service which should run keeps from being ready.
+func (b *bundle) unready(id loom.ClusterID) []string {
+	b.t.Helper()
+	v := b.cluster(id)
+	var out []string
+	for _, n := range v.Nodes {
+		if v.Unmet[n.ID].Wanted {
+			out = append(out, fmt.Sprint(n.Number))
+		}
+	}
+	return out
+}
+
 // TestRepairRestoresWhatShouldRun: what an operation that failed left stopped runs
 // again after the repair of any node; what somebody stopped stays stopped.
 func TestRepairRestoresWhatShouldRun(t *testing.T) {
@@ -60,6 +73,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	if down := b.notRunning(id); len(down) != 2 {
 		t.Fatalf("down: %v", down)
 	}
+	same(t, "nodes that are not ready after half a restart", b.unready(id), []string{"1001", "1002"})
 	v := b.repairs(id, 1000)
 	if v.ByAction[loom.ActionCreate] != 1 || !slices.ContainsFunc(v.Changes, func(c lifecycle.Change) bool {
 		return c.Node == 1001 && c.Object == "service" && c.Name == "web" && c.New == "started" && strings.Contains(c.Because, "should run")
@@ -74,6 +88,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	b.runs(loom.PreviewStop, id, "web")
 	m.run(nil)
 	stopped := b.notRunning(id)
+	same(t, "nodes that are not ready after a stop", b.unready(id), nil)
 	b.runs(loom.PreviewStart, id, "db") // which starts what it needs, and nothing else
 	m.run(fault(loom.ActionStart, "db"))
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)

@@ -207,7 +207,7 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v lifecycle.
 	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
 	for _, n := range v.Nodes {
 		c := ui.Choice{Value: string(n.ID), Label: shortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
-			Facts: []string{strings.ToLower(ui.NodeState(n.State).Word)}, Checked: slices.Contains(f.Nodes, string(n.ID))}
+			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.Nodes, string(n.ID))}
 		if n.Leaving {
 			c.Facts = append(c.Facts, "leaving; a repair keeps it")
 		}

@@ -23,9 +23,6 @@ const (
 	nodesShown = 100
 )
 
-// nodeStates are the states of nodes in the order of their life.
-var nodeStates = []loom.NodeState{loom.NodePlanned, loom.NodeCreating, loom.NodeReady, loom.NodeFailed, loom.NodeDeleting, loom.NodeDeleted}
-
 // nodesQuery is what the filters of the tab of nodes say: view "sets" or "flat", set
 // the services of one set joined with ",".
 type nodesQuery struct {
@@ -69,8 +66,8 @@ func setOf(n loom.Node) string {
 
 // matches reports whether a node passes the filters; words are looked for in its name,
 // addresses and types.
-func (n nodesQuery) matches(node loom.Node) bool {
-	if n.service != "" && !slices.Contains(node.Services, n.service) || n.state != "" && string(node.State) != n.state || n.set != "" && setOf(node) != n.set {
+func (n nodesQuery) matches(v lifecycle.ClusterView, node loom.Node) bool {
+	if n.service != "" && !slices.Contains(node.Services, n.service) || n.state != "" && string(standingOf(v, &node)) != n.state || n.set != "" && setOf(node) != n.set {
 		return false
 	}
 	text := strings.ToLower(strings.Join(append(addresses(node), node.Hostname, string(node.ID), node.HardwareType, node.ImageType, strconv.Itoa(node.Number)), " "))
@@ -119,7 +116,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 	m.Services, m.States = nodeFilters(v, q)
 	var shown []loom.Node
 	for _, n := range v.Nodes {
-		if q.matches(n) {
+		if q.matches(v, n) {
 			shown = append(shown, n)
 		}
 	}
@@ -143,18 +140,17 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		}
 		return m, nil
 	}
-	m.Sets = nodeSets(shown, q, base, row)
-	settleSets(v, shown, m.Sets)
+	m.Sets = nodeSets(v, shown, q, base, row)
 	return m, nil
 }
 
 // nodeSets gathers nodes with the same services, the largest set first; of a large one
 // the first nodes stand for it.
-func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
+func nodeSets(v lifecycle.ClusterView, nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
 	const first = 25
 	sets := map[string]int{}
 	var out []clusterview.NodeSet
-	states := map[string]map[loom.NodeState]int{}
+	standings := map[string]map[nodeStanding]int{}
 	for _, n := range nodes {
 		key := setOf(n)
 		at, ok := sets[key]
@@ -164,10 +160,10 @@ func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node
 			flat := q
 			flat.view, flat.set, flat.page = "flat", key, 1
 			out = append(out, clusterview.NodeSet{Key: key, Services: slices.Sorted(slices.Values(n.Services)), All: flat.url(base)})
-			states[key] = map[loom.NodeState]int{}
+			standings[key] = map[nodeStanding]int{}
 		}
 		out[at].Count++
-		states[key][n.State]++
+		standings[key][standingOf(v, &n)]++
 		if len(out[at].Rows) < first {
 			out[at].Rows = append(out[at].Rows, row(n))
 		}
@@ -178,9 +174,9 @@ func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node
 		if set.Count > 1 && len(set.Services) > 0 {
 			set.Title += " each"
 		}
-		for _, state := range nodeStates {
-			if k := states[set.Key][state]; k > 0 {
-				set.States = append(set.States, ui.NodeState(state).With(strconv.Itoa(k)))
+		for _, standing := range nodeStandings {
+			if k := standings[set.Key][standing]; k > 0 {
+				set.States = append(set.States, standing.state().With(strconv.Itoa(k)))
 			}
 		}
 		set.Open = len(out) <= 6 && set.Count <= first
@@ -192,76 +188,7 @@ func nodeSets(nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node
 // setsPart sums the nodes up by what is on them.
 func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
 	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
-	m := clusterview.SetsModel{ID: v.ID, Sets: nodeSets(placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
-	settleSets(v, placedNodes(v), m.Sets)
-	return m
-}
-
-// settleSets says of sets of nodes on how many services are still to come.
-func settleSets(v lifecycle.ClusterView, nodes []loom.Node, sets []clusterview.NodeSet) {
-	settling := map[string]int{}
-	for _, n := range nodes {
-		if toCome(v, &n) > 0 {
-			settling[setOf(n)]++
-		}
-	}
-	for i := range sets {
-		sets[i].States = settlingFirst(sets[i].States, settling[sets[i].Key])
-	}
-}
-
-// toCome counts the services of a ready node that an operation has yet to bring.
-func toCome(v lifecycle.ClusterView, n *loom.Node) int {
-	if n.State != loom.NodeReady || v.Latest == nil || v.Latest.Status.Final() {
-		return 0
-	}
-	count := 0
-	for _, name := range n.Services {
-		if settles(v, n, name) {
-			count++
-		}
-	}
-	return count
-}
-
-// nodeState is that of a node, with how far its services are while some are to come: a
-// machine is ready before what runs on it.
-func nodeState(v lifecycle.ClusterView, n *loom.Node) ui.State {
-	state := ui.NodeState(n.State)
-	if k := toCome(v, n); k > 0 {
-		state.Icon, state.Tone = "ring", ui.ToneRun
-		state = state.With(fmt.Sprintf("· %d of %s", len(n.Services)-k, ui.Count(len(n.Services), "service", "services")))
-	}
-	return state
-}
-
-// settles reports whether a service is still to come to a machine that is ready.
-func settles(v lifecycle.ClusterView, n *loom.Node, service string) bool {
-	switch n.ServiceStates[service] {
-	case loom.ServiceStarted, loom.ServiceStopped, loom.ServiceFailed:
-		return false
-	}
-	return !v.Runs(n, service)
-}
-
-// settlingFirst takes so many nodes, on which services are still to come, out of those
-// that are ready.
-func settlingFirst(states []ui.State, settling int) []ui.State {
-	if settling == 0 {
-		return states
-	}
-	out := []ui.State{{Word: "Setting up", Icon: "ring", Tone: ui.ToneRun, Detail: strconv.Itoa(settling)}}
-	for _, state := range states {
-		if state.Word == ui.NodeState(loom.NodeReady).Word {
-			ready, _ := strconv.Atoi(state.Detail)
-			if ready <= settling {
-				continue
-			}
-			state.Detail = strconv.Itoa(ready - settling)
-		}
-		out = append(out, state)
-	}
-	return out
+	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
 }
 
 func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeRow {
@@ -278,7 +205,7 @@ func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.O
 	services, states = []ui.Option{{Label: "All services"}}, []ui.Option{{Label: "All states"}}
 	there := map[string]bool{}
 	for _, n := range v.Nodes {
-		there["state "+string(n.State)] = true
+		there["state "+string(standingOf(v, &n))] = true
 		for _, name := range n.Services {
 			there[name] = true
 		}
@@ -293,9 +220,9 @@ func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.O
 	for _, name := range names {
 		services = append(services, ui.Option{Value: name, Label: name, Selected: name == q.service})
 	}
-	for _, state := range nodeStates {
-		if there["state "+string(state)] {
-			states = append(states, ui.Option{Value: string(state), Label: ui.NodeState(state).Word, Selected: string(state) == q.state})
+	for _, standing := range nodeStandings {
+		if there["state "+string(standing)] {
+			states = append(states, ui.Option{Value: string(standing), Label: standing.state().Word, Selected: string(standing) == q.state})
 		}
 	}
 	return services, states

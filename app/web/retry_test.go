@@ -96,12 +96,40 @@ func TestLinksComeWithTheirServices(t *testing.T) {
 	w.db.MustExec(`UPDATE nodes SET services = (SELECT array_agg(s) FROM clusters c, jsonb_object_keys(c.services) AS s WHERE c.id = cluster_id),
 		service_states = jsonb_build_object(services[1], 'started') WHERE id = $1`, first.ID)
 	some := fmt.Sprintf("· 1 of %d services", len(v.Services))
-	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Ready", some)
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Setting up", some)
 	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=sets").is(200, "Setting up", some)
 	w.get("ana", route.Node(op.Cluster, first.ID)).is(200, some)
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'started'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200, "Web page", "Statistics", "Pending").lacks("Setting up")
 	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat").is(200, "Ready").lacks(some)
+	w.get("ana", route.ClusterNodes(op.Cluster)+"?view=flat&state=setting-up").is(200).lacks("10.77.1.10")
 	w.db.MustExec(`UPDATE nodes SET service_states = (SELECT coalesce(jsonb_object_agg(s, 'stopped'), '{}') FROM unnest(services) AS s) WHERE cluster_id = $1`, id)
 	w.get("ana", route.Cluster(op.Cluster)).is(200).lacks("Web page", "Statistics")
+}
+
+// A node is ready only while what should run on it does: after a failure it says what
+// does not, and a filter finds it. What was stopped on purpose is no failure, and is said.
+func TestReadyMeansThatServicesServe(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	id := w.active("shop", 3)
+	nodes := route.ClusterNodes(id) + "?view=flat"
+	w.get("ana", nodes).is(200, ">Ready<").lacks("Not ready")
+	v := w.cluster(id)
+	web := v.Nodes[slices.IndexFunc(v.Nodes, func(n loom.Node) bool { return slices.Contains(n.Services, "nginx") })]
+	state := func(state string) {
+		w.db.MustExec(`UPDATE nodes SET service_states = service_states || jsonb_build_object('nginx', $2::text) WHERE id = $1`, web.ID, state)
+	}
+	for s, says := range map[string]string{"stopped": "nginx stopped", "installed": "nginx not started", "absent": "nginx not installed"} {
+		state(s)
+		w.get("ana", route.Node(id, web.ID)).is(200, "Ready", "· "+says).lacks("Not ready")
+	}
+	state("failed")
+	for _, at := range []string{nodes, nodes + "&state=not-ready", route.Node(id, web.ID), route.Cluster(id)} {
+		w.get("ana", at).is(200, "Not ready")
+	}
+	w.get("ana", nodes+"&state=not-ready").is(200, "· nginx failed", shortName(web.Hostname)).lacks(">Ready<")
+	w.db.MustExec(`UPDATE nodes SET state = 'failed' WHERE id = $1`, web.ID)
+	w.get("ana", nodes+"&state=failed").is(200, "<span>Failed</span>", "· nginx failed")
+	w.get("ana", nodes+"&state=ready").is(200).lacks(shortName(web.Hostname) + "<")
 }
