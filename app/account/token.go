@@ -294,3 +294,6 @@ func (a *Accounts) RevokeToken(ctx context.Context, actor loom.Actor, id int64) 
 		return record(ctx, tx, actor, "delete", "token", token.Name, shownToken(token), nil)
 	})
 }
+
+// IsToken reports whether a text has the form of an API token.
+func IsToken(text string) bool { return strings.HasPrefix(text, tokenStart) }

@@ -12,12 +12,14 @@ import (
 	"strings"
 
 	"loom/app/httpx"
+	"loom/app/lenient"
 	"loom/app/loom"
 	"loom/app/places"
 )
 
-// readBody reads a whole body whatever its content type. Invalid when it is too
-// large or breaks off, Throttled when too much is decoded at this moment.
+// readBody reads a whole body whatever its content type, JSON as lenient.Strict has it.
+// Invalid when it is too large or breaks off, Throttled when too much is decoded at this
+// moment.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return readLimited(w, r, httpx.MaxBody)
 }
@@ -33,6 +35,7 @@ func readLimited(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, e
 	case err != nil:
 		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
 	}
+	body = lenient.Strict(body)
 	if err := takeShare(r.Context(), body, decodingWait); err != nil {
 		return nil, err
 	}

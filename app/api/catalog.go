@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -31,9 +32,9 @@ func (e entries) list(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 		return err
 	}
 	linkPages(w, r, found.Next, found.Prev)
-	out := make([]loom.Entry, len(found.Items))
+	out := make([]any, len(found.Items))
 	for i, item := range found.Items {
-		out[i] = item.Entry
+		out[i] = wire.NewEntry(item.Entry)
 	}
 	return answer(w, r, out)
 }
@@ -55,7 +56,7 @@ func (e entries) answerVersion(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	return answerTagged(w, r, entry, `"`+strconv.Itoa(info.Version)+`"`)
+	return answerTagged(w, r, wire.NewEntry(entry), `"`+strconv.Itoa(info.Version)+`"`)
 }
 
 func (e entries) versions(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -107,6 +108,9 @@ func (e entries) put(w http.ResponseWriter, r *http.Request, actor loom.Actor) e
 	saved, found, err := e.Catalog.Save(r.Context(), actor, e.kind, catalog.SaveInput{Entry: entry, Expected: expected, OnlyThere: there})
 	if err != nil {
 		return err
+	}
+	if given, ok := entry.(*loom.PluginType); ok && !reflect.DeepEqual(given.Parameters, saved.(*loom.PluginType).Parameters) {
+		e.Log.InfoContext(r.Context(), "A plugin of this installation has this type: its fields stay, others were added to it.", "kind", e.kind, "name", given.Name, "user", actor.User)
 	}
 	tellFindings(w, e.kind, saved.Meta().Name, found)
 	return done(w)

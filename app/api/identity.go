@@ -18,10 +18,6 @@ const (
 	headerKey    = "Coopr-ApiKey"
 )
 
-// dummyKey is what the predecessor's scripts send when nobody set a key. From a
-// trusted network it counts as none.
-const dummyKey = "1234567890abcdef"
-
 // identify finds who a request acts as (rest-api.md 1.4): a token, a session
 // cookie, or from a trusted network the headers alone. Errors: Unauthenticated,
 // Invalid for both a cookie and a token, NotFound for an unknown tenant,
@@ -42,8 +38,8 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	var actor loom.Actor
 	var caller httpx.Caller
 	switch {
-	case token == dummyKey && !hasCookie:
-		err = loom.NewError(loom.Unauthenticated, "“%s” is the placeholder of scripts, not a token. %s", dummyKey, a.howToBeKnown(r, trusted))
+	case token != "" && !account.IsToken(token) && !hasCookie:
+		err = loom.NewError(loom.Unauthenticated, "The key that was sent is no API token of Loom. %s", a.howToBeKnown(r, trusted))
 	case hasCookie && token != "":
 		return loom.Actor{}, loom.NewError(loom.Invalid, "The request carries both a session cookie and an API token; send one of them.")
 	case token != "":
@@ -91,10 +87,11 @@ func (a *api) howToBeKnown(r *http.Request, trusted bool) string {
 }
 
 // tokenOf finds the token of a request, "" for none. Authorization and
-// Coopr-ApiKey carry the same one.
+// Coopr-ApiKey carry the same one. The predecessor told everybody to send some key and
+// never looked at it: from a network that is believed, one that is no token counts as none.
 func tokenOf(r *http.Request, trusted bool) (string, error) {
 	key := strings.TrimSpace(r.Header.Get(headerKey))
-	if key == dummyKey && trusted {
+	if !account.IsToken(key) && trusted {
 		key = ""
 	}
 	header := strings.TrimSpace(r.Header.Get("Authorization"))
@@ -105,7 +102,7 @@ func tokenOf(r *http.Request, trusted bool) (string, error) {
 	switch {
 	case !ok:
 		return "", loom.NewError(loom.Unauthenticated, "Only bearer tokens are accepted: “Authorization: Bearer loom_…”.")
-	case key != "" && key != dummyKey && key != token:
+	case account.IsToken(key) && key != token:
 		return "", loom.NewError(loom.Invalid, "The headers Authorization and Coopr-ApiKey carry different tokens; send one of them.")
 	}
 	return token, nil

@@ -14,6 +14,9 @@ import (
 	"loom/app/loom"
 )
 
+// dummyKey is what the predecessor's scripts send when nobody set a key.
+const dummyKey = "1234567890abcdef"
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,8 +43,8 @@ func TestTokens(t *testing.T) {
 		headers []string
 	}{
 		{401, "Send an API token", nil},
-		{401, "placeholder of scripts, not a token", []string{"Coopr-ApiKey", dummyKey}},
-		{401, "placeholder of scripts, not a token", []string{"Authorization", "Bearer " + dummyKey}},
+		{401, "no API token of Loom", []string{"Coopr-ApiKey", dummyKey}},
+		{401, "no API token of Loom", []string{"Authorization", "Bearer " + dummyKey}},
 		{401, "LOOM_TRUSTED_HEADER_NETWORKS", []string{"Coopr-ApiKey", dummyKey, "Coopr-UserID", "ana", "Coopr-TenantID", "acme"}},
 		{401, "not valid", []string{"Authorization", "Bearer loom_nonsense"}},
 		{401, "Only bearer tokens", []string{"Authorization", "Basic YWRtaW46YWRtaW4="}},

@@ -87,10 +87,20 @@ func (a *api) handler() http.Handler {
 	for pattern, methods := range table {
 		mux.Handle(pattern, dispatch(methods))
 	}
+	for _, pattern := range []string{"/v2/provisioners", "/v2/provisioners/{id}"} {
+		for _, method := range []string{post, put, del} {
+			mux.HandleFunc(method+" "+pattern, noWorkers)
+		}
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Problem(w, r, loom.NewError(loom.NotFound, "There is nothing at this path; GET /v2/openapi.json lists all that is."))
 	})
 	return normalize(mux)
+}
+
+// noWorkers answers what the predecessor's workers send (rest-api.md 5.2).
+func noWorkers(w http.ResponseWriter, r *http.Request) {
+	Problem(w, r, loom.NewError(loom.NotFound, "Workers of the predecessor have no routes here: provisioners take their tasks from the database. Start one with “loom provisioner”."))
 }
 
 func dispatch(methods map[string]http.Handler) http.Handler {

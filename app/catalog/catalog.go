@@ -176,6 +176,11 @@ func (c *Catalog) Save(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 		return nil, nil, err
 	}
 	saved, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (loom.Entry, error) {
+		if t, ok := entry.(*loom.PluginType); ok {
+			if err := amend(ctx, tx, kind, t); err != nil {
+				return nil, err
+			}
+		}
 		return c.put(ctx, tx, actor, tenant, kind, entry, in)
 	})
 	if err != nil {

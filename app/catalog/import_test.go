@@ -187,6 +187,53 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// A loader of the predecessor's provider types meets the types of our own plugins: they stay
+// as the plugins declare them, and what only the loader knows becomes a field of
+// administrators, also after the plugin registered again.
+func TestLoadersReplaceNoBuiltInType(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	declared := func() loom.PluginType {
+		return loom.PluginType{Base: loom.Base{Name: "cumulus", Description: "Ours"}, Parameters: map[string]loom.FieldGroup{
+			"admin": {Fields: map[string]loom.FieldSchema{"key": {Label: "Key", Type: "password", Sensitive: true}}, Required: [][]string{{"key"}}},
+			"user":  {Fields: map[string]loom.FieldSchema{"zone": {Label: "Zone", Type: "text"}}},
+		}}
+	}
+	register := func() {
+		t.Helper()
+		if err := b.RegisterTypes(b.ctx, []loom.PluginType{declared()}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register()
+	entry, err := catalog.Decode(loom.KindProviderType, []byte(`{"name":"cumulus","classname":"x","description":"Theirs","timeouts":{"create":900},"parameters":{
+		"admin":{"fields":{"key":{"label":"Key","type":"text","tip":""},"flags":{"label":"Flags","type":"text","tip":""}},"required":[["flags"]]},
+		"user":{"fields":{"rack":{"label":"Rack","type":"text","tip":""}},"required":[["rack"]]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Save(b.ctx, b.super, loom.KindProviderType, catalog.SaveInput{Entry: entry}); err != nil {
+		t.Fatal(err)
+	}
+	look := func(when string) {
+		t.Helper()
+		got, _, err := b.Entry(b.ctx, b.user, loom.KindProviderType, "cumulus", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := got.(*loom.PluginType)
+		key, _ := p.Schema("key")
+		flags, _ := p.Schema("flags")
+		if p.Description != "Ours" || !key.Sensitive || key.Extra || !flags.Extra || p.Timeouts["create"] != 900 ||
+			len(p.Parameters["user"].Fields) != 1 || !p.Parameters["admin"].Fields["rack"].Extra || len(p.Parameters["user"].Required) != 0 {
+			t.Errorf("%s: %+v", when, p)
+		}
+	}
+	look("after the loader")
+	register()
+	look("after the plugin registered again")
+}
+
 func TestRegisterTypesWritesOnlyChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -66,7 +68,7 @@ func (c *Catalog) register(ctx context.Context, actor loom.Actor, kind loom.Enti
 		if err := store.LockCatalogName(ctx, tx, loom.SuperTenant, kind, plugin.Name); err != nil {
 			return err
 		}
-		if err := keepTimeouts(ctx, tx, kind, entry.(*loom.PluginType)); err != nil {
+		if err := keepGiven(ctx, tx, kind, entry.(*loom.PluginType)); err != nil {
 			return err
 		}
 		same, err := store.CatalogUnchanged(ctx, tx, loom.SuperTenant, kind, entry)
@@ -83,20 +85,73 @@ func (c *Catalog) register(ctx context.Context, actor loom.Actor, kind loom.Enti
 	})
 }
 
-// keepTimeouts leaves a plugin that names no time limits those that somebody gave
-// its type in the catalog.
-func keepTimeouts(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, plugin *loom.PluginType) error {
-	if len(plugin.Timeouts) > 0 {
-		return nil
-	}
+// keepGiven leaves a plugin what clients gave its type in the catalog: time limits, where
+// it names none, and extra fields.
+func keepGiven(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, plugin *loom.PluginType) error {
 	stored, err := store.CatalogEntry(ctx, tx, loom.SuperTenant, kind, plugin.Name, 0)
 	if errors.Is(err, loom.NotFound) {
 		return nil
 	}
-	if err == nil {
-		plugin.Timeouts = stored.Entry.(*loom.PluginType).Timeouts
+	if err != nil {
+		return err
 	}
-	return err
+	before := stored.Entry.(*loom.PluginType)
+	if len(plugin.Timeouts) == 0 {
+		plugin.Timeouts = before.Timeouts
+	}
+	for name, field := range before.Parameters["admin"].Fields {
+		if field.Extra {
+			addField(plugin, name, field)
+		}
+	}
+	return nil
+}
+
+// registered is the author of the types that plugins of this installation declare.
+const registered = loom.UserID("system")
+
+// amend turns what a client gives as the type of a plugin of this installation into what
+// may be stored of it: the plugin's own declaration stays, since the plugin works by it.
+// Time limits count, and fields that the plugin does not know become extra fields of
+// administrators.
+func amend(ctx context.Context, tx *sqlx.Tx, kind loom.EntityKind, given *loom.PluginType) error {
+	versions, err := store.CatalogVersions(ctx, tx, loom.SuperTenant, kind, given.Name)
+	if err != nil || !slices.ContainsFunc(versions, func(v loom.VersionInfo) bool { return v.Author == registered }) {
+		return err
+	}
+	stored, err := store.CatalogEntry(ctx, tx, loom.SuperTenant, kind, given.Name, 0)
+	if err != nil {
+		return err
+	}
+	kept := *stored.Entry.(*loom.PluginType)
+	if len(given.Timeouts) > 0 {
+		kept.Timeouts = given.Timeouts
+	}
+	for _, group := range given.Parameters {
+		for name, field := range group.Fields {
+			field.Extra = true
+			addField(&kept, name, field)
+		}
+	}
+	*given = kept
+	return nil
+}
+
+// addField adds a field of administrators to a type that does not know its name.
+func addField(t *loom.PluginType, name string, field loom.FieldSchema) {
+	if _, known := t.Schema(name); known {
+		return
+	}
+	admin := t.Parameters["admin"]
+	fields := maps.Clone(admin.Fields)
+	if fields == nil {
+		fields = map[string]loom.FieldSchema{}
+	}
+	fields[name] = field
+	admin.Fields = fields
+	groups := maps.Clone(t.Parameters)
+	groups["admin"] = admin
+	t.Parameters = groups
 }
 
 // sealEarlier seals what versions of providers hold in plain from the time

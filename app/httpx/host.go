@@ -42,10 +42,14 @@ func (h Hosts) own(host string) bool {
 	return err == nil
 }
 
-// sameSite reports whether neither header that browsers add tells of another site.
+// sameSite reports whether no header that browsers add tells of another site. A proxy may
+// rewrite Host: what the browser itself says of the site comes first, and the name that the
+// proxy was called by counts as well, which no page of another site can send.
 func (h Hosts) sameSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
+	case "":
+	case "same-origin", "none":
+		return true
 	default:
 		return false
 	}
@@ -54,7 +58,7 @@ func (h Hosts) sameSite(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || h[plainHost(u.Host)])
+	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || strings.EqualFold(u.Host, r.Header.Get("X-Forwarded-Host")) || h[plainHost(u.Host)])
 }
 
 // plainHost is a host without port, brackets, zone and the dot of the root.

@@ -38,6 +38,10 @@ func TestHostsOfOurOwn(t *testing.T) {
 		{"127.0.0.1:8080", "https://loom.example:8443", "", true},
 		{"127.0.0.1:8080", "", "none", true},
 		{"127.0.0.1:8080", "http://127.0.0.1:9090", "", false},
+		{"127.0.0.1:8080", "https://ui.example", "same-origin", true}, // behind a proxy that rewrites Host
+		{"127.0.0.1:8080", "https://front.example", "", true},         // one that says so
+		{"127.0.0.1:8080", "https://front.example", "cross-site", false},
+		{"rebind.evil.example", "http://rebind.evil.example", "same-origin", false},
 		{"127.0.0.1:8080", "null", "", false},
 		{"127.0.0.1:8080", "http://evil.example", "", false},
 		{"127.0.0.1:8080", "", "cross-site", false},
@@ -45,6 +49,7 @@ func TestHostsOfOurOwn(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host = c.host
+		r.Header.Set("X-Forwarded-Host", "front.example")
 		for header, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
 			if value != "" {
 				r.Header.Set(header, value)

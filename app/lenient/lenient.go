@@ -37,7 +37,8 @@ func value(body []byte, scan func(text []byte) error) (any, error) {
 		return nil, loom.NewError(loom.Invalid, "The body is empty; a JSON document is needed.")
 	}
 	if at := invalidUTF8(body); at >= 0 {
-		return nil, syntaxError(body, at, "this is not UTF-8")
+		line, column := loom.TextPosition(body, at)
+		return nil, loom.NewError(loom.Invalid, "The body is not UTF-8: line %d, column %d, is the byte 0x%02X. Send it in UTF-8.", line, column, body[at])
 	}
 	if err := scan(body); err != nil {
 		return nil, tooDeep(body, err)

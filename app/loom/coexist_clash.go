@@ -119,7 +119,7 @@ func (t *Template) counts(group []string) []LayoutClash {
 	most, least := "", ""
 	high, low := 0, Unlimited
 	for _, name := range group {
-		minimum, maximum := t.Constraints.Services[name].Quantities.bounds()
+		minimum, maximum := t.Constraints.Services[name].Quantities.Bounds()
 		if minimum > high {
 			most, high = name, minimum
 		}
@@ -135,8 +135,8 @@ func (t *Template) counts(group []string) []LayoutClash {
 		Message: fmt.Sprintf("%s must share their nodes, but %s has to be on %d or more and %s may be on %d at most.", listed(names), most, high, least, low)}}
 }
 
-// bounds are the numbers of nodes, filled in where nothing is given.
-func (q *Quantities) bounds() (low, high int) {
+// Bounds returns the numbers of nodes, filled in where nothing is given.
+func (q *Quantities) Bounds() (low, high int) {
 	low, high = 1, Unlimited
 	if q != nil && q.Min != nil {
 		low = *q.Min

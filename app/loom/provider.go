@@ -101,6 +101,8 @@ type FieldSchema struct {
 	BoundTo []string `json:"boundTo,omitempty"`
 	// Role says, of a field of a provider type, what hangs on its value; see FieldRole.
 	Role FieldRole `json:"role,omitempty"`
+	// Extra says that a client added the field to the type of a plugin, which does not know it.
+	Extra bool `json:"extra,omitempty"`
 }
 
 // FieldRole says what a change of a provider's field means for machines.

@@ -79,6 +79,9 @@ func pluginForm(group string, g loom.FieldGroup) []templ.Component {
 		if m.Label == "" {
 			m.Label = name
 		}
+		if f.Extra {
+			m.Help = strings.TrimSpace(m.Help + " A client added this field; the plugin does not read it.")
+		}
 		if f.Default != nil {
 			m.Value = fmt.Sprint(f.Default)
 		}

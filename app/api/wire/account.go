@@ -95,7 +95,7 @@ func NewSession(s loom.Session, current string) Session {
 // Tenant is the specification of a tenant (entities.md 11).
 type Tenant struct {
 	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
+	Description string `json:"description"`
 	Workers     int    `json:"workers"`
 	MaxClusters int    `json:"maxClusters"`
 	MaxNodes    int    `json:"maxNodes"`

@@ -93,7 +93,7 @@ func NewCluster(v lifecycle.ClusterView) Cluster {
 	}
 	if v.Latest != nil {
 		op := NewOperation(*v.Latest)
-		c.LatestJob, c.Progress, c.Message, c.Latest = op.ID, op.Progress, op.Message, &op
+		c.LatestJob, c.Progress, c.Message, c.Latest = op.ID, op.Progress, jobMessage(*v.Latest), &op
 	}
 	for _, t := range v.Skipped {
 		c.Skipped = append(c.Skipped, SkippedTask{
@@ -108,6 +108,15 @@ func NewCluster(v lifecycle.ClusterView) Cluster {
 		c.Nodes = append(c.Nodes, NewNode(n, v.Cluster.Services, v.NodeLinks[n.ID]))
 	}
 	return c
+}
+
+// jobMessage is the message of an operation as the predecessor's clients know it: they
+// compare that of an abort. Who aborted, the operation itself says.
+func jobMessage(op loom.Operation) string {
+	if op.Aborted {
+		return "Aborted by user."
+	}
+	return op.Message
 }
 
 // ServiceNames lists the services of a cluster, sorted.

@@ -179,7 +179,7 @@ func legacyBody(n loom.Notice) ([]byte, error) {
 		Nodes   []json.RawMessage `json:"nodes"`
 		Omitted int               `json:"nodesOmitted,omitempty"`
 	}{cluster, legacyJob{
-		ID: op.Ref.String(), Cluster: c.ID.String(), Action: strings.ToUpper(string(op.Action)), Status: strings.ToUpper(op.Status.Wire()), Message: op.Message,
+		ID: op.Ref.String(), Cluster: c.ID.String(), Action: strings.ToUpper(string(op.Action)), Status: strings.ToUpper(op.Status.Wire()), Message: jobMessage(op),
 	}, nodes, omitted})
 }
 
