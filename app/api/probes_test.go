@@ -29,7 +29,7 @@ func (a *answering) Machines(context.Context, *loom.ProviderCall) ([]loom.Tagged
 	return a.machines, true, nil
 }
 
-func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine) error {
+func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine, bool) error {
 	if e := a.refuse.Load(); e != nil {
 		return e
 	}

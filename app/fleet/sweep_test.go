@@ -126,6 +126,63 @@ func TestSweepFindsWhatNobodyClaims(t *testing.T) {
 	}
 }
 
+// TestSecondMachineOfALivingNode: it is listed while the cluster lives, and removing it
+// leaves the node's own.
+func TestSecondMachineOfALivingNode(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	own := a.node("t1", 1, "active", "ready")
+	a.operation(1, "complete", "-1 h")
+	double := own
+	double.ID = "m1-double"
+	// An answer was lost, and the operation still looks for the machine that it made.
+	making := a.node("t1", 2, "pending", "creating")
+	a.operation(2, "running", nil)
+	a.exec(`UPDATE nodes SET results = '{}' WHERE cluster_id = 2`)
+	made := making
+	made.ID = "m2-double"
+	// The operation failed after it had heard of one: a retry may take the other.
+	failed := a.node("t1", 3, "incomplete", "failed")
+	a.operation(3, "failed", "-1 h")
+	other := failed
+	other.ID = "m3-double"
+	c := &cloud{machines: []loom.TaggedMachine{own, double, making, made, failed, other}}
+	a.must(a.sweep(c))
+	orphans, err := a.Orphans(a.ctx, a.super)
+	if err != nil || len(orphans) != 1 || orphans[0].Machine != "m1-double" || orphans[0].Own != "m1" {
+		t.Fatalf("orphans: %+v, %v", orphans, err)
+	}
+	a.serve(c)
+	remove := func() error { return a.RemoveOrphan(a.ctx, a.super, orphans[0].ID) }
+	set := func(machines ...loom.TaggedMachine) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.machines = machines
+	}
+	a.operation(1, "running", nil)
+	if err := remove(); !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "operation") {
+		t.Errorf("while an operation runs: %v", err)
+	}
+	a.exec(`UPDATE operations SET status = 'complete', ended_at = now() - interval '1 s' WHERE cluster_id = 1`)
+	set(double)
+	if err := remove(); !errors.Is(err, loom.Conflict) {
+		t.Errorf("while the node's own machine is not listed: %v", err)
+	}
+	a.exec(`UPDATE nodes SET results = '{"providerid": "m1-double"}' WHERE cluster_id = 1`)
+	set(own, double)
+	if err := remove(); !errors.Is(err, loom.Conflict) {
+		t.Errorf("of the machine that the node has by now: %v", err)
+	}
+	if len(c.removed) != 0 {
+		t.Fatalf("removed: %v", c.removed)
+	}
+	a.exec(`UPDATE nodes SET results = '{"providerid": "m1"}' WHERE cluster_id = 1`)
+	a.must(remove())
+	if !slices.Equal(c.removed, []string{"m1-double"}) || !slices.Equal(c.alone, c.removed) {
+		t.Errorf("removed %v, alone %v", c.removed, c.alone)
+	}
+}
+
 func TestWhatIsSwept(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)

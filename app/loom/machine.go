@@ -30,18 +30,21 @@ type TaggedMachine struct {
 	Tenant  TenantID
 }
 
-// Orphan is a machine of this installation that no live node claims.
+// Orphan is a machine of this installation that no live node claims: its node is gone, or
+// has another machine.
 type Orphan struct {
 	ID         int64
 	Tenant     TenantID
 	TenantName string
 	// Provider is the name in the tenant's catalog.
-	Provider  string
-	Machine   string
-	Name      string
-	Key       string
-	Cluster   ClusterID
-	Node      NodeID
+	Provider string
+	Machine  string
+	Name     string
+	Key      string
+	Cluster  ClusterID
+	Node     NodeID
+	// Own is the machine that the node has, "" for a node that is gone.
+	Own       string
 	FirstSeen time.Time
 }
 

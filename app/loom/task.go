@@ -19,6 +19,9 @@ type TaskSpec struct {
 	// IdempotencyKey is the same for all attempts to make one machine; every
 	// machine carries it (provisioner.md 3).
 	IdempotencyKey string
+	// Alone, of a DELETE, says that the machine of the provider id goes and nothing else
+	// that carries the key: the machine of a living node carries it too.
+	Alone bool
 
 	Node         NodeID
 	NodeNumber   int

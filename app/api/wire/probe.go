@@ -29,13 +29,14 @@ type Orphan struct {
 	Name      string      `json:"name"`
 	Cluster   string      `json:"clusterId,omitempty"`
 	Node      loom.NodeID `json:"nodeId,omitempty"`
+	Own       string      `json:"ownMachineId,omitempty"` // the machine that the node has
 	FirstSeen int64       `json:"firstSeen"`
 }
 
 // NewOrphan gives the wire form.
 func NewOrphan(o loom.Orphan) Orphan {
 	w := Orphan{
-		ID: strconv.FormatInt(o.ID, 10), Tenant: o.TenantName, Provider: o.Provider, Machine: o.Machine, Name: o.Name, Node: o.Node, FirstSeen: Millis(o.FirstSeen),
+		ID: strconv.FormatInt(o.ID, 10), Tenant: o.TenantName, Provider: o.Provider, Machine: o.Machine, Name: o.Name, Node: o.Node, Own: o.Own, FirstSeen: Millis(o.FirstSeen),
 	}
 	if o.Cluster != 0 {
 		w.Cluster = o.Cluster.String()
