@@ -13,7 +13,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/jobs"
 )
 
 const (
@@ -40,11 +39,7 @@ func (f *Fleet) RequestSweeps(ctx context.Context) error {
 			return err
 		}
 		for _, t := range targets {
-			id, err := store.InsertRequest(ctx, tx, t.Tenant, store.ProviderRequest{Provider: t.Provider, Purpose: store.PurposeSweep, By: "system"})
-			if err != nil {
-				return err
-			}
-			if err := store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id}); err != nil {
+			if _, err := store.RequestSweep(ctx, tx, t.Tenant, t.Provider, "system"); err != nil {
 				return err
 			}
 		}
@@ -242,10 +237,22 @@ func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.Provi
 	case err != nil:
 		failure = err.Error()
 	}
+	shown := failure
+	if !listed && err == nil {
+		shown = "The machines of this provider cannot be listed: its plugin cannot, or no provisioner that answers carries it."
+	}
 	ended := store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
-		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, failure, false)
-		if err != nil || !held || !listed {
+		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, shown, false)
+		if err != nil || !held {
 			return err
+		}
+		if r.By != "system" { // somebody waits for it
+			if err := store.InsertEvents(ctx, tx, orphansChanged, loom.Event{Tenant: r.Tenant, Topic: "tenant", IDs: []string{"providers/" + r.Provider}}); err != nil {
+				return err
+			}
+		}
+		if !listed {
+			return nil
 		}
 		claims, err := store.NodeClaims(ctx, tx, r.Tenant, nodesOf(machines), r.Started)
 		if err != nil {

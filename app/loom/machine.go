@@ -48,6 +48,23 @@ type Orphan struct {
 	FirstSeen time.Time
 }
 
+// Sweep is what is known of the looks for forgotten machines at a provider.
+type Sweep struct {
+	Tenant     TenantID
+	TenantName string
+	// Provider is the name in the tenant's catalog.
+	Provider string
+	// Asked is when the look was asked for that is under way, nil where none is; Started
+	// says that a provisioner took it.
+	Asked   *time.Time
+	Started bool
+	// Last is the end of the last look, nil for none; Failure why it found nothing out.
+	Last    *time.Time
+	Failure string
+	// Found is how many machines are known that nobody uses.
+	Found int
+}
+
 // keySpace is the name space of idempotency keys, chosen once and for ever.
 var keySpace = [16]byte{0x6c, 0x6f, 0x6f, 0x6d, 0x2d, 0x6e, 0x4f, 0x64, 0xa5, 0x2d, 0x6b, 0x65, 0x79, 0x2d, 0x76, 0x31}
 

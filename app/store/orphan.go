@@ -39,8 +39,12 @@ FROM orphans o JOIN tenants t ON t.id = o.tenant_id`
 
 // OrphansAllTenants lists the machines that no live node claims, by id.
 func OrphansAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Orphan, error) {
+	return orphans(ctx, q, ` ORDER BY o.id`)
+}
+
+func orphans(ctx context.Context, q sqlx.ExtContext, which string, args ...any) ([]loom.Orphan, error) {
 	var rows []orphanRow
-	if err := sqlx.SelectContext(ctx, q, &rows, orphanColumns+` ORDER BY o.id`); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, orphanColumns+which, args...); err != nil {
 		return nil, wrap(err, "list orphaned machines")
 	}
 	orphans := make([]loom.Orphan, len(rows))
@@ -184,14 +188,16 @@ func Places(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provid
 
 // A machine may be left behind by what ended lately; what was found before is
 // looked at until it is gone. Providers that are being swept are left out.
-const sweepTargets = `
-SELECT DISTINCT x.tenant_id, x.provider_name FROM (
+const mayHaveMachines = `
 	SELECT c.tenant_id, c.provider_name FROM clusters c WHERE c.status <> 'terminated'
 	UNION
 	SELECT c.tenant_id, c.provider_name FROM operations o JOIN clusters c ON c.id = o.cluster_id
 	WHERE o.ended_at > now() - make_interval(secs => $1)
 	UNION
-	SELECT o.tenant_id, o.provider_name FROM orphans o
+	SELECT o.tenant_id, o.provider_name FROM orphans o`
+
+const sweepTargets = `
+SELECT DISTINCT x.tenant_id, x.provider_name FROM (` + mayHaveMachines + `
 ) AS x JOIN tenants t ON t.id = x.tenant_id AND t.deleted_at IS NULL
 WHERE NOT EXISTS (SELECT FROM provider_requests r
                   WHERE r.tenant_id = x.tenant_id AND r.provider_name = x.provider_name AND r.purpose = 'sweep' AND r.ended_at IS NULL)

@@ -37,17 +37,13 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen", Low: true}, {Label: "Actions", LabelHidden: true}},
-		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans. Providers are searched for them at intervals."}}
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans."}}
 	if len(orphans) > 0 {
 		lost.CSV, lost.JSON = s.exportsOf(r)
 	}
 	for _, o := range orphans {
-		name := o.Name
-		if o.Own != "" {
-			name = "The node " + o.Name + " has " + o.Own + "."
-		}
 		lost.Rows = append(lost.Rows, []officeview.Cell{
-			{Text: o.Machine, Mono: true, Sub: name}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
+			{Text: o.Machine, Mono: true, Sub: orphanName(o)}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
 			{Buttons: []ui.ButtonModel{opening("Remove", "Remove machine "+o.Machine, route.SystemOrphanRemove(o.ID), ui.Danger)}},
 		})
 	}
@@ -70,6 +66,11 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them, or it has another machine; leftovers are what the delete of their cluster could not delete.",
 		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{call("orphans", http.MethodGet, "/v2/orphans", ""), call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
+	looks, err := s.looksPart(r, actor)
+	if err != nil {
+		return err
+	}
+	m.Parts = append(m.Parts, looks...)
 	if len(leftovers) > 0 {
 		m.Parts = append(m.Parts, officeview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
 	}

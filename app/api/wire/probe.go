@@ -44,6 +44,34 @@ func NewOrphan(o loom.Orphan) Orphan {
 	return w
 }
 
+// Sweep is what is known of the looks for forgotten machines at a provider. Tenant is the
+// tenant's name.
+type Sweep struct {
+	Tenant   string `json:"tenant"`
+	Provider string `json:"provider"`
+	// State is "idle", "waiting" for a provisioner or "running".
+	State   string `json:"state"`
+	Asked   int64  `json:"requestTime,omitempty"`
+	Last    int64  `json:"lastTime,omitempty"`
+	Failure string `json:"lastError,omitempty"`
+	Found   int    `json:"orphans"`
+}
+
+// NewSweep gives the wire form.
+func NewSweep(s loom.Sweep) Sweep {
+	w := Sweep{Tenant: s.TenantName, Provider: s.Provider, State: "idle", Failure: s.Failure, Found: s.Found}
+	if s.Asked != nil {
+		w.State, w.Asked = "waiting", Millis(*s.Asked)
+		if s.Started {
+			w.State = "running"
+		}
+	}
+	if s.Last != nil {
+		w.Last = Millis(*s.Last)
+	}
+	return w
+}
+
 // LeftBehind is a machine that the delete of its cluster could not delete. Tenant is the
 // tenant's name; Machine is absent where the provider's name for it never became known.
 type LeftBehind struct {
