@@ -14,6 +14,8 @@ type TaskSpec struct {
 	Tenant  TenantID
 	Action  TaskAction
 	Attempt int
+	// LastTry says that the task is given up when this attempt fails.
+	LastTry bool
 	// Deadline ends the attempt.
 	Deadline time.Time
 	// IdempotencyKey is the same for all attempts to make one machine; every
