@@ -170,7 +170,7 @@ func (s *Static) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 
 // Delete gives the machine back: the clean-up script runs, the keys of the
 // cluster's owner and the reservation go. A machine that does not answer is a failure
-// until the last try: a dead one must not keep its cluster for ever. It is let go as it
+// until the last try: a dead one must not keep its cluster. It is let go as it
 // is then, and the message says so; when it answers again its reservation is listed as
 // an orphan, whose removal cleans it.
 func (s *Static) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
