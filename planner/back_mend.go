@@ -81,6 +81,7 @@ func (k *back) began(f *fate, s int) bool {
 func (k *back) stayed(f *fate, p *place, early *place) {
 	*p = *early
 	p.has = k.first.catalogOf(early)
+	p.misconfigured = p.misconfigured || p.torn
 	p.left = p.left || k.follower(p.service)
 	configures := k.of(f.at, p.service, loom.ActionConfigure)
 	if p.state == absent || !configures.planned || !k.settled || f.replacing || f.after == nil {
@@ -96,12 +97,19 @@ func (k *back) stayed(f *fate, p *place, early *place) {
 	}
 }
 
+// halted is a service that the operation found half done and at most stopped.
+func (k *back) halted(f *fate, early *place, was *catalog) place {
+	p := *early
+	p.has, p.running = was, early.running && !k.of(f.at, early.service, loom.ActionStop).done
+	return p
+}
+
 // inherit gives a service that the operation began with what it still has of before.
 func (k *back) inherit(f *fate, p *place, early *place, was *catalog) {
 	if p.earlier {
 		p.has = was
 	}
-	unconfigured := early.misconfigured || slices.Contains(early.again, loom.ActionConfigure)
+	unconfigured := early.misconfigured || early.torn || slices.Contains(early.again, loom.ActionConfigure)
 	if unconfigured && !k.of(f.at, p.service, loom.ActionConfigure).done && !slices.Contains(slices.Concat(p.again, p.remains), loom.ActionConfigure) {
 		p.misconfigured = true
 	}

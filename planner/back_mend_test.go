@@ -83,6 +83,8 @@ func TestMend(t *testing.T) {
 // FuzzMend mends random operations.
 func FuzzMend(f *testing.F) {
 	f.Add(uint64(1 << 43))
+	f.Add(uint64(69661)) // what was told half is told again before it is started
+	f.Add(uint64(42977)) // what a retry is to stop first still runs when it did not get there
 	f.Fuzz(func(t *testing.T, seed uint64) { checkMend(t, seed) })
 }
 

@@ -71,6 +71,8 @@ type place struct {
 	informed bool
 	// misconfigured says that its config is that of another version.
 	misconfigured bool
+	// torn says that a CONFIGURE of it began and did not end.
+	torn bool
 	// left says that it was to be configured for the layout that To is.
 	left bool
 	// has is the catalog that defines what is there, where that is neither of Before nor
@@ -174,8 +176,9 @@ func (k *back) look(f *fate) {
 			continue
 		case early != nil && gets && (early.state == partial || early.state == absent):
 			if k.added(f, &p); p.state == absent { // what was there was only stopped
-				p, p.running = *early, early.running && !k.of(f.at, s, loom.ActionStop).done
-				p.has = was
+				p = k.halted(f, early, was)
+			} else if p.state == partial {
+				p.running = p.running || k.halted(f, early, was).running
 			}
 		case had && (f.after == nil || f.replacing):
 			k.outgoing(f, &p)
@@ -188,6 +191,9 @@ func (k *back) look(f *fate) {
 		case !f.replacing:
 			k.added(f, &p)
 		}
+		if early != nil && early.state == partial && !gets && p.state != absent {
+			p = k.halted(f, early, was) // what was to go was not complete before
+		}
 		if early != nil {
 			k.inherit(f, &p, early, was)
 		}
@@ -197,6 +203,7 @@ func (k *back) look(f *fate) {
 			p.heard, p.unheard = configures.begun, !configures.begun && (configures.planned || had && !gets || f.replacing)
 			p.informed = configures.planned && configures.done && had && gets && !f.replacing
 			p.left = k.onward && configures.planned && !configures.done
+			p.torn = configures.begun && !configures.done
 		}
 		// What it heard of the nodes it follows may be of the operation before.
 		p.left = p.left || early != nil && !p.informed && k.follower(s)

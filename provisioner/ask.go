@@ -102,12 +102,12 @@ func (r *Runner) Machines(ctx context.Context, call *loom.ProviderCall) (machine
 }
 
 // Remove deletes a machine that no node claims, as the DELETE task of its node
-// would have. Errors of kind loom.Unavailable say why it could not, without
+// would have; with alone, nothing but the machine of m's id. Errors of kind loom.Unavailable say why it could not, without
 // secrets; others are those of ctx and of this process.
-func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine) error {
+func (r *Runner) Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine, alone bool) error {
 	spec := &loom.TaskSpec{
 		Tenant: call.Tenant, Action: loom.ActionDelete, Attempt: 1, Deadline: time.Now().Add(Limit(loom.ActionDelete)),
-		IdempotencyKey: m.Key, Node: m.Node, Hostname: m.Name, Provider: call.Provider,
+		IdempotencyKey: m.Key, Alone: alone, Node: m.Node, Hostname: m.Name, Provider: call.Provider,
 		Results: map[string]any{}, ResourceSet: call.ResourceSet, Sensitive: call.Sensitive, PrivateKey: call.PrivateKey, Reach: call.Reach,
 	}
 	maps.Copy(spec.Results, call.Facts)

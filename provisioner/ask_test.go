@@ -153,18 +153,26 @@ func TestMachinesAndTheirRemoval(t *testing.T) {
 	if err != nil || !listed || len(machines) != 1 || machines[0] != want {
 		t.Fatalf("machines: %+v, %v, %v", machines, listed, err)
 	}
+	own := want
+	own.ID = "mock-own"
+	if err := r.Remove(t.Context(), call("mock"), own, true); err != nil {
+		t.Error(err)
+	}
+	if machines, _, err := r.Machines(t.Context(), call("mock")); err != nil || len(machines) != 1 {
+		t.Errorf("after another with its key was removed alone: %+v, %v", machines, err)
+	}
 	refuses := call("mock")
 	refuses.Provider.Fields["fail_tasks"] = "delete"
-	if err := r.Remove(t.Context(), refuses, want); !errors.Is(err, loom.Unavailable) || !strings.HasSuffix(loom.AsError(err).Message, "fail_tasks asks for.") {
+	if err := r.Remove(t.Context(), refuses, want, false); !errors.Is(err, loom.Unavailable) || !strings.HasSuffix(loom.AsError(err).Message, "fail_tasks asks for.") {
 		t.Errorf("a removal that fails: %v", err)
 	}
-	if err := r.Remove(t.Context(), call("mock"), want); err != nil {
+	if err := r.Remove(t.Context(), call("mock"), want, false); err != nil {
 		t.Error(err)
 	}
 	if machines, _, err := r.Machines(t.Context(), call("mock")); err != nil || len(machines) != 0 {
 		t.Errorf("left: %+v, %v", machines, err)
 	}
-	if err := r.Remove(t.Context(), call("aws"), want); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "does not carry") {
+	if err := r.Remove(t.Context(), call("aws"), want, false); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "does not carry") {
 		t.Errorf("without the plugin: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ type badInput struct {
 
 // superPaths belong to the superadmin; all else is sent as the administrator of
 // the tenant acme.
-var superPaths = []string{"/v2/tenants", "/v2/plugins", "/v2/processes", "/v2/orphans", "/v2/leftovers", "/v2/provisioners", "/v2/queues", "/v2/riverjobs", "/v2/system"}
+var superPaths = []string{"/v2/tenants", "/v2/plugins", "/v2/processes", "/v2/orphans", "/v2/leftovers", "/v2/sweeps", "/v2/provisioners", "/v2/queues", "/v2/riverjobs", "/v2/system"}
 
 // runBadInputs sends each request to one world: that of newWorld with the cluster
 // 1, which is active, and the cluster 2, which is pending, both of the tenant's

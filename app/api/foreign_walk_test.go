@@ -111,7 +111,7 @@ func TestNoRouteLeadsIntoAnotherTenant(t *testing.T) {
 
 // superadminsOwn are calls that are about all tenants.
 func superadminsOwn(rt route) bool {
-	for _, start := range []string{"/v2/tenants", "/v2/provisioners", "/v2/processes", "/v2/orphans", "/v2/leftovers", "/v2/plugins", "/v2/queues", "/v2/riverjobs", "/v2/system"} {
+	for _, start := range []string{"/v2/tenants", "/v2/provisioners", "/v2/processes", "/v2/orphans", "/v2/leftovers", "/v2/sweeps", "/v2/plugins", "/v2/queues", "/v2/riverjobs", "/v2/system"} {
 		if strings.HasPrefix(rt.path, start) {
 			return true
 		}

@@ -15,6 +15,11 @@ func (a *api) orphanRoutes() []route {
 		{method: del, path: "/v2/orphans/{id}", summary: "Remove such a machine at its provider; waits up to 60 s; for superadmins", fresh: true, handle: a.removeOrphan},
 		{method: get, path: "/v2/leftovers", summary: "List machines that deletes of clusters left behind; for superadmins", fresh: true, paged: true,
 			answer: "[]LeftBehind", handle: a.listLeftovers},
+		{method: get, path: "/v2/sweeps", summary: "List when each provider was last searched for machines that nobody uses; for superadmins", fresh: true, paged: true,
+			answer: "[]Sweep", handle: a.listSweeps},
+		{method: post, path: "/v2/sweeps", summary: "Search all providers that may have machines for those that nobody uses, now; does not wait; for superadmins", fresh: true, handle: a.beginSweeps},
+		{method: get, path: "/v2/providers/{name}/sweep", summary: "Read when a provider was last searched for machines that nobody uses; for administrators", fresh: true, answer: "Sweep", handle: a.sweep},
+		{method: post, path: "/v2/providers/{name}/sweep", summary: "Search a provider for machines that nobody uses, now; does not wait; for administrators", fresh: true, answer: "Sweep", handle: a.beginSweep},
 	}
 }
 
@@ -60,4 +65,35 @@ func (a *api) removeOrphan(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	return done(w)
+}
+
+func (a *api) listSweeps(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	sweeps, err := a.Fleet.Sweeps(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	return answerList(w, r, true, sweeps, wire.NewSweep,
+		order[loom.Sweep]{"provider", func(s loom.Sweep) string { return s.Provider + " " + s.TenantName }})
+}
+
+func (a *api) beginSweeps(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if _, err := a.Fleet.BeginSweeps(r.Context(), actor); err != nil {
+		return err
+	}
+	return done(w)
+}
+
+func (a *api) sweep(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	sweep, _, err := a.Fleet.Sweep(r.Context(), actor, r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return answer(w, r, wire.NewSweep(sweep))
+}
+
+func (a *api) beginSweep(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := a.Fleet.BeginSweep(r.Context(), actor, r.PathValue("name")); err != nil {
+		return err
+	}
+	return a.sweep(w, r, actor)
 }

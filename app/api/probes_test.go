@@ -19,6 +19,8 @@ type answering struct {
 	probe    loom.Probe
 	machines []loom.TaggedMachine
 	refuse   atomic.Pointer[loom.Error]
+	// wait, if set, is closed when lists may be answered.
+	wait atomic.Pointer[chan struct{}]
 }
 
 func (a *answering) Probe(context.Context, *loom.ProviderCall) (loom.Probe, error) {
@@ -26,10 +28,13 @@ func (a *answering) Probe(context.Context, *loom.ProviderCall) (loom.Probe, erro
 }
 
 func (a *answering) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, bool, error) {
+	if gate := a.wait.Load(); gate != nil {
+		<-*gate
+	}
 	return a.machines, true, nil
 }
 
-func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine) error {
+func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine, bool) error {
 	if e := a.refuse.Load(); e != nil {
 		return e
 	}
@@ -156,4 +161,27 @@ func TestOrphans(t *testing.T) {
 		t.Errorf("leftovers: %v", left)
 	}
 	w.call(w.admin, get, "/v2/leftovers", "").want(403)
+
+	// Look now.
+	const sweep = "/v2/providers/lab/sweep"
+	w.call(w.user, post, sweep, "").want(403)
+	w.call(w.admin, post, "/v2/providers/moon/sweep", "").want(404)
+	w.call(w.admin, get, "/v2/sweeps", "").want(403)
+	w.call(w.admin, post, "/v2/sweeps", "").want(403)
+	w.exec(`UPDATE provider_requests SET ended_at = now() - interval '1 h' WHERE purpose = 'sweep'`)
+	gate := make(chan struct{})
+	asker.wait.Store(&gate)
+	if got := w.call(w.admin, post, sweep, "").want(200).object(); got["state"] == "idle" || got["requestTime"].(float64) <= 0 || got["orphans"] != 2.0 {
+		t.Errorf("a look that begins: %v", got)
+	}
+	w.call(w.admin, post, sweep, "").fails(409, "", "under way")
+	w.call(w.super, post, "/v2/sweeps", "").fails(409, "", "under way")
+	close(gate)
+	until = time.Now().Add(30 * time.Second)
+	for time.Now().Before(until) && w.call(w.admin, get, sweep, "").want(200).object()["state"] != "idle" {
+	}
+	if all := w.call(w.super, get, "/v2/sweeps", "").want(200).array(); len(all) != 1 || all[0]["state"] != "idle" || all[0]["provider"] != "lab" || all[0]["lastTime"].(float64) < float64(time.Now().Add(-time.Minute).UnixMilli()) {
+		t.Errorf("sweeps: %v", all)
+	}
+	w.call(w.super, post, "/v2/sweeps", "").want(200)
 }

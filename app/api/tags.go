@@ -31,7 +31,7 @@ var tags = []tag{
 	{"audit", "Who changed what, when and from where.", []string{"audit"}},
 	{"metrics", "Queues and node hours.", []string{"metrics"}},
 	{"system", "Processes and queues of the installation, what is over all tenants, health, and the stream of events.",
-		[]string{"provisioners", "processes", "orphans", "leftovers", "queues", "riverjobs", "system", "events", "openapi.json", "status", "healthz", "readyz", "metrics.txt"}},
+		[]string{"provisioners", "processes", "orphans", "leftovers", "sweeps", "queues", "riverjobs", "system", "events", "openapi.json", "status", "healthz", "readyz", "metrics.txt"}},
 }
 
 // tagOf gives the chapter of a path, "" for none.

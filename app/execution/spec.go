@@ -89,6 +89,7 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	}
 	s := &loom.TaskSpec{
 		Ref: f.Ref, Row: f.Row, Tenant: f.Tenant, Action: f.Action, Attempt: f.Attempt,
+		LastTry: f.Attempt >= o.opts.MaxAttempts, // or before, where attempts were interrupted
 		// What is left of the limit by the database clock, counted on ours.
 		Deadline:       time.Now().Add(limit - f.Now.Sub(f.Started)),
 		IdempotencyKey: loom.IdempotencyKey(f.Node.ID, f.Node.Incarnation),

@@ -65,7 +65,7 @@ func TestSpec(t *testing.T) {
 	if left := time.Until(s.Deadline); left < 9*time.Minute || left > 10*time.Minute {
 		t.Errorf("CREATE has %s left, want almost 10 minutes", left)
 	}
-	if want := fmt.Sprintf("%s-001-001", w.cluster); s.Ref.String() != want || s.Attempt != 1 {
+	if want := fmt.Sprintf("%s-001-001", w.cluster); s.Ref.String() != want || s.Attempt != 1 || s.LastTry {
 		t.Errorf("task %s attempt %d", s.Ref, s.Attempt)
 	}
 	w.complete(key, loom.TaskResult{Hostname: "renamed.lab"})

@@ -138,6 +138,8 @@ type cloud struct {
 	blind   bool // cannot list
 	err     error
 	removed []string
+	// alone are those of removed that were to go alone.
+	alone []string
 	// before is called before anything is answered.
 	before func(ctx context.Context) error
 }
@@ -172,7 +174,7 @@ func (c *cloud) Machines(ctx context.Context, call *loom.ProviderCall) ([]loom.T
 	return append([]loom.TaggedMachine(nil), machines...), !c.blind, nil
 }
 
-func (c *cloud) Remove(_ context.Context, call *loom.ProviderCall, m loom.TaggedMachine) error {
+func (c *cloud) Remove(_ context.Context, call *loom.ProviderCall, m loom.TaggedMachine, alone bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if region, _ := call.Provider.Fields["region"].(string); c.regions != nil {
@@ -182,6 +184,9 @@ func (c *cloud) Remove(_ context.Context, call *loom.ProviderCall, m loom.Tagged
 		return c.err
 	}
 	c.removed = append(c.removed, m.ID)
+	if alone {
+		c.alone = append(c.alone, m.ID)
+	}
 	return nil
 }
 

@@ -20,6 +20,10 @@ func TestJudge(t *testing.T) {
 		{"the machine of a live node", nil, nil, claimed},
 		{"of a live node that never heard its id", func(m *loom.TaggedMachine) { m.ID = "m2" }, func(n *store.NodeClaim) { n.Machine = "" }, claimed},
 		{"an id that the node has, whatever its key", func(m *loom.TaggedMachine) { m.Key = before }, nil, claimed},
+		{"a second one with the key", func(m *loom.TaggedMachine) { m.ID = "m2" }, nil, second},
+		{"a second one while an operation runs", func(m *loom.TaggedMachine) { m.ID = "m2" }, func(n *store.NodeClaim) { n.Busy = true }, unsure},
+		{"a second one that a retry of the CREATE may take", func(m *loom.TaggedMachine) { m.ID = "m2" }, func(n *store.NodeClaim) { n.Ready = false }, claimed},
+		{"one with the key whose own machine is not listed", func(m *loom.TaggedMachine) { m.ID = "m3" }, nil, claimed},
 		{"without a key", func(m *loom.TaggedMachine) { m.ID, m.Key = "m2", "" }, nil, claimed},
 		{"the machine before", func(m *loom.TaggedMachine) { m.ID, m.Key = "m0", before }, nil, orphaned},
 		{"the machine before, while an operation runs", func(m *loom.TaggedMachine) { m.ID, m.Key = "m0", before }, func(n *store.NodeClaim) { n.Busy = true }, unsure},
@@ -33,7 +37,7 @@ func TestJudge(t *testing.T) {
 		{"of another provider's cluster", nil, func(n *store.NodeClaim) { n.Gone, n.Provider = true, "q" }, foreign},
 	} {
 		m := loom.TaggedMachine{ID: "m1", Node: node, Key: now, Cluster: "00000007", Tenant: "t1"}
-		claim := &store.NodeClaim{Node: node, Cluster: 7, Provider: "p", Incarnation: 2, Machine: "m1"}
+		claim := &store.NodeClaim{Node: node, Cluster: 7, Provider: "p", Incarnation: 2, Machine: "m1", Ready: true}
 		if c.machine != nil {
 			c.machine(&m)
 		}
@@ -42,7 +46,7 @@ func TestJudge(t *testing.T) {
 				claim = nil
 			}
 		}
-		if got := judge("t1", "p", m, claim); got != c.want {
+		if got := judge("t1", "p", m, claim, m.ID != "m3"); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -76,7 +76,7 @@ func (f *Fleet) tryLeftover(ctx context.Context, r store.ProviderRequest, l loom
 	} else if l.Machine == "" {
 		return true, loom.NewError(loom.Unavailable, "Nobody knows what the provider calls the machine, and its machines cannot be listed; look there for one of node %d and give it up here.", l.NodeNumber)
 	}
-	return true, asker.Remove(ctx, call, m)
+	return true, asker.Remove(ctx, call, m, false)
 }
 
 // callFor builds what is needed to ask the provider of a cluster in the way in which

@@ -13,7 +13,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/jobs"
 )
 
 const (
@@ -40,11 +39,7 @@ func (f *Fleet) RequestSweeps(ctx context.Context) error {
 			return err
 		}
 		for _, t := range targets {
-			id, err := store.InsertRequest(ctx, tx, t.Tenant, store.ProviderRequest{Provider: t.Provider, Purpose: store.PurposeSweep, By: "system"})
-			if err != nil {
-				return err
-			}
-			if err := store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id}); err != nil {
+			if _, err := store.RequestSweep(ctx, tx, t.Tenant, t.Provider, "system"); err != nil {
 				return err
 			}
 		}
@@ -105,15 +100,20 @@ const (
 	claimed
 	// unsure: an operation of the cluster may be making or removing it just now.
 	unsure
-	// orphaned ones are ours and nobody's.
+	// second ones have the key of a living node whose own machine is another: a request
+	// whose answer was lost made two. Only they are ours and nobody's.
+	second
+	// orphaned ones are ours and nobody's, and so is whatever else has their key.
 	orphaned
 )
 
 // judge weighs a machine that the provider of a tenant lists against the node
 // that its label names, nil when this installation has no such node in the
 // tenant. The id of a node is random and never used again, so it tells our
-// machines from those of another installation with the same account.
-func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store.NodeClaim) verdict {
+// machines from those of another installation with the same account. own says that the
+// list has the machine whose id the node knows: only then is another with its key a
+// second one, and not the same under another name.
+func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store.NodeClaim, own bool) verdict {
 	cluster, ok := loom.ParseClusterID(m.Cluster)
 	switch {
 	case n == nil, m.ID == "", m.Tenant != tenant, !ok, n.Cluster != cluster, n.Provider != provider:
@@ -122,22 +122,32 @@ func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store
 		return unsure
 	case n.Gone:
 		return orphaned
-	case n.Machine == m.ID, m.Key == "", m.Key == loom.IdempotencyKey(n.Node, n.Incarnation):
+	case n.Machine == m.ID, m.Key == "":
 		return claimed
+	case m.Key != loom.IdempotencyKey(n.Node, n.Incarnation):
+		return orphaned
+	case own && n.Ready && n.Machine != "":
+		return second
 	}
-	return orphaned
+	return claimed // a retry of its CREATE may take it
 }
 
 // sortOut judges all machines of a list. kept are orphaned ones and those of which
 // nothing can be said now, by id.
 func sortOut(tenant loom.TenantID, provider string, machines []loom.TaggedMachine, claims map[loom.NodeID]store.NodeClaim) (orphans []loom.Orphan, kept []string) {
+	own := map[loom.NodeID]bool{}
+	for _, m := range machines {
+		if n, ok := claims[nodeOf(m)]; ok && n.Machine == m.ID {
+			own[n.Node] = true
+		}
+	}
 	for _, m := range machines {
 		var claim *store.NodeClaim
 		if n, ok := claims[nodeOf(m)]; ok {
 			claim = &n
 		}
-		switch judge(tenant, provider, m, claim) {
-		case orphaned:
+		switch judge(tenant, provider, m, claim, own[nodeOf(m)]) {
+		case orphaned, second:
 			orphans = append(orphans, loom.Orphan{Tenant: tenant, Provider: provider, Machine: m.ID, Name: m.Name, Key: m.Key, Cluster: claim.Cluster, Node: claim.Node})
 			kept = append(kept, m.ID)
 		case unsure:
@@ -227,10 +237,22 @@ func (f *Fleet) sweep(ctx context.Context, process loom.ProcessID, r store.Provi
 	case err != nil:
 		failure = err.Error()
 	}
+	shown := failure
+	if !listed && err == nil {
+		shown = "The machines of this provider cannot be listed: its plugin cannot, or no provisioner that answers carries it."
+	}
 	ended := store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
-		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, failure, false)
-		if err != nil || !held || !listed {
+		held, err := store.EndRequest(ctx, tx, r.Tenant, r.ID, process, nil, shown, false)
+		if err != nil || !held {
 			return err
+		}
+		if r.By != "system" { // somebody waits for it
+			if err := store.InsertEvents(ctx, tx, orphansChanged, loom.Event{Tenant: r.Tenant, Topic: "tenant", IDs: []string{"providers/" + r.Provider}}); err != nil {
+				return err
+			}
+		}
+		if !listed {
+			return nil
 		}
 		claims, err := store.NodeClaims(ctx, tx, r.Tenant, nodesOf(machines), r.Started)
 		if err != nil {
@@ -294,13 +316,14 @@ func (f *Fleet) removeMachine(ctx context.Context, r store.ProviderRequest, o lo
 	if n, ok := claims[o.Node]; ok {
 		claim = &n
 	}
-	switch judge(r.Tenant, r.Provider, machines[i].TaggedMachine, claim) {
-	case orphaned:
-		return asker.Remove(ctx, machines[i].call, machines[i].TaggedMachine)
+	own := claim != nil && slices.ContainsFunc(machines, func(m listedMachine) bool { return m.ID == claim.Machine && nodeOf(m.TaggedMachine) == o.Node })
+	switch v := judge(r.Tenant, r.Provider, machines[i].TaggedMachine, claim, own); v {
+	case orphaned, second:
+		return asker.Remove(ctx, machines[i].call, machines[i].TaggedMachine, v == second)
 	case unsure:
 		return loom.NewError(loom.Conflict, "An operation of cluster %s is at work and may need the machine; try again when it has ended.", o.Cluster)
 	}
-	return loom.NewError(loom.Conflict, "The machine %s belongs to a live node of cluster %s now, so it stays.", o.Machine, o.Cluster)
+	return loom.NewError(loom.Conflict, "The machine %s belongs to a live node of cluster %s now, or may come to, so it stays.", o.Machine, o.Cluster)
 }
 
 // endRemoval records what came of a removal; o is nil when there was nothing to

@@ -22,8 +22,9 @@ type Asker interface {
 	// Machines lists the machines with Loom's labels; listed is false where that
 	// cannot be had.
 	Machines(ctx context.Context, call *loom.ProviderCall) (machines []loom.TaggedMachine, listed bool, err error)
-	// Remove deletes a machine; loom.Unavailable says why it could not.
-	Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine) error
+	// Remove deletes a machine, and with it whatever else carries its key, unless alone
+	// says that it is to go alone; loom.Unavailable says why it could not.
+	Remove(ctx context.Context, call *loom.ProviderCall, m loom.TaggedMachine, alone bool) error
 }
 
 // ErrNotForUs says that a request waits for another provisioner: this process

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"loom/app/fleet"
@@ -126,6 +128,63 @@ func TestSweepFindsWhatNobodyClaims(t *testing.T) {
 	}
 }
 
+// TestSecondMachineOfALivingNode: it is listed while the cluster lives, and removing it
+// leaves the node's own.
+func TestSecondMachineOfALivingNode(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	own := a.node("t1", 1, "active", "ready")
+	a.operation(1, "complete", "-1 h")
+	double := own
+	double.ID = "m1-double"
+	// An answer was lost, and the operation still looks for the machine that it made.
+	making := a.node("t1", 2, "pending", "creating")
+	a.operation(2, "running", nil)
+	a.exec(`UPDATE nodes SET results = '{}' WHERE cluster_id = 2`)
+	made := making
+	made.ID = "m2-double"
+	// The operation failed after it had heard of one: a retry may take the other.
+	failed := a.node("t1", 3, "incomplete", "failed")
+	a.operation(3, "failed", "-1 h")
+	other := failed
+	other.ID = "m3-double"
+	c := &cloud{machines: []loom.TaggedMachine{own, double, making, made, failed, other}}
+	a.must(a.sweep(c))
+	orphans, err := a.Orphans(a.ctx, a.super)
+	if err != nil || len(orphans) != 1 || orphans[0].Machine != "m1-double" || orphans[0].Own != "m1" {
+		t.Fatalf("orphans: %+v, %v", orphans, err)
+	}
+	a.serve(c)
+	remove := func() error { return a.RemoveOrphan(a.ctx, a.super, orphans[0].ID) }
+	set := func(machines ...loom.TaggedMachine) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.machines = machines
+	}
+	a.operation(1, "running", nil)
+	if err := remove(); !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "operation") {
+		t.Errorf("while an operation runs: %v", err)
+	}
+	a.exec(`UPDATE operations SET status = 'complete', ended_at = now() - interval '1 s' WHERE cluster_id = 1`)
+	set(double)
+	if err := remove(); !errors.Is(err, loom.Conflict) {
+		t.Errorf("while the node's own machine is not listed: %v", err)
+	}
+	a.exec(`UPDATE nodes SET results = '{"providerid": "m1-double"}' WHERE cluster_id = 1`)
+	set(own, double)
+	if err := remove(); !errors.Is(err, loom.Conflict) {
+		t.Errorf("of the machine that the node has by now: %v", err)
+	}
+	if len(c.removed) != 0 {
+		t.Fatalf("removed: %v", c.removed)
+	}
+	a.exec(`UPDATE nodes SET results = '{"providerid": "m1"}' WHERE cluster_id = 1`)
+	a.must(remove())
+	if !slices.Equal(c.removed, []string{"m1-double"}) || !slices.Equal(c.alone, c.removed) {
+		t.Errorf("removed %v, alone %v", c.removed, c.alone)
+	}
+}
+
 func TestWhatIsSwept(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t)
@@ -165,6 +224,87 @@ func TestWhatIsSwept(t *testing.T) {
 		t.Errorf("%d sweeps of what has orphans", n)
 	}
 }
+
+// TestLookNow: one look at a provider at a time, audited, with its progress.
+func TestLookNow(t *testing.T) {
+	t.Parallel()
+	a := newAsked(t)
+	ana := a.admin
+	ana.Role = loom.RoleUser
+	for _, err := range []error{a.BeginSweep(a.ctx, ana, "lab"), ignore(a.BeginSweeps(a.ctx, a.admin)), ignore(a.Sweeps(a.ctx, a.admin))} {
+		if !errors.Is(err, loom.Forbidden) {
+			t.Errorf("without the right to: %v", err)
+		}
+	}
+	if err := a.BeginSweep(a.ctx, a.admin, "moon"); !errors.Is(err, loom.NotFound) {
+		t.Errorf("at no provider: %v", err)
+	}
+	if _, err := a.BeginSweeps(a.ctx, a.super); !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "no clusters") {
+		t.Errorf("where nothing is: %v", err)
+	}
+	left := a.node("t1", 1, "terminated", "deleted")
+	a.operation(1, "complete", "-1 h")
+	sweep, _, err := a.Sweep(a.ctx, a.admin, "lab")
+	if err != nil || sweep.Asked != nil || sweep.Last != nil {
+		t.Errorf("before the first look: %+v, %v", sweep, err)
+	}
+	var pressed atomic.Int32
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if err := a.BeginSweep(a.ctx, a.admin, "lab"); err == nil {
+				pressed.Add(1)
+			} else if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "under way") {
+				t.Errorf("a press: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := a.BeginSweeps(a.ctx, a.super); !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("all, while it runs: %v", err)
+	}
+	a.must(a.RequestSweeps(a.ctx)) // the duty asks for no second one
+	waiting := a.requests()
+	if pressed.Load() != 1 || len(waiting) != 1 {
+		t.Fatalf("%d presses began one, %d wait", pressed.Load(), len(waiting))
+	}
+	c := &cloud{machines: []loom.TaggedMachine{left}}
+	c.before = func(context.Context) error {
+		if sweep, _, err := a.Sweep(a.ctx, a.admin, "lab"); err != nil || sweep.Asked == nil || !sweep.Started {
+			t.Errorf("while it runs: %+v, %v", sweep, err)
+		}
+		return nil
+	}
+	a.must(a.WorkRequest(a.ctx, a.process, waiting[0], c))
+	sweep, found, err := a.Sweep(a.ctx, a.admin, "lab")
+	if err != nil || sweep.Asked != nil || sweep.Last == nil || sweep.Found != 1 || sweep.Failure != "" || len(found) != 1 || found[0].Machine != "m1" {
+		t.Errorf("afterwards: %+v, %+v, %v", sweep, found, err)
+	}
+	// A look that fails says so; the last one is kept for its age.
+	n, err := a.BeginSweeps(a.ctx, a.super)
+	if err != nil || n != 1 {
+		t.Errorf("all: %d, %v", n, err)
+	}
+	c.before, c.blind = nil, true
+	a.must(a.WorkRequest(a.ctx, a.process, a.requests()[0], c))
+	a.exec(`UPDATE provider_requests SET created_at = now() - interval '3 days', ended_at = now() - interval '3 days'`)
+	a.must(a.RequestSweeps(a.ctx))
+	all, err := a.Sweeps(a.ctx, a.super)
+	if err != nil || len(all) != 1 || all[0].Last == nil || !strings.Contains(all[0].Failure, "cannot be listed") || all[0].Found != 1 || all[0].TenantName != "acme" {
+		t.Errorf("sweeps: %+v, %v", all, err)
+	}
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM audit WHERE tenant_id = 't1' AND verb = 'sweep' AND kind = 'provider' AND object = 'lab' AND result = 'ok'`: 1,
+		`SELECT count(*) FROM audit WHERE tenant_id = 'superadmin' AND verb = 'sweep' AND object = 'all'`:                                 1,
+		`SELECT count(*) FROM provider_requests WHERE purpose = 'sweep' AND ended_at IS NOT NULL`:                                         1,
+	} {
+		if n := a.count(query); n != want {
+			t.Errorf("%d, want %d: %s", n, want, query)
+		}
+	}
+}
+
+func ignore[T any](_ T, err error) error { return err }
 
 func TestRemoveOrphan(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -82,8 +83,18 @@ func TestRetryTellsOfNewerVersions(t *testing.T) {
 		t.Errorf("without a newer version: %s", w)
 	}
 	base := b.cluster(id).Services["base"]
+	base.Description = "Says more of itself."
 	m.save(m.tenant, loom.KindService, &base)
-	if w := preview(); !strings.Contains(w, "The retry carries out version 1 of “base”; name it among the services of the retry to take version 2") {
+	if w := preview(); strings.Contains(w, "version") {
+		t.Errorf("with one that only says more: %s", w)
+	}
+	install := base.Provisioner.Actions[loom.ActionInstall]
+	install.Fields = maps.Clone(install.Fields)
+	install.Fields["args"] = "--again"
+	base.Provisioner.Actions = maps.Clone(base.Provisioner.Actions)
+	base.Provisioner.Actions[loom.ActionInstall] = install
+	m.save(m.tenant, loom.KindService, &base)
+	if w := preview(); !strings.Contains(w, "The retry carries out version 1 of “base”; name it among the services of the retry to take version 3") {
 		t.Errorf("with a newer version: %s", w)
 	}
 }

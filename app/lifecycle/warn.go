@@ -49,21 +49,17 @@ func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft)
 	return err
 }
 
-// warnOfVersions says which services have a newer version in the catalog, since a
-// retry carries out those that the cluster has.
+// warnOfVersions says which services have a newer version in the catalog that does other
+// work, as an upgrade counts it, since a retry carries out those that the cluster has.
 func (u *Clusters) warnOfVersions(ctx context.Context, tenant loom.TenantID, d *liveDraft) error {
-	var have []store.EntryVersion
-	for _, name := range sortedNames(d.Services) {
-		have = append(have, store.EntryVersion{Kind: loom.KindService, Name: name, Version: d.Services[name].Version})
-	}
-	newest, err := store.NewestVersions(ctx, u.db, tenant, have)
+	catalog, err := store.Services(ctx, u.db, tenant)
 	if err != nil {
 		return err
 	}
-	for _, n := range newest {
-		if v := d.Services[n.Name].Version; n.Version > v {
-			d.Warnings = append(d.Warnings, fmt.Sprintf(
-				"The retry carries out version %d of “%s”; name it among the services of the retry to take version %d of the catalog.", v, n.Name, n.Version))
+	for _, name := range sortedNames(d.Services) {
+		present := d.Services[name]
+		if newest, there := catalog[name]; there && newest.Version > present.Version && !newest.SameWork(&present) {
+			d.warn("The retry carries out version %d of “%s”; name it among the services of the retry to take version %d of the catalog.", present.Version, name, newest.Version)
 		}
 	}
 	return nil

@@ -30,19 +30,39 @@ type TaggedMachine struct {
 	Tenant  TenantID
 }
 
-// Orphan is a machine of this installation that no live node claims.
+// Orphan is a machine of this installation that no live node claims: its node is gone, or
+// has another machine.
 type Orphan struct {
 	ID         int64
 	Tenant     TenantID
 	TenantName string
 	// Provider is the name in the tenant's catalog.
-	Provider  string
-	Machine   string
-	Name      string
-	Key       string
-	Cluster   ClusterID
-	Node      NodeID
+	Provider string
+	Machine  string
+	Name     string
+	Key      string
+	Cluster  ClusterID
+	Node     NodeID
+	// Own is the machine that the node has, "" for a node that is gone.
+	Own       string
 	FirstSeen time.Time
+}
+
+// Sweep is what is known of the looks for forgotten machines at a provider.
+type Sweep struct {
+	Tenant     TenantID
+	TenantName string
+	// Provider is the name in the tenant's catalog.
+	Provider string
+	// Asked is when the look was asked for that is under way, nil where none is; Started
+	// says that a provisioner took it.
+	Asked   *time.Time
+	Started bool
+	// Last is the end of the last look, nil for none; Failure why it found nothing out.
+	Last    *time.Time
+	Failure string
+	// Found is how many machines are known that nobody uses.
+	Found int
 }
 
 // keySpace is the name space of idempotency keys, chosen once and for ever.

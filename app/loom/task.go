@@ -14,11 +14,16 @@ type TaskSpec struct {
 	Tenant  TenantID
 	Action  TaskAction
 	Attempt int
+	// LastTry says that the task is given up when this attempt fails.
+	LastTry bool
 	// Deadline ends the attempt.
 	Deadline time.Time
 	// IdempotencyKey is the same for all attempts to make one machine; every
 	// machine carries it (provisioner.md 3).
 	IdempotencyKey string
+	// Alone, of a DELETE, says that the machine of the provider id goes and nothing else
+	// that carries the key: the machine of a living node carries it too.
+	Alone bool
 
 	Node         NodeID
 	NodeNumber   int

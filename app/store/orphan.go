@@ -22,22 +22,29 @@ type orphanRow struct {
 	Key        string    `db:"key"`
 	Cluster    int64     `db:"cluster_id"`
 	Node       string    `db:"node_id"`
+	Own        string    `db:"own"`
 	FirstSeen  time.Time `db:"first_seen"`
 }
 
 func (r orphanRow) orphan() loom.Orphan {
 	return loom.Orphan{ID: r.ID, Tenant: loom.TenantID(r.Tenant), TenantName: r.TenantName, Provider: r.Provider, Machine: r.Machine, Name: r.Name,
-		Key: r.Key, Cluster: loom.ClusterID(r.Cluster), Node: loom.NodeID(r.Node), FirstSeen: r.FirstSeen}
+		Key: r.Key, Cluster: loom.ClusterID(r.Cluster), Node: loom.NodeID(r.Node), Own: r.Own, FirstSeen: r.FirstSeen}
 }
 
 const orphanColumns = `
-SELECT o.id, o.tenant_id, t.name AS tenant_name, o.provider_name, o.machine_id, o.name, o.key, o.cluster_id, o.node_id, o.first_seen
+SELECT o.id, o.tenant_id, t.name AS tenant_name, o.provider_name, o.machine_id, o.name, o.key, o.cluster_id, o.node_id, o.first_seen,
+	coalesce((SELECT n.results->>'providerid' FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+		WHERE n.id = o.node_id AND n.tenant_id = o.tenant_id AND n.state <> 'deleted' AND c.status <> 'terminated'), '') AS own
 FROM orphans o JOIN tenants t ON t.id = o.tenant_id`
 
 // OrphansAllTenants lists the machines that no live node claims, by id.
 func OrphansAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Orphan, error) {
+	return orphans(ctx, q, ` ORDER BY o.id`)
+}
+
+func orphans(ctx context.Context, q sqlx.ExtContext, which string, args ...any) ([]loom.Orphan, error) {
 	var rows []orphanRow
-	if err := sqlx.SelectContext(ctx, q, &rows, orphanColumns+` ORDER BY o.id`); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, orphanColumns+which, args...); err != nil {
 		return nil, wrap(err, "list orphaned machines")
 	}
 	orphans := make([]loom.Orphan, len(rows))
@@ -105,8 +112,9 @@ type NodeClaim struct {
 	Incarnation int
 	// Machine is the provider id among the node's results, "" for none.
 	Machine string
-	// Gone says that the node is deleted, or its cluster terminated.
-	Gone bool
+	// Gone says that the node is deleted, or its cluster terminated; Ready that it has its
+	// machine and no CREATE is left to do.
+	Gone, Ready bool
 	// Busy says that an operation of the cluster is open, or ended after the time
 	// asked for.
 	Busy bool
@@ -114,7 +122,7 @@ type NodeClaim struct {
 
 const nodeClaims = `
 SELECT n.id, n.cluster_id, c.provider_name, n.incarnation, coalesce(n.results->>'providerid', '') AS machine,
-	n.state = 'deleted' OR c.status = 'terminated' AS gone,
+	n.state = 'deleted' OR c.status = 'terminated' AS gone, n.state = 'ready' AS ready,
 	EXISTS (SELECT FROM operations o WHERE o.cluster_id = c.id
 	        AND (o.ended_at >= $3 OR o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back'))) AS busy
 FROM nodes n JOIN clusters c ON c.id = n.cluster_id AND c.tenant_id = n.tenant_id
@@ -134,6 +142,7 @@ func NodeClaims(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, no
 		Incarnation int    `db:"incarnation"`
 		Machine     string `db:"machine"`
 		Gone        bool   `db:"gone"`
+		Ready       bool   `db:"ready"`
 		Busy        bool   `db:"busy"`
 	}
 	if err := sqlx.SelectContext(ctx, q, &rows, nodeClaims, tenant, pq.Array(ids), since); err != nil {
@@ -142,7 +151,7 @@ func NodeClaims(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, no
 	claims := make(map[loom.NodeID]NodeClaim, len(rows))
 	for _, r := range rows {
 		claims[loom.NodeID(r.ID)] = NodeClaim{Node: loom.NodeID(r.ID), Cluster: loom.ClusterID(r.Cluster), Provider: r.Provider,
-			Incarnation: r.Incarnation, Machine: r.Machine, Gone: r.Gone, Busy: r.Busy}
+			Incarnation: r.Incarnation, Machine: r.Machine, Gone: r.Gone, Ready: r.Ready, Busy: r.Busy}
 	}
 	return claims, nil
 }
@@ -179,14 +188,16 @@ func Places(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provid
 
 // A machine may be left behind by what ended lately; what was found before is
 // looked at until it is gone. Providers that are being swept are left out.
-const sweepTargets = `
-SELECT DISTINCT x.tenant_id, x.provider_name FROM (
+const mayHaveMachines = `
 	SELECT c.tenant_id, c.provider_name FROM clusters c WHERE c.status <> 'terminated'
 	UNION
 	SELECT c.tenant_id, c.provider_name FROM operations o JOIN clusters c ON c.id = o.cluster_id
 	WHERE o.ended_at > now() - make_interval(secs => $1)
 	UNION
-	SELECT o.tenant_id, o.provider_name FROM orphans o
+	SELECT o.tenant_id, o.provider_name FROM orphans o`
+
+const sweepTargets = `
+SELECT DISTINCT x.tenant_id, x.provider_name FROM (` + mayHaveMachines + `
 ) AS x JOIN tenants t ON t.id = x.tenant_id AND t.deleted_at IS NULL
 WHERE NOT EXISTS (SELECT FROM provider_requests r
                   WHERE r.tenant_id = x.tenant_id AND r.provider_name = x.provider_name AND r.purpose = 'sweep' AND r.ended_at IS NULL)

@@ -202,11 +202,13 @@ func TrimProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider
 }
 
 const trimRequests = `
-DELETE FROM provider_requests
-WHERE created_at < now() - make_interval(secs => $1) AND (ended_at IS NULL OR purpose <> 'probe')`
+DELETE FROM provider_requests r
+WHERE r.created_at < now() - make_interval(secs => $1) AND (r.ended_at IS NULL OR r.purpose <> 'probe')
+  AND NOT (r.purpose = 'sweep' AND r.ended_at IS NOT NULL AND NOT EXISTS (SELECT FROM provider_requests n
+	WHERE n.tenant_id = r.tenant_id AND n.provider_name = r.provider_name AND n.purpose = 'sweep' AND n.ended_at IS NOT NULL AND n.id > r.id))`
 
-// TrimRequestsAllTenants deletes requests older than age, answers of probes
-// aside: done ones, and those that nobody can be waiting for any more.
+// TrimRequestsAllTenants deletes requests older than age, answers of probes and the
+// last look at each provider aside: done ones, and those that nobody can be waiting for any more.
 func TrimRequestsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
 	_, err := tx.ExecContext(ctx, trimRequests, age.Seconds())
 	return wrap(err, "trim requests to providers")

@@ -14,7 +14,7 @@ import (
 // What asks providers and keeps what they say is held against the test of tenants
 // as well.
 func init() {
-	walked = append(walked, "probe.go", "verify.go", "provider_operations.go", "queued.go", "orphan.go", "plugins.go")
+	walked = append(walked, "probe.go", "verify.go", "provider_operations.go", "queued.go", "orphan.go", "sweep.go", "plugins.go")
 	maps.Copy(trespassers, map[string]trespasser{
 		"WaitingRequest": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			id, err := store.WaitingRequest(ctx, tx, t, store.ProviderRequest{Provider: mark, Purpose: store.PurposeSweep})
@@ -54,6 +54,17 @@ func init() {
 		"SumQueued": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			sum, err := store.SumQueued(ctx, tx, t)
 			return leak(sum.Waiting > 0), err
+		},
+		"SweepOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			sweep, err := store.SweepOf(ctx, tx, t, mark)
+			return leak(sweep.Asked != nil || sweep.Last != nil || sweep.Found > 0), err
+		},
+		"RequestSweep": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			_, err := store.RequestSweep(ctx, tx, t, mark, "x") // of its own
+			return nil, err
+		},
+		"Orphans": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.Orphans(ctx, tx, t, mark)
 		},
 		"OpenProbeOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			_, open, err := store.OpenProbeOf(ctx, tx, t, mark)

@@ -114,13 +114,32 @@ func TestLeftoversByForms(t *testing.T) {
 	w.db.MustExec(`INSERT INTO leftovers (tenant_id, cluster_id, node_id, incarnation, provider_name, machine_id, tries, last_error)
 		SELECT tenant_id, cluster_id, id, 1, 'lab', 'i-0d1c2b', 3, 'the machine is locked' FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(op.Cluster))
 	w.db.MustExec(`INSERT INTO orphans (tenant_id, provider_name, machine_id, name, cluster_id, node_id) VALUES ($1, 'lab', 'i-4711', 'forgotten', 4711, gen_random_uuid())`, w.tenant.ID)
-	at := route.SystemOrphans()
+	at, n := route.SystemOrphans(), 0
 	w.get(root, at).is(http.StatusOK, "i-0d1c2b", "i-4711", route.SystemLeftovers()+"?as=csv", route.SystemLeftovers()+"?as=json-all")
 	w.get(root, route.SystemLeftovers()+"?as=csv").is(http.StatusOK, "machine,host name,provider,tenant,cluster", "i-0d1c2b", "acme", "the machine is locked")
 	w.get(root, route.SystemLeftovers()+"?as=json-all").is(http.StatusOK, `"machineId":"i-0d1c2b"`)
 	w.get(root, route.SystemLeftovers()).goesTo(at + "#leftovers")
 	w.get("admin", route.SystemLeftovers()+"?as=csv").is(http.StatusForbidden).lacks("i-0d1c2b")
 	w.press(root, at, "Try all leftovers again").goesTo(at)
+
+	// Look now: a second press while it runs says so.
+	w.get(root, at).is(http.StatusOK, "Searches for orphans", "never", "Look now")
+	w.press(root, at, "Look now").goesTo(at)
+	w.get(root, at).is(http.StatusOK, "Waiting for a provisioner")
+	w.press(root, at, "Look now").goesTo(at)
+	mine := route.AdminOrphans("lab")
+	w.get("admin", mine).is(http.StatusOK, "i-4711", "Waiting for a provisioner")
+	w.db.MustExec(`UPDATE provider_requests SET started_at = now() WHERE purpose = 'sweep'`)
+	w.get("admin", mine).is(http.StatusOK, ">Looking<")
+	w.db.MustExec(`UPDATE provider_requests SET ended_at = now(), failure = 'The cloud is closed.' WHERE purpose = 'sweep'`)
+	w.get("admin", mine).is(http.StatusOK, "Failed", "The cloud is closed.")
+	w.press("admin", mine, "Look now").goesTo(mine)
+	w.press("admin", mine, "Look now").goesTo(mine)
+	w.must(w.db.Get(&n, `SELECT count(*) FROM provider_requests WHERE purpose = 'sweep'`))
+	if n != 2 {
+		t.Errorf("%d searches were asked for", n)
+	}
+	w.get("ana", mine).is(http.StatusForbidden)
 
 	var orphan string
 	w.must(w.db.Get(&orphan, `SELECT id::text FROM orphans`))

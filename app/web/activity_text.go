@@ -14,7 +14,7 @@ import (
 var pastVerbs = map[string]string{
 	"create": "created", "update": "changed", "apply": "applied a preview for", "delete": "deleted", "abort": "aborted", "pause": "paused", "resume": "resumed",
 	"skip": "left out", "reveal": "looked at credentials of", "import": "imported into", "stage": "staged", "recall": "recalled", "sync": "synced", "retry": "retried", "finish": "ended",
-	"probe": "tested", "upload": "uploaded",
+	"probe": "tested", "sweep": "searched", "upload": "uploaded",
 }
 
 func verbPast(verb string) string { return cmp.Or(pastVerbs[verb], verb) }

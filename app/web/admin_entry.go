@@ -20,8 +20,9 @@ const (
 	tabVersions = "Versions"
 	tabJSON     = "JSON"
 	tabActivity = "Activity"
-	// tabTest is for providers only.
-	tabTest = "Test"
+	// tabTest and tabOrphans are for providers only.
+	tabTest    = "Test"
+	tabOrphans = "Orphans"
 	// tabTry is for templates only.
 	tabTry = "Try it"
 )
@@ -40,7 +41,7 @@ func entryHead(kind loom.EntityKind, entry loom.Entry, tab string) adminview.Hea
 		{Label: tabActivity, Href: adminview.EntryActivity(kind, name)},
 	}
 	if kind == loom.KindProvider {
-		tabs = append(tabs, ui.Tab{Label: tabTest, Href: route.AdminProbe(name)})
+		tabs = append(tabs, ui.Tab{Label: tabTest, Href: route.AdminProbe(name)}, ui.Tab{Label: tabOrphans, Href: route.AdminOrphans(name)})
 	}
 	if kind == loom.KindTemplate {
 		tabs = append(tabs, ui.Tab{Label: tabTry, Href: route.AdminTry(name)})

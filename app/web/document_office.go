@@ -89,8 +89,9 @@ func systemDocuments(get func(string, document)) {
 		columns: []string{"id=id", "kind=kind", "host=host", "version=version", "started=@startTime", "last seen=@lastSeen", "draining=draining", "capacity=capacity", "busy=busy", "last error=lastError", "at=@lastErrorTime"}})
 	get(route.SystemWorkers()+"/{id}/{verb}", document{path: "/v2/processes", list: true, fresh: true, calls: []documentCall{
 		write("Drain", http.MethodPost, "/v2/processes/{id}/drain", ""), write("Resume", http.MethodPost, "/v2/processes/{id}/resume", "")}})
-	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true,
-		columns: []string{"machine=machineId", "name=name", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "first seen=@firstSeen"}})
+	get(route.SystemOrphans(), document{path: "/v2/orphans", list: true, fresh: true, calls: []documentCall{
+		write("When providers were looked at", http.MethodGet, "/v2/sweeps", ""), write("Look now", http.MethodPost, "/v2/sweeps", "")},
+		columns: []string{"machine=machineId", "name=name", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "machine of the node=ownMachineId", "first seen=@firstSeen"}})
 	get(route.SystemLeftovers(), document{path: "/v2/leftovers", list: true, fresh: true,
 		columns: []string{"machine=machineId", "host name=hostname", "provider=provider", "tenant=tenant", "cluster=clusterId", "node=nodeId", "tries=tries", "last error=lastError", "first seen=@firstSeen", "last try=@lastTry"}})
 	get(route.SystemOrphans()+"/{id}/remove", document{path: "/v2/orphans", list: true, fresh: true, calls: []documentCall{write("Remove", http.MethodDelete, "/v2/orphans/{id}", "")}})

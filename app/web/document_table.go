@@ -178,6 +178,7 @@ func catalogDocuments(get func(string, document)) {
 		get(list+"/{name}/versions", document{path: base + "/{name}/versions", list: true, fresh: true})
 		get(list+"/{name}/versions/{version}", document{path: base + "/{name}/{version}"})
 	}
+	get("/admin/providers/{name}/orphans", document{path: "/v2/providers/{name}/sweep", fresh: true, calls: []documentCall{write("Look now", http.MethodPost, "/v2/providers/{name}/sweep", "")}})
 	get("/admin/providers/{name}/test", document{path: "/v2/providers/{name}", calls: []documentCall{write("Test the connection", http.MethodPost, "/v2/providers/{name}/probe", "")}})
 }
 

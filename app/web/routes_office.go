@@ -39,6 +39,8 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("POST "+route.AdminSettings(), s.admin(s.adminSettingsSave))
 	mux.Handle("GET /admin/providers/{name}/test", s.admin(s.adminProbe))
 	mux.Handle("POST /admin/providers/{name}/test", s.admin(s.adminProbeAsk))
+	mux.Handle("GET /admin/providers/{name}/orphans", s.admin(s.adminOrphans))
+	mux.Handle("POST /admin/providers/{name}/orphans", s.admin(s.adminOrphansLook))
 	mux.Handle("GET /admin/providers/{name}/use", s.admin(s.adminProbeUse))
 
 	tenant := route.SystemTenants() + "/{tenant}"
@@ -69,6 +71,7 @@ func (s *Server) officeRoutes(mux router) {
 	mux.Handle("GET "+route.SystemOrphans(), s.system(s.systemOrphans))
 	mux.Handle("GET "+route.SystemLeftovers(), s.system(s.systemLeftovers))
 	mux.Handle("POST "+route.SystemLeftoversRetry(), s.system(s.systemLeftoversRetry))
+	mux.Handle("POST "+route.SystemOrphansLook(), s.system(s.systemOrphansLook))
 	mux.Handle("GET "+route.SystemOrphans()+"/{id}/remove", s.system(s.systemOrphanAsk))
 	mux.Handle("POST "+route.SystemOrphans()+"/{id}/remove", s.system(s.systemOrphanRemove))
 }

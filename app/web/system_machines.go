@@ -37,13 +37,13 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 	}
 	lost := officeview.GridModel{ID: "orphans", Caption: "Orphans", ShowCaption: true, Now: s.now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "Tenant"}, {Label: "Cluster", Low: true}, {Label: "First seen", Low: true}, {Label: "Actions", LabelHidden: true}},
-		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans. Providers are searched for them at intervals."}}
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There are no orphans."}}
 	if len(orphans) > 0 {
 		lost.CSV, lost.JSON = s.exportsOf(r)
 	}
 	for _, o := range orphans {
 		lost.Rows = append(lost.Rows, []officeview.Cell{
-			{Text: o.Machine, Mono: true, Sub: o.Name}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
+			{Text: o.Machine, Mono: true, Sub: orphanName(o)}, {Text: o.Provider}, {Text: o.TenantName, Mono: true}, {Text: o.Cluster.String(), Mono: true}, {Time: o.FirstSeen},
 			{Buttons: []ui.ButtonModel{opening("Remove", "Remove machine "+o.Machine, route.SystemOrphanRemove(o.ID), ui.Danger)}},
 		})
 	}
@@ -64,8 +64,13 @@ func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loo
 			{Buttons: []ui.ButtonModel{opening("Give up", "Give up what is left of cluster "+l.Cluster.String(), route.SystemAbandon(names[l.Tenant], l.Cluster), ui.Danger)}},
 		})
 	}
-	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them; leftovers are what the delete of their cluster could not delete.",
+	m := officeview.SheetModel{Title: "Orphans and leftovers", Intro: "Machines that may go on running and costing although no cluster uses them. Orphans carry a tag of Loom, but no live node claims them, or it has another machine; leftovers are what the delete of their cluster could not delete.",
 		Parts: []templ.Component{officeview.Grid(lost), officeview.Grid(left)}, Calls: []ui.JSONCall{call("orphans", http.MethodGet, "/v2/orphans", ""), call("leftovers", http.MethodGet, "/v2/leftovers", "")}}
+	looks, err := s.looksPart(r, actor)
+	if err != nil {
+		return err
+	}
+	m.Parts = append(m.Parts, looks...)
 	if len(leftovers) > 0 {
 		m.Parts = append(m.Parts, officeview.Act(route.SystemLeftoversRetry(), ui.ButtonModel{Label: "Try all leftovers again", Busy: "Asking…", Icon: "rotate", Submit: true}))
 	}
@@ -97,6 +102,9 @@ func (s *Server) ofOrphan(r *http.Request, actor loom.Actor) (loom.Orphan, error
 func (s *Server) orphanPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, o loom.Orphan, typed string, errs ui.FormErrors, status int) error {
 	m := officeview.ConfirmModel{Action: r.URL.Path, Errors: errs, Type: o.Machine, Typed: typed, Button: "Remove machine " + o.Machine, Busy: "Removing…", Cancel: route.SystemOrphans(),
 		Lines: []string{"The machine is deleted at the provider " + o.Provider + " of the tenant " + o.TenantName + " with all that is on it. Whether no node has it after all is checked once more.", "This waits for the provider, up to a minute."}}
+	if o.Own != "" {
+		m.Lines = append(m.Lines, "The machine of the node, "+o.Own+", stays.")
+	}
 	page := systemFrame("Remove machine "+o.Machine, route.SystemOrphans(), ui.Crumb{Label: "Orphans and leftovers", Href: route.SystemOrphans()}, ui.Crumb{Label: "Remove"})
 	return s.confirmAnswer(w, r, actor, status, page, officeview.Confirm(m))
 }

@@ -43,7 +43,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v lifecycle.Cluster
 		if err != nil {
 			return nil, err
 		}
-		if present, there := v.Services[name]; there && newest != nil && newest.Version > present.Version {
+		if present, there := v.Services[name]; there && newest != nil && newest.Version > present.Version && !newest.SameWork(&present) {
 			newer, text = append(newer, name), append(text, name+" "+strconv.Itoa(newest.Version))
 		}
 	}

@@ -190,6 +190,9 @@ func (run *providerRun) hinted(c *call, action loom.TaskAction) {
 	if c.err == nil && c.result.Status != 0 && !says && !run.NoRetryHint {
 		run.fail("%s gives up at the first throttling: wait within the time limit, or fail with “retryable” true, “retry_after” or exit status 75: %s", action, c)
 	}
+	if c.err == nil && c.result.Status != 0 && action == loom.ActionConfirm && !c.result.KeepMachine && !run.NoRetryHint {
+		run.fail("confirm gives a machine up because of throttling: wait within the time limit, or fail with “keep_machine” true or exit status 75: %s", c)
+	}
 }
 
 // throttled: each action is refused a few times; it waits, or fails for now.

@@ -134,6 +134,35 @@ func TestThrottlingByRevision(t *testing.T) {
 	}
 }
 
+// TestKeeps: who fails a CONFIRM because of throttling keeps the machine,
+// from protocol 1.1 on.
+func TestKeeps(t *testing.T) {
+	t.Parallel()
+	const gives = "confirm gives a machine up because of throttling"
+	for n, c := range []struct{ protocol, fault, found string }{
+		{"1", "gives machines up when throttled", ""},
+		{"1.1", "gives machines up when throttled", gives},
+		{"1.1", "keeps machines when throttled", ""},
+		{"1.1", "", ""}, // exits with 75
+	} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			lab, h := cloud(t.TempDir()), host(t)
+			p := plantOf(t, c.protocol, external.KindProvider, c.fault, string(lab))
+			f := &findings{until: c.found, stop: stop}
+			conformance.Provider(ctx, stopper{f, "throttling", stop}, conformance.ProviderTarget{
+				Provider: h.Provider(p, "mutant"), Spec: spec, NoRetryHint: p.Manifest.Revision < external.ThrottlingRevision,
+				Arrange: func(_ context.Context, fault conformance.Fault, n int) error { return lab.arrange(fault, n) },
+			})
+			if f.has(gives) != (c.found != "") || c.found == "" && len(f.found) > 0 {
+				t.Errorf("found %q, want %q", f.found, c.found)
+			}
+		})
+	}
+}
+
 // stopper ends the checks where the next check after one begins.
 type stopper struct {
 	*findings

@@ -70,6 +70,9 @@ func (p *plugin) end(err error, action string) {
 	case errors.Is(err, errThrottled) && p.is("says when to come back"):
 		say(map[string]any{"t": "result", "status": 1, "message": "throttled", "retry_after": 1})
 		os.Exit(1)
+	case errors.Is(err, errThrottled) && action == "confirm" && (p.is("gives machines up when throttled") || p.is("keeps machines when throttled")):
+		say(map[string]any{"t": "result", "status": 1, "message": "throttled", "retryable": true, "keep_machine": p.is("keeps machines when throttled")})
+		os.Exit(1)
 	case errors.Is(err, errLost) && p.is("takes a lost answer for nothing made"):
 		say(map[string]any{"t": "result", "status": 200, "message": "connection lost"})
 		os.Exit(1)

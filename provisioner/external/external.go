@@ -25,7 +25,8 @@ import (
 const Protocol = 1
 
 // ThrottlingRevision is the revision of version 1, declared as 1.1, since which a provider that
-// fails because of throttling says that trying again helps. Revisions change no messages.
+// fails because of throttling says that trying again helps, and of a CONFIRM that the machine is
+// to be kept. Revisions add optional members of messages only.
 const ThrottlingRevision = 1
 
 // Limits of the host (plugin-protocol.md 4 and 5).

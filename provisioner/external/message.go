@@ -182,6 +182,13 @@ func (r *fields) outcome(size int) loom.TaskResult {
 	default:
 		r.fail("“retryable” has to be true or false, not %s", kindOf(retryable))
 	}
+	switch keep := r.values["keep_machine"].(type) {
+	case nil:
+	case bool:
+		result.KeepMachine = keep
+	default:
+		r.fail("“keep_machine” has to be true or false, not %s", kindOf(keep))
+	}
 	result.RetryAfter = r.seconds("retry_after")
 	return result
 }

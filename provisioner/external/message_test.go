@@ -27,6 +27,8 @@ func TestDecode(t *testing.T) {
 		`{"t":"log","msg":{}}`:                                      {kind: "log", wrong: "“msg” has to be a text, not an object"},
 		`{"t":"dance"}`:                                             {kind: "dance"},
 		`{"t":"result","status":0,"retryable":"no"}`:                {kind: "result", wrong: "“retryable” has to be true or false, not a text"},
+		`{"t":"result","status":1,"keep_machine":"yes"}`:            {kind: "result", wrong: "“keep_machine” has to be true or false, not a text"},
+		`{"t":"result","status":1,"keep_machine":true}`:             {kind: "result", outcome: loom.TaskResult{Status: 1, KeepMachine: true}},
 		`{"t":"result","status":0,"retry_after":-1}`:                {kind: "result", wrong: "“retry_after” has to be a number of seconds"},
 		`{"t":"result","status":99999999999999999999}`:              {kind: "result", wrong: "“status” has to be a whole number, 0 for success"},
 		`{"t":"result","status":" 7 ","message":"m\u0000","x":"y"}`: {kind: "result", outcome: loom.TaskResult{Status: 7, Message: "m"}},
@@ -34,6 +36,9 @@ func TestDecode(t *testing.T) {
 		m, ok := decode([]byte(line))
 		if !ok || m.kind != want.kind || m.text != want.text || m.level != want.level || m.stream != want.stream || m.percent != want.percent || m.wrong != want.wrong {
 			t.Errorf("%s: %+v, %v", line, m, ok)
+		}
+		if want.wrong == "" && m.outcome.KeepMachine != want.outcome.KeepMachine {
+			t.Errorf("%s: %+v", line, m.outcome)
 		}
 		if want.wrong == "" && (m.outcome.Status != want.outcome.Status || m.outcome.Message != want.outcome.Message) {
 			t.Errorf("%s: %+v", line, m.outcome)

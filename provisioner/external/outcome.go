@@ -51,6 +51,7 @@ func (c *call) outcome(e ended, said *conversation) loom.TaskResult {
 	if len(facts) > 0 {
 		result.Result = facts
 	}
+	result.KeepMachine = result.KeepMachine && c.confirms() && result.Status != 0
 	c.complete(&result)
 	if result.Status != 0 && result.Message == "" {
 		result.Message = "the plugin failed without saying why"
@@ -75,6 +76,9 @@ func (c *call) judge(result *loom.TaskResult, e ended) {
 	}
 }
 
+// confirms reports whether the call is the CONFIRM of a machine.
+func (c *call) confirms() bool { return c.kind == KindProvider && c.action == "confirm" }
+
 // withoutResult makes a result of the exit status alone.
 func (c *call) withoutResult(e ended, said *conversation) loom.TaskResult {
 	exit := describeExit(e.status)
@@ -98,6 +102,7 @@ func (c *call) withoutResult(e ended, said *conversation) loom.TaskResult {
 	case exitUnusable:
 		result.Message = or(result.Message, "the plugin cannot use the request; look at the fields")
 	case exitUnavailable, exitTryLater:
+		result.KeepMachine = true // the cloud says nothing of the machine
 		result.Message = or(result.Message, "the cloud is unavailable; trying again later may help")
 	case exitRefused:
 		result.Message = or(result.Message, "the credentials were refused")

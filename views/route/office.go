@@ -68,6 +68,10 @@ func AdminSettings() string { return "/admin/settings" }
 // AdminProbe is the last answer of a provider (GET) and asks it again (POST).
 func AdminProbe(provider string) string { return join("admin", "providers", provider, "test") }
 
+// AdminOrphans lists the machines at a provider that nobody uses (GET) and looks for them
+// now (POST).
+func AdminOrphans(provider string) string { return join("admin", "providers", provider, "orphans") }
+
 // SystemTenants lists the tenants (GET) and makes one (POST).
 func SystemTenants() string { return "/system/tenants" }
 
@@ -116,6 +120,9 @@ func SystemLeftovers() string { return "/system/orphans/leftovers" }
 
 // SystemLeftoversRetry tries all leftovers again (POST).
 func SystemLeftoversRetry() string { return "/system/orphans/retry" }
+
+// SystemOrphansLook looks for machines that nobody claims now (POST).
+func SystemOrphansLook() string { return "/system/orphans/look" }
 
 // SystemAbandon asks (GET) and gives up what a delete left behind (POST).
 func SystemAbandon(tenant string, id loom.ClusterID) string {

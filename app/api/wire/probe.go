@@ -29,16 +29,45 @@ type Orphan struct {
 	Name      string      `json:"name"`
 	Cluster   string      `json:"clusterId,omitempty"`
 	Node      loom.NodeID `json:"nodeId,omitempty"`
+	Own       string      `json:"ownMachineId,omitempty"` // the machine that the node has
 	FirstSeen int64       `json:"firstSeen"`
 }
 
 // NewOrphan gives the wire form.
 func NewOrphan(o loom.Orphan) Orphan {
 	w := Orphan{
-		ID: strconv.FormatInt(o.ID, 10), Tenant: o.TenantName, Provider: o.Provider, Machine: o.Machine, Name: o.Name, Node: o.Node, FirstSeen: Millis(o.FirstSeen),
+		ID: strconv.FormatInt(o.ID, 10), Tenant: o.TenantName, Provider: o.Provider, Machine: o.Machine, Name: o.Name, Node: o.Node, Own: o.Own, FirstSeen: Millis(o.FirstSeen),
 	}
 	if o.Cluster != 0 {
 		w.Cluster = o.Cluster.String()
+	}
+	return w
+}
+
+// Sweep is what is known of the looks for forgotten machines at a provider. Tenant is the
+// tenant's name.
+type Sweep struct {
+	Tenant   string `json:"tenant"`
+	Provider string `json:"provider"`
+	// State is "idle", "waiting" for a provisioner or "running".
+	State   string `json:"state"`
+	Asked   int64  `json:"requestTime,omitempty"`
+	Last    int64  `json:"lastTime,omitempty"`
+	Failure string `json:"lastError,omitempty"`
+	Found   int    `json:"orphans"`
+}
+
+// NewSweep gives the wire form.
+func NewSweep(s loom.Sweep) Sweep {
+	w := Sweep{Tenant: s.TenantName, Provider: s.Provider, State: "idle", Failure: s.Failure, Found: s.Found}
+	if s.Asked != nil {
+		w.State, w.Asked = "waiting", Millis(*s.Asked)
+		if s.Started {
+			w.State = "running"
+		}
+	}
+	if s.Last != nil {
+		w.Last = Millis(*s.Last)
 	}
 	return w
 }

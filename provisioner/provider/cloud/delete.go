@@ -7,8 +7,8 @@ import (
 	"loom/app/loom"
 )
 
-// Delete removes the node's machine, and any other that carries its key, and waits
-// until they are gone. What is not there is success. Wrong credentials are a
+// Delete removes the node's machine, and any other that carries its key unless spec
+// says that it goes alone, and waits until they are gone. What is not there is success. Wrong credentials are a
 // failure if the node has a provider id: its machine would be forgotten. facts
 // names further results to clear.
 func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, facts ...string) (loom.TaskResult, error) {
@@ -16,9 +16,12 @@ func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 	if id := ID(spec); id != "" {
 		ids = append(ids, id)
 	}
-	found, err := s.find(ctx, spec, d)
-	if err != nil {
-		return s.DeleteFailure(ctx, spec, err)
+	var found []Machine
+	if !spec.Alone {
+		var err error
+		if found, err = s.find(ctx, spec, d); err != nil {
+			return s.DeleteFailure(ctx, spec, err)
+		}
 	}
 	for _, m := range found {
 		if len(ids) == 0 || m.ID != ids[0] {

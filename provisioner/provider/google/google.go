@@ -81,8 +81,8 @@ func (g *Google) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		return s.DeleteFailure(ctx, spec, err)
 	}
 	result, err := s.Delete(ctx, spec, d)
-	if err != nil || result.Status != 0 {
-		return result, err
+	if err != nil || result.Status != 0 || spec.Alone {
+		return result, err // disks with the key may be those of the node's own machine
 	}
 	if err := d.removeDisks(ctx, s, spec); err != nil {
 		return s.DeleteFailure(ctx, spec, err)

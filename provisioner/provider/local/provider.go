@@ -157,11 +157,12 @@ func (l *Local) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 	if result, ok := l.elsewhere(spec); !ok {
 		return result, nil
 	}
-	s, err := l.find(text(spec.Results["providerid"]), spec.IdempotencyKey)
+	id := text(spec.Results["providerid"])
+	s, err := l.find(id, spec.IdempotencyKey)
 	if err != nil {
 		return l.failed(ctx, nil, err)
 	}
-	if s == nil {
+	if s == nil || spec.Alone && s.ID != id {
 		return gone, nil
 	}
 	if err := l.Ready(); err != nil {

@@ -189,7 +189,7 @@ func remove(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) err
 }
 
 // mine finds the machines of the node: the one it knows, and whatever carries
-// its key.
+// its key unless the known one goes alone.
 func mine(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) ([]simulator.Machine, error) {
 	id, _ := spec.Results["providerid"].(string)
 	if id == "" && spec.IdempotencyKey == "" {
@@ -202,7 +202,7 @@ func mine(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) ([]si
 			return nil, err
 		}
 	}
-	if spec.IdempotencyKey == "" {
+	if spec.IdempotencyKey == "" || spec.Alone {
 		return found, nil
 	}
 	keyed, err := cloud.Find(ctx, simulator.Query{Key: spec.IdempotencyKey})

@@ -72,8 +72,8 @@ func (p *OpenStack) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.S
 		return s.DeleteFailure(ctx, spec, err)
 	}
 	result, err := s.Delete(ctx, spec, d, factID, factCreated)
-	if err != nil || result.Status != 0 {
-		return result, err
+	if err != nil || result.Status != 0 || spec.Alone {
+		return result, err // the floating address with the key is that of the node's own machine
 	}
 	if err := d.unfloat(ctx, s, spec); err != nil {
 		return s.Failure(ctx, err)

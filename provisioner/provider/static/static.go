@@ -169,8 +169,10 @@ func (s *Static) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 }
 
 // Delete gives the machine back: the clean-up script runs, the keys of the
-// cluster's owner and the reservation go. A machine that does not answer is a
-// failure: it would stay reserved for ever.
+// cluster's owner and the reservation go. A machine that does not answer is a failure
+// until the last try: a dead one must not keep its cluster. It is let go as it
+// is then, and the message says so; when it answers again its reservation is listed as
+// an orphan, whose removal cleans it.
 func (s *Static) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	var hosts []host
 	if id := text(spec.Results["providerid"]); id != "" {
@@ -185,11 +187,14 @@ func (s *Static) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 			return loom.TaskResult{Status: 1, Message: err.Error()}, nil
 		}
 	}
-	var silent error
+	var silent, refused error
+	var dead []string
 	for _, f := range s.look(ctx, spec, hosts) {
 		switch {
+		case errors.Is(f.err, remote.ErrUnreachable):
+			silent, dead = f.err, append(dead, f.host.id())
 		case f.err != nil:
-			silent = f.err
+			refused = f.err
 		case f.state == "mine":
 			if message, err := s.give(ctx, spec, f.host, sink); err != nil || message != "" {
 				if err != nil {
@@ -203,10 +208,21 @@ func (s *Static) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 	if err := ctx.Err(); err != nil {
 		return loom.TaskResult{}, context.Cause(ctx)
 	}
-	if silent != nil {
-		return remote.Failure(silent)
+	if refused != nil {
+		return remote.Failure(refused)
 	}
-	return loom.TaskResult{Result: map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil}}, nil
+	message := ""
+	if len(dead) > 0 {
+		message = strings.Join(dead, ", ") + " does not answer and was not cleaned: services, keys and the reservation stay on it; when it answers again, it is listed among the orphans, where it can be cleaned"
+		if spec.Results["providerid"] == nil {
+			message = "whether this node has a machine is not known: " + strings.Join(dead, ", ") + " does not answer and was not cleaned"
+		}
+		if !spec.LastTry {
+			return remote.Failure(silent)
+		}
+		sink.Log("loom", "warning: "+message)
+	}
+	return loom.TaskResult{Message: message, Result: map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil}}, nil
 }
 
 // give runs the clean-up script and removes the reservation. A message says what

@@ -203,6 +203,46 @@ func TestUnreachableMachines(t *testing.T) {
 	}
 }
 
+// TestDeleteAtADeadMachine: the last try lets go of it and says that it was not cleaned;
+// when it answers again, it is listed, and removing it cleans it.
+func TestDeleteAtADeadMachine(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, "")
+	made, _ := f.create("n1")
+	last := func() (loom.TaskResult, *sshtest.Record) {
+		t.Helper()
+		spec, s := f.spec("n1", made.Result), &sshtest.Record{}
+		spec.LastTry = true
+		r, err := static.New().Delete(f.ctx, spec, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, s
+	}
+	f.fields["ssh_password"] = "wrong"
+	if r, _ := last(); r.Status == 0 {
+		t.Errorf("a machine that answers and refuses the sign-in was let go: %+v", r)
+	}
+	f.fields["ssh_password"] = sshtest.Password
+	f.servers[0].Refuse(1000)
+	if r, _ := f.delete("n1", made.Result); r.Status == 0 || r.Retryable != nil && !*r.Retryable {
+		t.Errorf("a try before the last: %+v", r)
+	}
+	r, s := last()
+	if cleared, there := r.Result["providerid"]; r.Status != 0 || !there || cleared != nil || !strings.Contains(r.Message, f.id(0)+" does not answer and was not cleaned") || !strings.Contains(s.Text(), "was not cleaned") {
+		t.Errorf("the last try: %+v\n%s", r, s.Text())
+	}
+	f.servers[0].Refuse(0)
+	call := &loom.ProviderCall{Tenant: "lab", Reach: loom.Anywhere(), Provider: f.spec("n", nil).Provider}
+	list, err := static.New().List(f.ctx, call)
+	if err != nil || len(list) != 1 || list[0].Key != "key-of-n1" {
+		t.Fatalf("when it answers again: %+v, %v", list, err)
+	}
+	if r, s := f.delete("n1", map[string]any{"providerid": list[0].ID}); r.Status != 0 || f.held(0) != "" {
+		t.Errorf("its removal: %+v, held %q\n%s", r, f.held(0), s.Text())
+	}
+}
+
 func TestCleanUpScript(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t, "")

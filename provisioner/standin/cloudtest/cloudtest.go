@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,9 +201,25 @@ func (l *Lab) Conform() {
 			return nil
 		},
 	})
+	l.deletesAlone()
 	if n := l.Cloud.Counts(); n.Live != 0 || n.Doubles != 0 {
 		l.t.Errorf("in the end: %+v, leaked %v", n, l.Cloud.Leaked())
 	}
+}
+
+// deletesAlone checks that a DELETE of one machine alone leaves the one that has its key
+// and its node: a second machine of a living node is removed so.
+func (l *Lab) deletesAlone() {
+	own, second := l.Spec(61), l.Spec(62)
+	l.Must(own, loom.ActionCreate, 0)
+	l.Must(second, loom.ActionCreate, 0)
+	double := *own
+	double.Alone, double.Results = true, map[string]any{"providerid": second.Results["providerid"]}
+	l.Must(&double, loom.ActionDelete, 0)
+	if ids := l.Cloud.ByKey(); len(ids[second.IdempotencyKey]) != 0 || !slices.Equal(ids[own.IdempotencyKey], []string{fmt.Sprint(own.Results["providerid"])}) {
+		l.t.Errorf("after one machine was deleted alone: %v", ids)
+	}
+	l.Must(own, loom.ActionDelete, 0)
 }
 
 // Refusal is how the cloud refuses to make a machine, and what becomes of it.
