@@ -23,6 +23,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
+	"loom/app/places"
 	"loom/app/secret"
 	"loom/app/store"
 )
@@ -45,7 +46,16 @@ type Hooks struct {
 	ring   *secret.Ring
 	opts   Options
 	client *http.Client
+	// calling are the endpoints that are called at this moment.
+	calling *places.Places
 }
+
+// Calls is how many endpoints a process calls at once; those of one tenant get a
+// quarter, so that endpoints which never answer hold up nobody else's.
+const Calls = 20
+
+// maxReplays is how many notices of a hook may wait when one is replayed.
+const maxReplays = 20
 
 // New makes the use cases on a database; ring seals the secrets of hooks.
 func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Hooks {
@@ -53,7 +63,7 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Hooks {
 		opts.Timeout = 10 * time.Second
 	}
 	opts.PublicURL = strings.TrimSuffix(opts.PublicURL, "/")
-	return &Hooks{db: db, ring: ring, opts: opts, client: newClient(opts.Reach, opts.Timeout)}
+	return &Hooks{db: db, ring: ring, opts: opts, client: newClient(opts.Reach, opts.Timeout), calling: places.NewFor(Calls, Calls/4)}
 }
 
 // Input is a hook as an administrator wants it.
@@ -191,7 +201,7 @@ func (u *Hooks) Deliveries(ctx context.Context, actor loom.Actor, id loom.HookID
 }
 
 // Replay sends the notice of a delivery once more and gives the new delivery. No
-// operation waits for it. Errors: NotFound, Conflict for a hook that is off.
+// operation waits for it. Errors: NotFound, Conflict for a hook that is off, Exhausted.
 func (u *Hooks) Replay(ctx context.Context, actor loom.Actor, id loom.HookID, delivery loom.DeliveryID) (loom.Delivery, error) {
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
 		return loom.Delivery{}, err
@@ -203,6 +213,13 @@ func (u *Hooks) Replay(ctx context.Context, actor loom.Actor, id loom.HookID, de
 		}
 		if !h.Enabled {
 			return loom.Delivery{}, loom.NewError(loom.Conflict, "The hook “%s” is off; switch it on first.", h.Name)
+		}
+		waiting, err := store.WaitingDeliveries(ctx, tx, actor.Tenant, id)
+		if err != nil {
+			return loom.Delivery{}, err
+		}
+		if waiting >= maxReplays {
+			return loom.Delivery{}, loom.NewError(loom.Exhausted, "%d notices of the hook “%s” wait to be sent already; replay this one once they are sent.", waiting, h.Name)
 		}
 		d, err := store.ReplayDelivery(ctx, tx, actor.Tenant, id, delivery)
 		if errors.Is(err, loom.NotFound) {

@@ -43,9 +43,12 @@ const (
 // signatureHeader holds "t=<seconds>,v1=<hex of the HMAC-SHA256 of "t.body">".
 const signatureHeader = "X-Loom-Signature"
 
+// errBusy is why a hook was never asked.
+var errBusy = errors.New("other endpoints of the tenant were waited for all the time")
+
 // Send tries a delivery and says what came of it, which the caller records. ok is
 // false when nothing is to be recorded: the hook is gone, the delivery has ended,
-// or its time has not come; then it is to be tried again after the outcome's
+// its time has not come, or too many endpoints of its tenant are called; then it is to be tried again after the outcome's
 // After, if that is not 0.
 func (u *Hooks) Send(ctx context.Context, id loom.DeliveryID) (outcome loom.DeliveryOutcome, ok bool, err error) {
 	d, err := store.DueDeliveryAllTenants(ctx, u.db, id)
@@ -65,6 +68,13 @@ func (u *Hooks) Send(ctx context.Context, id loom.DeliveryID) (outcome loom.Deli
 	case d.Blocking && !d.Waits:
 		return loom.DeliveryOutcome{Status: loom.DeliveryFailed, Error: "The operation ended before the hook could be asked."}, true, nil
 	}
+	if !u.calling.Try(d.To.Tenant) {
+		if !d.Blocking || d.Age < patience {
+			return loom.DeliveryOutcome{After: firstAsked}, false, nil
+		}
+		return judge(d, 0, "", errBusy), true, nil
+	}
+	defer u.calling.Give(d.To.Tenant)
 	key, err := u.ring.Open(d.To.Tenant, store.HookSecrets(d.Hook), store.HookSecretField, d.Sealed)
 	if err != nil {
 		return outcome, false, fmt.Errorf("the secret of hook %d: %w", d.Hook, err)

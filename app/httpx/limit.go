@@ -139,7 +139,7 @@ type placeKey struct{}
 // Probes are always answered: a busy process is alive.
 func limited(render ErrorRenderer, next http.Handler) http.Handler {
 	l := &limits{of: map[string]int{}, streamsOf: map[string]int{}, userStreams: map[string]int{}}
-	room := places.NewRoom()
+	room, transactions := places.NewRoom(), &places.Transactions{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			next.ServeHTTP(w, r)
@@ -155,7 +155,7 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 		ctx, free := room.With(context.WithValue(r.Context(), placeKey{}, p))
 		defer free()
 		p.room = free
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(transactions.With(ctx)))
 	})
 }
 

@@ -31,6 +31,9 @@ type waiter struct {
 // New returns that many places, two or more; a tenant holds all but one at most.
 func New(all int) *Places { return newPlaces(int64(all), int64(all)-1) }
 
+// NewFor returns that many places, and says how many of them a tenant holds at most.
+func NewFor(all, each int) *Places { return newPlaces(int64(all), int64(each)) }
+
 func newPlaces(all, each int64) *Places {
 	return &Places{all: all, each: each, held: map[loom.TenantID]int64{}}
 }
@@ -38,6 +41,13 @@ func newPlaces(all, each int64) *Places {
 // Take waits for a place until ctx ends. It reports whether there is one, which Give
 // gives back.
 func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool { return p.take(ctx, tenant, 1) }
+
+// Try takes a place that is free for a tenant now, and reports whether there is one.
+func (p *Places) Try(tenant loom.TenantID) bool {
+	now, stop := context.WithCancel(context.Background())
+	stop()
+	return p.take(now, tenant, 1)
+}
 
 // Give gives a place back.
 func (p *Places) Give(tenant loom.TenantID) { p.give(tenant, 1) }

@@ -23,6 +23,7 @@ import (
 	_ "github.com/lib/pq" // the driver "postgres"
 
 	"loom/app/fault"
+	"loom/app/places"
 )
 
 // Standstill is how long a session may stand still inside a transaction before
@@ -84,9 +85,15 @@ func WithSetting(dsn, name, value string) string {
 }
 
 // InTx runs fn in a READ COMMITTED transaction and gives its result. An error or
-// a panic of fn rolls back, also when ctx is cancelled. fn does no network I/O.
+// a panic of fn rolls back, also when ctx is cancelled. fn does no network I/O. Throttled
+// for a request whose tenant has too many open.
 func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, error)) (T, error) {
 	var zero T
+	end, err := places.Begin(ctx, db.Stats().MaxOpenConnections)
+	if err != nil {
+		return zero, err
+	}
+	defer end()
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return zero, fmt.Errorf("begin a transaction: %w", domainError(err))
@@ -114,6 +121,11 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 // was when it began.
 func AtOneMoment[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, error)) (T, error) {
 	var zero T
+	end, err := places.Begin(ctx, db.Stats().MaxOpenConnections)
+	if err != nil {
+		return zero, err
+	}
+	defer end()
 	tx, err := db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return zero, fmt.Errorf("begin a transaction: %w", domainError(err))

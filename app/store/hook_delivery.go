@@ -135,6 +135,14 @@ func ReplayDelivery(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hook
 	return row.delivery(), wrap(err, "read delivery %d", again)
 }
 
+// WaitingDeliveries counts the notices of a hook that wait to be sent and that no operation
+// waits for.
+func WaitingDeliveries(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hook loom.HookID) (int, error) {
+	var n int
+	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM hook_deliveries WHERE tenant_id = $1 AND hook_id = $2 AND status = 'waiting' AND NOT blocking`, tenant, int64(hook))
+	return n, wrap(err, "count what waits for hook %d", hook)
+}
+
 // DueDelivery is all that sending a delivery needs.
 type DueDelivery struct {
 	loom.Delivery

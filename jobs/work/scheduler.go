@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"loom/app/fleet"
+	"loom/app/hook"
 	"loom/app/loom"
 	"loom/jobs"
 )
@@ -31,15 +32,12 @@ type Scheduler struct {
 // controlWorkers is how many pieces of control work run at once.
 const controlWorkers = 20
 
-// hookWorkers is how many endpoints are called at once.
-const hookWorkers = 20
-
 // queues are those that a scheduler works. Notices are sent only where there is
 // what sends them.
 func (s *Scheduler) queues() map[string]river.QueueConfig {
 	queues := map[string]river.QueueConfig{jobs.ControlQueue: {MaxWorkers: controlWorkers}}
 	if s.Hooks != nil {
-		queues[jobs.HookQueue] = river.QueueConfig{MaxWorkers: hookWorkers}
+		queues[jobs.HookQueue] = river.QueueConfig{MaxWorkers: hook.Calls}
 	}
 	return queues
 }
