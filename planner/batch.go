@@ -12,6 +12,8 @@ func FinishesBatch(action loom.ClusterAction, told bool) bool {
 	switch action {
 	case loom.ClusterUpgrade, loom.ClusterResize:
 		return true
+	case loom.ClusterAuthorize: // one machine that does not answer keeps nobody off the others
+		return true
 	case loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterRepair, loom.Rollback:
 		return told
 	case loom.ClusterCreate, loom.ClusterDelete, loom.ClusterConfigure, loom.ClusterConfigureWithRestart,

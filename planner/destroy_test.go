@@ -28,6 +28,14 @@ func TestNothingDestroysByAccident(t *testing.T) {
 		if r.IntN(8) == 0 {
 			change.After.Nodes, plan = nil, must(t, Change{Before: change.Before, After: State{Services: change.Before.Services}})
 		}
+		if r.IntN(8) == 0 {
+			change.After = change.Before
+			var err error
+			if plan, err = Make(loom.ClusterAuthorize, change.Before.Nodes, change.Before.Services, Scope{}); err != nil {
+				t.Fatal(err)
+			}
+			w = newWorld(change.Before)
+		}
 		kinds[plan.Action]++
 		first, planned, made := maps.Clone(w.machines), map[loom.NodeID]bool{}, map[loom.NodeID]bool{}
 		for _, task := range plan.Tasks {
@@ -97,4 +105,47 @@ func must(t *testing.T, change Change) loom.Plan {
 		t.Fatal(err)
 	}
 	return plan
+}
+
+// TestKeysDestroyNothing tries every end of a KEYS task with everything else at random,
+// and plans for clusters of all kinds: there is nothing in them but keys, one task for each
+// node that is named.
+func TestKeysDestroyNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range backCases(t) {
+		r := newRand(seed, 37)
+		in := DecideInput{
+			Action: loom.ActionKeys, Row: loom.TaskID(r.Uint64() >> 1), HasMachine: r.IntN(2) == 0, Made: r.IntN(2) == 0, MaxAttempts: r.IntN(5),
+			Result: loom.TaskResult{Status: r.IntN(300) - 1, Interrupted: r.IntN(4) == 0, Aborted: r.IntN(4) == 0, KeepMachine: r.IntN(2) == 0, RetryAfter: r.IntN(9999)},
+		}
+		for range r.IntN(4) {
+			in.History = append(in.History, []loom.AttemptStatus{loom.AttemptFailed, loom.AttemptInterrupted}[r.IntN(2)])
+		}
+		if r.IntN(2) == 0 {
+			in.Result.Result = map[string]any{"providerid": "i-1"}
+		}
+		if d := Decide(in); d.Verdict == Recreate || len(d.First) > 0 {
+			t.Fatalf("seed %d: %+v leads to %+v", seed, in, d)
+		}
+		before := randomChange(r).Before
+		var named []loom.NodeID
+		for _, n := range before.Nodes {
+			if r.IntN(2) == 0 {
+				named = append(named, n.ID)
+			}
+		}
+		scope := Scope{Nodes: append([]loom.NodeID{}, named...)}
+		plan, err := Make(loom.ClusterAuthorize, before.Nodes, before.Services, scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range plan.Tasks {
+			if task.Action != loom.ActionKeys || task.Service != "" || !slices.Contains(named, task.Node) {
+				t.Fatalf("seed %d: the plan is\n%s", seed, Text(plan))
+			}
+		}
+		if len(plan.Tasks) != len(named) || plan.Levels() > 1 {
+			t.Fatalf("seed %d: %d nodes were named, and the plan is\n%s", seed, len(named), Text(plan))
+		}
+	}
 }

@@ -134,6 +134,8 @@ func WhyNotUndone(a loom.ClusterAction) string {
 		return "Starting and stopping changes no layout, so there is none to go back to: start or stop the services again."
 	case loom.ClusterRepair:
 		return "A repair replaces what was broken before it, so there is nothing to go back to: retry it, or repair again."
+	case loom.ClusterAuthorize:
+		return "Keys that were added change no layout, so there is none to go back to: remove a key from its account, and add keys again."
 	case loom.Rollback:
 		return "A rollback goes back already: retry it, or roll back further."
 	}

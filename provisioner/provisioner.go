@@ -32,7 +32,7 @@ var (
 // (provisioner.md 4.5).
 func Limit(action loom.TaskAction) time.Duration {
 	switch action {
-	case loom.ActionCreate:
+	case loom.ActionCreate, loom.ActionKeys:
 		return 600 * time.Second
 	case loom.ActionDelete:
 		return 900 * time.Second

@@ -84,6 +84,8 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	switch spec.Action {
 	case loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete:
 		return r.provide(ctx, spec, set, sink)
+	case loom.ActionKeys:
+		return r.keys(ctx, spec, set, sink)
 	case loom.ActionBootstrap:
 		return r.bootstrap(ctx, spec, set, sink)
 	}
@@ -129,7 +131,58 @@ func (r *Runner) provide(ctx context.Context, spec *loom.TaskSpec, set string, s
 			defer r.Pool.Forget(remote.Target{Node: spec.Node})
 		}
 	}
-	return r.guard(spec, func() (loom.TaskResult, error) { return call(ctx, spec, sink) })
+	result, err := r.guard(spec, func() (loom.TaskResult, error) { return call(ctx, spec, sink) })
+	if _, invents := p.(provider.Keyed); invents && err == nil && result.Status == 0 && spec.Action == loom.ActionConfirm {
+		provider.Invented(spec, &result, sink)
+	}
+	if err == nil && result.Status == 0 && spec.Action == loom.ActionDelete && spec.Results[loom.KeysFact] != nil {
+		// They went with the machine, whatever the provider says.
+		result.Result = maps.Clone(result.Result)
+		if result.Result == nil {
+			result.Result = map[string]any{}
+		}
+		result.Result[loom.KeysFact] = nil
+	}
+	return result, err
+}
+
+// keys puts public keys on the machine, which stays the one it is whatever comes of it.
+func (r *Runner) keys(ctx context.Context, spec *loom.TaskSpec, set string, sink loom.Sink) (loom.TaskResult, error) {
+	p, ok := r.Providers.Get(spec.Provider.Type)
+	if !ok {
+		return missing(spec, r.Providers.Missing(spec.Provider.Type)), nil
+	}
+	if k, ok := p.(provider.Keyed); ok {
+		result, err := r.guard(spec, func() (loom.TaskResult, error) { return k.Keys(ctx, spec, sink) })
+		if err == nil && result.Status == 0 {
+			provider.Invented(spec, &result, sink)
+		}
+		return result, err
+	}
+	conn, release, refused, err := r.connect(ctx, spec, set)
+	if conn == nil {
+		return refused, err
+	}
+	defer release()
+	return provider.PutKeys(ctx, conn, spec, sink)
+}
+
+// connect signs in to the machine of a task; without a connection the result says why.
+func (r *Runner) connect(ctx context.Context, spec *loom.TaskSpec, set string) (*remote.Conn, func(), loom.TaskResult, error) {
+	target, err := remote.TargetOf(spec, below(set, "providertypes", spec.Provider.Type))
+	if err == nil && target.Address == "" {
+		return nil, nil, loom.TaskResult{Status: 1, Message: "the node has no address yet; it was never confirmed"}, nil
+	}
+	if err == nil {
+		conn, release, err := r.Pool.Conn(ctx, target)
+		if err == nil {
+			return conn, release, loom.TaskResult{}, nil
+		}
+		refused, err := remote.Failure(err)
+		return nil, nil, refused, err
+	}
+	refused, err := remote.Failure(err)
+	return nil, nil, refused, err
 }
 
 // bootstrap prepares the machine for each automator in turn; later results win,
@@ -198,22 +251,15 @@ func (r *Runner) automate(ctx context.Context, spec *loom.TaskSpec, name, set st
 	if ok && offline.Offline() {
 		return r.guard(spec, func() (loom.TaskResult, error) { return call(a, ctx, spec, nil, files, sink) })
 	}
-	target, err := remote.TargetOf(spec, below(set, "providertypes", spec.Provider.Type))
-	if err != nil {
-		return remote.Failure(err)
-	}
-	if target.Address == "" {
-		return loom.TaskResult{Status: 1, Message: "the node has no address yet; it was never confirmed"}, nil
-	}
-	conn, release, err := r.Pool.Conn(ctx, target)
-	if err != nil {
-		return remote.Failure(err)
+	conn, release, refused, err := r.connect(ctx, spec, set)
+	if conn == nil {
+		return refused, err
 	}
 	defer release()
 	var learned map[string]string
-	if len(target.HostKeys) == 0 {
+	if len(remote.HostKeysOf(spec)) == 0 {
 		learned = conn.HostKeys()
-		sink.Log("loom", "warning: no host key of "+target.Address+" was recorded; the one it shows now is taken")
+		sink.Log("loom", "warning: no host key of "+spec.Addresses[loom.AccessV4]+" was recorded; the one it shows now is taken")
 	}
 	if err := manageHosts(ctx, conn, spec); err != nil {
 		return remote.Failure(err)

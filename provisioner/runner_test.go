@@ -18,6 +18,7 @@ import (
 	"loom/provisioner/automator/shell"
 	"loom/provisioner/provider"
 	mockprovider "loom/provisioner/provider/mock"
+	"loom/provisioner/provider/static"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
 )
@@ -248,6 +249,51 @@ func TestRunnerOnAMachine(t *testing.T) {
 	wrong.Results["ssh_host_keys"] = map[string]any{"ed25519": sshtest.NewKey(t, "ed25519", "").Blob}
 	if got = r.Run(context.Background(), wrong, sink); got.Message != "host key of 127.0.0.1 changed" || got.Retryable == nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestKeysGoWithTheirMachine: KEYS signs in as services do, records what it put there, and
+// changes nothing where it may not sign in; what is recorded goes with the machine.
+func TestKeysGoWithTheirMachine(t *testing.T) {
+	t.Parallel()
+	s := sshtest.Start(t, sshtest.Options{Isolated: true})
+	providers, err := provider.NewRegistry(static.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runner(t, nil)
+	invents := r.Providers
+	r.Providers = providers
+	mine := sshtest.NewKey(t, "ed25519", "").Authorized
+	spec := func() *loom.TaskSpec {
+		return &loom.TaskSpec{Action: loom.ActionKeys, Node: "n1", PrivateKey: loom.NewSecret(s.Key.PEM), PublicKey: s.Key.Authorized, OwnerKeys: []string{mine + " ana"},
+			Addresses: map[string]string{loom.AccessV4: s.Address}, Provider: loom.Provider{Type: "static", Fields: map[string]any{}},
+			Results: map[string]any{"ssh-auth": map[string]any{"user": "root"}, "ssh_port": s.Port, "ssh_host_keys": s.HostKeys}}
+	}
+	file := filepath.Join(s.Dir, "root/.ssh/authorized_keys")
+	wrong := spec()
+	wrong.Results["ssh_host_keys"] = map[string]any{"ed25519": sshtest.NewKey(t, "ed25519", "").Blob}
+	if got := r.Run(context.Background(), wrong, &sshtest.Record{}); got.Status == 0 || got.Result[loom.KeysFact] != nil {
+		t.Errorf("another machine: %+v", got)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("another machine has got keys")
+	}
+	for range 2 {
+		got := r.Run(context.Background(), spec(), &sshtest.Record{})
+		if there, _ := got.Result[loom.KeysFact].([]string); got.Status != 0 || len(there) != 2 || len(got.Addresses) > 0 || len(got.Result) != 1 {
+			t.Fatalf("%+v", got)
+		}
+		if text, err := os.ReadFile(file); err != nil || strings.Count(string(text), mine+" ana\n") != 1 || strings.Count(string(text), s.Key.Authorized) != 1 {
+			t.Fatalf("%s %v", text, err)
+		}
+	}
+	r.Providers = invents
+	gone := createSpec()
+	gone.Action, gone.Results = loom.ActionDelete, map[string]any{loom.KeysFact: []any{"SHA256:x"}}
+	got := r.Run(context.Background(), gone, &sshtest.Record{})
+	if value, there := got.Result[loom.KeysFact]; got.Status != 0 || !there || value != nil {
+		t.Errorf("a machine is gone, and its keys are not: %+v", got)
 	}
 }
 

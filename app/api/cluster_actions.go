@@ -180,6 +180,23 @@ func (a *api) controlOperation(verb loom.ClusterVerb) httpx.ActorHandler {
 	}
 }
 
+// authorize puts the keys of the actor's account on the machines of a cluster.
+func (a *api) authorize(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, body, err := clusterBody(w, r)
+	if err != nil {
+		return err
+	}
+	fields, err := wire.ReadOperation(loom.ClusterAuthorize, body)
+	if err != nil {
+		return err
+	}
+	begun, err := a.Clusters.Authorize(r.Context(), actor, id, fields)
+	if err != nil {
+		return err
+	}
+	return answer(w, r, map[string]string{"operationId": begun.String()})
+}
+
 // rollBack leads a cluster back to before an operation.
 func (a *api) rollBack(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	ref, body, err := operationBody(w, r)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -186,6 +187,21 @@ func (a *api) clusterActions(w http.ResponseWriter, r *http.Request, actor loom.
 		return err
 	}
 	return answer(w, r, wire.Actions(allowed))
+}
+
+// downloadKey gives the key of a cluster as a file; who asked is in the audit.
+func (a *api) downloadKey(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := clusterID(r)
+	if err != nil {
+		return err
+	}
+	key, err := a.Clusters.Key(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", lifecycle.KeyFile(id)))
+	return answerBytes(w, r, []byte(key.Reveal()), mediaKey, "")
 }
 
 // reveal shows a machine's own sign-in; who asked is in the audit.

@@ -233,6 +233,67 @@ func TestReveal(t *testing.T) {
 	}
 }
 
+// TestKeyAndAuthorize: the key of a cluster is one file, audited; keys of accounts are added
+// by an operation.
+func TestKeyAndAuthorize(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.cluster(w.user, "keyed")
+	at := "/v2/clusters/" + id
+	w.call(w.user, post, at+"/reveal", "").want(404) // no machine yet
+	w.call(w.user, post, at+"/authorize", "").fails(409, "", "running")
+	w.finish(id)
+	w.exec(`UPDATE nodes SET state = 'ready', ipaddresses = '{"access_v4": "10.1.1.1"}'`)
+	for range 2 {
+		a := w.call(w.user, post, at+"/reveal", "").want(200)
+		if !strings.HasPrefix(a.body, "-----BEGIN OPENSSH PRIVATE KEY-----") || a.header.Get("Cache-Control") != "no-store" ||
+			a.header.Get("Content-Type") != "application/x-pem-file" || a.header.Get("Content-Disposition") != `attachment; filename="loom-`+id+`.pem"` {
+			t.Errorf("%q %v", a.body, a.header)
+		}
+	}
+	readOnly := w.token("acme", "ana", "read")
+	w.call(w.second, post, at+"/reveal", "").want(404)
+	w.call(readOnly, post, at+"/reveal", "").want(403)
+	for _, c := range []struct {
+		query string
+		want  int
+	}{
+		{`actor = 'ana' AND result = 'ok' AND kind = 'cluster' AND object = '` + id + `'`, 2},
+		{`result = 'refused'`, 2}, // the same one is kept once a minute
+		{`after::text LIKE '%PRIVATE%'`, 0},
+	} {
+		var n int
+		w.must(w.db.Get(&n, `SELECT count(*) FROM audit WHERE verb = 'reveal' AND `+c.query))
+		if n != c.want {
+			t.Errorf("%d entries where %s, want %d", n, c.query, c.want)
+		}
+	}
+
+	w.call(w.user, post, at+"/authorize", "").fails(409, "", "no SSH keys")
+	w.exec(`UPDATE users SET ssh_keys = '{ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0UWnRQhVRKDWVy2a3VzJZrSXjGWGGVZO9sTKVPiXFo ana}' WHERE id = 'ana'`)
+	w.call(w.second, post, at+"/authorize", "").want(404)
+	w.call(readOnly, post, at+"/authorize", "").want(403)
+	w.call(w.user, post, at+"/authorize", `{"onFailure":"undo"}`).fails(400, "onFailure", "no layout")
+	p := w.call(w.user, post, "/v2/previews", `{"kind":"authorize","clusterId":"`+id+`","request":{}}`).want(200).object()
+	if !strings.Contains(fmt.Sprint(p["changes"]), "Your SSH keys are put on it.") {
+		t.Errorf("preview %v", p)
+	}
+	begun := w.call(w.user, post, at+"/authorize", "", "Idempotency-Key", "a-1").want(200)
+	if again := w.call(w.user, post, at+"/authorize", "", "Idempotency-Key", "a-1").want(200); again.body != begun.body || begun.object()["operationId"] != id+"-002" {
+		t.Errorf("%s, %s", begun.body, again.body)
+	}
+	if op := w.call(w.user, get, at+"/operations/2", "").want(200).object(); op["action"] != "cluster_authorize" {
+		t.Errorf("operation %v", op)
+	}
+	if tasks := w.call(w.user, get, at+"/operations/2/tasks?action=keys", "").want(200).array(); len(tasks) == 0 {
+		t.Error("no task puts keys anywhere")
+	}
+	w.finish(id)
+	if actions := w.call(w.user, get, at+"/actions", "").want(200).object(); actions["authorize"] != nil {
+		t.Errorf("actions %v", actions)
+	}
+}
+
 func TestPreviews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

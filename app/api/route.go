@@ -55,6 +55,7 @@ const (
 	mediaText   = "text/plain"
 	mediaStream = "text/event-stream"
 	mediaBytes  = "application/octet-stream"
+	mediaKey    = "application/x-pem-file"
 	// mediaArchive is a catalog as a packed folder.
 	mediaArchive = "application/gzip"
 )

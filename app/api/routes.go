@@ -61,6 +61,7 @@ func (a *api) clusterRoutes() []route {
 		{method: get, path: one + "/plans", summary: "List the plans of all operations, the newest first", paged: true, answer: "[]Plan", handle: a.listPlans},
 		{method: get, path: one + "/plans/{planId}", summary: "Read a plan", answer: "Plan", handle: a.showPlan},
 		{method: get, path: one + "/actions", summary: "Say what can be done now, or why not", fresh: true, answer: "{}string|null", handle: a.clusterActions},
+		{method: post, path: one + "/reveal", summary: "Download the key that was made for the cluster, as loom-{id}.pem; audited", fresh: true, media: []string{mediaKey}, handle: a.downloadKey},
 		{method: post, path: one + "/nodes/{nodeId}/reveal", summary: "Show a machine's own sign-in; audited", fresh: true, answer: "Revealed", handle: a.reveal},
 	}
 }
@@ -107,6 +108,8 @@ func (a *api) clusterActionRoutes() []route {
 			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})
 	}
 	return append(all,
+		route{method: post, path: one + "/authorize", summary: "Put the SSH keys of your account on the machines of a cluster", fresh: true, once: true,
+			body: "OperationRequest?", answer: "Started", handle: a.authorize},
 		route{method: post, path: op + "/rollback", summary: "Go back to the layout, versions and config before an operation", fresh: true, once: true,
 			body: "OperationRequest?", answer: "Started", handle: a.rollBack},
 		route{method: post, path: op + "/retry", summary: "Go on with what is left of the latest operation, which failed", fresh: true, once: true,

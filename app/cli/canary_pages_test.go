@@ -25,6 +25,8 @@ var withoutPage = map[string]string{
 	"GET /login":                                                        "leads to the page for who is signed in",
 	"GET /login/dialog":                                                 "leads to the sign-in page",
 	"GET /clusters/{cluster}/protect":                                   "leads back",
+	"GET /clusters/{cluster}/key":                                       "leads back",
+	"GET /clusters/{cluster}/authorize":                                 "leads back",
 	"GET /clusters/{cluster}/operations/{n}/pause":                      "leads back",
 	"GET /clusters/{cluster}/operations/{n}/resume":                     "leads back",
 	"GET /clusters/{cluster}/operations/{n}/resubmit":                   "leads back",

@@ -91,7 +91,7 @@ var used = regexp.MustCompile(`"(last_used_at|last_used_from|last_seen_at|update
 
 // leadsOn are the addresses of buttons, which lead to the page that they stand on
 // without looking.
-var leadsOn = regexp.MustCompile(`/(pause|resume|protect|apply|resubmit|retry-now|stop-retrying)$`)
+var leadsOn = regexp.MustCompile(`/(pause|resume|protect|authorize|key|apply|resubmit|retry-now|stop-retrying)$`)
 
 // TestForeignPages walks all routes of the pages as the administrator of another
 // tenant, with the ids and names of this one: nothing of it is in any answer, and

@@ -29,7 +29,7 @@ const pagesWanted = "LOOM_PAGES"
 
 // parts are no pages of their own: pieces, downloads and streams; and questions about
 // what need not be there: a sweep takes orphans away that no provider knows.
-var parts = regexp.MustCompile(`^(/events|/favicon\.ico|/home/.*|/palette|.*/panel|.*/rows|.*\.svg|.*/log/raw|.*/ssh-config|.*/graph|.*/log|.*/reveal|.*/pause|.*/resume|.*/resubmit|.*/retry-now|.*/stop-retrying|.*/protect|/previews/\{preview\}/apply|.*/abandon|/system/orphans/.*|.*/export|.*/copy)$`)
+var parts = regexp.MustCompile(`^(/events|/favicon\.ico|/home/.*|/palette|.*/panel|.*/rows|.*\.svg|.*/log/raw|.*/ssh-config|.*/graph|.*/log|.*/reveal|.*/pause|.*/resume|.*/resubmit|.*/retry-now|.*/stop-retrying|.*/protect|.*/key|.*/authorize|/previews/\{preview\}/apply|.*/abandon|/system/orphans/.*|.*/export|.*/copy)$`)
 
 // leads are addresses that lead to others: those of lists that stand elsewhere, and a
 // preview that was not made yet.

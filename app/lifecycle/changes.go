@@ -69,8 +69,12 @@ func (l *changeList) live(d *liveDraft, plan loom.Plan) {
 		touched[at][t.Action] = true
 	}
 	for _, n := range d.Nodes {
-		if touched[place{n.ID, ""}] != nil {
-			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "It is made ready again for its services."})
+		if own := touched[place{n.ID, ""}]; own != nil {
+			because := "It is made ready again for its services."
+			if own[loom.ActionKeys] {
+				because = "Your SSH keys are put on it."
+			}
+			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
 		}
 		for _, name := range n.Services {
 			// A new service without actions comes as well.

@@ -38,7 +38,7 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 		body.Create, p.Cluster = d, d.Cluster
 	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete,
 		loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair,
-		loom.PreviewRetry, loom.PreviewRollback:
+		loom.PreviewRetry, loom.PreviewRollback, loom.PreviewAuthorize:
 		d, cluster, err := u.draftLive(ctx, actor, in)
 		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
 			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)

@@ -14,7 +14,7 @@ import (
 const (
 	fieldPrivateKey = "ssh_keyfile"
 	fieldPublicKey  = "ssh_public_key"
-	// fieldKeyResource names a key of the tenant; with it no pair is made.
+	// fieldKeyResource names a key of the tenant; with it, or a password, no pair is made.
 	fieldKeyResource = "ssh_key_resource"
 )
 

@@ -23,7 +23,7 @@ func (u *Clusters) sealCluster(tenant loom.TenantID, id loom.ClusterID, p loom.P
 	if values == nil {
 		values = map[string]loom.Secret{}
 	}
-	if _, own := values[fieldPrivateKey]; !own && !hasKey(p) {
+	if _, own := values[fieldPrivateKey]; !own && !bringsSignIn(p) {
 		private, public, err := newKeyPair(id)
 		if err != nil {
 			return nil, err
@@ -33,9 +33,12 @@ func (u *Clusters) sealCluster(tenant loom.TenantID, id loom.ClusterID, p loom.P
 	return u.seal(tenant, id, values)
 }
 
-func hasKey(p loom.Provider) bool {
+// bringsSignIn reports whether a provider says itself how its machines are signed in to,
+// with a key of the tenant or a password of theirs: a key of the cluster is on none then.
+func bringsSignIn(p loom.Provider) bool {
 	name, _ := p.Fields[fieldKeyResource].(string)
-	return name != ""
+	password, _ := p.Fields[loom.FieldSSHPassword].(string)
+	return name != "" || password != "" || slices.Contains(p.Sealed, loom.FieldSSHPassword)
 }
 
 // seal seals values for a cluster, in the order of their names so that an error
@@ -70,4 +73,13 @@ func newKeyPair(id loom.ClusterID) (private loom.Secret, public string, err erro
 	}
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " " + comment
 	return loom.NewSecret(string(pem.EncodeToMemory(block))), line, nil
+}
+
+// fingerprint gives that of a public key in authorized_keys form, "" for what is none.
+func fingerprint(line string) string {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return ""
+	}
+	return ssh.FingerprintSHA256(key)
 }

@@ -68,6 +68,9 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Added != nil {
 		scope.Services, scope.Nodes = d.Added.New, d.Added.Nodes
 	}
+	if d.Kind == loom.PreviewAuthorize {
+		scope.Nodes = d.ready()
+	}
 	return planner.Make(d.Action, d.Nodes, d.Services, scope)
 }
 
@@ -109,6 +112,8 @@ func actionOf(in *PreviewInput) loom.ClusterAction {
 		return loom.ClusterRepair
 	case loom.PreviewRollback:
 		return loom.Rollback
+	case loom.PreviewAuthorize:
+		return loom.ClusterAuthorize
 	}
 	return loom.ClusterDelete
 }
@@ -147,6 +152,8 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 		err = u.draftRetry(ctx, actor, d, cluster, in.Change)
 	case in.Kind == loom.PreviewRollback:
 		err = u.draftRollback(ctx, d, cluster, in.Change)
+	case in.Kind == loom.PreviewAuthorize:
+		err = u.draftAuthorize(ctx, actor, d)
 	}
 	if err == nil && d.Followed == nil {
 		err = d.policy(in.Change.OnFailure, cluster.Template.Administration.OnFailure)

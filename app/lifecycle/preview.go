@@ -117,6 +117,8 @@ func (v *PreviewView) Summary() string {
 		return v.altered() + v.told() + ", " + tasks + ". Changes nothing else."
 	case loom.PreviewRetry, loom.PreviewRollback:
 		return v.followed() + ", " + tasks + ". Changes nothing else."
+	case loom.PreviewAuthorize:
+		return fmt.Sprintf("Puts your SSH keys on %s, %s. Changes nothing else.", count(v.ByAction[loom.ActionKeys], "node"), tasks)
 	case loom.PreviewSync:
 		return "Replaces the cluster’s copy of its template. Changes nothing on its machines."
 	}

@@ -24,6 +24,16 @@ type Revealed struct {
 // revealed. Every reveal is in the audit. NotFound when there is nothing, and
 // for nodes the actor may not see.
 func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (Revealed, error) {
+	return u.reveal(ctx, actor, id, node, true)
+}
+
+// RevealPassword is Reveal without the key of the cluster, which Key gives. NotFound for a
+// node without a password of its own.
+func (u *Clusters) RevealPassword(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID) (Revealed, error) {
+	return u.reveal(ctx, actor, id, node, false)
+}
+
+func (u *Clusters) reveal(ctx context.Context, actor loom.Actor, id loom.ClusterID, node loom.NodeID, key bool) (Revealed, error) {
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return Revealed{}, err
 	}
@@ -51,16 +61,9 @@ func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 		if r.Password, err = u.machinePassword(ctx, tx, actor.Tenant, n); err != nil {
 			return Revealed{}, err
 		}
-		sealed, err := store.Secrets(ctx, tx, actor.Tenant, store.ClusterSecrets(id))
-		if err != nil {
-			return Revealed{}, err
-		}
-		// A public key beside the private one says that Loom made the pair; a key
-		// that someone gave as a provider field is his and stays hidden.
-		if _, made := sealed[fieldPublicKey]; made && sealed[fieldPrivateKey] != nil {
-			r.PrivateKey, err = u.ring.Open(actor.Tenant, store.ClusterSecrets(id), fieldPrivateKey, sealed[fieldPrivateKey])
-			if err != nil {
-				return Revealed{}, fmt.Errorf("open the key of cluster %s: %w", id, err)
+		if key {
+			if r.PrivateKey, err = u.clusterKey(ctx, tx, actor.Tenant, id); err != nil {
+				return Revealed{}, err
 			}
 		}
 		if r.Password.IsZero() && r.PrivateKey.IsZero() {
@@ -71,6 +74,58 @@ func (u *Clusters) Reveal(ctx context.Context, actor loom.Actor, id loom.Cluster
 			After: map[string]any{"password": !r.Password.IsZero(), "privateKey": !r.PrivateKey.IsZero()},
 		})
 	})
+}
+
+// Key gives the private key that Loom made for a cluster, for a download. Every one is in
+// the audit. NotFound where there is none, as where the provider brings the sign-in, and
+// for clusters that the actor may not see.
+func (u *Clusters) Key(ctx context.Context, actor loom.Actor, id loom.ClusterID) (loom.Secret, error) {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return loom.Secret{}, err
+	}
+	c, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
+	if err := visible(actor, id, c.Owner, err); err != nil {
+		return loom.Secret{}, err
+	}
+	nodes, err := store.NodesBriefly(ctx, u.db, actor.Tenant, id)
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	signIns, err := u.SignIns(ctx, actor, c)
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	if !signIns.Downloads(nodes) {
+		return loom.Secret{}, loom.NewError(loom.NotFound, "No key of this cluster opens its machines; add your own SSH keys to them.")
+	}
+	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Secret, error) {
+		key, err := u.clusterKey(ctx, tx, actor.Tenant, id)
+		if err != nil {
+			return loom.Secret{}, err
+		}
+		return key, store.InsertAudit(ctx, tx, loom.AuditEntry{Actor: actor, Verb: "reveal", Kind: "cluster", Object: id.String(), Result: "ok", After: map[string]any{"privateKey": true}})
+	})
+}
+
+// KeyFile is what the key of a cluster is stored as.
+func KeyFile(id loom.ClusterID) string { return "loom-" + id.String() + ".pem" }
+
+// clusterKey gives the private key that Loom made for a cluster, zero where it made none.
+func (u *Clusters) clusterKey(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.Secret, error) {
+	sealed, err := store.Secrets(ctx, tx, tenant, store.ClusterSecrets(id))
+	if err != nil {
+		return loom.Secret{}, err
+	}
+	// A public key beside the private one says that Loom made the pair; a key
+	// that someone gave as a provider field is his and stays hidden.
+	if sealed[fieldPublicKey] == nil || sealed[fieldPrivateKey] == nil {
+		return loom.Secret{}, nil
+	}
+	key, err := u.ring.Open(tenant, store.ClusterSecrets(id), fieldPrivateKey, sealed[fieldPrivateKey])
+	if err != nil {
+		return loom.Secret{}, fmt.Errorf("open the key of cluster %s: %w", id, err)
+	}
+	return key, nil
 }
 
 // machinePassword gives the password that the provider made up for a machine, zero where

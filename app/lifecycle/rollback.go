@@ -166,7 +166,7 @@ func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Op
 		switch {
 		case op.Status == loom.OperationComplete:
 			return nil, nil
-		case op.Status == loom.OperationRolledBack || op.Started.IsZero():
+		case op.Status == loom.OperationRolledBack || op.Started.IsZero() || op.Action == loom.ClusterAuthorize:
 		default:
 			return op, nil
 		}

@@ -13,7 +13,7 @@ import (
 func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft) error {
 	for _, n := range d.Nodes {
 		switch {
-		case n.State != loom.NodeFailed:
+		case n.State != loom.NodeFailed || d.Kind == loom.PreviewAuthorize: // which leaves it out
 		case d.Kind == loom.PreviewDelete:
 			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; look whether its machine is really gone afterwards.", n.Number))
 		default:

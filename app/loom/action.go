@@ -3,7 +3,7 @@ package loom
 // TaskAction is what one task does. Its text is the wire's lower-case form.
 type TaskAction string
 
-// The task actions. The first four belong to nodes, the others to services.
+// The task actions. The first four and the last belong to nodes, the others to services.
 const (
 	ActionCreate     TaskAction = "create"
 	ActionConfirm    TaskAction = "confirm"
@@ -16,12 +16,15 @@ const (
 	ActionStart      TaskAction = "start"
 	ActionStop       TaskAction = "stop"
 	ActionDrain      TaskAction = "drain"
+	// ActionKeys puts public keys on the machine of a node. It is no CONFIRM: it proves
+	// nothing about the machine, and never leads to another one.
+	ActionKeys TaskAction = "keys"
 )
 
 // TaskActions lists every task action in "action order", the order used to
 // break ties among ready tasks of a node and to number tasks.
 var TaskActions = []TaskAction{
-	ActionCreate, ActionConfirm, ActionBootstrap, ActionDrain, ActionStop, ActionRemove,
+	ActionCreate, ActionConfirm, ActionKeys, ActionBootstrap, ActionDrain, ActionStop, ActionRemove,
 	ActionInstall, ActionConfigure, ActionInitialize, ActionStart, ActionDelete,
 }
 
@@ -41,7 +44,7 @@ func (a TaskAction) Valid() bool { return a.Order() >= 0 }
 // OfNode reports whether the action belongs to the node rather than a service.
 func (a TaskAction) OfNode() bool {
 	switch a {
-	case ActionCreate, ActionConfirm, ActionBootstrap, ActionDelete:
+	case ActionCreate, ActionConfirm, ActionKeys, ActionBootstrap, ActionDelete:
 		return true
 	}
 	return false
@@ -67,12 +70,13 @@ const (
 	ClusterResize               ClusterAction = "cluster_resize"
 	ClusterRepair               ClusterAction = "cluster_repair"
 	Rollback                    ClusterAction = "rollback"
+	ClusterAuthorize            ClusterAction = "cluster_authorize"
 )
 
 // ClusterActions lists every cluster action.
 var ClusterActions = []ClusterAction{
 	ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices, RestartServices, AddServices,
-	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback,
+	RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback, ClusterAuthorize,
 }
 
 // Steps gives the task actions of a cluster action in their order per service
@@ -93,6 +97,8 @@ func (a ClusterAction) Steps() []TaskAction {
 		return []TaskAction{ActionStop}
 	case RestartServices:
 		return []TaskAction{ActionStop, ActionStart}
+	case ClusterAuthorize:
+		return []TaskAction{ActionKeys}
 	case AddServices:
 		return []TaskAction{ActionBootstrap, ActionInstall, ActionConfigure, ActionInitialize, ActionStart}
 	}
@@ -132,14 +138,19 @@ func (a ClusterAction) Verb() string {
 		return "repair"
 	case Rollback:
 		return "roll back"
+	case ClusterAuthorize:
+		return "add keys"
 	}
 	return string(a)
 }
 
 // FailureStatus is the status of a cluster whose operation failed (planner.md 2).
 func (a ClusterAction) FailureStatus() ClusterStatus {
-	if a == ClusterCreate || a == ClusterDelete {
+	switch a {
+	case ClusterCreate, ClusterDelete:
 		return ClusterIncomplete
+	case ClusterAuthorize: // which touches neither the layout nor a service
+		return ClusterActive
 	}
 	return ClusterInconsistent
 }

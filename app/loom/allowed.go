@@ -25,6 +25,7 @@ const (
 	VerbRepair         ClusterVerb = "repair"
 	VerbRollback       ClusterVerb = "rollback"
 	VerbRetry          ClusterVerb = "retry"
+	VerbAuthorize      ClusterVerb = "authorize"
 	VerbSync           ClusterVerb = "sync"
 	VerbDelete         ClusterVerb = "delete"
 
@@ -38,7 +39,7 @@ const (
 // ClusterVerbs lists every verb, in the order in which menus show them.
 var ClusterVerbs = []ClusterVerb{
 	VerbConfigure, VerbAddServices, VerbRemoveServices, VerbStart, VerbStop, VerbRestart, VerbExpand, VerbShrink,
-	VerbUpgrade, VerbResize, VerbRepair, VerbRollback, VerbRetry, VerbSync, VerbDelete,
+	VerbUpgrade, VerbResize, VerbRepair, VerbRollback, VerbRetry, VerbAuthorize, VerbSync, VerbDelete,
 	VerbLease, VerbEdit, VerbAbort, VerbPause, VerbResume,
 }
 
@@ -57,6 +58,7 @@ var allowedIn = map[ClusterVerb][]ClusterStatus{
 	VerbRepair:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
 	VerbRollback:       {ClusterActive, ClusterIncomplete, ClusterInconsistent},
 	VerbRetry:          {ClusterIncomplete, ClusterInconsistent},
+	VerbAuthorize:      {ClusterActive},
 	VerbSync:           {ClusterActive},
 	VerbDelete:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
 	VerbLease:          {ClusterActive, ClusterIncomplete, ClusterInconsistent},
@@ -164,6 +166,9 @@ func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
 		return "The cluster is gone."
 	case ClusterActive:
 		if verb == VerbRetry {
+			if latest != nil && latest.Action == ClusterAuthorize && latest.Status != OperationComplete {
+				return fmt.Sprintf("Operation %d only adds keys; add them again.", latest.Ref.Number)
+			}
 			return "The last operation did not fail."
 		}
 		return "No operation is running."

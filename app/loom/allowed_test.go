@@ -15,7 +15,7 @@ func TestWhyNotFollowsTheTable(t *testing.T) {
 		loom.VerbConfigure: "A i I", loom.VerbAddServices: "A", loom.VerbRemoveServices: "A i I", loom.VerbStart: "A",
 		loom.VerbStop: "A", loom.VerbRestart: "A", loom.VerbExpand: "A", loom.VerbShrink: "A", loom.VerbUpgrade: "A",
 		loom.VerbResize: "A", loom.VerbRepair: "A i I", loom.VerbRollback: "A i I", loom.VerbRetry: "i I",
-		loom.VerbSync: "A", loom.VerbDelete: "A i I", loom.VerbLease: "A i I", loom.VerbEdit: "P A i I",
+		loom.VerbSync: "A", loom.VerbAuthorize: "A", loom.VerbDelete: "A i I", loom.VerbLease: "A i I", loom.VerbEdit: "P A i I",
 		loom.VerbAbort: "P", loom.VerbPause: "P", loom.VerbResume: "",
 	}
 	letters := map[loom.ClusterStatus]string{

@@ -32,7 +32,7 @@ const (
 // is the predecessor's, which no operation has.
 var HookActions = []ClusterAction{
 	"solve_layout", ClusterCreate, ClusterDelete, ClusterConfigure, ClusterConfigureWithRestart, StartServices, StopServices,
-	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback,
+	RestartServices, AddServices, RemoveServices, ClusterExpand, ClusterShrink, ClusterUpgrade, ClusterResize, ClusterRepair, Rollback, ClusterAuthorize,
 }
 
 // Hook is an HTTP notice about operations of its tenant, or of all tenants when

@@ -15,7 +15,7 @@ const MaxTaskLimit = 24 * time.Hour
 // (provisioner.md 4.5).
 func DefaultTaskLimit(action TaskAction) time.Duration {
 	switch action {
-	case ActionCreate:
+	case ActionCreate, ActionKeys:
 		return 600 * time.Second
 	case ActionDelete:
 		return 900 * time.Second

@@ -24,12 +24,13 @@ const (
 	PreviewRepair         PreviewKind = "repair"
 	PreviewRollback       PreviewKind = "rollback"
 	PreviewRetry          PreviewKind = "retry"
+	PreviewAuthorize      PreviewKind = "authorize"
 )
 
 // PreviewKinds lists the preview kinds of this version.
 var PreviewKinds = []PreviewKind{
 	PreviewCreate, PreviewConfigure, PreviewAddServices, PreviewRemoveServices, PreviewStart, PreviewStop, PreviewRestart,
-	PreviewExpand, PreviewShrink, PreviewUpgrade, PreviewResize, PreviewRepair, PreviewRollback, PreviewRetry, PreviewSync, PreviewDelete,
+	PreviewExpand, PreviewShrink, PreviewUpgrade, PreviewResize, PreviewRepair, PreviewRollback, PreviewRetry, PreviewAuthorize, PreviewSync, PreviewDelete,
 }
 
 // Verb is what a preview of this kind does to a cluster that is there; the two

@@ -14,7 +14,7 @@ const automatorResult = "service:"
 // machineFacts are what Loom itself goes by when it signs in to a machine, prepares it
 // and deletes it.
 var machineFacts = map[string]bool{
-	"providerid": true, authFact: true, "ssh_host_keys": true, "ssh_port": true, "ssh_jump_host_keys": true,
+	"providerid": true, authFact: true, "ssh_host_keys": true, "ssh_port": true, "ssh_jump_host_keys": true, KeysFact: true,
 	"local_host": true, "resource_sets": true, PlaceFact: true, "disks": true, "floating_ip_id": true, "floating_ip_created": true,
 }
 

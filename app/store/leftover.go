@@ -159,7 +159,7 @@ RETURNING node_id, incarnation`
 
 const nodeIsGone = `
 UPDATE nodes SET state = 'deleted', leaving = true, incarnation = incarnation + 1, ipaddresses = '{}', service_states = '{}',
-	results = results - '{providerid,ssh-auth,ssh_host_keys,ssh_port}'::text[]
+	results = results - '{providerid,ssh-auth,ssh_host_keys,ssh_port,ssh_keys}'::text[]
 WHERE tenant_id = $1 AND id = $2 AND incarnation = $3`
 
 // TriedLeftover records a try to remove a leftover of a held cluster: failure says

@@ -134,7 +134,9 @@ SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwarety
 FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number`
 	nodesBriefly = `
 SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
-       services, automators, ipaddresses, '{}'::jsonb, service_states
+       services, automators, ipaddresses,
+       jsonb_strip_nulls(jsonb_build_object('ssh_keys', results->'ssh_keys', 'ssh_port', results->'ssh_port',
+           'ssh-auth', CASE WHEN results->'ssh-auth' ? 'user' THEN jsonb_build_object('user', results->'ssh-auth'->'user') END)), service_states
 FROM nodes WHERE tenant_id = $1 AND cluster_id = $2 ORDER BY number`
 	nodeByID = `
 SELECT id, cluster_id, number, incarnation, state, leaving, hostname, hardwaretype, imagetype, flavor, image, sshuser,
@@ -147,8 +149,9 @@ func NodesByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	return readNodes(ctx, q, cluster, nodesByCluster, tenant, int64(cluster))
 }
 
-// NodesBriefly reads the nodes of a cluster by number, without their history and without
-// what tasks learned of them, which of many nodes is most of the work.
+// NodesBriefly reads the nodes of a cluster by number, without their history. Of what tasks
+// learned of them, which of many nodes is most of the work, it gives only how they are
+// signed in to.
 func NodesBriefly(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Node, error) {
 	return readNodes(ctx, q, cluster, nodesBriefly, tenant, int64(cluster))
 }

@@ -277,6 +277,12 @@ func GiveUpTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.TaskS
 		}
 		return moveJob(ctx, tx, h, "cancelled", 0)
 	}
+	if h.Action == loom.ActionKeys { // says nothing against the machine, which serves as before
+		if err := freeNode(ctx, tx, h); err != nil {
+			return err
+		}
+		return moveJob(ctx, tx, h, "discarded", 0)
+	}
 	if _, err := tx.ExecContext(ctx, markNode, h.Node, h.Key.Task, h.Service); err != nil {
 		return wrap(err, "mark node %s as failed", h.Node)
 	}

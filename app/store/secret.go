@@ -62,3 +62,44 @@ func SecretEntities(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 	err := sqlx.SelectContext(ctx, q, &entities, `SELECT DISTINCT entity FROM secrets WHERE tenant_id = $1 AND starts_with(entity, $2) ORDER BY entity`, tenant, prefix)
 	return entities, wrap(err, "list secrets")
 }
+
+// SealedSignIns is what is sealed about signing in to the machines of a cluster.
+type SealedSignIns struct {
+	// Public is the sealed public key of the pair that was made for the cluster, nil where
+	// none was; Private says that the private one is there as well.
+	Public  []byte
+	Private bool
+	// Nodes are those whose sign-in is secret.
+	Nodes map[loom.NodeID]bool
+}
+
+const signInSecrets = `
+SELECT s.field, s.sealed, '' AS node FROM secrets s WHERE s.tenant_id = $1 AND s.entity = $3 AND s.field IN ('ssh_keyfile', 'ssh_public_key')
+UNION ALL
+SELECT 'ssh-auth', '', n.id::text FROM nodes n
+LEFT JOIN secrets s ON s.tenant_id = n.tenant_id AND s.entity = 'node:' || n.id::text AND s.field = 'ssh-auth'
+WHERE n.tenant_id = $1 AND n.cluster_id = $2 AND (s.field IS NOT NULL OR n.results->'ssh-auth' ? 'password')`
+
+// SignInSecrets looks what is sealed about signing in to the machines of a cluster.
+func SignInSecrets(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id loom.ClusterID) (SealedSignIns, error) {
+	var rows []struct {
+		Field  string `db:"field"`
+		Sealed []byte `db:"sealed"`
+		Node   string `db:"node"`
+	}
+	found := SealedSignIns{Nodes: map[loom.NodeID]bool{}}
+	if err := sqlx.SelectContext(ctx, q, &rows, signInSecrets, tenant, int64(id), ClusterSecrets(id)); err != nil {
+		return found, wrap(err, "read what is sealed about signing in to cluster %s", id)
+	}
+	for _, r := range rows {
+		switch {
+		case r.Node != "":
+			found.Nodes[loom.NodeID(r.Node)] = true
+		case r.Field == "ssh_public_key":
+			found.Public = r.Sealed
+		default:
+			found.Private = true
+		}
+	}
+	return found, nil
+}

@@ -103,6 +103,10 @@ var trespassers = map[string]trespasser{
 		sealed, err := store.Secrets(ctx, tx, t, "provider:"+mark)
 		return leak(len(sealed) > 0), err
 	},
+	"SignInSecrets": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		found, err := store.SignInSecrets(ctx, tx, t, 1)
+		return leak(found.Public != nil || found.Private || len(found.Nodes) > 0), err
+	},
 	"PutSecrets": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.PutSecrets(ctx, tx, t, "provider:"+mark, "x", map[string][]byte{"pin": []byte("changed")})
 	}),

@@ -68,7 +68,7 @@ func (s *Server) accountKeysSave(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	return s.say(w, r, route.Account(), httpx.Flash{Tone: "ok",
-		Text: "Saved " + ui.Count(len(user.SSHKeys), "SSH key", "SSH keys") + "; clusters made from now on get them."})
+		Text: "Saved " + ui.Count(len(user.SSHKeys), "SSH key", "SSH keys") + "; clusters made from now on get them. Press “Add my keys” on those that are there."})
 }
 
 var keyIndex = regexp.MustCompile(`^` + accountview.FieldKeys + `\[(\d+)\]$`)

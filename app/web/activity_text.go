@@ -43,6 +43,8 @@ func activityText(a loom.Activity) string {
 		return "moved the lease of"
 	case a.Kind == "cluster" && a.Action != "":
 		return "asked for “" + a.Action.Verb() + "” of"
+	case a.Kind == "cluster" && a.Verb == "reveal":
+		return "downloaded the key of"
 	case a.Kind == "cluster" && a.Verb == "apply":
 		return "applied a preview for"
 	case a.Kind == "operation", a.Kind == "task":

@@ -2,8 +2,12 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 
+	"loom/app/httpx"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
@@ -21,11 +25,12 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 	if m.Gone {
 		return m, nil
 	}
-	own, err := s.ownKeys(ctx, actor)
+	c, err := s.connections(ctx, actor, v, choice)
 	if err != nil {
 		return m, err
 	}
-	m.OwnKeys, m.AllNodes, m.OneAddress = own, route.Query(route.ClusterNodes(v.ID), "view", "flat", addressParam, string(choice)), oneAddress(v.Nodes)
+	m.Key = keyModel(v, actor, &c)
+	m.AllNodes, m.OneAddress = route.Query(route.ClusterNodes(v.ID), "view", "flat", addressParam, string(choice)), oneAddress(v.Nodes)
 	m.Addresses = addressChoices(v.Nodes, choice, func(c addressChoice) string {
 		return route.Query(route.Cluster(v.ID), addressParam, string(c)) + "#" + clusterview.PartConnect.ID()
 	})
@@ -37,38 +42,121 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 		if m.Count++; m.Count > connectShown {
 			continue
 		}
-		c := clusterview.ConnectNode{
+		command, why := c.command(&n)
+		shown := clusterview.ConnectNode{
 			Hostname: shortHost(n.Hostname), Href: at(route.Node(v.ID, n.ID)), Services: strings.Join(n.Services, ", "),
-			State: nodeState(v, &n), Command: sshCommand(v.ID, n, own, choice),
+			State: nodeState(v, &n), Command: command, WhyNot: why,
 		}
-		c.Links = nodeLinks(v, n)
-		c.Links = c.Links[:min(len(c.Links), serviceLinksShown)]
-		if c.Command != "" {
-			c.Reveal = at(route.NodeReveal(v.ID, n.ID))
+		shown.Links = nodeLinks(v, n)
+		shown.Links = shown.Links[:min(len(shown.Links), serviceLinksShown)]
+		if c.signIns.HasPassword(n.ID) && actor.Has(loom.ScopeClusterWrite) {
+			shown.Reveal = at(route.NodeReveal(v.ID, n.ID))
 		}
-		m.Nodes = append(m.Nodes, c)
+		m.Nodes = append(m.Nodes, shown)
 	}
 	return m, nil
 }
 
-// ownKeys reports whether the viewer has SSH keys in the account.
-func (s *Server) ownKeys(ctx context.Context, actor loom.Actor) (bool, error) {
-	user, err := s.Accounts.User(ctx, actor, actor.User)
-	return len(user.SSHKeys) > 0, err
+// connections say how a viewer gets into the machines of a cluster, with one kind of
+// address.
+type connections struct {
+	cluster  loom.ClusterID
+	provider string
+	signIns  lifecycle.SignIns
+	choice   addressChoice
 }
 
-// keyFile is what the key of a cluster is best stored as.
-func keyFile(id loom.ClusterID) string { return "loom-" + id.String() + ".pem" }
+func (s *Server) connections(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, choice addressChoice) (connections, error) {
+	signIns, err := s.Clusters.SignIns(ctx, actor, v.Cluster)
+	return connections{v.ID, v.Provider.Name, signIns, choice}, err
+}
 
-// sshCommand is the line that signs in to a node, empty before it has an address.
-// Without own keys it names the file with the key of the cluster.
-func sshCommand(id loom.ClusterID, n loom.Node, ownKeys bool, choice addressChoice) string {
-	address := choice.of(n)
-	if address == "" || n.State == loom.NodeDeleted || n.State == loom.NodePlanned {
-		return ""
+// reachable reports whether a node has a machine with an address.
+func (c *connections) reachable(n *loom.Node) bool {
+	return c.choice.of(*n) != "" && n.State != loom.NodeDeleted && n.State != loom.NodePlanned
+}
+
+// command is the line with which the viewer signs in to a node; without one it says why
+// there is none.
+func (c *connections) command(n *loom.Node) (line, whyNot string) {
+	if n.State == loom.NodeDeleted {
+		return "", ""
 	}
-	if ownKeys {
-		return "ssh " + n.SSHUser + "@" + address
+	if !c.reachable(n) {
+		return "", "no address yet"
 	}
-	return "ssh -i " + keyFile(id) + " " + n.SSHUser + "@" + address
+	words := []string{"ssh"}
+	switch c.signIns.Way(n) {
+	case lifecycle.WayCluster:
+		words = append(words, "-i", lifecycle.KeyFile(c.cluster))
+	case lifecycle.WayNone:
+		return "", "none of your keys is on it"
+	case lifecycle.WayOwn, lifecycle.WayPassword:
+	}
+	if c.signIns.Jump != "" {
+		words = append(words, "-J", c.signIns.Jump)
+	}
+	user, port := n.SignIn()
+	if port != 22 {
+		words = append(words, "-p", strconv.Itoa(port))
+	}
+	// What a plugin reported must not become another word of the command.
+	return strings.Join(append(words, plainLine(user)+"@"+plainLine(c.choice.of(*n))), " "), ""
+}
+
+// keyModel is what there is to do about keys, and why somebody cannot sign in.
+func keyModel(v lifecycle.ClusterView, actor loom.Actor, c *connections) clusterview.KeyModel {
+	m := clusterview.KeyModel{File: lifecycle.KeyFile(v.ID), Provider: c.provider, HasKeys: len(c.signIns.Keys) > 0, Jump: c.signIns.Jump}
+	operates := actor.Has(loom.ScopeClusterWrite)
+	if operates && c.signIns.Downloads(v.Nodes) {
+		m.Download = route.ClusterVerb(v.ID, "key")
+	}
+	if operates && c.signIns.MayAdd(v.Nodes) {
+		m.Add, m.AddWhyNot = route.ClusterVerb(v.ID, "authorize"), v.Allowed[loom.VerbAuthorize]
+	}
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; c.reachable(n) {
+			switch c.signIns.Way(n) {
+			case lifecycle.WayOwn:
+				m.Own++
+			case lifecycle.WayCluster:
+				m.ByFile++
+			case lifecycle.WayPassword:
+				m.ByPassword++
+			case lifecycle.WayNone:
+				m.Closed++
+			}
+		}
+	}
+	return m
+}
+
+// clusterAuthorize puts the viewer's keys on the machines of a cluster, at once.
+func (s *Server) clusterAuthorize(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := pathCluster(r)
+	if err != nil {
+		return err
+	}
+	ref, err := s.Clusters.Authorize(r.Context(), actor, id, nil)
+	if err != nil {
+		return err
+	}
+	return s.say(w, r, route.Cluster(id), httpx.Flash{Tone: "ok", Text: "Adding your SSH keys to the machines.", URL: route.Operation(ref), Link: "View operation " + strconv.Itoa(ref.Number)})
+}
+
+// clusterKey gives the key of a cluster as a file.
+func (s *Server) clusterKey(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := pathCluster(r)
+	if err != nil {
+		return err
+	}
+	key, err := s.Clusters.Key(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/x-pem-file")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", lifecycle.KeyFile(id)))
+	_, err = w.Write([]byte(key.Reveal()))
+	return err
 }

@@ -30,28 +30,41 @@ func (s *Server) clusterSSHConfig(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	own, err := s.ownKeys(r.Context(), actor)
+	c, err := s.connections(r.Context(), actor, v, readAddressChoice(r.URL.Query()))
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "ssh-config-"+v.ID.String()))
-	_, err = w.Write([]byte(sshConfig(v, own, readAddressChoice(r.URL.Query()))))
+	_, err = w.Write([]byte(sshConfig(v, &c)))
 	return err
 }
 
-// sshConfig has an entry for each node that can be reached.
-func sshConfig(v lifecycle.ClusterView, own bool, choice addressChoice) string {
+// sshConfig has an entry for each node that the viewer can sign in to, and a comment for
+// each other one that has an address.
+func sshConfig(v lifecycle.ClusterView, c *connections) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Nodes of cluster %s (%s). Include it from ~/.ssh/config.\n", v.ID, v.Name)
-	for _, n := range v.Nodes {
-		if sshCommand(v.ID, n, own, choice) == "" {
+	fmt.Fprintf(&b, "# Nodes of cluster %s (%s). Include it from ~/.ssh/config.\n", v.ID, plainLine(v.Name))
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if !c.reachable(n) {
 			continue
 		}
 		// What a plugin reported must not become another directive.
-		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(shortHost(n.Hostname)), plainLine(n.Hostname), plainLine(choice.of(n)), plainLine(n.SSHUser))
-		if !own {
-			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", keyFile(v.ID))
+		if line, why := c.command(n); line == "" {
+			fmt.Fprintf(&b, "\n# %s: %s\n", plainLine(n.Hostname), why)
+			continue
+		}
+		user, port := n.SignIn()
+		fmt.Fprintf(&b, "\nHost %s %s\n  HostName %s\n  User %s\n", plainLine(shortHost(n.Hostname)), plainLine(n.Hostname), plainLine(c.choice.of(*n)), plainLine(user))
+		if port != 22 {
+			fmt.Fprintf(&b, "  Port %d\n", port)
+		}
+		if c.signIns.Jump != "" {
+			fmt.Fprintf(&b, "  ProxyJump %s\n", c.signIns.Jump)
+		}
+		if c.signIns.Way(n) == lifecycle.WayCluster {
+			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", lifecycle.KeyFile(v.ID))
 		}
 	}
 	return b.String()
@@ -64,11 +77,11 @@ func (s *Server) clusterCopy(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	own, err := s.ownKeys(r.Context(), actor)
+	as, choice := r.URL.Query().Get("as"), readAddressChoice(r.URL.Query())
+	c, err := s.connections(r.Context(), actor, v, choice)
 	if err != nil {
 		return err
 	}
-	as, choice := r.URL.Query().Get("as"), readAddressChoice(r.URL.Query())
 	m := clusterview.CopyModel{Name: v.Name, Back: route.Query(route.ClusterNodes(v.ID), addressParam, string(choice))}
 	m.Addresses = addressChoices(v.Nodes, choice, func(c addressChoice) string {
 		return route.Query(route.ClusterCopy(v.ID, as), addressParam, string(c))
@@ -76,13 +89,13 @@ func (s *Server) clusterCopy(w http.ResponseWriter, r *http.Request, actor loom.
 	file, kind := "", ""
 	switch as {
 	case "ssh":
-		m.Title, m.Text, file, kind = "ssh_config", sshConfig(v, own, choice), "ssh-config-"+v.ID.String(), "text/plain; charset=utf-8"
+		m.Title, m.Text, file, kind = "ssh_config", sshConfig(v, &c), "ssh-config-"+v.ID.String(), "text/plain; charset=utf-8"
 		m.Note = "Put it in ~/.ssh/config, or name it with ssh -F."
 	case "hosts":
 		m.Title, m.Text, file, kind = "Hosts entries", hostsEntries(v, choice), "hosts-"+v.ID.String(), "text/plain; charset=utf-8"
 		m.Note = "Lines for /etc/hosts."
 	case "csv":
-		m.Title, m.Text, file, kind = "CSV", nodesCSV(v, own, choice), "nodes-"+v.ID.String()+".csv", "text/csv; charset=utf-8"
+		m.Title, m.Text, file, kind = "CSV", nodesCSV(v, &c), "nodes-"+v.ID.String()+".csv", "text/csv; charset=utf-8"
 	default:
 		return loom.NewError(loom.NotFound, "Nodes are given as ssh, hosts or csv, not as “%.20s”.", as)
 	}
@@ -123,14 +136,16 @@ func plainLine(text string) string { return unsafeConfig.ReplaceAllString(text, 
 
 // nodesCSV has a line for each node, those that are gone too; the SSH command names the
 // chosen address.
-func nodesCSV(v lifecycle.ClusterView, own bool, choice addressChoice) string {
+func nodesCSV(v lifecycle.ClusterView, c *connections) string {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	// Writing to memory does not fail.
 	_ = w.Write([]string{"number", "hostname", "id", "state", "access_v4", "bind_v4", "hardware", "image", "services", "ssh_user", "ssh_command"})
 	for _, n := range v.Nodes {
+		user, _ := n.SignIn()
+		command, _ := c.command(&n)
 		_ = w.Write([]string{strconv.Itoa(n.Number), n.Hostname, string(n.ID), string(n.State), n.Addresses[loom.AccessV4], n.Addresses[loom.BindV4],
-			n.HardwareType, n.ImageType, strings.Join(n.Services, " "), n.SSHUser, csvText(sshCommand(v.ID, n, own, choice))})
+			n.HardwareType, n.ImageType, strings.Join(n.Services, " "), csvText(user), csvText(command)})
 	}
 	w.Flush()
 	return b.String()

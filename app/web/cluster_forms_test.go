@@ -206,6 +206,8 @@ func TestDeleteByPreview(t *testing.T) {
 	w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}, "confirm": {"shop-front"}}).goesTo(route.Cluster(op.Cluster))
 }
 
+// TestRevealIsShownOnceAndAudited: a machine's own password is for a look, the key of the
+// cluster is a file.
 func TestRevealIsShownOnceAndAudited(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
@@ -213,16 +215,44 @@ func TestRevealIsShownOnceAndAudited(t *testing.T) {
 	w.finish(op, loom.ClusterActive)
 	view, err := w.clusters.Cluster(w.ctx, w.actor("ana"), op.Cluster)
 	w.must(err)
-	at := route.NodeReveal(op.Cluster, view.Nodes[0].ID)
+	node, audited := view.Nodes[0].ID, 0
+	at := route.NodeReveal(op.Cluster, node)
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Reveal password")
 	w.send("ana", http.MethodPost, at, url.Values{}, "HX-Request", "true", "HX-Target", clusterview.RevealID).
-		is(200, "BEGIN OPENSSH PRIVATE KEY", "planted-marker-7", `hx-trigger="load delay:30s, visibilitychange from:document"`, "ssh -i loom-").lacks("<main")
-	w.post("ana", at, url.Values{}).is(200, "BEGIN OPENSSH PRIVATE KEY", "<main")
-	w.part("ana", at, clusterview.RevealID).is(200, "hidden again").lacks("BEGIN")
-	w.get("ana", at).goesTo(route.Node(op.Cluster, view.Nodes[0].ID))
-	w.post("eve", at, url.Values{}).is(404).lacks("BEGIN")
-	var audited int
-	w.must(w.db.Get(&audited, `SELECT count(*) FROM audit WHERE verb = 'reveal'`))
+		is(200, "planted-marker-7", `hx-trigger="load delay:30s, visibilitychange from:document"`).lacks("<main", "BEGIN")
+	w.post("ana", at, url.Values{}).is(200, "planted-marker-7", "<main").lacks("BEGIN")
+	w.part("ana", at, clusterview.RevealID).is(200, "hidden again").lacks("planted-marker-7")
+	w.get("ana", at).goesTo(route.Node(op.Cluster, node))
+	w.post("eve", at, url.Values{}).is(404).lacks("planted-marker-7")
+	w.must(w.db.Get(&audited, `SELECT count(*) FROM audit WHERE verb = 'reveal' AND kind = 'node' AND after->>'privateKey' = 'false'`))
 	if audited != 2 {
 		t.Errorf("%d reveals in the audit, want 2", audited)
 	}
+}
+
+// TestKeyIsDownloadedAndAudited: one file for the cluster, one entry for each download,
+// and nothing for who may not have it.
+func TestKeyIsDownloadedAndAudited(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	op := w.create("shop-front", 2)
+	w.finish(op, loom.ClusterActive)
+	file := "loom-" + op.Cluster.String() + ".pem"
+	at := route.ClusterVerb(op.Cluster, "key")
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Download key", `action="`+at+`"`, "ssh -i "+file).lacks("Reveal key", "BEGIN")
+	for range 3 {
+		got := w.post("ana", at, url.Values{}).is(200, "BEGIN OPENSSH PRIVATE KEY").lacks("<main")
+		h := got.Header
+		if h.Get("Cache-Control") != "no-store" || h.Get("Content-Disposition") != `attachment; filename="`+file+`"` || h.Get("Content-Type") != "application/x-pem-file" {
+			t.Errorf("%v", h)
+		}
+	}
+	w.get("ana", at).goesTo(route.Cluster(op.Cluster))
+	w.post("eve", at, url.Values{}).is(404).lacks("BEGIN")
+	audited := 0
+	w.must(w.db.Get(&audited, `SELECT count(*) FROM audit WHERE verb = 'reveal' AND kind = 'cluster' AND object = $1 AND actor = 'ana' AND result = 'ok'`, op.Cluster.String()))
+	if audited != 3 {
+		t.Errorf("%d downloads in the audit, want 3", audited)
+	}
+	w.get("ana", route.ClusterTab(op.Cluster, "activity")).is(200, "downloaded the key of")
 }

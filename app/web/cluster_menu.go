@@ -35,7 +35,7 @@ func clusterActions(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
 	if v.NewerTemplate > 0 { // the banner above the tabs says it as well
 		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.VerbSync), WhyNot: v.Allowed[loom.VerbSync]})
 	}
-	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete {
+	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete && v.Latest.Action != loom.ClusterAuthorize {
 		items = append(items, ui.MenuItem{Label: "Roll back operation " + strconv.Itoa(v.Latest.Ref.Number), Icon: "back",
 			Href: route.OperationVerb(v.Latest.Ref, "rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
 	}
@@ -123,7 +123,7 @@ func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonMod
 			out = append(out, ui.ButtonModel{Label: "Ask again", Icon: "rotate", FormAction: verb("resubmit"), Attrs: titled("Makes the same request again")})
 		}
 	case !latest && op.Status.Final():
-		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
+		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete && op.Action != loom.ClusterAuthorize {
 			out = append(out, ui.ButtonModel{Label: "Roll back to before this", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
 		}
 	case !op.Status.Final():
@@ -134,6 +134,10 @@ func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonMod
 		}
 		out = append(out, ui.ButtonModel{Label: "Abort", Icon: "ban", Kind: ui.Danger, Href: verb("abort"), WhyNot: v.Allowed[loom.VerbAbort], Attrs: ui.OpensDialog(verb("abort"))})
 	case v.Status == loom.ClusterTerminated:
+	case op.Action == loom.ClusterAuthorize:
+		if op.Status != loom.OperationComplete {
+			out = append(out, ui.ButtonModel{Label: "Add my keys", Icon: "key", FormAction: route.ClusterVerb(v.ID, "authorize"), WhyNot: v.Allowed[loom.VerbAuthorize], Attrs: titled("Puts your SSH keys on all machines again")})
+		}
 	case op.Status == loom.OperationComplete:
 		if op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
 			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})

@@ -103,7 +103,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		to.address = c
 		return to.url(base)
 	})
-	own, err := s.ownKeys(ctx, actor)
+	c, err := s.connections(ctx, actor, v, q.address)
 	if err != nil {
 		return m, err
 	}
@@ -121,7 +121,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 		}
 	}
 	m.Matched = len(shown)
-	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, own, q.address) }
+	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, &c) }
 	if q.view == "flat" {
 		from := min((q.page-1)*nodesShown, len(shown))
 		to := min(from+nodesShown, len(shown))
@@ -191,11 +191,12 @@ func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
 	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
 }
 
-func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeRow {
+func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, c *connections) clusterview.NodeRow {
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
+	command, why := c.command(&n)
 	return clusterview.NodeRow{
-		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(choice)), State: nodeState(v, &n), Addresses: addresses(n),
-		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: sshCommand(v.ID, n, own, choice),
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n), Addresses: addresses(n),
+		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: command, WhyNot: why,
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
 	}
 }

@@ -132,7 +132,7 @@ func TestEveryPageAnswers(t *testing.T) {
 	}
 	w.get("ana", route.Cluster(pending.Cluster)).has("Create · operation 1", "3 of ", "confirm on ", `data-events="/events?topics=cluster`, "<title>(3/", `content="15"`)
 	w.get("ana", route.Cluster(pending.Cluster)+"?refresh=off").lacks(`content="15"`)
-	w.get("ana", route.Cluster(active.Cluster)).has("http://10.77.1.10/", "Web page", "ssh -i loom-"+active.Cluster.String()+".pem loom@10.77.1.10", "Reveal key", "Delete")
+	w.get("ana", route.Cluster(active.Cluster)).has("http://10.77.1.10/", "Web page", "ssh -i loom-"+active.Cluster.String()+".pem loom@10.77.1.10", "Download key", "Reveal password", "Delete")
 	w.get("ana", route.Cluster(failed.Cluster)).has("The script ended with status 100.", `<span class="a-red">unable to locate</span>`, "&lt;package&gt;", "View log")
 	for _, wrong := range []string{"/clusters/abc", "/clusters/99999999", route.Cluster(active.Cluster) + "/operations/9", route.Cluster(active.Cluster) + "/operations/x",
 		route.Task(loom.TaskRef{Operation: active, Number: 99}), route.Node(active.Cluster, "nope"), route.ClusterPanel(active.Cluster) + "?part=nope", "/previews/nope"} {

@@ -103,7 +103,7 @@ func TestClusterThatIsGone(t *testing.T) {
 	op := w.create("shop", 3)
 	w.finish(op, loom.ClusterTerminated)
 	w.db.MustExec(`UPDATE nodes SET state = 'deleted' WHERE cluster_id = $1`, int64(op.Cluster))
-	w.get("ana", route.Cluster(op.Cluster)).is(200, "Create again from these settings", "Terminated").lacks("Reveal key", "Abort", ">Actions<")
+	w.get("ana", route.Cluster(op.Cluster)).is(200, "Create again from these settings", "Terminated").lacks("Download key", "Reveal password", "Abort", ">Actions<")
 	w.get("ana", route.ClusterNewLike(op.Cluster)).is(200, `name="numMachines"`, `value="3"`, "web-cluster")
 	w.get("eve", route.ClusterNewLike(op.Cluster)).is(404)
 	w.get("ana", route.ClusterNew()+"?like=nonsense").is(404)

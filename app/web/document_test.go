@@ -26,7 +26,7 @@ var withoutDocument = map[string]string{
 	"GET /{$}": "sums up several lists", "GET /home/running": "part of a page", "GET /home/attention": "part of a page", "GET /home/news": "part of a page",
 	"GET /clusters/rows": "part of a page", "GET /clusters/{cluster}/panel": "part of a page", "GET /clusters/{cluster}/ssh-config": "a file", "GET /clusters/{cluster}/copy": "a file",
 	"GET /clusters/bulk/delete": "asks about several clusters", "GET /clusters/bulk/lease": "asks about several clusters", "GET /clusters/bulk/owner": "asks about several clusters",
-	"GET /previews/{preview}/graph.svg": "a picture", "GET /previews/{preview}/apply": "leads back", "GET /clusters/{cluster}/protect": "leads back",
+	"GET /previews/{preview}/graph.svg": "a picture", "GET /previews/{preview}/apply": "leads back", "GET /clusters/{cluster}/protect": "leads back", "GET /clusters/{cluster}/key": "leads back", "GET /clusters/{cluster}/authorize": "leads back",
 	"GET /clusters/{cluster}/operations/{n}/resubmit": "leads back", "GET /clusters/{cluster}/operations/{n}/tasks/{task}/retry-now": "leads back", "GET /clusters/{cluster}/operations/{n}/tasks/{task}/stop-retrying": "leads back",
 	"GET /clusters/{cluster}/operations/{n}/pause": "leads back", "GET /clusters/{cluster}/operations/{n}/resume": "leads back",
 	"GET /clusters/{cluster}/nodes/{node}/reveal": "part of a page", "GET /clusters/{cluster}/operations/{n}/graph.svg": "a picture",

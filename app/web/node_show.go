@@ -23,11 +23,11 @@ func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	own, err := s.ownKeys(r.Context(), actor)
+	c, err := s.connections(r.Context(), actor, v, readAddressChoice(r.URL.Query()))
 	if err != nil {
 		return err
 	}
-	m := s.nodeModel(v, n, own, readAddressChoice(r.URL.Query()))
+	m := s.nodeModel(v, n, actor, &c)
 	m.Revealed = revealed
 	if wants(r, clusterview.NodeID) {
 		return s.fragment(w, r, http.StatusOK, clusterview.NodePart(m))
@@ -58,16 +58,20 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)
 }
 
-func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, own bool, choice addressChoice) clusterview.NodeModel {
+func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, actor loom.Actor, c *connections) clusterview.NodeModel {
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
+	command, why := c.command(&n)
 	m := clusterview.NodeModel{
 		Cluster: v.ID, Now: s.now(), Hostname: n.Hostname, State: nodeState(v, &n), Services: nodeServices(v, n),
-		Command: sshCommand(v.ID, n, own, choice), Live: self(choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, choice, self),
+		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
 		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
 	}
 	m.Links = nodeLinks(v, n)
-	if m.Command != "" {
-		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(choice))
+	if c.reachable(&n) {
+		m.Key = keyModel(v, actor, c)
+	}
+	if c.signIns.HasPassword(n.ID) && actor.Has(loom.ScopeClusterWrite) {
+		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(c.choice))
 	}
 	m.Facts = []ui.Def{
 		{Term: "Addresses", Text: strings.Join(addresses(n), ", "), Mono: true},
@@ -126,23 +130,17 @@ func historyState(a loom.NodeAction) ui.State {
 	return ui.TaskState(loom.TaskRunning)
 }
 
-// nodeReveal shows a machine's own sign-in, once.
+// nodeReveal shows a machine's own password, once.
 func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	v, n, err := s.pathNode(r, actor)
 	if err != nil {
 		return err
 	}
-	secret, err := s.Clusters.Reveal(r.Context(), actor, v.ID, n.ID)
+	secret, err := s.Clusters.RevealPassword(r.Context(), actor, v.ID, n.ID)
 	if err != nil {
 		return err
 	}
-	m := clusterview.RevealModel{
-		Hostname: shortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Key: secret.PrivateKey.Reveal(),
-		File: keyFile(v.ID), Again: route.NodeReveal(v.ID, n.ID),
-	}
-	if m.Key != "" {
-		m.Command = sshCommand(v.ID, n, false, readAddressChoice(r.URL.Query()))
-	}
+	m := clusterview.RevealModel{Hostname: shortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Again: route.NodeReveal(v.ID, n.ID)}
 	w.Header().Set("Cache-Control", "no-store")
 	if wants(r, clusterview.RevealID) {
 		return s.fragment(w, r, http.StatusOK, clusterview.Reveal(m))

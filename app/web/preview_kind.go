@@ -37,6 +37,7 @@ var kindWords = map[loom.PreviewKind]struct{ title, apply string }{
 	loom.PreviewRepair:         {"Repair", "Repair cluster"},
 	loom.PreviewRollback:       {"Roll back", "Roll back cluster"},
 	loom.PreviewRetry:          {"Retry", "Retry on cluster"},
+	loom.PreviewAuthorize:      {"Add my keys to", "Add my keys to cluster"},
 	loom.PreviewSync:           {"Sync the template of", "Sync the template of cluster"},
 }
 

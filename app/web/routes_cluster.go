@@ -40,6 +40,10 @@ func (s *Server) clusterRoutes(mux router) {
 	get("/clusters/{cluster}/activity", s.page(s.clusterActivity))
 	get("/clusters/{cluster}/copy", s.page(s.clusterCopy))
 	get("/clusters/{cluster}/ssh-config", s.page(s.clusterSSHConfig))
+	get("/clusters/{cluster}/authorize", s.page(s.clusterAgain))
+	post("/clusters/{cluster}/authorize", s.page(s.clusterAuthorize))
+	get("/clusters/{cluster}/key", s.page(s.clusterAgain))
+	post("/clusters/{cluster}/key", s.page(s.clusterKey))
 	get("/clusters/{cluster}/delete", s.page(s.clusterDeleteForm))
 	post("/clusters/{cluster}/delete", s.page(s.clusterDelete))
 

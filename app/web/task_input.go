@@ -18,6 +18,8 @@ func pluginOf(v lifecycle.ClusterView, t loom.Task) string {
 		return v.Services[t.Service].Provisioner.Actions[t.Action].Type
 	case t.Action == loom.ActionBootstrap:
 		return "automators of the node"
+	case t.Action == loom.ActionKeys:
+		return "Loom"
 	}
 	return v.Provider.Type
 }
@@ -31,7 +33,7 @@ func taskInput(v lifecycle.ClusterView, t loom.Task) clusterview.TaskInput {
 		for key, value := range v.Services[t.Service].Provisioner.Actions[t.Action].Fields {
 			fields[key] = value
 		}
-	} else if t.Action != loom.ActionBootstrap {
+	} else if t.Action != loom.ActionBootstrap && t.Action != loom.ActionKeys {
 		maps.Copy(fields, v.Provider.Fields)
 	}
 	m.Fields = shownFields(fields)

@@ -33,7 +33,7 @@ func failedServices(tasks []loom.Task) []string {
 // first, and is the primary one.
 func (s *Server) ways(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, tasks []loom.Task, rest []ui.ButtonModel) ([]ui.ButtonModel, error) {
 	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
-	if !failed || op.NeverBegan() || op.Undone || v.Latest == nil || v.Latest.Ref != op.Ref || v.Status == loom.ClusterTerminated || op.Action == loom.ClusterDelete {
+	if !failed || op.NeverBegan() || op.Undone || v.Latest == nil || v.Latest.Ref != op.Ref || v.Status == loom.ClusterTerminated || op.Action == loom.ClusterDelete || op.Action == loom.ClusterAuthorize {
 		return rest, nil
 	}
 	services, why := failedServices(tasks), v.Allowed[loom.VerbRetry]

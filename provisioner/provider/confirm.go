@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"loom/app/loom"
 	"loom/provisioner/remote"
 )
@@ -26,15 +24,22 @@ const (
 //go:embed confirm.sh
 var confirmScript string
 
+//go:embed keys.sh
+var keysScript string
+
+// failScript begins the scripts.
+const failScript = "fail() { echo \"$1\" >&2; exit 1; }\n"
+
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$`)
 
 // Confirm carries out the steps of CONFIRM that all providers share, once the
 // machine runs and its addresses are known: it waits for SSH, verifies or learns
 // the host keys, logs in, waits for first-boot configuration, checks the way
 // out if the field connectivity_check names a host, sets the host name and puts
-// spec.OwnerKeys into the user's authorized_keys. All of it may be repeated.
+// the cluster's own key and spec.OwnerKeys into the user's authorized_keys. All of
+// it may be repeated.
 //
-// The result holds the addresses and result.ssh_host_keys. The connection comes
+// The result holds the addresses, result.ssh_host_keys and result.ssh_keys. The connection comes
 // from the Env of ctx (see WithEnv), so that the node's next task finds it open.
 func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink) (loom.TaskResult, error) {
 	env := EnvOf(ctx)
@@ -79,13 +84,14 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 	if err := allowSudo(ctx, conn); err != nil {
 		return remote.Failure(err)
 	}
-	if message, err := setUp(ctx, conn, spec, hostname, sink); err != nil {
+	keys := publicKeys(spec, sink)
+	if message, err := setUp(ctx, conn, spec, hostname, &keys, sink); err != nil {
 		return remote.Failure(err)
 	} else if message != "" {
 		return loom.TaskResult{Status: 1, Message: message}, nil
 	}
 	sink.Log("loom", fmt.Sprintf("SSH answers at %s, signed in as %s, host name %s", target.Address, target.User, hostname))
-	result := loom.TaskResult{Addresses: addresses, Hostname: m.Hostname, Result: map[string]any{"ssh_host_keys": target.HostKeys}}
+	result := loom.TaskResult{Addresses: addresses, Hostname: m.Hostname, Result: map[string]any{"ssh_host_keys": target.HostKeys, loom.KeysFact: keys.fingerprints}}
 	if keys := conn.JumpHostKeys(); keys != nil {
 		result.Result["ssh_jump_host_keys"] = keys
 	}
@@ -222,7 +228,7 @@ done`}); err != nil {
 }
 
 // setUp runs confirm.sh. A non-empty message says what the machine lacks.
-func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname string, sink loom.Sink) (message string, err error) {
+func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname string, keys *keySet, sink loom.Sink) (message string, err error) {
 	check, _ := spec.Provider.Fields["connectivity_check"].(string)
 	if check == "none" {
 		check = ""
@@ -237,15 +243,23 @@ func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname
 	if loom.SwitchedOn(spec.Provider.Fields["selinux_permissive"]) {
 		selinux = "permissive"
 	}
-	outcome, err := conn.Exec(ctx, remote.Command{
-		Text: confirmScript, Root: true, Stdin: strings.NewReader(ownerKeys(spec.OwnerKeys, sink)),
+	return runScript(ctx, conn, remote.Command{
+		Text: failScript + confirmScript + keysScript, Root: true,
 		Env: map[string]string{"LOOM_SET_HOSTNAME": hostname, "LOOM_SET_USER": conn.User(), "LOOM_CHECK": check, "LOOM_SELINUX": selinux},
-		Line: func(_, text string) {
-			if text != "" {
-				sink.Log("loom", text)
-			}
-		},
-	})
+	}, keys, sink)
+}
+
+// runScript runs a script of ours on the machine. A non-empty message says what went wrong.
+func runScript(ctx context.Context, conn *remote.Conn, script remote.Command, keys *keySet, sink loom.Sink) (message string, err error) {
+	script.Stdin = strings.NewReader(keys.lines)
+	script.Line = func(_, text string) {
+		if blob, held := strings.CutPrefix(text, keptWithOptions); held {
+			keys.forget(blob, sink)
+		} else if text != "" {
+			sink.Log("loom", text)
+		}
+	}
+	outcome, err := conn.Exec(ctx, script)
 	if err != nil {
 		return "", err
 	}
@@ -255,29 +269,4 @@ func setUp(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec, hostname
 		}
 	}
 	return message, nil
-}
-
-// ownerKeys gives one clean authorized_keys line per key, without options. What
-// does not parse is left out with a line in the log: a bad key of a user must
-// not keep a cluster from coming up.
-func ownerKeys(keys []string, sink loom.Sink) string {
-	var lines strings.Builder
-	seen := map[string]bool{}
-	for i, line := range keys {
-		key, comment, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-		if err != nil {
-			sink.Log("loom", fmt.Sprintf("warning: public key %d of the owner is not in authorized_keys form and was left out", i+1))
-			continue
-		}
-		text := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
-		if seen[text] {
-			continue
-		}
-		seen[text] = true
-		if comment = strings.Join(strings.Fields(comment), " "); comment != "" {
-			text += " " + comment
-		}
-		lines.WriteString(text + "\n")
-	}
-	return lines.String()
 }

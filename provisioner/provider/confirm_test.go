@@ -4,9 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -46,6 +49,7 @@ func TestConfirm(t *testing.T) {
 			defer pool.Close()
 			ctx := provider.WithEnv(context.Background(), provider.Env{Dialer: pool, Handshakes: pool.Dialer()})
 			sink := &sshtest.Record{}
+			var recorded []string
 			confirm := func(keys ...string) {
 				t.Helper()
 				spec := specOf(s, user)
@@ -54,6 +58,7 @@ func TestConfirm(t *testing.T) {
 				if err != nil || result.Status != 0 {
 					t.Fatalf("%+v, %v\n%s", result, err, sink.Text())
 				}
+				recorded, _ = result.Result[loom.KeysFact].([]string)
 				if result.Addresses[loom.AccessV4] != s.Address || result.Addresses[loom.BindV4] != s.Address || result.Result["ssh_port"] != s.Port {
 					t.Fatalf("result %+v", result)
 				}
@@ -61,8 +66,11 @@ func TestConfirm(t *testing.T) {
 					t.Fatalf("host keys %v", got)
 				}
 			}
-			want := func(block string) {
+			want := func(block string, keys ...string) {
 				t.Helper()
+				if !slices.Equal(recorded, fingerprints(t, keys...)) {
+					t.Fatalf("%v are recorded, want those of %v", recorded, keys)
+				}
 				got, err := os.ReadFile(file)
 				if err != nil || string(got) != own+block {
 					t.Fatalf("authorized_keys:\n%s\nwant:\n%s\n%v", got, own+block, err)
@@ -70,14 +78,47 @@ func TestConfirm(t *testing.T) {
 			}
 			confirm(mine+" me@home", mine+" again", friends, "garbage", `no-pty,command="rm" `+third)
 			block := "# loom begin owner\n" + mine + " me@home\n" + third + "\n# loom end owner\n"
-			want(block)
+			want(block, mine, third) // the friend's runs a command and opens no session
 			confirm(mine+" me@home", friends, third)
-			want(block)
+			want(block, mine, third)
 			confirm(mine)
-			want("# loom begin owner\n" + mine + "\n# loom end owner\n")
+			want("# loom begin owner\n"+mine+"\n# loom end owner\n", mine)
+
+			// KEYS does the same, and nothing else: again and again, and with the cluster's own key.
+			keys := func(cluster string, keys ...string) {
+				t.Helper()
+				spec := specOf(s, user)
+				spec.Action, spec.PublicKey, spec.OwnerKeys = loom.ActionKeys, cluster, keys
+				conn, release, err := pool.Conn(context.Background(), remote.Target{Reach: loom.Anywhere(), Node: "n1", Address: s.Address, Port: s.Port, User: user,
+					Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer release()
+				result, err := provider.PutKeys(ctx, conn, spec, sink)
+				if err != nil || result.Status != 0 || len(result.Result) != 1 {
+					t.Fatalf("%+v, %v\n%s", result, err, sink.Text())
+				}
+				recorded, _ = result.Result[loom.KeysFact].([]string)
+			}
+			own2 := sshtest.NewKey(t, "ed25519", "").Authorized
+			for range 3 {
+				keys(own2+" loom cluster", mine, third)
+				want("# loom begin owner\n"+own2+" loom cluster\n"+mine+"\n"+third+"\n# loom end owner\n", own2, mine, third)
+			}
+			before, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys(own2+" loom cluster", mine, third)
+			if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
+				t.Errorf("the same keys write the file again: %v", err)
+			}
+			keys("")
+			want("")
 			confirm()
 			want("")
-			if !strings.Contains(sink.Text(), "warning: public key 4 of the owner") {
+			if !strings.Contains(sink.Text(), "warning: public key 4 is not") {
 				t.Errorf("no warning:\n%s", sink.Text())
 			}
 			conn, release, err := pool.Conn(context.Background(), remote.Target{Reach: loom.Anywhere(), Node: "n1", Address: s.Address, Port: s.Port, User: user,
@@ -225,4 +266,19 @@ func TestConfirmTakesOutRequiretty(t *testing.T) {
 	if err != nil || statErr != nil || string(got) != "# Defaults requiretty\nDefaults !insults\n" || info.Mode().Perm() != 0o440 {
 		t.Fatalf("%q, %v, %v", got, info.Mode(), err)
 	}
+}
+
+// fingerprints gives those of keys in authorized_keys form, sorted.
+func fingerprints(t *testing.T, keys ...string) []string {
+	t.Helper()
+	all := []string{}
+	for _, line := range keys {
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, ssh.FingerprintSHA256(key))
+	}
+	slices.Sort(all)
+	return all
 }

@@ -108,7 +108,7 @@ func AccountPage(m AccountModel) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p></form></section><section class=\"c-card\" aria-labelledby=\"keys-title\"><h2 id=\"keys-title\">SSH keys</h2><p class=\"u-measure\">With these you sign in to the machines of your own clusters. They are put on the machines of clusters made from now on; clusters that exist keep the keys they were made with.</p><form class=\"c-form\" method=\"post\" action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</p></form></section><section class=\"c-card\" aria-labelledby=\"keys-title\"><h2 id=\"keys-title\">SSH keys</h2><p class=\"u-measure\">With these you sign in to the machines of your own clusters. Machines of your clusters that are created from now on get them. On a cluster that exists, press “Add my keys”: it puts the present ones on its machines, and takes off those that are no longer here.</p><form class=\"c-form\" method=\"post\" action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

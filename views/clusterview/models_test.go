@@ -160,7 +160,8 @@ func showModel() clusterview.ShowModel {
 			Running: []clusterview.TaskLink{{Text: "confirm on web-1", Href: "/clusters/00000042/operations/1/tasks/2", Since: "8 s"}},
 		},
 		Connect: clusterview.ConnectModel{
-			ID: 42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
+			Key: clusterview.KeyModel{ByFile: 1, Closed: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true, Add: "/clusters/00000042/authorize", Provider: "lab", Jump: "ops@gate.lab.example"},
+			ID:  42, Links: []clusterview.LinkModel{{Label: "Web page", URL: "http://10.77.1.10/"}}, Live: "/clusters/00000042/panel?address=bind&part=connect",
 			Addresses: addressChoices(), Copies: copyLinks(),
 			Nodes: []clusterview.ConnectNode{
 				{Hostname: "web-1", Href: "/clusters/00000042/nodes/n1", Services: "haproxy", State: ui.NodeState(loom.NodeReady), Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal"},
@@ -326,7 +327,7 @@ func nodeModel() clusterview.NodeModel {
 		Cluster: 42, Now: now, Hostname: "web-1.lab.example", State: ui.NodeState(loom.NodeReady), Facts: []ui.Def{{Term: "Addresses", Text: "10.77.1.10", Mono: true}},
 		Services: []clusterview.NodeService{{ServiceOn: clusterview.ServiceOn{Name: "nginx", State: ui.ServiceState(loom.ServiceStarted)}, Last: "start", LastHref: "/clusters/00000042/operations/1/tasks/7?attempt=2", LastAt: now.Add(-2 * time.Minute), LastState: ui.TaskState(loom.TaskFailed),
 			Actions: []ui.MenuItem{{Label: "Restart", Icon: "rotate", Href: "/clusters/00000042/services/nginx/restart"}}}}, Links: []clusterview.LinkModel{{Label: "Statistics", URL: "http://10.77.1.10:8404/"}},
-		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
+		Command: "ssh loom@10.77.1.10", Reveal: "/clusters/00000042/nodes/n1/reveal", Key: clusterview.KeyModel{Own: 1, File: "loom-00000042.pem", Download: "/clusters/00000042/key", HasKeys: true}, Live: "/clusters/00000042/nodes/n1", Results: []ui.Def{{Term: "providerid", Text: "m-17", Mono: true}},
 		Addresses: addressChoices(), Use: clusterview.NodeUse(clusterview.NodeUseModel{Facts: []ui.Def{{Term: "In use", Text: "1 h 30 m"}},
 			Chart: ui.ChartModel{ID: "node-use", Title: "Use", Unit: "node-hours", PlaceWord: "Hour", Decimals: 1, Places: []ui.ChartPlace{{Short: "12:00", Long: "Fri 12 Jun 2026, 12:00 UTC"}, {Short: "13:00", Long: "Fri 12 Jun 2026, 13:00 UTC"}}, Series: []ui.ChartSeries{{Name: "node-hours", Values: []float64{.5, 1}}}}}),
 		History: []clusterview.NodeEvent{{Action: "start", Service: "nginx", Href: "/clusters/00000042/operations/1/tasks/7?attempt=2", Attempt: "2", Log: "/clusters/00000042/operations/1/tasks/7?attempt=2#log", State: ui.TaskState(loom.TaskComplete), Started: now.Add(-2 * time.Minute), Ended: now.Add(-115 * time.Second)}},
@@ -334,7 +335,7 @@ func nodeModel() clusterview.NodeModel {
 }
 
 func revealModel() clusterview.RevealModel {
-	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Key: "-----BEGIN KEY-----", File: "loom-00000042.pem", Command: "ssh -i loom-00000042.pem loom@10.77.1.10", Again: "/clusters/00000042/nodes/n1/reveal"}
+	return clusterview.RevealModel{Hostname: "web-1", User: "loom", Password: "made-up", Again: "/clusters/00000042/nodes/n1/reveal"}
 }
 
 func groupedStages() clusterview.OperationView {

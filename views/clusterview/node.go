@@ -21,9 +21,10 @@ type NodeModel struct {
 	Facts    []ui.Def
 	Services []NodeService
 	Links    []LinkModel
-	// Command is empty until the machine has an address; Reveal when there is no
-	// sign-in to show.
-	Command, Reveal string
+	// Command signs the viewer in; without one WhyNot says why. Reveal shows the machine's
+	// own password, and is empty when there is none. Key is zero without an address.
+	Command, WhyNot, Reveal string
+	Key                     KeyModel
 	// Addresses chooses which address the command names, without options where there is
 	// one.
 	Addresses Choices

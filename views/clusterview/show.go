@@ -110,8 +110,7 @@ type ConnectModel struct {
 	Nodes    []ConnectNode
 	Count    int
 	AllNodes string
-	// OwnKeys says that the viewer's own SSH keys are on the machines.
-	OwnKeys bool
+	Key      KeyModel
 	// Addresses chooses which address is named, without options where all have one;
 	// OneAddress says that each has both, which are the same.
 	Addresses  Choices
@@ -131,19 +130,33 @@ type ConnectNode struct {
 	Hostname, Href string
 	Services       string
 	State          ui.State
-	// Command is empty until the machine has an address.
-	Command string
+	// Command signs the viewer in; without one WhyNot says why.
+	Command, WhyNot string
 	// Links are those of its services, to open in a browser.
 	Links []LinkModel
-	// Reveal is where its own sign-in is shown, empty when there is none.
+	// Reveal is where its own password is shown, empty when there is none.
 	Reveal string
 }
 
-// RevealModel is a machine's own sign-in, shown once.
+// KeyModel is how the viewer gets into machines, and what to do about it.
+type KeyModel struct {
+	// Own, ByFile and ByPassword count the machines that the viewer's keys, the file and a
+	// password of their own open; Closed those that nothing opens.
+	Own, ByFile, ByPassword, Closed int
+	// File is where commands expect the key of the cluster. Download gives it (POST), empty
+	// where there is none.
+	File, Download string
+	// HasKeys says that the viewer's account has keys. Add puts them on the machines
+	// (POST), empty where that would change nothing; AddWhyNot says why not now.
+	HasKeys        bool
+	Add, AddWhyNot string
+	// Provider is its name, Jump the hosts on the way to the machines.
+	Provider, Jump string
+}
+
+// RevealModel is a machine's own password, shown once.
 type RevealModel struct {
-	Hostname, User, Password, Key string
-	// File is where the command expects the key.
-	File, Command string
+	Hostname, User, Password string
 	// Again is where the text that replaces it comes from.
 	Again string
 }
@@ -208,7 +221,8 @@ type NodeRow struct {
 	Hardware       string
 	Image          string
 	Services       []ServiceOn
-	Command        string
+	// Command signs the viewer in; without one WhyNot says why.
+	Command, WhyNot string
 	// Leaving says that the node is on its way out.
 	Leaving bool
 	// Menu is what can be done to the node.

@@ -125,6 +125,11 @@ func (b *Browser) Value(selector string) string {
 	return look[string](b, fmt.Sprintf("document.querySelector(%q)?.value ?? ''", selector))
 }
 
+// TextOf gives the text of an element, "" while there is none.
+func (b *Browser) TextOf(selector string) string {
+	return look[string](b, fmt.Sprintf("document.querySelector(%q)?.textContent ?? ''", selector))
+}
+
 // WaitFor waits until the page has an element.
 func (b *Browser) WaitFor(selector string) {
 	b.t.Helper()

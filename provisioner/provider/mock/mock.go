@@ -151,6 +151,11 @@ func (p Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Si
 	})
 }
 
+// Keys does as if public keys came onto the invented machine.
+func (p Provider) Keys(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	return p.work(ctx, spec, func(simulator.Cloud) (loom.TaskResult, error) { return act(ctx, spec, sink), nil })
+}
+
 // Delete makes the invented machine cease to be and waits until it has.
 func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
