@@ -72,9 +72,9 @@ func TestProbeOutcomes(t *testing.T) {
 		{"a plugin that is only declared", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "aws" }, false, "plugin", "declares the type but does not carry"},
 		{"a plugin that nobody knows", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "moon" }, false, "plugin", "moon"},
 		{"a plugin that cannot be probed", mute{mockprovider.New()}, nil, false, "probe", "cannot say"},
-		{"fields that are absent", talker{}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
-		{"one that works", mockprovider.New(), nil, true, "connection", "works"},
-		{"one that fails", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Fields["fail_tasks"] = "probe" }, false, "connection", "fail_tasks"},
+		{"fields that are absent", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) { return loom.NewProbe(nil), nil }}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
+		{"one that works", mockprovider.New(), nil, true, "connect", "works"},
+		{"one that fails", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Fields["fail_tasks"] = "probe" }, false, "connect", "fail_tasks"},
 		{"trouble of the provisioner", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) {
 			return loom.Probe{}, errors.New("disk full, said hunter2!")
 		}}, nil, false, "probe", "disk full, said [redacted]"},

@@ -68,6 +68,12 @@ func AdminSettings() string { return "/admin/settings" }
 // AdminProbe is the last answer of a provider (GET) and asks it again (POST).
 func AdminProbe(provider string) string { return join("admin", "providers", provider, "test") }
 
+// AdminProbes tests the connection of a provider that is not saved (POST).
+func AdminProbes() string { return "/admin/tests" }
+
+// AdminProbeRun is one test of a connection.
+func AdminProbeRun(id string) string { return join("admin", "tests", id) }
+
 // SystemTenants lists the tenants (GET) and makes one (POST).
 func SystemTenants() string { return "/system/tenants" }
 
