@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -28,10 +29,15 @@ var (
 	testFailed = ui.State{Word: "Failed", Icon: "error", Tone: ui.ToneBad}
 )
 
+// slowProbe is how long a test may wait for a provisioner before the page wonders.
+const slowProbe = 5 * time.Second
+
 // connection shows a test.
 func (s *Server) connection(run fleet.ProbeRun) adminview.ConnectionModel {
 	m := adminview.ConnectionModel{State: testRuns, Now: s.now(), ID: strconv.FormatInt(run.ID, 10), Steps: stepsOf(run.Answer)}
 	switch {
+	case !run.Ended && !run.Started && run.Now.Sub(run.Asked) > slowProbe:
+		m.Note, m.Tone = "No provisioner has taken the test for "+ui.Duration(run.Now.Sub(run.Asked).Truncate(time.Second))+". Look at the processes, or ask a superadmin to.", ui.ToneWarn
 	case !run.Ended && !run.Started:
 		m.Note, m.Tone = "Waiting for a provisioner.", ui.ToneIdle
 	case !run.Ended:
