@@ -22,8 +22,10 @@ const (
 	// HookQueue is worked by schedulers too; endpoints may be slow.
 	HookQueue = "hook"
 	// ProbeQueue is worked by every provisioner, for work that belongs to no
-	// tenant's share of workers.
-	ProbeQueue   = "probe"
+	// tenant's share of workers and that somebody waits for: it takes seconds.
+	ProbeQueue = "probe"
+	// SweepQueue is the same for what takes minutes: lists of machines, removals.
+	SweepQueue   = "sweep"
 	tenantPrefix = "tenant_"
 )
 
@@ -95,13 +97,20 @@ func (DeliverHook) Queue() string { return HookQueue }
 // which machines it has, to remove one. The request says what.
 type ProbeProvider struct {
 	RequestID int64 `json:"request_id"`
+	// Slow says that nobody waits for it.
+	Slow bool `json:"-"`
 }
 
 // Kind is "probe_provider".
 func (ProbeProvider) Kind() string { return "probe_provider" }
 
-// Queue is that of all provisioners.
-func (ProbeProvider) Queue() string { return ProbeQueue }
+// Queue is one of all provisioners.
+func (p ProbeProvider) Queue() string {
+	if p.Slow {
+		return SweepQueue
+	}
+	return ProbeQueue
+}
 
 // SweepProviders asks for a look at every provider that may have machines which
 // no node claims.

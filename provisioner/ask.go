@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"loom/app/loom"
@@ -16,50 +17,73 @@ import (
 )
 
 const (
-	// ProbeLimit is how long a provider may take to be probed; whoever asked waits.
-	ProbeLimit = 50 * time.Second
 	// ListLimit is how long it may take to list its machines.
 	ListLimit = 10 * time.Minute
 )
 
 // Probe asks a provider whether it works as it is set up, or with call.Ask whether it
-// has that size or image. What hinders it is in
-// the checks, and no secret of call is in any text; an error is trouble of this
-// process, or the cause with which ctx ended.
+// has that size or image. What hinders it is in the checks; no secret of call is in any text,
+// and what a provider says is bounded. The checks of a provider that does not end in time are
+// those that it told. An error is the cause with which ctx ended.
 func (r *Runner) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, ProbeLimit, errTimedOut)
+	limited, cancel := context.WithTimeoutCause(ctx, loom.ProbeLimit, errTimedOut)
 	defer cancel()
-	redactor := NewRedactor(call.Sensitive...)
+	clean := cleaner{NewRedactor(call.Sensitive...)}
+	var mu sync.Mutex
+	var told []loom.ProbeCheck
+	over, next := false, call.Told
 	call = r.reaching(call)
-	probe, err := r.probe(limited, call, redactor)
+	call.Told = func(c loom.ProbeCheck) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over || len(told) == loom.MaxProbeChecks {
+			return
+		}
+		c = clean.check(c)
+		told = append(told, c)
+		if next != nil {
+			next(c)
+		}
+	}
+	type answer struct {
+		probe loom.Probe
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		probe, err := r.probe(limited, call, clean.Redactor)
+		answered <- answer{probe, err}
+	}()
+	var got answer
+	select {
+	case got = <-answered:
+	case <-limited.Done():
+		select { // it may say more of why
+		case got = <-answered:
+		case <-time.After(time.Second):
+		}
+	}
+	mu.Lock()
+	over = true
+	mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return loom.Probe{}, context.Cause(ctx)
 	case limited.Err() != nil:
-		probe = loom.FailedProbe("time", fmt.Sprintf("The provider did not answer within %s; look whether its API can be reached from the provisioner.", ProbeLimit))
-	case err != nil:
-		probe = loom.FailedProbe("probe", "The provisioner could not ask the provider: "+said(err))
+		got.probe = loom.Probe{Checks: told}
+		if _, failed := got.probe.Failed(); !failed {
+			got.probe.Checks = append(got.probe.Checks, loom.ProbeCheck{Name: "time", Message: fmt.Sprintf("The provider did not answer within %s; look whether its API can be reached from the provisioner.", loom.ProbeLimit)})
+		}
+	case got.err != nil:
+		got.probe = loom.FailedProbe("probe", "The provisioner could not ask the provider: "+said(got.err))
 	}
-	for i := range probe.Checks {
-		c := &probe.Checks[i]
-		c.Name, c.Message = redactor.Text(c.Name), redactor.Text(c.Message)
-	}
-	for i := range probe.Flavors {
-		probe.Flavors[i].ID, probe.Flavors[i].Name = redactor.Text(probe.Flavors[i].ID), redactor.Text(probe.Flavors[i].Name)
-	}
-	for i := range probe.Images {
-		probe.Images[i].ID, probe.Images[i].Name = redactor.Text(probe.Images[i].ID), redactor.Text(probe.Images[i].Name)
-	}
-	return probe, nil
+	return clean.probe(got.probe), nil
 }
 
 func (r *Runner) probe(ctx context.Context, call *loom.ProviderCall, redactor *Redactor) (loom.Probe, error) {
 	p, ok := r.Providers.Get(call.Provider.Type)
 	if !ok {
 		return loom.FailedProbe("plugin", r.Providers.Missing(call.Provider.Type)), nil
-	}
-	if absent := p.Type().Parameters["admin"].Missing(call.Provider.Fields); len(absent) > 0 {
-		return loom.FailedProbe("settings", "The provider is incomplete: set "+labels(absent[0])+"."), nil
 	}
 	prober, ok := p.(provider.Prober)
 	if !ok {
@@ -73,7 +97,12 @@ func (r *Runner) probe(ctx context.Context, call *loom.ProviderCall, redactor *R
 	if call.Ask.Kind != "" {
 		return guarded(r, call, func() (loom.Probe, error) { return verify(ctx, prober, call) })
 	}
-	return guarded(r, call, func() (loom.Probe, error) { return prober.Probe(ctx, call) })
+	probe, err := guarded(r, call, func() (loom.Probe, error) { return prober.Probe(ctx, call) })
+	// Last: what the fields can be set to is known by then.
+	if absent := p.Type().Parameters["admin"].Missing(call.Provider.Fields); err == nil && ctx.Err() == nil && probe.OK && len(absent) > 0 {
+		probe.Check("settings", false, "The provider is incomplete: set "+labels(absent[0])+".")
+	}
+	return probe, err
 }
 
 // Machines lists the machines of a provider that carry Loom's labels. listed is

@@ -3,10 +3,12 @@ package provisioner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -72,9 +74,9 @@ func TestProbeOutcomes(t *testing.T) {
 		{"a plugin that is only declared", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "aws" }, false, "plugin", "declares the type but does not carry"},
 		{"a plugin that nobody knows", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "moon" }, false, "plugin", "moon"},
 		{"a plugin that cannot be probed", mute{mockprovider.New()}, nil, false, "probe", "cannot say"},
-		{"fields that are absent", talker{}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
-		{"one that works", mockprovider.New(), nil, true, "connection", "works"},
-		{"one that fails", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Fields["fail_tasks"] = "probe" }, false, "connection", "fail_tasks"},
+		{"fields that are absent", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) { return loom.NewProbe(nil), nil }}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
+		{"one that works", mockprovider.New(), nil, true, "connect", "works"},
+		{"one that fails", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Fields["fail_tasks"] = "probe" }, false, "connect", "fail_tasks"},
 		{"trouble of the provisioner", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) {
 			return loom.Probe{}, errors.New("disk full, said hunter2!")
 		}}, nil, false, "probe", "disk full, said [redacted]"},
@@ -113,6 +115,39 @@ func TestProbeOutcomes(t *testing.T) {
 	}}
 	if _, err := asker(t, wait).Probe(ctx, call("mock")); !errors.Is(err, ends) {
 		t.Errorf("a process that ends: %v", err)
+	}
+}
+
+// TestAnswersToProbesAreCleaned: an answer has few checks of bounded length, one that failed is
+// never left out, and nothing in it is a secret or obeyed by a terminal.
+func TestAnswersToProbesAreCleaned(t *testing.T) {
+	t.Parallel()
+	var heard []loom.ProbeCheck
+	in := call("mock")
+	in.Told = func(c loom.ProbeCheck) { heard = append(heard, c) }
+	long := talker{probe: func(_ context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+		p := loom.NewProbe(call.Told)
+		for i := range 40 {
+			p.Check("step\x1b[31m", i != 39, strings.Repeat("é", 600)+"hunter2!")
+		}
+		for i := range 3000 {
+			p.Offer("region", fmt.Sprint("r", i), "\x00hunter2!")
+			p.Flavors = append(p.Flavors, loom.ProbeFlavor{ID: fmt.Sprint(i)})
+		}
+		p.Offer("zone", "bad\x00id", "")
+		p.Offer("zone", strings.Repeat("x", 5000), "")
+		return p, nil
+	}}
+	got, err := asker(t, long).Probe(t.Context(), in)
+	failed, there := got.Failed()
+	if err != nil || got.OK || !there || len(got.Checks) != loom.MaxProbeChecks || len(heard) != loom.MaxProbeChecks || failed.Name != "step[31m" || utf8.RuneCountInString(failed.Message) != loom.MaxProbeMessage {
+		t.Errorf("%d checks, %d told, %+v, %v", len(got.Checks), len(heard), failed, err)
+	}
+	if len(got.Choices["region"]) != loom.MaxProbeChoices || len(got.Choices["zone"]) != 0 || len(got.Flavors) != loom.MaxProbeOffers || got.Choices["region"][0].Name != "[redacted]" {
+		t.Errorf("%d regions, %d zones, %d sizes", len(got.Choices["region"]), len(got.Choices["zone"]), len(got.Flavors))
+	}
+	if text := fmt.Sprintf("%+v %+v", got, heard); strings.Contains(text, "hunter2") || strings.ContainsAny(text, "\x00\x1b") {
+		t.Error("an answer holds what it should not")
 	}
 }
 

@@ -71,6 +71,22 @@ func answer(w http.ResponseWriter, r *http.Request, v any) error {
 	return answerTagged(w, r, v, "")
 }
 
+// answerStatus is answer with another status of success than 200.
+func answerStatus(w http.ResponseWriter, status int, v any) error {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(status)
+	_, err := w.Write(body.Bytes())
+	return err
+}
+
 // answerTagged is answer with an ETag of its own, quotes included.
 func answerTagged(w http.ResponseWriter, r *http.Request, v any, etag string) error {
 	var body bytes.Buffer

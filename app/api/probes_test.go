@@ -9,7 +9,6 @@ import (
 
 	"loom/app/fleet"
 	"loom/app/loom"
-	"loom/app/secret"
 	"loom/app/store"
 )
 
@@ -44,9 +43,7 @@ func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachi
 // provisioner starts one that ends with the test.
 func (w *world) provisioner(asker fleet.Asker) {
 	w.t.Helper()
-	ring, err := secret.ParseKeys(secret.GenerateKey())
-	w.must(err)
-	f := fleet.New(w.db.DB, fleet.Options{Ring: ring})
+	f := fleet.New(w.db.DB, fleet.Options{Ring: w.ring, Lease: time.Hour})
 	process, err := f.Register(w.t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,13 +86,53 @@ func TestProviderProbe(t *testing.T) {
 	if o["ok"] != false || o["time"].(float64) < float64(time.Now().Add(-time.Hour).UnixMilli()) {
 		t.Errorf("probe: %s", made.body)
 	}
-	if !strings.Contains(made.body, `"checks":[{"name":"root","ok":false,"message":"Start it as root."}],"flavors":[{"id":"mem=1g","name":"1 GB","ram":1024}],"images":[{"id":"bookworm","name":"Debian"}]`) {
+	if !strings.Contains(made.body, `"checks":[{"name":"root","ok":false,"message":"Start it as root.","ms":0}],"flavors":[{"id":"mem=1g","name":"1 GB","ram":1024}],"images":[{"id":"bookworm","name":"Debian"}],"choices":{}`) {
 		t.Errorf("probe: %s", made.body)
 	}
 	if read := w.call(w.token("acme", "admin", loom.ScopeRead), get, path, "").want(200); read.body != made.body {
 		t.Errorf("read %s after %s", read.body, made.body)
 	}
 	w.call(w.admin, get, path+query("x", "y"), "").fails(400, "x", "")
+}
+
+// TestProbeBeforeSaving: a document is tested as saving it would make it, follows the same
+// route, and is shown to nobody but who asked.
+func TestProbeBeforeSaving(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const path = "/v2/providers/probe"
+	const body = `{"providertype":"fake","provisioner":{"region":"north"}}`
+	w.call(w.admin, post, path, body).fails(503, "", "No provisioner is running. Start one with “loom provisioner”")
+	w.provisioner(&answering{probe: loom.Probe{OK: true, Checks: []loom.ProbeCheck{{Name: "sign in", OK: true, Message: "Yes."}}, Choices: map[string][]loom.ProbeChoice{"region": {{ID: "north"}}}}})
+	w.call(w.user, post, path, body).want(403)
+	w.call(w.token("acme", "admin", loom.ScopeRead), post, path, body).fails(403, "", "catalog:write")
+	w.call(w.admin, post, path, "7").want(400)
+	w.call(w.admin, post, path, `{"provisioner":{}}`).fails(400, "providertype", "")
+	begun := w.call(w.admin, post, path, body).want(202)
+	id := begun.object()["id"].(string)
+	if at := begun.header.Get("Location"); at != "/v2/probes/"+id {
+		t.Errorf("it is to be followed at %s", at)
+	}
+	var o map[string]any
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); {
+		if o = w.call(w.admin, get, "/v2/probes/"+id, "").want(200).object(); o["state"] == "passed" {
+			break
+		}
+	}
+	if o["state"] != "passed" || o["ok"] != true || o["provider"] != nil || len(o["choices"].(map[string]any)["region"].([]any)) != 1 {
+		t.Errorf("the answer: %v", o)
+	}
+	for _, who := range []string{w.foreign, w.second} {
+		if got := w.call(who, get, "/v2/probes/"+id, ""); got.status != 404 && got.status != 403 {
+			t.Errorf("another one reads %d: %s", got.status, got.body)
+		}
+	}
+	for _, none := range []string{"0", "x", "424242"} {
+		w.call(w.admin, get, "/v2/probes/"+none, "").want(404)
+	}
+	if saved := w.call(w.admin, get, "/v2/providers", "").want(200); strings.Contains(saved.body, "draft-") {
+		t.Errorf("it was saved: %s", saved.body)
+	}
 }
 
 func TestProbeThatNobodyAnswers(t *testing.T) {

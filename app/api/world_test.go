@@ -27,6 +27,7 @@ import (
 	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
 )
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // world is a whole API over a database of its own, with two tenants and a small
 // catalog in the tenant acme.
 type world struct {
+	ring     *secret.Ring
 	t        *testing.T
 	db       *testkit.Database
 	deps     Deps
@@ -57,12 +59,13 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	w.db = worldTemplate.NewDatabase(t, func(db *testkit.Database) { makeBasis(t, db) })
 	w.admin, w.user, w.second, w.foreign, w.super = basis.admin, basis.user, basis.second, basis.foreign, basis.super
 	ring := w.useCases()
+	w.ring = ring
 	accounts, cat := w.deps.Accounts, w.deps.Catalog
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w.deps = Deps{
 		Accounts: accounts, Catalog: cat, Clusters: lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 50}),
 		Operations: execution.New(w.db.DB, ring, execution.Options{}),
-		Fleet:      fleet.New(w.db.DB, fleet.Options{}),
+		Fleet:      fleet.New(w.db.DB, fleet.Options{Ring: ring}),
 		Hub:        live.New(w.db.DB, w.db.DSN, log), Sessions: httpx.NewSessions(accounts, false), Log: log,
 		Hooks: hook.New(w.db.DB, ring, hook.Options{}),
 		Ready: func(context.Context) error { return nil }, Version: "test", Stopping: w.stopping,

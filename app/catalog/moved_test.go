@@ -59,6 +59,20 @@ func TestMovedCredentialsAreGivenAgain(t *testing.T) {
 		}
 		body := fmt.Sprintf(`{"name": %q, "providertype": %q, "provisioner": {%s}}`, name, kind, c.after)
 		var atSave, atImport, atCompare error
+		drafted, atDraft := b.ProviderDraft(b.ctx, token, []byte(body))
+		if len(c.again) == 0 && (atDraft != nil || drafted.Provider.Name != name) {
+			t.Errorf("%s: a draft: %+v, %v", c.what, drafted, atDraft)
+		}
+		for field, secret := range drafted.Secrets {
+			if strings.Contains(c.before, field) && !strings.Contains(c.after, field) && secret.Reveal() != "planted" || secret.IsZero() {
+				t.Errorf("%s: a draft has another %s", c.what, field)
+			}
+		}
+		for _, field := range c.again {
+			if !slices.ContainsFunc(loom.AsError(atDraft).Fields, func(e loom.FieldError) bool { return e.Field == "provisioner."+field }) {
+				t.Errorf("%s: a draft keeps %s: %v", c.what, field, atDraft)
+			}
+		}
 		in, err := catalog.DecodeBundle([]byte(`{"providers": [` + body + `]}`))
 		if err != nil {
 			t.Fatal(err)

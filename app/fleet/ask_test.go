@@ -44,7 +44,7 @@ func newAsked(t *testing.T) *asked {
 	a := &asked{t: t, ctx: ctx, db: testkit.NewDatabase(t), ring: ring,
 		admin: loom.Actor{Tenant: "t1", TenantName: "acme", User: "admin", Role: loom.RoleAdmin, Via: "session"},
 		super: loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", User: "admin", Role: loom.RoleSuperadmin, Via: "session"}}
-	a.Fleet = fleet.New(a.db.DB, fleet.Options{Ring: ring, AskTimeout: 30 * time.Second})
+	a.Fleet = fleet.New(a.db.DB, fleet.Options{Ring: ring, AskTimeout: 30 * time.Second, Lease: time.Hour})
 	a.exec(`INSERT INTO tenants (id, name, resource_set) VALUES ('superadmin', 'superadmin', 0), ('t1', 'acme', 3), ('t2', 'other', 0)`)
 	sealed, err := ring.Seal("t1", "provider:lab", "pin", loom.NewSecret(pin))
 	if err != nil {
@@ -60,6 +60,18 @@ func newAsked(t *testing.T) *asked {
 	a.process, err = a.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	a.must(err)
 	return a
+}
+
+// Probe gives the answer alone.
+func (a *asked) Probe(ctx context.Context, actor loom.Actor, provider string) (loom.Probe, error) {
+	run, err := a.Fleet.Probe(ctx, actor, provider)
+	return run.Answer, err
+}
+
+// LastProbe gives the answer alone.
+func (a *asked) LastProbe(ctx context.Context, actor loom.Actor, provider string) (loom.Probe, error) {
+	run, err := a.Fleet.LastProbe(ctx, actor, provider)
+	return run.Answer, err
 }
 
 func (a *asked) must(err error) {
@@ -88,7 +100,7 @@ func (a *asked) requests() []int64 {
 	a.t.Helper()
 	var args []string
 	// One statement: a job that comes in between must not go unseen.
-	a.must(a.db.Select(&args, `WITH gone AS (DELETE FROM river_job WHERE kind = 'probe_provider' AND queue = 'probe' AND state = 'available' RETURNING id, args)
+	a.must(a.db.Select(&args, `WITH gone AS (DELETE FROM river_job WHERE kind = 'probe_provider' AND queue IN ('probe', 'sweep') AND state = 'available' RETURNING id, args)
 		SELECT args::text FROM gone ORDER BY id`))
 	var ids []int64
 	for _, text := range args {

@@ -160,8 +160,8 @@ func (f *Fleet) Deregister(ctx context.Context, id loom.ProcessID) error {
 	})
 }
 
-// Reap removes processes whose lease is over, gives their tasks back and deals
-// workers again, all in one transaction. One scheduler at a time does so; in the
+// Reap removes processes whose lease is over, gives their tasks back, ends their probes and
+// deals workers again, all in one transaction. One scheduler at a time does so; in the
 // others it does nothing.
 func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) ([]Lost, error) {
@@ -174,6 +174,9 @@ func (f *Fleet) Reap(ctx context.Context) ([]Lost, error) {
 		}
 		lost, err := store.ReapAllTenants(ctx, tx)
 		if err != nil {
+			return nil, err
+		}
+		if err := endLostProbes(ctx, tx); err != nil {
 			return nil, err
 		}
 		// Always: a tenant may want another number of workers since.

@@ -15,3 +15,17 @@ func (f *Fleet) Offers(ctx context.Context, actor loom.Actor) (map[string]loom.P
 	}
 	return store.NewestProbes(ctx, f.db, actor.Tenant)
 }
+
+// ProbeOutcomes gives how the newest probes of the providers of the actor's tenant went, by
+// name. Those never probed are left out.
+func (f *Fleet) ProbeOutcomes(ctx context.Context, actor loom.Actor) (map[string]store.ProbeOutcome, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	rows, err := store.ProbeOutcomes(ctx, f.db, actor.Tenant)
+	found := make(map[string]store.ProbeOutcome, len(rows))
+	for _, r := range rows {
+		found[r.Provider] = r
+	}
+	return found, err
+}

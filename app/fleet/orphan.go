@@ -72,7 +72,7 @@ func (f *Fleet) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64) er
 	}
 	request, err := f.ask(ctx, o.Tenant, store.ProviderRequest{Provider: o.Provider, Purpose: store.PurposeRemove, Orphan: o.ID, By: actor.User},
 		loom.AuditEntry{Actor: actor, Verb: "delete", Kind: "orphan", Object: auditName(o), Before: map[string]any{
-			"tenant": o.TenantName, "name": o.Name, "clusterId": o.Cluster.String(), "nodeId": o.Node, "firstSeen": o.FirstSeen}})
+			"tenant": o.TenantName, "name": o.Name, "clusterId": o.Cluster.String(), "nodeId": o.Node, "firstSeen": o.FirstSeen}}, nil)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (f *Fleet) WorkRequest(ctx context.Context, process loom.ProcessID, id int6
 		return ErrNotForUs
 	}
 	switch r.Purpose {
-	case store.PurposeProbe, store.PurposeVerify:
+	case store.PurposeProbe, store.PurposeVerify, store.PurposeDraft:
 		err = f.probe(ctx, process, r, asker)
 	case store.PurposeSweep:
 		err = f.sweep(ctx, process, r, asker)
@@ -130,21 +130,58 @@ func (f *Fleet) open(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 	return opened, nil
 }
 
+// maxProbes is how many probes of a tenant run or wait at once.
+const maxProbes = 3
+
 // ask stores a request with its River job, or finds the one that waits already,
-// and records the act. It gives the id of the request.
-func (f *Fleet) ask(ctx context.Context, tenant loom.TenantID, r store.ProviderRequest, audit loom.AuditEntry) (int64, error) {
+// and records the act. It gives the id of the request. seal, unless nil, makes what is stored
+// sealed with it. Errors: Unavailable when no provisioner runs, Throttled for too many probes.
+func (f *Fleet) ask(ctx context.Context, tenant loom.TenantID, r store.ProviderRequest, audit loom.AuditEntry, seal func(id int64) ([]byte, error)) (int64, error) {
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int64, error) {
+		anybody, err := store.AnyProvisioner(ctx, tx, tenant)
+		if err != nil {
+			return 0, err
+		}
+		if !anybody {
+			return 0, loom.NewError(loom.Unavailable, "No provisioner is running. Start one with “loom provisioner”, or ask whoever runs Loom to.")
+		}
+		open, probe := 0, r.Purpose == store.PurposeProbe || r.Purpose == store.PurposeDraft || r.Purpose == store.PurposeVerify
+		if probe {
+			if open, err = store.CountOpenProbes(ctx, tx, tenant); err != nil {
+				return 0, err
+			}
+		}
+		if r.Purpose != store.PurposeDraft {
+			id, err := store.WaitingRequest(ctx, tx, tenant, r)
+			if err != nil {
+				return 0, err
+			}
+			if id != 0 {
+				return id, store.InsertAudit(ctx, tx, audit)
+			}
+		}
+		if probe && open >= maxProbes {
+			e := loom.NewError(loom.Throttled, "%d connections of this tenant are being tested. Wait until one test ends.", open)
+			e.RetryAfter = 10 * time.Second
+			return 0, e
+		}
 		if err := store.InsertAudit(ctx, tx, audit); err != nil {
 			return 0, err
 		}
-		id, err := store.WaitingRequest(ctx, tx, tenant, r)
-		if err != nil || id != 0 {
-			return id, err
-		}
-		if id, err = store.InsertRequest(ctx, tx, tenant, r); err != nil {
+		id, err := store.InsertRequest(ctx, tx, tenant, r)
+		if err != nil {
 			return 0, err
 		}
-		return id, store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id})
+		if seal != nil {
+			sealed, err := seal(id)
+			if err != nil {
+				return 0, err
+			}
+			if err := store.SealDraft(ctx, tx, tenant, id, sealed); err != nil {
+				return 0, err
+			}
+		}
+		return id, store.Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id, Slow: r.Purpose == store.PurposeRemove})
 	})
 }
 

@@ -27,10 +27,11 @@ const (
 	ControlQueue = jobs.ControlQueue
 	HookQueue    = jobs.HookQueue
 	ProbeQueue   = jobs.ProbeQueue
+	SweepQueue   = jobs.SweepQueue
 )
 
 // RiverQueues lists them.
-var RiverQueues = []string{ControlQueue, HookQueue, ProbeQueue}
+var RiverQueues = []string{ControlQueue, HookQueue, ProbeQueue, SweepQueue}
 
 // TenantQueue names the queue of a tenant's tasks.
 func TenantQueue(tenant loom.TenantID) string { return jobs.TenantQueue(tenant) }

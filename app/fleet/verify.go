@@ -29,7 +29,7 @@ func (f *Fleet) Verify(ctx context.Context, actor loom.Actor, provider string, o
 		return loom.Probe{}, err
 	}
 	id, err := f.ask(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeVerify, Offer: offer, By: actor.User},
-		loom.AuditEntry{Actor: actor, Verb: "verify", Kind: loom.KindProvider.Word(), Object: provider, After: offer})
+		loom.AuditEntry{Actor: actor, Verb: "verify", Kind: loom.KindProvider.Word(), Object: provider, After: offer}, nil)
 	if err != nil {
 		return loom.Probe{}, err
 	}

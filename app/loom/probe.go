@@ -2,16 +2,36 @@ package loom
 
 import "time"
 
-// Probe is what asking a provider gave: whether it can be used, and the sizes
-// and images it knows.
+// What an answer to a probe may hold; more comes from a provider that cannot be trusted, and
+// is left out.
+const (
+	MaxProbeChecks  = 12
+	MaxProbeMessage = 500  // characters
+	MaxProbeName    = 60   // characters, of a check
+	MaxProbeOffers  = 2000 // sizes, and images
+	MaxProbeFields  = 20   // fields with choices
+	MaxProbeChoices = 300  // of one field
+	MaxProbeID      = 1000 // bytes, of what is offered
+)
+
+// ProbeLimit is how long a provider may take to be probed; whoever asked waits.
+const ProbeLimit = 20 * time.Second
+
+// Probe is what asking a provider gave: whether it can be used, and what it offers.
 type Probe struct {
 	// Time is when the answer was stored, by the database clock.
 	Time time.Time
 	// OK says that every check passed.
-	OK      bool
+	OK bool
+	// Checks are the steps of the probe, in their order.
 	Checks  []ProbeCheck
 	Flavors []ProbeFlavor
 	Images  []ProbeImage
+	// Choices are what fields of the provider can be set to, by the field's name.
+	Choices map[string][]ProbeChoice
+
+	told  func(ProbeCheck)
+	since time.Time
 }
 
 // ProbeCheck is one thing that was looked at. Message is a sentence for people:
@@ -20,6 +40,14 @@ type ProbeCheck struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
 	Message string `json:"message"`
+	// Millis is how long it took.
+	Millis int64 `json:"ms"`
+}
+
+// ProbeChoice is a value that a field of the provider can be set to.
+type ProbeChoice struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // ProbeFlavor is a size that the provider offers: ID is what a hardware type
@@ -37,11 +65,43 @@ type ProbeImage struct {
 	Name string `json:"name"`
 }
 
-// Check adds what was found about one thing and keeps OK true to all of them; a
-// probe begins with OK true.
+// NewProbe begins a probe that passes as long as its checks do. Each check is told as
+// it ends, unless told is nil.
+func NewProbe(told func(ProbeCheck)) Probe {
+	return Probe{OK: true, told: told, since: time.Now()}
+}
+
+// Check adds what was found about one thing, which took the time since the check before,
+// and keeps OK true to all of them; a probe begins with OK true.
 func (p *Probe) Check(name string, ok bool, message string) {
-	p.Checks = append(p.Checks, ProbeCheck{Name: name, OK: ok, Message: message})
+	now, check := time.Now(), ProbeCheck{Name: name, OK: ok, Message: message}
+	if !p.since.IsZero() {
+		check.Millis = now.Sub(p.since).Milliseconds()
+		p.since = now
+	}
+	p.Checks = append(p.Checks, check)
 	p.OK = p.OK && ok
+	if p.told != nil {
+		p.told(check)
+	}
+}
+
+// Offer adds a value that a field can be set to.
+func (p *Probe) Offer(field, id, name string) {
+	if p.Choices == nil {
+		p.Choices = map[string][]ProbeChoice{}
+	}
+	p.Choices[field] = append(p.Choices[field], ProbeChoice{ID: id, Name: name})
+}
+
+// Failed gives the first check that failed; ok is false when there is none.
+func (p Probe) Failed() (check ProbeCheck, ok bool) {
+	for _, c := range p.Checks {
+		if !c.OK {
+			return c, true
+		}
+	}
+	return ProbeCheck{}, false
 }
 
 // FailedProbe is the answer of a provider that could not even be asked.
@@ -74,6 +134,15 @@ type Offer struct {
 	ID   string    `json:"id"`
 }
 
+// ProviderDraft is a provider as saving it would make it, with the secrets that its tasks
+// would get. Like a ProviderCall it lives in memory only.
+type ProviderDraft struct {
+	// Provider has no name while none was given.
+	Provider Provider
+	// Secrets are the sensitive fields: those that were given, and stored ones that were kept.
+	Secrets map[string]Secret
+}
+
 // ProviderCall is everything needed to ask a provider something outside of any
 // task. Like a TaskSpec it lives in memory only and holds secrets.
 type ProviderCall struct {
@@ -86,6 +155,8 @@ type ProviderCall struct {
 	// Ask is the one size or image that a probe is about; of no kind, it is about the
 	// provider as a whole.
 	Ask Offer
+	// Told, unless nil, is told of each check of a probe as it ends.
+	Told func(ProbeCheck)
 	// Sensitive are texts that must not appear in messages.
 	Sensitive []string
 	// Facts are what earlier tasks learned of the node whose machine is to be removed,

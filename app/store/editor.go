@@ -34,6 +34,27 @@ func SecretStamps(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, 
 	return stamps, nil
 }
 
+// ProbeOutcome is how the newest probe of a provider went; Open says that one has not ended.
+type ProbeOutcome struct {
+	Provider string    `db:"provider_name"`
+	Open     bool      `db:"open"`
+	OK       bool      `db:"ok"`
+	Time     time.Time `db:"at"`
+}
+
+const probeOutcomes = `
+SELECT DISTINCT ON (provider_name) provider_name, ended_at IS NULL AS open, coalesce((probe->>'OK')::boolean, false) AS ok, coalesce(ended_at, created_at) AS at FROM provider_requests
+WHERE tenant_id = $1 AND purpose = 'probe'
+ORDER BY provider_name, ended_at IS NULL DESC, id DESC`
+
+// ProbeOutcomes reads how the newest probes of all providers of a tenant went; those never
+// probed are left out.
+func ProbeOutcomes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]ProbeOutcome, error) {
+	var rows []ProbeOutcome
+	err := sqlx.SelectContext(ctx, q, &rows, probeOutcomes, tenant)
+	return rows, wrap(err, "read how probes went")
+}
+
 const newestProbes = `
 SELECT DISTINCT ON (provider_name) provider_name, probe, ended_at FROM provider_requests
 WHERE tenant_id = $1 AND purpose = 'probe' AND ended_at IS NOT NULL AND probe IS NOT NULL

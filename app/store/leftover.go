@@ -144,7 +144,7 @@ func RequestLeftoversAllTenants(ctx context.Context, tx *sqlx.Tx) (int, error) {
 		return 0, wrap(err, "ask for the removal of leftovers")
 	}
 	for _, id := range ids {
-		if err := Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id}); err != nil {
+		if err := Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: id, Slow: true}); err != nil {
 			return 0, err
 		}
 	}

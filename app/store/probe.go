@@ -24,6 +24,8 @@ const (
 	PurposeLeftover RequestPurpose = "leftover"
 	// PurposeVerify looks up one size or image.
 	PurposeVerify RequestPurpose = "verify"
+	// PurposeDraft is a probe of a provider that is not saved.
+	PurposeDraft RequestPurpose = "draft"
 )
 
 // ProviderRequest is something that a provisioner shall ask of a provider.
@@ -38,9 +40,11 @@ type ProviderRequest struct {
 	// Offer is what a verification is about.
 	Offer loom.Offer
 	By    loom.UserID
-	// Started is when a provisioner took it, Ended when it was done with it; zero
+	// Asked is when, Now the time of the database. Started is when a provisioner took it, Ended when it was done with it; zero
 	// until then.
-	Started, Ended time.Time
+	Asked, Now, Started, Ended time.Time
+	// Probe is the answer to a probe, or as much of it as is known.
+	Probe loom.Probe
 	// Failure says why a removal failed; Refused that a live node has the machine.
 	Failure string
 	Refused bool
@@ -60,14 +64,21 @@ type requestRow struct {
 	Ended    sql.NullTime  `db:"ended_at"`
 	Failure  string        `db:"failure"`
 	Refused  bool          `db:"refused"`
+	Asked    time.Time     `db:"created_at"`
+	Now      time.Time     `db:"now"`
+	Probe    []byte        `db:"probe"`
 }
 
 func (r requestRow) request() ProviderRequest {
-	return ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64, Leftover: r.Leftover.Int64,
-		Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.Offer}, By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused}
+	made := ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64, Leftover: r.Leftover.Int64,
+		Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.Offer}, By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused, Asked: r.Asked, Now: r.Now}
+	if len(r.Probe) > 0 && json.Unmarshal(r.Probe, &made.Probe) == nil {
+		made.Probe.Time = made.Ended
+	}
+	return made
 }
 
-const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, offer_kind, offer_id, started_at, ended_at, failure, refused`
+const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, offer_kind, offer_id, started_at, ended_at, failure, refused, created_at, now() AS now, probe`
 
 // One that nobody took for an hour may have lost its River job.
 const waitingRequest = `
@@ -121,7 +132,7 @@ const takeRequest = `
 UPDATE provider_requests r SET process_id = $2, started_at = now()
 FROM processes p
 WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
-RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.offer_kind, r.offer_id, r.started_at, r.ended_at, r.failure, r.refused`
+RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.offer_kind, r.offer_id, r.started_at, r.ended_at, r.failure, r.refused, r.created_at, now() AS now, r.probe`
 
 // TakeRequestAllTenants gives a request to a process. taken is false when the
 // process may not have it; open whether it still waits for somebody.
@@ -144,11 +155,12 @@ func GiveBackRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, proce
 }
 
 const endRequest = `
-UPDATE provider_requests SET ended_at = clock_timestamp(), probe = $4, failure = $5, refused = $6
+UPDATE provider_requests SET ended_at = clock_timestamp(), sealed = NULL, probe = $4, failure = $5, refused = $6
 WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`
 
 // EndRequest records what came of a request; false when the process does not
-// hold it any more. probe is nil but for a probe or a verification.
+// hold it any more. probe is nil but for a probe or a verification. The secrets of a
+// draft go.
 func EndRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe *loom.Probe, failure string, refused bool) (bool, error) {
 	var body any
 	if probe != nil {
@@ -167,26 +179,16 @@ func EndRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64
 }
 
 const newestProbe = `
-SELECT probe, ended_at FROM provider_requests
+SELECT ` + requestColumns + ` FROM provider_requests
 WHERE tenant_id = $1 AND provider_name = $2 AND purpose = 'probe' AND ended_at IS NOT NULL
 ORDER BY id DESC LIMIT 1`
 
 // NewestProbe reads the newest answer of a provider. NotFound when it was never
 // probed.
-func NewestProbe(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (loom.Probe, error) {
-	var row struct {
-		Probe []byte    `db:"probe"`
-		Ended time.Time `db:"ended_at"`
-	}
-	var p loom.Probe
-	if err := sqlx.GetContext(ctx, q, &row, newestProbe, tenant, provider); err != nil {
-		return p, wrap(err, "read the newest probe of provider %s", provider)
-	}
-	if err := json.Unmarshal(row.Probe, &p); err != nil {
-		return p, fmt.Errorf("read the newest probe of provider %s: %w", provider, err)
-	}
-	p.Time = row.Ended
-	return p, nil
+func NewestProbe(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (ProviderRequest, error) {
+	var row requestRow
+	err := sqlx.GetContext(ctx, q, &row, newestProbe, tenant, provider)
+	return row.request(), wrap(err, "read the newest probe of provider %s", provider)
 }
 
 const trimProbes = `
@@ -194,6 +196,108 @@ DELETE FROM provider_requests r
 WHERE r.tenant_id = $1 AND r.provider_name = $2 AND r.purpose = 'probe' AND r.ended_at IS NOT NULL
   AND r.id < (SELECT max(n.id) FROM provider_requests n
               WHERE n.tenant_id = $1 AND n.provider_name = $2 AND n.purpose = 'probe' AND n.ended_at IS NOT NULL)`
+
+// keptDrafts is how many answers to drafts a tenant has at most.
+const keptDrafts = 10
+
+const trimDraftProbes = `
+DELETE FROM provider_requests WHERE tenant_id = $1 AND purpose = 'draft' AND ended_at IS NOT NULL AND id NOT IN (
+  SELECT id FROM provider_requests WHERE tenant_id = $1 AND purpose = 'draft' ORDER BY id DESC LIMIT $2)`
+
+// TrimDraftProbes keeps the newest answers to drafts of a tenant, which somebody may still be
+// looking at.
+func TrimDraftProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	_, err := tx.ExecContext(ctx, trimDraftProbes, tenant, keptDrafts)
+	return wrap(err, "trim drafts")
+}
+
+// SealDraft stores the sealed provider of a draft that waits.
+func SealDraft(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, sealed []byte) error {
+	_, err := tx.ExecContext(ctx, `UPDATE provider_requests SET sealed = $3 WHERE tenant_id = $1 AND id = $2 AND purpose = 'draft' AND ended_at IS NULL`, tenant, id, sealed)
+	return wrap(err, "seal draft %d", id)
+}
+
+// SealedDraft reads the sealed provider of a draft. NotFound once it has ended.
+func SealedDraft(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) ([]byte, error) {
+	var sealed []byte
+	err := sqlx.GetContext(ctx, q, &sealed, `SELECT sealed FROM provider_requests WHERE tenant_id = $1 AND id = $2 AND sealed IS NOT NULL`, tenant, id)
+	return sealed, wrap(err, "read draft %d", id)
+}
+
+// ProgressProbe stores what is known of a probe so far. One that the process does not
+// hold any more, or that has ended, stays as it is.
+func ProgressProbe(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe loom.Probe) error {
+	data, err := json.Marshal(probe)
+	if err != nil {
+		return fmt.Errorf("encode a probe: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE provider_requests SET probe = $4 WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`, tenant, id, process, string(data))
+	return wrap(err, "store the steps of probe %d", id)
+}
+
+const openProbes = `
+SELECT count(*) FROM provider_requests WHERE tenant_id = $1 AND purpose IN ('probe', 'draft', 'verify') AND ended_at IS NULL AND created_at > now() - interval '1 hour'`
+
+// CountOpenProbes counts the probes of a tenant that have not ended, and keeps others from
+// being counted in other transactions until tx ends.
+func CountOpenProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (n int, err error) {
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('probes of ' || $1, 0))`, tenant); err != nil {
+		return 0, wrap(err, "lock the probes of a tenant")
+	}
+	err = tx.GetContext(ctx, &n, openProbes, tenant)
+	return n, wrap(err, "count open probes")
+}
+
+const anyProvisioner = `
+SELECT EXISTS (SELECT FROM processes WHERE kind = $2 AND expires_at > now() AND NOT draining AND (only_tenant IS NULL OR only_tenant = $1))`
+
+// AnyProvisioner reports whether a provisioner runs that takes requests of a tenant.
+func AnyProvisioner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (any bool, err error) {
+	err = sqlx.GetContext(ctx, q, &any, anyProvisioner, tenant, loom.ProcessProvisioner)
+	return any, wrap(err, "look for provisioners")
+}
+
+// LostProbe is a probe that has no answer coming. Started says that a provisioner had taken it.
+type LostProbe struct {
+	ID       int64
+	Tenant   loom.TenantID
+	Provider string
+	Draft    bool
+	Started  bool
+	// Probe is what is known of it.
+	Probe loom.Probe
+}
+
+const lostProbes = `
+SELECT id, tenant_id, provider_name, purpose, started_at, now() AS now, probe, NULL::bigint AS orphan_id FROM provider_requests r
+WHERE ended_at IS NULL AND purpose IN ('probe', 'draft', 'verify') AND (created_at < now() - make_interval(secs => $1) AND coalesce(started_at, created_at) < now() - make_interval(secs => $1)
+   OR process_id <> '' AND NOT EXISTS (SELECT FROM processes p WHERE p.id = r.process_id AND p.expires_at > now()))
+ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`
+
+// LostProbesAllTenants locks probes that wait or are worked for longer than age, and those
+// whose process is gone.
+func LostProbesAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) ([]LostProbe, error) {
+	var rows []requestRow
+	if err := tx.SelectContext(ctx, &rows, lostProbes, age.Seconds()); err != nil {
+		return nil, wrap(err, "look for lost probes")
+	}
+	lost := make([]LostProbe, len(rows))
+	for i, row := range rows {
+		r := row.request()
+		lost[i] = LostProbe{ID: r.ID, Tenant: r.Tenant, Provider: r.Provider, Draft: r.Purpose == PurposeDraft, Started: !r.Started.IsZero(), Probe: r.Probe}
+	}
+	return lost, nil
+}
+
+// EndLostProbe ends a probe that nobody will.
+func EndLostProbe(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, probe loom.Probe) error {
+	data, err := json.Marshal(probe)
+	if err != nil {
+		return fmt.Errorf("encode a probe: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE provider_requests SET ended_at = clock_timestamp(), sealed = NULL, probe = $3 WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL`, tenant, id, string(data))
+	return wrap(err, "end probe %d", id)
+}
 
 // TrimProbes keeps only the newest answer of a provider.
 func TrimProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string) error {

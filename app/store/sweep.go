@@ -75,7 +75,7 @@ func RequestSweep(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provid
 	if err := tx.SelectContext(ctx, &ids, requestSweep, tenant, provider, by); err != nil || len(ids) == 0 {
 		return false, wrap(err, "ask for a look at provider %s", provider)
 	}
-	return true, Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: ids[0]})
+	return true, Enqueue(ctx, tx, jobs.ProbeProvider{RequestID: ids[0], Slow: true})
 }
 
 // Orphans lists the machines at a provider that nobody uses, by id.

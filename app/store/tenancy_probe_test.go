@@ -73,6 +73,32 @@ func init() {
 		"VerificationByID": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.VerificationByID(ctx, tx, t, 996)
 		},
+		"AnyProvisioner": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			_, err := store.AnyProvisioner(ctx, tx, t)
+			return err
+		}),
+		"CountOpenProbes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			n, err := store.CountOpenProbes(ctx, tx, t)
+			return leak(n > 0), err
+		},
+		"EndLostProbe": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.EndLostProbe(ctx, tx, t, 995, loom.Probe{})
+		}),
+		"ProgressProbe": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.ProgressProbe(ctx, tx, t, 995, "", loom.Probe{})
+		}),
+		"SealDraft": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.SealDraft(ctx, tx, t, 995, []byte("changed"))
+		}),
+		"SealedDraft": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.SealedDraft(ctx, tx, t, 995)
+		},
+		"TrimDraftProbes": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.TrimDraftProbes(ctx, tx, t)
+		}),
+		"ProbeOutcomes": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			return store.ProbeOutcomes(ctx, tx, t)
+		},
 		"TrimProbes": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 			return store.TrimProbes(ctx, tx, t, mark)
 		}),

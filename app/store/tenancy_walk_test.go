@@ -132,6 +132,7 @@ func fill(t *testing.T, ctx context.Context, db *testkit.Database) {
 		`INSERT INTO secrets (tenant_id, entity, field, sealed) VALUES ('t-own', 'node:00000000-0000-4000-8000-000000000001', 'ssh-auth', 'MARKED')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, probe) OVERRIDING SYSTEM VALUE VALUES (997, 't-own', 'MARKED', 'probe', 'MARKED', now(), '{"Images": [{"id": "MARKED"}]}')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, ended_at, offer_kind, offer_id, probe) OVERRIDING SYSTEM VALUE VALUES (996, 't-own', 'MARKED', 'verify', 'MARKED', now(), 'image', 'MARKED', '{"Images": [{"id": "MARKED"}]}')`,
+		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by, sealed) OVERRIDING SYSTEM VALUE VALUES (995, 't-own', 'MARKED', 'draft', 'MARKED', 'MARKED')`,
 		`INSERT INTO provider_requests (id, tenant_id, provider_name, purpose, requested_by) OVERRIDING SYSTEM VALUE VALUES (998, 't-own', 'MARKED', 'sweep', 'MARKED')`,
 		`INSERT INTO orphans (id, tenant_id, provider_name, machine_id, name, cluster_id, node_id) OVERRIDING SYSTEM VALUE VALUES (999, 't-own', 'MARKED', 'MARKED', 'MARKED', 1, '00000000-0000-4000-8000-000000000001')`,
 		`UPDATE clusters SET expires_at = '2030-01-01T00:00:00Z'`,

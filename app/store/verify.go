@@ -75,25 +75,18 @@ func VerificationByID(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	return row.verification()
 }
 
-// OpenProbe is a probe that was asked for and has no answer yet.
-type OpenProbe struct {
-	Asked   time.Time `db:"created_at"`
-	Started bool      `db:"started"`
-	Now     time.Time `db:"now"`
-}
-
 // One that is older than its River job is tried for is nobody's any more.
 const openProbe = `
-SELECT created_at, started_at IS NOT NULL AS started, now() AS now FROM provider_requests
+SELECT ` + requestColumns + ` FROM provider_requests
 WHERE tenant_id = $1 AND provider_name = $2 AND purpose = 'probe' AND ended_at IS NULL AND created_at > now() - interval '1 hour'
 ORDER BY id DESC LIMIT 1`
 
 // OpenProbeOf finds the newest probe of a provider that has no answer yet; ok is false
 // when there is none.
-func OpenProbeOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (probe OpenProbe, ok bool, err error) {
-	var rows []OpenProbe
+func OpenProbeOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (r ProviderRequest, ok bool, err error) {
+	var rows []requestRow
 	if err := sqlx.SelectContext(ctx, q, &rows, openProbe, tenant, provider); err != nil || len(rows) == 0 {
-		return OpenProbe{}, false, wrap(err, "look for open probes of provider %s", provider)
+		return r, false, wrap(err, "look for open probes of provider %s", provider)
 	}
-	return rows[0], true, nil
+	return rows[0].request(), true, nil
 }

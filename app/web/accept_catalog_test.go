@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
 	"loom/app/testkit"
@@ -49,7 +50,10 @@ func TestCatalogByForms(t *testing.T) {
 func TestAdminButtonsByForms(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	w.press("admin", "/admin/providers/lab/test", "Test provider").goesTo("/admin/providers/lab/test")
+	w.press("admin", "/admin/providers/lab/test", "Test connection").is(http.StatusServiceUnavailable, "No provisioner is running")
+	_, err := w.fleet.Register(w.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
+	w.must(err)
+	w.press("admin", "/admin/providers/lab/test", "Test connection").goesTo("/admin/providers/lab/test")
 
 	made, _, err := w.hooks.Create(w.ctx, w.actor("admin"), hook.Input{Name: "ci", URL: "https://ci.example/loom", Enabled: true})
 	w.must(err)

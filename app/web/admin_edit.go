@@ -97,6 +97,9 @@ func (s *Server) editorPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err := s.addForm(r, actor, d, &m); err != nil {
 		return err
 	}
+	if err := s.addConnection(r, actor, d, &m); err != nil {
+		return err
+	}
 	addPane(r, d, &m)
 	if err := s.addAffected(r, actor, &m); err != nil {
 		return err

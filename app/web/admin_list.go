@@ -54,9 +54,39 @@ func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
 				m.Rows[i].Used, m.Rows[i].UsesHref = ui.Count(n, "entry", "entries"), adminview.EntryUses(kind, row.Name)
 			}
 		}
+		if kind == loom.KindProvider {
+			if err := s.addTests(r, actor, &m); err != nil {
+				return err
+			}
+		}
 		page := adminFrame(adminview.Plural(kind), route.AdminKind(kind))
 		return s.render(w, r, actor, http.StatusOK, page, adminview.ListPage(m))
 	}
+}
+
+// addTests adds how the last test of each provider went.
+func (s *Server) addTests(r *http.Request, actor loom.Actor, m *adminview.ListModel) error {
+	tests, err := s.Fleet.ProbeOutcomes(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	for i := range m.Rows {
+		row := &m.Rows[i]
+		row.Test, row.TestHref = notTested, route.AdminProbe(row.Name)
+		t, there := tests[row.Name]
+		switch {
+		case !there:
+			continue
+		case t.Open:
+			row.Test = testRuns
+		case t.OK:
+			row.Test, row.TestTime = testPassed, t.Time
+		default:
+			row.Test, row.TestTime = testFailed, t.Time
+		}
+		row.TestOld = !t.Open && row.Updated.After(t.Time)
+	}
+	return nil
 }
 
 func entriesOf(list catalog.List) []loom.Entry {

@@ -5,11 +5,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
+	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/views/adminview"
 	"loom/views/officeview"
@@ -22,7 +21,12 @@ const maxOffers = 200
 
 // adminProbe shows what a provider answered when it was last asked.
 func (s *Server) adminProbe(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	entry, _, err := s.Catalog.Entry(r.Context(), actor, loom.KindProvider, entryName(r), 0)
+	return s.probePage(w, r, actor, nil)
+}
+
+// probePage is adminProbe; refused says why no test began.
+func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, refused *loom.Error) error {
+	entry, info, err := s.Catalog.Entry(r.Context(), actor, loom.KindProvider, entryName(r), 0)
 	if err != nil {
 		return err
 	}
@@ -31,84 +35,65 @@ func (s *Server) adminProbe(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
+	last, err := s.Fleet.LastProbe(r.Context(), actor, name)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	tested := err == nil
 	m := officeview.SheetModel{
 		Title: "Test of " + name, Intro: "A provisioner signs in to the provider, checks what it is set up with and lists the sizes and images there are. Nothing is made.",
 		TabsLabel: "Parts of " + name, Tabs: entryHead(loom.KindProvider, entry, tabTest).Tabs,
 		Calls: []ui.JSONCall{call("test", http.MethodPost, "/v2/providers/"+name+"/probe", "")},
 	}
 	page := entryFrame(loom.KindProvider, name, tabTest)
-	q := searchOf(r.URL.Query())
-	still, err := s.lastProbeParts(r, actor, name, q, testing)
-	if err != nil {
-		return err
+	c := adminview.ConnectionModel{State: notTested, Now: s.now(), Bare: true}
+	switch {
+	case testing:
+		c = s.connection(open)
+		c.Before = stepsOf(last.Answer)
+	case tested:
+		c = s.connection(last)
+		if info.Time.After(c.Time) {
+			c.Note = "The provider was saved since. Test it again."
+		}
+	default:
+		c.Note = "The provider was not tested yet."
 	}
-	if !testing && !wants(r, regionID) {
-		act := officeview.Act(route.AdminProbe(name), ui.ButtonModel{Label: "Test provider", Busy: "Asking…", Icon: "play", Kind: ui.Primary, Submit: true})
-		m.Parts = append([]templ.Component{act}, still...)
-		return s.sheet(w, r, actor, http.StatusOK, page, m)
+	c.Bare = true
+	status := http.StatusOK
+	if refused != nil {
+		c.Note, c.Tone, status = refused.Message, ui.ToneBad, httpx.PageStatus(refused.Kind)
+	}
+	var still []templ.Component
+	if tested {
+		still = s.offerParts(name, searchOf(r.URL.Query()), last.Answer)
 	}
 	if testing {
-		m.Parts = []templ.Component{ui.Banner(testingBanner(open))}
-	} else { // the region of a page that waited: the answer is there
-		m.Parts = []templ.Component{ui.Banner(ui.BannerModel{Tone: ui.ToneOK, Text: "The test has ended.", Action: "Show the answer", ActionHref: route.AdminProbe(name)})}
-		m.Parts = append(m.Parts, still...)
-		still = nil
+		m.Parts = []templ.Component{adminview.Connection(c)}
+		return s.liveSheet(w, r, actor, route.TopicTenant(), page, m, still...)
 	}
-	return s.liveSheet(w, r, actor, route.TopicTenant(), page, m, still...)
-}
-
-// testingBanner says how far a test is.
-func testingBanner(open fleet.OpenProbe) ui.BannerModel {
-	waited := ui.Duration(open.Now.Sub(open.Asked).Truncate(time.Second))
-	switch {
-	case open.Started:
-		return ui.BannerModel{Tone: ui.ToneRun, Text: "A provisioner is asking the provider, since " + waited + ". The answer comes here."}
-	case open.Now.Sub(open.Asked) > slowProbe:
-		return ui.BannerModel{Tone: ui.ToneWarn, Text: "No provisioner has taken the test for " + waited + ". Start one with “loom provisioner”, or ask a superadmin why none takes work; the test begins as soon as one does."}
-	}
-	return ui.BannerModel{Tone: ui.ToneRun, Text: "The test waits for a provisioner, since " + waited + ". The answer comes here."}
-}
-
-// slowProbe is how long a test may wait for a provisioner before the page wonders.
-const slowProbe = 15 * time.Second
-
-// lastProbeParts are the answer of the test before.
-func (s *Server) lastProbeParts(r *http.Request, actor loom.Actor, name, q string, testing bool) ([]templ.Component, error) {
-	probe, err := s.Fleet.LastProbe(r.Context(), actor, name)
-	if errors.Is(err, loom.NotFound) {
-		if testing {
-			return nil, nil
+	act := officeview.Act(route.AdminProbe(name), ui.ButtonModel{Label: "Test connection", Busy: "Testing…", Icon: "play", Kind: ui.Primary, Submit: true})
+	if wants(r, regionID) { // the region of a page that waited: the answer is there
+		m.Parts = []templ.Component{adminview.Connection(c), act}
+		if len(last.Answer.Flavors)+len(last.Answer.Images) > 0 {
+			m.Parts = append(m.Parts, officeview.Link("Show sizes and images", route.AdminProbe(name)))
 		}
-		return []templ.Component{ui.Empty(ui.EmptyModel{Icon: "cloud", Text: "The provider was not tested yet."})}, nil
+		return s.liveSheet(w, r, actor, route.TopicTenant(), page, m)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.probeParts(name, q, probe), nil
+	m.Parts = append([]templ.Component{act, adminview.Connection(c)}, still...)
+	return s.sheet(w, r, actor, status, page, m)
 }
 
-func (s *Server) probeParts(provider, q string, p loom.Probe) []templ.Component {
+// offerParts are the sizes and images of an answer.
+func (s *Server) offerParts(provider, q string, p loom.Probe) []templ.Component {
 	use := func(what, id string) officeview.Cell {
 		href := route.Query(adminview.ProbeUse(provider), what, id)
 		attrs := ui.OpensDialog(href)
 		attrs["aria-label"] = "Use " + id
 		return officeview.Cell{Buttons: []ui.ButtonModel{{Label: "Use", Small: true, Href: href, Attrs: attrs}}}
 	}
-	banner := ui.BannerModel{Tone: ui.ToneOK, Text: "The provider works as it is set up."}
-	if !p.OK {
-		banner = ui.BannerModel{Tone: ui.ToneBad, Text: "The provider cannot be used as it is set up; see what failed."}
-	}
-	checks := officeview.GridModel{ID: "checks", Caption: "Checks", ShowCaption: true, Columns: []ui.Column{{Label: "Check"}, {Label: "Result"}, {Label: "Answer"}}, Empty: ui.EmptyModel{Icon: "list", Text: "Nothing was checked."}}
-	for _, c := range p.Checks {
-		state := ui.State{Word: "Good", Icon: "check-circle", Tone: ui.ToneOK}
-		if !c.OK {
-			state = ui.State{Word: "Failed", Icon: "error", Tone: ui.ToneBad}
-		}
-		checks.Rows = append(checks.Rows, []officeview.Cell{{Text: c.Name}, {State: &state}, {Text: c.Message}})
-	}
-	parts := []templ.Component{ui.Banner(banner), ui.Definitions([]ui.Def{{Term: "Asked", Value: ui.Time(p.Time, s.now())}}), officeview.Grid(checks)}
 	if len(p.Flavors)+len(p.Images) == 0 {
-		return parts
+		return nil
 	}
 	filters := officeview.FiltersModel{Action: route.AdminProbe(provider), Target: offersID, Fields: []ui.FieldModel{
 		{Name: "q", Label: "Search sizes and images", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search sizes and images by id or name", Optional: true, MaxLength: 200}}}
@@ -139,7 +124,7 @@ func (s *Server) probeParts(provider, q string, p loom.Probe) []templ.Component 
 		}
 	}
 	images.Caption = offersCaption("Images, for image types", n)
-	return append(parts, officeview.Filters(filters), officeview.Region(offersID, nil, officeview.Grid(flavors), officeview.Grid(images)))
+	return []templ.Component{officeview.Filters(filters), officeview.Region(offersID, nil, officeview.Grid(flavors), officeview.Grid(images))}
 }
 
 // offersID is the part of the page that a search changes.
@@ -173,7 +158,11 @@ func unless0(n int, unit string) string {
 
 func (s *Server) adminProbeAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := entryName(r)
-	if err := s.Fleet.BeginProbe(r.Context(), actor, name); err != nil {
+	_, err := s.Fleet.BeginProbe(r.Context(), actor, name)
+	if e := loom.AsError(err); err != nil && (e.Kind == loom.Unavailable || e.Kind == loom.Throttled) {
+		return s.probePage(w, r, actor, e)
+	}
+	if err != nil {
 		return err
 	}
 	http.Redirect(w, r, route.AdminProbe(name), http.StatusSeeOther)

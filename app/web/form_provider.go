@@ -36,6 +36,9 @@ func providerForm(s *Server, r *http.Request, actor loom.Actor, d formDraft) (fo
 			p.settings.Sealed[field] = form.Sealed{By: string(stamp.By), Time: stamp.Time}
 		}
 	}
+	if p.settings.Choices, err = s.choices(r, actor, d.Name); err != nil {
+		return form.Form{}, err
+	}
 	resources, err := s.Catalog.Resources(r.Context(), actor, catalog.ResourceFilter{})
 	if err != nil {
 		return form.Form{}, err
@@ -174,9 +177,6 @@ func (p providerEditor) settingsSection() form.Section {
 	}
 	if slices.ContainsFunc(declared, func(name string) bool { return fields.Group.Fields[name].ResourceType != "" }) {
 		section.Parts = append(section.Parts, form.Note{Component: adminview.UploadLink(route.AdminResources())})
-	}
-	if p.draft.Name != "" {
-		section.Parts = append(section.Parts, form.Note{Component: adminview.TestLink(route.AdminProbe(p.draft.Name))})
 	}
 	return section
 }

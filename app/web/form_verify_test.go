@@ -18,7 +18,7 @@ func TestVerifyRows(t *testing.T) {
 	values := testkit.FormValues(t, page.body, "editor")
 	values.Set("do", "verify:providermap.local")
 	values.Set("providermap.local.flavor", "mem=77m")
-	admin.send(edit, values).shows(t, 200, "Not confirmed", "No provisioner answered", `value="mem=77m"`)
+	admin.send(edit, values).shows(t, 200, "Not confirmed", "No provisioner is running", `value="mem=77m"`)
 	values.Set("providermap.local.flavor", " ")
 	admin.send(edit, values).shows(t, 200, "Not confirmed", "Give the provider&#39;s id of the size first")
 	values.Set("do", "verify:providermap.nowhere")

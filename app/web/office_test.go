@@ -234,9 +234,9 @@ func TestWorkersPages(t *testing.T) {
 	v.get("/system/workers").shows(t, 200, "Works").hides(t, "Draining")
 	v.get("/system").shows(t, 200, "1 alive", "none is alive")
 	admin.get("/admin/queue").shows(t, 200, "No task waits for a worker.", "Workers dealt")
-	admin.get("/admin/providers/local/test").shows(t, 200, "was not tested yet", "Test provider")
+	admin.get("/admin/providers/local/test").shows(t, 200, "was not tested yet", "Test connection")
 	admin.post("/admin/providers/local/test").goes(t, "/admin/providers/local/test")
-	admin.get("/admin/providers/local/test").shows(t, 200, "The test waits for a provisioner", `id="live"`).hides(t, "Test provider", "was not tested yet")
+	admin.get("/admin/providers/local/test").shows(t, 200, "Waiting for a provisioner", `id="live"`, "Testing").hides(t, "Test connection", "was not tested yet")
 	answer := func(statement string) {
 		t.Helper()
 		if _, err := r.db.Exec(statement); err != nil {
@@ -246,11 +246,11 @@ func TestWorkersPages(t *testing.T) {
 	answer(`UPDATE provider_requests SET created_at = created_at - interval '1 minute' WHERE purpose = 'probe'`)
 	admin.get("/admin/providers/local/test").shows(t, 200, "No provisioner has taken the test for 1 m")
 	answer(`UPDATE provider_requests SET started_at = now() WHERE purpose = 'probe'`)
-	admin.get("/admin/providers/local/test").shows(t, 200, "A provisioner is asking the provider")
+	admin.get("/admin/providers/local/test").shows(t, 200, "Testing")
 	answer(`UPDATE provider_requests SET ended_at = now(), probe = '{"OK": true, "Checks": [{"name": "root", "ok": true, "message": "Planted."}],
 		"Flavors": [{"id": "mem=1g", "name": "One GB"}, {"id": "mem=2g", "name": "Two GB"}], "Images": [{"id": "bookworm", "name": "Debian"}]}' WHERE purpose = 'probe'`)
-	admin.get("/admin/providers/local/test", "HX-Request", "true", "HX-Target", "live").shows(t, 200, "The test has ended.", "Planted.").hides(t, "<main")
-	admin.get("/admin/providers/local/test").shows(t, 200, "Planted.", "mem=1g", "mem=2g", "bookworm", "Test provider", `role="search"`)
+	admin.get("/admin/providers/local/test", "HX-Request", "true", "HX-Target", "live").shows(t, 200, "Planted.", "Show sizes and images", "Passed").hides(t, "<main")
+	admin.get("/admin/providers/local/test").shows(t, 200, "Planted.", "mem=1g", "mem=2g", "bookworm", "Test connection", `role="search"`)
 	admin.get("/admin/providers/local/test?q=TWO+gb").shows(t, 200, "mem=2g", "Clear filters", "None matches.").hides(t, "mem=1g", "bookworm")
 }
 

@@ -85,7 +85,7 @@ func makeRooms(t *testing.T, withAPI bool, change ...func(*web.Deps)) *rooms {
 	})
 	r := &rooms{t: t, ctx: context.Background(), passwords: maps.Clone(roomsBasis.passwords)}
 	ring := r.useCases(db)
-	r.fleet = fleet.New(db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	r.fleet = fleet.New(db.DB, fleet.Options{Ring: ring, Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	r.hooks = hook.New(db.DB, ring, hook.Options{Reach: loom.Reach{Networks: loom.Named(netip.MustParsePrefix("127.0.0.0/8"))}, PublicURL: "https://loom.example", Body: wire.HookBody})
 	r.db = db.DB
 

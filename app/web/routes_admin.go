@@ -36,6 +36,9 @@ func (s *Server) adminRoutes(mux router) {
 
 	mux.Handle("GET "+route.AdminKind(loom.KindService)+"/{name}/use", s.admin(s.adminServiceUse))
 
+	mux.Handle("POST "+route.AdminProbes(), s.admin(s.adminDraftProbe))
+	mux.Handle("GET "+route.AdminProbes()+"/{probe}", s.admin(s.adminProbeRun))
+
 	templates := route.AdminKind(loom.KindTemplate)
 	mux.Handle("GET "+templates+"/{name}/try", s.admin(s.adminTry))
 	mux.Handle("GET "+templates+"/{name}/edit/{tab}", s.admin(s.adminEdit(loom.KindTemplate)))

@@ -21,7 +21,7 @@ func queueWord(q fleet.Queue) string {
 	if q.Tenant != "" {
 		return "tasks of " + q.Tenant
 	}
-	word := map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "questions to providers"}[q.Name]
+	word := map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "tests of providers", fleet.SweepQueue: "searches for machines"}[q.Name]
 	if word == "" {
 		return "tasks of a tenant that is gone"
 	}
@@ -86,7 +86,8 @@ func whatStops(q fleet.Queue) []string {
 		fleet.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
 			"Lost processes are still found, and their tasks given to others."},
 		fleet.HookQueue:  {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
-		fleet.ProbeQueue: {"No provider is asked anything: tests of providers, the search for orphans and their removal wait."},
+		fleet.ProbeQueue: {"No provider is tested."},
+		fleet.SweepQueue: {"The search for orphans waits, and so does the removal of machines that were left behind."},
 	}[q.Name]
 	if q.Tenant != "" {
 		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",

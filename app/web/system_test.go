@@ -167,7 +167,7 @@ func TestQueuePages(t *testing.T) {
 	t.Parallel()
 	r := makeRooms(t, true)
 	v, admin := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin")
-	v.get("/system/queues").shows(t, 200, "Duties of the schedulers", "Deliveries of hooks", "Questions to providers", "Pause", "/system/queues?as=csv").hides(t, "Tasks of demo")
+	v.get("/system/queues").shows(t, 200, "Duties of the schedulers", "Deliveries of hooks", "Tests of providers", "Searches for machines", "Pause", "/system/queues?as=csv").hides(t, "Tasks of demo")
 	v.get("/system/queues/hook/pause").shows(t, 200, "Pause deliveries of hooks", "No hook is called", "Nothing is lost")
 	v.get("/system/queues/hook/resume").shows(t, 200, "The queue is not paused.")
 	v.get("/system/queues/hook/dance").shows(t, 404)

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// probeWorkers is how many providers a provisioner asks at once.
-	probeWorkers = 4
+	// probeWorkers is how many providers a provisioner tests at once; a test takes seconds
+	// and mostly waits, and one tenant has few at once. sweepWorkers is how many it asks for what takes
+	// longer.
+	probeWorkers, sweepWorkers = 64, 4
 	// nobodyAsks is how long a request rests that came to a process without an asker.
 	nobodyAsks = 10 * time.Second
 )

@@ -72,12 +72,15 @@ func TestProbeOfAProvider(t *testing.T) {
 	runner, configure, asks := w.asking()
 	w.scheduler()
 	w.provisioner(runner, 1, configure)
+	w.registered()
 	admin := loom.Actor{Tenant: w.tenant, User: "admin", Role: loom.RoleAdmin, Via: "session"}
-	got, err := asks.Probe(t.Context(), admin, "p")
+	run, err := asks.Probe(t.Context(), admin, "p")
+	got := run.Answer
 	if err != nil || !got.OK || len(got.Flavors) != 3 || len(got.Images) != 1 || len(got.Checks) != 2 {
 		t.Errorf("probe: %+v, %v", got, err)
 	}
-	got, err = asks.Probe(t.Context(), admin, "broken")
+	run, err = asks.Probe(t.Context(), admin, "broken")
+	got = run.Answer
 	if err != nil || got.OK || !strings.Contains(got.Checks[1].Message, "addresses is \"[redacted]\"") {
 		t.Errorf("probe of a provider whose fields are wrong: %+v, %v", got, err)
 	}
@@ -86,6 +89,14 @@ func TestProbeOfAProvider(t *testing.T) {
 	}
 	w.eventually(10*time.Second, "River jobs to be completed", func() bool {
 		return w.count(`SELECT count(*) FROM river_job WHERE kind = 'probe_provider' AND state <> 'completed'`) == 0
+	})
+}
+
+// registered waits until a provisioner is there that can be asked.
+func (w *world) registered() {
+	w.t.Helper()
+	w.eventually(10*time.Second, "a provisioner", func() bool {
+		return w.count(`SELECT count(*) FROM processes WHERE kind = 'provisioner' AND expires_at > now()`) > 0
 	})
 }
 
@@ -140,6 +151,7 @@ func TestAProcessThatEndsGivesRequestsBack(t *testing.T) {
 	w.provider("p", map[string]any{"delay_ms": 600_000})
 	runner, configure, asks := w.asking()
 	first := w.provisioner(runner, 1, configure, func(p *work.Provisioner) { p.DrainTimeout = time.Hour })
+	w.registered()
 	admin := loom.Actor{Tenant: w.tenant, User: "admin", Role: loom.RoleAdmin, Via: "session"}
 	answered := make(chan error, 1)
 	go func() { _, err := asks.Probe(context.WithoutCancel(t.Context()), admin, "p"); answered <- err }()

@@ -158,7 +158,8 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	// What is asked of providers does not: another provisioner asks again.
 	asking, endAsking := context.WithCancel(ctx)
 	defer endAsking()
-	l.client, err = newRiver(asking, &p.Common, id, true, map[string]river.QueueConfig{jobs.ProbeQueue: {MaxWorkers: probeWorkers}}, worker)
+	l.client, err = newRiver(asking, &p.Common, id, true, map[string]river.QueueConfig{
+		jobs.ProbeQueue: {MaxWorkers: probeWorkers}, jobs.SweepQueue: {MaxWorkers: sweepWorkers}}, worker)
 	if err != nil {
 		return errors.Join(err, p.Fleet.Deregister(base, id))
 	}

@@ -67,6 +67,12 @@ type EntryRow struct {
 	Deprecated                     bool
 	// Used says how many entries name it, "" for none; UsesHref lists them.
 	Used, UsesHref string
+	// Test is how the last test of a provider went, TestTime when, TestHref its page; TestOld
+	// says that the provider was saved since.
+	Test     ui.State
+	TestTime time.Time
+	TestOld  bool
+	TestHref string
 }
 
 // HeadModel is the head of all pages of an entry.
@@ -198,6 +204,8 @@ type EditorModel struct {
 	Rotation *RotationModel
 	// Pane is the JSON beside the form, nil where the editor is JSON itself.
 	Pane *PaneModel
+	// Connection is the test of a provider's connection, nil for other kinds.
+	Connection *ConnectionModel
 }
 
 // RotationModel names the operations that use the credentials of a provider. More is how

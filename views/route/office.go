@@ -72,6 +72,12 @@ func AdminProbe(provider string) string { return join("admin", "providers", prov
 // now (POST).
 func AdminOrphans(provider string) string { return join("admin", "providers", provider, "orphans") }
 
+// AdminProbes tests the connection of a provider that is not saved (POST).
+func AdminProbes() string { return "/admin/tests" }
+
+// AdminProbeRun is one test of a connection.
+func AdminProbeRun(id string) string { return join("admin", "tests", id) }
+
 // SystemTenants lists the tenants (GET) and makes one (POST).
 func SystemTenants() string { return "/system/tenants" }
 

@@ -59,7 +59,9 @@ type FieldModel struct {
 	Options []Option
 	// Suggest are values that a text field offers; others can be typed.
 	Suggest []Option
-	Checked bool
+	// SuggestLater says that there may be some later.
+	SuggestLater bool
+	Checked      bool
 	// Mono uses the fixed-width type, for ids, keys and hostnames.
 	Mono bool
 	// Autocomplete is the attribute of that name; empty leaves it to the browser.
@@ -175,7 +177,7 @@ func (m FieldModel) controlAttrs() templ.Attributes {
 		a["spellcheck"] = "false"
 		a["autocapitalize"] = "none"
 	}
-	if len(m.Suggest) > 0 {
+	if m.SuggestLater || len(m.Suggest) > 0 {
 		a["list"] = m.id() + "-list"
 	}
 	for k, v := range m.Attrs {

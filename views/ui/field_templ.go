@@ -499,7 +499,7 @@ func fieldControl(m FieldModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			if len(m.Suggest) > 0 {
+			if m.SuggestLater || len(m.Suggest) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<datalist id=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -3,21 +3,43 @@ package wire
 import (
 	"strconv"
 
+	"loom/app/fleet"
 	"loom/app/loom"
 )
 
 // Probe is what asking a provider gave (rest-api.md 6.2).
+// ID follows it, as long as there is no newer one. State is "waiting", "testing", "passed" or
+// "failed"; before the last two Checks are the steps so far, and Time is 0.
 type Probe struct {
-	Time    int64              `json:"time"`
-	OK      bool               `json:"ok"`
-	Checks  []loom.ProbeCheck  `json:"checks"`
-	Flavors []loom.ProbeFlavor `json:"flavors"`
-	Images  []loom.ProbeImage  `json:"images"`
+	ID       string                        `json:"id"`
+	Provider string                        `json:"provider,omitempty"`
+	State    string                        `json:"state"`
+	Time     int64                         `json:"time"`
+	OK       bool                          `json:"ok"`
+	Checks   []loom.ProbeCheck             `json:"checks"`
+	Flavors  []loom.ProbeFlavor            `json:"flavors"`
+	Images   []loom.ProbeImage             `json:"images"`
+	Choices  map[string][]loom.ProbeChoice `json:"choices"`
 }
 
 // NewProbe gives the wire form.
-func NewProbe(p loom.Probe) Probe {
-	return Probe{Time: Millis(p.Time), OK: p.OK, Checks: list(p.Checks), Flavors: list(p.Flavors), Images: list(p.Images)}
+func NewProbe(r fleet.ProbeRun) Probe {
+	p := Probe{ID: strconv.FormatInt(r.ID, 10), Provider: r.Provider, State: "waiting", Checks: list(r.Answer.Checks), Flavors: list(r.Answer.Flavors), Images: list(r.Answer.Images), Choices: r.Answer.Choices}
+	if p.Choices == nil {
+		p.Choices = map[string][]loom.ProbeChoice{}
+	}
+	switch {
+	case !r.Ended && r.Started:
+		p.State = "testing"
+	case r.Ended && r.Answer.OK:
+		p.State = "passed"
+	case r.Ended:
+		p.State = "failed"
+	}
+	if r.Ended {
+		p.Time, p.OK = Millis(r.Answer.Time), r.Answer.OK
+	}
+	return p
 }
 
 // Orphan is a machine that no live node claims. Tenant is the tenant's name.

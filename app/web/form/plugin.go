@@ -35,6 +35,9 @@ type PluginFields struct {
 	// Override, if set, is shown after each field that users may change, where the type
 	// allows that: it says whether they may.
 	Override func(name, label string) Part
+	// Choices are values that fields of text suggest, by field; others can be typed. Unless it
+	// is nil there may be more of them later.
+	Choices map[string][]ui.Option
 }
 
 // Sealed says who stored a sensitive value, and when.
@@ -168,6 +171,9 @@ func (p PluginFields) field(doc *Doc, name string) Field {
 		p.resource(&f, schema)
 	case "text":
 		f = p.Suggesting(doc, f, schema.ResourceType)
+		if p.Choices != nil {
+			f.Suggest, f.Face.SuggestLater = append(f.Suggest, p.Choices[name]...), true
+		}
 	}
 	return f
 }

@@ -20,33 +20,83 @@ func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, e
 	s := a.options.Ask(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	if !s.Look(ctx, &probe, "credentials", "EC2 takes them in region "+region(s.Fields)+".", func(ctx context.Context) error {
+	probe := s.Answer()
+	if !s.Look(ctx, probe, cloud.StepSignIn, "EC2 takes the credentials.", func(ctx context.Context) error {
 		_, err := d.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 		return err
 	}) {
-		return probe, ctx.Err()
+		return *probe, ctx.Err()
 	}
-	cloud.CheckKey(ctx, call, &probe)
-	s.CheckPair(ctx, call, &probe, "EC2", d.keyPair)
+	d.checkRegion(ctx, s, probe)
+	s.List(ctx, probe, "ssh_keypair", d.keyPairs)
+	s.List(ctx, probe, "availability_zone", d.zones)
+	s.CheckPair(ctx, call, probe, "EC2", d.keyPair)
 	if zone := s.Fields.Text("availability_zone"); zone != "" {
-		s.Look(ctx, &probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
+		s.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
 	}
-	d.network(ctx, s, &probe)
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
-		probe.Images, err = d.images(ctx)
-		return err
-	})
+	d.network(ctx, s, probe)
+	s.Sizes(ctx, probe, d.flavors)
+	s.Images(ctx, probe, d.images)
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
+}
+
+// checkRegion looks whether the account may use the region. Who may not list regions has at
+// least been answered by this one.
+func (d *driver) checkRegion(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	name, has := region(d.fields), []string(nil)
+	err := s.Call(ctx, func(ctx context.Context) error {
+		got, err := d.client.DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+		if err != nil {
+			return err
+		}
+		has = nil
+		for _, r := range got.Regions {
+			has = append(has, sdk.ToString(r.RegionName))
+		}
+		return nil
+	})
+	slices.Sort(has)
+	for _, r := range has {
+		probe.Offer("aws_region", r, "")
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && s.Error(err).Kind != cloud.Refused && s.Error(err).Kind != cloud.Credentials:
+		probe.Check(cloud.StepRegion, false, cloud.Sentence(s.Error(err).Message))
+	case err == nil && !slices.Contains(has, name):
+		probe.Check(cloud.StepRegion, false, fmt.Sprintf("The account has no region “%s” (provider field aws_region); choose one of %s.", name, strings.Join(has, ", ")))
+	default:
+		probe.Check(cloud.StepRegion, true, "The region is "+name+".")
+	}
+}
+
+// keyPairs lists those of the region.
+func (d *driver) keyPairs(ctx context.Context) (found []loom.ProbeChoice, err error) {
+	got, err := d.client.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range got.KeyPairs {
+		found = append(found, loom.ProbeChoice{ID: sdk.ToString(k.KeyName), Name: sdk.ToString(k.KeyFingerprint)})
+	}
+	return found, nil
+}
+
+// zones lists those of the region.
+func (d *driver) zones(ctx context.Context) (found []loom.ProbeChoice, err error) {
+	got, err := d.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range got.AvailabilityZones {
+		found = append(found, loom.ProbeChoice{ID: sdk.ToString(z.ZoneName)})
+	}
+	return found, nil
 }
 
 // keyPair looks for a key pair of the region.

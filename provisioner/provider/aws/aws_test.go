@@ -291,7 +291,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-secret-key", "credentials"}, "ssh_keypair": {"other", "key pair"}, "availability_zone": {"mars", "availability zone"}, "ssh_key_resource": {"other", "SSH key"},
+		"api_password": {"wrong-secret-key", "sign in"}, "ssh_keypair": {"other", "key pair"}, "availability_zone": {"mars", "availability zone"}, "ssh_key_resource": {"other", "key pair"},
 		"subnet_id": {"subnet-other", "subnet"}, "security_groups": {"other", "security groups"}, "security_group_ids": {"sg-other", "security groups"},
 		"endpoint_url": {"nonsense", "settings"},
 	} {
@@ -361,6 +361,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
 	l.Unreachable()
+	l.Passes("sign in", "region", "key pair", "security groups", "sizes", "images")
 }
 
 func TestManyNodes(t *testing.T) {

@@ -17,7 +17,7 @@ func (a *AWS) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, 
 	s := a.options.Ask(Type(), call, classify)
 	d, err := a.dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), ctx.Err()
 	}
 	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
 		if call.Ask.Kind == loom.OfferImage {

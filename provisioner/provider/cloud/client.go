@@ -26,6 +26,10 @@ const (
 	briefLimit  = 10 * time.Second
 )
 
+// connectLimit is how long one connection may take to be made, and encrypted, for somebody who
+// waits for a probe: two tries take less than that waits for.
+const connectLimit = 4 * time.Second
+
 // transports keeps the connections of all providers, for a session is too short to
 // keep its own: one transport for each way of reaching addresses, so that nobody
 // calls over a connection that only others may open.
@@ -62,14 +66,14 @@ func transport(verify bool, reach loom.Reach, authority string) http.RoundTrippe
 				delete(transports.of, other)
 			}
 		}
-		kept = newTransport(verify, reach, authority)
+		kept = newTransport(verify, reach, authority, false)
 		transports.of[key] = kept
 	}
 	kept.used = now
 	return kept
 }
 
-func newTransport(verify bool, reach loom.Reach, authority string) *keptTransport {
+func newTransport(verify bool, reach loom.Reach, authority string, brief bool) *keptTransport {
 	trusted, err := trust(authority)
 	if err != nil {
 		return &keptTransport{RoundTripper: untrusting{err}, end: func() {}}
@@ -80,6 +84,9 @@ func newTransport(verify bool, reach loom.Reach, authority string) *keptTranspor
 			DialContext: d.DialContext,
 			// A peer that resolves and accepts but never shakes hands must not take the whole limit.
 			TLSHandshakeTimeout: 15 * time.Second, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 60 * time.Second,
+		}
+		if brief {
+			d.Timeout, t.TLSHandshakeTimeout, t.IdleConnTimeout = connectLimit, connectLimit, connectLimit
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: trusted, InsecureSkipVerify: !verify} //nolint:gosec // the provider's own field says so
 		return t
@@ -196,7 +203,7 @@ type guarded struct {
 
 // RoundTrip makes a call. A refused address is an *Error of kind Refused.
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
-	by := g.direct
+	by, proxied := g.direct, false
 	if proxy, err := g.proxy(r); err != nil || proxy != nil {
 		if err := g.reach.CheckHost(r.Context(), r.URL.Hostname()); err != nil {
 			if r.Body != nil {
@@ -204,9 +211,9 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			return nil, refusal(r, err)
 		}
-		by = g.proxied
+		by, proxied = g.proxied, true
 	}
-	response, err := by.RoundTrip(r)
+	response, err := by.RoundTrip(traced(r, proxied))
 	if err != nil {
 		return nil, unreachable(r, refusal(r, err))
 	}
@@ -219,7 +226,7 @@ func refusal(r *http.Request, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return &Error{Kind: Refused, Before: true, Err: err, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused.Tell(r.Context(), r.URL.Hostname()))}
+	return &Error{Kind: Refused, Before: true, Err: err, Step: StepConnect, Message: fmt.Sprintf("the API at %s is not called: %s", r.URL.Host, refused.Tell(r.Context(), r.URL.Hostname()))}
 }
 
 // authority is what the provider's own field says of whom to trust.
@@ -230,7 +237,13 @@ func (s *Session) authority() string { return s.Fields.Text(provider.CAField) }
 // credentials elsewhere. verify false takes any certificate: only where a field of the
 // provider says so; another one names authorities besides those of this host.
 func (s *Session) Client(verify bool) *http.Client {
-	return &http.Client{Transport: transport(verify, s.Reach, s.authority()),
+	calls := http.RoundTripper(nil)
+	if s.brief { // its steps are those of a connection of its own
+		calls = newTransport(verify, s.Reach, s.authority(), true)
+	} else {
+		calls = transport(verify, s.Reach, s.authority())
+	}
+	return &http.Client{Transport: calls,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 

@@ -53,7 +53,10 @@ type Error struct {
 	// Before says that the call was not the one that makes a machine, or did not reach
 	// the cloud.
 	Before bool
-	Err    error
+	// Step names the check of a probe that this is about, "" where that follows from the
+	// kind, or is the one that the call is made for.
+	Step string
+	Err  error
 }
 
 // Error is for people.

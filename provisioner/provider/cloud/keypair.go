@@ -25,31 +25,33 @@ type Pair struct {
 // CheckPair looks whether the cloud has the key pair of the field ssh_keypair, and
 // whether it is that of the private key in ssh_key_resource: machines with another one
 // cannot be signed in to. of says whose key pair it is.
+// Without the name of a pair it looks at the private key alone.
 func (s *Session) CheckPair(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe, of string, look func(ctx context.Context, name string) (Pair, error)) {
 	name := s.Fields.Text("ssh_keypair")
-	if name == "" {
+	own, err := privateKey(ctx, call)
+	if err != nil || name == "" {
+		CheckKey(ctx, call, probe)
 		return
 	}
 	var pair Pair
-	if !s.Look(ctx, probe, "key pair", "", func(ctx context.Context) (err error) {
+	if !s.Look(ctx, probe, StepKeyPair, "", func(ctx context.Context) (err error) {
 		pair, err = look(ctx, name)
 		return err
 	}) {
 		return
 	}
-	own, err := privateKey(ctx, call)
-	if own == nil || err != nil { // there is a check of its own for that
-		probe.Check("key pair", true, fmt.Sprintf("%s has the key pair “%s”.", of, name))
+	if own == nil {
+		probe.Check(StepKeyPair, true, fmt.Sprintf("%s has the key pair “%s”.", of, name))
 		return
 	}
 	switch same, known := pair.of(own); {
 	case !known:
-		probe.Check("key pair", true, fmt.Sprintf("%s has the key pair “%s”. It does not tell the public key, so whether that of ssh_key_resource fits is not known.", of, name))
+		probe.Check(StepKeyPair, true, fmt.Sprintf("%s has the key pair “%s”. It does not tell the public key, so whether that of ssh_key_resource fits is not known.", of, name))
 	case !same:
-		probe.Check("key pair", false, fmt.Sprintf("%s has the key pair “%s”, but its key is not that of the private key “%s”, whose fingerprint is %s. Import that public key there, or name the private key that fits (provider fields ssh_keypair and ssh_key_resource).",
+		probe.Check(StepKeyPair, false, fmt.Sprintf("%s has the key pair “%s”, but its key is not that of the private key “%s”, whose fingerprint is %s. Import that public key there, or name the private key that fits (provider fields ssh_keypair and ssh_key_resource).",
 			of, name, s.Fields.Text("ssh_key_resource"), ssh.FingerprintSHA256(own)))
 	default:
-		probe.Check("key pair", true, fmt.Sprintf("%s has the key pair “%s”, which fits the private key.", of, name))
+		probe.Check(StepKeyPair, true, fmt.Sprintf("%s has the key pair “%s”, which fits the private key.", of, name))
 	}
 }
 

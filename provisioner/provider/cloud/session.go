@@ -28,6 +28,11 @@ type Session struct {
 	most       int
 	// apart says that nothing waits for a turn, brief that somebody waits for the answer.
 	apart, brief bool
+	// answer is what a session of Ask has found, way tells it the steps to the cloud, and
+	// last is why a call of it failed that was made again.
+	answer *loom.Probe
+	way    *way
+	last   *Error
 }
 
 // Begin opens a session for a task. t says which fields are secret. A nil sink says
@@ -114,6 +119,8 @@ func (s *Session) Once(ctx context.Context, do func(ctx context.Context) error) 
 	if s.brief {
 		ctx = context.WithValue(ctx, briefKey{}, true)
 	}
+	ctx, end := s.way.begin(ctx)
+	defer end()
 	return do(ctx)
 }
 
@@ -122,6 +129,7 @@ const briefTries = 2
 
 func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(context.Context) error) error {
 	w, wait := s.Pace.watch(), s.Pace.Backoff
+	s.last = nil
 	for tries := 1; ; tries++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -134,6 +142,7 @@ func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(con
 			return context.Cause(ctx)
 		}
 		e := s.Error(err)
+		s.last = e
 		if !again(e) || s.brief && (tries == briefTries || e.RetryAfter > briefLimit) {
 			return e
 		}

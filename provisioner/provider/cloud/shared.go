@@ -41,11 +41,16 @@ type fact struct {
 // it: of several tasks one asks, and the others wait for its answer. ask gives the
 // answer and when it ends, the zero time where it does not say so. about tells apart
 // what is asked for: name, addresses and credentials; how the cloud is reached counts
-// by itself. Sessions for probes always ask.
+// by itself. Sessions for probes always ask, for themselves: what they sign in with may not be
+// stored at all.
 func Shared[T any](ctx context.Context, s *Session, about []string, ask func(context.Context) (T, time.Time, error)) (T, error) {
+	if s.brief {
+		value, _, err := ask(ctx)
+		return value, err
+	}
 	key := answers.key(s, about)
 	for {
-		known, mine := answers.begin(key, s.brief)
+		known, mine := answers.begin(key)
 		if mine {
 			var value T
 			err := answers.keep(ctx, key, known, func() (any, time.Time, error) {
@@ -88,12 +93,12 @@ func (m *memory) key(s *Session, about []string) [sha256.Size]byte {
 }
 
 // begin gives what is known or being asked for; mine says that the caller has to ask.
-func (m *memory) begin(key [sha256.Size]byte, always bool) (f *fact, mine bool) {
+func (m *memory) begin(key [sha256.Size]byte) (f *fact, mine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	f = m.of[key]
-	if f != nil && (f.asking() || !always && now.Before(f.until)) {
+	if f != nil && (f.asking() || now.Before(f.until)) {
 		return f, false
 	}
 	for other, old := range m.of {

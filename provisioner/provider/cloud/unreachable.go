@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -55,8 +56,8 @@ func (h *hosts) lately(host string) bool {
 // *Error of kind Unreachable with the words of the trouble. Addresses that a name leads
 // to are left out, for whoever wrote the name may not be who runs its resolver.
 func unreachable(r *http.Request, err error) error {
-	say := func(format string, args ...any) error {
-		return &Error{Kind: Unreachable, Before: true, Err: err, Message: fmt.Sprintf(format, args...)}
+	say := func(step, format string, args ...any) error {
+		return &Error{Kind: Unreachable, Before: true, Err: err, Step: step, Message: fmt.Sprintf(format, args...)}
 	}
 	var own *Error
 	var certificate *tls.CertificateVerificationError
@@ -64,22 +65,34 @@ func unreachable(r *http.Request, err error) error {
 	var plain tls.RecordHeaderError
 	var dns *net.DNSError
 	var op *net.OpError
-	host := r.URL.Host
+	host, brief := r.URL.Host, r.Context().Value(briefKey{}) != nil
+	passing := func(step, format string, args ...any) error {
+		return &Error{Kind: Unavailable, Before: true, Err: err, Step: step, Message: fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case errors.As(err, &own):
 		return err
 	case errors.As(err, &name):
-		return say("the certificate of %s is for another name: %s", host, name.Error())
+		return say(StepTLS, "the certificate of %s is for another name: %s", host, name.Error())
 	case errors.As(err, &certificate):
-		return say("the certificate of %s is not trusted: %s; give the certificate of its authority in provider field %s", host, certificate.Err, provider.CAField)
-	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
-		return say("%s does not speak TLS: %s; correct the address", host, err)
+		return say(StepTLS, "the certificate of %s is not trusted: %s; give the certificate of its authority in provider field %s", host, certificate.Err, provider.CAField)
+	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "HTTP/", errors.Is(err, http.ErrSchemeMismatch):
+		return say(StepTLS, "%s does not speak TLS but plain HTTP: %s; correct the address", host, err)
+	case errors.As(err, &plain):
+		return say(StepTLS, "%s does not speak TLS: %s; correct the address", host, err)
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return say("the name %s does not resolve: %s", dns.Name, dns.Err)
+		return say(StepResolve, "the name %s does not resolve: %s", dns.Name, dns.Err)
 	case errors.As(err, &op) && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED):
-		if brief := r.Context().Value(briefKey{}) != nil; brief || !heard.lately(host) {
-			return say("%s refuses the connection: %s", host, op.Err)
+		if brief || !heard.lately(host) {
+			return say(StepConnect, "%s refuses the connection: %s", host, op.Err)
 		}
+	case !brief: // only a probe tells the steps apart
+	case dns != nil:
+		return passing(StepResolve, "the name %s does not resolve: %s", dns.Name, dns.Err)
+	case op != nil && op.Op == "dial":
+		return passing(StepConnect, "%s cannot be connected to: %s", host, op.Err)
+	case op != nil && op.Op == "remote error", strings.Contains(err.Error(), "TLS handshake"):
+		return passing(StepTLS, "%s makes no encrypted connection: %s", host, err)
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func TestUnreachable(t *testing.T) {
 		{"another authority", trusted, ofNamed, []string{"is not trusted"}},
 		{"another name", named, ofNamed, []string{"for another name", "127.0.0.1"}},
 		{"no authority", trusted, "hello", []string{"api_ca", "BEGIN CERTIFICATE"}},
-		{"plain HTTP", "https://" + strings.TrimPrefix(plain.URL, "http://"), "", []string{"does not speak TLS", "first record does not look like a TLS handshake"}},
+		{"plain HTTP", "https://" + strings.TrimPrefix(plain.URL, "http://"), "", []string{"does not speak TLS but plain HTTP", "first record does not look like a TLS handshake"}},
 		{"nobody", "http://" + nobody, "", []string{nobody + " refuses the connection: connect: connection refused"}},
 		{"no such name", "http://nobody.invalid", "", []string{"the name nobody.invalid does not resolve: no such host"}},
 	} {

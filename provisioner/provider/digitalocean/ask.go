@@ -20,54 +20,56 @@ func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom
 	s := p.options.Ask(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	if !s.Look(ctx, &probe, "credentials", "DigitalOcean takes the token.", func(ctx context.Context) error {
+	probe := s.Answer()
+	if !s.Look(ctx, probe, cloud.StepSignIn, "DigitalOcean takes the token.", func(ctx context.Context) error {
 		_, _, err := d.client.Account.Get(ctx)
 		return err
 	}) {
-		return probe, ctx.Err()
+		return *probe, ctx.Err()
 	}
-	cloud.CheckKey(ctx, call, &probe)
-	s.CheckPair(ctx, call, &probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
+	s.Look(ctx, probe, cloud.StepRegion, "Machines can be made in region "+d.region()+".", func(ctx context.Context) error { return d.checkRegion(ctx, probe) })
+	s.List(ctx, probe, "ssh_keypair", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
+		keys, err := all(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return d.client.Keys.List(ctx, o) })
+		for _, k := range keys {
+			found = append(found, loom.ProbeChoice{ID: k.Name, Name: k.Fingerprint})
+		}
+		return found, err
+	})
+	s.CheckPair(ctx, call, probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
 		key, err := d.key(ctx, name)
 		return cloud.Pair{Name: name, Public: key.PublicKey, Fingerprint: key.Fingerprint}, err
 	})
 	if id := s.Fields.Text("vpc_uuid"); id != "" {
-		s.Look(ctx, &probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
+		s.Look(ctx, probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
 			_, _, err := d.client.VPCs.Get(ctx, id)
 			return err
 		})
 	}
-	s.Look(ctx, &probe, "region", "Machines can be made in region "+d.region()+".", d.checkRegion)
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
-		probe.Images, err = d.images(ctx)
-		return err
-	})
+	s.Sizes(ctx, probe, d.flavors)
+	s.Images(ctx, probe, d.images)
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
 }
 
-func (d *driver) checkRegion(ctx context.Context) error {
+// checkRegion looks whether the region takes machines, and adds those that do to a probe.
+func (d *driver) checkRegion(ctx context.Context, probe *loom.Probe) error {
 	regions, err := all(func(o *godo.ListOptions) ([]godo.Region, *godo.Response, error) { return d.client.Regions.List(ctx, o) })
 	if err != nil {
 		return err
 	}
 	var open []string
 	for _, r := range regions {
-		if r.Available && r.Slug == d.region() {
-			return nil
-		}
 		if r.Available {
 			open = append(open, r.Slug)
+			probe.Offer("digitalocean_region", r.Slug, r.Name)
 		}
+	}
+	if slices.Contains(open, d.region()) {
+		return nil
 	}
 	slices.Sort(open)
 	return cloud.Errorf(cloud.Refused, "no machines can be made in region %s (provider field digitalocean_region); choose one of %s", d.region(), strings.Join(open, ", "))

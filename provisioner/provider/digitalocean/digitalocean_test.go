@@ -328,7 +328,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-token", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
+		"api_password": {"wrong-token", "sign in"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "key pair"},
 		"vpc_uuid": {"other", "VPC"}, "digitalocean_region": {"nyc2", "region"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
@@ -365,6 +365,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
 	l.Unreachable()
+	l.Passes("sign in", "region", "key pair", "sizes", "images")
 }
 
 func TestManyNodes(t *testing.T) {

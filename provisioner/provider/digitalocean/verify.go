@@ -18,7 +18,7 @@ func (p *DigitalOcean) Verify(ctx context.Context, call *loom.ProviderCall) (loo
 	s := p.options.Ask(Type(), call, classify)
 	d, err := dial(s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), ctx.Err()
 	}
 	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
 		if call.Ask.Kind == loom.OfferImage {

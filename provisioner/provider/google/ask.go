@@ -18,29 +18,44 @@ func (g *Google) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := g.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	if !s.Look(ctx, &probe, "credentials", "Google takes the key for project “"+d.project+"” and zone "+d.zone+".", func(ctx context.Context) error {
+	probe := s.Answer()
+	var wrong error // to be told so, one has to be signed in
+	if !s.Look(ctx, probe, cloud.StepSignIn, "Google takes the key.", func(ctx context.Context) error {
 		_, err := d.api.Zones.Get(d.project, d.zone).Context(ctx).Do()
+		if wrong = nil; err != nil && s.Error(err).Kind == cloud.NotFound {
+			wrong, err = err, nil
+		}
 		return err
 	}) {
-		return probe, ctx.Err()
+		return *probe, context.Cause(ctx)
 	}
-	cloud.CheckKey(ctx, call, &probe)
-	d.checkNetwork(ctx, s, &probe)
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
-		probe.Images, err = d.ownImages(ctx)
-		return err
-	})
+	s.List(ctx, probe, "zone_name", d.zones)
+	if wrong != nil {
+		probe.Check(cloud.StepRegion, false, cloud.Sentence(s.Error(wrong).Message))
+		return *probe, nil
+	}
+	probe.Check(cloud.StepRegion, true, "Project “"+d.project+"” has zone "+d.zone+".")
+	cloud.CheckKey(ctx, call, probe)
+	d.checkNetwork(ctx, s, probe)
+	s.Sizes(ctx, probe, d.flavors)
+	s.Images(ctx, probe, d.ownImages)
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
+}
+
+// zones lists those of the project.
+func (d *driver) zones(ctx context.Context) (found []loom.ProbeChoice, err error) {
+	err = d.api.Zones.List(d.project).Pages(ctx, func(page *compute.ZoneList) error {
+		for _, z := range page.Items {
+			found = append(found, loom.ProbeChoice{ID: z.Name})
+		}
+		return nil
+	})
+	return found, err
 }
 
 // checkNetwork looks whether the network is there, and the subnetwork. Those of

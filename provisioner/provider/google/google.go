@@ -105,6 +105,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.WayTo(endpoint)
 	key, err := keyOf(s, provider.EnvOf(ctx).Files)
 	if err != nil {
 		return nil, err

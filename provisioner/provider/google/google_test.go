@@ -300,6 +300,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
 	l.Unreachable()
+	l.Passes("sign in", "region", "key pair", "network", "sizes", "images")
 }
 
 func TestManyNodes(t *testing.T) {

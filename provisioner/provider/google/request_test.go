@@ -238,8 +238,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_key_resource": {"wrong", "credentials"}, "ssh_key_resource": {"other", "SSH key"}, "network": {"other", "network"},
-		"subnetwork": {"other", "subnetwork"}, "zone_name": {"mars-central1-a", "credentials"}, "endpoint_url": {"nonsense", "settings"},
+		"api_key_resource": {"wrong", "sign in"}, "ssh_key_resource": {"other", "key pair"}, "network": {"other", "network"},
+		"subnetwork": {"other", "subnetwork"}, "zone_name": {"mars-central1-a", "region"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
 		call.Provider.Fields[field] = c.value

@@ -13,7 +13,7 @@ func (g *Google) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Prob
 	s := g.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), ctx.Err()
 	}
 	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
 		if call.Ask.Kind == loom.OfferImage {

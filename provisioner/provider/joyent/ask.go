@@ -18,32 +18,27 @@ func (j *Joyent) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	s := j.options.Ask(Type(), call, classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), ctx.Err()
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	if !s.Look(ctx, &probe, "credentials", "Triton takes them for the account “"+d.client.login+"”.", func(ctx context.Context) error {
+	probe := s.Answer()
+	if !s.Look(ctx, probe, cloud.StepSignIn, "Triton takes them for the account “"+d.client.login+"”.", func(ctx context.Context) error {
 		return d.client.call(ctx, http.MethodGet, "", nil, nil, nil)
 	}) {
-		return probe, ctx.Err()
+		return *probe, ctx.Err()
 	}
-	cloud.CheckKey(ctx, call, &probe)
-	if name := s.Fields.Text("ssh_keypair"); name != "" {
-		s.Look(ctx, &probe, "key", "The account has the key “"+name+"”.", func(ctx context.Context) error {
+	if name := s.Fields.Text("ssh_keypair"); name == "" {
+		cloud.CheckKey(ctx, call, probe)
+	} else {
+		s.Look(ctx, probe, cloud.StepKeyPair, "The account has the key “"+name+"”.", func(ctx context.Context) error {
 			return d.client.call(ctx, http.MethodGet, "/keys/"+url.PathEscape(name), nil, nil, nil)
 		})
 	}
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) (err error) {
-		probe.Images, err = d.images(ctx)
-		return err
-	})
+	s.Sizes(ctx, probe, d.flavors)
+	s.Images(ctx, probe, d.images)
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
 }
 
 // flavors lists the packages. Machines are asked for by name, which old versions

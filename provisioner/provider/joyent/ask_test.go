@@ -50,7 +50,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"ssh_key_resource": {"wrong", "credentials"}, "ssh_keypair": {"other", "credentials"}, "joyent_api_url": {"nonsense", "settings"}, "api_user": {"", "credentials"},
+		"ssh_key_resource": {"wrong", "sign in"}, "ssh_keypair": {"other", "sign in"}, "joyent_api_url": {"nonsense", "settings"}, "api_user": {"", "sign in"},
 	} {
 		call := l.Call()
 		call.Provider.Fields[field] = c.value

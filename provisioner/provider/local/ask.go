@@ -32,7 +32,7 @@ func (l *Local) List(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine,
 // Probe looks whether this host can make machines for the tenant: rights and
 // programs, base roots, addresses, and what the provider's fields say.
 func (l *Local) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	probe := loom.Probe{OK: true}
+	probe := loom.NewProbe(call.Told)
 	ready := l.probeHost(&probe)
 	images := l.builtImages()
 	switch {

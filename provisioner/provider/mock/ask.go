@@ -36,15 +36,15 @@ func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tag
 // Probe checks the fields and gives invented sizes and images. It fails when
 // fail_tasks names “probe”.
 func (p Provider) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
+	probe := loom.NewProbe(call.Told)
+	if fieldLists(call, "probe") {
+		probe.Check("connect", false, "The connection fails, as fail_tasks asks for; take “probe” out of it.")
+		return probe, nil
+	}
 	if err := pause(ctx, call); err != nil {
 		return loom.Probe{}, err
 	}
-	probe := loom.Probe{OK: true}
-	if fieldLists(call, "probe") {
-		probe.Check("connection", false, "The connection fails, as fail_tasks asks for; take “probe” out of it.")
-		return probe, nil
-	}
-	probe.Check("connection", true, "There is nothing to connect to, and that works.")
+	probe.Check("connect", true, "There is nothing to connect to, and that works.")
 	if _, _, err := place(&loom.TaskSpec{Provider: call.Provider}); err != nil {
 		probe.Check("addresses", false, fmt.Sprintf("The %v.", err))
 	} else {

@@ -23,11 +23,7 @@ import (
 
 // KeyPair looks for a key pair of the user.
 func (c Compute) KeyPair(ctx context.Context, name string) (cloud.Pair, error) {
-	pages, err := keypairs.List(c.Client, nil).AllPages(ctx)
-	if err != nil {
-		return cloud.Pair{}, err
-	}
-	all, err := keypairs.ExtractKeyPairs(pages)
+	all, err := c.keyPairs(ctx)
 	if err != nil {
 		return cloud.Pair{}, err
 	}
@@ -38,13 +34,46 @@ func (c Compute) KeyPair(ctx context.Context, name string) (cloud.Pair, error) {
 	return cloud.Pair{Name: name, Public: all[i].PublicKey, Fingerprint: all[i].Fingerprint}, nil
 }
 
-// Zone looks whether an availability zone can be used. A host may follow its name.
-func (c Compute) Zone(ctx context.Context, text string) error {
+// KeyPairs lists the key pairs of the user.
+func (c Compute) KeyPairs(ctx context.Context) ([]loom.ProbeChoice, error) {
+	all, err := c.keyPairs(ctx)
+	found := make([]loom.ProbeChoice, len(all))
+	for i, k := range all {
+		found[i] = loom.ProbeChoice{ID: k.Name, Name: k.Fingerprint}
+	}
+	return found, err
+}
+
+func (c Compute) keyPairs(ctx context.Context) ([]keypairs.KeyPair, error) {
+	pages, err := keypairs.List(c.Client, nil).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return keypairs.ExtractKeyPairs(pages)
+}
+
+// Zones lists the availability zones that can be used.
+func (c Compute) Zones(ctx context.Context) (found []loom.ProbeChoice, err error) {
+	all, err := c.zones(ctx)
+	for _, z := range all {
+		if z.ZoneState.Available {
+			found = append(found, loom.ProbeChoice{ID: z.ZoneName})
+		}
+	}
+	return found, err
+}
+
+func (c Compute) zones(ctx context.Context) ([]availabilityzones.AvailabilityZone, error) {
 	pages, err := availabilityzones.List(c.Client).AllPages(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all, err := availabilityzones.ExtractAvailabilityZones(pages)
+	return availabilityzones.ExtractAvailabilityZones(pages)
+}
+
+// Zone looks whether an availability zone can be used. A host may follow its name.
+func (c Compute) Zone(ctx context.Context, text string) error {
+	all, err := c.zones(ctx)
 	if err != nil {
 		return err
 	}

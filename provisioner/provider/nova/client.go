@@ -115,6 +115,8 @@ func (c Catalog) Service(kind, name, version string) (*gophercloud.ServiceClient
 		return nil, cloud.Errorf(cloud.Refused, "the cloud’s catalog has no service of type %s for this account", kind)
 	}
 	slices.Sort(regions)
-	return nil, cloud.Errorf(cloud.Refused, "the cloud has no service of type %s in region %s (provider field %s); choose one of %s",
+	err := cloud.Errorf(cloud.Refused, "the cloud has no service of type %s in region %s (provider field %s); choose one of %s",
 		kind, c.Region, c.Field, strings.Join(slices.Compact(regions), ", "))
+	err.Step = cloud.StepRegion
+	return nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
 
@@ -20,40 +21,46 @@ import (
 // groups and networks, and lists sizes and images.
 func (p *OpenStack) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
 	s := p.options.Ask(Type(), call, nova.Classify)
-	d, err := dial(ctx, s)
+	probe := s.Answer()
+	catalog, about, err := signIn(ctx, s)
 	if err != nil {
-		return s.Failed(err), context.Cause(ctx)
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	probe.Check("credentials", true, "Keystone takes them.")
-	cloud.CheckKey(ctx, call, &probe)
-	if err := d.catalog.OneRegion(); err != nil {
-		probe.Check("region", false, cloud.Sentence(s.Error(err).Message))
-		return probe, nil // each service would be asked in a region of its own
+	probe.Check(cloud.StepSignIn, true, "Keystone takes the credentials.")
+	regions := catalog.Regions()
+	for _, name := range regions {
+		probe.Offer("openstack_region", name, "")
 	}
-	probe.Check("region", true, "The cloud's regions: "+cmp.Or(strings.Join(d.catalog.Regions(), ", "), "none is named")+".")
-	s.CheckPair(ctx, call, &probe, "Nova", d.compute.KeyPair)
+	d, err := openCatalog(s, catalog, about)
+	if err == nil {
+		err = catalog.OneRegion()
+	}
+	if err != nil {
+		probe.Check(cloud.StepRegion, false, cloud.Sentence(s.Error(err).Message))
+		return *probe, nil // each service would be asked in a region of its own
+	}
+	probe.Check(cloud.StepRegion, true, "The cloud's regions: "+cmp.Or(strings.Join(regions, ", "), "none is named")+".")
+	s.List(ctx, probe, "ssh_keypair", d.compute.KeyPairs)
+	s.CheckPair(ctx, call, probe, "Nova", d.compute.KeyPair)
+	s.List(ctx, probe, "availability_zone", d.compute.Zones)
 	if zone := s.Fields.Text("availability_zone"); zone != "" {
-		s.Look(ctx, &probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.compute.Zone(ctx, zone) })
+		s.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.compute.Zone(ctx, zone) })
 	}
-	d.checkQuota(ctx, s, &probe)
-	d.checkNetworks(ctx, s, &probe)
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.compute.Flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) error {
+	d.checkQuota(ctx, s, probe)
+	d.listNetworks(ctx, s, probe)
+	d.checkNetworks(ctx, s, probe)
+	s.Sizes(ctx, probe, d.compute.Flavors)
+	s.Images(ctx, probe, func(ctx context.Context) ([]loom.ProbeImage, error) {
 		glance, err := d.glance()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		probe.Images, err = nova.Images(ctx, glance)
-		return err
+		return nova.Images(ctx, glance)
 	})
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
 }
 
 // Verify looks up one size or image, by id or name.
@@ -64,7 +71,7 @@ func (p *OpenStack) Verify(ctx context.Context, call *loom.ProviderCall) (loom.P
 		err = d.catalog.OneRegion()
 	}
 	if err != nil {
-		return s.Failed(err), context.Cause(ctx)
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
 	return d.compute.Verify(ctx, s, d.glance, call.Ask)
 }
@@ -94,35 +101,87 @@ func (d *driver) checkNetworks(ctx context.Context, s *cloud.Session, probe *loo
 	if wanted := s.Fields.List("security_groups"); len(wanted) > 0 {
 		s.Look(ctx, probe, "security groups", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error { return d.checkGroups(ctx, wanted) })
 	}
-	if wanted := s.Fields.List("network_ids"); len(wanted) > 0 {
-		s.Look(ctx, probe, "networks", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error { return d.checkIDs(ctx, wanted) })
+	wanted, pool := s.Fields.List("network_ids"), s.Fields.Text("floating_network")
+	if !s.Fields.Switch("floating_ip", false) {
+		pool = ""
 	}
-	if name := s.Fields.Text("floating_network"); name != "" && s.Fields.Switch("floating_ip", false) {
-		s.Look(ctx, probe, "floating addresses", "The network “"+name+"” is there.", func(ctx context.Context) error {
-			p, err := d.pool(s, &loom.TaskSpec{})
-			if err != nil {
-				return err
-			}
-			id, err := p.resolve(ctx, name)
-			if err == nil && id == name {
-				err = d.checkIDs(ctx, []string{id})
-			}
+	if len(wanted) == 0 && pool == "" {
+		return
+	}
+	there := slices.Clone(wanted)
+	if pool != "" {
+		there = append(there, pool)
+	}
+	s.Look(ctx, probe, "network", "There: "+strings.Join(there, ", ")+".", func(ctx context.Context) error {
+		if err := d.checkIDs(ctx, wanted); err != nil || pool == "" {
 			return err
-		})
+		}
+		p, err := d.pool(s, &loom.TaskSpec{})
+		if err != nil {
+			return err
+		}
+		id, err := p.resolve(ctx, pool)
+		if err == nil && id == pool {
+			err = d.checkIDs(ctx, []string{id})
+		}
+		return err
+	})
+}
+
+// listNetworks lists the networks and the security groups that the project may use.
+func (d *driver) listNetworks(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
+	client, err := d.network()
+	if err != nil {
+		return // what needs it says so
 	}
+	s.List(ctx, probe, "network_ids", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
+		pages, err := networks.List(client, networks.ListOpts{}).AllPages(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := networks.ExtractNetworks(pages)
+		for _, n := range all {
+			found = append(found, loom.ProbeChoice{ID: n.ID, Name: n.Name})
+		}
+		return found, err
+	})
+	s.List(ctx, probe, "floating_network", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
+		yes := true
+		pages, err := networks.List(client, external.ListOptsExt{ListOptsBuilder: networks.ListOpts{}, External: &yes}).AllPages(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := networks.ExtractNetworks(pages)
+		for _, n := range all {
+			found = append(found, loom.ProbeChoice{ID: cmp.Or(n.Name, n.ID)})
+		}
+		return found, err
+	})
+	s.List(ctx, probe, "security_groups", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
+		all, err := d.groups(ctx)
+		for _, g := range all {
+			found = append(found, loom.ProbeChoice{ID: cmp.Or(g.Name, g.ID), Name: g.Description})
+		}
+		return found, err
+	})
+}
+
+// groups lists the project's security groups.
+func (d *driver) groups(ctx context.Context) ([]groups.SecGroup, error) {
+	client, err := d.network()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := groups.List(client, groups.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return groups.ExtractGroups(pages)
 }
 
 // checkGroups looks for security groups by name or id.
 func (d *driver) checkGroups(ctx context.Context, wanted []string) error {
-	client, err := d.network()
-	if err != nil {
-		return err
-	}
-	pages, err := groups.List(client, groups.ListOpts{}).AllPages(ctx)
-	if err != nil {
-		return err
-	}
-	all, err := groups.ExtractGroups(pages)
+	all, err := d.groups(ctx)
 	if err != nil {
 		return err
 	}

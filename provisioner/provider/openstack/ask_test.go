@@ -38,14 +38,23 @@ func TestProbe(t *testing.T) {
 	l.Fields["availability_zone"] = stack.Zone
 	l.Fields["network_ids"], l.Fields["floating_ip"], l.Fields["floating_network"] = stack.LabNet, true, stack.ExternalName
 	probe, err := l.Provider.(provider.Prober).Probe(l.Context(), l.Call())
-	if err != nil || !probe.OK || len(probe.Checks) != 9 || len(probe.Flavors) != 2 || probe.Flavors[0] != (loom.ProbeFlavor{ID: stack.Flavor, Name: "small", VCPU: 1, RAM: 2048}) ||
+	if err != nil || !probe.OK || len(probe.Checks) != 10 || len(probe.Flavors) != 2 || probe.Flavors[0] != (loom.ProbeFlavor{ID: stack.Flavor, Name: "small", VCPU: 1, RAM: 2048}) ||
 		!slices.Equal(probe.Images, []loom.ProbeImage{{ID: stack.Image, Name: "debian-12"}}) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
+	for field, want := range map[string]string{"openstack_region": "RegionOne", "ssh_keypair": "other lab", "availability_zone": stack.Zone, "network_ids": stack.LabNet, "security_groups": "default", "floating_network": stack.ExternalName} {
+		var ids []string
+		for _, choice := range probe.Choices[field] {
+			ids = append(ids, choice.ID)
+		}
+		if !strings.Contains(strings.Join(ids, " "), want) {
+			t.Errorf("choices of %s: %+v", field, probe.Choices[field])
+		}
+	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-password", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
-		"security_groups": {"default, absent", "security groups"}, "network_ids": {"absent", "networks"}, "floating_network": {"absent", "floating addresses"},
-		"openstack_region": {"RegionNine", "settings"}, "availability_zone": {"mars", "availability zone"}, "endpoint_url": {"nonsense", "settings"},
+		"api_password": {"wrong-password", "sign in"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "key pair"},
+		"security_groups": {"default, absent", "security groups"}, "network_ids": {"absent", "network"}, "floating_network": {"absent", "network"},
+		"openstack_region": {"RegionNine", "region"}, "availability_zone": {"mars", "availability zone"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
 		call.Provider.Fields[field] = c.value

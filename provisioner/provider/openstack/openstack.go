@@ -91,18 +91,27 @@ func (p *OpenStack) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	return s, d, nil
 }
 
-// dial signs in.
+// dial signs in and looks for Nova.
 func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
-	identity, err := identityOf(s)
+	catalog, about, err := signIn(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	return openCatalog(s, catalog, about)
+}
+
+// signIn signs in at Keystone. about tells apart with what.
+func signIn(ctx context.Context, s *cloud.Session) (catalog nova.Catalog, about []string, err error) {
+	identity, err := identityOf(s)
+	if err != nil {
+		return catalog, nil, err
 	}
 	options, err := credentials(s.Fields)
 	if err != nil {
-		return nil, err
+		return catalog, nil, err
 	}
 	verify := s.Fields.Switch("openstack_ssl_verify_peer", true)
-	about := append(options.about(), identity)
+	about = append(options.about(), identity)
 	client, err := nova.SignIn(ctx, s, identity, verify, about, func(ctx context.Context, client *gophercloud.ProviderClient) error {
 		return openstack.AuthenticateV3(ctx, client, options.AuthOptions, gophercloud.EndpointOpts{})
 	})
@@ -112,12 +121,13 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 			e.Kind = cloud.Refused
 			e.Message = "there is no Keystone of version 3 at " + identity + " (provider field openstack_auth_url): " + e.Message
 		}
-		return nil, err
+		return catalog, nil, err
 	}
-	catalog, err := catalogOf(client, s.Fields)
-	if err != nil {
-		return nil, err
-	}
+	catalog, err = catalogOf(client, s.Fields)
+	return catalog, about, err
+}
+
+func openCatalog(s *cloud.Session, catalog nova.Catalog, about []string) (*driver, error) {
 	compute, err := catalog.Service("compute", "", "")
 	if err != nil {
 		return nil, err

@@ -17,28 +17,24 @@ func (p *Rackspace) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Pr
 	s := p.options.Ask(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), context.Cause(ctx)
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
-	probe := loom.Probe{OK: true}
-	probe.Check("credentials", true, "Rackspace takes them, for region "+strings.ToUpper(region(s.Fields))+".")
-	cloud.CheckKey(ctx, call, &probe)
-	s.CheckPair(ctx, call, &probe, "The account", d.compute.KeyPair)
-	s.Look(ctx, &probe, "sizes", "", func(ctx context.Context) (err error) {
-		probe.Flavors, err = d.compute.Flavors(ctx)
-		return err
-	})
-	s.Look(ctx, &probe, "images", "", func(ctx context.Context) error {
+	probe := s.Answer()
+	probe.Check(cloud.StepRegion, true, "The account has machines in region "+strings.ToUpper(region(s.Fields))+".")
+	s.List(ctx, probe, "ssh_keypair", d.compute.KeyPairs)
+	s.CheckPair(ctx, call, probe, "The account", d.compute.KeyPair)
+	s.Sizes(ctx, probe, d.compute.Flavors)
+	s.Images(ctx, probe, func(ctx context.Context) ([]loom.ProbeImage, error) {
 		glance, err := d.glance()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		probe.Images, err = nova.Images(ctx, glance)
-		return err
+		return nova.Images(ctx, glance)
 	})
 	if ctx.Err() != nil {
 		return loom.Probe{}, context.Cause(ctx)
 	}
-	return probe, nil
+	return *probe, nil
 }
 
 // Verify looks up one size or image, by id or name.
@@ -46,7 +42,7 @@ func (p *Rackspace) Verify(ctx context.Context, call *loom.ProviderCall) (loom.P
 	s := p.options.Ask(Type(), call, nova.Classify)
 	d, err := dial(ctx, s)
 	if err != nil {
-		return s.Failed(err), context.Cause(ctx)
+		return s.Failed(ctx, err), context.Cause(ctx)
 	}
 	return d.compute.Verify(ctx, s, d.glance, call.Ask)
 }

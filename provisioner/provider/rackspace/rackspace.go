@@ -108,6 +108,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.SignedIn("Rackspace takes the credentials.")
 	catalog, err := catalogOf(client, s.Fields)
 	if err != nil {
 		return nil, err

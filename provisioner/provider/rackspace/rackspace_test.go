@@ -313,8 +313,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("probe gave %+v, %v", probe, err)
 	}
 	for field, c := range map[string]struct{ value, check string }{
-		"api_password": {"wrong-key", "credentials"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "SSH key"},
-		"rackspace_region": {"syd", "settings"}, "endpoint_url": {"nonsense", "settings"},
+		"api_password": {"wrong-key", "sign in"}, "ssh_keypair": {"absent", "key pair"}, "ssh_key_resource": {"absent", "key pair"},
+		"rackspace_region": {"syd", "region"}, "endpoint_url": {"nonsense", "settings"},
 	} {
 		call := l.Call()
 		call.Provider.Fields[field] = c.value
@@ -348,6 +348,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
 	l.Unreachable()
+	l.Passes("sign in", "region", "key pair", "sizes", "images")
 }
 
 func TestManyNodes(t *testing.T) {

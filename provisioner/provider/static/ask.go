@@ -66,25 +66,33 @@ func (s *Static) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	if len(hosts) == 0 {
 		return loom.FailedProbe("hosts", "No machine is named; write one per line."), nil
 	}
-	probe := loom.Probe{OK: true}
+	probe := loom.NewProbe(call.Told)
 	flavors, images := map[string]bool{}, map[string]bool{}
-	free := 0
-	for _, f := range s.look(ctx, specOf(call), hosts) {
+	free, shown, bad, first := 0, 0, 0, ""
+	s.look(ctx, specOf(call), hosts, func(f holding) { // one after the other, as they end
 		flavors[f.host.flavor], images[f.host.image] = true, true
-		switch {
-		case f.err != nil:
-			probe.Check(f.host.id(), false, sentence(f.err.Error()))
-		case f.state == "foreign":
-			probe.Check(f.host.id(), false, "It has a directory /var/lib/loom-node that is not Loom’s; remove it there, or take the machine off the list.")
-		case f.state == "free":
+		ok, says := hostSays(f)
+		if f.err == nil && f.state == "free" {
 			free++
-			probe.Check(f.host.id(), true, "It answers and is free.")
-		default:
-			probe.Check(f.host.id(), true, fmt.Sprintf("It is used by cluster %s (%s).", f.record.Cluster, f.record.Name))
 		}
-	}
+		switch {
+		case shown < mostShown:
+			shown++
+			probe.Check(f.host.id(), ok, says)
+		case !ok:
+			if bad++; bad == 1 {
+				first = f.host.id() + ": " + says
+			}
+		}
+	})
 	if err := ctx.Err(); err != nil {
 		return loom.Probe{}, context.Cause(ctx)
+	}
+	switch rest := len(hosts) - shown; {
+	case bad > 0:
+		probe.Check("other machines", false, fmt.Sprintf("%d of %d cannot be used, such as %s", bad, rest, first))
+	case rest > 0:
+		probe.Check("other machines", true, fmt.Sprintf("All %d answer.", rest))
 	}
 	probe.Check("free machines", true, fmt.Sprintf("%d of %d.", free, len(hosts)))
 	for _, name := range sorted(flavors) {
@@ -96,6 +104,22 @@ func (s *Static) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 	return probe, nil
 }
 
+// mostShown is how many machines have a check of their own.
+const mostShown = loom.MaxProbeChecks - 2
+
+// hostSays is what was found at a machine.
+func hostSays(f holding) (ok bool, says string) {
+	switch {
+	case f.err != nil:
+		return false, sentence(f.err.Error())
+	case f.state == "foreign":
+		return false, "It has a directory /var/lib/loom-node that is not Loom’s; remove it there, or take the machine off the list."
+	case f.state == "free":
+		return true, "It answers and is free."
+	}
+	return true, fmt.Sprintf("It is used by cluster %s (%s).", f.record.Cluster, f.record.Name)
+}
+
 // List gives the reserved machines. One that does not answer makes the list
 // incomplete, which is an error.
 func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
@@ -104,7 +128,7 @@ func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tagg
 		return nil, err
 	}
 	var machines []loom.TaggedMachine
-	for _, f := range s.look(ctx, specOf(call), hosts) {
+	for _, f := range s.look(ctx, specOf(call), hosts, nil) {
 		if f.err != nil {
 			return nil, fmt.Errorf("%s does not answer: %w", f.host.id(), f.err)
 		}

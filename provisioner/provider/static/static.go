@@ -68,7 +68,7 @@ func (s *Static) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 	if len(hosts) == 0 {
 		return refused(202, "provider %s names no machines; write one per line into its field hosts", spec.Provider.Name), nil
 	}
-	found := s.look(ctx, spec, hosts)
+	found := s.look(ctx, spec, hosts, nil)
 	if err := ctx.Err(); err != nil {
 		return loom.TaskResult{}, context.Cause(ctx)
 	}
@@ -189,7 +189,7 @@ func (s *Static) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 	}
 	var silent, refused error
 	var dead []string
-	for _, f := range s.look(ctx, spec, hosts) {
+	for _, f := range s.look(ctx, spec, hosts, nil) {
 		switch {
 		case errors.Is(f.err, remote.ErrUnreachable):
 			silent, dead = f.err, append(dead, f.host.id())
@@ -247,10 +247,11 @@ func (s *Static) give(ctx context.Context, spec *loom.TaskSpec, h host, sink loo
 }
 
 // look asks all hosts what they hold, in their order.
-func (s *Static) look(ctx context.Context, spec *loom.TaskSpec, hosts []host) []holding {
+func (s *Static) look(ctx context.Context, spec *loom.TaskSpec, hosts []host, each func(holding)) []holding {
 	found := make([]holding, len(hosts))
 	gate := make(chan struct{}, lookers)
 	var wg sync.WaitGroup
+	var mu sync.Mutex
 	for i, h := range hosts {
 		wg.Go(func() {
 			gate <- struct{}{}
@@ -261,6 +262,11 @@ func (s *Static) look(ctx context.Context, spec *loom.TaskSpec, hosts []host) []
 				release()
 			}
 			found[i].host, found[i].err = h, err
+			if each != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				each(found[i])
+			}
 		})
 	}
 	wg.Wait()

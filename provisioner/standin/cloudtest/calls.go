@@ -1,17 +1,22 @@
 package cloudtest
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote/sshtest"
+	"loom/provisioner/standin"
 )
 
 // closed gives an address that nobody listens at.
@@ -34,11 +39,16 @@ func (l *Lab) Unreachable() {
 	untrusted.Config.ErrorLog = Silent()
 	untrusted.StartTLS()
 	l.t.Cleanup(untrusted.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	l.t.Cleanup(plain.Close)
 	machine := l.Spec(300)
 	l.Must(machine, loom.ActionCreate, 0)
-	for address, says := range map[string]string{
-		"http://" + closed(l.t): "connect: connection refused", "https://nobody.invalid": "the name nobody.invalid does not resolve", untrusted.URL: "x509: certificate signed by unknown authority",
+	for address, c := range map[string]struct{ step, says string }{
+		"http://" + closed(l.t): {"connect", "connect: connection refused"}, "https://nobody.invalid": {"resolve", "the name nobody.invalid does not resolve"},
+		untrusted.URL:              {"TLS", "x509: certificate signed by unknown authority"},
+		"https://" + plain.URL[7:]: {"TLS", "does not speak TLS but plain HTTP"},
 	} {
+		says := c.says
 		waits := len(l.Clock.Waits())
 		for _, action := range []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete} {
 			spec := l.at(301, address, loom.Anywhere())
@@ -53,8 +63,12 @@ func (l *Lab) Unreachable() {
 		}
 		call := l.Call()
 		call.Provider = l.at(301, address, loom.Anywhere()).Provider
-		if probe, err := l.Provider.(provider.Prober).Probe(l.Context(), call); err != nil || probe.OK || len(probe.Checks) != 1 || probe.Checks[0].Name != "connection" || !strings.Contains(strings.ToLower(probe.Checks[0].Message), strings.ToLower(says)) {
-			l.t.Errorf("a probe of %s gave %+v, %v", address, probe, err)
+		ctx, cancel := context.WithTimeout(l.Context(), 5*time.Second)
+		probe, err := l.Provider.(provider.Prober).Probe(ctx, call)
+		cancel()
+		failed, _ := probe.Failed()
+		if err != nil || probe.OK || failed != probe.Checks[len(probe.Checks)-1] || failed.Name != c.step || !strings.Contains(strings.ToLower(failed.Message), strings.ToLower(says)) {
+			l.t.Errorf("a probe of %s gave %+v, %v", address, probe.Checks, err)
 		}
 		if n := len(l.Clock.Waits()) - waits; n != 0 {
 			l.t.Errorf("%s was waited for %d times", address, n)
@@ -102,6 +116,48 @@ func (l *Lab) Many(signIn string, expire func()) {
 	each(loom.ActionDelete, renewed)
 	if n := l.Cloud.Counts(); n.Live != 0 || n.Most > most {
 		l.t.Errorf("in the end %+v", n)
+	}
+}
+
+// Passes checks the steps of a probe of a provider that works, in their order, each told as it
+// ends; and again over TLS by a name.
+func (l *Lab) Passes(steps ...string) {
+	l.t.Helper()
+	l.passes(l.Call(), append([]string{"connect"}, steps...)...)
+	front, authority := l.Secure()
+	call := l.Call()
+	call.Provider.Fields[provider.EndpointField], call.Provider.Fields[provider.CAField] = front, authority
+	l.passes(call, append([]string{"resolve", "connect", "TLS"}, steps...)...)
+}
+
+// Secure gives the address of a front of the stand-in with TLS, by name, and who signed its
+// certificate.
+func (l *Lab) Secure() (address, authority string) {
+	l.t.Helper()
+	own, authority, err := standin.Certificate("localhost")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	front := httptest.NewUnstartedServer(l.Cloud)
+	front.Config.ErrorLog, front.TLS = Silent(), &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}
+	front.StartTLS()
+	l.t.Cleanup(front.Close)
+	return "https://localhost:" + mustParse(l.t, front.URL).Port(), authority
+}
+
+func (l *Lab) passes(call *loom.ProviderCall, steps ...string) {
+	l.t.Helper()
+	var told, found []string
+	call.Told = func(c loom.ProbeCheck) { told = append(told, c.Name) }
+	probe, err := l.Provider.(provider.Prober).Probe(l.Context(), call)
+	for _, c := range probe.Checks {
+		found = append(found, c.Name)
+		if !c.OK || c.Message == "" || c.Millis < 0 {
+			l.t.Errorf("%+v", c)
+		}
+	}
+	if err != nil || !probe.OK || !slices.Equal(found, steps) || !slices.Equal(told, steps) || len(steps) > loom.MaxProbeChecks {
+		l.t.Errorf("a probe gave %v, told %v, not %v: %v", found, told, steps, err)
 	}
 }
 

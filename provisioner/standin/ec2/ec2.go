@@ -143,6 +143,8 @@ func (e *EC2) Do(op string, r *standin.Request) standin.Answer {
 		return e.images(form)
 	case "DescribeAvailabilityZones":
 		return answer(200, body{Name: "DescribeAvailabilityZonesResponse", Inner: "<availabilityZoneInfo><item><zoneName>us-east-1a</zoneName></item></availabilityZoneInfo>"})
+	case "DescribeRegions":
+		return answer(200, body{Name: "DescribeRegionsResponse", Inner: "<regionInfo><item><regionName>us-east-1</regionName></item><item><regionName>eu-west-1</regionName></item></regionInfo>"})
 	case "DescribeKeyPairs":
 		for _, name := range list(form, "KeyName") {
 			if name != KeyPair {

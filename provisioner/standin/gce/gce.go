@@ -44,6 +44,7 @@ const (
 
 	getFamily     = "GET /compute/v1/projects/{project}/global/images/family/{name}"
 	getSize       = "GET /compute/v1/projects/{project}/zones/{zone}/machineTypes/{name}"
+	listZones     = "GET /compute/v1/projects/{project}/zones"
 	getZone       = "GET /compute/v1/projects/{project}/zones/{zone}"
 	listSizes     = "GET /compute/v1/projects/{project}/zones/{zone}/machineTypes"
 	listImages    = "GET /compute/v1/projects/{project}/global/images"
@@ -205,6 +206,8 @@ func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
 		return g.listAll(r)
 	case ListDisks, GetDisk, DeleteDisk:
 		return g.doDisk(op, of["name"], r)
+	case listZones:
+		return g.page(r, []any{map[string]any{"name": Zone, "status": "UP"}, map[string]any{"name": "europe-west1-b", "status": "UP"}})
 	case getZone:
 		return answer(200, map[string]any{"name": Zone, "status": "UP"})
 	case listSizes:

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// ProviderDraft gives a provider as saving its document would make it, and stores nothing.
+// Secrets that it leaves out come from the stored provider of its name, by the rules of Save:
+// never for another type or address. The name may be missing. Errors: those of Decode, and of Save
+// for what is given.
+func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []byte) (loom.ProviderDraft, error) {
+	tenant, err := writeTenant(actor, loom.KindProvider)
+	if err != nil {
+		return loom.ProviderDraft{}, err
+	}
+	name, body := named(body)
+	entry, err := Decode(loom.KindProvider, body)
+	if err != nil {
+		return loom.ProviderDraft{}, err
+	}
+	p := entry.(*loom.Provider)
+	d := loom.ProviderDraft{Secrets: map[string]loom.Secret{}}
+	err = store.Exec(ctx, c.db, func(tx *sqlx.Tx) error {
+		may, err := store.Permits(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
+		if err := loom.InvalidFields(may.Check(*p)); err != nil {
+			return err
+		}
+		s, err := c.splitProvider(ctx, tx, tenant, p)
+		if err != nil {
+			return err
+		}
+		if err := loom.InvalidFields(c.formats(s.plugin, *p)); err != nil {
+			return err
+		}
+		if err := c.mayReplace(ctx, tx, tenant, *p, s); err != nil {
+			return err
+		}
+		for _, field := range p.Sealed {
+			if given, there := s.given[field]; there {
+				d.Secrets[field] = given
+			} else if d.Secrets[field], err = c.ring.Open(tenant, store.ProviderSecrets(p.Name), field, s.sealed[field]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return loom.ProviderDraft{}, err
+	}
+	d.Provider = *p
+	d.Provider.Name = name
+	return d, nil
+}
+
+// named gives the name in a document, and the document with a name that nothing is stored
+// under where it has none.
+func named(body []byte) (name string, with []byte) {
+	var document map[string]json.RawMessage
+	if json.Unmarshal(body, &document) != nil {
+		return "", body // Decode says why
+	}
+	if given := document["name"]; len(given) > 0 && string(given) != "null" && (json.Unmarshal(given, &name) != nil || name != "") {
+		return name, body
+	}
+	document["name"], _ = json.Marshal("draft-" + rand.Text()) // a text
+	with, err := json.Marshal(document)
+	if err != nil {
+		return "", body
+	}
+	return "", with
+}
