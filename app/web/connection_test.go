@@ -36,7 +36,7 @@ func (stackAsker) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMa
 	return nil, false, nil
 }
 
-func (stackAsker) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine) error { return nil }
+func (stackAsker) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine, bool) error { return nil }
 
 // withStack starts the stand-in of an OpenStack and what a provisioner does with tests, and
 // gives the address of Keystone.
