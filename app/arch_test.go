@@ -34,7 +34,7 @@ var may = map[string][]string{
 	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
-	"app/hook":              {"app/store", "app/secret", "app/loom"},
+	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},
 	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
 	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/form"}, useCases...),
 	"app/web/form":          {"app/loom", "views/..."},

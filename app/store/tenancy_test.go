@@ -200,6 +200,9 @@ var trespassers = map[string]trespasser{
 	"DeleteHook": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.DeleteHook(ctx, tx, t, 1)
 	}),
+	"WaitingDeliveries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+		return store.WaitingDeliveries(ctx, tx, t, 1)
+	},
 	"Deliveries": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 		return store.Deliveries(ctx, tx, t, 1, store.DeliveryFilter{}, loom.Page{})
 	},

@@ -36,7 +36,9 @@ func (stackAsker) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMa
 	return nil, false, nil
 }
 
-func (stackAsker) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine, bool) error { return nil }
+func (stackAsker) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine, bool) error {
+	return nil
+}
 
 // withStack starts the stand-in of an OpenStack and what a provisioner does with tests, and
 // gives the address of Keystone.
