@@ -338,7 +338,7 @@ func (k *back) read() error {
 		k.progress[key] = progress{true, p.begun || begun, p.some || done, done && (p.done || !p.planned)}
 		any = any || begun
 	}
-	k.settled = len(differences(nil, "", k.in.After.Config, k.in.To.Config)) == 0
+	k.settled = !otherConfig(k.in.After.Config, k.in.To.Config)
 	k.config = !k.settled && (any || k.chosen)
 	return nil
 }

@@ -345,7 +345,7 @@ func TestCompare(t *testing.T) {
 			{"n4", 1003, "lb", "configure", InPlace, ""},
 			{"n4", 1003, "web", "add", InPlace, ""},
 		},
-		Config: []string{"/a/c~1d", "/x"},
+		Config: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -27,8 +27,8 @@ type Difference struct {
 	// Services are changes on machines that stay, and of what is on replaced ones,
 	// by node number and name.
 	Services []ServiceChange
-	// Config are the JSON pointers of the values that differ, in order.
-	Config []string
+	// Config says that the configs differ.
+	Config bool
 }
 
 // MachineChange is a machine that comes, goes or gives way to another.
@@ -58,7 +58,7 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 	if err != nil {
 		return Difference{}, err
 	}
-	out := Difference{Config: differences(nil, "", before.Config, after.Config)}
+	out := Difference{Config: otherConfig(before.Config, after.Config)}
 	actions := map[nodeService]map[loom.TaskAction]bool{}
 	var places []nodeService
 	for _, t := range plan.Tasks {
@@ -95,7 +95,7 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 			continue
 		}
 		c := ServiceChange{Node: at.node, Number: at.number, Service: at.service}
-		d.describe(&c, n, actions[at], len(out.Config) > 0)
+		d.describe(&c, n, actions[at], out.Config)
 		out.Services = append(out.Services, c)
 	}
 	return out, nil
@@ -187,30 +187,14 @@ func (d *delta) followed(s int) []string {
 	return names
 }
 
-// differences lists where two JSON objects differ, as JSON pointers (RFC 6901).
-func differences(found []string, at string, before, after map[string]any) []string {
-	keys := slices.Sorted(maps.Keys(before))
-	for key := range after {
-		if _, both := before[key]; !both {
-			keys = append(keys, key)
+// otherConfig reports whether two JSON objects differ; a nil one is as an empty one.
+func otherConfig(before, after map[string]any) bool {
+	return !maps.EqualFunc(before, after, func(a, b any) bool {
+		x, isObject := a.(map[string]any)
+		y, too := b.(map[string]any)
+		if isObject && too {
+			return !otherConfig(x, y)
 		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		path := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-		a, isObject := before[key].(map[string]any)
-		b, too := after[key].(map[string]any)
-		switch {
-		case isObject && too:
-			found = differences(found, path, a, b)
-		case !reflect.DeepEqual(before[key], after[key]):
-			found = append(found, path)
-		default:
-			_, had := before[key]
-			if _, has := after[key]; had != has {
-				found = append(found, path)
-			}
-		}
-	}
-	return found
+		return reflect.DeepEqual(a, b)
+	})
 }

@@ -36,10 +36,12 @@ type Redactor struct {
 }
 
 // form is a text to hide. within is the place of the longest other one that it begins
-// with, -1 for none.
+// with, -1 for none; deep is how many there are, and jump the place of one of them, so that
+// a few steps lead to each.
 type form struct {
-	text   string
-	within int
+	text         string
+	within, jump int
+	deep         int
 }
 
 // NewRedactor makes a redactor of some values; see Add.
@@ -89,6 +91,14 @@ func (r *Redactor) order() {
 		for f.within >= 0 && !strings.HasPrefix(f.text, r.forms[f.within].text) {
 			f.within = r.forms[f.within].within
 		}
+		f.jump, f.deep = f.within, 0
+		if f.within >= 0 {
+			in := &r.forms[f.within]
+			f.deep = in.deep + 1
+			if in.jump >= 0 && in.deep-r.forms[in.jump].deep == r.forms[in.jump].deep-r.deep(r.forms[in.jump].jump) {
+				f.jump = r.forms[in.jump].jump
+			}
+		}
 		first := f.text[:minSecret]
 		word, bit := bitOf(first)
 		r.may[word] |= bit
@@ -121,13 +131,47 @@ func (r *Redactor) longestAt(text string) int {
 	if i += same.from; !there {
 		i--
 	}
-	for i >= same.from && !strings.HasPrefix(text, r.forms[i].text) {
-		i = r.forms[i].within
-	}
 	if i < same.from {
 		return 0
 	}
+	if i, _ = r.holds(i, inCommon(text, r.forms[i].text)); i < 0 {
+		return 0
+	}
 	return len(r.forms[i].text)
+}
+
+// holds gives the longest form of at most length bytes that the form at i begins with, itself
+// too, -1 for none, and in how many steps it was found.
+func (r *Redactor) holds(i, length int) (at, steps int) {
+	for ; i >= 0 && len(r.forms[i].text) > length; steps++ {
+		if jump := r.forms[i].jump; jump >= 0 && len(r.forms[jump].text) > length {
+			i = jump
+		} else {
+			i = r.forms[i].within
+		}
+	}
+	return i, steps
+}
+
+// deep gives how many forms the one at i begins with, -1 for no form.
+func (r *Redactor) deep(i int) int {
+	if i < 0 {
+		return -1
+	}
+	return r.forms[i].deep
+}
+
+// inCommon gives how many bytes two texts have in common from their beginning.
+func inCommon(a, b string) int {
+	const block = 64 // such pieces are compared fast
+	n, at := min(len(a), len(b)), 0
+	for at+block <= n && a[at:at+block] == b[at:at+block] {
+		at += block
+	}
+	for at < n && a[at] == b[at] {
+		at++
+	}
+	return at
 }
 
 func formsOf(text string) []string {

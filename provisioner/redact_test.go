@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,9 +108,9 @@ func manySecrets(n int) []any {
 func BenchmarkRedactor(b *testing.B) {
 	secrets := make([]string, 350)
 	for i := range secrets {
-		secrets[i] = strings.Repeat("a", i+8) + "b"
+		secrets[i] = strings.Repeat("a", i+8) + "b"[:i%2]
 	}
-	for name, line := range map[string]string{"alike": strings.Repeat("a", 1<<20), "unlike": strings.Repeat("an ordinary line of a log\n", 40_000)} {
+	for name, line := range map[string]string{"alike": strings.Repeat("a", 1<<20), "chains": strings.Repeat(strings.Repeat("a", 9)+"c", 100_000), "unlike": strings.Repeat("an ordinary line of a log\n", 40_000)} {
 		r := NewRedactor(secrets...)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(line)))
@@ -193,5 +195,42 @@ func TestRedactingSinkAcrossSplitLines(t *testing.T) {
 	}
 	if next.Facts()[0]["ssh-auth"].(map[string]any)["password"] != "s3cret-of-cloud" {
 		t.Fatal("facts must pass unchanged")
+	}
+}
+
+// TestChainsOfSecrets: secrets that begin with each other cost few steps, however many.
+func TestChainsOfSecrets(t *testing.T) {
+	t.Parallel()
+	const secrets = 350
+	values := make([]string, secrets)
+	for i := range values {
+		values[i] = strings.Repeat("a", 8+i)
+	}
+	r := NewRedactor(values...)
+	last := slices.IndexFunc(r.forms, func(f form) bool { return f.text == values[secrets-1] })
+	if deep := r.forms[last].deep; deep != secrets-1 {
+		t.Fatalf("%d are in each other", deep)
+	}
+	for length := range 8 + secrets {
+		at, steps := r.holds(last, length)
+		want := 0
+		if length >= 8 {
+			want = length
+		}
+		if at < 0 && want > 0 || at >= 0 && len(r.forms[at].text) != want {
+			t.Fatalf("%d bytes: got %d", length, at)
+		}
+		if steps > 3*bits.Len(secrets) {
+			t.Errorf("%d bytes: %d steps", length, steps)
+		}
+	}
+	for _, n := range []int{4, 7, 8, 100, 357, 400} {
+		want := "x" + Redacted + "b"
+		if n < 8 {
+			want = "x" + strings.Repeat("a", n) + "b"
+		}
+		if got := r.Text("x" + strings.Repeat("a", n) + "b"); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
 	}
 }

@@ -17,11 +17,16 @@ import (
 type Answer struct {
 	Status   int
 	Response []byte
+	// Short is kept where there is no room for Response.
+	Short []byte
 }
 
 const (
 	// maxKeptAnswers are kept for a user, for each set of scopes that his tokens have.
 	maxKeptAnswers = 1000
+	// maxKeptBytes is how long the answers of a user are together, of all his tokens; later
+	// ones are kept short.
+	maxKeptBytes = 4 << 20
 	// keptRetry is when a client may come back that has as many.
 	keptRetry = time.Minute
 )
@@ -71,7 +76,7 @@ func (a *Accounts) BeginOnce(ctx context.Context, actor loom.Actor, key, path st
 // secrets that are shown once out of it.
 func (a *Accounts) FinishOnce(ctx context.Context, actor loom.Actor, key string, answer Answer) error {
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		return store.FinishIdempotent(ctx, tx, actor.Tenant, actor.User, ownKey(actor, key), store.KeptAnswer{Status: answer.Status, Response: answer.Response})
+		return store.FinishIdempotent(ctx, tx, actor.Tenant, actor.User, ownKey(actor, key), store.KeptAnswer{Status: answer.Status, Response: answer.Response}, answer.Short, maxKeptBytes)
 	})
 }
 

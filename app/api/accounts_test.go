@@ -299,6 +299,69 @@ func TestKeysOfOtherScopesAreApart(t *testing.T) {
 	w.call(narrow, post, "/v2/previews", preview, "Idempotency-Key", "deploy-2").want(200)
 }
 
+// TestKeptAnswersAreShort: of a long answer, and of all behind those of 4 MiB, little is
+// kept: what tells where to read it.
+func TestKeptAnswersAreShort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.cluster(w.user, "large")
+	w.finish(id)
+	keys := make([]string, 3000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf(`"a key of its own %d":1`, i)
+	}
+	long := `{"kind":"configure","clusterId":"` + id + `","request":{"config":{` + strings.Join(keys, ",") + `}}}`
+	length := func(key string) (n int) {
+		w.must(w.db.GetContext(t.Context(), &n, `SELECT coalesce(octet_length(response), 0) FROM idempotency_keys WHERE key = $1`, key))
+		return n
+	}
+	repeated := func(key, body string, whole bool) {
+		t.Helper()
+		first := w.call(w.user, post, "/v2/previews", body, "Idempotency-Key", key).want(200).object()
+		again := w.call(w.user, post, "/v2/previews", body, "Idempotency-Key", key).want(200)
+		for _, member := range []string{"id", "kind", "hash", "clusterId"} {
+			if again.object()[member] != first[member] {
+				t.Errorf("%s: %s is %v, want %v", key, member, again.object()[member], first[member])
+			}
+		}
+		said, _ := again.object()["detail"].(string)
+		if whole != (said == "") || whole != (again.object()["plan"] != nil) || !whole && length(key) > 1000 || again.header.Get("Idempotency-Replayed") != "true" || whole != (again.header.Get("Idempotency-Shortened") == "") {
+			t.Errorf("%s: %d bytes are kept, %.300s", key, length(key), again.body)
+		}
+	}
+	short := `{"kind":"delete","clusterId":"` + id + `","request":{}}`
+	repeated("long", long, false)
+	repeated("short", short, true)
+	w.exec(`INSERT INTO idempotency_keys (tenant_id, user_id, key, path, body_hash, status, response)
+		SELECT tenant_id, user_id, 'read' || E'\n' || 'filler', path, body_hash, 200, convert_to(repeat('x', 4 << 20), 'UTF8') FROM idempotency_keys WHERE key = 'short'`)
+	repeated("later", short, false)
+	restarted := w.call(w.user, post, "/v2/clusters/"+id+"/services/stop", "", "Idempotency-Key", "stop").want(200)
+	if again := w.call(w.user, post, "/v2/clusters/"+id+"/services/stop", "", "Idempotency-Key", "stop").want(200); again.body != restarted.body {
+		t.Errorf("an answer without a body: %q, then %q", restarted.body, again.body)
+	}
+	w.exec(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours' WHERE path = '/v2/previews'`)
+	repeated("next day", `{"kind":"create","request":{"name":"one","clusterTemplate":"site","numMachines":3}}`, true)
+}
+
+// TestShortenedAnswers keeps what is short, whole, no secret, and before the cut.
+func TestShortenedAnswers(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"id":"1","secret":"s","password":"p","list":[1,{"x":2}],"n":12,"none":null,"long":"` + strings.Repeat("x", 100) + `","kind":"a"}` + "\n": `"id":"1","kind":"a","n":12,"none":null`,
+		`{"id":"1","n":12`:     `"id":"1"`,
+		`{"id":"1","list":[1,`: `"id":"1"`,
+		`{"id":"1","kin`:       `"id":"1"`,
+		`[1,2]`:                ``,
+		``:                     ``,
+	} {
+		got := string(shortened([]byte(body)))
+		rest, ok := strings.CutPrefix(got, `{"detail":"The first answer was too long to be kept. This is its beginning; read the rest at its id."`)
+		if !ok || strings.TrimPrefix(rest, ",") != want+"}\n" {
+			t.Errorf("%.40s: got %s", body, got)
+		}
+	}
+}
+
 // TestKeptAnswersHoldNoSecret repeats requests whose answers show a secret once.
 func TestKeptAnswersHoldNoSecret(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"loom/app/account"
@@ -17,7 +18,16 @@ import (
 // onceTimeout bounds keeping or giving back a key after the client is gone.
 const onceTimeout = 10 * time.Second
 
-// kept records an answer while it is sent.
+const (
+	// maxKept is the longest answer that is kept as it is.
+	maxKept = 64 << 10
+	// maxShortMember is the longest member of an answer that is kept short, as JSON.
+	maxShortMember = 100
+	// keptShort is a member of such an answer.
+	keptShort = `"The first answer was too long to be kept. This is its beginning; read the rest at its id."`
+)
+
+// kept records an answer while it is sent, as far as it is needed.
 type kept struct {
 	http.ResponseWriter
 	status int
@@ -35,13 +45,13 @@ func (k *kept) Write(p []byte) (int, error) {
 	if k.status == 0 {
 		k.status = http.StatusOK
 	}
-	k.body.Write(p)
+	k.body.Write(p[:min(len(p), maxKept+1-k.body.Len())])
 	return k.ResponseWriter.Write(p)
 }
 
 // once makes a handler honour an Idempotency-Key (rest-api.md 6.1): the same
 // request with the same key gets the first answer again, without the secrets
-// that are shown once. A request that fails gives its key back.
+// that are shown once; of a long one what tells where to read it. A request that fails gives its key back.
 func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		keys := r.Header.Values("Idempotency-Key")
@@ -66,6 +76,9 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 			if len(first.Response) == 0 {
 				return done(w)
 			}
+			if bytes.Contains(first.Response, []byte(keptShort)) {
+				w.Header().Set("Idempotency-Shortened", "true")
+			}
 			w.Header().Set("Content-Type", mediaJSON)
 			w.WriteHeader(first.Status)
 			_, err := w.Write(first.Response)
@@ -89,11 +102,50 @@ func (a *api) once(next httpx.ActorHandler) httpx.ActorHandler {
 		}
 		// The work is done, even if sending the answer failed.
 		finished = true
-		if failed := a.Accounts.FinishOnce(ctx, actor, key, account.Answer{Status: k.status, Response: withoutSecret(k.body.Bytes())}); failed != nil {
+		if failed := a.Accounts.FinishOnce(ctx, actor, key, k.answer()); failed != nil {
 			a.Log.Warn("an answer could not be kept for its idempotency key", "request_id", httpx.RequestID(r), "error", failed.Error())
 		}
 		return err
 	}
+}
+
+// answer is what is kept.
+func (k *kept) answer() account.Answer {
+	a := account.Answer{Status: k.status, Short: shortened(k.body.Bytes())}
+	if a.Response = a.Short; k.body.Len() <= maxKept {
+		a.Response = withoutSecret(k.body.Bytes())
+	}
+	if len(a.Response) < len(a.Short) {
+		a.Short = a.Response
+	}
+	return a
+}
+
+// shortened gives what is kept of an answer, or of its beginning, that is too long: its
+// short members, such as its id, and a sentence.
+func shortened(body []byte) []byte {
+	short := map[string]json.RawMessage{"detail": json.RawMessage(keptShort)}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if start, err := d.Token(); err == nil && start == json.Delim('{') {
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				break
+			}
+			var value json.RawMessage
+			if d.Decode(&value) != nil || d.InputOffset() == int64(len(body)) {
+				break // the answer goes on
+			}
+			if name, ok := name.(string); ok && len(name)+len(value) <= maxShortMember && value[0] != '{' && value[0] != '[' && !slices.Contains(shownOnce, name) {
+				short[name] = value
+			}
+		}
+	}
+	out, err := json.Marshal(short)
+	if err != nil {
+		return nil // it was JSON
+	}
+	return append(out, '\n')
 }
 
 // stillShown returns NotFound where a kept answer is about a cluster that the actor may

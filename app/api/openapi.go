@@ -122,7 +122,7 @@ func (rt *route) operation() fields {
 	}
 	if rt.once {
 		params = append(params, fields{"name": "Idempotency-Key", "in": "header", "schema": fields{"type": "string", "minLength": 1, "maxLength": 255},
-			"description": "The same request with the same key gives the first answer again, for 24 hours."})
+			"description": "The same request with the same key gives the first answer again, for 24 hours. Of one above 64 KiB, or behind 4 MiB of them, it gives the short members with the header Idempotency-Shortened; read the rest at its id."})
 	}
 	if rt.matches {
 		params = append(params, fields{"name": "If-Match", "in": "header", "schema": fields{"type": "string"},

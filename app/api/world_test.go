@@ -241,7 +241,7 @@ func (w *world) checkAnswer(r *http.Request, a reply) {
 		if a.body != "" || a.header.Get("Content-Length") != "0" && a.status != http.StatusNoContent || a.header.Get("Content-Type") != "" {
 			w.t.Errorf("%s %s: not empty: %q, headers %v", r.Method, r.URL.Path, a.body, a.header)
 		}
-	case media == mediaJSON:
+	case media == mediaJSON && a.header.Get("Idempotency-Shortened") == "": // some members only
 		w.schemas.check(w.t, schemaOf(rt.answer), a.body)
 	}
 }

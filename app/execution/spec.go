@@ -97,7 +97,7 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 		SSHUser: f.Node.SSHUser, HardwareType: f.Node.HardwareType, ImageType: f.Node.ImageType,
 		Flavor: f.Node.Flavor, Image: f.Node.Image, HardwareSettings: f.Hardware, ImageSettings: f.Image,
 		Automators: f.Node.Automators, Services: f.Node.Services,
-		Provider: f.Provider, Config: maps.Clone(f.Config), Nodes: nodes.properties, Results: f.Node.Results,
+		Provider: f.Provider, Config: f.Config, Nodes: nodes.properties, Results: f.Node.Results,
 		OwnerKeys: f.OwnerKeys, ResourceSet: f.ResourceSet,
 	}
 	if s.Config == nil {
@@ -221,9 +221,9 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 	s.Service = &loom.TaskService{Name: f.Service, Action: action}
 	expanded, problems := nodes.facts.Expand(s.Config, f.Node.ID)
 	if errs, _ := macro.Split(problems); len(errs) > 0 {
-		texts := make([]string, len(errs))
-		for i, p := range errs {
-			texts[i] = p.String()
+		texts := make([]string, 0, macro.MaxProblems)
+		for _, p := range errs[:min(len(errs), macro.MaxProblems)] {
+			texts = append(texts, p.String())
 		}
 		return unbuildable("Exception while expanding macros: %s", strings.Join(texts, "; "))
 	}

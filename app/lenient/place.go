@@ -75,7 +75,7 @@ func (e *fieldErrors) add(at *place, format string, args ...any) {
 		e.more++
 		return
 	}
-	e.list = append(e.list, loom.FieldError{Field: at.String(), Message: fmt.Sprintf(format, args...)})
+	e.list = append(e.list, loom.BoundField(loom.FieldError{Field: at.String(), Message: fmt.Sprintf(format, args...)}))
 }
 
 func (e *fieldErrors) found() int { return len(e.list) + e.more }

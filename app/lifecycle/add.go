@@ -165,7 +165,7 @@ func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
 	if errs := checkStorable("config", config); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	if len(differences(cluster.Config, config)) > 0 {
+	if !sameJSON(cluster.Config, config) {
 		if errs := loom.CheckConfigSize("config", config); len(errs) > 0 {
 			return loom.InvalidFields(errs)
 		}

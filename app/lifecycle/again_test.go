@@ -130,6 +130,13 @@ func TestRetryLeavesOutTasks(t *testing.T) {
 	if v.Of != 1 || v.Skipped != 2 || !strings.HasPrefix(v.Summary(), "Goes on with operation 1, leaves out 2 tasks, runs ") {
 		t.Errorf("%s", v.Summary())
 	}
+	// Whoever is no administrator now applies none that he made as one.
+	earlier, err := b.clusters.Preview(b.ctx, b.actor("ana", loom.RoleAdmin), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.clusters.Apply(b.ctx, b.ana(), lifecycle.ApplyInput{ID: earlier.ID, Hash: earlier.Hash})
+	wantKind(t, err, loom.Forbidden)
 	again, err := b.clusters.PreviewByID(b.ctx, b.admin(), v.ID)
 	if err != nil || again.Hash != v.Hash || len(again.Plan.Tasks) != len(v.Plan.Tasks) {
 		t.Fatalf("read again: %v", err)

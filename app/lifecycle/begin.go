@@ -136,6 +136,12 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
 		return none, err
 	}
+	// He may have been an administrator when he made a preview of it.
+	if f := d.Followed; f != nil && len(f.Asked.Skip) > 0 {
+		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+			return none, err
+		}
+	}
 	if err := u.mayBegin(ctx, tx, cluster, d.Kind.Verb()); err != nil {
 		return none, err
 	}
@@ -196,7 +202,7 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
 			return none, err
 		}
-		before["config"], after["config"], after["changed"] = d.Before, d.After, paths(differences(d.Before, d.After))
+		before["config"], after["config"], after["changed"] = d.Before, d.After, paths(d.Before, d.After)
 	}
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok", Before: before, After: after,

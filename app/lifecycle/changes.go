@@ -25,7 +25,8 @@ type Change struct {
 	Because string
 }
 
-// maxChanges is how much of a long list of changes a preview holds.
+// maxChanges is how much of a long list of changes a preview holds; the others are
+// counted.
 const maxChanges = 1000
 
 // changeList keeps the first changes and counts all.
@@ -90,18 +91,27 @@ func (l *changeList) config(d *liveDraft) {
 	if !d.setsConfig() {
 		return
 	}
-	for _, c := range differences(d.Before, d.After) {
-		c.Object = "config"
-		switch {
-		case d.Added != nil:
-			c.Because = "It is a default of the new services."
-		case d.Followed != nil && !d.Followed.Mends:
-			c.Because = "It was so before."
-		case d.Altered != nil:
-			c.Because = "It is a default of the new versions."
-		}
-		l.add(c)
+	because := ""
+	switch {
+	case d.Added != nil:
+		because = "It is a default of the new services."
+	case d.Followed != nil && !d.Followed.Mends:
+		because = "It was so before."
+	case d.Altered != nil:
+		because = "It is a default of the new versions."
 	}
+	l.documents("config", because, d.Before, d.After)
+}
+
+// documents lists where two JSON documents differ.
+func (l *changeList) documents(object, because string, before, after map[string]any) {
+	c := comparison{most: maxChanges - len(l.kept)}
+	c.compare(false, before, after, true, true)
+	for _, change := range c.found {
+		change.Object, change.Because = object, because
+		l.kept = append(l.kept, change)
+	}
+	l.all += c.all
 }
 
 // onService says what a set of actions does to one service on one node.
@@ -161,31 +171,34 @@ func dependsOn(services map[string]loom.Service, name, on string) bool {
 	return walk(name)
 }
 
-// differences lists what leads from one JSON document to another, by JSON pointer
-// (RFC 6901) in the order of keys. Values of keys that look secret are masked,
-// but that they differ is said.
-func differences(before, after map[string]any) []Change {
-	var out []Change
-	compare(&out, "", false, before, after, true, true)
-	return out
+// comparison finds what leads from one JSON document to another, by JSON pointer
+// (RFC 6901) in the order of keys: the first ones up to most, and how many there are.
+// Values of keys that look secret are masked, but that they differ is said.
+type comparison struct {
+	most  int
+	found []Change
+	all   int
+	at    loom.JSONPath
 }
 
-func compare(out *[]Change, at string, secret bool, old, new any, had, has bool) {
+func (c *comparison) compare(secret bool, old, new any, had, has bool) {
 	if had && has {
 		a, both := old.(map[string]any)
 		b, too := new.(map[string]any)
 		if both && too {
-			keys := map[string]bool{}
-			for key := range a {
-				keys[key] = true
-			}
+			keys := slices.Collect(maps.Keys(a))
 			for key := range b {
-				keys[key] = true
+				if _, known := a[key]; !known {
+					keys = append(keys, key)
+				}
 			}
-			for _, key := range slices.Sorted(maps.Keys(keys)) {
+			slices.Sort(keys)
+			for _, key := range keys {
 				oldItem, inOld := a[key]
 				newItem, inNew := b[key]
-				compare(out, at+"/"+pointerEscape.Replace(key), secret || loom.LooksSecret(key), oldItem, newItem, inOld, inNew)
+				c.at.Key(key)
+				c.compare(secret || loom.LooksSecret(key), oldItem, newItem, inOld, inNew)
+				c.at.Up()
 			}
 			return
 		}
@@ -193,19 +206,20 @@ func compare(out *[]Change, at string, secret bool, old, new any, had, has bool)
 			return
 		}
 	}
-	c := Change{Name: at}
+	if c.all++; len(c.found) >= c.most {
+		return
+	}
+	change := Change{Name: c.at.Pointer()}
 	switch {
 	case !had:
-		c.Change, c.New = "create", masked(secret, new)
+		change.Change, change.New = "create", masked(secret, new)
 	case !has:
-		c.Change, c.Old = "remove", masked(secret, old)
+		change.Change, change.Old = "remove", masked(secret, old)
 	default:
-		c.Change, c.Old, c.New = "change", masked(secret, old), masked(secret, new)
+		change.Change, change.Old, change.New = "change", masked(secret, old), masked(secret, new)
 	}
-	*out = append(*out, c)
+	c.found = append(c.found, change)
 }
-
-var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func masked(secret bool, value any) any {
 	if !secret {
@@ -217,9 +231,6 @@ func masked(secret bool, value any) any {
 
 // sameJSON compares values as JSON means them: 1, 1.0 and a Go 1 are one number.
 func sameJSON(a, b any) bool {
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
@@ -227,6 +238,9 @@ func sameJSON(a, b any) bool {
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, sameJSON)
+	}
+	if reflect.DeepEqual(a, b) {
+		return true
 	}
 	x, isNumber := number(a)
 	y, too := number(b)
@@ -251,15 +265,6 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// templateDifferences lists what another version of a template says otherwise.
-func templateDifferences(before, after loom.Template) []Change {
-	changes := differences(document(before), document(after))
-	for i := range changes {
-		changes[i].Object = "template"
-	}
-	return changes
-}
-
 // document is a value as the JSON object it is sent as.
 func document(v any) map[string]any {
 	data, err := json.Marshal(v)
@@ -276,12 +281,11 @@ func document(v any) map[string]any {
 }
 
 // paths names what differs, for the audit, where values would be too much.
-func paths(changes []Change) []string {
-	names := make([]string, 0, min(len(changes), maxChanges))
-	for _, c := range changes {
-		if len(names) == maxChanges {
-			break
-		}
+func paths(before, after map[string]any) []string {
+	var l changeList
+	l.documents("", "", before, after)
+	names := make([]string, 0, len(l.kept))
+	for _, c := range l.kept {
 		names = append(names, c.Name)
 	}
 	return names

@@ -3,13 +3,22 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
 )
+
+// differences lists all that leads from one document to another.
+func differences(before, after map[string]any) []Change {
+	c := comparison{most: math.MaxInt}
+	c.compare(false, before, after, true, true)
+	return c.found
+}
 
 func TestDifferences(t *testing.T) {
 	t.Parallel()
@@ -96,5 +105,55 @@ func TestChangeListCountsAll(t *testing.T) {
 	l.wholeNodes("remove", nodes)
 	if l.all != 1400 || len(l.kept) != maxChanges || l.kept[699].Object != "node" || l.kept[700].Object != "service" {
 		t.Errorf("%d kept of %d", len(l.kept), l.all)
+	}
+}
+
+// TestChangesAreBounded: what is above the limit is counted and costs nothing, and a name
+// is short, whatever key was stored.
+func TestChangesAreBounded(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
+	before, after := map[string]any{}, map[string]any{}
+	for i := range 20_000 {
+		before[fmt.Sprint(i)], after[fmt.Sprint(i)] = 1, 2
+	}
+	key := strings.Repeat("k", 100<<10)
+	var list changeList
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	list.documents("config", "", map[string]any{key: before}, map[string]any{key: after})
+	runtime.ReadMemStats(&end)
+	if got := end.TotalAlloc - start.TotalAlloc; got > 10<<20 {
+		t.Errorf("%d bytes are allocated", got)
+	}
+	if len(list.kept) != maxChanges || list.all != 20_000 {
+		t.Errorf("%d of %d are kept", len(list.kept), list.all)
+	}
+	for _, name := range append(paths(map[string]any{key: before}, map[string]any{key: after}), list.kept[0].Name) {
+		if len(name) > loom.MaxConfigPath+len("…") {
+			t.Fatalf("a name has %d bytes", len(name))
+		}
+	}
+	// Behind others there is less room.
+	list = changeList{kept: list.kept[:maxChanges-1], all: 5000}
+	list.documents("config", "because", before, after)
+	if len(list.kept) != maxChanges || list.all != 25_000 || list.kept[maxChanges-1].Because != "because" {
+		t.Errorf("%d of %d are kept", len(list.kept), list.all)
+	}
+}
+
+// BenchmarkChanges compares configs of which every value differs.
+func BenchmarkChanges(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		before, after := map[string]any{}, map[string]any{}
+		for i := range n {
+			before[fmt.Sprint(i)], after[fmt.Sprint(i)] = 1, 2
+		}
+		key := strings.Repeat("k", loom.MaxConfigKey)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var list changeList
+				list.documents("config", "", map[string]any{key: before}, map[string]any{key: after})
+			}
+		})
 	}
 }

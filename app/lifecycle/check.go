@@ -75,6 +75,12 @@ type Choice struct {
 // stores nothing. A request that does not fit is an answer, not an error; errors
 // are about rights and about the database.
 func (u *Clusters) Check(ctx context.Context, actor loom.Actor, in loom.CreateInput) (CheckResult, error) {
+	result, err := u.check(ctx, actor, in)
+	result.Fields = loom.BoundFields(result.Fields, 0)
+	return result, err
+}
+
+func (u *Clusters) check(ctx context.Context, actor loom.Actor, in loom.CreateInput) (CheckResult, error) {
 	var result CheckResult
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return result, err

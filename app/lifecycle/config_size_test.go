@@ -65,6 +65,50 @@ func TestConfigsAreBounded(t *testing.T) {
 	}
 }
 
+// TestKeysOfConfigsAreBounded refuses a key above the limit wherever one is set, and lets a
+// stored one be.
+func TestKeysOfConfigsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	key := strings.Repeat("k", loom.MaxConfigKey+1)
+	long := map[string]any{key: 1}
+	refused := func(what, field string, fields []loom.FieldError) {
+		t.Helper()
+		if len(fields) != 1 || fields[0].Field != field || !strings.Contains(fields[0].Message, "has 256 bytes; at most 255 are allowed") {
+			t.Errorf("%s: got %+v", what, fields)
+		}
+	}
+	in := request(2)
+	in.Config = long
+	_, err := b.clusters.Create(b.ctx, b.ana(), in)
+	refused("a create", "config", wantKind(t, err, loom.Invalid).Fields)
+	result, err := b.clusters.Check(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("a check", "config", result.Fields)
+	configure := func(patch map[string]any) error {
+		_, err := b.clusters.Configure(b.ctx, b.ana(), id, lifecycle.ConfigureInput{ConfigPatch: patch}, nil)
+		return err
+	}
+	refused("a configure", "configPatch", wantKind(t, configure(long), loom.Invalid).Fields)
+
+	// One that was stored before is read, and its cluster goes on.
+	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object(repeat('k', 100000), '%ip.self%') WHERE id = $1`, int64(id))
+	b.previewOf(loom.PreviewExpand, id, lifecycle.ChangeInput{Machines: 3})
+	if e := wantKind(t, configure(map[string]any{"b": 1}), loom.Invalid); !strings.Contains(e.Message, "has 100000 bytes") {
+		t.Errorf("a patch that leaves it: %+v", e)
+	}
+	v, err := b.clusters.Preview(b.ctx, b.ana(), lifecycle.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &lifecycle.ConfigureInput{Config: map[string]any{}}})
+	if err != nil || len(v.Changes) == 0 || len(v.Changes[0].Name) > loom.MaxConfigPath+len("…") {
+		t.Errorf("a preview without it: %v", err)
+	}
+	if err := configure(map[string]any{strings.Repeat("k", 100_000): nil}); err != nil {
+		t.Errorf("a patch that takes it out: %v", err)
+	}
+}
+
 // TestSecretsOfAConfigAreCounted: one with more secrets than tasks hide in their logs is refused wherever one is set.
 func TestSecretsOfAConfigAreCounted(t *testing.T) {
 	t.Parallel()

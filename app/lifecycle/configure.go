@@ -88,7 +88,7 @@ func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.C
 	if err := d.checkMacros(cluster.Owner.User, in.field(), d.After); err != nil {
 		return err
 	}
-	if len(differences(d.Before, d.After)) == 0 {
+	if sameJSON(d.Before, d.After) {
 		d.Warnings = append(d.Warnings, "The config is the same as now.")
 	}
 	return nil

@@ -154,6 +154,7 @@ func TestOwnerIsHandedOver(t *testing.T) {
 	wantKind(t, err, loom.NotFound)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(preview))
 	wantKind(t, err, loom.NotFound)
+	wantKind(t, b.clusters.Discard(b.ctx, b.ana(), preview.ID), loom.NotFound)
 	if _, err := b.clusters.PreviewByID(b.ctx, b.actor("ana", loom.RoleAdmin), preview.ID); err != nil {
 		t.Errorf("an administrator’s own preview: %v", err)
 	}

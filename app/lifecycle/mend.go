@@ -194,7 +194,7 @@ func (u *Clusters) mendConfig(ctx context.Context, d *liveDraft, cluster loom.Cl
 		after = d.After
 	}
 	d.Before, d.After = nil, nil
-	if len(differences(before, after)) > 0 {
+	if !sameJSON(before, after) {
 		d.Followed.Config, d.Before, d.After = true, before, after
 	}
 	return d.checkMacros(cluster.Owner.User, field, after)

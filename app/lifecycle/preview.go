@@ -226,15 +226,9 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
-	p, data, err := store.PreviewByID(ctx, u.db, actor.Tenant, actor.User, id)
+	p, data, err := u.seePreview(ctx, actor, id)
 	if err != nil {
-		return loom.Preview{}, nil, nil, noPreview(err)
-	}
-	// The actor may have lost the sight of the cluster since; one to be made is not there yet.
-	if p.Kind != loom.PreviewCreate || p.Applied.Number != 0 {
-		if err := u.see(ctx, actor, p.Cluster); err != nil {
-			return loom.Preview{}, nil, nil, noPreview(err)
-		}
+		return loom.Preview{}, nil, nil, err
 	}
 	var body previewBody
 	d := json.NewDecoder(strings.NewReader(string(data)))
@@ -255,6 +249,21 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	return p, data, &body, nil
 }
 
+// seePreview reads a preview, and NotFound where the actor may not see what it is about.
+func (u *Clusters) seePreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, error) {
+	p, data, err := store.PreviewByID(ctx, u.db, actor.Tenant, actor.User, id)
+	if err != nil {
+		return loom.Preview{}, nil, noPreview(err)
+	}
+	// The actor may have lost the sight of the cluster since; one to be made is not there yet.
+	if p.Kind != loom.PreviewCreate || p.Applied.Number != 0 {
+		if err := u.see(ctx, actor, p.Cluster); err != nil {
+			return loom.Preview{}, nil, noPreview(err)
+		}
+	}
+	return p, data, nil
+}
+
 func noPreview(err error) error {
 	if isNotFound(err) {
 		return &loom.Error{Kind: loom.NotFound, Message: "There is no such preview, or it expired; compute it again.", Err: err}
@@ -266,6 +275,9 @@ func noPreview(err error) error {
 // was applied.
 func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.PreviewID) error {
 	if err := actor.Require(loom.ScopeRead); err != nil {
+		return err
+	}
+	if _, _, err := u.seePreview(ctx, actor, id); err != nil {
 		return err
 	}
 	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
@@ -306,9 +318,7 @@ func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, b
 		d := body.Sync
 		v.Name, v.Nodes, v.Services, v.Layout = d.Name, d.Nodes, d.Services, layoutOf(d.Nodes)
 		v.Template, v.Provider, v.Warnings = d.After.Base, loom.Base{Name: d.Provider}, d.Warnings
-		for _, c := range templateDifferences(d.Before, d.After) {
-			list.add(c)
-		}
+		list.documents("template", "", document(d.Before), document(d.After))
 	}
 	if err != nil {
 		return v, err

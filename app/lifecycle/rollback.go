@@ -54,7 +54,7 @@ func (u *Clusters) draftRollback(ctx context.Context, d *liveDraft, cluster loom
 	}
 	d.Altered = &alteration{Asked: in, Was: planner.State{Nodes: nodes, Services: cluster.Services}, Versions: []store.EntryVersion{}}
 	d.Nodes, d.Services = f.To.Nodes, f.To.Services
-	if len(f.To.Nodes) > 0 && len(differences(cluster.Config, f.To.Config)) > 0 {
+	if len(f.To.Nodes) > 0 && !sameJSON(cluster.Config, f.To.Config) {
 		f.Config, d.Before, d.After = true, cluster.Config, f.To.Config
 	}
 	if err := f.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRollback); err != nil {

@@ -67,7 +67,7 @@ func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.Clus
 		return nil, cluster, err
 	}
 	d.Warnings = append(d.Warnings, "Config, services, nodes and lease stay as they are; only what the template allows from now on changes.")
-	if len(templateDifferences(d.Before, d.After)) == 0 {
+	if sameJSON(document(d.Before), document(d.After)) {
 		d.Warnings = append(d.Warnings, "The template says the same as the cluster's copy of it.")
 	}
 	return d, cluster, nil
@@ -141,7 +141,7 @@ func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok",
 		Before: map[string]any{"clusterTemplate": cluster.Template.Name, "version": cluster.Template.Version},
-		After:  map[string]any{"clusterTemplate": d.After.Name, "version": d.After.Version, "changed": paths(templateDifferences(cluster.Template, d.After))},
+		After:  map[string]any{"clusterTemplate": d.After.Name, "version": d.After.Version, "changed": paths(document(cluster.Template), document(d.After))},
 	})
 	if err != nil {
 		return err

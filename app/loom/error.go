@@ -79,9 +79,42 @@ func (e *Error) Is(target error) bool {
 	return ok && k == e.Kind
 }
 
-// NewError builds an error of a kind with a message for people.
+// NewError builds an error of a kind with a message for people, cut as BoundField does.
 func NewError(kind Kind, format string, args ...any) *Error {
-	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	return &Error{Kind: kind, Message: boundText(fmt.Sprintf(format, args...))}
+}
+
+// What is sent may be long, and errors repeat it: how much an error has of each text
+// between “ and ”, and of a message, in bytes.
+const (
+	maxQuoted  = 200
+	maxMessage = 2000
+)
+
+// BoundField cuts what is long in a field error: its path as those of configs are cut, and
+// of its message first what is quoted.
+func BoundField(f FieldError) FieldError {
+	return FieldError{Field: Cut(f.Field, MaxConfigPath+maxQuoted), Message: boundText(f.Message)}
+}
+
+func boundText(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	var b strings.Builder
+	for rest := text; ; {
+		before, quoted, found := strings.Cut(rest, "“")
+		b.WriteString(before)
+		if !found || b.Len() > maxMessage {
+			return Cut(b.String(), maxMessage)
+		}
+		end := strings.Index(quoted, "”")
+		if end < 0 {
+			end = len(quoted)
+		}
+		b.WriteString("“" + Cut(quoted[:end], maxQuoted))
+		rest = quoted[end:]
+	}
 }
 
 // MaxFieldErrors is how many field errors an answer lists. One more says how many there
@@ -90,7 +123,7 @@ const MaxFieldErrors = 100
 
 const moreFields = "%d more fields are wrong. Correct those above, then try again."
 
-// BoundFields cuts field errors to as many as an answer lists. more is how many were
+// BoundFields cuts field errors to as many as an answer lists, and each of them. more is how many were
 // left out before, for whoever stops collecting at the bound.
 func BoundFields(fields []FieldError, more int) []FieldError {
 	bounded, _ := boundFields(fields, more)
@@ -99,16 +132,19 @@ func BoundFields(fields []FieldError, more int) []FieldError {
 
 // boundFields is BoundFields; total counts what is left out too.
 func boundFields(fields []FieldError, more int) (bounded []FieldError, total int) {
+	listed := make([]FieldError, 0, min(len(fields), MaxFieldErrors)+1)
 	if len(fields) <= MaxFieldErrors && more == 0 {
-		return fields, len(fields)
+		for _, f := range fields {
+			listed = append(listed, BoundField(f))
+		}
+		return listed, len(fields)
 	}
-	listed := make([]FieldError, 0, MaxFieldErrors+1)
 	for _, f := range fields {
 		switch before := cutBefore(f); {
 		case before > 0:
 			more += before
 		case len(listed) < MaxFieldErrors:
-			listed = append(listed, f)
+			listed = append(listed, BoundField(f))
 		default:
 			more++
 		}

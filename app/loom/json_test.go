@@ -159,6 +159,43 @@ func TestFieldErrorsAreBounded(t *testing.T) {
 	}
 }
 
+// TestErrorsRepeatLittle: whatever was sent, errors are short and end with what to do.
+func TestErrorsRepeatLittle(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 400_000)
+	for _, c := range []struct {
+		message, ends string
+		least         int
+	}{
+		{"There is no service “" + long + "” or “" + long + "”. Choose another one.", "é…”. Choose another one.", 2 * maxQuoted},
+		{"It is “" + long, "é…", maxQuoted},
+		{strings.Repeat("“”", 1000) + long, "…", maxMessage / 2},
+		{long + "“x”", "é…", maxMessage / 2},
+		{"It is " + strings.Repeat("a", 1000) + ".", "a.", 1000},
+	} {
+		got := []string{NewError(Invalid, "%s", c.message).Message}
+		for n := range 2 {
+			fields := make([]FieldError, 1+n*MaxFieldErrors)
+			for i := range fields {
+				fields[i] = FieldError{Field: "config/" + long, Message: c.message}
+			}
+			e := AsError(InvalidFields(fields))
+			if f := e.Fields[0].Field; len(f) > MaxConfigPath+maxQuoted+len("…") || !strings.HasPrefix(f, "config/é") || !strings.HasSuffix(f, "é…") {
+				t.Errorf("a field has %d bytes", len(f))
+			}
+			got = append(got, e.Fields[0].Message)
+			if n == 0 {
+				got = append(got, e.Message)
+			}
+		}
+		for i, text := range got {
+			if len(text) > maxMessage+len("…") || len(text) < c.least || !strings.HasSuffix(text, c.ends) {
+				t.Errorf("%.20s, %d: %d bytes that end in %q", c.message, i, len(text), text[max(0, len(text)-40):])
+			}
+		}
+	}
+}
+
 func TestPlainText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

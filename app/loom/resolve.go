@@ -99,8 +99,9 @@ func ancestry(t Template, find TemplateLookup) ([]Template, error) {
 // missingPart names the template that lacks a part, when that is what err says.
 func missingPart(err error, field, format string, args ...any) error {
 	if e := AsError(err); e.Kind == NotFound {
-		message := fmt.Sprintf(format, args...)
-		return &Error{Kind: NotFound, Message: message, Fields: []FieldError{{field, message}}, Err: err}
+		missing := NewError(NotFound, format, args...)
+		missing.Fields, missing.Err = []FieldError{{field, missing.Message}}, err
+		return missing
 	}
 	return err
 }

@@ -34,44 +34,47 @@ const (
 // and over names the key that went beyond them.
 func HiddenTexts(value any, all bool) (texts []string, over string) {
 	h := hiddenTexts{}
-	h.walk(value, "", all)
+	h.walk(value, all)
 	return h.texts, h.over
 }
 
 type hiddenTexts struct {
+	at          JSONPath
 	texts       []string
 	count, size int
 	over        string
 }
 
-func (h *hiddenTexts) walk(value any, at string, secret bool) {
+func (h *hiddenTexts) walk(value any, secret bool) {
 	if h.over != "" {
 		return
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) { // the same ones each time
-			h.walk(v[key], strings.TrimPrefix(at+"."+key, "."), secret || LooksSecret(key))
+			h.at.Key(key)
+			h.walk(v[key], secret || LooksSecret(key))
+			h.at.Up()
 		}
 	case []any:
 		for _, item := range v {
-			h.walk(item, at, secret)
+			h.walk(item, secret)
 		}
 	case string:
-		h.add(v, at, secret)
+		h.add(v, secret)
 	case json.Number:
-		h.add(v.String(), at, secret)
+		h.add(v.String(), secret)
 	}
 }
 
-func (h *hiddenTexts) add(text, at string, secret bool) {
+func (h *hiddenTexts) add(text string, secret bool) {
 	if !secret || len(text) < minHiddenText {
 		return
 	}
 	h.count += 1 + strings.Count(text, "\n")
 	h.size += len(text)
 	if h.count > maxHiddenTexts || h.size > maxHiddenBytes {
-		h.over = at
+		h.over = h.at.Keys()
 		return
 	}
 	h.texts = append(h.texts, text)

@@ -66,10 +66,15 @@ func CountIdempotent(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 	return n, wrap(err, "count idempotency keys")
 }
 
-// FinishIdempotent keeps the answer of a request that succeeded.
-func FinishIdempotent(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, key string, answer KeptAnswer) error {
-	_, err := tx.ExecContext(ctx, `UPDATE idempotency_keys SET status = $4, response = $5 WHERE tenant_id = $1 AND user_id = $2 AND key = $3`,
-		tenant, user, key, answer.Status, answer.Response)
+// FinishIdempotent keeps the answer of a request that succeeded, or short, where those of
+// the user's last day would have more bytes than most with it.
+func FinishIdempotent(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, key string, answer KeptAnswer, short []byte, most int) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE idempotency_keys SET status = $4, response = CASE WHEN coalesce(octet_length($5::bytea), 0) + (
+			SELECT coalesce(sum(octet_length(response)), 0) FROM idempotency_keys
+			WHERE tenant_id = $1 AND user_id = $2 AND created_at > now() - interval '24 hours') <= $7 THEN $5 ELSE $6 END
+		WHERE tenant_id = $1 AND user_id = $2 AND key = $3`,
+		tenant, user, key, answer.Status, answer.Response, short, most)
 	return wrap(err, "keep an answer")
 }
 

@@ -137,7 +137,7 @@ var trespassers = map[string]trespasser{
 		return leak(n > 0), err
 	},
 	"FinishIdempotent": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-		return store.FinishIdempotent(ctx, tx, t, ownUser, mark, store.KeptAnswer{Status: 500})
+		return store.FinishIdempotent(ctx, tx, t, ownUser, mark, store.KeptAnswer{Status: 500}, nil, 0)
 	}),
 	"ForgetIdempotent": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
 		return store.ForgetIdempotent(ctx, tx, t, ownUser, mark)

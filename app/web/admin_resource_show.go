@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -177,7 +178,8 @@ func resourceQuery(v loom.Resource, base string) string {
 }
 
 func resourceDiff(before int, old, fresh string) templ.Component {
-	lines := diffLines(strings.Split(old, "\n"), strings.Split(fresh, "\n"))
+	budget := lineBudget(maxDiffCells)
+	lines, _ := budget.diffLines(strings.Split(old, "\n"), strings.Split(fresh, "\n"), math.MaxInt)
 	if len(lines) == 0 {
 		return officeview.Card("diff-title", "Against version "+strconv.Itoa(before), officeview.Text("The text is the same."))
 	}

@@ -23,9 +23,9 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		return err
 	}
 	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
-	present := masked(v.Config)
+	present, diffs := masked(v.Config), newConfigDiffs("", configLines)
 	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
-		Differences: configDiff(masked(v.Template.Defaults.Config), present)}
+		Differences: diffs.of(masked(v.Template.Defaults.Config), present)}
 	if v.Allowed[loom.VerbConfigure] == "" && v.Status != loom.ClusterTerminated {
 		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
 	}
@@ -47,7 +47,7 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		m.Action = base
 	}
-	if err := s.configHistory(r.Context(), actor, v, &m, base, q.Get("revision")); err != nil {
+	if err := s.configHistory(r.Context(), actor, v, &m, diffs, base, q.Get("revision")); err != nil {
 		return err
 	}
 	return s.render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Config"), clusterview.ConfigPage(s.clusterHead(actor, v, "config"), m))
@@ -89,7 +89,7 @@ func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v lifecycl
 
 // configHistory lists the configs there were; of the chosen one it shows what it
 // changed, and what has changed since.
-func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, base, chosen string) error {
+func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, base, chosen string) error {
 	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycl
 		}
 		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(masked(config))}
 		if i > 0 {
-			m.Revision.Since = configDiff(masked(config), masked(v.Config))
+			m.Revision.Since = diffs.of(masked(config), masked(v.Config))
 			m.Revision.IsOld = true
 			if m.Edit != "" {
 				m.Revision.Restore = route.ConfigRestore(v.ID, rev.Revision, true)
@@ -123,7 +123,7 @@ func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycl
 				return err
 			}
 			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
-			m.Revision.Changed = configDiff(masked(before), masked(config))
+			m.Revision.Changed = diffs.of(masked(before), masked(config))
 		}
 	}
 	if chosen != "" && m.Revision == nil {

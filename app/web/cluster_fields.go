@@ -232,15 +232,15 @@ func resourcePickers(fields []ui.FieldModel, facts *lifecycle.TemplateFacts) {
 
 // configDifference is how the config of the form differs from the template's, nothing
 // while it is no JSON.
-func configDifference(st *settled) []ui.ChangeModel {
+func configDifference(st *settled) clusterview.ConfigDiff {
 	if st.facts == nil {
-		return nil
+		return clusterview.ConfigDiff{}
 	}
 	given, problem := parseConfig(st.form.Config)
 	if problem != "" {
-		return nil
+		return clusterview.ConfigDiff{}
 	}
-	return configChanges("", st.facts.Config, given)
+	return newConfigDiffs("config", configLines).of(st.facts.Config, given)
 }
 
 // maxLink is how long a link to a filled in form may be; browsers and proxies take

@@ -23,56 +23,99 @@ const (
 	configFolded = 400
 )
 
-// configDiff is what differs between two configs, the first configLines of it.
-func configDiff(from, to map[string]any) clusterview.ConfigDiff {
-	changes := configChanges("", from, to)
-	for i := range changes {
-		changes[i].Object = "" // the page is about nothing else
-	}
-	return clusterview.ConfigDiff{Rows: changes[:min(len(changes), configLines)], More: max(0, len(changes)-configLines)}
+// configDiffs finds what differs between configs. All those of a page share one: the lines
+// of their texts are compared up to one sum.
+type configDiffs struct {
+	// object is what the lines say that they are about, most how many of them are listed of
+	// two configs; the others are counted.
+	object string
+	most   int
+	lines  lineBudget
 }
 
-// configChanges compares two configs value by value, each with the path of its names.
+func newConfigDiffs(object string, most int) *configDiffs {
+	return &configDiffs{object: object, most: most, lines: maxDiffCells}
+}
+
+// of gives what differs between two configs.
+func (d *configDiffs) of(from, to map[string]any) clusterview.ConfigDiff {
+	c := configComparison{configDiffs: d}
+	c.compare(from, to)
+	return clusterview.ConfigDiff{Rows: c.rows, More: c.more}
+}
+
+// configComparison compares two configs value by value, each with the path of its names.
 // What came or went as a whole is listed by its parts.
-func configChanges(path string, from, to map[string]any) []ui.ChangeModel {
-	both := maps.Clone(to)
-	if both == nil {
-		both = map[string]any{}
-	}
-	maps.Copy(both, from)
-	var changes []ui.ChangeModel
-	for _, key := range slices.Sorted(maps.Keys(both)) {
-		old, had := from[key]
-		now, has := to[key]
-		at := configPath(path, key)
-		left, leftMap := old.(map[string]any)
-		right, rightMap := now.(map[string]any)
-		switch {
-		case had && has && loom.JSONText(old) == loom.JSONText(now):
-		case (leftMap || !had) && (rightMap || !has) && len(left)+len(right) > 0:
-			changes = append(changes, configChanges(at, left, right)...)
-		case !had:
-			changes = append(changes, configChange(ui.SignCreate, at, nil, &now))
-		case !has:
-			changes = append(changes, configChange(ui.SignRemove, at, &old, nil))
-		default:
-			changes = append(changes, configChange(ui.SignChange, at, &old, &now))
+type configComparison struct {
+	*configDiffs
+	path []string
+	rows []ui.ChangeModel
+	more int
+}
+
+func (c *configComparison) compare(from, to map[string]any) {
+	keys := slices.Collect(maps.Keys(from))
+	for key := range to {
+		if _, known := from[key]; !known {
+			keys = append(keys, key)
 		}
 	}
-	return changes
+	slices.Sort(keys)
+	for _, key := range keys {
+		old, had := from[key]
+		now, has := to[key]
+		left, leftMap := old.(map[string]any)
+		right, rightMap := now.(map[string]any)
+		c.path = append(c.path, key)
+		switch {
+		case (leftMap || !had) && (rightMap || !has) && len(left)+len(right) > 0:
+			c.compare(left, right)
+		case had && has && loom.JSONText(old) == loom.JSONText(now):
+		case !had:
+			c.add(ui.SignCreate, nil, &now)
+		case !has:
+			c.add(ui.SignRemove, &old, nil)
+		default:
+			c.add(ui.SignChange, &old, &now)
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
 }
 
-// configPath adds a name to a path; one that would not be told from a path is quoted.
-func configPath(path, key string) string {
-	if key == "" || strings.ContainsAny(key, ". \t\n\"") {
-		key = strconv.Quote(key)
+// add lists a line about one value; nil stands for none.
+func (c *configComparison) add(sign ui.ChangeSign, old, now *any) {
+	if len(c.rows) >= c.most {
+		c.more++
+		return
 	}
-	return strings.TrimPrefix(path+"."+key, ".")
+	row := c.lines.configChange(sign, configPath(c.path), old, now)
+	row.Object = c.object
+	c.rows = append(c.rows, row)
+}
+
+// configPath joins names to a path; one that would not be told from a path is quoted. What
+// was stored before names had a limit is cut.
+func configPath(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		if b.Len() > loom.MaxConfigPath {
+			break
+		}
+		name = loom.Cut(name, loom.MaxConfigPath)
+		if name == "" || strings.ContainsAny(name, ". \t\n\"") {
+			name = strconv.Quote(name)
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(name)
+	}
+	return loom.Cut(b.String(), loom.MaxConfigPath)
 }
 
 // configChange is a line about one value; nil stands for none.
-func configChange(sign ui.ChangeSign, path string, old, now *any) ui.ChangeModel {
-	c := ui.ChangeModel{Sign: sign, Object: "config", Name: path}
+func (b *lineBudget) configChange(sign ui.ChangeSign, path string, old, now *any) ui.ChangeModel {
+	c := ui.ChangeModel{Sign: sign, Name: path}
 	var left, right []string
 	if old != nil {
 		c.Old, left = configValue(*old)
@@ -90,9 +133,9 @@ func configChange(sign ui.ChangeSign, path string, old, now *any) ui.ChangeModel
 		right = []string{c.New}
 	}
 	c.Old, c.New = linesWord(old != nil, left, c.Old), linesWord(now != nil, right, c.New)
-	lines := diffLines(left, right)
-	if more := len(lines) - configFolded; more > 0 {
-		lines = append(lines[:configFolded:configFolded], "… "+ui.Count(more, "more line", "more lines"))
+	lines, more := b.diffLines(left, right, configFolded)
+	if more > 0 {
+		lines = append(lines, "… "+ui.Count(more, "more line", "more lines"))
 	}
 	c.Lines = strings.Join(lines, "\n")
 	return c

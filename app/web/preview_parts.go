@@ -173,7 +173,7 @@ func previewMoved(old, fresh lifecycle.PreviewView) []ui.ChangeModel {
 	if a, b := planText(old), planText(fresh); a != b {
 		lines = append(lines, ui.ChangeModel{Sign: ui.SignChange, Name: "Plan", Old: a, New: b})
 	}
-	lines = append(lines, configChanges("", old.Config, fresh.Config)...)
+	lines = append(lines, newConfigDiffs("config", movedShown).of(old.Config, fresh.Config).Rows...)
 	lines = append(lines, movedLines(comparedChanges(old), comparedChanges(fresh))...)
 	return lines[:min(len(lines), movedShown)]
 }

@@ -92,7 +92,7 @@ func TestConfigChanges(t *testing.T) {
 	from := map[string]any{"same": 1.0, "kind": "80", "gone": map[string]any{"a": 1.0, "b": map[string]any{"c": "x"}}, "shape": map[string]any{"a": 1.0}, "empty": map[string]any{}}
 	to := map[string]any{"same": 1.0, "kind": 80.0, "new": map[string]any{"a.b": true}, "shape": "text", "void": map[string]any{}}
 	want := []string{"remove empty {}>", "remove gone.a 1>", "remove gone.b.c x>", `change kind "80">80`, `create new."a.b" >true`, `change shape {"a":1}>text`, "create void >{}"}
-	got := configChanges("", from, to)
+	got := newConfigDiffs("", configLines).of(from, to).Rows
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
 	}
@@ -101,10 +101,10 @@ func TestConfigChanges(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, line, want[i])
 		}
 	}
-	if more := configDiff(nil, manyKeys(configLines+7)); len(more.Rows) != configLines || more.More != 7 {
+	if more := newConfigDiffs("", configLines).of(nil, manyKeys(configLines+7)); len(more.Rows) != configLines || more.More != 7 {
 		t.Errorf("%d lines and %d more", len(more.Rows), more.More)
 	}
-	if d := configDiff(from, from); len(d.Rows) > 0 {
+	if d := newConfigDiffs("", configLines).of(from, from); len(d.Rows) > 0 {
 		t.Errorf("the same differs: %+v", d.Rows)
 	}
 }

@@ -3,6 +3,8 @@ package macro
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -213,6 +215,105 @@ func BenchmarkCheck(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			for b.Loop() {
 				front(10_000).Check(config)
+			}
+		})
+	}
+}
+
+// allocated counts the bytes that a call allocates; no other test may run beside it.
+func allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestPathsAreMadeForProblems: values about which there is nothing to say cost no path, and
+// no key costs more than its text.
+func TestPathsAreMadeForProblems(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
+	long := map[string]any{strings.Repeat("k", 100<<10): make([]any, 5000)}
+	short := map[string]any{}
+	for i := range 5000 {
+		short[fmt.Sprint(i)] = "%host.self%"
+	}
+	for _, test := range []struct {
+		name   string
+		config map[string]any
+		call   func(f *Facts, config map[string]any)
+	}{
+		{"validate", long, func(_ *Facts, config map[string]any) { Validate(config) }},
+		{"check", long, func(f *Facts, config map[string]any) { f.Check(config) }},
+		{"expand", long, func(f *Facts, config map[string]any) { f.Expand(config, "0") }},
+		{"mentions", long, func(_ *Facts, config map[string]any) { Mentions(config) }},
+		{"lint", long, func(_ *Facts, config map[string]any) { Lint(config) }},
+		{"expand keys", short, func(f *Facts, config map[string]any) { f.Expand(config, "0") }},
+	} {
+		f := front(2)
+		if got := allocated(func() { test.call(f, test.config) }); got > 5000*500 {
+			t.Errorf("%s allocates %d bytes", test.name, got)
+		}
+	}
+}
+
+// TestPointersAreCut: of what was stored with any key, pointers are short, and only those
+// are made that are listed.
+func TestPointersAreCut(t *testing.T) {
+	t.Parallel()
+	values := make([]any, 1000)
+	for i := range values {
+		values[i] = fmt.Sprintf("%%host.service.none%d%%", i)
+	}
+	config := map[string]any{strings.Repeat("k", 100<<10): map[string]any{"a": values}}
+	f := front(1)
+	_, expanding := f.Expand(config, "0")
+	for name, problems := range map[string][]Problem{"check": f.Check(config), "expand": expanding} {
+		named := 0
+		for _, p := range problems {
+			if p.Pointer != "" {
+				named++
+			}
+			if len(p.Pointer) > loom.MaxConfigPath+len("…") {
+				t.Fatalf("%s: a pointer of %d bytes", name, len(p.Pointer))
+			}
+		}
+		if len(problems) != len(values) || named != MaxProblems {
+			t.Errorf("%s: %d problems, %d with a pointer", name, len(problems), named)
+		}
+	}
+}
+
+// TestExpansionsAreShared: what is the same for all nodes is made once, and what holds no
+// macros is not copied.
+func TestExpansionsAreShared(t *testing.T) {
+	t.Parallel()
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	f := front(2)
+	config := map[string]any{"all": "%num.service.front%", "plain": map[string]any{"a": []any{"x"}}}
+	one, _ := f.Expand(config, "0")
+	two, _ := f.Expand(config, "1")
+	if one["all"] != "2" || !same(one, two) || same(one, config) || !same(one["plain"], config["plain"]) {
+		t.Errorf("nothing of self: %v and %v", one, two)
+	}
+	config = map[string]any{"own": []any{"%host.self%"}, "plain": map[string]any{"a": "x"}}
+	one, _ = f.Expand(config, "0")
+	two, _ = f.Expand(config, "1")
+	if fmt.Sprint(one["own"], two["own"], config["own"]) != "[web42-0.local] [web42-1.local] [%host.self%]" || !same(one["plain"], two["plain"]) {
+		t.Errorf("of self: %v and %v", one, two)
+	}
+	if other, _ := f.Expand(map[string]any{"all": "%num.service.none%"}, "0"); other["all"] != "0" {
+		t.Errorf("another config: %v", other)
+	}
+}
+
+// BenchmarkPaths goes through values below a long key.
+func BenchmarkPaths(b *testing.B) {
+	for _, values := range []int{10_000, 100_000} {
+		config := map[string]any{strings.Repeat("k", 500<<10): make([]any, values)}
+		b.Run(fmt.Sprint(values), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Validate(config)
 			}
 		})
 	}

@@ -3,17 +3,18 @@ package macro
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"loom/app/loom"
 )
 
-// Expand gives a copy of a config with the macros of all string values filled
-// for the node self. Keys and other values never change, and the config itself
-// is not touched. A macro that cannot be filled stays in the text and is in
-// the problems; all of them are reported, ordered by pointer and column.
+// Expand gives a config with the macros of all string values filled for the node
+// self. Keys and other values never change, and the config itself is not touched: what
+// holds no macros is shared with it, so change neither. A macro that cannot be filled
+// stays in the text and is in the problems, ordered by pointer and column; the first
+// MaxProblems mistakes and warnings have a pointer.
 func (f *Facts) Expand(config map[string]any, self loom.NodeID) (map[string]any, []Problem) {
 	return f.ExpandAt(config, nil, self)
 }
@@ -24,10 +25,32 @@ func (f *Facts) ExpandAt(config map[string]any, path []string, self loom.NodeID)
 	if config == nil {
 		return nil, nil
 	}
+	of := reflect.ValueOf(config).Pointer()
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	if len(path) == 0 && last.of == of {
+		return last.expanded, last.problems
+	}
 	e := expansion{facts: f, self: self}
-	w := walker{text: e.text}
-	expanded, _ := w.at(config, path, "", 1).(map[string]any)
+	w := walker{named: MaxProblems, text: e.text}
+	walked, _ := w.atPath(config, path, 1)
+	expanded, _ := walked.(map[string]any)
+	if len(path) == 0 && !e.ofSelf {
+		f.mu.Lock()
+		f.last = shared{of, config, expanded, w.problems}
+		f.mu.Unlock()
+	}
 	return expanded, w.problems
+}
+
+// shared is an expansion that is the same for all nodes.
+type shared struct {
+	// of is the address of config, which is kept so that no other one gets it.
+	of       uintptr
+	config   map[string]any
+	expanded map[string]any
+	problems []Problem
 }
 
 // ExpandText fills the macros of one text; self may be "" where no node is meant.
@@ -59,10 +82,10 @@ func (f *Facts) Lacks(text string) bool {
 // Check reports what can be known before an operation starts, without a node
 // and without addresses: wrong syntax, indexes out of range, and, as warnings,
 // macros that will stay because their service is not on the cluster. It stops behind
-// MaxProblems mistakes. What a macro gives is measured, not made, and once only.
+// MaxProblems mistakes, and says of as many warnings where they are. What a macro gives is measured, not made, and once only.
 func (f *Facts) Check(config map[string]any) []Problem {
 	known := map[string]result{}
-	w := walker{most: MaxProblems, text: func(text string) (string, []Problem) {
+	w := walker{most: MaxProblems, named: MaxProblems, text: func(text string) (string, []Problem) {
 		t, problems := f.parse(text)
 		problems = slices.Clone(problems)
 		for _, s := range t.segments {
@@ -80,7 +103,7 @@ func (f *Facts) Check(config map[string]any) []Problem {
 		}
 		return text, ordered(problems)
 	}}
-	w.walk(config, "", 1)
+	w.walk(config, 1)
 	return w.problems
 }
 
@@ -88,7 +111,7 @@ func (f *Facts) Check(config map[string]any) []Problem {
 // without a cluster, the first MaxProblems; there are no warnings among them.
 func Validate(config map[string]any) []Problem {
 	w := walker{most: MaxProblems, text: func(text string) (string, []Problem) { return text, ValidateText(text) }}
-	w.walk(config, "", 1)
+	w.walk(config, 1)
 	return w.problems
 }
 
@@ -103,6 +126,8 @@ type expansion struct {
 	facts *Facts
 	self  loom.NodeID
 	size  int
+	// ofSelf says that something depends on self.
+	ofSelf bool
 }
 
 func (e *expansion) text(text string) (string, []Problem) {
@@ -121,6 +146,7 @@ func (e *expansion) text(text string) (string, []Problem) {
 			out.WriteString(s.text)
 			continue
 		}
+		e.ofSelf = e.ofSelf || s.expr.ref.ofSelf()
 		r := e.facts.value(s, e.self, MaxExpansion-e.size-out.Len())
 		if r.severity != "" {
 			problems = append(problems, s.problem(r))
@@ -142,35 +168,49 @@ func ordered(problems []Problem) []Problem {
 	return problems
 }
 
-// walker copies a config and hands each string value to text.
+// walker hands each string value of a config to text, and copies what leads to those that
+// it changes.
 type walker struct {
 	text     func(string) (string, []Problem)
 	problems []Problem
 	// most, if set, is how many mistakes end the walk; warnings do not count.
 	most, mistakes int
+	// named, if set, is how many mistakes and how many warnings say where they are; the
+	// others are for counting.
+	named, warnings int
+
+	at loom.JSONPath
+	// pointer is that of at once somebody asked for it, "" before.
+	pointer string
 }
 
-// at copies the way to the value at a path and walks that value only.
-func (w *walker) at(value any, path []string, pointer string, depth int) any {
+// atPath walks the value at a path only.
+func (w *walker) atPath(value any, path []string, depth int) (walked any, changed bool) {
 	if len(path) == 0 {
-		return w.walk(value, pointer, depth)
+		return w.walk(value, depth)
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return value
+		return value, false
 	}
 	child, ok := object[path[0]]
 	if !ok {
-		return value
+		return value, false
 	}
-	object = maps.Clone(object)
-	object[path[0]] = w.at(child, path[1:], pointer+"/"+escape(path[0]), depth+1)
-	return object
+	w.key(path[0])
+	child, changed = w.atPath(child, path[1:], depth+1)
+	w.up()
+	if changed {
+		object = maps.Clone(object)
+		object[path[0]] = child
+	}
+	return object, changed
 }
 
-func (w *walker) walk(value any, pointer string, depth int) any {
+// walk gives the value itself where nothing in it changed.
+func (w *walker) walk(value any, depth int) (walked any, changed bool) {
 	if w.full() {
-		return value
+		return value, false
 	}
 	switch v := value.(type) {
 	case string:
@@ -179,50 +219,83 @@ func (w *walker) walk(value any, pointer string, depth int) any {
 			if w.full() {
 				break
 			}
-			w.add(p, pointer)
+			w.add(p)
 		}
-		return text
+		if text == v {
+			return value, false
+		}
+		return text, true
 	case map[string]any:
-		if v == nil || w.tooDeep(pointer, depth) {
-			return value
+		if v == nil || w.tooDeep(depth) {
+			return value, false
 		}
-		object := make(map[string]any, len(v))
+		object := v
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			object[key] = w.walk(v[key], pointer+"/"+escape(key), depth+1)
+			w.key(key)
+			child, other := w.walk(v[key], depth+1)
+			w.up()
+			if !other {
+				continue
+			}
+			if !changed {
+				object, changed = maps.Clone(v), true
+			}
+			object[key] = child
 		}
-		return object
+		return object, changed
 	case []any:
-		if v == nil || w.tooDeep(pointer, depth) {
-			return value
+		if v == nil || w.tooDeep(depth) {
+			return value, false
 		}
-		array := make([]any, len(v))
+		array := v
 		for i := range v {
-			array[i] = w.walk(v[i], pointer+"/"+strconv.Itoa(i), depth+1)
+			w.pointer = ""
+			w.at.Index(i)
+			child, other := w.walk(v[i], depth+1)
+			w.up()
+			if !other {
+				continue
+			}
+			if !changed {
+				array, changed = slices.Clone(v), true
+			}
+			array[i] = child
 		}
-		return array
+		return array, changed
 	}
-	return value
+	return value, false
 }
 
-func (w *walker) tooDeep(pointer string, depth int) bool {
+func (w *walker) key(key string) {
+	w.pointer = ""
+	w.at.Key(key)
+}
+
+func (w *walker) up() {
+	w.pointer = ""
+	w.at.Up()
+}
+
+func (w *walker) tooDeep(depth int) bool {
 	if depth <= MaxDepth {
 		return false
 	}
-	w.add(Problem{Severity: Limit, Reason: fmt.Sprintf("the config is nested deeper than %d levels", MaxDepth)}, pointer)
+	w.add(Problem{Severity: Limit, Reason: fmt.Sprintf("the config is nested deeper than %d levels", MaxDepth)})
 	return true
 }
 
-func (w *walker) add(p Problem, pointer string) {
-	p.Pointer = pointer
-	w.problems = append(w.problems, p)
-	if !p.Warning() {
-		w.mistakes++
+func (w *walker) add(p Problem) {
+	n := &w.mistakes
+	if p.Warning() {
+		n = &w.warnings
 	}
+	if *n++; w.named == 0 || *n <= w.named {
+		if w.pointer == "" {
+			w.pointer = w.at.Pointer()
+		}
+		p.Pointer = w.pointer
+	}
+	w.problems = append(w.problems, p)
 }
 
 func (w *walker) full() bool { return w.most > 0 && w.mistakes >= w.most }
-
-// escape writes a key as a part of a JSON pointer (RFC 6901).
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}

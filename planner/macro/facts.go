@@ -35,6 +35,8 @@ type Facts struct {
 	nearest map[string]string
 	// shared holds the values of macros that do not depend on a node, by their text.
 	shared map[string]result
+	// last is the newest expansion that does not depend on a node.
+	last shared
 }
 
 type member struct {

@@ -32,7 +32,7 @@ func Lint(config map[string]any) []Finding {
 		at[text] = found
 		return text, []Problem{{Macro: text}} // the walker knows where
 	}
-	w.walk(config, "", 1)
+	w.walk(config, 1)
 	for _, p := range w.problems {
 		for _, f := range at[p.Macro] {
 			f.Pointer = p.Pointer

@@ -37,7 +37,7 @@ func Mentions(config map[string]any) []Mention {
 		}
 		return text, named
 	}
-	w.walk(config, "", 1)
+	w.walk(config, 1)
 	for _, p := range w.problems {
 		if p.Severity == Absent {
 			all[p.Column-1].Pointer = p.Pointer

@@ -59,7 +59,7 @@ type CheckPanel struct {
 	Warnings  []string
 	// ConfigDiffers is what the config changes in the template's, Link leads to the form
 	// as it stands, without what is secret.
-	ConfigDiffers []ui.ChangeModel
+	ConfigDiffers ConfigDiff
 	Link          string
 	// Public is the address of Loom, before the link where that is copied.
 	Public string
