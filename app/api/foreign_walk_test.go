@@ -244,6 +244,10 @@ func (w *world) markedTenant() map[string]string {
 		w.t.Fatal("the hook heard nothing")
 	}
 	ids["d"] = fmt.Sprint(deliveries[0]["id"])
+	var probe int64
+	w.must(w.db.Get(&probe, `INSERT INTO provider_requests (tenant_id, provider_name, purpose, requested_by, probe)
+		SELECT id, '', 'draft', 'admin', jsonb_build_object('checks', jsonb_build_array(jsonb_build_object('name', 'sign in', 'message', $1::text))) FROM tenants WHERE name = 'acme' RETURNING id`, secretMark))
+	ids["probe"] = fmt.Sprint(probe)
 	ids["orphans/id"], ids["processes/id"], ids["provisioners/id"] = "1", "none-00000001", "none-00000001"
 	return ids
 }

@@ -66,7 +66,7 @@ func (c *Catalog) ProviderDraft(ctx context.Context, actor loom.Actor, body []by
 // under where it has none.
 func named(body []byte) (name string, with []byte) {
 	var document map[string]json.RawMessage
-	if json.Unmarshal(body, &document) != nil {
+	if json.Unmarshal(body, &document) != nil || document == nil {
 		return "", body // Decode says why
 	}
 	if given := document["name"]; len(given) > 0 && string(given) != "null" && (json.Unmarshal(given, &name) != nil || name != "") {
