@@ -105,7 +105,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := keyOf(s, provider.EnvOf(ctx).Files)
+	key, err := keyOf(s, provider.EnvOf(ctx).Files, endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ func (l *Lab) Unreachable() {
 	for address, says := range map[string]string{
 		"http://" + closed(l.t): "connect: connection refused", "https://nobody.invalid": "the name nobody.invalid does not resolve", untrusted.URL: "x509: certificate signed by unknown authority",
 	} {
+		if l.Moved != nil {
+			l.Moved(address)
+		}
 		waits := len(l.Clock.Waits())
 		for _, action := range []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete} {
 			spec := l.at(301, address, loom.Anywhere())
