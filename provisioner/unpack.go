@@ -42,7 +42,31 @@ func unpackHere() error {
 	}
 	defer root.Close()
 	syscall.Umask(0o022)
-	return archive.Extract(archive.Source{Stream: os.Stdin, At: os.Stdin, Size: info.Size()}, archive.Usual, root)
+	limits := archive.Usual
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(".", &disk); err != nil {
+		return err
+	}
+	limits.Bytes = min(limits.Bytes, room(disk))
+	err = archive.Extract(archive.Source{Stream: os.Stdin, At: os.Stdin, Size: info.Size()}, limits, root)
+	if refused := (*archive.Refused)(nil); errors.As(err, &refused) && refused.Name == "" && limits.Bytes < archive.Usual.Bytes {
+		return fmt.Errorf("%w; there is no more room on the disk of the provisioner", err)
+	}
+	return err
+}
+
+// spare is what unpacking leaves free of a disk at least, in bytes; of a small disk it is
+// a twentieth.
+const spare = 1 << 30
+
+// room is how many bytes may be unpacked on a disk.
+func room(disk syscall.Statfs_t) int64 {
+	size := uint64(disk.Bsize) //nolint:gosec // a size
+	free, keep := disk.Bavail*size, min(disk.Blocks*size/20, spare)
+	if free <= keep {
+		return 0
+	}
+	return int64(min(free-keep, 1<<62)) //nolint:gosec // bounded
 }
 
 // unpack unpacks an archive into dir, which must be empty and which nobody else

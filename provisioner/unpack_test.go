@@ -233,3 +233,43 @@ func BenchmarkUnpack(b *testing.B) {
 		}
 	}
 }
+
+// TestRoomOfADisk: unpacking leaves a part of the disk free, and takes nothing where that
+// is gone already.
+func TestRoomOfADisk(t *testing.T) {
+	t.Parallel()
+	const block = 4096
+	for name, c := range map[string]struct{ size, free, want int64 }{
+		"large":       {400 << 30, 100 << 30, 99 << 30},
+		"small":       {2000 << 20, 500 << 20, 400 << 20},
+		"nearly full": {400 << 30, 1 << 30, 0},
+		"full":        {400 << 30, 0, 0},
+	} {
+		disk := syscall.Statfs_t{Bsize: block, Blocks: uint64(c.size / block), Bavail: uint64(c.free / block)}
+		if got := room(disk); got != c.want {
+			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestUnpackNeedsRoom: an archive that would fill the disk is refused, and it is said why.
+func TestUnpackNeedsRoom(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes a small disk")
+	}
+	root := t.TempDir()
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=1m,mode=0755"); err != nil {
+		t.Skipf("no small disk can be made here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(root, syscall.MNT_DETACH) })
+	raw, to := filepath.Join(t.TempDir(), "raw"), filepath.Join(root, "to")
+	content := archivetest.Both["tar.gz"](t, archivetest.Entry{Name: "top/zeros", Content: strings.Repeat("0", 2<<20)})
+	if err := errors.Join(os.WriteFile(raw, content, 0o600), os.Mkdir(to, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cache := &Cache{Dir: root, User: confinedUser(t)}
+	if err := cache.unpack(t.Context(), raw, to); err == nil || !strings.Contains(err.Error(), "no more room on the disk") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -288,6 +288,12 @@ func (r *reader) tarGz(from io.Reader) error {
 		case err != nil:
 			return src.damaged()
 		}
+		// A few bytes would become as much disk as is written in the header.
+		for record := range header.PAXRecords {
+			if strings.HasPrefix(record, "GNU.sparse.") {
+				return &Refused{header.Name, sparse}
+			}
+		}
 		var content error
 		open := func() (io.ReadCloser, error) { return io.NopCloser(archive), nil }
 		switch header.Typeflag {
@@ -298,6 +304,8 @@ func (r *reader) tarGz(from io.Reader) error {
 		case tar.TypeSymlink:
 			content = r.symlink(header.Name, header.Linkname)
 		case tar.TypeXGlobalHeader:
+		case tar.TypeGNUSparse:
+			content = &Refused{header.Name, sparse}
 		case tar.TypeLink:
 			content = &Refused{header.Name, "a hard link; pack it with tar --hard-dereference"}
 		default:
@@ -314,6 +322,8 @@ func (r *reader) tarGz(from io.Reader) error {
 		}
 	}
 }
+
+const sparse = "a sparse file; pack it without tar --sparse"
 
 // errContent marks content that could not be read.
 var errContent = errors.New("the content cannot be read")

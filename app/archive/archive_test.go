@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -356,3 +357,26 @@ type giveUp struct {
 
 func (*giveUp) Helper()        {}
 func (g *giveUp) Fatal(...any) { g.gaveUp = true; panic("given up") }
+
+// TestSparseFilesAreRefused: a header that makes few bytes into much disk is refused by
+// the name of its entry, in both ways to write it. These two are of 50 bytes.
+func TestSparseFilesAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"pax": "H4sIAKpnBGsC/+3UMQrCMBjF8cw5hSdIv4TareCkTiKIBwiYoWJrSRTE0xt1UAQ3FcX/b2l4HTI8XkxhitHcH6bBr0JUbyFXz75iy9v5kltxVtTgoD5gn3Y+5uvVf3JuMJktTep9TMG0fr2NtdUPadPlVLSr7tPOt6Hebfsi9Q9/YvCb1BxDPRSt8NXOBebqFpfmxs0mGMmFvn7/VVk+27+9fwuu+7fVMO9f2P/bWS2alQIAAAAAAAAAAAAAAPyuEy9Uiq4AKAAA",
+		"gnu": "H4sIAAAAAAACAyvJL9AvLmCgKTAAAjMTEzANBOg0JtvQwNDYlEEhmIEOoLS4JLFIQYFh+AJ4wJoZMYyCUTAKRgEcAAAXO2DCAAYAAA==",
+	} {
+		content, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := extract(t, content, small)
+		if err == nil || !strings.Contains(err.Error(), "“top/sp”, a sparse file") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, checked := archive.Check(context.Background(), archive.Bytes(content), small, nil); fmt.Sprint(checked) != fmt.Sprint(err) {
+			t.Errorf("%s: the check says %v, the unpacking %v", name, checked, err)
+		}
+		alone(t, dir)
+	}
+}

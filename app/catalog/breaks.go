@@ -67,24 +67,27 @@ func rule(f loom.Finding) loom.Finding {
 // dependents are a service and all that depend on it or on what it provides, directly or
 // not.
 func (f *finder) dependents(name string) map[string]bool {
-	found := map[string]bool{}
-	waiting := []string{name}
-	for len(waiting) > 0 {
-		next := waiting[0]
-		waiting = waiting[1:]
-		if found[next] {
-			continue
+	users := map[string][]string{} // of a name, the services that depend on it
+	for user, entry := range f.entries[loom.KindService] {
+		d := entry.(*loom.Service).Dependencies
+		for _, n := range slices.Concat(d.Install.Requires, d.Install.Uses, d.Runtime.Requires, d.Runtime.Uses) {
+			users[n] = append(users[n], user)
 		}
-		found[next] = true
-		offers := []string{next}
-		if s, there := f.entries[loom.KindService][next].(*loom.Service); there {
-			offers = append(offers, s.Dependencies.Provides...)
+	}
+	found := map[string]bool{name: true}
+	for waiting := []string{name}; len(waiting) > 0; waiting = waiting[1:] {
+		names := map[string]bool{waiting[0]: true}
+		if s, there := f.entries[loom.KindService][waiting[0]].(*loom.Service); there {
+			names = offers(*s)
 		}
-		for other, entry := range f.entries[loom.KindService] {
-			d := entry.(*loom.Service).Dependencies
-			if slices.ContainsFunc(slices.Concat(d.Install.Requires, d.Install.Uses, d.Runtime.Requires, d.Runtime.Uses), func(n string) bool { return slices.Contains(offers, n) }) {
-				waiting = append(waiting, other)
+		for n := range names {
+			for _, user := range users[n] {
+				if !found[user] {
+					found[user] = true
+					waiting = append(waiting, user)
+				}
 			}
+			delete(users, n) // they are found
 		}
 	}
 	return found
@@ -110,17 +113,18 @@ func (f *finder) templatesWith(services map[string]bool, wanted bool) map[string
 // withTemplates adds to findings the templates that have a service of theirs by default,
 // unless something was found of them already.
 func (f *finder) withTemplates(found []loom.Finding) []loom.Finding {
-	has := func(kind loom.EntityKind, name string) bool {
-		return slices.ContainsFunc(found, func(f loom.Finding) bool { return f.Kind == kind && f.Name == name })
+	has := map[EntryName]bool{}
+	for _, f := range found {
+		has[EntryName{f.Kind, f.Name}] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.entries[loom.KindTemplate])) {
 		t := f.entries[loom.KindTemplate][name].(*loom.Template)
 		merged := f.merge(t)
-		if merged.err != nil || has(loom.KindTemplate, name) {
+		if merged.err != nil || has[EntryName{loom.KindTemplate, name}] {
 			continue
 		}
 		for _, service := range merged.template.Defaults.Services {
-			if has(loom.KindService, service) {
+			if has[EntryName{loom.KindService, service}] {
 				found = append(found, loom.Finding{Severity: loom.FindingError, Code: loom.FindingUnsolvable, Kind: loom.KindTemplate, Name: name, Version: t.Version,
 					Field: pointer("defaults", "services"), Value: service, Message: fmt.Sprintf("Its service “%s” could not be in a cluster any more.", service), Remedy: "Mend that service, or take it out of the template."})
 				break

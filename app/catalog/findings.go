@@ -26,7 +26,7 @@ type finder struct {
 	asked *loom.ResourceRef
 	users []EntryName
 	// cycles maps a service to the circle that it is part of, once looked for.
-	cycles map[string][]string
+	cycles map[string]circle
 	// merged holds merged templates by name.
 	merged map[string]mergeResult
 	// extended holds the templates that others build on.
@@ -39,9 +39,20 @@ type finder struct {
 
 	found []loom.Finding
 	about loom.Finding // kind, name and version of the entry looked at
-	// stayed counts its macros that stay as they are written.
+	// stayed counts its macros that stay as they are written, said its findings.
 	stayed int
+	said   map[loom.FindingSeverity]int
 }
+
+// Bounds of findings: a catalog of short names could have millions.
+const (
+	// maxFindings is how many a check gives.
+	maxFindings = 10_000
+	// maxOfEntry is how many of one severity it gives of one entry.
+	maxOfEntry = 100
+	// maxOfCircle is how many services of a circle are named.
+	maxOfCircle = 20
+)
 
 type mergeResult struct {
 	template loom.Template
@@ -62,8 +73,8 @@ func (f *finder) add(kind loom.EntityKind, entry loom.Entry) {
 	f.entries[kind][entry.Meta().Name] = entry
 }
 
-// find gives the findings of the wanted entries, by kind, name and place. The
-// error is set when ctx ends first.
+// find gives the findings of the wanted entries, by kind, name and place, up to
+// maxFindings of them. The error is set when ctx ends first.
 func (f *finder) find(ctx context.Context, wanted func(kind loom.EntityKind, name string) bool) ([]loom.Finding, error) {
 	f.index()
 	f.budget = newBudget(ctx)
@@ -75,6 +86,11 @@ func (f *finder) find(ctx context.Context, wanted func(kind loom.EntityKind, nam
 			}
 			if err := ctx.Err(); err != nil {
 				return nil, err
+			}
+			if len(f.found) >= maxFindings {
+				f.about = loom.Finding{Kind: kind, Name: name, Version: f.entries[kind][name].Meta().Version}
+				f.found = append(f.found, f.further(loom.FindingError, fmt.Sprintf("A check gives %d findings, and there are these already: this entry and those after it were not looked at.", maxFindings)))
+				return f.found, nil
 			}
 			f.entry(kind, f.entries[kind][name])
 		}
@@ -131,7 +147,7 @@ func providerMap(entry loom.Entry) map[string]map[string]string {
 func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 	meta := entry.Meta()
 	f.about = loom.Finding{Kind: kind, Name: meta.Name, Version: meta.Version}
-	f.stayed = 0
+	f.stayed, f.said = 0, map[loom.FindingSeverity]int{}
 	first := len(f.found)
 	for _, r := range references(entry) {
 		f.reference(r)
@@ -158,16 +174,32 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 	case *loom.Template:
 		f.template(e)
 	}
+	for _, severity := range loom.FindingSeverities {
+		if more := f.said[severity] - maxOfEntry; more > 0 {
+			f.found = append(f.found, f.further(severity, fmt.Sprintf("There are %d more like these in this entry.", more)))
+		}
+	}
 	own := f.found[first:]
 	slices.SortStableFunc(own, func(a, b loom.Finding) int {
 		return cmp.Or(slices.Index(loom.FindingSeverities, a.Severity)-slices.Index(loom.FindingSeverities, b.Severity), cmp.Compare(a.Code, b.Code))
 	})
 }
 
+// say adds a finding, unless the entry has too many of that severity.
 func (f *finder) say(severity loom.FindingSeverity, code loom.FindingCode, field, value, message, remedy string) {
+	if f.said[severity]++; f.said[severity] > maxOfEntry {
+		return
+	}
 	found := f.about
 	found.Severity, found.Code, found.Field, found.Value, found.Message, found.Remedy = severity, code, field, value, message, remedy
 	f.found = append(f.found, found)
+}
+
+// further stands for findings that are not given.
+func (f *finder) further(severity loom.FindingSeverity, message string) loom.Finding {
+	found := f.about
+	found.Severity, found.Code, found.Message, found.Remedy = severity, loom.FindingMore, message, "Mend what is named, and check again."
+	return found
 }
 
 // there reports whether what is named is there.
@@ -229,41 +261,64 @@ func (f *finder) unmapped(providers map[string]map[string]string, key string) {
 		"Map it to at least one provider of the catalog, with “"+key+"”.")
 }
 
-// cycle looks whether a service waits for itself. The finding names the way round
-// from the service, at the dependency that leads on.
-func (f *finder) cycle(s *loom.Service) {
-	if f.cycles == nil {
-		f.cycles = map[string][]string{}
-		for _, path := range planner.CheckCycles(f.services) {
-			for _, name := range path {
-				if f.cycles[name] == nil {
-					f.cycles[name] = path
-				}
+// circle is services that wait for each other, and which of them comes after one.
+// The text is that of all of them: each its own would cost the square of the circle.
+type circle struct {
+	text string
+	next string
+}
+
+// circles looks for the services that wait for themselves.
+func (f *finder) circles() map[string]circle {
+	found := map[string]circle{}
+	for _, path := range planner.CheckCycles(f.services) {
+		way, services := path, len(path)-1 // ends where it began
+		more := ""
+		if services > maxOfCircle {
+			way, more = path[:maxOfCircle], fmt.Sprintf(" and so on; there are %d in it", services)
+		}
+		text := "These services depend on each other in a circle: " + strings.Join(way, " → ") + more + "."
+		for i, name := range path[:services] {
+			if _, known := found[name]; !known {
+				found[name] = circle{text, path[i+1]}
 			}
 		}
 	}
-	path := f.cycles[s.Name]
-	if path == nil {
+	return found
+}
+
+// cycle looks whether a service waits for itself. The finding stands at the
+// dependency that leads on.
+func (f *finder) cycle(s *loom.Service) {
+	if f.cycles == nil {
+		f.cycles = f.circles()
+	}
+	c, part := f.cycles[s.Name]
+	if !part {
 		return
 	}
-	round := path[:len(path)-1] // ends where it began
-	at := slices.Index(round, s.Name)
-	round = append(slices.Clone(round[at:]), round[:at]...)
-	next := round[1%len(round)]
-	way := strings.Join(append(round, s.Name), " → ")
-	f.say(loom.FindingError, loom.FindingCycle, f.leads(s, next), next, "These services depend on each other in a circle: "+way+".",
-		"Take one of these dependencies out; a cluster with all of them cannot be planned.")
+	f.say(loom.FindingError, loom.FindingCycle, f.leads(s, c.next), c.next, c.text, "Take one of these dependencies out; a cluster with all of them cannot be planned.")
 }
 
 // leads gives the place of the dependency that leads from a service to another.
 func (f *finder) leads(s *loom.Service, next string) string {
+	names := offers(f.services[next])
 	for _, r := range references(s) {
 		conflict := strings.HasPrefix(r.field, "/dependencies/conflicts/")
-		if r.kind == loom.KindService && r.provided && !conflict && (r.name == next || slices.Contains(f.services[next].Dependencies.Provides, r.name)) {
+		if r.kind == loom.KindService && r.provided && !conflict && names[r.name] {
 			return r.field
 		}
 	}
 	return pointer("dependencies")
+}
+
+// offers are the names under which others find a service.
+func offers(s loom.Service) map[string]bool {
+	names := map[string]bool{s.Name: true}
+	for _, name := range s.Dependencies.Provides {
+		names[name] = true
+	}
+	return names
 }
 
 // layout looks for sets of services that mean nothing sensible.

@@ -118,7 +118,10 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 // own requirements, and conflicts with others only (solver.md 4).
 func (f *finder) itself(s *loom.Service) {
 	d := s.Dependencies
-	own := func(name string) bool { return name == s.Name || slices.Contains(d.Provides, name) }
+	own, against := offers(*s), map[string]bool{}
+	for _, name := range d.Conflicts {
+		against[name] = true
+	}
 	for i, name := range d.Conflicts {
 		if name == s.Name && !f.provided[name] {
 			f.say(loom.FindingWarning, loom.FindingPointless, pointer("dependencies", "conflicts", i), name,
@@ -135,7 +138,7 @@ func (f *finder) itself(s *loom.Service) {
 			switch {
 			case name == s.Name:
 				f.say(loom.FindingWarning, loom.FindingPointless, at, name, "It requires itself, which is without effect: where it is, it is there.", "Take the name out.")
-			case !own(name) && slices.Contains(d.Conflicts, name) && (there || f.provided[name]):
+			case !own[name] && against[name] && (there || f.provided[name]):
 				f.say(loom.FindingError, loom.FindingUnsolvable, at, name, fmt.Sprintf("It both requires “%s” and conflicts with it, so no cluster can have it.", name),
 					"Take the name out of “requires” or out of “conflicts”.")
 			}

@@ -23,12 +23,12 @@ type Use struct {
 // DeleteTelling is Delete, and counts the other entries of the actor's tenant that
 // name what is gone by that. Errors: as Delete.
 func (c *Catalog) DeleteTelling(ctx context.Context, actor loom.Actor, kind loom.EntityKind, name string, version int) (dangling int, err error) {
-	names := []string{name}
+	names := map[string]bool{name: true}
 	entry, _, err := c.Entry(ctx, actor, kind, name, 0)
 	switch {
 	case err == nil:
 		if s, ok := entry.(*loom.Service); ok {
-			names = append(names, s.Dependencies.Provides...)
+			names = offers(*s)
 		}
 	case !errors.Is(err, loom.NotFound):
 		return 0, err
@@ -43,8 +43,11 @@ func (c *Catalog) DeleteTelling(ctx context.Context, actor loom.Actor, kind loom
 	f.index()
 	for _, entries := range f.entries {
 		for _, user := range entries {
+			if err := ctx.Err(); err != nil {
+				return dangling, err
+			}
 			if slices.ContainsFunc(references(user), func(r reference) bool {
-				return r.kind == kind && (r.name == name || r.provided && slices.Contains(names, r.name)) && !f.there(r)
+				return r.kind == kind && (r.name == name || r.provided && names[r.name]) && !f.there(r)
 			}) {
 				dangling++
 			}
@@ -65,18 +68,21 @@ func (c *Catalog) Uses(ctx context.Context, actor loom.Actor, kind loom.EntityKi
 	if err != nil {
 		return nil, err
 	}
-	names := []string{name}
+	names := map[string]bool{}
 	if s, ok := entry.(*loom.Service); ok {
-		names = append(names, s.Dependencies.Provides...)
+		names = offers(*s)
 	}
 	byKind := map[loom.EntityKind][]Use{}
 	for _, s := range stored {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		user := s.Entry.Meta().Name
 		if s.Kind == kind && user == name {
 			continue // an entry that names itself
 		}
 		for _, r := range references(s.Entry) {
-			if r.kind == kind && (r.name == name || r.provided && slices.Contains(names, r.name)) {
+			if r.kind == kind && (r.name == name || r.provided && names[r.name]) {
 				byKind[s.Kind] = append(byKind[s.Kind], Use{Kind: s.Kind, Name: user, Field: r.field})
 			}
 		}

@@ -64,8 +64,22 @@ func TestEveryProviderKeepsToItsReach(t *testing.T) {
 	google := gce.New()
 	cloud := standin.New(google, nil)
 	t.Cleanup(cloud.Close)
+	listener, err := net.Listen("tcp", "127.0.0.3:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var key map[string]string // of Google, which names the address itself
+	if err := json.Unmarshal(google.Key(), &key); err != nil {
+		t.Fatal(err)
+	}
+	key["endpoint_url"] = "http://" + listener.Addr().String()
+	account, err := json.Marshal(key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	files := t.TempDir()
-	for name, content := range map[string]string{"aws": "", "google": string(google.Key()), "joyent": sshtest.NewKey(t, "ecdsa", "").PEM, "static": sshtest.NewKey(t, "ed25519", "").PEM} {
+	for name, content := range map[string]string{"aws": "", "google": string(account), "joyent": sshtest.NewKey(t, "ecdsa", "").PEM, "static": sshtest.NewKey(t, "ed25519", "").PEM} {
 		for _, kind := range []string{"api_keys", "ssh_keys"} {
 			dir := filepath.Join(files, "providertypes", name, kind)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -76,11 +90,6 @@ func TestEveryProviderKeepsToItsReach(t *testing.T) {
 			}
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.3:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	var hits atomic.Int32
 	go func() {
 		for {

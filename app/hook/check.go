@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,11 +126,19 @@ func (u *Hooks) badURL(text string) string {
 	if err != nil && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
 		addr, err = netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	if err == nil && !u.opts.Reach.May(addr) {
+	switch dot := strings.LastIndexByte(host, '.'); {
+	case err == nil && !u.opts.Reach.May(addr):
 		return private(host)
+	case err != nil && numeric.MatchString(host[dot+1:]):
+		return fmt.Sprintf("“%.50s” is no name; write a number as an address, such as 203.0.113.7.", host)
+	case err != nil && dot < 0 && len(u.opts.Reach.Networks) == 0:
+		return fmt.Sprintf("“%.50s” names a host of this network; give a whole name, such as “ci.example”. Whoever runs Loom can allow such networks with LOOM_HOOK_NETWORKS.", host)
 	}
 	return ""
 }
+
+// numeric is the last part of what some resolvers read as an address: 0, 127.1, 0x7f.1.
+var numeric = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 
 func private(host string) string {
 	return fmt.Sprintf("“%s” is in a private or special network, or this host; whoever runs Loom can allow such networks with LOOM_HOOK_NETWORKS.", host)

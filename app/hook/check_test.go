@@ -22,6 +22,7 @@ func TestWhatAHookMayBe(t *testing.T) {
 		{"", "", func(*hook.Input) {}},
 		{"", "", func(in *hook.Input) { in.URL = "http://10.1.2.3:8080/x?y=1" }},
 		{"", "", func(in *hook.Input) { in.URL = "https://[2606:4700::1111]/" }},
+		{"", "", func(in *hook.Input) { in.URL = "http://ci:8080/" }},
 		{"", "", func(in *hook.Input) { in.Secret = key("0123456789abcdef") }},
 		{"", "", func(in *hook.Input) { in.Actions = []loom.ClusterAction{"solve_layout", loom.ClusterDelete} }},
 		{"name", "1 to 100", func(in *hook.Input) { in.Name = " " }},
@@ -40,6 +41,9 @@ func TestWhatAHookMayBe(t *testing.T) {
 		{"url", "LOOM_HOOK_NETWORKS", func(in *hook.Input) { in.URL = "http://[::ffff:192.168.0.1]/" }},
 		{"url", "LOOM_HOOK_NETWORKS", func(in *hook.Input) { in.URL = "http://LocalHost.:80/" }},
 		{"url", "LOOM_HOOK_NETWORKS", func(in *hook.Input) { in.URL = "http://169.254.169.254/latest" }},
+		{"url", "write a number", func(in *hook.Input) { in.URL = "http://2130706433/" }},
+		{"url", "write a number", func(in *hook.Input) { in.URL = "http://0/" }},
+		{"url", "write a number", func(in *hook.Input) { in.URL = "http://0x7f.1/" }},
 		{"events[1]", "“stop”", func(in *hook.Input) { in.Events = []loom.HookEvent{"start", "stop"} }},
 		{"actions[0]", "“boil”", func(in *hook.Input) { in.Actions = []loom.ClusterAction{"boil"} }},
 		{"templates[0]", "letters", func(in *hook.Input) { in.Templates = []string{"a b"} }},
@@ -60,6 +64,20 @@ func TestWhatAHookMayBe(t *testing.T) {
 		var e *loom.Error
 		if !errors.As(err, &e) || e.Kind != loom.Invalid || len(e.Fields) != 1 || e.Fields[0].Field != c.field || !strings.Contains(e.Fields[0].Message, c.text) {
 			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
+// A name without a dot is one of this network, which hooks reach where the operator names
+// networks.
+func TestHooksOfThisNetwork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, host := range []string{"vm", "vm:8080", "vm."} {
+		_, _, err := w.hooks.Create(ctx, admin, hook.Input{Name: "x", URL: "http://" + host + "/"})
+		var e *loom.Error
+		if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Field != "url" || !strings.Contains(e.Fields[0].Message, "LOOM_HOOK_NETWORKS") {
+			t.Errorf("%s: %v", host, err)
 		}
 	}
 }

@@ -17,59 +17,55 @@ type Requirement struct {
 // themselves (solver.md 4): add are further services, sorted, with all that those
 // require in turn; open is what has to be chosen.
 func RequiredServices(chosen []string, services map[string]Service) (add []string, open []Requirement) {
-	there := distinct(chosen)
-	for {
-		wanted := unmet(there, services)
-		grown := false
-		open = nil
-		for _, name := range slices.Sorted(maps.Keys(wanted)) {
-			offers := offering(name, services)
-			if len(offers) == 1 {
-				if !slices.Contains(there, offers[0]) {
-					there, add, grown = append(there, offers[0]), append(add, offers[0]), true
-				}
-				continue
-			}
-			open = append(open, Requirement{Name: name, By: distinct(wanted[name]), Offers: offers})
-		}
-		if !grown {
-			return distinct(add), open
-		}
-	}
-}
-
-// unmet gives who requires what is neither there nor provided.
-func unmet(there []string, services map[string]Service) map[string][]string {
-	offered := map[string]bool{}
-	for _, name := range there {
+	offers := offerings(services)
+	offered, wanted := map[string]bool{}, map[string][]string{}
+	queue := distinct(chosen)
+	take := func(name string) {
 		offered[name] = true
 		for _, also := range services[name].Dependencies.Provides {
 			offered[also] = true
 		}
 	}
-	wanted := map[string][]string{}
-	for _, name := range there {
-		d := services[name].Dependencies
+	for _, name := range queue {
+		take(name)
+	}
+	// Whatever is added is the only service that fills its requirement, so the order in which
+	// services are looked at makes no difference.
+	for ; len(queue) > 0; queue = queue[1:] {
+		d := services[queue[0]].Dependencies
 		for _, required := range slices.Concat(d.Install.Requires, d.Runtime.Requires) {
-			if !offered[required] {
-				wanted[required] = append(wanted[required], name)
+			only := offers[required]
+			switch {
+			case offered[required]:
+			case len(only) == 1:
+				take(only[0])
+				add, queue = append(add, only[0]), append(queue, only[0])
+			default:
+				wanted[required] = append(wanted[required], queue[0])
 			}
 		}
 	}
-	return wanted
-}
-
-// offering lists the services that fill a requirement: the one of that name, else
-// those that provide it.
-func offering(name string, services map[string]Service) []string {
-	if _, there := services[name]; there {
-		return []string{name}
-	}
-	var found []string
-	for _, s := range slices.Sorted(maps.Keys(services)) {
-		if slices.Contains(services[s].Dependencies.Provides, name) {
-			found = append(found, s)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if !offered[name] {
+			open = append(open, Requirement{Name: name, By: distinct(wanted[name]), Offers: offers[name]})
 		}
 	}
-	return found
+	return distinct(add), open
+}
+
+// offerings lists the services that fill a requirement: the one of that name, else
+// those that provide it.
+func offerings(services map[string]Service) map[string][]string {
+	offers := map[string][]string{}
+	for name := range services {
+		offers[name] = []string{name}
+	}
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		for _, also := range distinct(services[name].Dependencies.Provides) {
+			if _, is := services[also]; !is {
+				offers[also] = append(offers[also], name)
+			}
+		}
+	}
+	return offers
 }

@@ -2,6 +2,7 @@ package loom
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -10,6 +11,28 @@ import (
 // share a node that hang together. So the same graph always means the same, however
 // it is cut into sets. A can't-coexist set of two is a pair; a larger one forbids
 // only the whole of it and is no relation of pairs.
+
+// Bounds of the layout rules of a template: each is held against all others.
+const (
+	maxLayoutServices = 100
+	maxLayoutNames    = 5000
+)
+
+// tooLargeLayout says what is wrong with rules that are TooLarge.
+var tooLargeLayout = fmt.Sprintf("The groups of mustcoexist and cantcoexist name at most %d services, and these at most %d times together. Take some groups out.", maxLayoutServices, maxLayoutNames)
+
+// TooLarge reports whether these are more rules than may be stored. Older versions of
+// templates may have them.
+func (l LayoutConstraints) TooLarge() bool {
+	names, n := map[string]bool{}, 0
+	for _, set := range slices.Concat(l.MustCoexist, l.CantCoexist) {
+		n += max(1, len(set))
+		for _, name := range set {
+			names[name] = true
+		}
+	}
+	return len(names) > maxLayoutServices || n > maxLayoutNames
+}
 
 // Pair is two services, A before B.
 type Pair struct{ A, B string }

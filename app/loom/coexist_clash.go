@@ -1,6 +1,7 @@
 package loom
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ type LayoutClash struct {
 // named; the layout search alone tells whether a given one fits.
 func (t *Template) LayoutClashes(services map[string]Service) []LayoutClash {
 	l := t.Constraints.Layout
+	if l.TooLarge() {
+		return []LayoutClash{{Message: tooLargeLayout}}
+	}
 	var found []LayoutClash
 	for _, group := range l.MustGroups() {
 		found = append(found, t.bothLists(group)...)
@@ -150,18 +154,48 @@ func (q *Quantities) Bounds() (low, high int) {
 // foes finds services that must share although they conflict.
 func (t *Template) foes(group []string, services map[string]Service) []LayoutClash {
 	var found []LayoutClash
-	for _, p := range pairsOf(group) {
-		for _, way := range []Pair{{p.A, p.B}, {p.B, p.A}} {
-			other := services[way.B]
-			if slices.ContainsFunc(services[way.A].Dependencies.Conflicts, func(name string) bool {
-				return name == way.B || slices.Contains(other.Dependencies.Provides, name)
-			}) {
-				found = append(found, LayoutClash{Services: []string{p.A, p.B}, Pairs: []Pair{p}, Must: t.mustSets(group),
-					Message: fmt.Sprintf("%s must coexist, but %s conflicts with %s: no cluster can have both.", listed([]string{p.A, p.B}), way.A, way.B)})
-				break
+	for _, way := range Foes(group, services) {
+		p := NewPair(way.A, way.B)
+		found = append(found, LayoutClash{Services: []string{p.A, p.B}, Pairs: []Pair{p}, Must: t.mustSets(group),
+			Message: fmt.Sprintf("%s must coexist, but %s conflicts with %s: no cluster can have both.", listed([]string{p.A, p.B}), way.A, way.B)})
+	}
+	return found
+}
+
+// maxFoes is how many pairs of foes are told.
+const maxFoes = 100
+
+// Foes gives the pairs of the named services that keep each other out of a cluster, by
+// name, and the first 100 of very many. A is the one that says so.
+func Foes(names []string, services map[string]Service) []Pair {
+	offers := map[string][]string{}
+	names = distinct(names)
+	for _, name := range names {
+		for _, offered := range distinct(append([]string{name}, services[name].Dependencies.Provides...)) {
+			offers[offered] = append(offers[offered], name)
+		}
+	}
+	known := map[Pair]bool{}
+	var found []Pair
+	for _, a := range names {
+		for _, unwanted := range services[a].Dependencies.Conflicts {
+			for _, b := range offers[unwanted] {
+				p := NewPair(a, b)
+				if a == b || known[p] {
+					continue
+				}
+				if len(found) == maxFoes {
+					return found
+				}
+				known[p] = true
+				found = append(found, Pair{a, b})
 			}
 		}
 	}
+	slices.SortFunc(found, func(x, y Pair) int {
+		p, q := NewPair(x.A, x.B), NewPair(y.A, y.B)
+		return cmp.Or(cmp.Compare(p.A, q.A), cmp.Compare(p.B, q.B))
+	})
 	return found
 }
 

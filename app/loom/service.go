@@ -2,7 +2,9 @@ package loom
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Service is software that can be placed on nodes (entities.md 9).
@@ -97,9 +99,30 @@ func withoutEmpty(value any) any {
 	return object
 }
 
+// MaxNames is how many names a list of a service holds at most: each is held against all
+// others of the catalog.
+const MaxNames = 200
+
+// checkCount gives a field error for a list of more than most names.
+func checkCount(field string, names []string, most int) []FieldError {
+	if len(names) <= most {
+		return nil
+	}
+	return []FieldError{{field, fmt.Sprintf("At most %d names; these are %d. Take some out.", most, len(names))}}
+}
+
+// checkCounts gives a field error for each list of names that is too long.
+func (s *Service) checkCounts() []FieldError {
+	d := s.Dependencies
+	return slices.Concat(checkCount("dependencies.provides", d.Provides, MaxNames), checkCount("dependencies.conflicts", d.Conflicts, MaxNames),
+		checkCount("dependencies.install.requires", d.Install.Requires, MaxNames), checkCount("dependencies.install.uses", d.Install.Uses, MaxNames),
+		checkCount("dependencies.runtime.requires", d.Runtime.Requires, MaxNames), checkCount("dependencies.runtime.uses", d.Runtime.Uses, MaxNames),
+		checkCount("follows", s.Follows, MaxNames))
+}
+
 // Validate checks shape.
 func (s *Service) Validate() []FieldError {
-	errs := s.validate()
+	errs := append(s.validate(), s.checkCounts()...)
 	errs = append(errs, CheckConfigSize("defaultConfig", s.DefaultConfig)...)
 	for _, a := range TaskActions {
 		action, ok := s.Provisioner.Actions[a]

@@ -134,7 +134,7 @@ const (
 
 // Validate checks shape: size bounds, the lease rule, quantities.
 func (t *Template) Validate() []FieldError {
-	errs := t.validate()
+	errs := append(t.validate(), checkServices(t.Defaults, t.Compatibility)...)
 	errs = append(errs, CheckConfigSize("defaults.config", t.Defaults.Config)...)
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
@@ -144,7 +144,7 @@ func (t *Template) Validate() []FieldError {
 
 // Validate checks shape.
 func (t *PartialTemplate) Validate() []FieldError {
-	errs := t.validate()
+	errs := append(t.validate(), checkServices(t.Defaults, t.Compatibility)...)
 	errs = append(errs, CheckConfigSize("defaults.config", t.Defaults.Config)...)
 	errs = append(errs, t.Constraints.validate()...)
 	errs = append(errs, t.Administration.validate()...)
@@ -152,8 +152,18 @@ func (t *PartialTemplate) Validate() []FieldError {
 	return errs
 }
 
+// MaxTemplateServices is how many services a list of a template names at most.
+const MaxTemplateServices = 2000
+
+func checkServices(d Defaults, c Compatibility) []FieldError {
+	return append(checkCount("defaults.services", d.Services, MaxTemplateServices), checkCount("compatibility.services", c.Services, MaxTemplateServices)...)
+}
+
 func (c Constraints) validate() []FieldError {
-	var errs []FieldError
+	errs := checkCount("constraints.services", sortedKeys(c.Services), MaxTemplateServices)
+	if c.Layout.TooLarge() {
+		errs = append(errs, FieldError{"constraints.layout", tooLargeLayout})
+	}
 	low, high := c.Size.Bounds()
 	if low < 1 {
 		errs = append(errs, FieldError{"constraints.size.min", "A cluster has at least 1 node."})

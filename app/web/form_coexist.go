@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -46,7 +47,11 @@ func setLayout(doc *form.Doc, before, after loom.LayoutConstraints) {
 }
 
 func (p coexistPart) picker(at form.Path, choices []form.Choice) form.Picker {
-	return form.Picker{Path: at, Legend: "Services", Filter: "Filter services", Choices: choices}
+	picker := form.Picker{Path: at, Legend: "Services", Filter: "Filter services", Choices: choices}
+	if choices == nil {
+		picker.Free, picker.FreeHelp = "More services", "Separate several by commas."
+	}
+	return picker
 }
 
 // Read implements form.Part: first the lists, then what a button does.
@@ -87,12 +92,21 @@ func (p coexistPart) Show(out *form.Output) templ.Component {
 	t.Constraints.Layout = layoutOf(out.Doc)
 	services := matrixServices(&t)
 	clashes := t.LayoutClashes(p.draft.services)
-	m := templateview.CoexistModel{
-		Matrix: matrixOf(t.Constraints.Layout, services, clashes), Clashes: clashModels(clashes), Notes: chainNotes(t.Constraints.Layout), StepURL: out.StepURL,
-		Empty: "Choose compatible or default services first: rules are about two or more.",
+	m := templateview.CoexistModel{Clashes: clashModels(clashes), StepURL: out.StepURL, Empty: "Choose compatible or default services first: rules are about two or more."}
+	tooLarge := t.Constraints.Layout.TooLarge()
+	if len(services) > maxInMatrix || tooLarge {
+		m.Empty = fmt.Sprintf("These are %d services, too many for a table of all pairs; write the groups below.", len(services))
+	} else {
+		m.Matrix = matrixOf(t.Constraints.Layout, services, clashes)
+	}
+	if !tooLarge {
+		m.Notes = chainNotes(t.Constraints.Layout)
 	}
 	m.Matrix.StepURL = out.StepURL
 	choices := p.choices(services)
+	if len(choices)*(out.Doc.Len(mustPath)+out.Doc.Len(cantPath)) > maxGroupBoxes {
+		choices = nil
+	}
 	m.Must = p.group(out, mustPath, "must", choices, clashes, &m)
 	m.Must.Legend, m.Must.Empty = "Must coexist", "No services must share their nodes."
 	m.Must.Help = "Of each group, a node that has one of its services has all of them, as far as they are on the cluster."

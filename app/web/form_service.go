@@ -155,7 +155,7 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 	for _, name := range sortedKeys(e.services) {
 		d := e.services[name].Dependencies
 		for _, wanted := range slices.Concat(d.Install.Requires, d.Install.Uses, d.Runtime.Requires, d.Runtime.Uses) {
-			if _, known := asked[wanted]; known && !slices.Contains(asked[wanted], name) {
+			if by, known := asked[wanted]; known && (len(by) == 0 || by[len(by)-1] != name) {
 				asked[wanted] = append(asked[wanted], name)
 			}
 		}

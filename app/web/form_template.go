@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
 
 	"loom/app/loom"
 	"loom/app/web/form"
@@ -64,9 +63,10 @@ func (w *templateDraft) choices(kind loom.EntityKind, only []string, chosen ...s
 		return all
 	}
 	var out []form.Choice
+	fits, kept := nameSet(only), nameSet(chosen)
 	for _, c := range all {
-		if !slices.Contains(only, c.Value) {
-			if !slices.Contains(chosen, c.Value) {
+		if !fits[c.Value] {
+			if !kept[c.Value] {
 				continue
 			}
 			c.Facts = append(c.Facts, "not compatible")

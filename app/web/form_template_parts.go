@@ -100,7 +100,8 @@ func (p advicePart) Read(in *form.Input) {
 			in.Doc.Delete(m.path)
 			continue
 		}
-		left := slices.DeleteFunc(in.Doc.Texts(m.path), func(name string) bool { return slices.Contains(m.names, name) })
+		gone := nameSet(m.names)
+		left := slices.DeleteFunc(in.Doc.Texts(m.path), func(name string) bool { return gone[name] })
 		in.Doc.Set(m.path, append([]string{}, left...))
 	}
 }
@@ -123,12 +124,21 @@ func mismatches(doc *form.Doc) []mismatch {
 		if name := doc.Text(at); name != "" {
 			names = []string{name}
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(allowed, name) })
+		has := nameSet(allowed)
+		names = slices.DeleteFunc(names, func(name string) bool { return has[name] })
 		if len(allowed) > 0 && len(names) > 0 {
 			found = append(found, mismatch{m.key, m.word, at, names})
 		}
 	}
 	return found
+}
+
+func nameSet(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // Show implements form.Part.
@@ -176,26 +186,15 @@ func (p advicePart) requirements(out *form.Output, chosen []string) []templatevi
 // conflicts tell of services that exclude each other.
 func (p advicePart) conflicts(chosen []string) []templateview.AdviceModel {
 	var list []templateview.AdviceModel
-	chosen = slices.Sorted(slices.Values(chosen))
-	for i, a := range chosen {
-		for _, b := range chosen[i+1:] {
-			if !conflict(p.draft.services, a, b) && !conflict(p.draft.services, b, a) {
-				continue
-			}
-			text := a + " and " + b + " conflict, so no cluster can have both."
-			if p.Mismatch {
-				text += " That is fine here: users choose one of them."
-			}
-			list = append(list, templateview.AdviceModel{Text: text})
+	for _, foes := range loom.Foes(chosen, p.draft.services) {
+		pair := loom.NewPair(foes.A, foes.B)
+		text := pair.A + " and " + pair.B + " conflict, so no cluster can have both."
+		if p.Mismatch {
+			text += " That is fine here: users choose one of them."
 		}
+		list = append(list, templateview.AdviceModel{Text: text})
 	}
 	return list
-}
-
-func conflict(services map[string]loom.Service, a, b string) bool {
-	return slices.ContainsFunc(services[a].Dependencies.Conflicts, func(name string) bool {
-		return name == b || slices.Contains(services[b].Dependencies.Provides, name)
-	})
 }
 
 // ruleServices are the services that rules of a template can be about.

@@ -27,6 +27,13 @@ func matrixServices(t *loom.Template) []string {
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }
 
+// Bounds of the form of a layout: the matrix has a button for each two services, and each
+// group a list of all.
+const (
+	maxInMatrix   = 60
+	maxGroupBoxes = 20_000
+)
+
 // matrixOf marks what a layout says of each pair of services.
 func matrixOf(l loom.LayoutConstraints, services []string, clashes []loom.LayoutClash) templateview.MatrixModel {
 	marks := map[loom.Pair]templateview.MatrixMark{}
@@ -44,8 +51,13 @@ func matrixOf(l loom.LayoutConstraints, services []string, clashes []loom.Layout
 			}
 		}
 	}
-	cant := l.CantPairs()
-	must := l.MustPairs()
+	cant, must := map[loom.Pair]bool{}, map[loom.Pair]bool{}
+	for _, p := range l.CantPairs() {
+		cant[p] = true
+	}
+	for _, p := range l.MustPairs() {
+		must[p] = true
+	}
 	for _, group := range l.MustGroups() {
 		for i, a := range group {
 			for _, b := range group[i+1:] {
@@ -55,7 +67,7 @@ func matrixOf(l loom.LayoutConstraints, services []string, clashes []loom.Layout
 			}
 		}
 	}
-	for _, p := range must {
+	for p := range must {
 		marks[p] = templateview.MarkMust
 	}
 	for _, c := range clashes {
@@ -70,7 +82,7 @@ func matrixOf(l loom.LayoutConstraints, services []string, clashes []loom.Layout
 		m.Cells[i] = make([]templateview.MatrixCell, len(services))
 		for j, b := range services {
 			p := loom.NewPair(a, b)
-			m.Cells[i][j] = templateview.MatrixCell{Mark: marks[p], Next: nextRelation(slices.Contains(must, p), slices.Contains(cant, p))}
+			m.Cells[i][j] = templateview.MatrixCell{Mark: marks[p], Next: nextRelation(must[p], cant[p])}
 		}
 	}
 	return m
@@ -130,12 +142,15 @@ func cantReading(set []string) string {
 // nodes than any one group says.
 func chainNotes(l loom.LayoutConstraints) []string {
 	var notes []string
-	direct := l.MustPairs()
+	direct := map[loom.Pair]bool{}
+	for _, p := range l.MustPairs() {
+		direct[p] = true
+	}
 	for _, group := range l.MustGroups() {
 		all := true
 		for i, a := range group {
 			for _, b := range group[i+1:] {
-				all = all && slices.Contains(direct, loom.NewPair(a, b))
+				all = all && direct[loom.NewPair(a, b)]
 			}
 		}
 		if !all {

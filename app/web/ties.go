@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"loom/app/loom"
@@ -54,11 +55,38 @@ func tiesModel(web ties.Web, middle string, l tieLabels) ui.TiesModel {
 		m.Lines = append(m.Lines, ui.TieLine{From: t.FromID, To: t.ToID, Kind: tieKinds[t.Kind], Path: t.Path, Backwards: t.Backwards,
 			Text: t.Text, X: t.X, Y: t.Y, Circle: t.Circle, Label: tieSentence(web, t.Tie)})
 	}
-	for _, c := range web.Circles {
+	for i, c := range web.Circles {
+		if i == maxTieCircles {
+			m.Circles = append(m.Circles, "And "+ui.Count(len(web.Circles)-i, "circle", "circles")+" more.")
+			break
+		}
 		m.Circles = append(m.Circles, circleSentence(c))
 	}
 	m.Rows = tieRows(web, middle, l)
+	if len(m.Rows) > maxTieRows {
+		m.Rest = ui.Count(len(m.Rows)-maxTieRows, "service", "services") + " more."
+		m.Rows = m.Rows[:maxTieRows]
+	}
+	if len(m.Boxes) == 0 {
+		m.Nothing = "These are " + ui.Count(len(web.Things), "service or name", "services and names") + " with " + ui.Count(len(web.Ties), "relation", "relations") + ", too many for a picture."
+	}
 	return m
+}
+
+// Bounds of what stands beside a picture.
+const (
+	maxTieRows    = 200
+	maxTieRefs    = 50
+	maxTieCircles = 20
+	maxTieCircle  = 20
+)
+
+// few cuts the list of a cell, and says how many more there are.
+func few(refs []ui.TieRef) []ui.TieRef {
+	if len(refs) <= maxTieRefs {
+		return refs
+	}
+	return append(refs[:maxTieRefs:maxTieRefs], ui.TieRef{Note: "and " + strconv.Itoa(len(refs)-maxTieRefs) + " more"})
 }
 
 // tiesText counts a picture for those who do not see it.
@@ -104,7 +132,11 @@ func circleSentence(c ties.Circle) string {
 	if c.Install {
 		phase = "when they are installed"
 	}
-	return "These services wait for each other in a circle " + phase + ": " + strings.Join(c.Path, " → ") +
+	path, more := c.Path, ""
+	if services := len(path) - 1; services > maxTieCircle {
+		path, more = path[:maxTieCircle], " and so on; there are "+strconv.Itoa(services)+" in it"
+	}
+	return "These services wait for each other in a circle " + phase + ": " + strings.Join(path, " → ") + more +
 		". A cluster with all of them cannot be planned; take one of these dependencies out."
 }
 
@@ -147,7 +179,9 @@ func tieRows(web ties.Web, middle string, l tieLabels) []ui.TieRow {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(rows[a].Middle), rank(rows[b].Middle)) })
 	out := make([]ui.TieRow, len(order))
 	for i, at := range order {
-		out[i] = *rows[at]
+		r := *rows[at]
+		r.Requires, r.Uses, r.Provides, r.Follows, r.Conflicts = few(r.Requires), few(r.Uses), few(r.Provides), few(r.Follows), few(r.Conflicts)
+		out[i] = r
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func templateTies(services map[string]loom.Service, t loom.Template, href func(s
 	}
 	m := tiesModel(ties.Of(set), "", tieLabels{
 		id: tiesID, title: "Services of the template " + t.Name, href: href, icon: iconsOf(services), missing: "not in this template",
-		line: func(name string) string {
+		line: func(name string) string { // of a picture, which has few
 			switch {
 			case slices.Contains(t.Defaults.Services, name):
 				return "in a new cluster"

@@ -18,6 +18,13 @@ const (
 	parallel = 14
 )
 
+// MostThings and MostTies are how much a picture shows: of more nobody sees anything, and
+// placing it costs more than its square.
+const (
+	MostThings = 300
+	MostTies   = 1000
+)
+
 // Web is a picture of what services have to do with each other. The zero Web is
 // that of none.
 type Web struct {
@@ -54,8 +61,10 @@ type TieLine struct {
 // Ties places the things of a web in columns: what needs others left of what it
 // needs, and what has to do with nothing below all others. A circle is cut at its
 // weakest tie, which then leads from right to left. No two boxes or labels overlap.
+// The Web is zero where there is nothing, and where there is more than MostThings or
+// MostTies.
 func Ties(w ties.Web) Web {
-	if len(w.Things) == 0 {
+	if len(w.Things) == 0 || len(w.Things) > MostThings || len(w.Ties) > MostTies {
 		return Web{}
 	}
 	g := &graph{gap: TieGap}

@@ -163,3 +163,29 @@ func TestManyServices(t *testing.T) {
 	w := ties.Of(randomServices(r, 200))
 	checkWeb(t, w, Ties(w))
 }
+
+// TestTooMuchIsNotDrawn: a picture has a limit of things and of ties, and what is beyond
+// it is not looked at.
+func TestTooMuchIsNotDrawn(t *testing.T) {
+	web := func(things, all int) (w ties.Web) {
+		w.Things = make([]ties.Thing, things)
+		for i := range w.Things {
+			w.Things[i].Name = fmt.Sprint("s", i)
+		}
+		for i := range all {
+			w.Ties = append(w.Ties, ties.Tie{From: i % things, To: (i%things + 1 + i/things) % things, Kind: ties.Uses})
+		}
+		return w
+	}
+	if d := Ties(web(MostThings, MostThings)); len(d.Things) != MostThings {
+		t.Errorf("%d of %d things are drawn", len(d.Things), MostThings)
+	}
+	for _, w := range []ties.Web{web(MostThings+1, 10), web(50, MostTies+1)} {
+		if d := Ties(w); !reflect.DeepEqual(d, Web{}) {
+			t.Errorf("%d things and %d ties are drawn", len(w.Things), len(w.Ties))
+		}
+		if n := testing.AllocsPerRun(1, func() { Ties(w) }); n != 0 {
+			t.Errorf("what is not drawn allocates %v times", n)
+		}
+	}
+}

@@ -56,9 +56,7 @@ func (w *Web) further(circles []Circle, middle string) {
 			continue
 		}
 		w.Circles = append(w.Circles, c)
-		for i := 1; i < len(c.Path); i++ {
-			w.mark(c.Path[i-1], c.Path[i], c.Install)
-		}
+		w.mark([][]string{c.Path}, c.Install)
 	}
 }
 

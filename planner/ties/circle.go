@@ -24,34 +24,55 @@ func (w *Web) findCircles(services map[string]loom.Service) {
 			}
 			phase[thing.Name] = s
 		}
+		var paths [][]string
 		for _, path := range planner.CheckCycles(phase) {
 			w.Circles = append(w.Circles, Circle{Install: install, Path: path})
-			for i := 1; i < len(path); i++ {
-				w.mark(path[i-1], path[i], install)
-			}
+			paths = append(paths, path)
 		}
+		w.mark(paths, install)
 	}
 }
 
-// mark marks the needs by which one service leads to the next: to it, or to a name
-// that it provides.
-func (w *Web) mark(from, to string, install bool) {
-	first, next := w.at(from), w.at(to)
-	names := map[int]bool{next: true}
+// mark marks the needs by which one service of a circle leads to the next: to it, or to a
+// name that it provides. No service is in two of the circles.
+func (w *Web) mark(circles [][]string, install bool) {
+	if len(circles) == 0 {
+		return
+	}
+	next := map[string]string{}
+	for _, path := range circles {
+		for i := 1; i < len(path); i++ {
+			next[path[i-1]] = path[i]
+		}
+	}
+	name := func(thing int) string {
+		if w.Things[thing].Sort == Service {
+			return w.Things[thing].Name
+		}
+		return "" // no service is called so
+	}
+	type offer struct {
+		by string
+		as int
+	}
+	offers, led := map[offer]bool{}, map[offer]bool{}
 	for _, t := range w.Ties {
-		if t.Kind == Provides && t.From == next {
-			names[t.To] = true
+		if t.Kind == Provides {
+			offers[offer{name(t.From), t.To}] = true
 		}
 	}
-	led := map[int]bool{}
 	for i, t := range w.Ties {
-		if t.From == first && t.Kind.Needs() && names[t.To] && (install && t.Install || !install && t.Runtime) {
+		to, on := next[name(t.From)]
+		if !on || !t.Kind.Needs() || install && !t.Install || !install && !t.Runtime {
+			continue
+		}
+		if o := (offer{to, t.To}); name(t.To) == to || offers[o] {
 			w.Ties[i].Circle = true
-			led[t.To] = true
+			led[o] = true
 		}
 	}
 	for i, t := range w.Ties {
-		if t.Kind == Provides && t.From == next && led[t.To] {
+		if t.Kind == Provides && led[offer{name(t.From), t.To}] {
 			w.Ties[i].Circle = true
 		}
 	}

@@ -61,9 +61,11 @@ type TiesModel struct {
 	// Circles are sentences about services that depend on each other in a circle.
 	Circles []string
 	Rows    []TieRow
+	// Rest says how many rows are left out.
+	Rest string
 	// Hops are links to more or less of the surroundings, none where all is shown.
 	Hops []Tab
-	// Nothing is said in place of the picture when there are no boxes.
+	// Nothing is said in place of the picture when there are no boxes; rows may be there.
 	Nothing string
 }
 

@@ -33,8 +33,10 @@ func Names(names ...string) []Choice {
 // among them follow.
 func offered(choices []Choice, values []string) []ui.Choice {
 	var out []ui.Choice
+	known, chosen := map[string]bool{}, setOf(values)
 	for _, c := range choices {
-		checked := slices.Contains(values, c.Value)
+		known[c.Value] = true
+		checked := chosen[c.Value]
 		if c.Deprecated && !checked {
 			continue
 		}
@@ -51,7 +53,8 @@ func offered(choices []Choice, values []string) []ui.Choice {
 		out = append(out, shown)
 	}
 	for _, v := range values {
-		if !slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == v }) && !slices.ContainsFunc(out, func(c ui.Choice) bool { return c.Value == v }) {
+		if !known[v] {
+			known[v] = true
 			out = append(out, ui.Choice{Value: v, Label: v, Checked: true, Facts: []string{"not in the catalog"}})
 		}
 	}
@@ -103,29 +106,32 @@ func (p Picker) Read(in *Input) {
 	more, _ := in.Get(NewName(name))
 	given = append(given, strings.FieldsFunc(more, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })...)
 	before := in.Doc.Texts(p.Path)
-	var after []string
-	for _, v := range append(slices.Clone(before), given...) {
-		if slices.Contains(given, v) && !slices.Contains(after, v) {
-			after = append(after, v)
-		}
-	}
+	kept := setOf(given)
+	after := slices.DeleteFunc(unique(append(slices.Clone(before), given...)), func(v string) bool { return !kept[v] })
 	if slices.Equal(unique(before), after) {
 		return
 	}
-	if after == nil {
-		after = []string{}
-	}
-	in.Doc.Set(p.Path, after)
+	in.Doc.Set(p.Path, append([]string{}, after...))
 }
 
 func unique(texts []string) []string {
 	var out []string
+	known := map[string]bool{}
 	for _, t := range texts {
-		if !slices.Contains(out, t) {
+		if !known[t] {
+			known[t] = true
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+func setOf(texts []string) map[string]bool {
+	set := make(map[string]bool, len(texts))
+	for _, t := range texts {
+		set[t] = true
+	}
+	return set
 }
 
 // Show implements Part.

@@ -19,3 +19,6 @@ func AddressesOf(ctx context.Context, o cloud.Options, spec *loom.TaskSpec) [2]s
 	}
 	return [2]string{access(s.Fields, m), m.Bind}
 }
+
+// Names reports whether a key names the address of an API.
+var Names = names

@@ -106,7 +106,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 		return nil, err
 	}
 	s.WayTo(endpoint)
-	key, err := keyOf(s, provider.EnvOf(ctx).Files)
+	key, err := keyOf(s, provider.EnvOf(ctx).Files, endpoint)
 	if err != nil {
 		return nil, err
 	}

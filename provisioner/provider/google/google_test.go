@@ -49,6 +49,20 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
 	l.Fields = map[string]any{"google_project": gce.Project, "google_client_email": "", "api_key_resource": "lab", "ssh_key_resource": cloudtest.KeyResource,
 		"zone_name": gce.Zone, "external_ip": "true", "network": "default", "google_data_disk_size_gb": "20", "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_key_resource"] = "wrong" }
+	l.Moved = func(address string) { // the key says so
+		var key map[string]string
+		if err := json.Unmarshal(dialect.Key(), &key); err != nil {
+			t.Fatal(err)
+		}
+		key["endpoint_url"] = address
+		content, err := json.Marshal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(keys, "lab"), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return l, dialect
 }
 

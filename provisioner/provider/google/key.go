@@ -2,11 +2,14 @@ package google
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,9 +29,9 @@ import (
 // keySize is the most that is read of a key, in bytes.
 const keySize = 1 << 20
 
-// keyOf reads the key of the service account. What is wrong with it is said
-// without quoting it.
-func keyOf(s *cloud.Session, files string) (*jwt.Config, error) {
+// keyOf reads the key of the service account, whose tokens may be sent to endpoint. What
+// is wrong with it is said without quoting it.
+func keyOf(s *cloud.Session, files, endpoint string) (*jwt.Config, error) {
 	name := path.Base(filepath.ToSlash(s.Fields.Text("api_key_resource")))
 	missing := cloud.Errorf(cloud.Credentials, "API key resource “%s” (provider field api_key_resource) is not there; upload the JSON key of the service account as a resource of type api_keys and synchronise", name)
 	switch {
@@ -60,7 +63,36 @@ func keyOf(s *cloud.Session, files string) (*jwt.Config, error) {
 	if key.TokenURL, err = s.CheckURL("api_key_resource (its token_uri)", key.TokenURL); err != nil {
 		return nil, err
 	}
+	if !names(data, key.TokenURL, endpoint) {
+		return nil, cloud.Errorf(cloud.Refused, "provider field endpoint_url is an address that the API key resource “%s” does not name, so it gets no tokens of that key; leave it empty, or upload the key again with a member \"endpoint_url\" that is this address", name)
+	}
 	return key, nil
+}
+
+// names reports whether a key names the address of an API: it is Google's own, or one of
+// the universe_domain or the endpoint_url in the file, or the one that makes the tokens.
+// Who writes a provider does not know the key that it names, so it is not he who decides
+// where its tokens go.
+func names(data []byte, tokens, endpoint string) bool {
+	var key struct {
+		Universe string `json:"universe_domain"`
+		Endpoint string `json:"endpoint_url"`
+	}
+	to, err := url.Parse(endpoint)
+	if err != nil || json.Unmarshal(data, &key) != nil {
+		return false
+	}
+	for _, domain := range []string{"googleapis.com", strings.Trim(key.Universe, ".")} {
+		if domain != "" && to.Scheme == "https" && strings.HasSuffix("."+strings.ToLower(to.Hostname()), "."+strings.ToLower(domain)) {
+			return true
+		}
+	}
+	for _, address := range []string{tokens, key.Endpoint} {
+		if u, err := url.Parse(address); err == nil && u.Scheme == to.Scheme && strings.EqualFold(u.Host, to.Host) {
+			return true
+		}
+	}
+	return false
 }
 
 // authorized adds an access token to calls, which all tasks with the same key share.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"loom/app/loom"
@@ -142,6 +143,7 @@ func TestTokenEndpoint(t *testing.T) {
 	if err := json.Unmarshal(dialect.Key(), &key); err != nil {
 		t.Fatal(err)
 	}
+	key["endpoint_url"] = l.Cloud.URL()
 	for uri, status := range map[string]int{server.URL: 1, "http://127.0.0.1:1/token": 202, "file:///etc/passwd": 202} {
 		key["token_uri"] = uri
 		data, err := json.Marshal(key)
@@ -301,5 +303,55 @@ func TestTokenEndpointBehindTheWall(t *testing.T) {
 	}
 	if calls != 0 {
 		t.Errorf("%d calls", calls)
+	}
+}
+
+// The tokens of a key go where Google's API is, or where the key's own file says: who
+// names the key in a provider, and writes its address, need not know the key.
+func TestTokensGoWhereTheKeySays(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	elsewhere, hits := httptest.NewServer(nil), atomic.Int64{}
+	elsewhere.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })
+	t.Cleanup(elsewhere.Close)
+	spec := l.Spec(1)
+	spec.Provider.Fields["endpoint_url"] = elsewhere.URL
+	result, _, err := l.Do(l.Context(), spec, loom.ActionCreate)
+	if err != nil || result.Status != 202 || result.Retryable == nil || *result.Retryable || !strings.Contains(result.Message, "endpoint_url") {
+		t.Errorf("a task gave %+v, %v", result, err)
+	}
+	call := l.Call()
+	call.Provider = spec.Provider
+	if probe, err := l.Provider.(provider.Prober).Probe(l.Context(), call); err != nil || probe.OK {
+		t.Errorf("a probe gave %+v, %v", probe, err)
+	}
+	if _, err := l.Provider.(provider.Lister).List(l.Context(), call); err == nil {
+		t.Error("a sweep was not refused")
+	}
+	if calls := l.Cloud.Calls(""); hits.Load() != 0 || len(calls) != 0 {
+		t.Errorf("%d calls came elsewhere, and tokens were asked for: %v", hits.Load(), calls)
+	}
+	for _, c := range []struct {
+		member, value, endpoint string
+		want                    bool
+	}{
+		{"", "", "https://compute.googleapis.com", true}, {"", "", "https://loom.p.GoogleAPIs.com/compute/v1", true}, {"", "", "http://compute.googleapis.com", false},
+		{"", "", "https://googleapis.com.evil.example", false}, {"", "", "https://evilgoogleapis.com", false}, {"", "", l.Cloud.URL() + "/x", true},
+		{"universe_domain", "cloud.example", "https://compute.cloud.example", true}, {"universe_domain", "", "https://cloud.example", false}, {"universe_domain", ".", "https://cloud.example", false},
+		{"endpoint_url", "https://gate.example:8443/google", "https://gate.example:8443", true}, {"endpoint_url", "https://gate.example:8443", "https://gate.example", false},
+		{"endpoint_url", "https://gate.example", "http://gate.example", false}, {"endpoint_url", "", "https://gate.example", false},
+	} {
+		var key map[string]string
+		if err := json.Unmarshal(dialect.Key(), &key); err != nil {
+			t.Fatal(err)
+		}
+		key[c.member] = c.value
+		data, err := json.Marshal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := google.Names(data, key["token_uri"], c.endpoint); got != c.want {
+			t.Errorf("%s with %s %q: %t", c.endpoint, c.member, c.value, got)
+		}
 	}
 }

@@ -20,6 +20,13 @@ var zones = []string{
 	"us-east1-b", "us-east1-c", "us-east1-d", "us-west1-a", "us-west1-b",
 }
 
+// endpoint is the field endpoint_url, whose address the key has to name.
+func endpoint() loom.FieldSchema {
+	f := provider.EndpointURL()
+	f.Tip = "Only for another address of the API than Google's own, with HTTPS. The JSON key has to name it: in a member endpoint_url, or by its universe_domain."
+	return f
+}
+
 // Type describes the provider type for the catalog. The zone is a text with
 // suggestions: there are more than anybody lists.
 func Type() loom.PluginType {
@@ -50,7 +57,7 @@ func Type() loom.PluginType {
 					"provider_hostname":    {Label: "Take the public DNS name as host name", Type: "checkbox", Default: false, Override: true},
 					"network":              {Label: "Network", Type: "text", Default: "default", Override: true},
 					"subnetwork":           {Label: "Subnetwork", Type: "text", Override: true},
-					provider.EndpointField: provider.EndpointURL(),
+					provider.EndpointField: endpoint(),
 					provider.CAField:       provider.Authority(),
 					provider.CallsField:    provider.Calls(),
 				},

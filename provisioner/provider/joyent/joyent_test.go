@@ -5,6 +5,9 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -380,4 +383,51 @@ func TestManyNodes(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false, "ecdsa", "")
 	l.Many("", nil)
+}
+
+// A signature is worth nothing but for the call that was signed: not at another address,
+// and not for another thing.
+func TestSignaturesAreOfOneCall(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false, "ecdsa", "")
+	var caught http.Header
+	path := ""
+	mine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caught, path = r.Header.Clone(), r.RequestURI
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(mine.Close)
+	call := l.Call()
+	call.Provider.Fields = maps.Clone(call.Provider.Fields)
+	if _, err := l.Provider.(provider.Lister).List(l.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	call.Provider.Fields["joyent_api_url"] = mine.URL
+	if _, err := l.Provider.(provider.Lister).List(l.Context(), call); err == nil || caught.Get("Authorization") == "" {
+		t.Fatalf("no signature came: %v", err)
+	}
+	replay := func(host, path string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.Cloud.URL()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header, r.Host = caught.Clone(), host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	if status := replay("", path); status != http.StatusUnauthorized {
+		t.Errorf("a signature for another address gave %d", status)
+	}
+	if status := replay(strings.TrimPrefix(mine.URL, "http://"), strings.Split(path, "?")[0]+"/other"); status != http.StatusUnauthorized {
+		t.Errorf("a signature for another path gave %d", status)
+	}
+	// As it was signed it would be taken, so the test tests something.
+	if status := replay(strings.TrimPrefix(mine.URL, "http://"), path); status != http.StatusOK {
+		t.Errorf("the call as it was signed gave %d", status)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -29,7 +30,8 @@ func basic(login, password string) authorizer {
 	}
 }
 
-// signature signs the date of calls with a key of the account.
+// signature signs calls with a key of the account: what is asked for, of whom and when.
+// Whoever gets a call at an address that he chose can do nothing with it elsewhere.
 func signature(login, name string, private, passphrase loom.Secret) (authorizer, error) {
 	key, err := ssh.ParseRawPrivateKey([]byte(private.Reveal()))
 	var locked *ssh.PassphraseMissingError
@@ -56,13 +58,13 @@ func signature(login, name string, private, passphrase loom.Secret) (authorizer,
 	id := "/" + login + "/keys/" + name
 	return func(r *http.Request) error {
 		date := time.Now().UTC().Format(http.TimeFormat)
-		sum := sha256.Sum256([]byte("date: " + date))
+		sum := sha256.Sum256([]byte("(request-target): " + strings.ToLower(r.Method) + " " + r.URL.RequestURI() + "\nhost: " + r.Host + "\ndate: " + date))
 		signed, err := signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 		if err != nil {
 			return cloud.Errorf(cloud.Credentials, "the private key in ssh_key_resource signs nothing")
 		}
 		r.Header.Set("Date", date)
-		r.Header.Set("Authorization", fmt.Sprintf(`Signature keyId="%s",algorithm="%s",headers="date",signature="%s"`,
+		r.Header.Set("Authorization", fmt.Sprintf(`Signature keyId="%s",algorithm="%s",headers="(request-target) host date",signature="%s"`,
 			id, algorithm, base64.StdEncoding.EncodeToString(signed)))
 		return nil
 	}, nil

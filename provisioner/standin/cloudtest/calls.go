@@ -49,6 +49,9 @@ func (l *Lab) Unreachable() {
 		"https://" + plain.URL[7:]: {"TLS", "does not speak TLS but plain HTTP"},
 	} {
 		says := c.says
+		if l.Moved != nil {
+			l.Moved(address)
+		}
 		waits := len(l.Clock.Waits())
 		for _, action := range []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionDelete} {
 			spec := l.at(301, address, loom.Anywhere())

@@ -77,7 +77,9 @@ type Lab struct {
 	PublicKey string
 	// Report is the address that servers have from now on, instead of that of SSH.
 	Report string
-	files  string
+	// Moved, if set, is told of another address that the API is to have.
+	Moved func(address string)
+	files string
 }
 
 // New makes a lab. With ssh the servers are one real machine that answers SSH.

@@ -111,7 +111,7 @@ func (t *Triton) Operation(r *standin.Request) string {
 	return pattern
 }
 
-var authorization = regexp.MustCompile(`^Signature keyId="/([^/"]+)/keys/([^/"]+)",algorithm="(rsa|ecdsa)-sha256",headers="date",signature="([A-Za-z0-9+/=]+)"$`)
+var authorization = regexp.MustCompile(`^Signature keyId="/([^/"]+)/keys/([^/"]+)",algorithm="(rsa|ecdsa)-sha256",headers="\(request-target\) host date",signature="([A-Za-z0-9+/=]+)"$`)
 
 // Allowed verifies the signature of a call.
 func (t *Triton) Allowed(r *standin.Request) *standin.Answer {
@@ -139,7 +139,7 @@ func (t *Triton) verify(r *standin.Request) string {
 		return "Accept-Version is missing"
 	}
 	signed, err := base64.StdEncoding.DecodeString(part[4])
-	sum := sha256.Sum256([]byte("date: " + r.Header.Get("Date")))
+	sum := sha256.Sum256([]byte("(request-target): " + strings.ToLower(r.Method) + " " + r.RequestURI + "\nhost: " + r.Host + "\ndate: " + r.Header.Get("Date")))
 	ok := false
 	switch public := t.Key.(type) {
 	case *rsa.PublicKey:
