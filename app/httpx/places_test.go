@@ -185,3 +185,33 @@ func TestRequestsOfStrangersAreLoggedForDebugging(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsLeaveAtOnce through all that holds or compresses other answers.
+func TestEventsLeaveAtOnce(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, Wrap(log, WriteProblem, func(w http.ResponseWriter, r *http.Request) error {
+		if err := Claim(r, Caller{User: "ana", Session: "1"}); err != nil {
+			return err
+		}
+		s, err := NewStream(w, r)
+		if err == nil {
+			err = s.SendText("", "hello", "now")
+		}
+		<-r.Context().Done()
+		return err
+	})))
+	t.Cleanup(server.Close)
+	c := dial(t, server)
+	t.Cleanup(func() { c.Close() })                                                      // before the server waits for it
+	c.SetDeadline(time.Now().Add(20 * time.Second))                                      //nolint:errcheck // it fails below
+	fmt.Fprint(c, "GET /stream HTTP/1.1\r\nHost: loom\r\nAccept-Encoding: gzip\r\n\r\n") //nolint:errcheck // the answer tells
+	for lines := bufio.NewScanner(c); ; {
+		if !lines.Scan() {
+			t.Fatalf("no event came: %v", lines.Err())
+		}
+		if lines.Text() == "event: hello" {
+			return
+		}
+	}
+}
