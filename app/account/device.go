@@ -52,23 +52,8 @@ func (a *Accounts) Device(ctx context.Context, actor loom.Actor) (loom.Secret, e
 // deviceOf gives the id of the browser that a cookie names, "" unless it was sealed
 // here, is young enough and belongs to this user with this password.
 func (a *Accounts) deviceOf(ctx context.Context, cookie loom.Secret, tenant loom.Tenant, user loom.UserID) (string, error) {
-	text := cookie.Reveal()
-	if text == "" || len(text) > maxDevice {
-		return "", nil
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return "", nil // not ours
-	}
-	plain, err := a.ring.OpenBytes(deviceContext, sealed)
-	if err != nil {
-		return "", nil // forged, or sealed with a key that is gone
-	}
-	var d device
-	if err := json.Unmarshal(plain, &d); err != nil {
-		return "", nil // of another release
-	}
-	if d.Name != nameHash(tenant.Name, string(user)) || time.Since(time.Unix(d.Made, 0)) > DeviceLife {
+	d, ok := a.openDevice(cookie)
+	if !ok || d.Name != nameHash(tenant.Name, string(user)) {
 		return "", nil
 	}
 	hash, err := store.PasswordHash(ctx, a.db, tenant.ID, user)
@@ -76,6 +61,32 @@ func (a *Accounts) deviceOf(ctx context.Context, cookie loom.Secret, tenant loom
 		return "", err
 	}
 	return d.ID, nil
+}
+
+// Browser gives for whom a device cookie was sealed, a hash of tenant and user, "" unless it
+// was sealed here and is young enough. It asks no database: it decides who waits for whom.
+func (a *Accounts) Browser(cookie loom.Secret) string {
+	d, _ := a.openDevice(cookie)
+	return d.Name
+}
+
+func (a *Accounts) openDevice(cookie loom.Secret) (d device, ok bool) {
+	text := cookie.Reveal()
+	if text == "" || len(text) > maxDevice {
+		return device{}, false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return device{}, false // not ours
+	}
+	plain, err := a.ring.OpenBytes(deviceContext, sealed)
+	if err != nil {
+		return device{}, false // forged, or sealed with a key that is gone
+	}
+	if err := json.Unmarshal(plain, &d); err != nil || time.Since(time.Unix(d.Made, 0)) > DeviceLife {
+		return device{}, false // of another release, or too old
+	}
+	return d, true
 }
 
 func passwordDigest(hash string) string {

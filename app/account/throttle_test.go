@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,6 +182,23 @@ func TestDeviceCookie(t *testing.T) {
 	}
 	forged := []byte(cookie.Reveal())
 	forged[len(forged)/2] ^= 1
+	for name, c := range map[string]struct {
+		device loom.Secret
+		known  bool
+	}{
+		"its own":   {cookie, true},
+		"too old":   {aged(account.DeviceLife + time.Hour), false},
+		"forged":    {loom.NewSecret(string(forged)), false},
+		"no cookie": {loom.Secret{}, false},
+		"too long":  {loom.NewSecret(strings.Repeat("a", 2000)), false},
+	} {
+		if got := b.Browser(c.device); (got != "") != c.known || strings.Contains(got, "user") {
+			t.Errorf("%s: the browser is %q", name, got)
+		}
+	}
+	if b.Browser(cookie) == b.Browser(others) {
+		t.Error("browsers of two users are one")
+	}
 	for name, c := range map[string]struct {
 		device loom.Secret
 		want   loom.Kind

@@ -78,12 +78,12 @@ func (a *api) howToBeKnown(r *http.Request, trusted bool) string {
 	if trusted || r.Header.Get(headerUser) == "" && r.Header.Get(headerTenant) == "" {
 		return token
 	}
-	if httpx.Within(r, a.TrustedNetworks) {
+	if httpx.ClientWithin(r, a.TrustedNetworks) {
 		return fmt.Sprintf("The headers %s and %s alone are believed only where Loom is called by an IP address, localhost, the name of its host or that of LOOM_PUBLIC_URL, and not from pages of other sites. %s",
 			headerUser, headerTenant, token)
 	}
-	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and %s is in none of them. %s",
-		headerUser, headerTenant, httpx.Peer(r), token)
+	return fmt.Sprintf("The headers %s and %s alone are believed only from networks that the installation names in LOOM_TRUSTED_HEADER_NETWORKS, and not through a proxy of LOOM_TRUSTED_PROXIES for a client elsewhere. %s",
+		headerUser, headerTenant, token)
 }
 
 // tokenOf finds the token of a request, "" for none. Authorization and
@@ -123,10 +123,10 @@ func bearer(header string) (token string, ok bool) {
 	return token, token != ""
 }
 
-// trusts reports whether the peer is in a network whose headers are believed, and is no
-// browser with a page of another site.
+// trusts reports whether a request comes from a network whose headers are believed, not
+// through a trusted proxy from elsewhere, and is no browser with a page of another site.
 func (a *api) trusts(r *http.Request) bool {
-	return httpx.Within(r, a.TrustedNetworks) && a.Hosts.Names(r)
+	return httpx.ClientWithin(r, a.TrustedNetworks) && a.Hosts.Names(r)
 }
 
 // byHeaders gives who the headers name, in the order of checks of the

@@ -21,6 +21,8 @@ type route struct {
 	summary      string
 	// open routes need no identity.
 	open bool
+	// probe routes are open ones that are always answered, whatever the query is.
+	probe bool
 	// fresh routes are Loom's own: an unknown parameter is refused, and 503 exists.
 	fresh bool
 	// strict routes are old ones that refuse an unknown parameter all the same.
@@ -160,13 +162,19 @@ func (a *api) serve(rt route) http.Handler {
 	if rt.once {
 		handle = a.once(handle)
 	}
+	if rt.probe {
+		return httpx.Wrap(a.Log, render, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, loom.Actor{}) })
+	}
 	return httpx.Wrap(a.Log, render, func(w http.ResponseWriter, r *http.Request) error {
 		var actor loom.Actor
 		var err error
-		if rt.open {
-			err = httpx.Claim(r, httpx.AddressCaller(r))
-		} else {
+		switch {
+		case !rt.open:
 			actor, err = a.identify(r)
+		case len(r.URL.RawQuery) > maxOpenQuery: // it is not even read
+			err = loom.NewError(loom.Invalid, "The query is longer than %d bytes; this path takes no parameters.", maxOpenQuery)
+		default:
+			err = httpx.Claim(r, httpx.FileCaller(r))
 		}
 		if err != nil {
 			return err
@@ -187,6 +195,9 @@ func (a *api) serve(rt route) http.Handler {
 	})
 }
 
+// maxOpenQuery is the longest query of an open route, in bytes.
+const maxOpenQuery = 1 << 8
+
 // storable keeps away from the database what no text in it can be.
 func storable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
@@ -202,6 +213,8 @@ func (rt *route) checkQuery(query url.Values) error {
 	var errs []loom.FieldError
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch {
+		case len(errs) == loom.MaxFieldErrors:
+			return loom.InvalidFields(errs) // what is wrong beyond these is not looked for
 		case !storable(strings.Join(query[name], "")):
 			errs = append(errs, loom.FieldError{Field: strings.ToValidUTF8(name, "?"), Message: "This is not UTF-8, or holds the character NUL."})
 		case !rt.fresh && !rt.strict || slices.Contains(known, name):

@@ -27,8 +27,8 @@ func (a *api) systemRoutes() []route {
 	text := []string{mediaText}
 	return []route{
 		{method: get, path: "/status", summary: "Is anybody there", open: true, media: text, handle: a.status},
-		{method: get, path: "/healthz", summary: "The process runs", open: true, fresh: true, media: text, handle: a.healthz},
-		{method: get, path: "/readyz", summary: "The process can serve", open: true, fresh: true, media: text, handle: a.readyz},
+		{method: get, path: "/healthz", summary: "The process runs", open: true, probe: true, fresh: true, media: text, handle: a.healthz},
+		{method: get, path: "/readyz", summary: "The process can serve", open: true, probe: true, fresh: true, media: text, handle: a.readyz},
 		{method: get, path: "/metrics", summary: "Metrics in the text form of Prometheus; for superadmins, and for the networks of LOOM_METRICS_NETWORKS", open: true, fresh: true, media: text, handle: a.metrics},
 		{method: get, path: "/v2/openapi.json", summary: "This document", open: true, fresh: true, answer: "object", handle: a.openapi},
 		{method: get, path: "/v2/events", summary: "Follow what changes", fresh: true, media: []string{mediaStream}, handle: a.events, query: []param{

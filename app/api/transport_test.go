@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,34 @@ func TestTransport(t *testing.T) {
 
 	huge := `{"name":"` + strings.Repeat("x", 5<<20) + `"}`
 	w.call(w.user, post, "/v2/clusters", huge).fails(400, "", "4 MiB")
+}
+
+// TestLongQueriesOfStrangers: probes answer whatever the query is, other open routes refuse a
+// long one before they read it, and routes of users list 100 wrong names.
+func TestLongQueriesOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, someMetrics, func(d *Deps) { d.Ready = func(context.Context) error { return nil } })
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = "a" + strconv.Itoa(i)
+	}
+	long := "?" + strings.Join(names, "&")
+	for _, path := range []string{"/healthz", "/readyz"} {
+		w.send(get, path+"?a=1", "").want(200)
+		w.send(get, path+long, "").want(200)
+	}
+	for _, path := range []string{"/v2/openapi.json", "/metrics", "/status"} {
+		a := w.send(get, path+long, "")
+		a.fails(400, "", "longer than")
+		if len(a.body) > 1000 {
+			t.Errorf("%s: %d bytes", path, len(a.body))
+		}
+	}
+	w.send(get, "/v2/openapi.json?x=1", "").fails(400, "x", "takes none")
+	w.send(get, "/v2/whoami"+long, "").want(401)
+	if errs := w.call(w.user, get, "/v2/whoami"+long, "").want(400).object()["errors"].([]any); len(errs) != 100 {
+		t.Errorf("%d errors", len(errs))
+	}
 }
 
 func TestOwns(t *testing.T) {

@@ -93,7 +93,7 @@ func (e *environment) listen(ctx context.Context, s *system) (*site, error) {
 		}
 	}
 	trouble := &fleet.Trouble{}
-	log := trouble.Log(e.log)
+	log := telemetry.Spare(trouble.Log(e.log)) // strangers can make it fail as often as they like
 	rest := api.New(api.Deps{
 		Accounts: s.accounts, Fleet: s.fleet, Catalog: s.catalog, Clusters: s.clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		TrustedNetworks: networks, Hosts: httpx.OwnHosts(e.values.Text("LOOM_PUBLIC_URL")), Protection: protection, Hooks: s.hooks,

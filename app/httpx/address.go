@@ -13,7 +13,11 @@ import (
 // send as many as it likes.
 const maxForwarded = 20
 
-type clientKey struct{}
+type (
+	clientKey struct{}
+	// forwardedKey is for the address that a trusted proxy forwards for, zero where it names none.
+	forwardedKey struct{}
+)
 
 // Address is the client's address without a port: what limits, audit, sessions and
 // tokens see. Behind a trusted proxy (BehindProxies) it is the one that the proxy
@@ -42,6 +46,16 @@ func Within(r *http.Request, networks []netip.Prefix) bool {
 	return ok && within(address, networks)
 }
 
+// ClientWithin is Within, and for what a trusted proxy forwards the client must be in one of
+// the networks too, by what the proxy says of him: a proxy of this host does not give its
+// rights to everybody behind it.
+func ClientWithin(r *http.Request, networks []netip.Prefix) bool {
+	if client, forwarded := r.Context().Value(forwardedKey{}).(netip.Addr); forwarded && !within(client, networks) {
+		return false
+	}
+	return Within(r, networks)
+}
+
 // BehindProxies lets Address give the client that a proxy names in X-Forwarded-For.
 // Only what connects from one of the networks is believed.
 func BehindProxies(proxies []netip.Prefix, next http.Handler) http.Handler {
@@ -50,7 +64,10 @@ func BehindProxies(proxies []netip.Prefix, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if client, ok := forwardedFor(r, proxies); ok {
-			r = r.WithContext(context.WithValue(r.Context(), clientKey{}, client.String()))
+			ctx := context.WithValue(r.Context(), clientKey{}, client.String())
+			r = r.WithContext(context.WithValue(ctx, forwardedKey{}, client))
+		} else if Within(r, proxies) && (r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "") {
+			r = r.WithContext(context.WithValue(r.Context(), forwardedKey{}, netip.Addr{})) // for whom is not known
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -67,6 +67,40 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 }
 
+// TestProxiesGiveNoRights: users by headers come from a named network themselves; behind a
+// trusted proxy of one both count, and a proxy that is not trusted is the client.
+func TestProxiesGiveNoRights(t *testing.T) {
+	t.Parallel()
+	networks := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.17/32")}
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.1/32")}
+	for _, c := range []struct {
+		name, peer, header, value string
+		want                      bool
+	}{
+		{"a script of this host", "127.0.0.1:1", "", "", true},
+		{"a script of a named host", "192.0.2.17:1", "", "", true},
+		{"a stranger", "198.51.100.7:1", "", "", false},
+		{"a stranger behind a proxy of this host", "127.0.0.1:1", "X-Forwarded-For", "198.51.100.7", false},
+		{"one who forges", "127.0.0.1:1", "X-Forwarded-For", "127.0.0.1, 198.51.100.7", false},
+		{"one of whom the proxy tells nothing readable", "127.0.0.1:1", "X-Forwarded-For", "unknown", false},
+		{"one of whom it tells otherwise", "127.0.0.1:1", "Forwarded", "for=198.51.100.7", false},
+		{"a named host behind a proxy of this host", "127.0.0.1:1", "X-Forwarded-For", "192.0.2.17", true},
+		{"a named host behind a proxy that is not named", "10.0.0.1:1", "X-Forwarded-For", "192.0.2.17", false},
+		{"a named proxy that checks certificates, and is no trusted one", "192.0.2.17:1", "X-Forwarded-For", "198.51.100.7", true},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.peer
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		BehindProxies(proxies, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := ClientWithin(r, networks); got != c.want {
+				t.Errorf("%s: %v", c.name, got)
+			}
+		})).ServeHTTP(nil, r)
+	}
+}
+
 // TestWithinAsksThePeer: what X-Forwarded-For says gives no rights.
 func TestWithinAsksThePeer(t *testing.T) {
 	t.Parallel()

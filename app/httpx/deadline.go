@@ -49,8 +49,9 @@ func deadlines(body, answer patience, next http.Handler) http.Handler {
 		// What an earlier answer on this connection left.
 		t.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // not supported: a writer of a test
 		if r.Body != nil && r.Body != http.NoBody {
-			b := &timedBody{ReadCloser: r.Body, rc: t.rc, patience: body, begun: time.Now()}
+			b := &timedBody{ReadCloser: r.Body, rc: t.rc, patience: body, begun: time.Now(), asks: r.Header.Get("Expect") != ""}
 			b.extend()
+			t.body = b
 			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
 			r.Body = b
 		}
@@ -66,7 +67,10 @@ type timedBody struct {
 	patience patience
 	begun    time.Time
 	read     int64
-	late     bool
+	// ended says that all of it was read, late that it did not come in time.
+	ended, late bool
+	// asks says that the client waits to be told to send it.
+	asks bool
 }
 
 // Read reads on, and gives more time for what came.
@@ -76,12 +80,33 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	if err == nil { // at the end the server lifts the deadline: it reads on, to see whether the client is there
 		b.extend()
 	}
+	b.ended = b.ended || err == io.EOF
 	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
 }
 
 func (b *timedBody) extend() {
 	b.rc.SetReadDeadline(b.begun.Add(b.patience.of(b.read))) //nolint:errcheck // not supported: a writer of a test
+}
+
+const (
+	// restPatience is how long the rest of a body may take that nobody wants, maxRest how
+	// much of it is read.
+	restPatience = 100 * time.Millisecond
+	maxRest      = 256 << 10
+)
+
+// rest reads what nobody wants and has come, and reports whether that was all.
+func (b *timedBody) rest() bool {
+	if b.ended || b.late || b.asks && b.read == 0 {
+		return b.ended
+	}
+	b.rc.SetReadDeadline(time.Now().Add(restPatience)) //nolint:errcheck // as below
+	_, err := io.CopyN(io.Discard, b.ReadCloser, maxRest)
+	if b.ended = err == io.EOF; !b.ended {
+		b.extend()
+	}
+	return b.ended
 }
 
 // Upload gives a request the time that a file needs.
@@ -105,6 +130,32 @@ type timedWriter struct {
 	http.ResponseWriter
 	rc       *http.ResponseController
 	patience patience
+	body     *timedBody // nil for none
+	begun    bool
+}
+
+// begin comes before the answer. To use a connection again, the server would wait for the
+// rest of the body before it sends a long answer, and the request would hold its place: where
+// the body has not come, the connection is closed instead.
+func (t *timedWriter) begin() {
+	if !t.begun && t.body != nil && !t.body.rest() {
+		t.Header().Set("Connection", "close")
+	}
+	t.begun = true
+}
+
+// WriteHeader begins the answer.
+func (t *timedWriter) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		t.begin()
+	}
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// FlushError sends what was written.
+func (t *timedWriter) FlushError() error {
+	t.begin()
+	return t.rc.Flush()
 }
 
 // maxPiece is how much of an answer is one piece: a client that takes nothing is known by
@@ -113,6 +164,7 @@ const maxPiece = 64 << 10
 
 // Write writes piece by piece, each within its time.
 func (t *timedWriter) Write(p []byte) (int, error) {
+	t.begin()
 	written := 0
 	for {
 		piece := p[written:min(written+maxPiece, len(p))]

@@ -61,6 +61,26 @@ func (h Hosts) sameSite(r *http.Request) bool {
 	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || strings.EqualFold(u.Host, r.Header.Get("X-Forwarded-Host")) || h[plainHost(u.Host)])
 }
 
+// maxHost is the longest name of a host with its port, in bytes.
+const maxHost = 255 + len(":65535")
+
+// namedProperly refuses requests that call Loom by what is no name, address or port: pages
+// repeat it where they tell Loom's address.
+func namedProperly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Host) > maxHost || strings.ContainsFunc(r.Host, oddInHost) {
+			http.Error(w, "The header Host is no name or address with a port.", http.StatusBadRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func oddInHost(c rune) bool {
+	plain := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return !plain && !strings.ContainsRune(".-_:[]%", c)
+}
+
 // plainHost is a host without port, brackets, zone and the dot of the root.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -1,8 +1,11 @@
 package httpx
 
 import (
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -57,6 +60,23 @@ func TestHostsOfOurOwn(t *testing.T) {
 		}
 		if got := hosts.Names(r); got != c.own {
 			t.Errorf("host %q, origin %q, site %q: %v", c.host, c.origin, c.site, got)
+		}
+	}
+}
+
+// TestHostsAreNames: what is no name, address or port is refused before anything repeats it.
+func TestHostsAreNames(t *testing.T) {
+	t.Parallel()
+	h := Chain(slog.New(slog.DiscardHandler), false, http.NewCrossOriginProtection(), WriteProblem, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for host, want := range map[string]int{
+		"": 200, "localhost:8080": 200, "[fe80::1%25eth0]:8080": 200, "my_loom.example.": 200, "XN--LM-FKA.example:80": 200, strings.Repeat("a", 255) + ":65535": 200,
+		strings.Repeat("a", 262): 400, strings.Repeat("a", 60_000): 400, "a<b": 400, "a b": 400, "loom.example/": 400, "user@loom.example": 400, "lööm": 400, "a\"b": 400, "a,b": 400,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want || w.Body.Len() > 200 {
+			t.Errorf("%.40q: %d %.300s", host, w.Code, w.Body)
 		}
 	}
 }

@@ -26,7 +26,9 @@ const (
 	// rest is for those who are known.
 	maxStrangers = 500
 	maxFiles     = 300
-	// maxArriving are in flight from one address before it is known for whom.
+	// maxArriving are in flight from one address before it is known for whom. All addresses
+	// together have no limit of their own: it would keep out those who are about to be known,
+	// and what nobody claimed waits for no network.
 	maxArriving = 200
 	// maxStreams are open; maxStreamsEach of them for one session or token, maxStreamsOfUser
 	// for all sessions of a user, and for all of his tokens.
@@ -87,8 +89,8 @@ func AddressCaller(r *http.Request) Caller {
 	return Caller{User: key, Session: key}
 }
 
-// FileCaller is who reads a static file. He counts apart from AddressCaller, so that slow
-// readers keep nobody from signing in.
+// FileCaller is who reads a static file or a document. He counts apart from AddressCaller,
+// so that slow readers keep nobody from signing in.
 func FileCaller(r *http.Request) Caller {
 	key := files + loom.PlaceOf(Address(r))
 	return Caller{User: key, Session: key}
@@ -120,6 +122,8 @@ type limits struct {
 	requests, streams int
 	// of and userStreams count for users, streamsOf for sessions.
 	of, userStreams, streamsOf map[string]int
+	// turns are those of strangers.
+	turns turns
 }
 
 // place is what one request takes of the limits.
@@ -129,6 +133,8 @@ type place struct {
 	// claimed says that the request counts for whom it was claimed, not for where it came
 	// from; stream that it is an open stream and no request in flight any more.
 	claimed, stream bool
+	// left says that nothing counts any more.
+	left bool
 	// room gives back what the request holds of the memory for answers.
 	room func()
 }
@@ -151,13 +157,53 @@ func limited(render ErrorRenderer, next http.Handler) http.Handler {
 			render(w, r, err)
 			return
 		}
-		defer p.leave()
-		ctx, free := room.With(context.WithValue(r.Context(), placeKey{}, p))
-		defer free()
-		p.room = free
-		next.ServeHTTP(w, r.WithContext(transactions.With(ctx)))
+		answer := &unclaimedAnswer{heldAnswer: heldAnswer{ResponseWriter: w}, place: p}
+		func() {
+			defer p.leave()
+			ctx, free := room.With(context.WithValue(r.Context(), placeKey{}, p))
+			defer free()
+			p.room = free
+			next.ServeHTTP(answer, r.WithContext(transactions.With(ctx)))
+		}()
+		answer.send() //nolint:errcheck // the client is gone
 	})
 }
+
+// unclaimedAnswer holds what is answered to a request that nobody claimed, which is short,
+// until the request has left its place: no client keeps one by taking nothing.
+type unclaimedAnswer struct {
+	heldAnswer
+	place *place
+}
+
+func (u *unclaimedAnswer) holds() bool { return u.status != 0 || !u.place.claimed }
+
+// WriteHeader passes on or notes the status.
+func (u *unclaimedAnswer) WriteHeader(status int) {
+	if u.holds() {
+		u.heldAnswer.WriteHeader(status)
+		return
+	}
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// Write passes on or holds a piece of the answer.
+func (u *unclaimedAnswer) Write(p []byte) (int, error) {
+	if u.holds() {
+		return u.heldAnswer.Write(p)
+	}
+	return u.ResponseWriter.Write(p)
+}
+
+// Flush sends what was passed on; compression asks for it by this name.
+func (u *unclaimedAnswer) Flush() {
+	if !u.holds() {
+		http.NewResponseController(u.ResponseWriter).Flush() //nolint:errcheck // the next write tells
+	}
+}
+
+// Unwrap lets http.ResponseController reach the real writer.
+func (u *unclaimedAnswer) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 func (l *limits) enter(p *place) *loom.Error {
 	l.mu.Lock()
@@ -199,6 +245,9 @@ func Claim(r *http.Request, caller Caller) error {
 	take(l.of, p.caller.User)
 	l.of[caller.User]++
 	p.claimed, p.caller = true, caller
+	if a, ok := r.Context().Value(askedKey{}).(*asked); ok {
+		a.known = group == ""
+	}
 	places.For(r.Context(), caller.Tenant)
 	return nil
 }
@@ -236,6 +285,10 @@ func (p *place) leave() {
 	l := p.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
 	if !p.stream {
 		l.release(p)
 		return
@@ -270,5 +323,6 @@ func tooMany(retry time.Duration, format string, args ...any) *loom.Error {
 func setRetryAfter(w http.ResponseWriter, e *loom.Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+0.999)))
+		w.Header().Set("Connection", "close") // what else waits there would be refused as well
 	}
 }

@@ -393,7 +393,7 @@ func TestLongPathsAreLoggedShort(t *testing.T) {
 			}),
 		} {
 			var out bytes.Buffer
-			log := slog.New(slog.NewTextHandler(&out, nil))
+			log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			Chain(log, false, http.NewCrossOriginProtection(), WriteProblem, handler).ServeHTTP(httptest.NewRecorder(), request)
 			if !strings.Contains(out.String(), "xxx…") && !strings.Contains(out.String(), "XXX…") || strings.Contains(strings.ToLower(out.String()), strings.Repeat("x", loom.MaxRecorded+1)) {
 				t.Errorf("a long %s that %s: %.1000s", name, outcome, out.String())

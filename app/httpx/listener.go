@@ -9,6 +9,10 @@ import (
 	"loom/app/loom"
 )
 
+// writeBuffer is how much of an answer the kernel keeps for a client that does not read, in
+// bytes: by itself it would keep megabytes for each.
+const writeBuffer = 256 << 10
+
 // maxConnectionsEach are open from one address that is neither a proxy nor this host.
 const maxConnectionsEach = 1000
 
@@ -46,6 +50,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		place, here := l.placeOf(c.RemoteAddr())
 		if l.enter(place, here) {
+			if tcp, ok := c.(*net.TCPConn); ok {
+				tcp.SetWriteBuffer(writeBuffer) //nolint:errcheck // then it keeps more
+			}
 			return &connection{Conn: c, leave: sync.OnceFunc(func() { l.leave(place, here) })}, nil
 		}
 		c.Close() //nolint:errcheck // nothing was sent

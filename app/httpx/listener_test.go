@@ -4,9 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -110,5 +115,47 @@ func TestConnectionsAreBounded(t *testing.T) {
 				t.Error(fmt.Sprint("left: ", l.all, l.of))
 			}
 		})
+	}
+}
+
+// TestUnreadAnswersTakeLittle: the kernel keeps only so much of an answer for a client, and a
+// connection that got a 429 is closed with what else waits in it.
+func TestUnreadAnswersTakeLittle(t *testing.T) {
+	t.Parallel()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(Wrap(slog.New(slog.DiscardHandler), WriteProblem, func(http.ResponseWriter, *http.Request) error { return tooMany(requestRetry, "too many") }))
+	server.Listener.Close()
+	size := make(chan int, 1)
+	server.Listener = Listen(tcp, nil)
+	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state != http.StateNew {
+			return
+		}
+		raw, err := c.(*connection).Conn.(*net.TCPConn).SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) {
+				n, _ := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF) //nolint:errcheck // then it is zero
+				size <- n
+			})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := dial(t, server)
+	if _, err := io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: loom\r\n\r\n", 3)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(c)
+	if n := strings.Count(string(text), "429 Too Many Requests"); err != nil || n != 1 {
+		t.Errorf("%d answers, %v", n, err)
+	}
+	if n := <-size; n == 0 || n > 2*writeBuffer { // Linux doubles it, for what it needs itself
+		t.Errorf("the kernel keeps %d bytes", n)
 	}
 }

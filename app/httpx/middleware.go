@@ -14,23 +14,44 @@ import (
 	"loom/app/loom"
 )
 
-type requestIDKey struct{}
+type askedKey struct{}
+
+// asked is what the log tells of a request.
+type asked struct {
+	id string
+	// known says that it was claimed for somebody who is known.
+	known bool
+}
 
 // RequestID gives the id under which the log knows the request.
 func RequestID(r *http.Request) string {
-	id, _ := r.Context().Value(requestIDKey{}).(string)
-	return id
+	if a, ok := r.Context().Value(askedKey{}).(*asked); ok {
+		return a.id
+	}
+	return ""
 }
 
 // Chain is the middleware around everything, outermost first: request id,
-// deadlines, access log, recovery, security headers, compression, limits of what is done
-// at once. render answers what cross-site protection or a limit keeps out.
+// deadlines, access log, recovery, the name that Loom is called by, security headers, limits
+// of what is done at once, compression, cross-site protection. render answers what protection or a limit keeps out.
 func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		render(w, r, loom.NewError(loom.Forbidden,
-			"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
+		refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			render(w, r, loom.NewError(loom.Forbidden,
+				"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
+		})
+		err := Claim(r, AddressCaller(r))
+		if err == nil {
+			LimitOpenBody(w, r)
+			err = InTurn(w, r, "", refuse)
+		}
+		if err != nil && r.Context().Err() == nil {
+			e := loom.AsError(err)
+			setRetryAfter(w, e)
+			render(w, r, e)
+		}
 	}))
-	inner := securityHeaders(secure, compressed(protection.Handler(limited(render, next))))
+	inner := namedProperly(securityHeaders(secure, limited(render, compressed(protection.Handler(next)))))
 	return requestID(deadlines(bodyPatience, answerPatience, accessLog(log, recovery(log, render, inner))))
 }
 
@@ -54,7 +75,7 @@ func requestID(next http.Handler) http.Handler {
 		rand.Read(b[:])
 		id := hex.EncodeToString(b[:])
 		w.Header().Set("X-Request-Id", id)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askedKey{}, &asked{id: id})))
 	})
 }
 
@@ -80,8 +101,8 @@ func (r *recorder) Flush() {
 	http.NewResponseController(r.ResponseWriter).Flush() //nolint:errcheck // it is asked of all writers
 }
 
-// accessLog tells of requests. What is not there is told for debugging only: anybody may ask
-// for it.
+// accessLog tells of requests. What is not there and what somebody sends who is not known is
+// told for debugging only: anybody may send as much as he likes.
 func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -89,7 +110,8 @@ func accessLog(log *slog.Logger, next http.Handler) http.Handler {
 		next.ServeHTTP(rec, r)
 		level := slog.LevelDebug
 		absent := rec.status == http.StatusNotFound || rec.status == http.StatusMethodNotAllowed
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && !absent || rec.status >= 500 {
+		a, ok := r.Context().Value(askedKey{}).(*asked)
+		if ok && a.known && (r.Method != http.MethodGet && r.Method != http.MethodHead && !absent || rec.status >= 500) {
 			level = slog.LevelInfo
 		}
 		log.Log(r.Context(), level, "request", "request_id", RequestID(r), "method", loom.Recorded(r.Method), "path", loom.Recorded(r.URL.Path),

@@ -105,6 +105,17 @@ func (s *Sessions) Device(r *http.Request) loom.Secret {
 	return loom.NewSecret(c.Value)
 }
 
+// KnownBrowser gives the id of a browser that signed in before, "" for others.
+func (s *Sessions) KnownBrowser(r *http.Request) string {
+	if s == nil {
+		return ""
+	}
+	if device := s.Device(r); !device.IsZero() {
+		return s.accounts.Browser(device)
+	}
+	return ""
+}
+
 // Know lets the browser of somebody who just gave the right password be known later on.
 // That it cannot be stops nobody.
 func (s *Sessions) Know(w http.ResponseWriter, r *http.Request, actor loom.Actor) {

@@ -15,12 +15,55 @@ import (
 	"loom/app/loom"
 )
 
+// serve answers and sends the answer.
+func serve(t *turns, w http.ResponseWriter, r *http.Request, browser string, next http.Handler) error {
+	held, err := t.serve(w, r, browser, next)
+	if err != nil {
+		return err
+	}
+	return held.send()
+}
+
+// TestTurnsGoByNetworks: many addresses of one network have no more turns than one, and
+// browsers that signed in before have every second, each of them in its turn.
+func TestTurnsGoByNetworks(t *testing.T) {
+	t.Parallel()
+	var l line
+	turn := map[chan struct{}]string{}
+	add := func(name string, path ...string) {
+		c := make(chan struct{})
+		turn[c] = name
+		l.add(path, c)
+	}
+	stranger := func(address string) { add(address, "strangers", loom.NetworkOf(address), loom.PlaceOf(address)) }
+	for i := range 5 {
+		for range 2 {
+			stranger(fmt.Sprintf("2001:db8:1:%x::1", i))
+		}
+	}
+	stranger("2001:db8:2::1")
+	stranger("192.0.2.1")
+	for range 3 {
+		add("ana", "browsers", "ana")
+	}
+	add("ben", "browsers", "ben")
+	var order []string
+	for !l.empty() {
+		order = append(order, turn[l.next()])
+	}
+	want := "2001:db8:1:0::1 ana 2001:db8:2::1 ben 192.0.2.1 ana 2001:db8:1:1::1 ana 2001:db8:1:2::1 2001:db8:1:3::1 2001:db8:1:4::1 " +
+		"2001:db8:1:0::1 2001:db8:1:1::1 2001:db8:1:2::1 2001:db8:1:3::1 2001:db8:1:4::1"
+	if got := strings.Join(order, " "); got != want || len(l.of) != 0 || len(l.order) != 0 {
+		t.Errorf("%s, left %+v", got, l)
+	}
+}
+
 // TestStrangersTakeTurns: few are worked on at once, each address in its turn, and none of
 // this depends on what clients send or take slowly.
 func TestStrangersTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := &Turns{most: 2}
+		turns := &turns{most: 2}
 		var mu sync.Mutex
 		var order []string
 		at, most := 0, 0
@@ -43,7 +86,7 @@ func TestStrangersTakeTurns(t *testing.T) {
 				r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 				r.RemoteAddr = address + ":7"
 				w := httptest.NewRecorder()
-				if err := turns.Serve(w, r, h); !errors.Is(err, want) || want == nil && w.Body.String() != "done" {
+				if err := serve(turns, w, r, "", h); !errors.Is(err, want) || want == nil && w.Body.String() != "done" {
 					t.Errorf("%s: %v, %q", address, err, w.Body)
 				}
 			})
@@ -66,7 +109,7 @@ func TestStrangersTakeTurns(t *testing.T) {
 		if got := strings.Join(order, " "); got != want || most != 2 {
 			t.Errorf("%d at once, in the order %s", most, got)
 		}
-		if turns.busy != 0 || len(turns.waiting) != 0 || len(turns.places) != 0 {
+		if turns.busy != 0 || !turns.waiting.empty() || len(turns.waiting.of) != 0 {
 			t.Errorf("left: %+v", turns)
 		}
 
@@ -74,12 +117,12 @@ func TestStrangersTakeTurns(t *testing.T) {
 		ask(t.Context(), "192.0.2.1", nil)
 		ask(t.Context(), "192.0.2.1", nil)
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		if err := turns.Serve(httptest.NewRecorder(), r, h); loom.AsError(err).Kind != loom.Throttled || loom.AsError(err).RetryAfter == 0 {
+		if err := serve(turns, httptest.NewRecorder(), r, "", h); loom.AsError(err).Kind != loom.Throttled || loom.AsError(err).RetryAfter == 0 {
 			t.Errorf("who waited for too long: %v", err)
 		}
 		close(leave)
 		away.Wait()
-		if turns.busy != 0 || len(turns.waiting) != 0 || len(turns.places) != 0 {
+		if turns.busy != 0 || !turns.waiting.empty() || len(turns.waiting.of) != 0 {
 			t.Errorf("left: %+v", turns)
 		}
 	})
@@ -89,18 +132,18 @@ func TestStrangersTakeTurns(t *testing.T) {
 // status and headers.
 func TestTurnsAreGivenBack(t *testing.T) {
 	t.Parallel()
-	turns := &Turns{most: 1}
+	turns := &turns{most: 1}
 	for range 3 {
 		func() {
-			defer func() { recover() }()                                                                                                                                     //nolint:errcheck // it is ours
-			turns.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops") })) //nolint:errcheck // it panics
+			defer func() { recover() }()                                                                                                                                          //nolint:errcheck // it is ours
+			serve(turns, httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), "", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("oops") })) //nolint:errcheck // it panics
 		}()
 	}
 	for sent, want := range map[string]string{"short": "short <nil>", strings.Repeat("x", maxOpenBody+1): strings.Repeat("x", maxOpenBody) + " http: request body too large"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(sent))
 		LimitOpenBody(w, r)
-		err := turns.Serve(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := serve(turns, w, r, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			w.Header().Set("Said", "yes")
 			w.WriteHeader(http.StatusTeapot)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"unicode"
 )
 
 // Version is set at build time; the default is taken from the module's build
@@ -41,16 +42,47 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: l}
 	switch strings.ToLower(format) {
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(newJSON(w, l)), nil
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "auto":
 		if isTerminal(w) {
 			return slog.New(slog.NewTextHandler(w, options)), nil
 		}
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(newJSON(w, l)), nil
 	}
 	return nil, fmt.Errorf("LOOM_LOG_FORMAT is %q; it takes auto, text or json", format)
+}
+
+// newJSON writes JSON without characters that a terminal obeys: it would leave those that
+// are no part of ASCII as they are. The handler for text quotes them itself.
+func newJSON(w io.Writer, level slog.Level) slog.Handler {
+	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case string:
+			a.Value = slog.StringValue(escapeOdd(v))
+		case error:
+			a.Value = slog.StringValue(escapeOdd(v.Error()))
+		}
+		return a
+	}})
+}
+
+// escapeOdd writes what is neither ASCII nor printed as \uXXXX.
+func escapeOdd(text string) string {
+	odd := func(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
+	if strings.IndexFunc(text, odd) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, c := range text {
+		if odd(c) {
+			fmt.Fprintf(&b, `\u%04x`, c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }
 
 func isTerminal(w io.Writer) bool {

@@ -21,9 +21,9 @@ import (
 // apiOrigin stands for Loom's address in what is kept of the API pages.
 const apiOrigin = "http://loom.invalid"
 
-// apiZippedMost is how many compressed API pages are kept, some 20 KB each: readers choose
-// the theme, and where no public address is known the address.
-const apiZippedMost = 300
+// apiZippedMost is how many bytes of compressed API pages are kept, some 20 KB each: readers
+// choose the theme, and where no public address is known the address.
+const apiZippedMost = 8 << 20
 
 // apiPages keeps what is made of the API's document. Anybody may read it, so it is made once.
 type apiPages struct {
@@ -35,6 +35,7 @@ type apiPages struct {
 
 	mu     sync.Mutex
 	zipped map[apiKey][]byte
+	size   int // of them
 }
 
 // apiContent is a component that is rendered already.
@@ -110,8 +111,9 @@ func (p *apiPages) compressed(key apiKey, zip func() ([]byte, error)) ([]byte, e
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.zipped) >= apiZippedMost {
+	if p.size += len(made); p.size > apiZippedMost {
 		clear(p.zipped)
+		p.size = len(made)
 	}
 	p.zipped[key] = made
 	return made, nil

@@ -91,6 +91,27 @@ func TestAPIPagesShowTheWholeDocument(t *testing.T) {
 
 // Anybody may read these pages, so they are made once: from then on nothing is read of the
 // document. They tell the address at which they are read, and show the theme.
+func TestAPIPagesTakeBoundedMemory(t *testing.T) {
+	t.Parallel()
+	p := apiPages{zipped: map[apiKey][]byte{}}
+	for i := range 100 {
+		page := make([]byte, 1<<20)
+		for range 2 {
+			got, err := p.compressed(apiKey{origin: fmt.Sprint("http://", i)}, func() ([]byte, error) { return page, nil })
+			if err != nil || len(got) != len(page) {
+				t.Fatal(len(got), err)
+			}
+		}
+		kept := 0
+		for _, body := range p.zipped {
+			kept += len(body)
+		}
+		if kept > apiZippedMost || kept != p.size {
+			t.Fatalf("%d bytes are kept, %d are counted", kept, p.size)
+		}
+	}
+}
+
 func TestAPIPagesAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../api/openapi.json")

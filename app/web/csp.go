@@ -15,6 +15,7 @@ import (
 const (
 	maxReport         = 2 << 10
 	reportsPerMinute  = 10
+	reportsPerPlace   = 3 // of them: who forges some does not keep out those of others
 	maxReportedLength = 200
 )
 
@@ -23,22 +24,25 @@ type reports struct {
 	mu     sync.Mutex
 	minute time.Time
 	logged int
+	of     map[string]int // by place
 	left   int
 }
 
-// next reports whether one more may be logged, and how many were not since the last.
-func (c *reports) next(now time.Time) (left int, ok bool) {
+// next reports whether one more from a place may be logged, and how many were not since the
+// last.
+func (c *reports) next(now time.Time, place string) (left int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Sub(c.minute) >= time.Minute {
-		c.minute, c.logged = now, 0
+		c.minute, c.logged, c.of = now, 0, map[string]int{}
 	}
-	if c.logged >= reportsPerMinute {
+	if c.logged >= reportsPerMinute || c.of[place] >= reportsPerPlace {
 		c.left++
 		return 0, false
 	}
 	left, c.left = c.left, 0
 	c.logged++
+	c.of[place]++
 	return left, true
 }
 
@@ -97,7 +101,7 @@ func (s *Server) cspReport(w http.ResponseWriter, r *http.Request) error {
 		return loom.NewError(loom.Invalid, "The report is larger than %d KiB.", maxReport>>10)
 	}
 	for _, b := range readReports(body) {
-		left, ok := s.reports.next(s.now())
+		left, ok := s.reports.next(s.now(), loom.PlaceOf(httpx.Address(r)))
 		if !ok {
 			continue
 		}

@@ -21,12 +21,15 @@ func TestReportsAboutTheContentPolicy(t *testing.T) {
 	now := time.Now()
 	s := &Server{Deps: Deps{Log: slog.New(slog.NewTextHandler(&log, nil)), Version: "test"}, now: func() time.Time { return now }}
 	h := s.open(s.cspReport)
-	send := func(body string) (status int, logged string) {
+	sendFrom := func(address, body string) (status int, logged string) {
 		log.Reset()
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, route.CSPReports(), strings.NewReader(body)))
+		r := httptest.NewRequest(http.MethodPost, route.CSPReports(), strings.NewReader(body))
+		r.RemoteAddr = address + ":7"
+		h.ServeHTTP(w, r)
 		return w.Code, log.String()
 	}
+	send := func(body string) (status int, logged string) { return sendFrom("192.0.2.1", body) }
 	const modern = `[{"type":"csp-violation","age":1,"url":"u","user_agent":"forged","body":{"documentURL":"https://loom/a","blockedURL":"inline","effectiveDirective":"script-src-elem",
 		"disposition":"enforce","sourceFile":"x.js","lineNumber":7,"originalPolicy":"secret policy","sample":"alert(1)"}},{"type":"deprecation","body":{"documentURL":"other"}}]`
 	for what, c := range map[string]struct {
@@ -68,15 +71,22 @@ func TestReportsAboutTheContentPolicy(t *testing.T) {
 		}
 		now = now.Add(10 * time.Second)
 	}
-	if lines != 10 {
+	if lines != reportsPerPlace {
+		t.Errorf("%d lines of one place within a minute", lines)
+	}
+	for i := range 9 { // those of others are logged all the same
+		_, logged := sendFrom(fmt.Sprint("192.0.2.", 2+i), modern)
+		lines += strings.Count(logged, "\n")
+	}
+	if lines != reportsPerMinute {
 		t.Errorf("%d lines within a minute", lines)
 	}
 	now = now.Add(time.Minute)
-	if _, logged := send(modern); !strings.Contains(logged, "left_out=20") {
+	if _, logged := send(modern); !strings.Contains(logged, "left_out=2 ") && !strings.Contains(logged, "left_out=2\n") {
 		t.Errorf("a minute later: %q", logged)
 	}
 	many := "[" + strings.Repeat(`{"type":"csp-violation","body":{}},`, 50) + `{"type":"csp-violation","body":{}}]`
-	if _, logged := send(many); strings.Count(logged, "\n") != 9 {
+	if _, logged := send(many); strings.Count(logged, "\n") != reportsPerPlace-1 {
 		t.Errorf("of %s in one request %d were logged", fmt.Sprint(51), strings.Count(logged, "\n"))
 	}
 }

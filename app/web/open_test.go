@@ -21,27 +21,34 @@ import (
 // for those who are signed in goes on.
 func TestOpenRoutesTakeTurns(t *testing.T) {
 	t.Parallel()
-	s := &Server{Deps: Deps{Log: slog.New(slog.DiscardHandler), Sessions: httpx.NewSessions(nil, false)}}
+	log := slog.New(slog.DiscardHandler)
+	s := &Server{Deps: Deps{Log: log, Sessions: httpx.NewSessions(nil, false)}}
 	inside, leave := make(chan struct{}), make(chan struct{})
-	open := s.open(func(http.ResponseWriter, *http.Request) error {
+	mux := http.NewServeMux()
+	mux.Handle("/login", s.open(func(http.ResponseWriter, *http.Request) error {
 		inside <- struct{}{}
 		<-leave
 		return nil
-	})
-	ask := func(ctx context.Context, h http.Handler, path string) *httptest.ResponseRecorder {
+	}))
+	mux.Handle("/gone", s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
+	mux.Handle("/read", s.reading(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
+	mux.Handle("/clusters", s.page(nil))
+	h := httpx.Chain(log, false, http.NewCrossOriginProtection(), s.renderError, mux)
+	ask := func(ctx context.Context, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		return w
 	}
 	var away sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		away.Go(func() { ask(t.Context(), open, "/login") })
+		away.Go(func() { ask(t.Context(), "/login") })
 		<-inside
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	ask(gone, s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }), "/login")
-	if w := ask(t.Context(), s.page(nil), "/clusters"); w.Code != http.StatusSeeOther { // to the sign-in page
+	ask(gone, "/gone")
+	ask(gone, "/read")
+	if w := ask(t.Context(), "/clusters"); w.Code != http.StatusSeeOther { // to the sign-in page
 		t.Errorf("a page: %d", w.Code)
 	}
 	close(leave)

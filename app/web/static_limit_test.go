@@ -25,7 +25,7 @@ func (s slowReader) Write(p []byte) (int, error) {
 }
 
 // TestStaticFilesCountForTheirAddress: whoever reads them slowly takes the places that his
-// address has for them, and those who sign in there go on.
+// address has for them; those who sign in there go on, and those who are signed in have files.
 func TestStaticFilesCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
@@ -47,6 +47,7 @@ func TestStaticFilesCountForTheirAddress(t *testing.T) {
 		t.Errorf("one more of %q: %d", file, a.status)
 	}
 	v.get("/account").shows(t, http.StatusOK)
+	v.get(file).shows(t, http.StatusOK) // as his own
 	r.visitor().get("/login").shows(t, http.StatusOK)
 	close(leave)
 	away.Wait()

@@ -81,9 +81,7 @@ type Server struct {
 	state condition
 	// reports counts those about the content policy.
 	reports reports
-	// strangers are let in a few at a time.
-	strangers httpx.Turns
-	api       apiPages
+	api     apiPages
 }
 
 // New makes the handler of all pages, static files included. Cross-site
@@ -92,7 +90,7 @@ func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
 	mux, files := http.NewServeMux(), static.Handler()
 	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
-		if err := httpx.Claim(r, httpx.FileCaller(r)); err != nil {
+		if err := s.claimFile(r); err != nil {
 			return err
 		}
 		files.ServeHTTP(w, r)
@@ -100,6 +98,20 @@ func New(d Deps) http.Handler {
 	}))
 	s.routes(mux)
 	return mux
+}
+
+// claimFile counts a static file for the address, and where that has no place left for
+// whoever is signed in: most files are read without asking who reads them.
+func (s *Server) claimFile(r *http.Request) error {
+	full := httpx.Claim(r, httpx.FileCaller(r))
+	if full == nil || !s.Sessions.HasCookie(r) {
+		return full
+	}
+	actor, session, err := s.Sessions.Actor(r)
+	if err != nil {
+		return full
+	}
+	return httpx.Claim(r, httpx.SessionCaller(actor, session))
 }
 
 // ErrorPage renders errors that happen before a page's handler is reached.
@@ -110,14 +122,19 @@ func ErrorPage(version string) httpx.ErrorRenderer {
 
 // open is a route that anybody may use. Its requests count for their address, take turns
 // with those of others, and their bodies are small.
-func (s *Server) open(h httpx.Handler) http.Handler {
+func (s *Server) open(h httpx.Handler) http.Handler { return s.openTo(httpx.AddressCaller, h) }
+
+// reading is open for what is as long as a file.
+func (s *Server) reading(h httpx.Handler) http.Handler { return s.openTo(httpx.FileCaller, h) }
+
+func (s *Server) openTo(caller func(r *http.Request) httpx.Caller, h httpx.Handler) http.Handler {
 	inTurn := s.answer(h)
 	return s.answer(func(w http.ResponseWriter, r *http.Request) error {
-		if err := httpx.Claim(r, httpx.AddressCaller(r)); err != nil {
+		if err := httpx.Claim(r, caller(r)); err != nil {
 			return err
 		}
 		httpx.LimitOpenBody(w, r)
-		return s.strangers.Serve(w, r, inTurn)
+		return httpx.InTurn(w, r, s.Sessions.KnownBrowser(r), inTurn)
 	})
 }
 
