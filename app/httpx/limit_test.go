@@ -136,6 +136,19 @@ func TestRequestsInFlight(t *testing.T) {
 	c.empty()
 }
 
+// TestRequestsOfASession: one session or token has so many; others of its user go on.
+func TestRequestsOfASession(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	c.enter(maxRequestsOfSession, "/", always("ana", "1"))
+	c.refused("/", "ana", "1", "150 requests of this session or token")
+	c.enter(maxRequestsEach-maxRequestsOfSession, "/", always("ana", "2"))
+	c.refused("/", "ana", "3", "200 of your requests")
+	c.empty()
+	c.enter(maxRequestsOfSession, "/", always("ana", "1"))
+	c.empty()
+}
+
 // TestRequestsOfAProcess: whoever sends them, there are only so many at once, and probes
 // are answered all the same.
 func TestRequestsOfAProcess(t *testing.T) {
