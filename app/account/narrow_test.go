@@ -39,7 +39,8 @@ func (b bundle) by(t *testing.T, secret loom.Secret) loom.Actor {
 func TestNothingOutlivesARevocation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	parent, _ := b.tokenOf(t, b.user, "parent")
+	first, _ := b.tokenOf(t, b.user, "first")
+	parent, _ := b.tokenOf(t, first, "parent")
 	revoked := make(chan error, 1)
 	err := store.Exec(b.ctx, b.db.DB, func(tx *sqlx.Tx) error {
 		if err := store.HoldActor(b.ctx, tx, parent); err != nil {
@@ -48,11 +49,11 @@ func TestNothingOutlivesARevocation(t *testing.T) {
 		if _, err := store.InsertToken(b.ctx, tx, b.user.Tenant, loom.Token{Account: b.user.Account(), Name: "child", Prefix: "p", Scopes: all}, []byte("child"), parent.Token); err != nil {
 			return err
 		}
-		go func() { revoked <- b.RevokeToken(b.ctx, b.user, parent.Token) }()
+		go func() { revoked <- b.RevokeToken(b.ctx, b.user, first.Token) }()
 		for b.count(t, `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()`) == 0 { // it waits
 			select {
 			case err := <-revoked:
-				return fmt.Errorf("revoked before the child was made: %w", err)
+				return fmt.Errorf("revoked while a child was made (%v)", err)
 			default:
 			}
 		}
@@ -64,7 +65,7 @@ func TestNothingOutlivesARevocation(t *testing.T) {
 	if err := <-revoked; err != nil {
 		t.Fatal(err)
 	}
-	if n := b.count(t, `SELECT count(*) FROM tokens WHERE name IN ('parent', 'child') AND revoked_at IS NULL`); n != 0 {
+	if n := b.count(t, `SELECT count(*) FROM tokens WHERE name IN ('first', 'parent', 'child') AND revoked_at IS NULL`); n != 0 {
 		t.Errorf("%d tokens are left", n)
 	}
 	if _, _, err := b.CreateToken(b.ctx, parent, account.NewToken{Name: "late", Scopes: all}); !errors.Is(err, loom.Unauthenticated) {
@@ -81,9 +82,12 @@ func TestAChainIsRevokedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var ids []int64
-	for maker := b.user; len(ids) < 30; {
+	for maker := b.user; len(ids) < 60; {
 		maker, _ = b.tokenOf(t, maker, "link")
 		ids = append(ids, maker.Token)
+	}
+	for i := range ids { // the last one used is the first one stored
+		b.exec(t, `UPDATE tokens SET last_used_at = now() WHERE id = $1`, ids[len(ids)-1-i])
 	}
 	var work sync.WaitGroup
 	for _, id := range ids {
@@ -96,6 +100,9 @@ func TestAChainIsRevokedAtOnce(t *testing.T) {
 	work.Wait()
 	if n := b.count(t, `SELECT count(*) FROM tokens WHERE name = 'link' AND revoked_at IS NULL`); n != 0 {
 		t.Errorf("%d are left", n)
+	}
+	if n := b.count(t, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`); n != 0 {
+		t.Errorf("%d times they waited for each other in a circle", n)
 	}
 }
 
