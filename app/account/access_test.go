@@ -23,7 +23,7 @@ var all = []loom.Scope{loom.ScopeAdmin}
 func TestEndedAccessFinishesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	yes, no := true, false
+	yes, no, chief := true, false, loom.RoleAdmin
 	for i, end := range []struct {
 		what string
 		do   func(id loom.UserID) error
@@ -42,6 +42,10 @@ func TestEndedAccessFinishesNothing(t *testing.T) {
 		}},
 		{"disabled", func(id loom.UserID) error {
 			_, err := b.UpdateUser(b.ctx, b.admin, id, account.UserChange{Disabled: &yes})
+			return err
+		}},
+		{"another role", func(id loom.UserID) error {
+			_, err := b.UpdateUser(b.ctx, b.admin, id, account.UserChange{Role: &chief})
 			return err
 		}},
 		{"removed", func(id loom.UserID) error { return b.DeleteUser(b.ctx, b.admin, id) }},
@@ -76,6 +80,9 @@ func TestEndedAccessFinishesNothing(t *testing.T) {
 		for way, actor := range map[string]loom.Actor{"session": bySession, "token": byToken} {
 			if _, _, err := b.CreateToken(b.ctx, actor, account.NewToken{Name: "late", Scopes: all}); !errors.Is(err, loom.Unauthenticated) {
 				t.Errorf("%s, with a %s: a token is made (%v)", end.what, way, err)
+			}
+			if _, err := b.UpdateSelf(b.ctx, actor, account.SelfInput{SSHKeys: []string{}}); err == nil {
+				t.Errorf("%s, with a %s: the account is changed", end.what, way)
 			}
 			if err := store.Exec(b.ctx, b.db.DB, func(tx *sqlx.Tx) error { return store.HoldActor(b.ctx, tx, actor) }); !errors.Is(err, loom.Unauthenticated) {
 				t.Errorf("%s, with a %s: a cluster would be made (%v)", end.what, way, err)

@@ -44,7 +44,10 @@ func (a *Accounts) ActorByToken(ctx context.Context, in TokenInput) (loom.Actor,
 	actor := loom.Actor{
 		Tenant: token.Account.Tenant, TenantName: who.TenantName, User: who.User.ID, Role: who.User.Role,
 		Via: viaToken(token.Name), Scopes: token.Scopes, Address: in.Address, AccessEpoch: who.User.AccessEpoch,
-		Token: token.ID, TokenEnds: token.Expires,
+		Token: token.ID, TokenEnds: token.Expires, OldSecret: !who.SecretEnds.IsZero(),
+	}
+	if actor.OldSecret {
+		actor.TokenEnds = who.SecretEnds
 	}
 	acting, err := a.actAs(ctx, actor, in)
 	if err != nil {

@@ -251,13 +251,18 @@ func (a *Accounts) EndSession(ctx context.Context, actor loom.Actor, id string) 
 	})
 }
 
-// EndOtherSessions ends all sessions of the actor but that of keep.
+// EndOtherSessions ends all sessions of the actor but that of keep. A token ends sessions one
+// by one: whoever stole it does not keep its owner out. Forbidden.
 func (a *Accounts) EndOtherSessions(ctx context.Context, actor loom.Actor, keep loom.Secret) error {
 	if err := actor.Require(loom.ScopeAdmin); err != nil {
 		return err
 	}
+	if actor.Token != 0 {
+		return loom.NewError(loom.Forbidden, "A token ends sessions one by one: DELETE /v2/sessions/{id}. Sign in to end all others.")
+	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		if err := store.DeleteSessionsOf(ctx, tx, actor.Tenant, actor.User, hashOf(keep)); err != nil {
+		ended, err := store.DeleteSessionsOf(ctx, tx, actor.Tenant, actor.User, hashOf(keep))
+		if err != nil || ended == 0 {
 			return err
 		}
 		return record(ctx, tx, actor, "delete", "session", string(actor.User), nil, map[string]any{"sessions": "all others"})

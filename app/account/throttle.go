@@ -49,9 +49,17 @@ func signInCounts(tenant, user, address, device string) []store.SignInCount {
 }
 
 // ownCounts gives what guesses of the present password count in, of somebody who is
-// signed in: by themselves, so that strangers do not keep anybody from changing it.
-func ownCounts(tenant string, user loom.UserID) []store.SignInCount {
-	return []store.SignInCount{{Subject: "own:" + nameHash(tenant, string(user)), Free: freeOfPlace}}
+// signed in: each session by itself and all tokens together, so that neither strangers nor
+// the thief of a token or a session keep anybody from changing it.
+func ownCounts(actor loom.Actor, user loom.UserID, session loom.Secret) []store.SignInCount {
+	subject := "own:" + nameHash(actor.TenantName, string(user))
+	switch {
+	case actor.Token != 0:
+		subject += ":tokens"
+	case !session.IsZero():
+		subject += ":" + SessionID(session)
+	}
+	return []store.SignInCount{{Subject: subject, Free: freeOfPlace}}
 }
 
 // beginSignIn counts the try, or gives Throttled.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
@@ -40,7 +41,11 @@ func (a *Accounts) CreateToken(ctx context.Context, actor loom.Actor, in NewToke
 		return loom.Token{}, loom.Secret{}, err
 	}
 	if actor.ActsAsAnother() {
-		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "A token stands for whoever creates it, and you act as “%s”; leave out the identity headers to create one of your own.", actor.User)
+		remedy := "leave out the identity headers"
+		if actor.Token == 0 {
+			remedy = "end that"
+		}
+		return loom.Token{}, loom.Secret{}, loom.NewError(loom.Forbidden, "A token stands for whoever creates it, and you act as “%s”; %s to create one of your own.", actor.User, remedy)
 	}
 	return a.createToken(ctx, actor, actor.Account(), actor.Role, in)
 }
@@ -108,15 +113,6 @@ func (a *Accounts) createToken(ctx context.Context, actor loom.Actor, owner loom
 		if err := mayHaveMore(ctx, tx, owner); err != nil {
 			return loom.Token{}, err
 		}
-		if actor.Token != 0 { // it may have been revoked since it was read
-			_, err := store.LockToken(ctx, tx, actor.Tenant, actor.Token)
-			if isNotFound(err) {
-				err = loom.NewError(loom.Unauthenticated, "This API token was revoked.")
-			}
-			if err != nil {
-				return loom.Token{}, err
-			}
-		}
 		stored, err := store.InsertToken(ctx, tx, owner.Tenant, token, hashOf(loom.NewSecret(secret)), actor.Token)
 		if err != nil {
 			return loom.Token{}, err
@@ -144,8 +140,8 @@ func mayHaveMore(ctx context.Context, tx *sqlx.Tx, owner loom.Account) error {
 // checkToken checks name and scopes; scopes collapse and are put in order.
 func checkToken(t *loom.Token, role loom.Role) []loom.FieldError {
 	var errs []loom.FieldError
-	if n := utf8.RuneCountInString(t.Name); n < 1 || n > maxToken || strings.ContainsAny(t.Name, "\x00\n\r") {
-		errs = append(errs, loom.FieldError{Field: "name", Message: "A token has a name of 1 to 100 characters that says what it is for."})
+	if n := utf8.RuneCountInString(t.Name); n < 1 || n > maxToken || strings.ContainsFunc(t.Name, unseen) {
+		errs = append(errs, loom.FieldError{Field: "name", Message: "A token has a name of 1 to 100 characters that says what it is for, without control characters."})
 	}
 	if len(t.Scopes) == 0 {
 		errs = append(errs, loom.FieldError{Field: "scopes", Message: "Choose at least one scope: read, clusters:write, catalog:write or admin."})
@@ -168,6 +164,9 @@ func checkToken(t *loom.Token, role loom.Role) []loom.FieldError {
 	t.Scopes = ordered
 	return errs
 }
+
+// unseen reports whether a character shows nothing, or turns around what is shown.
+func unseen(c rune) bool { return unicode.In(c, unicode.Cc, unicode.Cf) }
 
 // Tokens lists the actor's own valid tokens by name.
 func (a *Accounts) Tokens(ctx context.Context, actor loom.Actor) ([]loom.Token, error) {
@@ -210,9 +209,9 @@ func (a *Accounts) maySeeThingsOf(ctx context.Context, actor loom.Actor, user lo
 }
 
 // RotateToken gives a token of the actor another secret, shown this once. Others may
-// revoke it, not get its secret; and a token gets no secret that outlives it. The old secret works on for
-// RotationOverlap, at most until the token expires; so do those before it, each
-// for its own time. Errors: Forbidden; NotFound; Conflict for an expired token.
+// revoke it, not get its secret; and a token rotates only itself and what it created, by its present secret. The
+// old secret works on for RotationOverlap, at most until the token expires; so does one
+// before it, for its own time. Errors: Forbidden; NotFound; Conflict for an expired token.
 func (a *Accounts) RotateToken(ctx context.Context, actor loom.Actor, id int64) (loom.Token, loom.Secret, error) {
 	if err := actor.Require(loom.ScopeAdmin); err != nil {
 		return loom.Token{}, loom.Secret{}, err
@@ -251,19 +250,31 @@ func mayHaveSecret(actor loom.Actor, token loom.Token) error {
 	switch {
 	case token.Account.User != actor.User || actor.ActsAsAnother():
 		return loom.NewError(loom.Forbidden, "Only “%s” rotates this token, whose secret stands for its owner; an administrator can revoke it.", token.Account.User)
-	case actor.Token == token.ID || actor.TokenEnds.IsZero():
-		return nil
-	case token.Expires.IsZero() || token.Expires.After(actor.TokenEnds):
-		return loom.NewError(loom.Forbidden, "The token “%s” lives longer than the one that you use; rotate it with itself, or on the account page.", token.Name)
+	case actor.Token != 0 && actor.Token != token.ID && actor.Token != token.Parent:
+		return loom.NewError(loom.Forbidden, "A token rotates only itself and what it created; rotate “%s” with its own secret, or on the account page.", token.Name)
+	case actor.OldSecret:
+		return loom.NewError(loom.Forbidden, "The secret that you use was replaced already and rotates no token; use the present one, or the account page.")
 	}
 	return nil
 }
 
-// ownedToken locks a token that the actor may change. NotFound.
+// ownedToken locks a token that the actor may change, its owner before it: whoever makes,
+// rotates or revokes tokens of a user does so one after the other. NotFound.
 func ownedToken(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id int64) (loom.Token, error) {
+	missing := loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+	owner, err := store.TokenOwner(ctx, tx, actor.Tenant, id)
+	if isNotFound(err) || err == nil && owner != actor.User && !actor.IsAdmin() {
+		return loom.Token{}, missing
+	}
+	if err == nil {
+		_, err = store.LockUser(ctx, tx, actor.Tenant, owner)
+	}
+	if err != nil {
+		return loom.Token{}, err
+	}
 	token, err := store.LockToken(ctx, tx, actor.Tenant, id)
-	if isNotFound(err) || err == nil && token.Account.User != actor.User && !actor.IsAdmin() {
-		return loom.Token{}, loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+	if isNotFound(err) {
+		return loom.Token{}, missing
 	}
 	return token, err
 }

@@ -78,6 +78,9 @@ func (a *Accounts) insertUser(ctx context.Context, actor loom.Actor, user loom.U
 		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
 			return loom.User{}, err
 		}
+		if err := store.StillActs(ctx, tx, actor); err != nil { // hashing takes its time
+			return loom.User{}, err
+		}
 		alike, err := store.UserAlike(ctx, tx, actor.Tenant, user.ID)
 		if err != nil {
 			return loom.User{}, err

@@ -93,6 +93,9 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor loom.Actor, id loom.Use
 		if err != nil {
 			return loom.User{}, err
 		}
+		if err := store.StillActs(ctx, tx, actor); err != nil { // hashing takes its time
+			return loom.User{}, err
+		}
 		before := shownUser(user)
 		in.apply(&user)
 		if in.Disabled != nil {
@@ -173,8 +176,12 @@ func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID
 		if err != nil {
 			return "", false, err
 		}
-		if checked = present != ""; checked {
-			if err := a.checkOld(ctx, actor, id, in.OldPassword); err != nil {
+		checked = present != ""
+		if !checked && actor.Token != 0 {
+			return "", false, loom.NewError(loom.Forbidden, "A token sets no first password of its owner; an administrator, or “loom user password”, does.")
+		}
+		if checked {
+			if err := a.checkOld(ctx, actor, id, in); err != nil {
 				return "", false, err
 			}
 		}
@@ -185,12 +192,13 @@ func (a *Accounts) newHash(ctx context.Context, actor loom.Actor, id loom.UserID
 
 // checkOld returns Invalid unless a password is the present one of a user who changes
 // his own.
-func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, id loom.UserID, old *loom.Secret) error {
+func (a *Accounts) checkOld(ctx context.Context, actor loom.Actor, id loom.UserID, in UserChange) error {
+	old := in.OldPassword
 	if old == nil || old.IsZero() {
 		return loom.InvalidFields([]loom.FieldError{{Field: "oldPassword", Message: "Give your present password too."}})
 	}
 	// Guesses through this door wait as those at sign-in do.
-	if err := a.beginSignIn(ctx, ownCounts(actor.TenantName, id)); err != nil {
+	if err := a.beginSignIn(ctx, ownCounts(actor, id, in.Keep)); err != nil {
 		return err
 	}
 	right, err := a.passwordIs(ctx, actor.Tenant, id, *old)
@@ -211,7 +219,7 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 			keep = in.Keep
 		}
 		if checked {
-			if err := store.SignInSucceeded(ctx, tx, ownCounts(actor.TenantName, user.ID)); err != nil {
+			if err := store.SignInSucceeded(ctx, tx, ownCounts(actor, user.ID, in.Keep)); err != nil {
 				return err
 			}
 		}
@@ -228,7 +236,8 @@ func (a *Accounts) endAccess(ctx context.Context, tx *sqlx.Tx, actor loom.Actor,
 		if err := store.EndAccess(ctx, tx, actor.Tenant, user.ID); err != nil {
 			return err
 		}
-		return store.DeleteSessionsOf(ctx, tx, actor.Tenant, user.ID, hashOf(keep))
+		_, err := store.DeleteSessionsOf(ctx, tx, actor.Tenant, user.ID, hashOf(keep))
+		return err
 	}
 	return nil
 }

@@ -28,12 +28,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 func readLimited(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	body, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, loom.NewError(loom.Invalid, "The request is larger than %d MiB.", limit>>20)
-	case err != nil:
-		return nil, &loom.Error{Kind: loom.Invalid, Message: "The body could not be read to its end.", Err: err}
+	if err != nil {
+		return nil, httpx.BodyError(err, "The body could not be read to its end.")
 	}
 	body = lenient.Strict(body)
 	if err := takeShare(r.Context(), body, decodingWait); err != nil {

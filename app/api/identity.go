@@ -46,7 +46,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 		actor, err = a.Accounts.ActorByToken(r.Context(), account.TokenInput{
 			Secret: loom.NewSecret(token), AsUser: r.Header.Get(headerUser), AsTenant: r.Header.Get(headerTenant), Address: httpx.Address(r),
 		})
-		caller = httpx.TokenCaller(actor, token)
+		caller = httpx.TokenCaller(actor)
 	case hasCookie:
 		// Only browsers send cookies, also for other sites: what changes something
 		// must come from our own pages.
@@ -70,6 +70,14 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	}
 	actor.RequestID = httpx.RequestID(r)
 	return actor, err
+}
+
+// known lets a handler answer; who sends a body is asked again at its end (httpx.Known).
+func (a *api) known(w http.ResponseWriter, r *http.Request, actor loom.Actor, handle httpx.ActorHandler) error {
+	if actor.User == "" { // an open route
+		return handle(w, r, actor)
+	}
+	return httpx.Known(w, r, actor, func() (loom.Actor, error) { return a.identify(r) }, handle)
 }
 
 // howToBeKnown says how a request names who it acts as, to one that did not.

@@ -47,7 +47,7 @@ func (e entries) resources(r *http.Request, actor loom.Actor) ([]loom.Resource, 
 
 // upload takes raw bytes of any content type, streamed to the bucket.
 func (e entries) upload(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	httpx.Upload(r)
+	httpx.Stored(r)
 	stored, err := e.Catalog.Upload(r.Context(), actor, e.resourceRef(r), r.Body, e.MaxUpload)
 	if err != nil {
 		return err

@@ -187,7 +187,7 @@ func (a *api) serve(rt route) http.Handler {
 		}
 		ctx, release := shared(r.Context(), decoding)
 		defer release()
-		err = handle(w, r.WithContext(ctx), actor)
+		err = a.known(w, r.WithContext(ctx), actor, handle)
 		if err != nil {
 			a.noteRefusal(r, &rt, actor, err)
 		}

@@ -35,7 +35,7 @@ func Wrap(log *slog.Logger, render ErrorRenderer, h Handler) http.Handler {
 		if err == nil {
 			return
 		}
-		if slow := tooSlow(r); slow != nil {
+		if slow := tooSlow(r); slow != nil && !errors.Is(err, errEnded) {
 			err = slow // whatever the handler made of it
 		}
 		e := loom.AsError(err)

@@ -2,8 +2,6 @@ package httpx
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -22,6 +20,9 @@ const (
 	// maxRequestsEach are in flight for one user or token or, where nobody is known,
 	// for one address.
 	maxRequestsEach = 200
+	// maxRequestsOfSession of these are of one session or token: one that somebody stole
+	// leaves places to the others.
+	maxRequestsOfSession = 150
 	// maxStrangers are in flight of all who are not known, maxFiles for static files: the
 	// rest is for those who are known.
 	maxStrangers = 500
@@ -58,13 +59,12 @@ func SessionCaller(actor loom.Actor, session loom.Session) Caller {
 
 // TokenCaller is who sends a token: all tokens of its owner are counted together, apart
 // from his sessions; streams each by itself.
-func TokenCaller(actor loom.Actor, token string) Caller {
-	sum := sha256.Sum256([]byte(token))
+func TokenCaller(actor loom.Actor) Caller {
 	owner := actor
 	if actor.By != (loom.Account{}) {
 		owner.Tenant, owner.User = actor.By.Tenant, actor.By.User
 	}
-	return Caller{accountKey("tokens", owner), "token " + hex.EncodeToString(sum[:]), owner.Tenant}
+	return Caller{accountKey("tokens", owner), "token " + strconv.FormatInt(actor.Token, 10), owner.Tenant}
 }
 
 // HeaderCaller is who is named by the headers of a trusted network.
@@ -115,6 +115,9 @@ func arrivingCaller(r *http.Request) Caller {
 	key := "arriving " + loom.PlaceOf(Address(r))
 	return Caller{User: key, Session: key}
 }
+
+// inSession reports whether the caller is one of several of a user.
+func (c Caller) inSession() bool { return c.Session != c.User }
 
 // limits counts what a process does at once.
 type limits struct {
@@ -235,6 +238,9 @@ func Claim(r *http.Request, caller Caller) error {
 	if l.of[caller.User] >= maxRequestsEach {
 		return tooMany(requestRetry, "%d of your requests are being answered at this moment, the most that are taken at once. Wait for their answers.", maxRequestsEach)
 	}
+	if caller.inSession() && l.of[caller.Session] >= maxRequestsOfSession {
+		return tooMany(requestRetry, "%d requests of this session or token are being answered at this moment, the most that are taken at once. Wait for their answers.", maxRequestsOfSession)
+	}
 	group, most := caller.group()
 	if group != "" {
 		if l.of[group] >= most {
@@ -244,6 +250,9 @@ func Claim(r *http.Request, caller Caller) error {
 	}
 	take(l.of, p.caller.User)
 	l.of[caller.User]++
+	if caller.inSession() {
+		l.of[caller.Session]++
+	}
 	p.claimed, p.caller = true, caller
 	if a, ok := r.Context().Value(askedKey{}).(*asked); ok {
 		a.known = group == ""
@@ -302,6 +311,9 @@ func (p *place) leave() {
 func (l *limits) release(p *place) {
 	l.requests--
 	take(l.of, p.caller.User)
+	if p.caller.inSession() {
+		take(l.of, p.caller.Session)
+	}
 	if group, _ := p.caller.group(); group != "" {
 		take(l.of, group)
 	}

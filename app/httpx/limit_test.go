@@ -136,6 +136,19 @@ func TestRequestsInFlight(t *testing.T) {
 	c.empty()
 }
 
+// TestRequestsOfASession: one session or token has so many; others of its user go on.
+func TestRequestsOfASession(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	c.enter(maxRequestsOfSession, "/", always("ana", "1"))
+	c.refused("/", "ana", "1", "150 requests of this session or token")
+	c.enter(maxRequestsEach-maxRequestsOfSession, "/", always("ana", "2"))
+	c.refused("/", "ana", "3", "200 of your requests")
+	c.empty()
+	c.enter(maxRequestsOfSession, "/", always("ana", "1"))
+	c.empty()
+}
+
 // TestRequestsOfAProcess: whoever sends them, there are only so many at once, and probes
 // are answered all the same.
 func TestRequestsOfAProcess(t *testing.T) {
@@ -432,18 +445,21 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-// TestTokensAndAddressesAreApart names callers without telling a token.
+// TestTokensAndAddressesAreApart: callers are told apart, tokens by their ids: all secrets of
+// one count together.
 func TestTokensAndAddressesAreApart(t *testing.T) {
 	t.Parallel()
 	a, b := loom.Actor{Tenant: "t", User: "ana"}, loom.Actor{Tenant: "u", User: "ana"}
 	one, two := loom.Session{ID: "1"}, loom.Session{ID: "2"}
+	first, second := a, a
+	first.Token, second.Token = 1, 2
 	if c, d := SessionCaller(a, one), SessionCaller(a, two); c.User != d.User || c.Session == d.Session {
 		t.Errorf("two sessions of a user: %v %v", c, d)
 	}
 	if c, d := SessionCaller(a, one), SessionCaller(b, one); c.User == d.User {
 		t.Errorf("users of two tenants: %v %v", c, d)
 	}
-	if c, d := TokenCaller(a, "loom_a"), TokenCaller(a, "loom_b"); c.User != d.User || c.Session == d.Session || strings.Contains(c.Session, "loom_a") {
+	if c, d := TokenCaller(first), TokenCaller(second); c.User != d.User || c.Session == d.Session {
 		t.Errorf("two tokens: %v %v", c, d)
 	}
 	if SessionCaller(a, one).User == HeaderCaller(a).User {

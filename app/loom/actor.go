@@ -48,9 +48,11 @@ type Actor struct {
 	By     Account
 	ByRole Role
 	// Token is the token through which the actor acts, 0 without one, and TokenEnds when
-	// it expires, zero for never.
+	// it expires, zero for never. OldSecret says that its secret was replaced; TokenEnds is
+	// when that ends.
 	Token     int64
 	TokenEnds time.Time
+	OldSecret bool
 	// Scopes is nil for a session and for the system: no limit beyond the role.
 	Scopes []Scope
 	// AccessEpoch is that of the user when the actor was recognized, 0 where it does not

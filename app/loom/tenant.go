@@ -82,6 +82,8 @@ type Token struct {
 	Expires     time.Time
 	LastUsed    time.Time
 	LastAddress string
+	// Parent is the token that created it, 0 for none.
+	Parent int64
 }
 
 // Session is a browser's sign-in.

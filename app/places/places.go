@@ -13,48 +13,53 @@ import (
 	"loom/app/loom"
 )
 
-// Places bounds how many costly things are done at once, and how many of them for one tenant.
+// Places bounds how many costly things are done at once, and how many of them for one tenant
+// and for one of its users.
 type Places struct {
-	all, each int64
-	mu        sync.Mutex
-	taken     int64
-	held      map[loom.TenantID]int64
-	waiting   []*waiter // the longest first
+	all, each, one int64
+	mu             sync.Mutex
+	taken          int64
+	held           map[loom.TenantID]int64
+	users          map[loom.Account]int64
+	waiting        []*waiter // the longest first
 }
 
 type waiter struct {
-	tenant loom.TenantID
+	who    loom.Account
 	places int64
 	turn   chan struct{} // closed once it has them
 }
 
 // New returns that many places, two or more; a tenant holds all but one at most.
-func New(all int) *Places { return newPlaces(int64(all), int64(all)-1) }
+func New(all int) *Places { return newPlaces(int64(all), int64(all)-1, int64(all)-1) }
 
 // NewFor returns that many places, and says how many of them a tenant holds at most.
-func NewFor(all, each int) *Places { return newPlaces(int64(all), int64(each)) }
+func NewFor(all, each int) *Places { return newPlaces(int64(all), int64(each), int64(each)) }
 
-func newPlaces(all, each int64) *Places {
-	return &Places{all: all, each: each, held: map[loom.TenantID]int64{}}
+// newPlaces returns all places, of which a tenant holds each and a user one at most.
+func newPlaces(all, each, one int64) *Places {
+	return &Places{all: all, each: each, one: one, held: map[loom.TenantID]int64{}, users: map[loom.Account]int64{}}
 }
 
 // Take waits for a place until ctx ends. It reports whether there is one, which Give
 // gives back.
-func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool { return p.take(ctx, tenant, 1) }
+func (p *Places) Take(ctx context.Context, tenant loom.TenantID) bool {
+	return p.take(ctx, loom.Account{Tenant: tenant}, 1)
+}
 
 // Try takes a place that is free for a tenant now, and reports whether there is one.
 func (p *Places) Try(tenant loom.TenantID) bool {
 	now, stop := context.WithCancel(context.Background())
 	stop()
-	return p.take(now, tenant, 1)
+	return p.take(now, loom.Account{Tenant: tenant}, 1)
 }
 
 // Give gives a place back.
-func (p *Places) Give(tenant loom.TenantID) { p.give(tenant, 1) }
+func (p *Places) Give(tenant loom.TenantID) { p.give(loom.Account{Tenant: tenant}, 1) }
 
-// take is Take for several places at once, at most as many as a tenant holds.
-func (p *Places) take(ctx context.Context, tenant loom.TenantID, places int64) bool {
-	w := &waiter{tenant: tenant, places: places, turn: make(chan struct{})}
+// take is Take for a user and several places at once, at most as many as he holds.
+func (p *Places) take(ctx context.Context, who loom.Account, places int64) bool {
+	w := &waiter{who: who, places: places, turn: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
 	p.seat()
@@ -79,12 +84,15 @@ func (p *Places) take(ctx context.Context, tenant loom.TenantID, places int64) b
 	return false
 }
 
-func (p *Places) give(tenant loom.TenantID, places int64) {
+func (p *Places) give(who loom.Account, places int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken -= places
-	if p.held[tenant] -= places; p.held[tenant] == 0 {
-		delete(p.held, tenant)
+	if p.held[who.Tenant] -= places; p.held[who.Tenant] == 0 {
+		delete(p.held, who.Tenant)
+	}
+	if p.users[who] -= places; p.users[who] == 0 {
+		delete(p.users, who)
 	}
 	p.seat()
 }
@@ -94,14 +102,15 @@ func (p *Places) give(tenant loom.TenantID, places int64) {
 func (p *Places) seat() {
 	full := false
 	p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
-		if full || p.held[w.tenant]+w.places > p.each {
+		if full || p.held[w.who.Tenant]+w.places > p.each || p.users[w.who]+w.places > p.one {
 			return false
 		}
 		if full = p.taken+w.places > p.all; full {
 			return false
 		}
 		p.taken += w.places
-		p.held[w.tenant] += w.places
+		p.held[w.who.Tenant] += w.places
+		p.users[w.who] += w.places
 		close(w.turn)
 		return true
 	})

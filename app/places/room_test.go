@@ -78,15 +78,15 @@ func TestRoom(t *testing.T) {
 func TestLargeOnesGetTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(10, 8)
-		p.take(t.Context(), "a", 5)
+		p := newPlaces(10, 8, 8)
+		p.take(t.Context(), loom.Account{Tenant: "a"}, 5)
 		order := make(chan loom.TenantID, 2)
 		for _, w := range []struct {
 			tenant loom.TenantID
 			places int64
 		}{{"b", 8}, {"c", 1}} {
 			go func() {
-				if p.take(t.Context(), w.tenant, w.places) {
+				if p.take(t.Context(), loom.Account{Tenant: w.tenant}, w.places) {
 					order <- w.tenant
 				}
 			}()
@@ -95,7 +95,7 @@ func TestLargeOnesGetTheirTurn(t *testing.T) {
 		if len(order) != 0 {
 			t.Errorf("%v passed by", <-order)
 		}
-		p.give("a", 5)
+		p.give(loom.Account{Tenant: "a"}, 5)
 		synctest.Wait()
 		if len(order) != 2 || p.taken != 9 {
 			t.Errorf("%d have places, %d are taken", len(order), p.taken)

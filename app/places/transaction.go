@@ -66,11 +66,11 @@ func Begin(ctx context.Context, connections int) (end func(), err error) {
 }
 
 func tenantOf(ctx context.Context) loom.TenantID {
-	h, ok := ctx.Value(holdKey{}).(*hold)
+	s, ok := ctx.Value(shareKey{}).(*Share)
 	if !ok {
 		return ""
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.tenant
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.who.Tenant
 }

@@ -51,6 +51,8 @@ type SignedIn struct {
 	// ActingUntil; "" for none.
 	Acting      string
 	ActingUntil time.Time
+	// SecretEnds is when a replaced secret of a token ends, zero for the present one.
+	SecretEnds time.Time
 }
 
 // sessionByHash finds by the hash of a secret, so it needs no tenant.
@@ -192,10 +194,13 @@ func DeleteSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash 
 }
 
 // DeleteSessionsOf ends all sessions of a user but the one with the hash keep,
-// which may be nil.
-func DeleteSessionsOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, keep []byte) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND id IS DISTINCT FROM $3`, tenant, user, keep)
-	return wrap(err, "delete sessions of %s", user)
+// which may be nil, and says how many.
+func DeleteSessionsOf(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, user loom.UserID, keep []byte) (int64, error) {
+	result, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND id IS DISTINCT FROM $3`, tenant, user, keep)
+	if err != nil {
+		return 0, wrap(err, "delete sessions of %s", user)
+	}
+	return result.RowsAffected()
 }
 
 // PurgeSignInsAllTenants deletes counts of failed sign-ins and answers kept for

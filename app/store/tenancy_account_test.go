@@ -120,8 +120,13 @@ func init() {
 			return store.DeleteSession(ctx, tx, t, ownHash)
 		}),
 		"DeleteSessionsOf": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
-			return store.DeleteSessionsOf(ctx, tx, t, ownUser, nil)
+			_, err := store.DeleteSessionsOf(ctx, tx, t, ownUser, nil)
+			return err
 		}),
+		"TokenOwner": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			owner, err := store.TokenOwner(ctx, tx, t, 1)
+			return leak(owner != ""), err
+		},
 		"InsertToken": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			_, err := store.InsertToken(ctx, tx, t, loom.Token{Account: loom.Account{User: ownUser, Tenant: own}, Name: "x", Prefix: "x"}, []byte("new"), 0)
 			return nil, err

@@ -22,6 +22,7 @@ type tokenRow struct {
 	ExpiresAt   sql.NullTime   `db:"expires_at"`
 	LastUsedAt  sql.NullTime   `db:"last_used_at"`
 	LastAddress string         `db:"last_address"`
+	ParentID    int64          `db:"parent_id"`
 }
 
 func (r tokenRow) token() loom.Token {
@@ -31,7 +32,7 @@ func (r tokenRow) token() loom.Token {
 	}
 	return loom.Token{
 		ID: r.ID, Account: loom.Account{User: loom.UserID(r.UserID), Tenant: loom.TenantID(r.TenantID)}, Name: r.Name, Prefix: r.Prefix,
-		Scopes: scopes, Created: r.CreatedAt, Expires: r.ExpiresAt.Time, LastUsed: r.LastUsedAt.Time, LastAddress: r.LastAddress,
+		Scopes: scopes, Created: r.CreatedAt, Expires: r.ExpiresAt.Time, LastUsed: r.LastUsedAt.Time, LastAddress: r.LastAddress, Parent: r.ParentID,
 	}
 }
 
@@ -77,7 +78,7 @@ func WarnTokensAllTenants(ctx context.Context, tx *sqlx.Tx, soon time.Duration) 
 	return wrap(err, "wake followers of events")
 }
 
-const tokenColumns = `t.id, t.tenant_id, t.user_id, t.name, t.prefix, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address`
+const tokenColumns = `t.id, t.tenant_id, t.user_id, t.name, t.prefix, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address, coalesce(t.parent_id, 0) AS parent_id`
 
 // tokenIsValid is the condition on tokens t that neither ran out nor were revoked.
 const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revoked_at IS NULL OR t.revoked_at > now())`
@@ -85,16 +86,16 @@ const tokenIsValid = `(t.expires_at IS NULL OR t.expires_at > now()) AND (t.revo
 // tokenByHash finds by the hash of a secret, so it needs no tenant. A secret that
 // was replaced works on for a while.
 const tokenByHash = `
-SELECT ` + tokenColumns + `,
+SELECT ` + tokenColumns + `, found.ends_at AS secret_ends_at,
 	u.role AS "u.role", u.display_name AS "u.display_name", u.email AS "u.email", u.created_at AS "u.created_at",
 	u.ssh_keys AS "u.ssh_keys", u.disabled AS "u.disabled", u.last_seen_at AS "u.last_seen_at", u.id AS "u.id", u.tenant_id AS "u.tenant_id", u.password_change AS "u.password_change", u.access_epoch AS "u.access_epoch",
 	n.name AS tenant_name, coalesce(t.last_used_at < now() - interval '1 minute', true) AS stale
-FROM tokens t
+FROM (SELECT id, NULL::timestamptz AS ends_at FROM tokens WHERE hash = $1
+	UNION ALL SELECT token_id, ends_at FROM token_old_secrets WHERE hash = $1 AND ends_at > now() LIMIT 1) found
+JOIN tokens t ON t.id = found.id
 JOIN users u ON u.tenant_id = t.tenant_id AND u.id = t.user_id
 JOIN tenants n ON n.id = t.tenant_id
-WHERE t.id = (SELECT id FROM tokens WHERE hash = $1
-		UNION ALL SELECT token_id FROM token_old_secrets WHERE hash = $1 AND ends_at > now() LIMIT 1)
-	AND ` + tokenIsValid + `
+WHERE ` + tokenIsValid + `
 	AND NOT u.disabled AND n.deleted_at IS NULL`
 
 // TokenByHashAllTenants finds a valid token of a user who may act. NotFound for
@@ -102,14 +103,15 @@ WHERE t.id = (SELECT id FROM tokens WHERE hash = $1
 func TokenByHashAllTenants(ctx context.Context, q sqlx.ExtContext, hash []byte) (loom.Token, SignedIn, error) {
 	var row struct {
 		tokenRow
-		User       userRow `db:"u"`
-		TenantName string  `db:"tenant_name"`
-		Stale      bool    `db:"stale"`
+		User       userRow      `db:"u"`
+		TenantName string       `db:"tenant_name"`
+		Stale      bool         `db:"stale"`
+		SecretEnds sql.NullTime `db:"secret_ends_at"`
 	}
 	if err := sqlx.GetContext(ctx, q, &row, tokenByHash, hash); err != nil {
 		return loom.Token{}, SignedIn{}, wrap(err, "read a token")
 	}
-	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale}, nil
+	return row.token(), SignedIn{User: row.User.user(), TenantName: row.TenantName, Stale: row.Stale, SecretEnds: row.SecretEnds.Time}, nil
 }
 
 // Rows that somebody else holds are left out: waiting for them here, in the opposite order
@@ -178,6 +180,13 @@ func TokenPage(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, use
 	return tokens, next, prev, err
 }
 
+// TokenOwner gives whose a token is, which never changes. NotFound.
+func TokenOwner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (loom.UserID, error) {
+	var owner loom.UserID
+	err := sqlx.GetContext(ctx, q, &owner, `SELECT user_id FROM tokens WHERE tenant_id = $1 AND id = $2`, tenant, id)
+	return owner, wrap(err, "read token %d", id)
+}
+
 // LockToken reads a token that is not revoked and keeps others from changing it.
 // NotFound.
 func LockToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) (loom.Token, error) {
@@ -185,6 +194,19 @@ func LockToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64)
 	err := tx.GetContext(ctx, &row, `SELECT `+tokenColumns+` FROM tokens t WHERE t.tenant_id = $1 AND t.id = $2 AND t.revoked_at IS NULL FOR UPDATE`, tenant, id)
 	return row.token(), wrap(err, "read token %d", id)
 }
+
+// validToken reports whether a token neither ran out nor was revoked.
+func validToken(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (valid bool, err error) {
+	err = sqlx.GetContext(ctx, q, &valid, `SELECT EXISTS (SELECT FROM tokens t WHERE t.tenant_id = $1 AND t.id = $2 AND `+tokenIsValid+`)`, tenant, id)
+	return valid, wrap(err, "read token %d", id)
+}
+
+// maxOldSecrets is how many replaced secrets of a token work on.
+const maxOldSecrets = 2
+
+const dropOldSecrets = `
+DELETE FROM token_old_secrets WHERE tenant_id = $1 AND token_id = $2 AND hash NOT IN (
+	SELECT hash FROM token_old_secrets WHERE tenant_id = $1 AND token_id = $2 ORDER BY ends_at DESC, hash LIMIT $3)`
 
 // replaceSecret keeps the secret of a token for as long as $5 says, at most until
 // the token itself ends.
@@ -196,8 +218,12 @@ WITH old AS (
 UPDATE tokens SET hash = $3, prefix = $4 WHERE tenant_id = $1 AND id = $2`
 
 // RotateToken gives a locked token another secret, by its hash, with the prefix of
-// it; the one before works on for overlap, at most as long as the token.
+// it; the one before works on for overlap, at most as long as the token, and so does one
+// before that.
 func RotateToken(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, hash []byte, prefix string, overlap time.Duration) error {
+	if _, err := tx.ExecContext(ctx, dropOldSecrets, tenant, id, maxOldSecrets-1); err != nil {
+		return wrap(err, "forget old secrets of token %d", id)
+	}
 	_, err := tx.ExecContext(ctx, replaceSecret, tenant, id, hash, prefix, overlap.Seconds())
 	return wrap(err, "rotate token %d", id)
 }

@@ -60,17 +60,39 @@ func LockUser(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.Us
 }
 
 // HoldActor keeps the user as whom an actor acts from being changed or removed until the
-// transaction ends. Unauthenticated when he is gone or disabled, or when the access with
-// which the actor came ended since. Loom itself is always there.
+// transaction ends. Unauthenticated when he, or who really acts, is gone, disabled or of
+// another role, or when the access with which the actor came ended since. Loom itself is always there.
 func HoldActor(ctx context.Context, tx *sqlx.Tx, actor loom.Actor) error {
 	if actor.Via == "system" || actor.Via == "cli" {
 		return nil
 	}
-	user, err := oneUser(ctx, tx, userColumns+` WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE`, actor.Tenant, actor.User)
+	if _, err := LockUser(ctx, tx, actor.Tenant, actor.User); err != nil && !errors.Is(err, loom.NotFound) {
+		return err
+	}
+	return StillActs(ctx, tx, actor)
+}
+
+// StillActs is HoldActor without keeping anybody: for what waited before it, and gives no
+// access of its own.
+func StillActs(ctx context.Context, q sqlx.ExtContext, actor loom.Actor) error {
+	if actor.Via == "system" || actor.Via == "cli" {
+		return nil
+	}
+	user, err := User(ctx, q, actor.Tenant, actor.User)
+	still := err == nil && !user.Disabled && user.Role == actor.Role && (actor.AccessEpoch == 0 || actor.AccessEpoch == user.AccessEpoch)
+	owner := actor.Account()
+	if still && actor.ActsAsAnother() {
+		owner = actor.By
+		user, err = User(ctx, q, owner.Tenant, owner.User)
+		still = err == nil && !user.Disabled && user.Role == actor.ByRole
+	}
+	if still && actor.Token != 0 {
+		still, err = validToken(ctx, q, owner.Tenant, actor.Token)
+	}
 	if err != nil && !errors.Is(err, loom.NotFound) {
 		return err
 	}
-	if err != nil || user.Disabled || actor.AccessEpoch != 0 && actor.AccessEpoch != user.AccessEpoch {
+	if !still {
 		return &loom.Error{Kind: loom.Unauthenticated, Message: "Your access ended while this was on its way; nothing was changed. Sign in again.", Err: err}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,13 +18,8 @@ import (
 // accountForm reads the fields of a form.
 func accountForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	httpx.LimitBody(w, r)
-	err := r.ParseForm()
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return nil, httpx.TooLarge(large)
-	}
-	if err != nil {
-		return nil, loom.NewError(loom.Invalid, "The form could not be read.")
+	if err := r.ParseForm(); err != nil {
+		return nil, httpx.BodyError(err, "The form could not be read.")
 	}
 	return r.PostForm, nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -113,18 +114,21 @@ func (s *Server) adminArchiveGive(w http.ResponseWriter, r *http.Request, actor 
 }
 
 func (s *Server) keepArchive(r *http.Request, actor loom.Actor) error {
-	httpx.Upload(r)
+	httpx.Stored(r)
 	reader, err := r.MultipartReader()
 	if err != nil {
 		return loom.NewError(loom.Invalid, "The form could not be read; it must be sent as multipart/form-data.")
 	}
 	for {
 		part, err := reader.NextPart()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return httpx.BodyError(err, "The upload broke off; try again.")
+		}
 		if err != nil || part.FormName() == fieldArchive && part.FileName() == "" {
 			return loom.NewError(loom.Invalid, "Choose an archive.")
 		}
 		if part.FormName() == fieldArchive {
-			return s.Catalog.KeepResources(r.Context(), actor, part, s.now())
+			return s.Catalog.KeepResources(r.Context(), actor, httpx.WholePart(r, part), s.now())
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 	if name == "" && file != nil {
 		name = filepath.Base(file.FileName())
 	}
-	content, err := uploadContent(fields, file)
+	content, err := uploadContent(r, fields, file)
 	var resource loom.Resource
 	if err == nil {
 		resource, err = s.upload(r, actor, fields.Get(adminview.FieldPlugin), name, content)
@@ -66,7 +66,7 @@ func (s *Server) adminResourceUpload(w http.ResponseWriter, r *http.Request, act
 // uploadParts reads a form up to its file, which it leaves to be streamed; nil
 // when none was chosen.
 func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
-	httpx.Upload(r)
+	httpx.Stored(r)
 	reader, err := r.MultipartReader()
 	if err != nil {
 		return nil, nil, loom.NewError(loom.Invalid, "The form could not be read; it must be sent as multipart/form-data.")
@@ -75,14 +75,15 @@ func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
 	for {
 		part, err := reader.NextPart()
 		if errors.Is(err, io.EOF) {
-			return fields, nil, nil
+			return fields, nil, httpx.Whole(r)
 		}
 		if err != nil {
-			return nil, nil, loom.NewError(loom.Invalid, "The upload broke off; try again.")
+			return nil, nil, httpx.BodyError(err, "The upload broke off; try again.")
 		}
 		if part.FormName() == adminview.FieldFile {
 			if part.FileName() == "" {
-				return fields, nil, nil
+				_, err := io.Copy(io.Discard, httpx.WholePart(r, part))
+				return fields, nil, err
 			}
 			return fields, part, nil
 		}
@@ -92,7 +93,7 @@ func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
 		}
 		value, err := io.ReadAll(io.LimitReader(part, limit+1))
 		if err != nil {
-			return nil, nil, loom.NewError(loom.Invalid, "The upload broke off; try again.")
+			return nil, nil, httpx.BodyError(err, "The upload broke off; try again.")
 		}
 		if int64(len(value)) > limit {
 			return nil, nil, loom.NewError(loom.Invalid, "The field “%s” holds more than %s; upload it as a file.", part.FormName(), sizeOf(limit))
@@ -103,13 +104,13 @@ func uploadParts(r *http.Request) (url.Values, *multipart.Part, error) {
 
 // uploadContent is the file, or the text in place of it. Browsers send lines that end
 // in CR LF, which no script does.
-func uploadContent(fields url.Values, file *multipart.Part) (io.Reader, error) {
+func uploadContent(r *http.Request, fields url.Values, file *multipart.Part) (io.Reader, error) {
 	text := strings.ReplaceAll(fields.Get(adminview.FieldText), "\r\n", "\n")
 	switch {
 	case file != nil && strings.TrimSpace(text) != "":
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldText, Message: "There is a text and a file; give one of them."}})
 	case file != nil:
-		return file, nil
+		return httpx.WholePart(r, file), nil
 	case strings.TrimSpace(text) == "":
 		return nil, loom.InvalidFields([]loom.FieldError{{Field: adminview.FieldFile, Message: "Write a text, or choose a file."}})
 	case strings.TrimSpace(fields.Get(adminview.FieldName)) == "":

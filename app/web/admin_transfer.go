@@ -178,10 +178,13 @@ func givenBundle(w http.ResponseWriter, r *http.Request) (paste string, body []b
 	for {
 		part, err := reader.NextPart()
 		if errors.Is(err, io.EOF) {
+			if err := httpx.Whole(r); err != nil {
+				return "", nil, err
+			}
 			break
 		}
 		if err != nil {
-			return "", nil, loom.NewError(loom.Invalid, "The upload broke off, or is too large; try again.")
+			return "", nil, httpx.BodyError(err, "The upload broke off; try again.")
 		}
 		text, err := bundlePart(part)
 		if err != nil {
@@ -206,7 +209,7 @@ func givenBundle(w http.ResponseWriter, r *http.Request) (paste string, body []b
 func bundlePart(part *multipart.Part) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(part, catalog.MaxTransfer+1))
 	if err != nil {
-		return nil, loom.NewError(loom.Invalid, "The upload broke off; try again.")
+		return nil, httpx.BodyError(err, "The upload broke off; try again.")
 	}
 	if len(text) > catalog.MaxTransfer {
 		return nil, loom.NewError(loom.Invalid, "The bundle is larger than %d MiB.", catalog.MaxTransfer>>20)

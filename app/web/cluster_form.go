@@ -36,11 +36,7 @@ type createForm struct {
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	httpx.LimitBody(w, r)
 	if err := r.ParseForm(); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return nil, httpx.TooLarge(large)
-		}
-		return nil, loom.NewError(loom.Invalid, "The form could not be read.")
+		return nil, httpx.BodyError(err, "The form could not be read.")
 	}
 	return r.PostForm, nil
 }

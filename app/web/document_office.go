@@ -19,7 +19,7 @@ func accountDocuments(get func(string, document)) {
 	get(route.AccountTokens(), tokens)
 	get(route.AccountTokens()+"/{id}/revoke", document{path: "/v2/tokens", list: true, fresh: true, calls: []documentCall{write("Revoke it", http.MethodDelete, "/v2/tokens/{id}", "")}})
 	get(route.AccountTokens()+"/{id}/rotate", document{path: "/v2/tokens", list: true, fresh: true, calls: []documentCall{write("Give it another secret", http.MethodPost, "/v2/tokens/{id}/rotate", "")}})
-	get(route.AccountSessions(), document{path: "/v2/sessions", list: true, fresh: true, calls: []documentCall{write("End all others", http.MethodDelete, "/v2/sessions", "")},
+	get(route.AccountSessions(), document{path: "/v2/sessions", list: true, fresh: true,
 		columns: []string{"signed in=@createTime", "last used=@lastUsed", "address=address", "browser=agent"}})
 	get(route.AccountActivity(), document{path: "/v2/audit", list: true, fresh: true, columns: auditColumns, query: func(page url.Values) url.Values {
 		q := auditParams(page)

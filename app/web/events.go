@@ -14,7 +14,7 @@ const (
 	// coalesce is the least time between two signals of a topic.
 	coalesce = time.Second
 	// recheck is how often the right to a topic is checked again.
-	recheck = time.Minute
+	recheck = 10 * time.Second
 )
 
 // events is the one stream of a page (rest-api.md 6.5).

@@ -89,12 +89,15 @@ func editorForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	}
 	httpx.LimitBody(w, r)
 	err := r.ParseMultipartForm(httpx.MaxBody)
+	if err == nil {
+		err = httpx.Whole(r)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return nil, loom.NewError(loom.Invalid, "The form and its files are larger than %s. Upload such a file under Plugin resources, and choose it here.", sizeOf(httpx.MaxBody))
 	case err != nil:
-		return nil, loom.NewError(loom.Invalid, "The form could not be read.")
+		return nil, httpx.BodyError(err, "The form could not be read.")
 	}
 	return r.PostForm, nil
 }

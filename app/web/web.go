@@ -165,7 +165,11 @@ func (s *Server) pageOfKnown(who func(r *http.Request) (loom.Actor, loom.Session
 		if answered, err := s.document(w, r, actor); answered || err != nil {
 			return err
 		}
-		err = h(w, r, actor)
+		again := func() (loom.Actor, error) {
+			now, _, err := s.Accounts.ActorBySession(r.Context(), s.Sessions.Cookie(r), httpx.Address(r))
+			return now, err
+		}
+		err = httpx.Known(w, r, actor, again, h)
 		if r.Method != http.MethodGet && errors.Is(err, loom.Forbidden) {
 			// That it cannot be kept changes no answer.
 			if failed := s.Accounts.RecordRefused(r.Context(), actor, "update", "page", r.URL.Path, loom.AsError(err).Message); failed != nil {
