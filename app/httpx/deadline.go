@@ -90,10 +90,10 @@ func (b *timedBody) extend() {
 }
 
 const (
-	// restPatience is how long the rest of a body may take that nobody wants, maxRest how
+	// restPatience is how long the rest of a body may take that nobody wants, maxUnwanted how
 	// much of it is read.
 	restPatience = 100 * time.Millisecond
-	maxRest      = 256 << 10
+	maxUnwanted  = 256 << 10
 )
 
 // rest reads what nobody wants and has come, and reports whether that was all.
@@ -102,7 +102,7 @@ func (b *timedBody) rest() bool {
 		return b.ended
 	}
 	b.rc.SetReadDeadline(time.Now().Add(restPatience)) //nolint:errcheck // as below
-	_, err := io.CopyN(io.Discard, b.ReadCloser, maxRest)
+	_, err := io.CopyN(io.Discard, b.ReadCloser, maxUnwanted)
 	if b.ended = err == io.EOF; !b.ended {
 		b.extend()
 	}
