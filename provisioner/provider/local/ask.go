@@ -120,16 +120,11 @@ func (l *Local) probeAddresses(probe *loom.Probe, tenant loom.TenantID) error {
 	if err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(filepath.Join(l.dataDir, "addresses"))
-	if err != nil && !isGone(err) {
-		return fmt.Errorf("count addresses: %w", err)
+	taken, err := l.addressesIn(home)
+	if err != nil {
+		return err
 	}
-	free := usable
-	for _, e := range entries {
-		if ip := parseIP(e.Name()); ip != nil && home.subnet.Contains(ip) {
-			free--
-		}
-	}
+	free := usable - taken
 	if free <= 0 {
 		probe.Check("addresses", false, fmt.Sprintf("All %d addresses of the tenant's network %s are taken; delete clusters, or use another provider.", usable, home.subnet))
 		return nil

@@ -1,28 +1,61 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// limits are what a machine may use at most; zero means no limit of its own.
+// limits are what a machine, or all of a tenant, may use at most; zero means no limit
+// of its own.
 type limits struct {
 	Memory int64 `json:"memory_bytes,omitempty"`
 	Pids   int64 `json:"pids,omitempty"`
-	// CPU is a weight against other machines, 100 being the ordinary one.
+	// CPU is a weight against other machines of the tenant, 100 being the ordinary one.
 	CPU int64 `json:"cpu_weight,omitempty"`
+	// Cores are thousandths of a processor.
+	Cores int64 `json:"cores_milli,omitempty"`
+	// Disk is what files of the machine's own may take.
+	Disk int64 `json:"disk_bytes,omitempty"`
 }
 
-// minMemory is below what sshd and a login shell take.
-const minMemory = 16 << 20
+// limit reports whether there is something to limit for a controller.
+func (l limits) limit(controller string) bool {
+	switch controller {
+	case "memory":
+		return l.Memory > 0
+	case "pids":
+		return l.Pids > 0
+	}
+	return l.CPU > 0 || l.Cores > 0
+}
 
-// parseFlavor reads "mem=512m,pids=256,cpu=100"; every part may be absent.
+const (
+	// minMemory is below what sshd and a login shell take.
+	minMemory = 16 << 20
+	// minDisk is what a machine writes by itself, with some room.
+	minDisk = 16 << 20
+)
+
+// parseFlavor reads "mem=512m,pids=256,cpu=100,cores=1.5,disk=4g"; every part may be
+// absent.
 func parseFlavor(flavor string) (limits, error) {
-	var l limits
+	l, machines, err := parseLimits(flavor)
+	if err == nil && machines > 0 {
+		err = errors.New("“machines” is for tenants, not for flavors")
+	}
+	if err != nil {
+		return limits{}, err
+	}
+	return l, nil
+}
+
+// parseLimits reads the parts of flavors, and “machines”.
+func parseLimits(text string) (l limits, machines int64, err error) {
 	seen := map[string]bool{}
-	for _, part := range strings.Split(flavor, ",") {
+	for _, part := range strings.Split(text, ",") {
 		part = strings.TrimSpace(part)
 		if part == "" {
 			continue
@@ -30,10 +63,9 @@ func parseFlavor(flavor string) (limits, error) {
 		name, text, _ := strings.Cut(part, "=")
 		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
 		if seen[name] {
-			return limits{}, fmt.Errorf("“%s” is given twice", name)
+			return limits{}, 0, fmt.Errorf("“%s” is given twice", name)
 		}
 		seen[name] = true
-		var err error
 		switch name {
 		case "mem":
 			if l.Memory, err = parseBytes(text); err == nil && l.Memory < minMemory {
@@ -43,14 +75,31 @@ func parseFlavor(flavor string) (limits, error) {
 			l.Pids, err = parseCount(text, 16, 4_000_000)
 		case "cpu":
 			l.CPU, err = parseCount(text, 1, 10_000)
+		case "cores":
+			l.Cores, err = parseCores(text)
+		case "disk":
+			if l.Disk, err = parseBytes(text); err == nil && l.Disk < minDisk {
+				err = fmt.Errorf("a machine needs at least 16m of disk")
+			}
+		case "machines":
+			machines, err = parseCount(text, 1, maxTenants<<(32-tenantBits))
 		default:
-			err = fmt.Errorf("the parts are mem, pids and cpu")
+			err = fmt.Errorf("the parts are mem, pids, cpu, cores and disk")
 		}
 		if err != nil {
-			return limits{}, fmt.Errorf("“%s”: %w", part, err)
+			return limits{}, 0, fmt.Errorf("“%s”: %w", part, err)
 		}
 	}
-	return l, nil
+	return l, machines, nil
+}
+
+// parseCores reads a number of processors, in steps of a hundredth.
+func parseCores(text string) (int64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0.01 && n <= 4096) {
+		return 0, fmt.Errorf("give a number of processors from 0.01 to 4096, such as 0.5 or 2")
+	}
+	return int64(n*100+0.5) * 10, nil
 }
 
 func parseCount(text string, low, high int64) (int64, error) {
