@@ -121,6 +121,7 @@ func (l *Local) Prepare(ctx context.Context, images []string, log func(string)) 
 // time; what another tenant has built serves all.
 func (l *Local) ensureBase(ctx context.Context, tenant loom.TenantID, im image, log func(string)) error {
 	if exists(l.baseRoot(im)) {
+		l.used(im)
 		return nil
 	}
 	l.builds.mu.Lock()

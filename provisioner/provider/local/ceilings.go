@@ -58,7 +58,7 @@ func newCeilings(machine, tenant string, h limits) (ceilings, error) {
 	var c ceilings
 	var several int64
 	var err error
-	if c.machine, several, err = parseLimits(machine); err == nil && several > 0 {
+	if c.machine, several, err = loom.ParseLocalLimits(machine); err == nil && several > 0 {
 		err = errors.New("“machines” belongs to " + tenantMaxOption)
 	}
 	if err == nil && c.machine.CPU > 0 {
@@ -67,16 +67,16 @@ func newCeilings(machine, tenant string, h limits) (ceilings, error) {
 	if err != nil {
 		return c, loom.NewError(loom.Invalid, "%s: %v; the form is mem=4g,pids=4096,cores=2,disk=20g.", machineMaxOption, err)
 	}
-	if c.tenant, c.machines, err = parseLimits(tenant); err == nil && c.tenant.CPU > 0 {
+	if c.tenant, c.machines, err = loom.ParseLocalLimits(tenant); err == nil && c.tenant.CPU > 0 {
 		err = errors.New("“cpu” is a weight and has no ceiling; give “cores”")
 	}
 	if err != nil {
 		return c, loom.NewError(loom.Invalid, "%s: %v; the form is mem=16g,pids=16384,cores=4,disk=100g,machines=50.", tenantMaxOption, err)
 	}
-	for _, part := range limitParts {
-		m, t, all := part.of(&c.machine), part.of(&c.tenant), *part.of(&h)
+	for _, part := range loom.LocalParts {
+		m, t, all := part.Of(&c.machine), part.Of(&c.tenant), *part.Of(&h)
 		half, most := all/2, all/4*3
-		switch part.name {
+		switch part.Name {
 		case "mem", "disk":
 			half, most = even(half), even(most)
 		case "cores":
@@ -91,35 +91,10 @@ func newCeilings(machine, tenant string, h limits) (ceilings, error) {
 			*t = max(most, *m)
 		}
 		if *m > *t {
-			return c, loom.NewError(loom.Invalid, "%s allows one machine %s and %s allows all of a tenant %s: raise the latter.", machineMaxOption, part.show(*m), tenantMaxOption, part.show(*t))
+			return c, loom.NewError(loom.Invalid, "%s allows one machine %s and %s allows all of a tenant %s: raise the latter.", machineMaxOption, part.Show(*m), tenantMaxOption, part.Show(*t))
 		}
 	}
 	return c, nil
-}
-
-// limitParts are the limits that have ceilings.
-var limitParts = []struct {
-	name string
-	of   func(*limits) *int64
-	show func(int64) string
-}{
-	{"mem", func(l *limits) *int64 { return &l.Memory }, func(n int64) string { return "mem=" + showBytes(n) }},
-	{"pids", func(l *limits) *int64 { return &l.Pids }, func(n int64) string { return "pids=" + strconv.FormatInt(n, 10) }},
-	{"cores", func(l *limits) *int64 { return &l.Cores }, func(n int64) string { return "cores=" + strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }},
-	{"disk", func(l *limits) *int64 { return &l.Disk }, func(n int64) string { return "disk=" + showBytes(n) }},
-}
-
-// showBytes writes a size as flavors have it.
-func showBytes(n int64) string {
-	for _, unit := range []struct {
-		size int64
-		name string
-	}{{1 << 40, "t"}, {1 << 30, "g"}, {1 << 20, "m"}, {1 << 10, "k"}} {
-		if n >= unit.size && n%unit.size == 0 {
-			return strconv.FormatInt(n/unit.size, 10) + unit.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 // even rounds a size down to one that reads well.
@@ -133,20 +108,17 @@ func even(n int64) int64 {
 // bound gives a machine the ceiling where its flavor has no limit. A limit above the
 // ceiling is an error with both numbers.
 func (c ceilings) bound(l limits) (limits, error) {
-	for _, part := range limitParts {
-		have, most := part.of(&l), *part.of(&c.machine)
-		if *have > most && most > 0 {
-			return l, fmt.Errorf("“%s” is more than “%s”, the most that a machine may have here (%s)", part.show(*have), part.show(most), machineMaxOption)
-		}
+	if have, most, above := l.Above(c.machine); above {
+		return l, fmt.Errorf("“%s” is more than “%s”, the most that a machine may have here (%s)", have, most, machineMaxOption)
 	}
 	return c.fill(l), nil
 }
 
 // fill puts the ceilings where there is no limit.
 func (c ceilings) fill(l limits) limits {
-	for _, part := range limitParts {
-		if have := part.of(&l); *have == 0 {
-			*have = *part.of(&c.machine)
+	for _, part := range loom.LocalParts {
+		if have := part.Of(&l); *have == 0 {
+			*have = *part.Of(&c.machine)
 		}
 	}
 	return l

@@ -154,7 +154,7 @@ func (c *cgroups) prepare(group string, l limits) (warnings []string) {
 		}
 	}
 	for _, controller := range controllers {
-		if l.limit(controller.name) && !done[controller.name] {
+		if limited(l, controller.name) && !done[controller.name] {
 			warnings = append(warnings, fmt.Sprintf("No limit of %s for this machine: this host offers no control group for it.", controller.what))
 		}
 	}
@@ -178,7 +178,7 @@ func (c *cgroups) limit(t cgroupTree, group string, l limits) (done []string) {
 	}
 	for _, controller := range controllers {
 		name := controller.name
-		if !l.limit(name) || !t.v2 && !t.has(name) || t.v2 && !c.enable(t, filepath.Dir(group), name) {
+		if !limited(l, name) || !t.v2 && !t.has(name) || t.v2 && !c.enable(t, filepath.Dir(group), name) {
 			continue
 		}
 		if setLimit(c.dir(t, group), t.v2, name, l) == nil {

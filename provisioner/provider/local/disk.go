@@ -25,6 +25,8 @@ const (
 	watchEvery = time.Second
 	// walkEvery is how often files are counted when nothing seems to change.
 	walkEvery = time.Minute
+	// sweepEvery is how often base roots are looked through.
+	sweepEvery = 6 * time.Hour
 	// walkAfter is how much free space falls before files are counted at once.
 	walkAfter = 256 << 20
 	// deepest is how far directories may be nested for their files to be counted.
@@ -44,9 +46,9 @@ type use struct {
 }
 
 // Watch keeps machines to their limits of disk until ctx ends, says in log whom it
-// stopped, and now and then removes what nobody needs; only one process of an
-// installation does it at a time.
-func (l *Local) Watch(ctx context.Context, log func(string)) {
+// stopped, and now and then removes base roots that no image type names; only one process
+// of an installation does it at a time.
+func (l *Local) Watch(ctx context.Context, log func(string), images func(context.Context) ([]string, error)) {
 	if l.Ready() != nil {
 		return
 	}
@@ -56,7 +58,7 @@ func (l *Local) Watch(ctx context.Context, log func(string)) {
 			lock.Close()
 		}
 	}()
-	var walked time.Time
+	var walked, swept time.Time
 	var free int64
 	for {
 		select {
@@ -67,6 +69,12 @@ func (l *Local) Watch(ctx context.Context, log func(string)) {
 		if lock == nil {
 			if lock = tryLock(filepath.Join(l.dataDir, "watch.lock")); lock == nil {
 				continue
+			}
+		}
+		if time.Since(swept) > sweepEvery {
+			swept = time.Now()
+			if err := l.sweepBases(ctx, log, images); err != nil && ctx.Err() == nil {
+				log("Base roots that nobody needs are not removed: " + message(err))
 			}
 		}
 		now, err := l.reserve.Look(l.dataDir)

@@ -36,7 +36,7 @@ import (
 )
 
 // TypeName is the name of the provider type.
-const TypeName = "local"
+const TypeName = loom.LocalProvider
 
 // Options of a Local.
 type Options struct {
@@ -132,6 +132,11 @@ func New(options Options) (*Local, error) {
 	}
 	if options.Parallel <= 0 {
 		options.Parallel = 4
+	}
+	for _, network := range l.networks {
+		if !network.Addr().Is4() {
+			return nil, loom.NewError(loom.Invalid, "LOOM_LOCAL_NETWORKS holds %s; local machines have IPv4 only.", network)
+		}
 	}
 	l.boots = make(chan struct{}, options.Parallel)
 	if l.cgroups, err = findCgroups("loom-" + l.hash); err != nil {

@@ -2,12 +2,17 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"loom/app/loom"
 )
 
 // lowerOf gives what lies below the files of the machines of a range: the base root of
@@ -112,4 +117,82 @@ func (l *Local) tryMapping() error {
 		return err
 	}
 	return nil
+}
+
+// idleBase is how long nobody has used a base root that a sweep removes: longer than any
+// task that is about to.
+const idleBase = 24 * time.Hour
+
+// used notes that a base root is needed.
+func (l *Local) used(im image) {
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(filepath.Dir(l.baseRoot(im)), "image"), now, now)
+}
+
+// sweepBases removes the base roots that no image type names, no machine has and nobody
+// used for a day, and their copies. One that several installations or tests share is left
+// alone.
+func (l *Local) sweepBases(ctx context.Context, log func(string), images func(context.Context) ([]string, error)) error {
+	if l.baseDir != filepath.Join(l.dataDir, "base") || images == nil {
+		return nil
+	}
+	named, err := images(ctx)
+	if err != nil {
+		return err
+	}
+	states, _, err := l.readStates()
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		named = append(named, s.Image)
+	}
+	needed := map[string]bool{}
+	for _, text := range append(named, DefaultImage) {
+		if im, err := parseImage(text); err == nil {
+			needed[im.hash()] = true
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(l.baseDir, "*", "image"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		info, err := os.Stat(file)
+		if err != nil || needed[name] || time.Since(info.ModTime()) < idleBase || strings.HasPrefix(name, ".") {
+			continue
+		}
+		text, _ := os.ReadFile(file)
+		gone := filepath.Join(l.baseDir, ".gone-"+name)
+		if err := errors.Join(os.RemoveAll(gone), os.Rename(filepath.Dir(file), gone), os.RemoveAll(gone), os.RemoveAll(filepath.Join(l.baseDir, name+".lock"))); err != nil {
+			return err
+		}
+		copies, _ := filepath.Glob(filepath.Join(l.dataDir, "roots", "*", name))
+		for _, dir := range copies {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
+		log(fmt.Sprintf("The base root of %s is removed: no image type names it.", strings.TrimSpace(string(text))))
+	}
+	return nil
+}
+
+// Host says what machines of this host may have at most, and what the host lacks.
+func (l *Local) Host() loom.LocalHost {
+	host := loom.LocalHost{Max: l.ceilings.machine.String()}
+	if l.Ready() != nil {
+		return loom.LocalHost{}
+	}
+	if err := l.canMap(); err != nil {
+		host.Lacks = append(host.Lacks, fmt.Sprintf("Base roots cannot be shown with the ids of a tenant (%v; Linux 5.19 and a local file system can): each tenant gets a copy of each.", err))
+	}
+	if !l.hasQuota() {
+		host.Lacks = append(host.Lacks, "The file system has no project quotas (prjquota of ext4 and xfs): files of machines are counted now and then, and a machine above its limit is stopped.")
+	}
+	if missing := l.cgroups.missing(); len(missing) > 0 {
+		host.Lacks = append(host.Lacks, fmt.Sprintf("There is no control group for %s: such limits of flavors do not hold.", strings.Join(missing, ", ")))
+	}
+	return host
 }
