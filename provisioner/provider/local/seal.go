@@ -190,6 +190,13 @@ func mask(root string) error {
 // others first. All but 10 % of the group's memory is not counted.
 const spared = "-900"
 
+// maySpare reports whether this process may lower the oom_score_adj of others.
+func maySpare() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
 // spare keeps the kernel from ending a machine's first process before others when their
 // memory is short. It works once sshd listens: what sshd found at its start it gives to
 // its sessions. Where it is not allowed, the kernel chooses by size.
