@@ -168,7 +168,12 @@ func (c *cgroups) make(t cgroupTree, group string) error {
 	if t.has("memory") && !exists(top) && os.Mkdir(top, 0o755) == nil {
 		_ = writeLimit(top, "memory.use_hierarchy", "1")
 	}
-	return os.MkdirAll(c.dir(t, group), 0o755)
+	for tries := 0; ; tries++ {
+		err := os.MkdirAll(c.dir(t, group), 0o755)
+		if !isGone(err) || tries == 100 { // the group of a tenant goes with its last machine
+			return err
+		}
+	}
 }
 
 // limit sets the limits of a group in one tree and names the controllers that did.
@@ -287,12 +292,16 @@ func (c *cgroups) enter(group string, pid int) {
 	}
 }
 
-// remove takes away a machine's groups once its processes are gone.
+// remove takes away a machine's groups once its processes are gone, and those of its
+// tenant with the last machine.
 func (c *cgroups) remove(group string) error {
 	var errs []error
 	for _, t := range c.trees {
 		if !t.shared() {
 			errs = append(errs, removeGroup(filepath.Join(t.path, c.name, group)))
+			if tenant := filepath.Dir(group); tenant != "." {
+				_ = unix.Rmdir(filepath.Join(t.path, c.name, tenant)) // fails while there are others
+			}
 		}
 	}
 	return errors.Join(errs...)
