@@ -46,8 +46,8 @@ func (l *Local) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe,
 	if err := l.probeAddresses(&probe, call.Tenant); err != nil {
 		return loom.Probe{}, err
 	}
-	probeFields(ctx, &probe, call)
-	probe.Flavors = hostFlavors(hostMemory(), runtime.NumCPU())
+	l.probeFields(ctx, &probe, call)
+	probe.Flavors = hostFlavors(min(hostMemory(), int(l.ceilings.machine.Memory>>20)), runtime.NumCPU())
 	if !slices.Contains(images, DefaultImage) {
 		images = append(images, DefaultImage)
 	}
@@ -134,14 +134,16 @@ func (l *Local) probeAddresses(probe *loom.Probe, tenant loom.TenantID) error {
 }
 
 // probeFields checks what CREATE would read of the provider.
-func probeFields(ctx context.Context, probe *loom.Probe, call *loom.ProviderCall) {
+func (l *Local) probeFields(ctx context.Context, probe *loom.Probe, call *loom.ProviderCall) {
 	fields := call.Provider.Fields
 	var wrong []string
 	if user := text(fields["ssh_user"]); user != "" && !userRule.MatchString(user) {
 		wrong = append(wrong, fmt.Sprintf("ssh_user is “%s”, which is no name for a user; use small letters, digits, “_” and “-”", user))
 	}
-	if _, err := checkbox(fields["internet"]); err != nil {
+	if internet, err := checkbox(fields["internet"]); err != nil {
 		wrong = append(wrong, fmt.Sprintf("internet: %v", err))
+	} else if internet && l.noInternet {
+		wrong = append(wrong, "internet is on, and the operator allows it to no local machine (LOOM_LOCAL_INTERNET)")
 	}
 	spec := &loom.TaskSpec{Provider: call.Provider}
 	if keyResource(spec) != "" {

@@ -29,6 +29,9 @@ const (
 	sweepEvery = 6 * time.Hour
 	// walkAfter is how much free space falls before files are counted at once.
 	walkAfter = 256 << 20
+	// restAfter is how many times as long as the last count took no other one begins, while
+	// there is room: counting takes a tenth of a processor at most.
+	restAfter = 10
 	// deepest is how far directories may be nested for their files to be counted.
 	deepest = 256
 	// bytesPerFile is the share of a machine's disk that gives it a right to one more
@@ -60,6 +63,7 @@ func (l *Local) Watch(ctx context.Context, log func(string), images func(context
 	}()
 	var walked, swept time.Time
 	var free int64
+	var took time.Duration
 	for {
 		select {
 		case <-ctx.Done():
@@ -78,13 +82,21 @@ func (l *Local) Watch(ctx context.Context, log func(string), images func(context
 			}
 		}
 		now, err := l.reserve.Look(l.dataDir)
-		if err != nil || time.Since(walked) < walkEvery && now.Bytes > free-walkAfter && (now.Bytes >= now.Kept/2 || now.Bytes > free-walkAfter/16) {
+		if err != nil {
 			continue
 		}
-		walked, free = time.Now(), now.Bytes
+		fell, scarce := free-now.Bytes, now.Bytes < now.Kept
+		switch {
+		case time.Since(walked) >= walkEvery:
+		case scarce && fell >= walkAfter/16:
+		case fell < walkAfter, time.Since(walked) < restAfter*took:
+			continue
+		}
+		began := time.Now()
 		if err := l.keepToDisk(ctx, log); err != nil && ctx.Err() == nil {
 			log("The disk of machines is not watched: " + message(err))
 		}
+		walked, free, took = time.Now(), now.Bytes, time.Since(began)
 	}
 }
 

@@ -52,7 +52,7 @@ var hostReservations = hostIDs{dir: "/var/lib/loom/ids", files: []string{"/etc/s
 func (h hostIDs) reserve(ctx context.Context, dataDir, hash string) (int, error) {
 	held, err := lockFile(ctx, filepath.Join(h.dir, ".lock"))
 	if err != nil {
-		return 0, fmt.Errorf("reserve ids: %w", err)
+		return 0, &loom.Error{Kind: loom.Unavailable, Message: fmt.Sprintf("Local machines need ids of this host, which Loom reserves in %s, and that cannot be written: %v.", h.dir, err), Err: err}
 	}
 	defer held.Close()
 	holders, err := h.holders()
@@ -271,11 +271,29 @@ func become(id int) error {
 			return fmt.Errorf("act as user %d: %w", id, errno)
 		}
 	}
-	// Without a name it is a new one. Kernels without keys differ.
-	if _, _, errno := syscall.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 && errno != unix.ENOSYS {
+	// Without a name it is a new one. Kernels without keys differ, and so do container
+	// engines that Loom may run in.
+	if _, _, errno := syscall.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 && errno != unix.ENOSYS && errno != unix.EPERM {
 		return fmt.Errorf("make a key ring: %w", errno)
 	}
 	return nil
+}
+
+// inotifyLeast is what each machine has of inotify instances at least; hosts usually give
+// each user as many.
+const inotifyLeast = 128
+
+// raiseInotify sees to it that a machine gets that many.
+func raiseInotify() error {
+	const file = "/proc/sys/fs/inotify/max_user_instances"
+	text, err := os.ReadFile(file)
+	if err != nil { // a kernel without
+		return nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || n >= inotifyLeast {
+		return err
+	}
+	return os.WriteFile(file, []byte(strconv.Itoa(inotifyLeast)), 0)
 }
 
 // idmaps are user namespaces, kept as files, that show base roots with the ids of a

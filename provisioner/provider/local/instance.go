@@ -162,7 +162,7 @@ func (l *Local) Adopt(ctx context.Context) error {
 	if err := l.Ready(); err != nil {
 		return err
 	}
-	errs := []error{l.sweep(ctx, states, leftovers)}
+	errs := []error{raiseInotify(), l.sweep(ctx, states, leftovers)}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, s := range states {

@@ -41,7 +41,7 @@ func (l *Local) Type() loom.PluginType {
 					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
 						Tip: "The private key that opens the machines. Leave empty to have Loom make a key pair for each cluster."},
 					"internet": {Label: "Machines may reach the internet", Type: "checkbox", Default: false,
-						Tip: "When on, machines reach public addresses, such as package registries, and private networks where the tenant may. They never reach the host itself or machines of other tenants."},
+						Tip: "When on, machines reach public addresses, such as package registries, private networks where the tenant may, and what the operator names. They never reach the host itself or machines of other tenants."},
 				},
 				Required: [][]string{{}},
 			},
