@@ -267,7 +267,7 @@ func count(dir int, u *use, limit int64, levels int, seen map[uint64]bool) {
 	}
 }
 
-// deletedBytes adds up the files that a process has open and that have no name any more.
+// deletedBytes adds up the files that a process has open and whose names are gone.
 // Those of memory (memfd, /dev/shm) count as memory.
 func deletedBytes(pid int) (bytes int64) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
