@@ -23,13 +23,14 @@ var may = map[string][]string{
 	"app/loom":              {},
 	"app/archive":           {},
 	"app/places":            {"app/loom"},
+	"app/diskspace":         {"app/loom"},
 	"app/lenient":           {"app/loom"},
 	"app/fault":             {},
 	"app/store":             {"app/places", "app/loom", "app/fault", "jobs"},
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
-	"app/catalog":           {"app/archive", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/catalog":           {"app/archive", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/lifecycle":         {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
@@ -60,6 +61,9 @@ var may = map[string][]string{
 	"provisioner/external":  {"app/loom", "provisioner/..."},
 	"provisioner/simulator": {"app/loom"},
 	"provisioner/standin":   {"provisioner/standin"},
+
+	// It keeps a part of the host's disk free.
+	"provisioner/provider/local": {"app/loom", "app/diskspace", "provisioner/provider/...", "provisioner/resource"},
 
 	// It puts providers in front of their stand-ins.
 	"provisioner/standin/cloudtest": {"app/loom", "provisioner/..."},

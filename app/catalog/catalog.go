@@ -14,11 +14,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"gocloud.dev/blob"
 
+	"loom/app/diskspace"
 	"loom/app/lenient"
 	"loom/app/loom"
 	"loom/app/places"
@@ -37,6 +39,11 @@ type Catalog struct {
 	// PlainHTTP takes addresses of providers without HTTPS, as the operator's option
 	// LOOM_ALLOW_INSECURE_ENDPOINTS says.
 	PlainHTTP bool
+	// MaxBytes is what the plugin resources of a tenant may take, 0 for any number.
+	MaxBytes int64
+	// Reserve is what stays free of the disk of the bucket, where that is a directory.
+	Reserve   diskspace.Reserve
+	bucketDir string
 }
 
 // New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",
@@ -46,7 +53,11 @@ func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{db: db, ring: ring, bucket: bucket, checking: places.New(2)}, nil
+	c := &Catalog{db: db, ring: ring, bucket: bucket, checking: places.New(2)}
+	if u, err := url.Parse(bucketURL); err == nil && u.Scheme == "file" {
+		c.bucketDir = u.Path
+	}
+	return c, nil
 }
 
 // Close closes the bucket.

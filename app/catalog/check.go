@@ -123,6 +123,15 @@ func needs(kind loom.EntityKind) []loom.EntityKind {
 func (c *Catalog) finder(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kinds []loom.EntityKind) (*finder, error) {
 	f := newFinder()
 	f.plain = c.PlainHTTP
+	hosts, err := store.LocalHostsAllTenants(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, host := range hosts {
+		if most, _, err := loom.ParseLocalLimits(host.Max); err == nil {
+			f.local = append(f.local, most)
+		}
+	}
 	stored, err := store.NewestCatalogEntries(ctx, q, tenant, kinds...)
 	if err != nil {
 		return nil, err

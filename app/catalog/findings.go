@@ -36,6 +36,8 @@ type finder struct {
 	budget           budget
 	// plain says that addresses without HTTPS are taken.
 	plain bool
+	// local is the most that one machine may have, on each host that makes machines.
+	local []loom.LocalLimits
 
 	found []loom.Finding
 	about loom.Finding // kind, name and version of the entry looked at
@@ -157,6 +159,7 @@ func (f *finder) entry(kind loom.EntityKind, entry loom.Entry) {
 		f.provider(e)
 	case *loom.HardwareType:
 		f.unmapped(e.ProviderMap, hardwareKey)
+		f.flavors(e)
 	case *loom.ImageType:
 		f.unmapped(e.ProviderMap, imageKey)
 	case *loom.Service:
@@ -259,6 +262,35 @@ func (f *finder) unmapped(providers map[string]map[string]string, key string) {
 	}
 	f.say(loom.FindingWarning, loom.FindingNoMapping, pointer("providermap"), "", "No provider can use it.",
 		"Map it to at least one provider of the catalog, with “"+key+"”.")
+}
+
+// flavors looks whether a size is one that local machines can have: their form of flavors
+// is known, and so is the most that one may have on each host.
+func (f *finder) flavors(h *loom.HardwareType) {
+	for _, name := range slices.Sorted(maps.Keys(h.ProviderMap)) {
+		p, there := f.entries[loom.KindProvider][name].(*loom.Provider)
+		flavor := h.ProviderMap[name][hardwareKey]
+		if !there || p.Type != loom.LocalProvider || flavor == "" {
+			continue
+		}
+		place := pointer("providermap", name, hardwareKey)
+		limits, err := loom.ParseLocalFlavor(flavor)
+		if err != nil {
+			f.say(loom.FindingError, loom.FindingIncomplete, place, flavor, fmt.Sprintf("The flavor “%s” is not one of local machines: %v.", flavor, err),
+				"Give limits such as “mem=512m,pids=256,cpu=100,cores=1,disk=4g”; each may be left out.")
+			continue
+		}
+		have, most, above := "", "", len(f.local) > 0
+		for _, ceiling := range f.local {
+			if above {
+				have, most, above = limits.Above(ceiling)
+			}
+		}
+		if above {
+			f.say(loom.FindingError, loom.FindingIncomplete, place, flavor, fmt.Sprintf("Local machines of this size are refused: “%s” is more than “%s”, the most that one may have.", have, most),
+				"Lower the limit, or have the operator raise LOOM_LOCAL_MACHINE_MAX.")
+		}
+	}
 }
 
 // circle is services that wait for each other, and which of them comes after one.

@@ -230,3 +230,28 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 		t.Errorf("a check that had no time found %v", found)
 	}
 }
+
+// TestFlavorsOfLocalMachines: the form of their flavors is known, and so is what hosts
+// allow.
+func TestFlavorsOfLocalMachines(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ flavor, want string }{
+		{"mem=512m,cores=1", ""},
+		{"mem=4g", ""}, // one host takes it
+		{"mem=32g", "“mem=32g” is more than “mem=8g”"},
+		{"m1.small", "is not one of local machines: “m1.small”"},
+	} {
+		f := catalogOf(t, map[loom.EntityKind][]string{
+			loom.KindProvider:     {`{"name":"here","providertype":"local"}`, `{"name":"cloud","providertype":"aws"}`},
+			loom.KindHardwareType: {fmt.Sprintf(`{"name":"small","providermap":{"here":{"flavor":%q},"cloud":{"flavor":"anything"}}}`, c.flavor)},
+		})
+		f.local = []loom.LocalLimits{{Memory: 2 << 30}, {Memory: 8 << 30}}
+		found, err := f.find(t.Context(), func(kind loom.EntityKind, _ string) bool { return kind == loom.KindHardwareType })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Message, c.want) || found[0].Field != "/providermap/here/flavor") {
+			t.Errorf("%s: %+v", c.flavor, found)
+		}
+	}
+}

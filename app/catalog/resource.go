@@ -92,6 +92,10 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 	if sealed {
 		limit = min(limit, MaxSealedUpload)
 	}
+	left, err := c.bytesLeft(ctx, c.db, actor.Tenant)
+	if err != nil {
+		return loom.Resource{}, err
+	}
 	version, err := store.InTx(ctx, c.db, func(tx *sqlx.Tx) (int, error) {
 		return store.NextResourceNumber(ctx, tx, actor.Tenant, ref)
 	})
@@ -102,7 +106,10 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 		ResourceRef: ref, Version: version, Format: declared.Format, Permissions: declared.Permissions,
 		Object: objectKey(actor.Tenant, ref, version), Sealed: sealed, Author: actor.User,
 	}
-	resource.Size, resource.SHA256, err = c.writeObject(ctx, resource.Object, r, limit, sealed)
+	resource.Size, resource.SHA256, err = c.writeObject(ctx, resource.Object, r, min(limit, left), sealed)
+	if errors.Is(err, errTooLarge) && left < limit {
+		return loom.Resource{}, loom.NewError(loom.Exhausted, "The file is not stored: it is larger than %s, which is what the disk of Loom and the files of the tenant leave (LOOM_DISK_RESERVE, LOOM_RESOURCE_BYTES). Delete old versions.", size(left))
+	}
 	if errors.Is(err, errTooLarge) {
 		return loom.Resource{}, loom.NewError(loom.Invalid, "The file is larger than %s, the limit for this kind of resource.", size(limit))
 	}
@@ -115,7 +122,13 @@ func (c *Catalog) upload(ctx context.Context, actor loom.Actor, ref loom.Resourc
 		}
 	}
 	return store.InTx(ctx, c.db, func(tx *sqlx.Tx) (loom.Resource, error) {
+		if _, err := store.LockTenant(ctx, tx, actor.Tenant); err != nil {
+			return loom.Resource{}, err
+		}
 		stored, err := store.InsertResource(ctx, tx, actor.Tenant, resource)
+		if err == nil {
+			err = c.withinBytes(ctx, tx, actor.Tenant)
+		}
 		if err != nil {
 			return loom.Resource{}, err
 		}

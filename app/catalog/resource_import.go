@@ -57,6 +57,9 @@ func (c *Catalog) KeepResources(ctx context.Context, actor loom.Actor, r io.Read
 	if err != nil {
 		return err
 	}
+	if _, err := c.diskLeft("The archive is not stored"); err != nil {
+		return err
+	}
 	var b [8]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
 	k := keptArchive{Time: now, Object: fmt.Sprintf("%s/import/%s", actor.Tenant, hex.EncodeToString(b[:]))}

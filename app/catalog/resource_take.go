@@ -49,6 +49,16 @@ func (c *Catalog) ImportResources(ctx context.Context, actor loom.Actor, in Reso
 	if err != nil {
 		return nil, err
 	}
+	left, err := c.bytesLeft(ctx, c.db, actor.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range wanted {
+		left -= item.Size
+	}
+	if left < 0 {
+		return nil, loom.NewError(loom.Exhausted, "Nothing was imported: the disk of Loom or the files of the tenant (LOOM_DISK_RESERVE, LOOM_RESOURCE_BYTES) lack %s for these files. Choose less, or delete old versions.", size(-left))
+	}
 	made, err := c.unpackResources(ctx, actor, k.Object, wanted)
 	if err != nil {
 		return nil, err
@@ -69,6 +79,9 @@ func (c *Catalog) ImportResources(ctx context.Context, actor loom.Actor, in Reso
 			return nil, changedSincePreview()
 		}
 		stored, err := insertImported(ctx, tx, actor, made, in.Stage)
+		if err == nil {
+			err = c.withinBytes(ctx, tx, actor.Tenant)
+		}
 		if err != nil {
 			return nil, err
 		}

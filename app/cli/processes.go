@@ -12,6 +12,7 @@ import (
 	"loom/app/loom"
 	"loom/app/telemetry"
 	"loom/jobs/work"
+	"loom/provisioner/remote"
 )
 
 // runScheduler runs control work and duties until ctx ends.
@@ -106,7 +107,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	if !hasTerminal() {
 		e.rescanOnHangup(ctx, s, p)
 	}
-	e.adopt(ctx, p)
+	host := e.adopt(ctx, p)
 	s.metrics.Tenants(s.fleet.TenantNames, e.log)
 	runner, pool, err := e.runner(p, s.catalog)
 	if err != nil {
@@ -126,20 +127,42 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	common.Asker = runner
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
-		Plugins: p.names, Versions: p.versions, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
-	}, func() { p.local.Close(); pool.Close() }, nil
+		Plugins: p.names, Versions: p.versions, Local: host, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
+	}, e.watchMachines(ctx, s, p, pool), nil
 }
 
-// adopt boots the machines of this host that should run and do not. Trouble
-// stops no other work: what a task then finds is said by the task.
-func (e *environment) adopt(ctx context.Context, p *plugins) {
+// watchMachines keeps the machines of this host to their disk, and removes base roots
+// that no image type names, until the function that it gives is called.
+func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, pool *remote.Pool) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.local.Watch(ctx, func(line string) { e.log.Warn("local machines", "event", line) }, s.catalog.ImagesAllTenants)
+	}()
+	return func() {
+		cancel()
+		<-done
+		p.local.Close()
+		pool.Close()
+	}
+}
+
+// adopt boots the machines of this host that should run and do not, and tells what the
+// host lacks. Trouble stops no other work: what a task then finds is said by the task.
+func (e *environment) adopt(ctx context.Context, p *plugins) loom.LocalHost {
 	if err := p.local.Ready(); err != nil {
 		e.log.Warn("this provisioner cannot make local machines", "error", err.Error())
-		return
+		return loom.LocalHost{}
+	}
+	host := p.local.Host()
+	for _, line := range host.Lacks {
+		e.log.Warn("local machines", "host", line)
 	}
 	if err := p.local.Adopt(ctx); err != nil {
 		e.log.Error("not every machine of this host could be started again", "error", err.Error())
 	}
+	return host
 }
 
 // secondSignal gives a channel that is closed by a signal after the one that

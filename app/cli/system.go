@@ -16,6 +16,7 @@ import (
 	"loom/app/account"
 	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/diskspace"
 	"loom/app/execution"
 	"loom/app/fleet"
 	"loom/app/hook"
@@ -68,7 +69,10 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.PlainHTTP = e.values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS")
+	c.PlainHTTP, c.MaxBytes = e.values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS"), int64(e.values.Number("LOOM_RESOURCE_BYTES"))
+	if c.Reserve, err = e.diskReserve(); err != nil {
+		return nil, err
+	}
 	e.closers = append(e.closers, func() { c.Close() })
 	hooks, err := e.hookReach()
 	if err != nil {
@@ -154,7 +158,22 @@ func (e *environment) localProvider() (*local.Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return local.New(local.Options{DataDir: filepath.Join(dir, "local"), BaseDir: e.baseDir})
+	reserve, err := e.diskReserve()
+	if err != nil {
+		return nil, err
+	}
+	networks, err := parseNetworks("LOOM_LOCAL_NETWORKS", e.values.Text("LOOM_LOCAL_NETWORKS"))
+	if err != nil {
+		return nil, err
+	}
+	return local.New(local.Options{DataDir: filepath.Join(dir, "local"), BaseDir: e.baseDir, Reserve: reserve,
+		MachineMax: e.values.Text("LOOM_LOCAL_MACHINE_MAX"), TenantMax: e.values.Text("LOOM_LOCAL_TENANT_MAX"),
+		NoInternet: !e.values.Switch("LOOM_LOCAL_INTERNET"), Networks: networks})
+}
+
+// diskReserve gives what stays free of disks.
+func (e *environment) diskReserve() (diskspace.Reserve, error) {
+	return diskspace.Parse(e.values.Text("LOOM_DISK_RESERVE"))
 }
 
 // plugins are the providers and automators of this binary.

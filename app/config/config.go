@@ -35,6 +35,7 @@ func (o Option) Flag() string {
 
 var (
 	everywhere = []string{"up", "web", "scheduler", "provisioner", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "config", "plugin", "stop", "clean"}
+	machines   = []string{"up", "provisioner", "plugin"}
 	servers    = []string{"up", "web", "scheduler", "provisioner"}
 )
 
@@ -59,6 +60,12 @@ var Options = []Option{
 	{"LOOM_TRUSTED_PROXIES", "text", "", false, []string{"up", "web"}, "Networks of proxies, separated by commas: for requests from them the client is the right-most address of X-Forwarded-For outside these networks. Empty: the header is not read."},
 	{"LOOM_HOOK_NETWORKS", "text", "", false, []string{"up", "web", "scheduler"}, "Private networks, separated by commas, that hooks may call; empty: public addresses only."},
 	{"LOOM_PROVIDER_NETWORKS", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "plugin"}, "Networks, separated by commas, that providers reach besides public addresses, and private ones where the tenant may; “!” before one takes it away, from hooks too; the narrowest that holds an address decides."},
+	{"LOOM_LOCAL_MACHINE_MAX", "text", "", false, machines, "Most that one local machine may have, as “mem=4g,pids=4096,cores=2,disk=20g”: what is not named is half of the host, and all processors. A flavor without a limit gets this one."},
+	{"LOOM_LOCAL_TENANT_MAX", "text", "", false, machines, "Most that all local machines of one tenant may have together, as “mem=16g,pids=16384,cores=4,disk=100g,machines=50”: what is not named is three quarters of the host, and all processors."},
+	{"LOOM_LOCAL_INTERNET", "switch", "true", false, machines, "Let providers of the type “local” give their machines internet (field “internet”)."},
+	{"LOOM_LOCAL_NETWORKS", "text", "", false, machines, "Networks, separated by commas, that local machines with internet reach besides public addresses, and private ones where the tenant may."},
+	{"LOOM_DISK_RESERVE", "text", "10%,5g", false, []string{"up", "web", "provisioner", "plugin"}, "What stays free of a disk: a share, a size, or the smaller of both; 0: nothing. Below it local machines, base roots and uploads are refused."},
+	{"LOOM_RESOURCE_BYTES", "number", "53687091200", false, []string{"up", "web"}, "Bytes of plugin resources of one tenant, all versions; 0: any number."},
 	{"LOOM_PLUGIN_PATH", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "Directories, separated by colons, that hold plugins in other languages; searched before those of the system."},
 	{"LOOM_PLUGIN_USER", "text", "", false, []string{"up", "seed", "provisioner", "plugin"}, "System user that unpacks plugin resources and runs plugins in other languages; empty: nobody where Loom runs as root, else the user of Loom. With “root” plugins run as root; archives are unpacked by nobody all the same."},
 	{"LOOM_ALLOW_INSECURE_ENDPOINTS", "switch", "false", false, []string{"up", "web", "provisioner", "plugin"}, "Let providers of clouds name API addresses without HTTPS, for tests."},

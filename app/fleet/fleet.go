@@ -94,6 +94,8 @@ type NewProcess struct {
 	// Trouble is what last went wrong in the process; it is shown in the list of processes.
 	// nil shows nothing.
 	Trouble *Trouble
+	// Local is what a provisioner says of its host, for machines there.
+	Local loom.LocalHost
 	// OnlyTenant limits a provisioner to the tenant of this name, "" for none.
 	OnlyTenant string
 }
@@ -120,7 +122,7 @@ func (f *Fleet) Register(ctx context.Context, p NewProcess) (loom.ProcessID, err
 	}
 	return id, store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		row := store.NewProcess{Process: loom.Process{ID: id, Kind: p.Kind, Host: host, Port: p.Port, Version: p.Version,
-			Capacity: p.Capacity, Plugins: p.Plugins, Versions: p.Versions}, Lease: f.opts.Lease}
+			Capacity: p.Capacity, Plugins: p.Plugins, Versions: p.Versions}, Lease: f.opts.Lease, Local: p.Local}
 		if p.OnlyTenant != "" {
 			tenant, err := store.TenantByNameAllTenants(ctx, tx, p.OnlyTenant)
 			if errors.Is(err, loom.NotFound) {

@@ -14,6 +14,8 @@ type Status struct {
 	// Answer is how long the database took, Skew how far its clock is ahead of that of
 	// this process, give or take Answer.
 	Answer, Skew time.Duration
+	// Local are the hosts with provisioners that make machines there.
+	Local []loom.LocalHost
 }
 
 // Status asks the database how it is; superadmins only.
@@ -26,5 +28,9 @@ func (f *Fleet) Status(ctx context.Context, actor loom.Actor) (Status, error) {
 	began := time.Now()
 	s, err := store.ReadDatabaseStatus(asking, f.db)
 	took := time.Since(began)
-	return Status{DatabaseStatus: s, Answer: took, Skew: s.Now.Sub(began.Add(took / 2))}, err
+	status := Status{DatabaseStatus: s, Answer: took, Skew: s.Now.Sub(began.Add(took / 2))}
+	if err == nil {
+		status.Local, err = store.LocalHostsAllTenants(asking, f.db)
+	}
+	return status, err
 }

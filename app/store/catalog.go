@@ -304,6 +304,18 @@ func ProviderVersionsAllTenants(ctx context.Context, tx *sqlx.Tx, providerType s
 	return versions, nil
 }
 
+const imageNames = `
+SELECT DISTINCT terms.value->>'image' FROM (
+	SELECT DISTINCT ON (tenant_id, name) body FROM catalog_versions WHERE kind = 'imagetypes' ORDER BY tenant_id, name, version DESC
+) newest, jsonb_each(newest.body->'providermap') terms
+WHERE jsonb_typeof(newest.body->'providermap') = 'object' AND jsonb_typeof(terms.value) = 'object' AND terms.value->>'image' <> ''`
+
+// ImagesAllTenants lists the images that image types name, for whatever provider.
+func ImagesAllTenants(ctx context.Context, q sqlx.ExtContext) ([]string, error) {
+	var images []string
+	return images, wrap(sqlx.SelectContext(ctx, q, &images, imageNames), "list the images of all image types")
+}
+
 // ReplaceProviderVersion rewrites a stored version in place: the one exception to
 // "every write is a new version", for taking out values that must be sealed.
 func ReplaceProviderVersion(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, p loom.Provider) error {

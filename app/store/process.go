@@ -19,16 +19,22 @@ type NewProcess struct {
 	// OnlyTenant limits a provisioner to one tenant, "" for none.
 	OnlyTenant loom.TenantID
 	Lease      time.Duration
+	// Local is what a provisioner says of its host.
+	Local loom.LocalHost
 }
 
 const insertProcess = `
-INSERT INTO processes (id, kind, host, port, version, capacity, only_tenant, plugins, plugin_versions, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, now() + make_interval(secs => $10))`
+INSERT INTO processes (id, kind, host, port, version, capacity, only_tenant, plugins, plugin_versions, local_host, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, now() + make_interval(secs => $11))`
 
 // InsertProcess registers a process under an id that was never used before.
 func InsertProcess(ctx context.Context, tx *sqlx.Tx, p NewProcess) error {
-	_, err := tx.ExecContext(ctx, insertProcess, p.ID, p.Kind, p.Host, p.Port, p.Version, p.Capacity, string(p.OnlyTenant),
-		pq.Array(append([]string{}, p.Plugins...)), versionsOf(p.Versions), p.Lease.Seconds())
+	local, err := json.Marshal(p.Local)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, insertProcess, p.ID, p.Kind, p.Host, p.Port, p.Version, p.Capacity, string(p.OnlyTenant),
+		pq.Array(append([]string{}, p.Plugins...)), versionsOf(p.Versions), local, p.Lease.Seconds())
 	return wrap(err, "register process %s", p.ID)
 }
 
@@ -54,6 +60,29 @@ func SetProcessPlugins(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID, plug
 		return loom.NewError(loom.NotFound, "There is no process %s.", id)
 	}
 	return nil
+}
+
+const localHosts = `
+SELECT DISTINCT ON (host) host, local_host FROM processes
+WHERE expires_at > now() AND local_host <> '{}' ORDER BY host, started_at DESC`
+
+// LocalHostsAllTenants gives what the newest provisioner of each host says of it, by name.
+func LocalHostsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.LocalHost, error) {
+	var rows []struct {
+		Host  string `db:"host"`
+		Local []byte `db:"local_host"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, localHosts); err != nil {
+		return nil, wrap(err, "list the hosts of local machines")
+	}
+	hosts := make([]loom.LocalHost, len(rows))
+	for i, r := range rows {
+		if err := json.Unmarshal(r.Local, &hosts[i]); err != nil {
+			return nil, wrap(err, "read what is known of host %s", r.Host)
+		}
+		hosts[i].Host = r.Host
+	}
+	return hosts, nil
 }
 
 // SetProcessTrouble notes what last went wrong in a process. A process that is gone is no

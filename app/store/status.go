@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
 )
 
 // DatabaseStatus is what the database says of itself.
@@ -41,4 +43,11 @@ func ReadDatabaseStatus(ctx context.Context, q sqlx.ExtContext) (DatabaseStatus,
 	var s DatabaseStatus
 	err := sqlx.GetContext(ctx, q, &s, databaseStatus)
 	return s, wrap(err, "read the status of the database")
+}
+
+// ResourceBytes is what the plugin resources of a tenant take, all versions together.
+func ResourceBytes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (int64, error) {
+	var bytes int64
+	err := sqlx.GetContext(ctx, q, &bytes, `SELECT coalesce(sum(size_bytes), 0)::bigint FROM resources WHERE tenant_id = $1`, tenant)
+	return bytes, wrap(err, "add up the plugin resources of tenant %s", tenant)
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -53,6 +54,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	g.Rows = append(g.Rows, storage)
 	g.Rows = append(g.Rows, processRows(figures, figuresFailed)...)
+	g.Rows = append(g.Rows, localRows(status.Local)...)
 	streams := unused("Event streams", "no page listens to this process")
 	if n := s.Hub.Count(); n > 0 {
 		streams = check("Event streams", true, ui.Count(n, "page listens", "pages listen")+" to this process")
@@ -86,6 +88,19 @@ func databaseRows(see ui.Viewer, s fleet.Status) [][]officeview.Cell {
 		check("Clocks", s.Skew.Abs() < wideSkew, skew),
 		check("Queue leader", s.Leader != "", leader),
 	}
+}
+
+// localRows say of each host with local machines what they may have, and what it lacks.
+func localRows(hosts []loom.LocalHost) [][]officeview.Cell {
+	var rows [][]officeview.Cell
+	for _, host := range hosts {
+		if len(host.Lacks) > 0 {
+			rows = append(rows, check("Local machines on "+host.Host, false, strings.Join(host.Lacks, " ")))
+			continue
+		}
+		rows = append(rows, check("Local machines on "+host.Host, true, "each is kept to its limits by the kernel; the most for one is "+host.Max))
+	}
+	return rows
 }
 
 // certificateRow says whose the certificate is: Loom serves plain HTTP, which is safe on its

@@ -31,6 +31,8 @@ type Provisioner struct {
 	// Versions gives the releases of those that are no part of Loom, by type; nil lists
 	// none.
 	Versions func() map[string]string
+	// Local is what this process says of its host, for machines there.
+	Local loom.LocalHost
 	// DataDir holds results that could not be recorded, "" keeps none.
 	DataDir string
 	// DrainTimeout is how long running attempts may go on after ctx of Run ended,
@@ -139,7 +141,7 @@ type life struct {
 func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	carried, versions := p.Plugins(), p.Versions()
 	id, err := p.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
-		Capacity: p.Capacity, Plugins: carried, Versions: versions, OnlyTenant: p.OnlyTenant, Trouble: p.trouble})
+		Capacity: p.Capacity, Plugins: carried, Versions: versions, Local: p.Local, OnlyTenant: p.OnlyTenant, Trouble: p.trouble})
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,17 @@ func (l *Local) claimAddress(n tenantNet, id string) (string, error) {
 		return "", err
 	}
 	const usable = 1<<(32-tenantBits) - 3 // without network, gateway and broadcast
+	l.claims.Lock()
+	defer l.claims.Unlock()
+	if most := l.ceilings.machines; most > 0 {
+		have, err := l.addressesIn(n)
+		if err != nil {
+			return "", err
+		}
+		if int64(have) >= most {
+			return "", loom.NewError(loom.Exhausted, "The tenant has %d local machines and may have %d (%s). Delete clusters, or use another provider.", have, most, tenantMaxOption)
+		}
+	}
 	start := rand.Uint32N(usable)
 	for i := range uint32(usable) {
 		address := addressAt(n.subnet.IP, 2+(start+i)%usable).String()
@@ -129,6 +140,21 @@ func (l *Local) claimAddress(n tenantNet, id string) (string, error) {
 		return address, errors.Join(err, f.Close())
 	}
 	return "", loom.NewError(loom.Exhausted, "The network of this tenant's local machines is full (%d machines). Delete clusters, or use another provider.", usable)
+}
+
+// addressesIn counts the addresses of a network that machines have.
+func (l *Local) addressesIn(n tenantNet) (int, error) {
+	entries, err := os.ReadDir(filepath.Join(l.dataDir, "addresses"))
+	if err != nil && !isGone(err) {
+		return 0, fmt.Errorf("count addresses: %w", err)
+	}
+	count := 0
+	for _, e := range entries {
+		if ip := parseIP(e.Name()); ip != nil && n.subnet.Contains(ip) {
+			count++
+		}
+	}
+	return count, nil
 }
 
 func parseIP(text string) net.IP { return net.ParseIP(text).To4() }

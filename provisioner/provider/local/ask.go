@@ -46,8 +46,8 @@ func (l *Local) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe,
 	if err := l.probeAddresses(&probe, call.Tenant); err != nil {
 		return loom.Probe{}, err
 	}
-	probeFields(ctx, &probe, call)
-	probe.Flavors = hostFlavors(hostMemory(), runtime.NumCPU())
+	l.probeFields(ctx, &probe, call)
+	probe.Flavors = hostFlavors(min(hostMemory(), int(l.ceilings.machine.Memory>>20)), runtime.NumCPU())
 	if !slices.Contains(images, DefaultImage) {
 		images = append(images, DefaultImage)
 	}
@@ -120,16 +120,11 @@ func (l *Local) probeAddresses(probe *loom.Probe, tenant loom.TenantID) error {
 	if err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(filepath.Join(l.dataDir, "addresses"))
-	if err != nil && !isGone(err) {
-		return fmt.Errorf("count addresses: %w", err)
+	taken, err := l.addressesIn(home)
+	if err != nil {
+		return err
 	}
-	free := usable
-	for _, e := range entries {
-		if ip := parseIP(e.Name()); ip != nil && home.subnet.Contains(ip) {
-			free--
-		}
-	}
+	free := usable - taken
 	if free <= 0 {
 		probe.Check("addresses", false, fmt.Sprintf("All %d addresses of the tenant's network %s are taken; delete clusters, or use another provider.", usable, home.subnet))
 		return nil
@@ -139,14 +134,16 @@ func (l *Local) probeAddresses(probe *loom.Probe, tenant loom.TenantID) error {
 }
 
 // probeFields checks what CREATE would read of the provider.
-func probeFields(ctx context.Context, probe *loom.Probe, call *loom.ProviderCall) {
+func (l *Local) probeFields(ctx context.Context, probe *loom.Probe, call *loom.ProviderCall) {
 	fields := call.Provider.Fields
 	var wrong []string
 	if user := text(fields["ssh_user"]); user != "" && !userRule.MatchString(user) {
 		wrong = append(wrong, fmt.Sprintf("ssh_user is “%s”, which is no name for a user; use small letters, digits, “_” and “-”", user))
 	}
-	if _, err := checkbox(fields["internet"]); err != nil {
+	if internet, err := checkbox(fields["internet"]); err != nil {
 		wrong = append(wrong, fmt.Sprintf("internet: %v", err))
+	} else if internet && l.noInternet {
+		wrong = append(wrong, "internet is on, and the operator allows it to no local machine (LOOM_LOCAL_INTERNET)")
 	}
 	spec := &loom.TaskSpec{Provider: call.Provider}
 	if keyResource(spec) != "" {

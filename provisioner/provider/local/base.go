@@ -28,6 +28,9 @@ import (
 // something else in their base root, and new ones are built.
 const baseFormat = "1"
 
+// baseSize is about what the smallest base root takes.
+const baseSize = 256 << 20
+
 // buildLimit ends a build that hangs, on a mirror that does not answer.
 const buildLimit = 20 * time.Minute
 
@@ -44,6 +47,8 @@ type builds struct {
 var errClosed = loom.NewError(loom.Unavailable, "The base root of local machines is not built because Loom ends; it is built after the next start.")
 
 type build struct {
+	image  image
+	tenant loom.TenantID // who asked first, "" for Loom itself
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	err    error // once done is closed
@@ -51,6 +56,16 @@ type build struct {
 	mu   sync.Mutex
 	last string
 	logs map[*func(string)]bool
+}
+
+// of gives the build of a tenant, nil for none; mu is held.
+func (b *builds) of(tenant loom.TenantID) *build {
+	for _, one := range b.running {
+		if one.tenant == tenant && tenant != "" {
+			return one
+		}
+	}
+	return nil
 }
 
 func (b *build) say(line string) {
@@ -95,28 +110,46 @@ func (l *Local) Prepare(ctx context.Context, images []string, log func(string)) 
 		if err != nil {
 			return loom.InvalidFields([]loom.FieldError{{Field: "image", Message: fmt.Sprintf("An image of the local provider is “<suite>[:<package>,…]”: %v.", err)}})
 		}
-		if err := l.ensureBase(ctx, im, log); err != nil {
+		if err := l.ensureBase(ctx, "", im, log); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ensureBase waits until the base root of an image exists.
-func (l *Local) ensureBase(ctx context.Context, im image, log func(string)) error {
-	if _, err := os.Stat(l.baseRoot(im)); err == nil {
+// ensureBase waits until the base root of an image exists. A tenant has one built at a
+// time; what another tenant has built serves all.
+func (l *Local) ensureBase(ctx context.Context, tenant loom.TenantID, im image, log func(string)) error {
+	if exists(l.baseRoot(im)) {
+		l.used(im)
 		return nil
 	}
 	l.builds.mu.Lock()
-	if l.builds.closed {
+	b := l.builds.running[im.hash()]
+	for b == nil {
+		if l.builds.closed {
+			l.builds.mu.Unlock()
+			return errClosed
+		}
+		before := l.builds.of(tenant)
+		if before == nil {
+			b = l.beginBuild(ctx, tenant, im)
+			break
+		}
 		l.builds.mu.Unlock()
-		return errClosed
+		log(fmt.Sprintf("The base root of image %s is built after that of %s, which is being built for this tenant.", im, before.image))
+		select {
+		case <-before.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if exists(l.baseRoot(im)) {
+			return nil
+		}
+		l.builds.mu.Lock()
+		b = l.builds.running[im.hash()]
 	}
 	log(fmt.Sprintf("Waiting for the base root of image %s, which is being built; the first time takes a minute or two.", im))
-	b := l.builds.running[im.hash()]
-	if b == nil {
-		b = l.beginBuild(ctx, im)
-	}
 	b.mu.Lock()
 	if b.last != "" {
 		log(b.last)
@@ -138,9 +171,9 @@ func (l *Local) ensureBase(ctx context.Context, im image, log func(string)) erro
 }
 
 // beginBuild starts a build that goes on after ctx; l.builds.mu is held.
-func (l *Local) beginBuild(ctx context.Context, im image) *build {
+func (l *Local) beginBuild(ctx context.Context, tenant loom.TenantID, im image) *build {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	b := &build{cancel: cancel, done: make(chan struct{}), logs: map[*func(string)]bool{}}
+	b := &build{image: im, tenant: tenant, cancel: cancel, done: make(chan struct{}), logs: map[*func(string)]bool{}}
 	if l.builds.running == nil {
 		l.builds.running = map[string]*build{}
 	}
@@ -161,6 +194,7 @@ func (l *Local) beginBuild(ctx context.Context, im image) *build {
 // Close ends the builds of base roots that l has begun, and returns when none of their
 // processes and files is left; it begins no others. Machines go on.
 func (l *Local) Close() {
+	defer l.ids.close()
 	l.builds.mu.Lock()
 	l.builds.closed = true
 	running := slices.Collect(maps.Values(l.builds.running))
@@ -186,6 +220,9 @@ func (l *Local) buildBase(ctx context.Context, im image, log func(string)) error
 	defer held.Close()
 	if _, err := os.Stat(l.baseRoot(im)); err == nil {
 		return nil // another process built it
+	}
+	if err := l.reserve.Check(l.baseDir, fmt.Sprintf("The base root of image %s is not built", im), baseSize); err != nil {
+		return err
 	}
 	start := time.Now()
 	temp := filepath.Join(l.baseDir, "."+im.hash()+".tmp")

@@ -80,14 +80,14 @@ func TestShiftOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := shiftOwners(root); err != nil {
+	if err := shiftOwners(root, 0, baseID); err != nil {
 		t.Fatal(err)
 	}
 	var st unix.Stat_t
-	if err := unix.Lstat(twin, &st); err != nil || st.Uid != firstID+3 || st.Gid != firstID+4 || st.Mode&0o7777 != 0o4755 {
+	if err := unix.Lstat(twin, &st); err != nil || st.Uid != baseID+3 || st.Gid != baseID+4 || st.Mode&0o7777 != 0o4755 {
 		t.Errorf("program: %d:%d %o, %v", st.Uid, st.Gid, st.Mode, err)
 	}
-	if err := unix.Lstat(link, &st); err != nil || st.Uid != firstID {
+	if err := unix.Lstat(link, &st); err != nil || st.Uid != baseID {
 		t.Errorf("link: %d, %v", st.Uid, err)
 	}
 	if after, err := os.Stat("/etc/passwd"); err != nil || after.Sys() == nil || after.ModTime() != before.ModTime() {
@@ -97,9 +97,13 @@ func TestShiftOwners(t *testing.T) {
 		t.Logf("file capabilities not tried: %v", capErr)
 		return
 	}
-	value := shiftCapability(capability)
+	value := shiftCapability(capability, baseID)
 	if got := hex.EncodeToString(value); got != "0100000300200000000000000000000000000000a0860100" {
 		t.Errorf("capability %s", got)
+	}
+	// As for a copy of a base root.
+	if got := hex.EncodeToString(shiftCapability(value, 0x24000000)); got != "010000030020000000000000000000000000000000000024" {
+		t.Errorf("capability %s of a copy", got)
 	}
 }
 

@@ -11,13 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ids of machines: root of a machine is this user of the host, who owns nothing
-// there. All machines share the range; what separates them is their namespaces.
-const (
-	firstID = 100000
-	idCount = 65536
-)
-
 // sshdConfig is read before Debian's own settings, which do not contradict it.
 // Loom opens one connection per node and many sessions on it; the limits are
 // there for people's mistakes, not for Loom. Without a pid file, "service ssh
@@ -59,7 +52,7 @@ func finishBase(root string) error {
 	if err := disableServices(root); err != nil {
 		return err
 	}
-	return shiftOwners(root)
+	return shiftOwners(root, 0, baseID)
 }
 
 // disableServices does what "update-rc.d NAME disable" does, for all: a base
@@ -79,10 +72,11 @@ func disableServices(root string) error {
 	return nil
 }
 
-// shiftOwners adds firstID to every owner. Changing the owner takes away set-uid
+// shiftOwners moves every owner from the range that begins with one id to that which
+// begins with another. Changing the owner takes away set-uid
 // bits and file capabilities, which are put back; capabilities get the machines'
 // root as theirs, else the kernel ignores them inside a user namespace.
-func shiftOwners(root string) error {
+func shiftOwners(root string, from, to int) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -91,12 +85,12 @@ func shiftOwners(root string) error {
 		if err := unix.Lstat(path, &st); err != nil {
 			return &fs.PathError{Op: "lstat", Path: path, Err: err}
 		}
-		if st.Uid >= firstID { // a second name of a file that was seen before
+		if int(st.Uid) >= to && int(st.Uid) < to+idCount { // a second name of a file that was seen before
 			return nil
 		}
 		caps := make([]byte, 64)
 		n, capErr := unix.Lgetxattr(path, "security.capability", caps)
-		if err := os.Lchown(path, int(st.Uid)+firstID, int(st.Gid)+firstID); err != nil {
+		if err := os.Lchown(path, int(st.Uid)-from+to, int(st.Gid)-from+to); err != nil {
 			return err
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
@@ -105,7 +99,7 @@ func shiftOwners(root string) error {
 			}
 		}
 		if capErr == nil && n > 0 {
-			if err := unix.Lsetxattr(path, "security.capability", shiftCapability(caps[:n]), 0); err != nil {
+			if err := unix.Lsetxattr(path, "security.capability", shiftCapability(caps[:n], to), 0); err != nil {
 				return &fs.PathError{Op: "set capability of", Path: path, Err: err}
 			}
 		}
@@ -113,21 +107,21 @@ func shiftOwners(root string) error {
 	})
 }
 
-// shiftCapability turns a file capability of revision 2 (linux/capability.h)
-// into one of revision 3, which names the root user it is meant for.
-func shiftCapability(value []byte) []byte {
+// shiftCapability names the root user that a file capability (linux/capability.h) is
+// meant for; one of revision 2, which names none, becomes one of revision 3.
+func shiftCapability(value []byte, root int) []byte {
 	const revisionMask, revision2, revision3 = 0xff000000, 0x02000000, 0x03000000
-	if len(value) != 20 {
+	if len(value) != 20 && len(value) != 24 {
 		return value
 	}
 	magic := binary.LittleEndian.Uint32(value)
-	if magic&revisionMask != revision2 {
+	if revision := magic & revisionMask; revision != revision2 && revision != revision3 {
 		return value
 	}
 	shifted := make([]byte, 24)
 	copy(shifted, value)
 	binary.LittleEndian.PutUint32(shifted, magic&^uint32(revisionMask)|revision3)
-	binary.LittleEndian.PutUint32(shifted[20:], firstID)
+	binary.LittleEndian.PutUint32(shifted[20:], uint32(root))
 	return shifted
 }
 
@@ -170,10 +164,10 @@ func usableResolvers(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// mkdirOwned makes a directory that root of the machines owns.
-func mkdirOwned(path string, mode os.FileMode) error {
+// mkdirOwned makes a directory that belongs to root of a machine.
+func mkdirOwned(path string, mode os.FileMode, owner int) error {
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.Chown(path, firstID, firstID)
+	return os.Chown(path, owner, owner)
 }

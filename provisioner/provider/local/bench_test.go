@@ -22,7 +22,7 @@ func BenchmarkCreate(b *testing.B) {
 	for _, c := range []struct {
 		n        int
 		internet bool
-	}{{1, false}, {10, false}, {50, false}, {10, true}, {50, true}} {
+	}{{1, false}, {3, false}, {10, false}, {50, false}, {10, true}, {50, true}} {
 		n := c.n
 		b.Run(fmt.Sprintf("machines=%d/internet=%v", n, c.internet), func(bench *testing.B) {
 			l := setUpLocal(bench)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +15,27 @@ import (
 )
 
 // cgroups are the control groups of an instance: one group of its name in every
-// mounted tree, with one group per machine below. Machines get groups of their
+// mounted tree, one for each tenant below, and in it one for each machine, such as
+// "t3/m0123456789a". Those of machines made before tenants had groups are right below
+// that of the instance. Machines get groups of their
 // own also in trees that set no limit, because whoever stops Loom's group (a
 // service manager does) must not stop the machines.
 type cgroups struct {
 	name  string // of the instance's group
 	trees []cgroupTree
+	// tenant is what all machines of a tenant may use together.
+	tenant limits
+}
+
+// group is the name of the tenant's group.
+func (n tenantNet) group() string { return fmt.Sprintf("t%d", n.index) }
+
+// group is the name of the machine's group.
+func (s *state) group() string {
+	if s.Group == "" {
+		return s.ID
+	}
+	return s.Group
 }
 
 // cgroupTree is one mounted tree: all of version 2, or one of version 1.
@@ -112,50 +128,99 @@ func (t cgroupTree) shared() bool {
 // skip reports that moving a machine out of Loom's group gains nothing.
 func (t cgroupTree) skip() bool { return t.shared() && t.home == "/" }
 
-// prepare makes the groups of a machine and sets its limits. What cannot be
-// limited is told in warnings; a machine without limits is still a machine.
-func (c *cgroups) prepare(id string, l limits) (warnings []string) {
-	wanted := map[string]bool{"memory": l.Memory > 0, "pids": l.Pids > 0, "cpu": l.CPU > 0}
+// controllers are those that limit machines, with what people call it.
+var controllers = []struct{ name, what string }{{"memory", "memory"}, {"pids", "processes"}, {"cpu", "processor share"}}
+
+// prepare makes the groups of a machine and of its tenant and sets their limits. What
+// cannot be limited is told in warnings; a machine without limits is still a machine.
+func (c *cgroups) prepare(group string, l limits) (warnings []string) {
+	done := map[string]bool{}
 	for _, t := range c.trees {
 		if t.skip() {
 			continue
 		}
-		if err := os.MkdirAll(c.dir(t, id), 0o755); err != nil {
+		if err := c.make(t, group); err != nil {
 			// Often a tree that is mounted read-only, inside a container.
 			continue
 		}
-		for controller := range wanted {
-			if !wanted[controller] || !t.v2 && !t.has(controller) {
-				continue
-			}
-			if t.v2 && !c.enable(t, controller) {
-				continue
-			}
-			if err := setLimit(c.dir(t, id), t.v2, controller, l); err == nil {
-				wanted[controller] = false
-			}
+		if t.shared() {
+			continue
+		}
+		if tenant := filepath.Dir(group); tenant != "." {
+			c.limit(t, tenant, c.tenant)
+		}
+		for _, controller := range c.limit(t, group, l) {
+			done[controller] = true
 		}
 	}
-	for _, controller := range []string{"memory", "pids", "cpu"} {
-		if wanted[controller] {
-			warnings = append(warnings, fmt.Sprintf("No limit of %s for this machine: this host offers no control group for it.", map[string]string{
-				"memory": "memory", "pids": "processes", "cpu": "processor share"}[controller]))
+	for _, controller := range controllers {
+		if limited(l, controller.name) && !done[controller.name] {
+			warnings = append(warnings, fmt.Sprintf("No limit of %s for this machine: this host offers no control group for it.", controller.what))
 		}
 	}
 	return warnings
 }
 
-func (c *cgroups) dir(t cgroupTree, id string) string {
+// make makes a group of a tree. Old kernels count what groups below use only if they are
+// told so before there are any.
+func (c *cgroups) make(t cgroupTree, group string) error {
+	top := filepath.Join(t.path, c.name)
+	if t.has("memory") && !exists(top) && os.Mkdir(top, 0o755) == nil {
+		_ = writeLimit(top, "memory.use_hierarchy", "1")
+	}
+	for tries := 0; ; tries++ {
+		err := os.MkdirAll(c.dir(t, group), 0o755)
+		if !isGone(err) || tries == 100 { // the group of a tenant goes with its last machine
+			return err
+		}
+	}
+}
+
+// limit sets the limits of a group in one tree and names the controllers that did.
+func (c *cgroups) limit(t cgroupTree, group string, l limits) (done []string) {
+	if l.Cores >= int64(runtime.NumCPU())*1000 { // all of them are no limit
+		l.Cores = 0
+	}
+	for _, controller := range controllers {
+		name := controller.name
+		if !limited(l, name) || !t.v2 && !t.has(name) || t.v2 && !c.enable(t, filepath.Dir(group), name) {
+			continue
+		}
+		if setLimit(c.dir(t, group), t.v2, name, l) == nil {
+			done = append(done, name)
+		}
+	}
+	return done
+}
+
+// missing names, in words, what this host cannot limit.
+func (c *cgroups) missing() (missing []string) {
+	for _, controller := range controllers {
+		if !slices.ContainsFunc(c.trees, func(t cgroupTree) bool {
+			offered, err := os.ReadFile(filepath.Join(t.path, "cgroup.controllers"))
+			return (t.has(controller.name) || t.v2 && err == nil && slices.Contains(strings.Fields(string(offered)), controller.name)) && unix.Access(t.path, unix.W_OK) == nil
+		}) {
+			missing = append(missing, controller.what)
+		}
+	}
+	return missing
+}
+
+func (c *cgroups) dir(t cgroupTree, group string) string {
 	if t.shared() {
 		return filepath.Join(t.path, c.name)
 	}
-	return filepath.Join(t.path, c.name, id)
+	return filepath.Join(t.path, c.name, group)
 }
 
-// enable hands a controller of version 2 down from the root of the tree to the
-// machines' groups. It fails where the controller is bound to a tree of version 1.
-func (c *cgroups) enable(t cgroupTree, controller string) bool {
-	for _, dir := range []string{t.path, filepath.Join(t.path, c.name)} {
+// enable hands a controller of version 2 down from the root of the tree to the groups
+// below a parent. It fails where the controller is bound to a tree of version 1.
+func (c *cgroups) enable(t cgroupTree, parent, controller string) bool {
+	dirs := []string{t.path, filepath.Join(t.path, c.name)}
+	if parent != "." {
+		dirs = append(dirs, filepath.Join(t.path, c.name, parent))
+	}
+	for _, dir := range dirs {
 		file := filepath.Join(dir, "cgroup.subtree_control")
 		if on, err := os.ReadFile(file); err == nil && slices.Contains(strings.Fields(string(on)), controller) {
 			continue
@@ -170,18 +235,23 @@ func (c *cgroups) enable(t cgroupTree, controller string) bool {
 	return true
 }
 
-// setLimit writes one limit. The files and their units differ by version; a
-// weight of 100 is 1024 shares in version 1.
-func setLimit(dir string, v2 bool, controller string, l limits) error {
-	write := func(file string, value int64) error {
-		// Not created: in a real tree the kernel made it, elsewhere it is a mistake.
-		f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_TRUNC, 0)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString(strconv.FormatInt(value, 10))
-		return errors.Join(err, f.Close())
+// quotaPeriod is the time, in microseconds, within which a group may use its cores.
+const quotaPeriod = 100_000
+
+// writeLimit writes to a file that the kernel made: in a tree that is none, it is absent.
+func writeLimit(dir, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
 	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// setLimit sets the limits of one controller. The files and their units differ by
+// version; a weight of 100 is 1024 shares in version 1.
+func setLimit(dir string, v2 bool, controller string, l limits) error {
+	write := func(file string, value int64) error { return writeLimit(dir, file, strconv.FormatInt(value, 10)) }
 	switch {
 	case controller == "memory" && v2:
 		err := write("memory.max", l.Memory)
@@ -197,28 +267,41 @@ func setLimit(dir string, v2 bool, controller string, l limits) error {
 		return err
 	case controller == "pids":
 		return write("pids.max", l.Pids)
-	case v2:
-		return write("cpu.weight", l.CPU)
 	}
-	return write("cpu.shares", max(2, l.CPU*1024/100))
+	var errs []error
+	if l.CPU > 0 && v2 {
+		errs = append(errs, write("cpu.weight", l.CPU))
+	} else if l.CPU > 0 {
+		errs = append(errs, write("cpu.shares", max(2, l.CPU*1024/100)))
+	}
+	if quota := l.Cores * quotaPeriod / 1000; l.Cores > 0 && v2 {
+		errs = append(errs, writeLimit(dir, "cpu.max", fmt.Sprintf("%d %d", quota, quotaPeriod)))
+	} else if l.Cores > 0 {
+		errs = append(errs, write("cpu.cfs_period_us", quotaPeriod), write("cpu.cfs_quota_us", quota))
+	}
+	return errors.Join(errs...)
 }
 
 // enter puts a process, with all its threads, into the machine's groups.
-func (c *cgroups) enter(id string, pid int) {
+func (c *cgroups) enter(group string, pid int) {
 	for _, t := range c.trees {
 		if !t.skip() {
 			// A group that could not be made was left out with a warning by prepare.
-			_ = os.WriteFile(filepath.Join(c.dir(t, id), "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+			_ = os.WriteFile(filepath.Join(c.dir(t, group), "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
 		}
 	}
 }
 
-// remove takes away a machine's groups once its processes are gone.
-func (c *cgroups) remove(id string) error {
+// remove takes away a machine's groups once its processes are gone, and those of its
+// tenant with the last machine.
+func (c *cgroups) remove(group string) error {
 	var errs []error
 	for _, t := range c.trees {
 		if !t.shared() {
-			errs = append(errs, removeGroup(filepath.Join(t.path, c.name, id)))
+			errs = append(errs, removeGroup(filepath.Join(t.path, c.name, group)))
+			if tenant := filepath.Dir(group); tenant != "." {
+				_ = unix.Rmdir(filepath.Join(t.path, c.name, tenant)) // fails while there are others
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -243,18 +326,20 @@ func (c *cgroups) removeAll() error {
 	return errors.Join(errs...)
 }
 
-// leftovers lists machines that have groups.
-func (c *cgroups) leftovers() []string {
-	var ids []string
+// leftovers lists the groups of machines that there are.
+func (c *cgroups) leftovers() (groups []string) {
 	for _, t := range c.trees {
-		entries, _ := os.ReadDir(filepath.Join(t.path, c.name))
-		for _, e := range entries {
-			if e.IsDir() && !slices.Contains(ids, e.Name()) {
-				ids = append(ids, e.Name())
+		for _, pattern := range []string{"m*", "t*/m*"} {
+			dirs, _ := filepath.Glob(filepath.Join(t.path, c.name, pattern, "cgroup.procs"))
+			for _, file := range dirs {
+				group, err := filepath.Rel(filepath.Join(t.path, c.name), filepath.Dir(file))
+				if err == nil && !slices.Contains(groups, group) {
+					groups = append(groups, group)
+				}
 			}
 		}
 	}
-	return ids
+	return groups
 }
 
 // removeGroup removes an empty group, and those that the machine made below it.
@@ -283,13 +368,13 @@ func removeGroup(dir string) error {
 
 // kill ends the processes in a machine's groups. It is for leftovers whose state
 // is lost; a machine is ended by its first process.
-func (c *cgroups) kill(id string) error {
+func (c *cgroups) kill(group string) error {
 	var errs []error
 	for _, t := range c.trees {
 		if t.shared() {
 			continue
 		}
-		procs, _ := os.ReadFile(filepath.Join(t.path, c.name, id, "cgroup.procs"))
+		procs, _ := os.ReadFile(filepath.Join(t.path, c.name, group, "cgroup.procs"))
 		for _, text := range strings.Fields(string(procs)) {
 			pid, err := strconv.Atoi(text)
 			if err != nil || pid == 0 {

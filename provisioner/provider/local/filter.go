@@ -23,8 +23,8 @@ import (
 //
 // From machines the host accepts replies only. Machines of one tenant reach
 // each other and nobody else; those with internet reach public addresses and, unless they
-// are public only, private networks. Nobody reaches metadata and the like; the host's own
-// resolvers answer to all that have internet.
+// are public only, private networks. Nobody reaches metadata and the like, unless the
+// operator named it; the host's own resolvers answer to all that have internet.
 // A packet must come from an address of its bridge's network. Towards the host
 // packets vanish; on their way elsewhere they are refused, so that a machine
 // without internet learns at once that a name or a registry is out of reach.
@@ -44,6 +44,7 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	set("internet", "", internet)
 	set("public_only", "", publicOnly)
 	set("resolvers", "", resolversOf(hostResolvers()))
+	set("networks", intervals, texts(l.networks))
 	set("never", intervals, texts(never))
 	set("private", intervals, texts(private))
 	b.WriteString("\tchain spoof {\n\t\ttype filter hook prerouting priority raw; policy accept;\n")
@@ -65,6 +66,7 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	fmt.Fprintf(&b, "\t\toifname %s ct state established,related accept\n\t\toifname %s drop\n", ours, ours)
 	for _, rule := range []string{
 		"ip saddr @internet ip daddr @resolvers udp dport 53 accept", "ip saddr @internet ip daddr @resolvers tcp dport 53 accept",
+		"ip saddr @internet ip daddr @networks accept",
 		"ip daddr @never goto refuse", "ip saddr @public_only ip daddr @private goto refuse", "ip saddr @internet accept", "goto refuse",
 	} {
 		fmt.Fprintf(&b, "\t\tiifname %s %s\n", ours, rule)
@@ -120,7 +122,7 @@ func resolversOf(conf string) (addresses []string) {
 func texts(networks []netip.Prefix) []string {
 	all := make([]string, len(networks))
 	for i, n := range networks {
-		all[i] = n.String()
+		all[i] = n.Masked().String()
 	}
 	return all
 }

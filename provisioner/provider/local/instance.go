@@ -68,7 +68,7 @@ func (l *Local) record(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	s.HostKey = public
+	s.HostKey, s.FirstID, s.Group = public, home.first, home.group()+"/"+s.ID
 	if err := os.WriteFile(l.hostKeyFile(s.ID), private, 0o600); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (l *Local) remove(ctx context.Context, s *state) error {
 	if err := l.halt(s, deadAfterDelete); err != nil {
 		return err
 	}
-	if err := errors.Join(l.unplug(s.Address), l.cgroups.remove(s.ID)); err != nil {
+	if err := errors.Join(l.unplug(s.Address), l.cgroups.remove(s.group())); err != nil {
 		return err
 	}
 	if s.Internet {
@@ -102,6 +102,7 @@ func (l *Local) remove(ctx context.Context, s *state) error {
 	if err := l.removeFiles(s.ID); err != nil {
 		return err
 	}
+	l.freeDisk(s)
 	if err := os.Remove(l.addressFile(s.Address)); err != nil && !isGone(err) {
 		return err
 	}
@@ -139,6 +140,9 @@ func (l *Local) bootIfDown(ctx context.Context, id string, log func(string)) (*s
 	if runs, err := l.settle(ctx, s); err != nil || runs {
 		return s, err
 	}
+	if s.Stopped != "" {
+		return s, s.stoppedError()
+	}
 	log(fmt.Sprintf("Machine %s does not run and is booted.", id))
 	return s, l.boot(ctx, s, log)
 }
@@ -158,7 +162,7 @@ func (l *Local) Adopt(ctx context.Context) error {
 	if err := l.Ready(); err != nil {
 		return err
 	}
-	errs := []error{l.sweep(ctx, states, leftovers)}
+	errs := []error{raiseInotify(), l.sweep(ctx, states, leftovers)}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, s := range states {
@@ -191,6 +195,7 @@ func (l *Local) adopt(ctx context.Context, s *state) error {
 	if s.running() && !s.starting() {
 		connected, err := l.reconnect(ctx, s)
 		if err != nil || connected {
+			l.spare(s)
 			return err
 		}
 		// Without its cable nobody will ever reach it again.
@@ -198,8 +203,16 @@ func (l *Local) adopt(ctx context.Context, s *state) error {
 			return err
 		}
 	}
-	if _, err := l.bootIfDown(ctx, s.ID, func(string) {}); err != nil {
+	if s.Stopped != "" {
+		return nil
+	}
+	booted, err := l.bootIfDown(ctx, s.ID, func(string) {})
+	if err != nil {
 		return fmt.Errorf("boot machine %s: %w", s.ID, err)
+	}
+	if booted != nil {
+		awaitPort(ctx, booted.Address)
+		l.spare(booted)
 	}
 	return nil
 }
@@ -212,7 +225,10 @@ func (l *Local) sweep(ctx context.Context, states []*state, leftovers []string) 
 	for _, s := range states {
 		known[s.ID] = true
 	}
-	ids := append(leftovers, l.cgroups.leftovers()...)
+	ids := leftovers
+	for _, group := range l.cgroups.leftovers() {
+		ids = append(ids, filepath.Base(group))
+	}
 	addresses := map[string]string{}
 	entries, _ := os.ReadDir(filepath.Join(l.dataDir, "addresses"))
 	for _, e := range entries {
@@ -247,7 +263,13 @@ func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
 	if _, err := l.readState(id); !isGone(err) {
 		return err
 	}
-	errs := []error{l.cgroups.kill(id), l.cgroups.remove(id), l.removeFiles(id)}
+	var errs []error
+	for _, group := range l.cgroups.leftovers() {
+		if filepath.Base(group) == id {
+			errs = append(errs, l.cgroups.kill(group), l.cgroups.remove(group))
+		}
+	}
+	errs = append(errs, l.removeFiles(id))
 	if address != "" {
 		errs = append(errs, l.unplug(address), os.Remove(l.addressFile(address)))
 	}
@@ -322,8 +344,8 @@ func (l *Local) removeOutside() error {
 			}
 		}
 	}
-	for _, id := range l.cgroups.leftovers() {
-		errs = append(errs, l.cgroups.kill(id))
+	for _, group := range l.cgroups.leftovers() {
+		errs = append(errs, l.cgroups.kill(group))
 	}
 	return errors.Join(append(errs, l.removeFilter(), l.cgroups.removeAll())...)
 }
@@ -335,12 +357,15 @@ func (l *Local) Purge(ctx context.Context) error {
 	if err := l.stopAll(ctx, 0, deadAfterDelete); err != nil {
 		return err
 	}
-	for _, name := range []string{"machines", "addresses", "locks", "instance.json", "instance.lock"} {
+	for _, name := range []string{"machines", "addresses", "locks", "roots", "instance.json", "instance.lock"} {
 		if err := os.RemoveAll(filepath.Join(l.dataDir, name)); err != nil {
 			return err
 		}
 	}
-	return nil
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return l.reservations.release(ctx, l.dataDir)
 }
 
 // askToEnd sends a request to end to every process of the machines whose first

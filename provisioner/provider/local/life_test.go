@@ -205,6 +205,11 @@ func TestCreateIsOnce(t *testing.T) {
 	for _, id := range b.cgroups.leftovers() {
 		t.Errorf("control groups of %s are left", id)
 	}
+	for _, tree := range b.cgroups.trees {
+		if left, _ := filepath.Glob(filepath.Join(tree.path, b.cgroups.name, "t[0-9]*")); len(left) > 0 {
+			t.Errorf("control groups of tenants are left: %v", left)
+		}
+	}
 }
 
 // TestCrashes puts the disk into the state that a crash at each point leaves.

@@ -3,78 +3,30 @@ package local
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
+
+	"loom/app/loom"
 )
 
-// limits are what a machine may use at most; zero means no limit of its own.
-type limits struct {
-	Memory int64 `json:"memory_bytes,omitempty"`
-	Pids   int64 `json:"pids,omitempty"`
-	// CPU is a weight against other machines, 100 being the ordinary one.
-	CPU int64 `json:"cpu_weight,omitempty"`
+// limits are what a machine, or all of a tenant, may use at most.
+type limits = loom.LocalLimits
+
+// limited reports whether there is something to limit for a controller.
+func limited(l limits, controller string) bool {
+	switch controller {
+	case "memory":
+		return l.Memory > 0
+	case "pids":
+		return l.Pids > 0
+	}
+	return l.CPU > 0 || l.Cores > 0
 }
 
-// minMemory is below what sshd and a login shell take.
-const minMemory = 16 << 20
+// minDisk is what a machine writes by itself, with some room.
+const minDisk = loom.MinLocalDisk
 
-// parseFlavor reads "mem=512m,pids=256,cpu=100"; every part may be absent.
-func parseFlavor(flavor string) (limits, error) {
-	var l limits
-	seen := map[string]bool{}
-	for _, part := range strings.Split(flavor, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		name, text, _ := strings.Cut(part, "=")
-		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
-		if seen[name] {
-			return limits{}, fmt.Errorf("“%s” is given twice", name)
-		}
-		seen[name] = true
-		var err error
-		switch name {
-		case "mem":
-			if l.Memory, err = parseBytes(text); err == nil && l.Memory < minMemory {
-				err = fmt.Errorf("a machine needs at least 16m of memory")
-			}
-		case "pids":
-			l.Pids, err = parseCount(text, 16, 4_000_000)
-		case "cpu":
-			l.CPU, err = parseCount(text, 1, 10_000)
-		default:
-			err = fmt.Errorf("the parts are mem, pids and cpu")
-		}
-		if err != nil {
-			return limits{}, fmt.Errorf("“%s”: %w", part, err)
-		}
-	}
-	return l, nil
-}
-
-func parseCount(text string, low, high int64) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("give a whole number from %d to %d", low, high)
-	}
-	return n, nil
-}
-
-// parseBytes reads a number of bytes with an optional k, m, g or t (powers of 1024).
-func parseBytes(text string) (int64, error) {
-	text = strings.TrimSuffix(strings.ToLower(text), "b")
-	shift := 0
-	if i := strings.IndexAny(text, "kmgt"); i >= 0 && i == len(text)-1 {
-		shift = 10 * (1 + strings.IndexByte("kmgt", text[i]))
-		text = text[:i]
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n <= 0 || n > (1<<50)>>shift {
-		return 0, fmt.Errorf("give a size such as 512m or 2g")
-	}
-	return n << shift, nil
-}
+// parseFlavor reads a flavor; every part may be absent.
+func parseFlavor(flavor string) (limits, error) { return loom.ParseLocalFlavor(flavor) }
 
 // image is a parsed image text: a Debian suite and packages beyond the base list.
 type image struct {

@@ -16,10 +16,10 @@ func TestParseFlavor(t *testing.T) {
 		err  string
 	}{
 		{"", limits{}, ""},
-		{"mem=512m,pids=256,cpu=100", limits{512 << 20, 256, 100}, ""},
-		{" mem = 2G , cpu=50 ", limits{2 << 30, 0, 50}, ""},
-		{"mem=1073741824", limits{1 << 30, 0, 0}, ""},
-		{"mem=1tb", limits{1 << 40, 0, 0}, ""},
+		{"mem=512m,pids=256,cpu=100", limits{Memory: 512 << 20, Pids: 256, CPU: 100}, ""},
+		{" mem = 2G , cpu=50 ", limits{Memory: 2 << 30, CPU: 50}, ""},
+		{"mem=1073741824", limits{Memory: 1 << 30}, ""},
+		{"mem=1tb", limits{Memory: 1 << 40}, ""},
 		{"mem=64k", limits{}, "at least 16m"},
 		{"mem=", limits{}, "a size such as 512m"},
 		{"mem=m", limits{}, "a size such as 512m"},
@@ -28,8 +28,13 @@ func TestParseFlavor(t *testing.T) {
 		{"pids=1", limits{}, "from 16 to 4000000"},
 		{"cpu=0", limits{}, "from 1 to 10000"},
 		{"cpu=1.5", limits{}, "from 1 to 10000"},
-		{"disk=5g", limits{}, "mem, pids and cpu"},
-		{"m1.small", limits{}, "mem, pids and cpu"},
+		{"cores=1.5,disk=5g", limits{Cores: 1500, Disk: 5 << 30}, ""},
+		{"cores=0.25", limits{Cores: 250}, ""},
+		{"cores=0", limits{}, "from 0.01 to 4096"},
+		{"cores=NaN", limits{}, "from 0.01 to 4096"},
+		{"disk=1m", limits{}, "at least 16m of disk"},
+		{"machines=5", limits{}, "is for tenants"},
+		{"m1.small", limits{}, "mem, pids, cpu, cores and disk"},
 		{"cpu=1,cpu=2", limits{}, "given twice"},
 	} {
 		got, err := parseFlavor(c.in)
@@ -186,11 +191,15 @@ func TestLimitsHold(t *testing.T) {
 	m := b.machine(t, spec)
 	limited := func(what string) bool { return !strings.Contains(strings.Join(log.lines, "\n"), "No limit of "+what) }
 	// Everything the machine runs counts, what Loom's own group holds does not.
+	record, err := b.readState(m.ID)
+	if err != nil || record.Group != "t0/"+m.ID {
+		t.Fatalf("the machine's group is %q, %v", record.Group, err)
+	}
 	for _, tree := range b.cgroups.trees {
 		if tree.shared() {
 			continue
 		}
-		own, err := os.ReadFile(filepath.Join(b.cgroups.dir(tree, m.ID), "cgroup.procs"))
+		own, err := os.ReadFile(filepath.Join(b.cgroups.dir(tree, record.Group), "cgroup.procs"))
 		if err != nil || !strings.Contains("\n"+string(own), fmt.Sprintf("\n%d\n", m.PID)) {
 			t.Errorf("the machine is not in its group of %s: %q, %v", tree.path, own, err)
 		}

@@ -24,17 +24,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 
+	"loom/app/diskspace"
 	"loom/app/loom"
 	"loom/provisioner/provider"
 )
 
 // TypeName is the name of the provider type.
-const TypeName = "local"
+const TypeName = loom.LocalProvider
 
 // Options of a Local.
 type Options struct {
@@ -49,6 +51,15 @@ type Options struct {
 	BaseDir string
 	// Host names this host in results, default the kernel's host name.
 	Host string
+	// MachineMax and TenantMax are the most that one machine, and all of a tenant, may have,
+	// in the form of flavors; what they do not name is derived from the host.
+	MachineMax, TenantMax string
+	// Reserve is what stays free of the disk.
+	Reserve diskspace.Reserve
+	// NoInternet refuses machines with internet. Networks are reached by all that have it,
+	// besides public addresses.
+	NoInternet bool
+	Networks   []netip.Prefix
 	// Parallel bounds how many machines boot at the same time, default 4: beyond
 	// that the host only gets slower.
 	Parallel int
@@ -65,12 +76,26 @@ type Local struct {
 	builder    string // mmdebstrap
 	boots      chan struct{}
 	cgroups    *cgroups
+	ceilings   ceilings
+	reserve    diskspace.Reserve
+	noInternet bool
+	networks   []netip.Prefix
 	confirm    func(context.Context, *loom.TaskSpec, provider.Machine, loom.Sink) (loom.TaskResult, error)
 
 	mu sync.Mutex // together with the instance's file lock: instance.json and the network
 
+	claims sync.Mutex // counting addresses and taking one
+
 	builds   builds
 	elements elementChanges
+
+	reservations hostIDs
+	ids          idmaps
+	mappingOnce  sync.Once
+	mapping      error // why base roots cannot be shown with other ids, nil when they can
+	quotaOnce    sync.Once
+	quota        bool
+	copies       sync.Mutex // of base roots, made where they cannot
 }
 
 // New checks the options and prepares nothing yet: an installation without
@@ -89,6 +114,10 @@ func New(options Options) (*Local, error) {
 	l := &Local{
 		dataDir: dataDir, baseDir: options.BaseDir, executable: options.Executable, host: options.Host,
 		hash: hex.EncodeToString(sum[:])[:6], builder: "mmdebstrap", confirm: confirmSteps,
+		reserve: options.Reserve, noInternet: options.NoInternet, networks: options.Networks, reservations: hostReservations,
+	}
+	if l.ceilings, err = newCeilings(options.MachineMax, options.TenantMax, thisHost(dataDir)); err != nil {
+		return nil, err
 	}
 	if l.baseDir == "" {
 		l.baseDir = filepath.Join(dataDir, "base")
@@ -104,10 +133,16 @@ func New(options Options) (*Local, error) {
 	if options.Parallel <= 0 {
 		options.Parallel = 4
 	}
+	for _, network := range l.networks {
+		if !network.Addr().Is4() {
+			return nil, loom.NewError(loom.Invalid, "LOOM_LOCAL_NETWORKS holds %s; local machines have IPv4 only.", network)
+		}
+	}
 	l.boots = make(chan struct{}, options.Parallel)
 	if l.cgroups, err = findCgroups("loom-" + l.hash); err != nil {
 		return nil, fmt.Errorf("look for control groups: %w", err)
 	}
+	l.cgroups.tenant = l.ceilings.tenant
 	return l, nil
 }
 

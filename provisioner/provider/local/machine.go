@@ -31,7 +31,10 @@ func (l *Local) boot(ctx context.Context, s *state, log func(string)) error {
 	if err != nil {
 		return err
 	}
-	if err := l.ensureBase(ctx, im, log); err != nil {
+	if s.Stopped != "" {
+		return s.stoppedError()
+	}
+	if err := l.ensureBase(ctx, s.Tenant, im, log); err != nil {
 		return err
 	}
 	select {
@@ -56,12 +59,16 @@ func (l *Local) boot(ctx context.Context, s *state, log func(string)) error {
 	if err != nil {
 		return err
 	}
-	root, err := l.mountRoot(s.ID, l.baseRoot(im))
+	lower, err := l.lowerOf(ctx, im, s.first())
+	if err != nil {
+		return err
+	}
+	root, err := onThread(func() (*os.File, error) { return l.mountRoot(s, lower) })
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	for _, warning := range l.cgroups.prepare(s.ID, s.Limits) {
+	for _, warning := range l.cgroups.prepare(s.group(), l.ceilings.fill(s.Limits)) {
 		log(warning)
 	}
 	if err := l.start(ctx, s, home, settings, root, log); err != nil {
@@ -87,45 +94,73 @@ func (l *Local) settings(s *state, home tenantNet) ([]byte, error) {
 	return json.Marshal(stageSettings{
 		Hostname: s.Hostname, Address: fmt.Sprintf("%s/%d", s.Address, ones), Gateway: home.gateway().String(),
 		HostKey: string(hostKey), AuthorizedKeys: s.AuthorizedKeys, SSHUser: s.SSHUser,
-		Resolvers: resolvers, First: !s.Booted,
+		Resolvers: resolvers, First: !s.Booted, Memory: l.ceilings.fill(s.Limits).Memory,
 	})
+}
+
+// lowerRoot is what lies below a machine's own files.
+type lowerRoot struct {
+	path string
+	// ids, if set, show it with the ids of the machine.
+	ids *os.File
 }
 
 // mountRoot mounts the machine's root file system without giving it a place:
 // it is in nobody's mount table until the machine takes it, and vanishes with
-// the last process that holds it.
-func (l *Local) mountRoot(id, base string) (*os.File, error) {
-	dir := l.machineDir(id)
-	if err := errors.Join(mkdirOwned(filepath.Join(dir, "upper"), 0o755), os.MkdirAll(filepath.Join(dir, "work"), 0o700)); err != nil {
+// the last process that holds it. It spoils its thread.
+func (l *Local) mountRoot(s *state, lower lowerRoot) (*os.File, error) {
+	dir := l.machineDir(s.ID)
+	if err := errors.Join(mkdirOwned(filepath.Join(dir, "upper"), 0o755, s.first()), os.MkdirAll(filepath.Join(dir, "work"), 0o700)); err != nil {
 		return nil, err
+	}
+	if err := l.limitDisk(s); err != nil {
+		return nil, err
+	}
+	fd, err := l.overlay(lower, filepath.Join(dir, "upper"), filepath.Join(dir, "work"))
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "root of "+s.ID), nil
+}
+
+// overlay mounts one file tree over another, nowhere yet.
+func (l *Local) overlay(lower lowerRoot, upper, work string) (int, error) {
+	base := lower.path
+	if lower.ids != nil {
+		fd, err := mapped(lower.path, lower.ids)
+		if err != nil {
+			return -1, err
+		}
+		defer unix.Close(fd)
+		base = fmt.Sprintf("/proc/thread-self/fd/%d", fd)
 	}
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("use the overlay file system: %w", err)
+		return -1, fmt.Errorf("use the overlay file system: %w", err)
 	}
 	defer unix.Close(fs)
 	err = unix.FsconfigSetString(fs, "source", "loom")
-	for _, layer := range []struct{ option, path string }{{"lowerdir", base}, {"upperdir", filepath.Join(dir, "upper")}, {"workdir", filepath.Join(dir, "work")}} {
+	for _, layer := range []struct{ option, path string }{{"lowerdir", base}, {"upperdir", upper}, {"workdir", work}} {
 		// By descriptor: commas and colons in a path would be read as separators.
 		layerFD, openErr := unix.Open(layer.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if openErr != nil {
-			return nil, fmt.Errorf("open %s: %w", layer.path, openErr)
+			return -1, fmt.Errorf("open %s: %w", layer.path, openErr)
 		}
 		defer unix.Close(layerFD)
-		err = errors.Join(err, unix.FsconfigSetString(fs, layer.option, fmt.Sprintf("/proc/self/fd/%d", layerFD)))
+		err = errors.Join(err, unix.FsconfigSetString(fs, layer.option, fmt.Sprintf("/proc/thread-self/fd/%d", layerFD)))
 	}
 	if err == nil {
 		err = unix.FsconfigCreate(fs)
 	}
 	if err != nil {
-		return nil, &loom.Error{Kind: loom.Unavailable, Err: fmt.Errorf("mount overlay of %s over %s: %w", dir, base, err),
+		return -1, &loom.Error{Kind: loom.Unavailable, Err: fmt.Errorf("mount overlay of %s over %s: %w", upper, lower.path, err),
 			Message: fmt.Sprintf("The file system of %s cannot carry machines (%v): put Loom's data directory on a local disk (ext4, xfs or btrfs; not a network or overlay file system).", l.dataDir, err)}
 	}
 	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NODEV)
 	if err != nil {
-		return nil, fmt.Errorf("mount overlay: %w", err)
+		return -1, fmt.Errorf("mount overlay: %w", err)
 	}
-	return os.NewFile(uintptr(fd), "root of "+id), nil
+	return fd, nil
 }
 
 // start runs the first process and sees it through until sshd takes over.
@@ -151,20 +186,26 @@ func (l *Local) start(ctx context.Context, s *state, home tenantNet, settings []
 		return err
 	}
 	defer null.Close()
-	process, err := os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", stageProgram), []string{"loom", StageCommand}, &os.ProcAttr{
-		Dir: "/",
-		// Nothing of Loom's environment, which holds its secrets, goes along.
-		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off"},
-		Files: []*os.File{null, null, null, root, configR, reportW, program},
-		Sys: &syscall.SysProcAttr{
-			Setsid: true, // no terminal and no group of Loom's: Ctrl-C is not for machines
-			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
-				unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP,
-			UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: idCount}},
-			GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: idCount}},
-			GidMappingsEnableSetgroups: true,
-			Credential:                 &syscall.Credential{Uid: 0, Gid: 0},
-		},
+	first := s.first()
+	process, err := onThread(func() (*os.Process, error) {
+		if err := become(s.owner()); err != nil {
+			return nil, err
+		}
+		return os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", stageProgram), []string{"loom", StageCommand}, &os.ProcAttr{
+			Dir: "/",
+			// Nothing of Loom's environment, which holds its secrets, goes along.
+			Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off"},
+			Files: []*os.File{null, null, null, root, configR, reportW, program},
+			Sys: &syscall.SysProcAttr{
+				Setsid: true, // no terminal and no group of Loom's: Ctrl-C is not for machines
+				Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+					unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP,
+				UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: idCount}},
+				GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: idCount}},
+				GidMappingsEnableSetgroups: true,
+				Credential:                 &syscall.Credential{Uid: 0, Gid: 0},
+			},
+		})
 	})
 	configR.Close()
 	reportW.Close()
@@ -196,7 +237,7 @@ func (l *Local) launch(ctx context.Context, s *state, home tenantNet, settings [
 	if err := l.writeState(s); err != nil {
 		return err
 	}
-	l.cgroups.enter(s.ID, pid)
+	l.cgroups.enter(s.group(), pid)
 	if err := l.plug(home, s.Address, pid); err != nil {
 		return err
 	}

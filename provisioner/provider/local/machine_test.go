@@ -46,7 +46,11 @@ func TestMachineIsOne(t *testing.T) {
 	}
 	// No process of the machine is root outside.
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID))
-	if err != nil || !strings.Contains(string(status), "Uid:\t100000\t100000\t100000\t100000") || !strings.Contains(string(status), "Groups:") {
+	record, stateErr := b.readState(m.ID)
+	if stateErr != nil || record.FirstID < firstBlock*blockIDs {
+		t.Fatalf("ids of the machine: %+v, %v", record, stateErr)
+	}
+	if err != nil || !strings.Contains(string(status), fmt.Sprintf("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d", record.FirstID)) || !strings.Contains(string(status), "Groups:") {
 		t.Errorf("first process as the host sees it: %v\n%s", err, status)
 	}
 	// Nothing of this process goes along: files, environment, session.

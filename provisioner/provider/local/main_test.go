@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == StageCommand {
 		os.Exit(Main(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == probeCommand {
+		os.Exit(probe(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 
@@ -44,10 +47,10 @@ type bundle struct {
 
 // setUpLocal skips, or fails under LOOM_TEST_REQUIRE=1, where machines cannot be
 // made. Everything is purged at the end, and the end checks that it was.
-func setUpLocal(t testing.TB) *bundle {
+func setUpLocal(t testing.TB, change ...func(*Options)) *bundle {
 	t.Helper()
 	dir := t.TempDir()
-	b := openLocal(t, dir)
+	b := openLocal(t, dir, change...)
 	if err := b.Ready(); err != nil {
 		if os.Getenv("LOOM_TEST_REQUIRE") == "1" {
 			t.Fatal(err)
@@ -89,7 +92,7 @@ func setUpLocal(t testing.TB) *bundle {
 }
 
 // openLocal opens a data directory as another process would.
-func openLocal(t testing.TB, dir string) *bundle {
+func openLocal(t testing.TB, dir string, change ...func(*Options)) *bundle {
 	t.Helper()
 	baseDir := os.Getenv("LOOM_TEST_BASE_DIR")
 	if baseDir == "" {
@@ -99,7 +102,11 @@ func openLocal(t testing.TB, dir string) *bundle {
 		}
 		baseDir = filepath.Join(cache, "loom-test", "base")
 	}
-	l, err := New(Options{DataDir: dir, BaseDir: baseDir})
+	options := Options{DataDir: dir, BaseDir: baseDir}
+	for _, f := range change {
+		f(&options)
+	}
+	l, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +118,7 @@ func openLocal(t testing.TB, dir string) *bundle {
 			t.Cleanup(cancel)
 		}
 	}
-	return &bundle{Local: l, ctx: ctx, dataDir: dir, clients: map[string]*ssh.Client{}}
+	return &bundle{Local: l, ctx: ctx, dataDir: options.DataDir, clients: map[string]*ssh.Client{}}
 }
 
 // spec is a task for node n of a tenant.

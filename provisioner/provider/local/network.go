@@ -31,6 +31,8 @@ type instance struct {
 	Range string `json:"range"`
 	// Tenants gives each tenant's place in the range, 0 to 63.
 	Tenants map[loom.TenantID]int `json:"tenants"`
+	// IDs is the first id of the installation's block on the host.
+	IDs int `json:"ids,omitempty"`
 }
 
 // tenantNet is a tenant's network: its bridge and addresses.
@@ -38,6 +40,8 @@ type tenantNet struct {
 	index  int
 	bridge string
 	subnet *net.IPNet
+	// first is the first id of the tenant's range.
+	first int
 }
 
 // gateway is the host's address on the bridge, the first of the network.
@@ -65,7 +69,7 @@ func (in instance) net(l *Local, index int) (tenantNet, error) {
 		return tenantNet{}, fmt.Errorf("range of %s: %w", l.instanceFile(), err)
 	}
 	base := addressAt(whole.IP.To4(), uint32(index)<<(32-tenantBits))
-	return tenantNet{index: index, bridge: l.bridgeName(index), subnet: &net.IPNet{IP: base, Mask: net.CIDRMask(tenantBits, 32)}}, nil
+	return tenantNet{index: index, bridge: l.bridgeName(index), subnet: &net.IPNet{IP: base, Mask: net.CIDRMask(tenantBits, 32)}, first: in.firstID(index)}, nil
 }
 
 // ensureTenant gives the tenant's network, in working order: range chosen,
@@ -81,7 +85,7 @@ func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantN
 		return tenantNet{}, err
 	}
 	index, known := in.Tenants[tenant]
-	if known {
+	if known && in.IDs != 0 {
 		n, err := in.net(l, index)
 		if err != nil {
 			return tenantNet{}, err
@@ -100,6 +104,12 @@ func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantN
 			return tenantNet{}, err
 		}
 	}
+	changed := !known || in.IDs == 0
+	if in.IDs == 0 {
+		if in.IDs, err = l.reservations.reserve(ctx, l.dataDir, l.hash); err != nil {
+			return tenantNet{}, err
+		}
+	}
 	if !known {
 		if index, err = l.placeFor(in); err != nil {
 			return tenantNet{}, err
@@ -110,6 +120,8 @@ func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantN
 			}
 		}
 		in.Tenants[tenant] = index
+	}
+	if changed {
 		if err := writeJSON(l.instanceFile(), in); err != nil {
 			return tenantNet{}, err
 		}

@@ -41,7 +41,7 @@ func (l *Local) Type() loom.PluginType {
 					"ssh_key_resource": {Label: "SSH key", Type: "resource", ResourceType: "ssh_keys", Role: loom.RolePlace,
 						Tip: "The private key that opens the machines. Leave empty to have Loom make a key pair for each cluster."},
 					"internet": {Label: "Machines may reach the internet", Type: "checkbox", Default: false,
-						Tip: "When on, machines reach public addresses, such as package registries, and private networks where the tenant may. They never reach the host itself or machines of other tenants."},
+						Tip: "When on, machines reach public addresses, such as package registries, private networks where the tenant may, and what the operator names. They never reach the host itself or machines of other tenants."},
 				},
 				Required: [][]string{{}},
 			},
@@ -79,7 +79,7 @@ func (l *Local) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 	if err != nil {
 		return refused(err), nil
 	}
-	if err := l.ensureBase(ctx, im, log); err != nil {
+	if err := l.ensureBase(ctx, s.Tenant, im, log); err != nil {
 		return l.failed(ctx, facts, err)
 	}
 	unlock, err := l.lockMachine(ctx, s.ID)
@@ -100,7 +100,10 @@ func (l *Local) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 		log(fmt.Sprintf("Machine %s exists already and is used.", s.ID))
 		s = known
 	case isGone(err):
-		if err = l.record(ctx, s); err == nil {
+		if err = l.reserve.Check(l.dataDir, "The machine is not made", 0); err == nil {
+			err = l.record(ctx, s)
+		}
+		if err == nil {
 			log(fmt.Sprintf("Machine %s gets the address %s.", s.ID, s.Address))
 		}
 	}
@@ -140,6 +143,7 @@ func (l *Local) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink
 		return loom.TaskResult{Status: 1, Message: fmt.Sprintf("machine %s of %s does not exist on %s any more", id, spec.Hostname, l.host)}, nil
 	}
 	awaitPort(ctx, s.Address)
+	l.spare(s)
 	as := *spec
 	as.Reach.Machine = l.Address(spec)
 	return l.confirm(ctx, &as, provider.Machine{
@@ -194,7 +198,10 @@ func (l *Local) newState(ctx context.Context, spec *loom.TaskSpec) (*state, erro
 	}
 	limits, err := parseFlavor(spec.Flavor)
 	if err != nil {
-		return nil, fmt.Errorf("flavor “%s” of hardware type “%s”: %w; the form is mem=512m,pids=256,cpu=100", spec.Flavor, spec.HardwareType, err)
+		return nil, fmt.Errorf("flavor “%s” of hardware type “%s”: %w; the form is mem=512m,pids=256,cpu=100,cores=1,disk=4g", spec.Flavor, spec.HardwareType, err)
+	}
+	if limits, err = l.ceilings.bound(limits); err != nil {
+		return nil, fmt.Errorf("flavor “%s” of hardware type “%s”: %w", spec.Flavor, spec.HardwareType, err)
 	}
 	im, err := parseImage(spec.Image)
 	if err != nil {
@@ -217,6 +224,9 @@ func (l *Local) newState(ctx context.Context, spec *loom.TaskSpec) (*state, erro
 	internet, err := checkbox(spec.Provider.Fields["internet"])
 	if err != nil {
 		return nil, fmt.Errorf("field internet of provider “%s”: %w", spec.Provider.Name, err)
+	}
+	if internet && l.noInternet {
+		return nil, fmt.Errorf("field internet of provider “%s”: local machines may not reach the internet in this installation (LOOM_LOCAL_INTERNET); switch it off", spec.Provider.Name)
 	}
 	return &state{
 		ID: machineID(spec.IdempotencyKey), Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),

@@ -40,6 +40,7 @@ type stageSettings struct {
 	SSHUser        string
 	Resolvers      string
 	First          bool // the machine has never been up
+	Memory         int64
 }
 
 // Main is the first process of a machine until sshd takes its place. It returns
@@ -76,7 +77,7 @@ func Main([]string) int {
 		what string
 		do   func(stageSettings, func(string, any)) error
 	}{
-		{"enter its root", enterRoot}, {"set up its network", setUpNetwork}, {"write its files", writeFiles}, {"start its services", startServices},
+		{"enter its root", enterRoot}, {"set up its network", setUpNetwork}, {"give up rights", seal}, {"write its files", writeFiles}, {"start its services", startServices},
 	} {
 		if err := step.do(settings, say); err != nil {
 			say("fail", fmt.Errorf("%s: %w", step.what, err))
@@ -94,20 +95,26 @@ func stageEnvironment() []string {
 }
 
 // enterRoot makes the machine's file tree and leaves the host's for good.
-func enterRoot(_ stageSettings, say func(string, any)) error {
+func enterRoot(s stageSettings, say func(string, any)) error {
 	unix.Umask(0o022)
 	// From here on the machine sees its own group as the root of each tree.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		say("warn", fmt.Sprintf("The machine sees the host's names of control groups: %v.", err))
 	}
-	// Keys of Loom's session are not the machine's; kernels without keys differ.
-	_, _ = unix.KeyctlJoinSessionKeyring("loom-machine")
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	const root = "/tmp" // any directory of the host will do: only this process sees the mount
 	if err := unix.MoveMount(stageRoot, "", unix.AT_FDCWD, root, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount the root file system: %w", err)
+	}
+	// Memory counts for the machine's group; the sizes keep a full directory from taking
+	// all of it.
+	size := func(share int64) string {
+		if s.Memory == 0 {
+			return ""
+		}
+		return fmt.Sprintf(",size=%d,nr_inodes=65536", s.Memory/share)
 	}
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	for _, m := range []struct {
@@ -119,10 +126,10 @@ func enterRoot(_ stageSettings, say func(string, any)) error {
 		// the kernel wants proof that nothing in them was hidden from us.
 		{"proc", "proc", quiet, ""},
 		{"sysfs", "sys", quiet | unix.MS_RDONLY, ""},
-		{"tmpfs", "run", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
-		{"tmpfs", "dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=755,size=64k"},
+		{"tmpfs", "run", unix.MS_NOSUID | unix.MS_NODEV, "mode=755" + size(4)},
+		{"tmpfs", "dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=755,size=64k,nr_inodes=256"},
 		{"devpts", "dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,gid=5"},
-		{"tmpfs", "dev/shm", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+		{"tmpfs", "dev/shm", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777" + size(2)},
 	} {
 		at := filepath.Join(root, m.at)
 		if err := os.MkdirAll(at, 0o755); err != nil {
@@ -143,6 +150,9 @@ func enterRoot(_ stageSettings, say func(string, any)) error {
 		if err := unix.Mount("/dev/"+node, at, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount dev/%s: %w", node, err)
 		}
+	}
+	if err := mask(root); err != nil {
+		return err
 	}
 	for name, target := range map[string]string{"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
 		if err := os.Symlink(target, filepath.Join(root, "dev", name)); err != nil {

@@ -36,8 +36,13 @@ type state struct {
 	AuthorizedKeys []string `json:"authorized_keys"`
 	SSHUser        string   `json:"ssh_user"`
 	Limits         limits   `json:"limits"`
-	Image          string   `json:"image"`
-	Internet       bool     `json:"internet"`
+	// FirstID is root of the machine on the host, 0 for one made when all shared baseID.
+	FirstID int `json:"first_id,omitempty"`
+	// Group is the control group below that of the installation; that of a machine made
+	// before tenants had groups is its id.
+	Group    string `json:"group,omitempty"`
+	Image    string `json:"image"`
+	Internet bool   `json:"internet"`
 	// PublicOnly keeps a machine with internet from private networks.
 	PublicOnly bool      `json:"publicOnly,omitempty"`
 	Created    time.Time `json:"created_at"`
@@ -46,6 +51,8 @@ type state struct {
 	Booted bool `json:"booted"`
 	// Deleting says that removal has begun and must be finished, not undone.
 	Deleting bool `json:"deleting"`
+	// Stopped, if set, is why the machine was stopped and is not booted again.
+	Stopped string `json:"stopped,omitempty"`
 
 	// The first process, identified so that a recycled number is never taken for
 	// it: its start in clock ticks since boot, and the id of that boot of the host.

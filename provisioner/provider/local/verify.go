@@ -14,7 +14,11 @@ import (
 func (l *Local) Verify(_ context.Context, call *loom.ProviderCall) (loom.Probe, error) {
 	probe, name := loom.Probe{OK: true}, string(call.Ask.Kind)
 	if call.Ask.Kind == loom.OfferFlavor {
-		if _, err := parseFlavor(call.Ask.ID); err != nil {
+		limits, err := parseFlavor(call.Ask.ID)
+		if err == nil {
+			_, err = l.ceilings.bound(limits)
+		}
+		if err != nil {
 			probe.Check(name, false, cloud.Sentence(message(err)))
 			return probe, nil
 		}

@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// bytesLeft tells how much more plugin resources of a tenant may take: what its limit and
+// the disk of the bucket leave. Exhausted when that is nothing.
+func (c *Catalog) bytesLeft(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (left int64, err error) {
+	left = 1 << 62
+	if c.MaxBytes > 0 {
+		taken, err := store.ResourceBytes(ctx, q, tenant)
+		if err != nil {
+			return 0, err
+		}
+		if left = c.MaxBytes - taken; left <= 0 {
+			return 0, c.noBytesLeft()
+		}
+	}
+	free, err := c.diskLeft("The file is not stored")
+	return min(left, free), err
+}
+
+// diskLeft tells how much more the disk of the bucket takes. Exhausted when that is
+// nothing.
+func (c *Catalog) diskLeft(what string) (int64, error) {
+	if c.bucketDir == "" {
+		return 1 << 62, nil
+	}
+	if err := c.Reserve.Check(c.bucketDir, what, 0); err != nil {
+		return 0, err
+	}
+	free, err := c.Reserve.Look(c.bucketDir)
+	return max(free.Bytes-free.Kept, 1), err
+}
+
+func (c *Catalog) noBytesLeft() error {
+	return loom.NewError(loom.Exhausted, "The file is not stored: the files of the tenant may take %s in all versions together (LOOM_RESOURCE_BYTES). Delete old versions.", size(c.MaxBytes))
+}
+
+// withinBytes refuses what was stored in this transaction when it is too much together
+// with what others stored at the same moment.
+func (c *Catalog) withinBytes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	if c.MaxBytes <= 0 {
+		return nil
+	}
+	taken, err := store.ResourceBytes(ctx, tx, tenant)
+	if err == nil && taken > c.MaxBytes {
+		return c.noBytesLeft()
+	}
+	return err
+}
+
+// ImagesAllTenants lists the images that the image types of all tenants name, for hosts
+// that keep them.
+func (c *Catalog) ImagesAllTenants(ctx context.Context) ([]string, error) {
+	return store.ImagesAllTenants(ctx, c.db)
+}
