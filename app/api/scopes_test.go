@@ -62,7 +62,7 @@ func TestScopeOfEveryRoute(t *testing.T) {
 	}
 	walked := 0
 	for _, rt := range w.api.routes() {
-		if rt.open || rt.path == "/v2/events" {
+		if rt.open || rt.path == "/v2/events" || rt.path == "/v2/sessions" && rt.method == del { // which no token may, see TestTokensKeepNobodyOut
 			continue
 		}
 		needed := neededScope(t, rt)

@@ -137,7 +137,7 @@ func TestBrowserKeys(t *testing.T) {
 	j.b.Wait("the command with the own key", func() bool { return strings.HasPrefix(j.b.TextOf(commandOf(1)), "ssh root@") })
 	owner.waitActive(id)
 	in(owner, "after “Add my keys”", 1, "")
-	j.b.WaitGone("#cluster-connect form[action$='/authorize']") // there is nothing to add any more
+	j.b.WaitGone("#cluster-connect form[action$='/authorize']") // there is nothing left to add
 	j.b.Open(page + "/operations")
 	j.b.WaitText("Add keys")
 
@@ -158,7 +158,7 @@ func TestBrowserKeys(t *testing.T) {
 		}
 	}
 
-	// A key that left the account is no way in any more, whatever machines have.
+	// A key that left the account no longer is a way in, whatever machines have.
 	owner.account()
 	j.b.Open(page)
 	in(owner, "with the key gone from the account", 2, file)

@@ -116,6 +116,7 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 		"{cluster}": cluster, "{n}": "1", "{task}": "1", "{service}": "talk", "{template}": "talk", "{tenant}": "demo", "{chapter}": "clusters", "{version}": "1", "{$}": "", "{tab}": "general",
 		"{node}": text(`SELECT id::text FROM nodes ORDER BY number LIMIT 1`), "{preview}": text(`SELECT id::text FROM previews ORDER BY created_at DESC LIMIT 1`),
 		"{delivery}": text(`SELECT min(id)::text FROM hook_deliveries`), "{kind}": "providertypes", "{verb}": "password",
+		"{probe}": text(`SELECT max(id)::text FROM provider_requests` + ofDemo + ` AND purpose = 'draft'`),
 		"{token}": text(`SELECT min(id)::text FROM tokens` + ofDemo + ` AND user_id = 'admin'`), "{session}": text(`SELECT encode(id, 'hex') FROM sessions` + ofDemo + ` AND user_id = 'admin' LIMIT 1`),
 	}
 	switch {

@@ -269,6 +269,10 @@ func (c *canary) once(what, path, body, member string) {
 func (c *canary) plant() {
 	c.call("PUT", "/v2/providers/vault", `{"name":"vault","providertype":"vault","provisioner":{"zone":"`+openly+`","api_password":"`+c.text("field of type password")+
 		`","sensitive_text":"`+c.text("field marked as sensitive")+`","other_token":"`+c.text("unknown field that looks secret")+`"}}`)
+	status, begun := c.send("POST", "/v2/providers/probe", `{"providertype":"vault","provisioner":{"zone":"`+openly+`","api_password":"`+c.text("password of a draft that is tested")+`"}}`, "Authorization", "Bearer "+c.token)
+	if c.note("POST /v2/providers/probe", begun); status != http.StatusAccepted {
+		c.t.Fatalf("a test of a draft: %d %s", status, begun)
+	}
 	c.call("PUT", "/v2/providers/later", `{"name":"later","providertype":"unheard","provisioner":{"api_secret":"`+c.text("field of an unknown type")+`"}}`)
 	for _, kind := range []string{"hardwaretypes", "imagetypes"} {
 		word := map[string]string{"hardwaretypes": "flavor", "imagetypes": "image"}[kind]

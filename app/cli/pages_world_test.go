@@ -137,6 +137,8 @@ func (w *pagesWorld) office() {
 	w.names["own token"] = one(`SELECT min(id)::text FROM tokens WHERE tenant_id = (SELECT id FROM tenants WHERE name = 'demo') AND user_id = 'admin'`)
 	w.names["{session}"] = one(`INSERT INTO sessions (id, tenant_id, user_id, agent, expires_at)
 		SELECT sha256('a session'), id, 'user', 'a browser', now() + interval '1 hour' FROM tenants WHERE name = 'demo' RETURNING encode(id, 'hex')`)
+	w.names["{probe}"] = one(`INSERT INTO provider_requests (tenant_id, provider_name, purpose, requested_by, started_at, ended_at, probe)
+		SELECT id, '', 'draft', 'admin', now(), now(), '{"ok": true, "checks": [{"name": "sign in", "ok": true, "message": "The cloud takes the credentials.", "ms": 3}]}' FROM tenants WHERE name = 'demo' RETURNING id::text`)
 	w.names["job"] = one(`SELECT coalesce(min(id), 1)::text FROM river_job`)
 	// A newer version of a plugin type, so that there is one to remove.
 	one(`INSERT INTO catalog_versions (tenant_id, kind, name, version, body) SELECT tenant_id, kind, name, version + 1, body

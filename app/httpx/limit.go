@@ -136,7 +136,7 @@ type place struct {
 	// claimed says that the request counts for whom it was claimed, not for where it came
 	// from; stream that it is an open stream and no request in flight any more.
 	claimed, stream bool
-	// left says that nothing counts any more.
+	// left says that nothing counts now.
 	left bool
 	// room gives back what the request holds of the memory for answers.
 	room func()

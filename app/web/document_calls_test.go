@@ -163,7 +163,7 @@ func (w *callWorld) sendLine(user loom.UserID, line string) (method, target, bod
 
 // refusedHere are the calls that this world has nothing for, by what their answer says.
 var refusedHere = []string{
-	"no provisioner runs", "No provisioner answered", "is off; switch it on first", "have the hardware type", "left without a service",
+	"no provisioner runs", "No provisioner is running", "No provisioner answered", "is off; switch it on first", "have the hardware type", "left without a service",
 }
 
 // TestPrintedCallsAreRight does each call that a page offers as it is printed: none is

@@ -226,7 +226,7 @@ func TestServiceFormRules(t *testing.T) {
 	values["dependencies.runtime.uses"] = []string{"left"}
 	values["dependencies.conflicts"] = []string{"nginx"}
 	values["dependencies.install.requires"] = []string{"nginx"}
-	v.send("/validate/services", values).shows(t, 200, "right → left → right", "It both requires “nginx” and conflicts with it", "Can be saved")
+	v.send("/validate/services", values).shows(t, 200, "→ left", "depend on each other in a circle", "It both requires “nginx” and conflicts with it", "Can be saved")
 	v.send("/admin/services/right/edit", values).shows(t, 200, "wait for each other in a circle", "is-circle", "is-conflicts", "Uses to run: left")
 	v.send("/admin/services/right", values).goes(t, "/admin/services/right") // it stops plans, not the save
 	values["dependencies.runtime.requires+"] = []string{"right"}
