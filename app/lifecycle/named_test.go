@@ -46,7 +46,7 @@ func TestUnknownServicesAreBounded(t *testing.T) {
 	tooMany := "A request names at most 500 services; this one names 501."
 	unknown := "There are no services named “s000”, “s001”, “s002”, “s003”, “s004” and 16 more."
 	long := strings.Repeat("x", loom.MaxNameLength+1)
-	cut := "There is no service named “" + long[1:] + "”."
+	cut := "There is no service named “" + long[:200] + "…”."
 	for _, asks := range []struct {
 		kind loom.PreviewKind
 		ask  func(names []string) error

@@ -128,6 +128,9 @@ func (l *Lab) Passes(steps ...string) {
 	l.t.Helper()
 	l.passes(l.Call(), append([]string{"connect"}, steps...)...)
 	front, authority := l.Secure()
+	if l.Moved != nil {
+		l.Moved(front)
+	}
 	call := l.Call()
 	call.Provider.Fields[provider.EndpointField], call.Provider.Fields[provider.CAField] = front, authority
 	l.passes(call, append([]string{"resolve", "connect", "TLS"}, steps...)...)
