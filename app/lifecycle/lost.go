@@ -63,12 +63,16 @@ func (w *world) names(service string) bool {
 // provides it. A service of the request that is not there itself has been told of.
 func (w *world) lostRequirements(names []string) []LostService {
 	var lost []LostService
+	offered, wanted := w.offered(), map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
 	for _, name := range names {
 		d := w.services[name].Dependencies
 		required := slices.Concat(d.Install.Requires, d.Runtime.Requires)
 		slices.Sort(required)
 		for _, missing := range slices.Compact(required) {
-			if w.offering(missing) == "" && !slices.Contains(names, missing) {
+			if offered[missing] == "" && !wanted[missing] {
 				lost = append(lost, LostService{Name: missing, By: name})
 			}
 		}

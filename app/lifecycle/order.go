@@ -108,14 +108,15 @@ func (p *prepared) bare(layout loom.Layout) *draft {
 // require: of several that provide a name, the first by name. Sorted. What nobody
 // provides stays out; the search says so.
 func (w *world) withRequired(service string) []string {
-	here := map[string]bool{}
-	provided := map[string]bool{}
+	here, provided, offered := map[string]bool{}, map[string]bool{}, w.offered()
+	var added []string
 	add := func(name string) {
 		s, known := w.services[name]
 		if here[name] || !known {
 			return
 		}
 		here[name], provided[name] = true, true
+		added = append(added, name)
 		for _, also := range s.Dependencies.Provides {
 			provided[also] = true
 		}
@@ -124,17 +125,15 @@ func (w *world) withRequired(service string) []string {
 		add(name)
 	}
 	add(service)
-	for changed := true; changed; {
-		changed = false
-		for _, name := range slices.Sorted(maps.Keys(here)) {
+	for len(added) > 0 {
+		last := added
+		added = nil
+		slices.Sort(last)
+		for _, name := range last {
 			d := w.services[name].Dependencies
 			for _, required := range slices.Concat(d.Install.Requires, d.Runtime.Requires) {
-				if provided[required] {
-					continue
-				}
-				if found := w.offering(required); found != "" {
+				if found := offered[required]; found != "" && !provided[required] {
 					add(found)
-					changed = true
 				}
 			}
 		}
@@ -142,15 +141,18 @@ func (w *world) withRequired(service string) []string {
 	return slices.Sorted(maps.Keys(here))
 }
 
-// offering is the service of a name, or else the first that provides it.
-func (w *world) offering(name string) string {
-	if _, is := w.services[name]; is {
-		return name
-	}
-	for _, other := range slices.Sorted(maps.Keys(w.services)) {
-		if slices.Contains(w.services[other].Dependencies.Provides, name) {
-			return other
+// offered gives for each name the service of that name, or else the first that provides it.
+func (w *world) offered() map[string]string {
+	offered := map[string]string{}
+	for _, service := range slices.Sorted(maps.Keys(w.services)) {
+		for _, name := range w.services[service].Dependencies.Provides {
+			if offered[name] == "" {
+				offered[name] = service
+			}
 		}
 	}
-	return ""
+	for service := range w.services {
+		offered[service] = service
+	}
+	return offered
 }
