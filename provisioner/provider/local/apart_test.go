@@ -256,14 +256,14 @@ func TestInotify(t *testing.T) {
 	b := setUpLocal(t)
 	_, m, beside, other := b.neighbors(t)
 	b.bring(t, m)
-	out := b.must(t, m, "setsid /root/probe probe inotify > /root/count 2>&1 < /dev/null & until grep -q . /root/count; do sleep 0.01; done; cat /root/count")
+	out := b.must(t, m, "setsid /root/probe probe inotify > /root/count 2>&1 < /dev/null & until grep -qs . /root/count; do sleep 0.01; done; cat /root/count")
 	n, err := strconv.Atoi(out)
 	if err != nil || n < 8 {
 		t.Fatalf("instances: %s", out)
 	}
 	for _, one := range []MachineInfo{beside, other} {
 		b.bring(t, one)
-		if got := b.must(t, one, "setsid /root/probe probe inotify > /root/count 2>&1 < /dev/null & until grep -q . /root/count; do sleep 0.01; done; cat /root/count"); got != out {
+		if got := b.must(t, one, "setsid /root/probe probe inotify > /root/count 2>&1 < /dev/null & until grep -qs . /root/count; do sleep 0.01; done; cat /root/count"); got != out {
 			t.Errorf("beside a machine with %s instances another gets %s", out, got)
 		}
 	}

@@ -81,7 +81,7 @@ func TestDiskIsCounted(t *testing.T) {
 	if out := look(); out != "" {
 		t.Errorf("a machine within its limit: %s", out)
 	}
-	b.must(t, m, "setsid /root/probe probe deleted > /root/out 2>&1 < /dev/null & until grep -q . /root/out; do sleep 0.01; done")
+	b.must(t, m, "setsid /root/probe probe deleted > /root/out 2>&1 < /dev/null & until grep -qs . /root/out; do sleep 0.01; done")
 	size := b.diskOf(mustState(t, b, m), 0).bytes
 	if size < 64<<20 {
 		t.Errorf("with a deleted file of 64 MiB the machine has %d bytes", size)
