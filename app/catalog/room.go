@@ -43,7 +43,7 @@ func (c *Catalog) noBytesLeft() error {
 	return loom.NewError(loom.Exhausted, "The file is not stored: the files of the tenant may take %s in all versions together (LOOM_RESOURCE_BYTES). Delete old versions.", size(c.MaxBytes))
 }
 
-// withinBytes refuses what was stored in this transaction when it is too much together
+// withinBytes refuses the files stored in this transaction when they are too large together
 // with what others stored at the same moment.
 func (c *Catalog) withinBytes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
 	if c.MaxBytes <= 0 {

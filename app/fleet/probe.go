@@ -153,7 +153,7 @@ func (f *Fleet) draftCall(ctx context.Context, r store.ProviderRequest) (*loom.P
 	}
 	plain, err := f.opts.Ring.Open(r.Tenant, "provider_requests", draftField(r.ID), sealed)
 	if err != nil {
-		return nil, loom.Permits{}, &loom.Error{Kind: loom.Unavailable, Message: "The provisioner cannot open what was typed; does it have the keys of this installation (LOOM_MASTER_KEY)?", Err: err}
+		return nil, loom.Permits{}, &loom.Error{Kind: loom.Unavailable, Message: "The provisioner cannot decrypt the form; does it have the keys of this installation (LOOM_MASTER_KEY)?", Err: err}
 	}
 	var d sealedDraft
 	if err := json.Unmarshal([]byte(plain.Reveal()), &d); err != nil {
@@ -278,7 +278,7 @@ func (f *Fleet) probe(ctx context.Context, process loom.ProcessID, r store.Provi
 // probeAge is how long a probe may wait for a provisioner, and be worked.
 const probeAge = time.Minute
 
-// endLostProbes ends probes that no provisioner will, and wipes what was sealed with them.
+// endLostProbes ends probes that no provisioner will, and wipes their sealed forms.
 func endLostProbes(ctx context.Context, tx *sqlx.Tx) error {
 	lost, err := store.LostProbesAllTenants(ctx, tx, probeAge)
 	if err != nil {

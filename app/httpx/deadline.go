@@ -152,7 +152,7 @@ func (t *timedWriter) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// FlushError sends what was written.
+// FlushError sends the bytes written so far.
 func (t *timedWriter) FlushError() error {
 	t.begin()
 	return t.rc.Flush()

@@ -198,7 +198,7 @@ func (u *unclaimedAnswer) Write(p []byte) (int, error) {
 	return u.ResponseWriter.Write(p)
 }
 
-// Flush sends what was passed on; compression asks for it by this name.
+// Flush sends the bytes passed on so far; compression asks for it by this name.
 func (u *unclaimedAnswer) Flush() {
 	if !u.holds() {
 		http.NewResponseController(u.ResponseWriter).Flush() //nolint:errcheck // the next write tells

@@ -136,7 +136,7 @@ func TestRequestsInFlight(t *testing.T) {
 	c.empty()
 }
 
-// TestRequestsOfASession: one session or token has so many; others of its user go on.
+// TestRequestsOfASession: the requests of one session or token are limited; others of its user pass.
 func TestRequestsOfASession(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)

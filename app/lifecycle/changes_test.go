@@ -140,7 +140,7 @@ func TestChangesAreBounded(t *testing.T) { //nolint:paralleltest // it counts wh
 	}
 }
 
-// BenchmarkChanges compares configs of which every value differs.
+// BenchmarkChanges compares configs in which every value differs.
 func BenchmarkChanges(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		before, after := map[string]any{}, map[string]any{}

@@ -71,7 +71,7 @@ func NewProbe(told func(ProbeCheck)) Probe {
 	return Probe{OK: true, told: told, since: time.Now()}
 }
 
-// Check adds what was found about one thing, which took the time since the check before,
+// Check adds the result for one thing, which took the time since the check before,
 // and keeps OK true to all of them; a probe begins with OK true.
 func (p *Probe) Check(name string, ok bool, message string) {
 	now, check := time.Now(), ProbeCheck{Name: name, OK: ok, Message: message}

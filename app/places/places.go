@@ -36,7 +36,7 @@ func New(all int) *Places { return newPlaces(int64(all), int64(all)-1, int64(all
 // NewFor returns that many places, and says how many of them a tenant holds at most.
 func NewFor(all, each int) *Places { return newPlaces(int64(all), int64(each), int64(each)) }
 
-// newPlaces returns all places, of which a tenant holds each and a user one at most.
+// newPlaces returns all places; a tenant holds each of them at most, a user one.
 func newPlaces(all, each, one int64) *Places {
 	return &Places{all: all, each: each, one: one, held: map[loom.TenantID]int64{}, users: map[loom.Account]int64{}}
 }

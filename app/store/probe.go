@@ -312,7 +312,7 @@ WHERE r.created_at < now() - make_interval(secs => $1) AND (r.ended_at IS NULL O
 	WHERE n.tenant_id = r.tenant_id AND n.provider_name = r.provider_name AND n.purpose = 'sweep' AND n.ended_at IS NOT NULL AND n.id > r.id))`
 
 // TrimRequestsAllTenants deletes requests older than age, answers of probes and the
-// last look at each provider aside: done ones, and those that nobody can be waiting for any more.
+// last look at each provider aside: done ones, and those that nobody can still wait for.
 func TrimRequestsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
 	_, err := tx.ExecContext(ctx, trimRequests, age.Seconds())
 	return wrap(err, "trim requests to providers")

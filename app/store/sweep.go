@@ -22,8 +22,7 @@ type sweepRow struct {
 	Found      int           `db:"found"`
 }
 
-// One that is older than its River job is tried for is nobody's any more.
-const openSweep = `r.purpose = 'sweep' AND r.ended_at IS NULL AND r.created_at > now() - interval '1 hour'`
+const openSweep = `r.purpose = 'sweep' AND ` + openRequest
 
 const sweepsOf = `
 SELECT p.tenant_id, t.name AS tenant_name, p.provider_name, o.created_at AS asked, o.started_at IS NOT NULL AS started,

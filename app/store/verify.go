@@ -75,10 +75,13 @@ func VerificationByID(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	return row.verification()
 }
 
-// One that is older than its River job is tried for is nobody's any more.
+// openRequest is the condition of a request r that has no answer yet. One that is older than
+// its River job is tried for no longer counts.
+const openRequest = `r.ended_at IS NULL AND r.created_at > now() - interval '1 hour'`
+
 const openProbe = `
-SELECT ` + requestColumns + ` FROM provider_requests
-WHERE tenant_id = $1 AND provider_name = $2 AND purpose = 'probe' AND ended_at IS NULL AND created_at > now() - interval '1 hour'
+SELECT ` + requestColumns + ` FROM provider_requests r
+WHERE r.tenant_id = $1 AND r.provider_name = $2 AND r.purpose = 'probe' AND ` + openRequest + `
 ORDER BY id DESC LIMIT 1`
 
 // OpenProbeOf finds the newest probe of a provider that has no answer yet; ok is false

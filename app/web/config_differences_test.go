@@ -77,7 +77,7 @@ func TestDiffLines(t *testing.T) {
 		if want := len(old) + len(fresh) - 2*inCommon(old, fresh); len(got) != want || more != 0 {
 			t.Fatalf("%v to %v: %v, want %d lines", old, fresh, got, want)
 		}
-		// What was not taken out is what was not put in.
+		// The lines that stay are the same on both sides.
 		kept := func(from []string, sign string) []string {
 			rest := slices.Clone(from)
 			at := 0

@@ -107,7 +107,7 @@ func (s *Static) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe
 // mostShown is how many machines have a check of their own.
 const mostShown = loom.MaxProbeChecks - 2
 
-// hostSays is what was found at a machine.
+// hostSays is the result of looking at a machine.
 func hostSays(f holding) (ok bool, says string) {
 	switch {
 	case f.err != nil:
