@@ -19,6 +19,7 @@ import (
 	"loom/app/config"
 	"loom/app/loom"
 	"loom/app/secret"
+	"loom/app/store"
 	"loom/app/testkit"
 	"loom/jobs/work"
 	"loom/provisioner/automator"
@@ -182,11 +183,28 @@ func newCanary(t *testing.T) *canary {
 			}
 		})
 	}
+	c.awaitProvisioner(ctx)
 	_, token, err := c.sys.accounts.CreateTokenFor(ctx, cliActor(), "demo", "admin", account.NewToken{Name: "canary", Scopes: []loom.Scope{loom.ScopeAdmin}})
 	c.must(err)
 	c.token = token.Reveal()
 	c.secrets["secret of a token"] = c.token
 	return c
+}
+
+// awaitProvisioner returns when the provisioner is there; until then every test of a
+// provider is refused.
+func (c *canary) awaitProvisioner(ctx context.Context) {
+	c.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		found, err := store.AnyProvisioner(ctx, c.db, "demo")
+		c.must(err)
+		if found {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("no provisioner after a minute: %s", c.log.read())
+		}
+	}
 }
 
 func (c *canary) must(err error) {
