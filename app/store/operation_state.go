@@ -63,19 +63,9 @@ func EndIfIdle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	return Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(op.Row)})
 }
 
+// What River delivered and nobody has started is left to loom_start.
 const pauseJobs = `
-WITH held AS (
-	SELECT r.id FROM nodes n
-	JOIN tasks t ON t.id = n.task_id AND t.status = 'ready'
-	JOIN river_job r ON r.id = t.river_job_id
-	WHERE n.cluster_id = $1 AND r.state IN ('available', 'scheduled', 'retryable')
-	ORDER BY r.id FOR UPDATE OF r
-)
-UPDATE river_job r SET state = 'pending' FROM held WHERE r.id = held.id`
-
-const leaveBacklog = `
-WITH gone AS (DELETE FROM backlog_lots WHERE operation_id = $1 RETURNING tasks)
-UPDATE tasks t SET in_backlog = false FROM gone WHERE t.id = ANY(gone.tasks)`
+SELECT loom_deliver(array_agg(t.id), false) FROM nodes n JOIN tasks t ON t.id = n.task_id AND t.status = 'ready' WHERE n.cluster_id = $1`
 
 // PauseOperation lets nothing more of a held operation start. Running tasks
 // finish and what they free waits.
@@ -83,11 +73,8 @@ func PauseOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, messag
 	if err := setOperation(ctx, tx, op, loom.OperationPaused, message); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster); err != nil {
-		return wrap(err, "hold back the River jobs of operation %s", op.Ref)
-	}
-	_, err := tx.ExecContext(ctx, leaveBacklog, op.Row)
-	return wrap(err, "take operation %s out of the backlog", op.Ref)
+	_, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster)
+	return wrap(err, "hold back the River jobs of operation %s", op.Ref)
 }
 
 // ResumeOperation lets a held, paused operation go on.

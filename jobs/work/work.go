@@ -109,6 +109,8 @@ type riverClient struct {
 // newRiver makes a client that works queues under the id of its process; ctx ends
 // when that shall stop. Every client knows every kind and the same periodic list,
 // since any of them may become River's leader; its queues alone say what it works.
+// Its sessions say that they are River's: what it answers about tasks does not count
+// (loom_answer).
 //
 // With relaxed, what River itself writes is not waited for on disk. That is right
 // for tasks: a delivery counts only with loom_start, which does wait, and with it
@@ -121,6 +123,7 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, q
 	}
 	config.MaxConns = poolConns
 	config.ConnConfig.RuntimeParams["application_name"] = "loom " + string(id)
+	config.ConnConfig.RuntimeParams["loom.river"] = "on"
 	for name, value := range store.SessionSettings() {
 		if config.ConnConfig.RuntimeParams[name] == "" {
 			config.ConnConfig.RuntimeParams[name] = value
