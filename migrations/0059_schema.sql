@@ -1,21 +1,25 @@
--- The tables of Loom, by subject. River's own tables are there already: River brings them itself
--- (migrations.Up runs its migrations first). Later files with higher numbers add to this one.
--- Functions, views and triggers are in functions/, one file each; here are only the functions
--- that columns and indexes are computed with.
+-- The tables of Loom are in migrations/0059_schema.sql, by subject; files with higher numbers add to
+-- them. Functions, views and triggers are in migrations/functions, one file each; the schema has
+-- only those functions that columns and indexes are computed with.
 --
--- Times are of the database's clock. Ids of tenants, users and catalog entries are texts that
--- people see. A comment behind or above a column or a table says what its name does not;
--- docs/schema.md is made from these comments.
+-- River brings its own tables, before ours. Of them only river_job is touched by our statements, and
+-- contract tests hold us to its schema. Times are of the database's clock.
 --
--- Locks are taken in the order tenant, process, cluster, operation, gates, tasks, nodes, River
--- jobs, and within one kind in id order; every locking step is a statement of its own, so that it
--- sees what was committed while it waited. Starting and completing take the operation FOR SHARE
--- and so run side by side; pause, abort, failure and end take it FOR UPDATE.
+-- Locks are taken in the order tenant, process, cluster, operation, gates, tasks, nodes, River jobs;
+-- several rows of one kind in the order of their ids. Every locking step is a statement of its own, so
+-- that it sees what was committed while it waited. Starting and completing take the operation FOR
+-- SHARE and so run side by side; pause, abort, failure and end take it FOR UPDATE.
 --
--- No index of tasks, attempts or nodes names what changes while a task runs, not even in its
--- predicate: PostgreSQL would write every version of the row into every index. So running tasks
--- are found through the nodes that hold them, ready ones in a table of their own. Their pages are
+-- No index of tasks and attempts names what changes while a task runs, not even in its predicate:
+-- PostgreSQL would write every version of the row into every index. So running tasks are found through
+-- the nodes that hold them, ready ones in a table of their own. Pages of tasks, attempts and nodes are
 -- filled to the half: the next version of a row finds room beside it.
+--
+-- Functions that move tasks are planned once per session and by index, whatever the sizes were then
+-- (the SET lines of each): to plan each batch costs more than the batch, a join of a batch with few rows
+-- of a partial index compares each with each, and to compile a plan takes longer than to run it. So
+-- rows are found by their ids, and a status is compared only afterwards, written as status || '' or
+-- state::text, which no index matches.
 
 -- +goose Up
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 )
 
 //go:embed functions/*.sql
@@ -44,7 +45,7 @@ func definitions() ([]definition, error) {
 	return append(made, views...), nil
 }
 
-func (d definition) isView() bool { return strings.Contains(d.text, "\nCREATE VIEW "+d.name+" ") }
+func (d definition) isView() bool { return strings.Contains(d.text, "CREATE VIEW "+d.name+" ") }
 
 // setHash names a set of functions and the schema that it belongs to: what a migration drops
 // together with a column comes back.
@@ -168,11 +169,20 @@ func dropFunctions(ctx context.Context, tx *sqlx.Tx) error {
 		}
 		for _, drop := range drops {
 			if _, err := tx.ExecContext(ctx, drop); err != nil {
-				return fmt.Errorf("replace functions: %w", err)
+				return fmt.Errorf("replace functions: %w%s", err, detail(err))
 			}
 		}
 	}
 	return nil
+}
+
+// detail is what PostgreSQL says beside an error, such as what else needs a view.
+func detail(err error) string {
+	var e *pq.Error
+	if errors.As(err, &e) && e.Detail != "" {
+		return ": " + e.Detail
+	}
+	return ""
 }
 
 // array writes names, which need no quotes, as PostgreSQL does.
