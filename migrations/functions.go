@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -77,10 +78,35 @@ const firstViews = "askers backlog running_tasks"
 // computed with them.
 var schemaFunction = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?FUNCTION (\w+)`)
 
+// To drop a trigger locks out everybody from its table. Whoever works with several of these tables
+// has locks in another order, so this gives way before PostgreSQL would look for deadlocks (after
+// a second), and tries again.
+const (
+	locksFor = "300ms"
+	tries    = 100
+	between  = 50 * time.Millisecond
+)
+
 // replaceFunctions puts the functions, views and triggers of this release into place, unless they
-// are there. All of Loom's that are there go first, so that nothing stays for which there is no
-// file, whatever its arguments were.
+// are there.
 func replaceFunctions(ctx context.Context, db *sqlx.DB) error {
+	for n := 1; ; n++ {
+		err := tryToReplace(ctx, db)
+		var e *pq.Error
+		if !errors.As(err, &e) || e.Code != "55P03" || n == tries { // lock_not_available
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(between):
+		}
+	}
+}
+
+// tryToReplace replaces functions in one transaction. All of Loom's that are there go first, so
+// that nothing stays for which there is no file, whatever its arguments were.
+func tryToReplace(ctx context.Context, db *sqlx.DB) error {
 	set, err := definitions()
 	if err != nil {
 		return err
@@ -102,12 +128,12 @@ func replaceFunctions(ctx context.Context, db *sqlx.DB) error {
 	if len(sets) > 0 && sets[0] == own {
 		return nil
 	}
+	// Functions call each other and read views: no order suits a check of their bodies.
+	if _, err := tx.ExecContext(ctx, `SET LOCAL check_function_bodies = off; SET LOCAL lock_timeout = '`+locksFor+`'`); err != nil {
+		return fmt.Errorf("replace functions: %w", err)
+	}
 	if err := dropFunctions(ctx, tx); err != nil {
 		return err
-	}
-	// Functions call each other and read views: no order suits all.
-	if _, err := tx.ExecContext(ctx, `SET LOCAL check_function_bodies = off`); err != nil {
-		return fmt.Errorf("replace functions: %w", err)
 	}
 	var views []string
 	for _, d := range set {

@@ -179,6 +179,42 @@ func TestChangedFunctionsAreReplaced(t *testing.T) {
 	}
 }
 
+// Who works with tables that have triggers is not in the way of a migration for good, and a
+// migration never is in theirs: it gives up the locks that it has before it waits for a deadlock.
+func TestReplacingGivesWay(t *testing.T) {
+	t.Parallel()
+	db := testkit.NewDatabase(t)
+	own := value(t, db, applied)
+	db.MustExec(`UPDATE instance SET value = 'other' WHERE key = 'functions'`)
+	tx := db.MustBegin()
+	defer tx.Rollback() //nolint:errcheck // it is over
+	tx.MustExec(`LOCK TABLE tasks IN ROW EXCLUSIVE MODE`)
+	done := make(chan error, 1)
+	go func() { done <- migrations.Up(t.Context(), db.DSN) }()
+	for waiting := false; !waiting; { // it has clusters and waits for tasks
+		select {
+		case err := <-done:
+			t.Fatalf("replaced under a lock: %v", err)
+		default:
+		}
+		if err := db.Get(&waiting, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'tasks'::regclass AND NOT granted)`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.Exec(`LOCK TABLE clusters IN ROW EXCLUSIVE MODE`); err != nil {
+		t.Errorf("who worked was stopped: %v", err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := strings.Fields(value(t, db, applied)); got[0] != own {
+		t.Errorf("sets %q", got)
+	}
+}
+
 // Somebody's own view that reads one of ours keeps it from being replaced: nothing changes, and
 // the message names it.
 func TestViewsOfOthersAreNotDropped(t *testing.T) {
