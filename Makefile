@@ -77,9 +77,9 @@ screenshots: deps build ## pictures of all pages, light and dark, wide and narro
 check: ## format, vet, lint, generated and vendored files; no tests
 	@unformatted="$$(git ls-files '*.go' | xargs gofmt -l)"; \
 	if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
-	@before="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md 2>/dev/null || true)"; \
+	@before="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md docs/schema.md 2>/dev/null || true)"; \
 	$(MAKE) --no-print-directory generate; \
-	after="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md 2>/dev/null || true)"; \
+	after="$$(sha256sum $$(git ls-files '*_templ.go') docs/configuration.md docs/schema.md 2>/dev/null || true)"; \
 	if [ "$$before" != "$$after" ]; then echo "generated files were stale: commit what make generate made"; \
 	diff <(echo "$$before") <(echo "$$after") | sed -n 's/^> [0-9a-f]*  //p'; exit 1; fi
 	@cd static && grep -E '"(file": "(vendor/|icons.svg)|sha256":)' vendor/vendor.json | cut -d '"' -f 4 | paste - - | awk '{print $$2 "  " $$1}' | sha256sum --quiet --strict -c -
@@ -93,9 +93,10 @@ build: ## bin/loom
 	@go build -ldflags '$(LDFLAGS)' -o bin/loom ./app
 
 .PHONY: generate
-generate: ## templates and docs/configuration.md
+generate: ## templates, docs/configuration.md and docs/schema.md
 	@go tool templ generate -path views >/dev/null 2>&1 || go tool templ generate -path views
-	@$(MAKE) --no-print-directory build && bin/loom config --markdown > docs/configuration.md.new && mv docs/configuration.md.new docs/configuration.md
+	@$(MAKE) --no-print-directory build && for page in config:configuration migrate:schema; do \
+	  bin/loom "$${page%:*}" --markdown > docs/"$${page#*:}".md.new && mv docs/"$${page#*:}".md.new docs/"$${page#*:}".md || exit 1; done
 
 .PHONY: fmt
 fmt: ## format Go and templates

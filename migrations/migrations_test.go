@@ -41,3 +41,14 @@ func TestCheckSeesAMissingMigration(t *testing.T) {
 		t.Fatalf("a missing migration went unseen: %+v", status)
 	}
 }
+
+// A tenant that a program makes without a word about permits gets what the form of a new tenant
+// begins with.
+func TestTenantsBeginWithoutPermits(t *testing.T) {
+	t.Parallel()
+	db := testkit.NewDatabase(t)
+	db.MustExec(`INSERT INTO tenants (id, name) VALUES ('new', 'new')`)
+	if got := value(t, db, `SELECT concat_ws(' ', private_networks, instance_roles, provider_types_off) FROM tenants WHERE id = 'new'`); got != "f f {static}" {
+		t.Errorf("permits %q", got)
+	}
+}

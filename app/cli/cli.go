@@ -39,7 +39,7 @@ func commands() []command {
 		{"web", "", "pages and REST API", false, runWeb},
 		{"scheduler", "", "control work and periodic duties", false, runScheduler},
 		{"provisioner", "[--tenant NAME]", "runs tasks", false, runProvisioner},
-		{"migrate", "[up|status]", "bring the database to this release", false, runMigrate},
+		{"migrate", "[up|status|--markdown]", "bring the database to this release", false, runMigrate},
 		{"seed", "[--tenant NAME] [DIR]", "load the starter catalog, or a catalog folder", false, runSeed},
 		{"user", "[list|create USER --tenant NAME [--role ROLE]|password USER --tenant NAME|unlock USER --tenant NAME]", "sign-ins not used yet; a new user, a new password, wrong ones forgotten", false, runUser},
 		{"tenant", "[list|create NAME [--workers N]]", "tenants; a new one with its administrator", false, runTenant},

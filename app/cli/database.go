@@ -10,11 +10,19 @@ import (
 )
 
 func runMigrate(ctx context.Context, e *environment, args []string) error {
+	args, markdown := takeSwitch(args, "markdown")
+	if markdown && len(args) == 0 {
+		text, err := migrations.Markdown()
+		if err == nil {
+			_, err = fmt.Fprint(e.out, text)
+		}
+		return err
+	}
 	verb := "up"
 	if len(args) > 0 {
 		verb = args[0]
 	}
-	if len(args) > 1 || verb != "up" && verb != "status" {
+	if markdown || len(args) > 1 || verb != "up" && verb != "status" {
 		return usageError("loom migrate takes “up” or “status”, not “%s”", strings.Join(args, " "))
 	}
 	e.makesInstance = verb == "up"
@@ -32,6 +40,9 @@ func runMigrate(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	fmt.Fprintf(e.out, "database at version %d, this release is at %d; %d migrations of River missing\n", s.Current, s.Wanted, s.RiverMissing)
+	if problem := s.Problem(); problem != nil {
+		fmt.Fprintln(e.out, problem)
+	}
 	return nil
 }
 

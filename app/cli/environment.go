@@ -166,8 +166,8 @@ func (e *environment) open(ctx context.Context) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status.Behind() {
-		return nil, fmt.Errorf("the database is at version %d, this release needs %d: run `loom migrate up` first", status.Current, status.Wanted)
+	if problem := status.Problem(); problem != nil {
+		return nil, problem
 	}
 	db, err := store.Open(ctx, dsn, e.values.Number("LOOM_DATABASE_CONNS"))
 	if err != nil {

@@ -28,9 +28,10 @@ var flagsOf = map[string][]flag{
 		{"--expires TIME", "How long it lives, in days or hours: 90d, 12h [90d]."},
 		{"--name TEXT", "What it is for, as lists of tokens and the audit show it [command line]."},
 	},
-	"audit":  {{"--expect NUMBER:MAC", "An entry that must be in the chain: the log has one an hour (“newest entry of the audit chain”)."}},
-	"config": {{"--markdown", "Print docs/configuration.md instead."}},
-	"solve":  {{"--batch", "Answer one problem per line."}},
+	"audit":   {{"--expect NUMBER:MAC", "An entry that must be in the chain: the log has one an hour (“newest entry of the audit chain”)."}},
+	"migrate": {{"--markdown", "Print docs/schema.md instead."}},
+	"config":  {{"--markdown", "Print docs/configuration.md instead."}},
+	"solve":   {{"--batch", "Answer one problem per line."}},
 	"plan": {
 		{"--contract", "Write every edge between tasks out, without gates."},
 		{"--format FORMAT", "json, dot or text [json]."},
