@@ -80,3 +80,40 @@ func TestRecordedTasksAreComplete(t *testing.T) {
 		t.Error("the reconciler touched", n, err)
 	}
 }
+
+// TestAnswersOfRiverDoNotCount: what River's clients say of a task after its delivery changes
+// nothing, unless the delivery is given back before it began.
+func TestAnswersOfRiverDoNotCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	op := w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
+	answer := func(number int, state, want string) {
+		t.Helper()
+		tx := w.db.MustBegin()
+		defer tx.Rollback() //nolint:errcheck // committed below
+		tx.MustExec(`SET LOCAL loom.river = 'on'`)
+		tx.MustExec(`UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE WHEN $2 = 'completed' THEN now() END
+			WHERE id = (SELECT river_job_id FROM tasks WHERE number = $1) AND state = 'running'`, number, state)
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(want, `SELECT r.state FROM river_job r JOIN tasks t ON t.river_job_id = r.id WHERE t.number = $1`, number)
+		w.jobsAreTrue()
+	}
+	fetch := func() {
+		w.exec(`UPDATE river_job SET state = 'running', attempt = attempt + 1, attempted_at = now(), attempted_by = '{p1}' WHERE state = 'available'`)
+	}
+	key := w.deliver(1)
+	answer(1, "completed", "running")
+	answer(1, "available", "running")
+	w.complete(key, loom.TaskResult{})
+	fetch()
+	answer(2, "completed", "running") // of an earlier delivery
+	answer(2, "scheduled", "scheduled")
+	w.exec(`UPDATE river_job SET state = 'available' WHERE state = 'scheduled'`)
+	fetch()
+	if _, err := w.ops.Pause(ctx, ana, op.Ref); err != nil {
+		t.Fatal(err)
+	}
+	answer(2, "available", "pending")
+}

@@ -13,7 +13,7 @@ import (
 	"loom/jobs"
 )
 
-// HeldTask is a task that its transaction holds, with its operation, FOR UPDATE.
+// HeldTask is a task that its transaction holds, with its operation, FOR NO KEY UPDATE.
 type HeldTask struct {
 	Operation loom.Operation
 	Key       AttemptKey
@@ -38,7 +38,7 @@ type HeldTask struct {
 }
 
 const lockOperation = `
-SELECT ` + operationColumns + ` FROM operations WHERE id = $1 FOR UPDATE`
+SELECT ` + operationColumns + ` FROM operations WHERE id = $1 FOR NO KEY UPDATE`
 
 // LockOperationAllTenants locks an operation by its row id.
 func LockOperationAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (loom.Operation, error) {

@@ -17,7 +17,7 @@ const StopChannel = "loom_stop"
 
 const lockByRef = `
 SELECT ` + operationColumns + ` FROM operations
-WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3 FOR UPDATE`
+WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3 FOR NO KEY UPDATE`
 
 // LockOperation locks an operation of a tenant.
 func LockOperation(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
@@ -136,7 +136,7 @@ WHERE t.operation_id = $1 AND NOT t.gate AND t.undo = $2`
 // and reads what decides whether and how it ends.
 func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (Ending, error) {
 	var e Ending
-	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM clusters WHERE id = (SELECT cluster_id FROM operations WHERE id = $1) FOR UPDATE`, id); err != nil {
+	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM clusters WHERE id = (SELECT cluster_id FROM operations WHERE id = $1) FOR NO KEY UPDATE`, id); err != nil {
 		return e, wrap(err, "lock the cluster of operation %d", id)
 	}
 	var err error

@@ -43,7 +43,7 @@ type runTask struct {
 	note      func(queue string, change int)
 	// life ends some time after the lease was lost: results that could not be
 	// recorded by then wait on disk.
-	life context.Context
+	life  context.Context
 	limit time.Duration
 	log   *slog.Logger
 	// retry is the first delay before a result is offered again.
@@ -80,10 +80,13 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	}
 	defer w.attempts.done(key)
 	begun, err := w.begin(attemptCtx, key)
-	if err != nil && attemptCtx.Err() == nil {
-		w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
+	if err != nil {
+		if attemptCtx.Err() == nil {
+			w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
+		}
+		return river.JobSnooze(snooze)
 	}
-	if err != nil || !begun.yes {
+	if !begun.yes {
 		return nil
 	}
 	if !snoozed(job) {
