@@ -51,7 +51,7 @@ var (
 	// protection from the kernel's killer is left out, which not every host allows.
 	Docker = Engine{Packages: "docker-registry,docker.io,haproxy,iptables,nginx-light", Command: "dockerd --oom-score-adjust 0"}
 	// Podman has no daemon; its package podman-docker brings the command docker.
-	Podman = Engine{Packages: "docker-registry,iptables,nginx-light,podman,podman-docker,runc", Command: "sleep infinity"}
+	Podman = Engine{Packages: "crun,docker-registry,iptables,nginx-light,podman,podman-docker", Command: "sleep infinity"}
 )
 
 // Machine is a machine of a yard. Root signs in with the key of the yard.
@@ -328,8 +328,11 @@ func (y *Yard) machine(engine Engine, root string, host int) (Machine, error) {
 		return m, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return m, fmt.Errorf("%s ended before it was ready: %w", m.Name, err)
+	}
 	if line != "ready\n" {
-		return m, fmt.Errorf("%s: %s%v", m.Name, line, err)
+		return m, fmt.Errorf("%s: %s", m.Name, strings.TrimSpace(line))
 	}
 	// On a busy host a new cable loses packets for a while.
 	for try := 0; ; try++ {

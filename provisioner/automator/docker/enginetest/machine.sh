@@ -53,8 +53,11 @@ ip route add default via "$GATEWAY"
 unset HOST_KEY AUTHORIZED
 $ENGINE 3<&- 4>&- &
 engine=$!
+tries=0
 until docker ps >/dev/null 2>&1; do
-  kill -0 "$engine" 2>/dev/null || { docker ps; exit 1; }
+  kill -0 "$engine" 2>/dev/null || { wait "$engine"; exit 1; } # it has said why
+  tries=$((tries + 1))
+  [ "$tries" -lt 600 ] || { docker ps; exit 1; }
   sleep 0.1
 done
 /usr/sbin/sshd -D -E /var/log/sshd.log 3<&- 4>&- &
