@@ -68,13 +68,16 @@ var may = map[string][]string{
 	// It puts providers in front of their stand-ins.
 	"provisioner/standin/cloudtest": {"app/loom", "provisioner/..."},
 
+	// Its machines are made from the base roots of local ones.
+	"provisioner/automator/docker/enginetest": {"app/loom", "provisioner/..."},
+
 	// The two mocks share the cloud that does not exist.
 	"provisioner/provider/mock":  {"app/loom", "provisioner/simulator"},
 	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simulator"},
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin/cloudtest"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -102,7 +105,7 @@ var readers = []string{"provisioner/automator", "provisioner/remote",
 	"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace", "provisioner/provider/static"}
 
 // openers of readers are exempt: the mock keeps machines that do not exist in a file.
-var openers = []string{"provisioner/automator/mock", "provisioner/remote/sshtest"}
+var openers = []string{"provisioner/automator/mock", "provisioner/automator/docker/enginetest", "provisioner/remote/sshtest"}
 
 // pure packages read no clock, file, environment, network or random source.
 var pure = []string{"solver", "planner"}

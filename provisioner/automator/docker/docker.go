@@ -33,6 +33,9 @@ func (Docker) Type() loom.PluginType { return Type() }
 // portsKey is the result that holds the ports taken on a machine.
 const portsKey = "ports"
 
+// specLabel is the label of a container with the sum of the fields it was made from.
+const specLabel = "loom-spec"
+
 // bootstrapScript looks for the engine. Machines that renew themselves must not do
 // so under running containers; what cannot be stopped is no trouble.
 const bootstrapScript = `command -v docker >/dev/null 2>&1 || { echo 'there is no docker on this machine; use an image that has it, or a service that installs it before' >&2; exit 1; }
@@ -120,7 +123,7 @@ type machine struct {
 
 // find learns who may speak to the engine. A message says that nobody can.
 func (m *machine) find(ctx context.Context) (message string, err error) {
-	const ask = `docker info >/dev/null`
+	const ask = `docker ps -q >/dev/null` // docker info tells the reason on standard output
 	out, err := m.conn.Exec(ctx, remote.Command{Text: ask})
 	if err == nil && out.OK() || m.conn.User() == "root" {
 		if err == nil && !out.OK() {
@@ -169,8 +172,22 @@ func (s *service) install(ctx context.Context) (loom.TaskResult, error) {
 			return loom.TaskResult{Status: 1, Message: "the directories for volumes could not be made: " + remote.LastLine(out.Stderr), Stderr: out.Stderr}, nil
 		}
 	}
-	s.sink.Log("loom", "docker pull "+s.container.Image)
-	return s.ended(s.run(ctx, "docker pull "+remote.Quote(s.container.Image), "", true))("docker pull " + s.container.Image)
+	what := "docker pull " + s.container.Image
+	s.sink.Log("loom", what)
+	out, err := s.run(ctx, "docker pull "+remote.Quote(s.container.Image), "", true)
+	if err == nil && !out.OK() {
+		// Images that were built or loaded on the machine have no registry, and one that
+		// is there runs whether its registry answers or not.
+		there, err := s.run(ctx, "docker image inspect "+remote.Quote(s.container.Image)+" >/dev/null 2>&1", "", false)
+		if err != nil {
+			return remote.Failure(err)
+		}
+		if there.OK() {
+			s.sink.Log("loom", fmt.Sprintf("warning: %s exited with %d; the image that the machine has is used", what, out.Code))
+			return loom.TaskResult{}, nil
+		}
+	}
+	return s.ended(out, err)(what)
 }
 
 // ended makes a result of how a command of the engine ended.
@@ -180,38 +197,75 @@ func (s *service) ended(out remote.Outcome, err error) func(what string) (loom.T
 			return remote.Failure(err)
 		}
 		if !out.OK() {
-			message := fmt.Sprintf("%s exited with %d: %s", what, out.Code, remote.LastLine(out.Stderr))
+			message := fmt.Sprintf("%s exited with %d: %s", what, out.Code, reason(out.Stderr))
 			return loom.TaskResult{Status: 1, Message: message, Stdout: out.Stdout, Stderr: out.Stderr, Retryable: automator.Final(out.Code)}, nil
 		}
 		return loom.TaskResult{Stdout: out.Stdout, Stderr: out.Stderr}, nil
 	}
 }
 
-// present looks for the container: its sum, "" where there is none.
-func (s *service) present(ctx context.Context) (sum string, there bool, err error) {
-	out, err := s.run(ctx, `docker inspect --type container --format '{{index .Config.Labels "loom-spec"}}' `+remote.Quote(s.name)+` 2>/dev/null`, "", false)
-	return strings.TrimSpace(out.Stdout), err == nil && out.OK(), err
+// reason is why a command of the engine failed: its last line but for that which only
+// names the help.
+func reason(stderr string) string {
+	last := remote.LastLine(stderr)
+	if strings.HasPrefix(last, "See '") {
+		if before := remote.LastLine(stderr[:strings.LastIndex(stderr, last)]); before != "" {
+			return before
+		}
+	}
+	return last
+}
+
+// found is a container as the engine tells of it.
+type found struct {
+	ID     string `json:"Id"`
+	Config struct {
+		Labels map[string]string
+	}
+	HostConfig struct {
+		PortBindings map[string][]struct{ HostPort string }
+	}
+}
+
+// present looks for the container; nil says that there is none. A result that is no
+// success, or an error, says that it cannot be known.
+func (s *service) present(ctx context.Context) (*found, loom.TaskResult, error) {
+	// In whole, since Podman understands formats differently from version to version.
+	what := "docker inspect " + s.name
+	out, err := s.conn.Exec(ctx, remote.Command{Text: "docker inspect --type container " + remote.Quote(s.name), Root: s.root, Tail: 1 << 20})
+	if err == nil && !out.OK() && strings.Contains(strings.ToLower(out.Stderr), "no such container") {
+		return nil, loom.TaskResult{}, nil
+	}
+	if r, err := s.ended(out, err)(what); err != nil || r.Status != 0 {
+		return nil, r, err
+	}
+	var all []found
+	if err := json.Unmarshal([]byte(out.Stdout), &all); err != nil || len(all) != 1 {
+		return nil, loom.TaskResult{Status: 1, Message: fmt.Sprintf("%s tells of %d containers: %v", what, len(all), err)}, nil
+	}
+	return &all[0], loom.TaskResult{}, nil
 }
 
 // start makes the container, or starts the one that is there; one that was made
 // from other fields gives way.
 func (s *service) start(ctx context.Context) (loom.TaskResult, error) {
-	others := s.otherPorts()
+	wanted, err := s.container.sum()
+	if err != nil {
+		return loom.TaskResult{}, err
+	}
+	before, r, err := s.present(ctx)
+	if err != nil || r.Status != 0 {
+		return r, err
+	}
+	others := s.otherPorts(before)
 	for _, p := range s.container.hostPorts() {
 		if slices.Contains(others, p) {
 			return refuse("port %d of the machine is taken by another service; publish another one", p), nil
 		}
 	}
-	wanted, err := s.container.sum()
-	if err != nil {
-		return loom.TaskResult{}, err
-	}
-	sum, there, err := s.present(ctx)
-	if err != nil {
-		return remote.Failure(err)
-	}
-	if there && sum != wanted {
-		s.sink.Log("loom", s.name+" was made from other fields and is made anew")
+	there := before != nil
+	if there && before.Config.Labels[specLabel] != wanted {
+		s.sink.Log("loom", s.name+" was made from other fields and is made again")
 		if r, err := s.ended(s.run(ctx, "docker rm -f "+remote.Quote(s.name), "", true))("docker rm " + s.name); err != nil || r.Status != 0 {
 			return r, err
 		}
@@ -225,24 +279,33 @@ func (s *service) start(ctx context.Context) (loom.TaskResult, error) {
 	if r, err := s.ended(s.run(ctx, text, stdin, true))("starting " + s.name); err != nil || r.Status != 0 {
 		return r, err
 	}
-	out, err := s.run(ctx, `docker inspect --type container --format '{{.Id}}' `+remote.Quote(s.name), "", false)
-	r, err := s.ended(out, err)("docker inspect " + s.name)
+	now, r, err := s.present(ctx)
 	if err != nil || r.Status != 0 {
 		return r, err
 	}
+	if now == nil {
+		return loom.TaskResult{Status: 1, Message: s.name + " was started and is not there"}, nil
+	}
 	ports := append(others, s.container.hostPorts()...)
 	slices.Sort(ports)
-	return loom.TaskResult{Result: map[string]any{
-		s.container.Image: map[string]any{"id": strings.TrimSpace(out.Stdout), portsKey: s.container.hostPorts()},
-		portsKey:          slices.Compact(ports),
-	}}, nil
+	result := map[string]any{}
+	if before != nil {
+		for image, value := range s.spec.Results { // it had another image
+			if record, ok := value.(map[string]any); ok && record["id"] == before.ID {
+				result[image] = nil
+			}
+		}
+	}
+	result[s.container.Image] = map[string]any{"id": now.ID, portsKey: s.container.hostPorts()}
+	result[portsKey] = slices.Compact(ports)
+	return loom.TaskResult{Result: result}, nil
 }
 
 // runCommand is the text that makes the container. Variables come on standard
 // input: a command line can be read by everybody on the machine.
 func (s *service) runCommand(sum string) string {
 	c := &s.container
-	words := []string{"docker", "run", "-d", "--name", s.name, "--label", "loom-service=" + s.spec.Service.Name, "--label", "loom-spec=" + sum, "--restart", c.Restart}
+	words := []string{"docker", "run", "-d", "--name", s.name, "--label", "loom-service=" + s.spec.Service.Name, "--label", specLabel + "=" + sum, "--restart", c.Restart}
 	if len(c.Environment) > 0 {
 		words = append(words, "--env-file", "/dev/stdin")
 	}
@@ -271,35 +334,49 @@ func (s *service) runCommand(sum string) string {
 
 // stop stops the container; one that is not there is stopped.
 func (s *service) stop(ctx context.Context) (loom.TaskResult, error) {
-	if _, there, err := s.present(ctx); err != nil {
-		return remote.Failure(err)
-	} else if there {
+	before, r, err := s.present(ctx)
+	if err != nil || r.Status != 0 {
+		return r, err
+	}
+	if before != nil {
 		if r, err := s.ended(s.run(ctx, "docker stop "+remote.Quote(s.name), "", true))("docker stop " + s.name); err != nil || r.Status != 0 {
 			return r, err
 		}
 	} else {
 		s.sink.Log("loom", s.name+" is not there")
 	}
-	return loom.TaskResult{Result: map[string]any{portsKey: s.otherPorts()}}, nil
+	return loom.TaskResult{Result: map[string]any{portsKey: s.otherPorts(before)}}, nil
 }
 
 // remove takes the container away, with what it kept in volumes of its own.
 func (s *service) remove(ctx context.Context) (loom.TaskResult, error) {
-	if _, there, err := s.present(ctx); err != nil {
-		return remote.Failure(err)
-	} else if there {
+	before, r, err := s.present(ctx)
+	if err != nil || r.Status != 0 {
+		return r, err
+	}
+	if before != nil {
 		if r, err := s.ended(s.run(ctx, "docker rm -f -v "+remote.Quote(s.name), "", true))("docker rm " + s.name); err != nil || r.Status != 0 {
 			return r, err
 		}
 	}
-	return loom.TaskResult{Result: map[string]any{s.container.Image: nil, portsKey: s.otherPorts()}}, nil
+	return loom.TaskResult{Result: map[string]any{s.container.Image: nil, portsKey: s.otherPorts(before)}}, nil
 }
 
-// otherPorts are the ports of the machine that other services have taken.
-func (s *service) otherPorts() []int {
+// otherPorts are the ports of the machine that other services have taken. Those of the
+// container, if it is there, are its own: results know one container of an image.
+func (s *service) otherPorts(c *found) []int {
 	own := map[int]bool{}
-	if before, ok := s.spec.Results[s.container.Image].(map[string]any); ok {
-		for _, p := range numbers(before[portsKey]) {
+	if c != nil {
+		for _, bindings := range c.HostConfig.PortBindings {
+			for _, b := range bindings {
+				if p, err := strconv.Atoi(b.HostPort); err == nil {
+					own[p] = true
+				}
+			}
+		}
+	}
+	if recorded, ok := s.spec.Results[s.container.Image].(map[string]any); ok {
+		for _, p := range numbers(recorded[portsKey]) {
 			own[p] = true
 		}
 	}

@@ -1,11 +1,8 @@
 package docker
 
 import (
-	"context"
 	_ "embed"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -169,33 +166,6 @@ func TestContractFailures(t *testing.T) {
 		if r, err := New().Bootstrap(t.Context(), &loom.TaskSpec{}, h.conn, "", h.sink); err != nil || r.Status == 0 || !strings.Contains(r.Message, "no docker") {
 			t.Errorf("a machine without docker gave %+v, %v", r, err)
 		}
-	}
-}
-
-// With an engine on this host, a real container is made, found, stopped and removed.
-func TestRealEngine(t *testing.T) {
-	if exec.Command("docker", "info").Run() != nil {
-		t.Skip("no container engine answers on this host")
-	}
-	t.Parallel()
-	s := sshtest.Start(t, sshtest.Options{})
-	conn, err := remote.Dial(t.Context(), remote.Target{Reach: loom.Anywhere(), Address: s.Address, Port: s.Port, User: s.User, Keys: []loom.Secret{loom.NewSecret(s.Key.PEM)}, HostKeys: s.HostKeys})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	image := os.Getenv("LOOM_TEST_DOCKER_IMAGE")
-	if image == "" {
-		t.Skip("LOOM_TEST_DOCKER_IMAGE names no image to run")
-	}
-	h := &host{t: t, conn: conn, results: map[string]any{}, sink: &sshtest.Record{}}
-	service := fmt.Sprintf("test-%d", os.Getpid())
-	fields := map[string]string{"image_name": image, "command": "sleep 600"}
-	t.Cleanup(func() {
-		_ = exec.CommandContext(context.Background(), "docker", "rm", "-f", containerName(service)).Run()
-	})
-	for _, action := range []loom.TaskAction{loom.ActionInstall, loom.ActionStart, loom.ActionStart, loom.ActionStop, loom.ActionStart, loom.ActionRemove, loom.ActionRemove} {
-		h.must(action, service, fields)
 	}
 }
 

@@ -94,6 +94,15 @@ func (im image) hash() string {
 // baseRoot is where the root file system of an image is, built or not.
 func (l *Local) baseRoot(im image) string { return filepath.Join(l.baseDir, im.hash(), "root") }
 
+// BaseRoot returns where the base root of an image is, built or not.
+func (l *Local) BaseRoot(text string) (string, error) {
+	im, err := parseImage(text)
+	if err != nil {
+		return "", err
+	}
+	return l.baseRoot(im), nil
+}
+
 // Prepare builds the base roots of images that have none yet, one after the
 // other, and reports progress line by line; log may be nil. A text that is no
 // image is an Invalid error; a failed build is Unavailable and carries the end

@@ -13,20 +13,17 @@ engine() { [ ! -x "$base/engine" ] || "$base/engine" "$1" "$(cat "$base/containe
 command=$1
 shift
 case $command in
-info) echo 'Server: contract stub' ;;
+ps) [ "$*" = -q ] || die "unknown flags: $*" 125 ;;
+image) [ "$1" = inspect ] && grep -qxF "$2" "$base/images" 2>/dev/null || die "Error: No such image: $2" ;;
 pull)
   case $1 in missing/*) die "manifest unknown: $1" ;; esac
   echo "$1: Pulling"
   echo "$1" >>"$base/images" ;;
 inspect)
-  [ "$1" = --type ] && [ "$3" = --format ] || die "unknown flags: $*" 125
-  format=$4
-  there "$5"
-  case $format in
-  '{{.Id}}') cat "$base/containers/$5/id" ;;
-  '{{index .Config.Labels "loom-spec"}}') cat "$base/containers/$5/spec" ;;
-  *) die "template: $format" 125 ;;
-  esac ;;
+  [ "$1" = --type ] && [ "$2" = container ] && [ $# = 3 ] || die "unknown flags: $*" 125
+  there "$3"
+  ports=$(tr '|' '\n' <"$base/containers/$3/args" | sed -n '/^-p$/ { n; s/^\([0-9]*\).*/{"HostPort": "\1"}/p; }' | paste -sd ,)
+  printf '[{"Id": "%s", "Config": {"Labels": {"loom-spec": "%s"}}, "HostConfig": {"PortBindings": {"all": [%s]}}}]\n' "$(cat "$base/containers/$3/id")" "$(cat "$base/containers/$3/spec")" "$ports" ;;
 run)
   args=
   name= env= spec=
