@@ -113,7 +113,7 @@ var errTooLarge = errors.New("upload is over the limit")
 
 // writeObject stores a stream of at most limit bytes and gives its size and
 // SHA-256, both of the plain content. On an error no object is left; one of r is returned
-// as it is, one of the bucket as failure says.
+// unchanged, one of the bucket as failure says.
 func (c *Catalog) writeObject(ctx context.Context, key string, r io.Reader, limit int64, sealed bool) (size int64, sum string, err error) {
 	// Canceling before Close is how a half-written object is given up.
 	writing, cancel := context.WithCancel(ctx)

@@ -171,7 +171,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Freeze stops the server as it stands: connections are taken, and nothing is answered.
+// Freeze suspends the server: connections are taken, and nothing is answered.
 func (s *Server) Freeze() {
 	s.tb.Helper()
 	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
