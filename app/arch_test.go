@@ -77,7 +77,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -90,8 +90,8 @@ var foreign = map[string][]string{
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
-	// One provider per client of a cloud.
-	"github.com/aws":          {"provisioner/provider/aws"},
+	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
+	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},
 	"github.com/gophercloud":  {"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace"},
 	"google.golang.org/api":   {"provisioner/provider/google"},

@@ -14,6 +14,12 @@ const (
 	// MaxInterruptions is how many interrupted attempts in a row a task survives;
 	// the last of them fails it.
 	MaxInterruptions = 10
+	// MaxWaits is how many attempts in a row may find away what they need of the
+	// installation, such as the file store: about a day.
+	MaxWaits = 720
+	// waitDelay is the delay after the first of them; the others wait longer and longer.
+	waitDelay    = 10 * time.Second
+	maxWaitDelay = 2 * time.Minute
 	// MaxRetryDelay bounds the delay a plugin may ask for.
 	MaxRetryDelay = time.Hour
 )
@@ -107,12 +113,25 @@ func Decide(in DecideInput) Decision {
 }
 
 func afterInterruption(in DecideInput) Decision {
-	row := 1
-	for i := len(in.History) - 1; i >= 0 && in.History[i] == loom.AttemptInterrupted; i-- {
-		row++
+	interruptions, waits := 0, 0
+	for i := len(in.History) - 1; i >= 0; i-- {
+		switch in.History[i] {
+		case loom.AttemptInterrupted:
+			interruptions++
+			continue
+		case loom.AttemptWaited:
+			waits++
+			continue
+		}
+		break
 	}
-	if row >= MaxInterruptions {
-		return fail(fmt.Sprintf("was interrupted %d times in a row", row), in.Result.Message)
+	switch {
+	case in.Result.Status == loom.StatusWaits && waits+1 >= MaxWaits:
+		return fail(fmt.Sprintf("waited %d times in a row", waits+1), in.Result.Message)
+	case in.Result.Status == loom.StatusWaits:
+		return Decision{Verdict: Retry, Delay: spread(min(waitDelay*time.Duration(waits+1), maxWaitDelay), in.Row, waits)}
+	case interruptions+1 >= MaxInterruptions:
+		return fail(fmt.Sprintf("was interrupted %d times in a row", interruptions+1), in.Result.Message)
 	}
 	return Decision{Verdict: Retry}
 }
@@ -131,14 +150,18 @@ func hasProviderID(r loom.TaskResult) bool {
 // retryDelay is the delay after a failed try, up to a fifth longer by a hash of
 // the task, so that what failed together does not come back together.
 func retryDelay(in DecideInput, tries int) time.Duration {
-	delay := retryDelays[min(tries, len(retryDelays))-1]
-	delay += time.Duration(mix(uint64(in.Row), uint64(tries))%1001) * (delay / 5) / 1000
+	delay := spread(retryDelays[min(tries, len(retryDelays))-1], in.Row, tries)
 	if asked := in.Result.RetryAfter; asked > int(MaxRetryDelay/time.Second) {
 		delay = MaxRetryDelay
 	} else if asked > 0 {
 		delay = max(delay, time.Duration(asked)*time.Second)
 	}
 	return delay
+}
+
+// spread makes a delay up to a fifth longer.
+func spread(delay time.Duration, task loom.TaskID, tries int) time.Duration {
+	return delay + time.Duration(mix(uint64(task), uint64(tries))%1001)*(delay/5)/1000 //nolint:gosec // tries are counted
 }
 
 // mix hashes a task and its number of tries (the finalizer of splitmix64).

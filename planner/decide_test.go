@@ -28,6 +28,7 @@ func TestDecide(t *testing.T) {
 		return r
 	}
 	interrupted := loom.TaskResult{Status: -1, Interrupted: true, Message: "process lost"}
+	waiting := loom.TaskResult{Status: loom.StatusWaits, Interrupted: true, Message: "waits for files"}
 	machine := map[string]any{"providerid": "i-1"}
 	retry := func(least, most time.Duration) func(Decision) bool {
 		return func(d Decision) bool {
@@ -57,6 +58,13 @@ func TestDecide(t *testing.T) {
 		{"nine interruptions in a row", DecideInput{Action: loom.ActionStart, Result: interrupted, History: history(strings.Repeat("interrupted ", 8))}, retry(0, 0)},
 		{"ten interruptions in a row", DecideInput{Action: loom.ActionStart, Result: interrupted, History: history(strings.Repeat("interrupted ", 9))},
 			fails("was interrupted 10 times in a row: process lost")},
+		{"a first wait", DecideInput{Action: loom.ActionCreate, Result: waiting, Made: true, HasMachine: true}, retry(10*s, 12*s)},
+		{"a third wait is longer", DecideInput{Action: loom.ActionStart, Result: waiting, History: history("waited interrupted waited")}, retry(30*s, 36*s)},
+		{"waiting for hours", DecideInput{Action: loom.ActionStart, Result: waiting, History: history(strings.Repeat("waited ", MaxWaits-2))}, retry(120*s, 144*s)},
+		{"waiting for a day", DecideInput{Action: loom.ActionStart, Result: waiting, History: history(strings.Repeat("waited ", MaxWaits-1))},
+			fails("waited 720 times in a row: waits for files")},
+		{"waits are no interruptions", DecideInput{Action: loom.ActionStart, Result: interrupted, History: history(strings.Repeat("waited ", 50) + "interrupted")}, retry(0, 0)},
+		{"waits are no tries", DecideInput{Action: loom.ActionStart, Result: failed, History: history("failed waited waited waited")}, retry(30*s, 36*s)},
 		{"ten interruptions not in a row", DecideInput{Action: loom.ActionStart, Result: interrupted,
 			History: history("interrupted interrupted failed " + strings.Repeat("interrupted ", 8))}, retry(0, 0)},
 		{"an interrupted CONFIRM keeps its machine", DecideInput{Action: loom.ActionConfirm, Result: interrupted, HasMachine: true}, retry(0, 0)},
@@ -120,6 +128,9 @@ func TestEveryTaskEnds(t *testing.T) {
 			result := loom.TaskResult{Status: 1, RetryAfter: r.IntN(10_000) - 100}
 			if r.IntN(3) > 0 {
 				result.Interrupted = true
+				if r.IntN(2) == 0 {
+					result.Status = loom.StatusWaits
+				}
 			} else {
 				tries++
 			}
@@ -134,7 +145,7 @@ func TestEveryTaskEnds(t *testing.T) {
 				t.Fatalf("seed %d: %+v follows", seed, d)
 			}
 			history = append(history, outcomeOf(result))
-			if len(history) > most*MaxInterruptions {
+			if len(history) > most*(MaxInterruptions+MaxWaits) {
 				t.Fatalf("seed %d: no end after %d attempts", seed, len(history))
 			}
 		}
@@ -142,6 +153,9 @@ func TestEveryTaskEnds(t *testing.T) {
 }
 
 func outcomeOf(r loom.TaskResult) loom.AttemptStatus {
+	if r.Interrupted && r.Status == loom.StatusWaits {
+		return loom.AttemptWaited
+	}
 	if r.Interrupted {
 		return loom.AttemptInterrupted
 	}

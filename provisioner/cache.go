@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -47,9 +48,20 @@ type Cache struct {
 	told sync.Map // of the sets that Laid was told of, by tenant
 
 	mu      sync.Mutex
-	tenants map[loom.TenantID]*sync.Mutex
+	tenants map[loom.TenantID]*turn
 	held    map[loom.TenantID]*heldSet
 }
+
+// turn lets one task at a time fetch files of a tenant.
+type turn struct {
+	taken chan struct{} // holds one value while it is taken
+	// failed is the last failure, and when that was.
+	failed error
+	at     time.Time
+}
+
+// errLost is the error of a file that cannot be fetched, however often it is tried.
+var errLost = errors.New("upload the file again and release it, or withdraw it; then retry the operation")
 
 func (c *Cache) data(tenant loom.TenantID) string {
 	return filepath.Join(c.Dir, "data", string(tenant))
@@ -60,18 +72,32 @@ func (c *Cache) sets(tenant loom.TenantID) string {
 
 // Set gives the directory of the tenant's set number atLeast or newer, fetching
 // what is missing, with its number. The set stays until release is called. An
-// error names the resource that could not be had; it is trouble of the
-// provisioner, not of a task.
+// error names the resource that could not be had: Unavailable where the store is
+// away, errLost where the store has it no longer, or other content. Who waits while
+// another task fails to fetch fails with it, so that a store that does not answer holds
+// nobody up for longer than one fetch takes.
 func (c *Cache) Set(ctx context.Context, tenant loom.TenantID, atLeast int) (dir string, set int, release func(), err error) {
 	if !filepath.IsLocal(string(tenant)) || strings.ContainsAny(string(tenant), `/\`) {
 		return "", 0, nil, fmt.Errorf("tenant %q cannot name a directory", tenant)
 	}
-	lock := c.lockOf(tenant)
-	lock.Lock()
-	defer lock.Unlock()
+	came := time.Now()
+	turn := c.turnOf(tenant)
+	select {
+	case turn.taken <- struct{}{}:
+		defer func() { <-turn.taken }()
+	case <-ctx.Done():
+		return "", 0, nil, context.Cause(ctx)
+	}
 	h, ok := c.share(tenant, atLeast)
 	if !ok {
+		if turn.failed != nil && turn.at.After(came) {
+			return "", 0, nil, turn.failed
+		}
 		set, unlock, err := c.lay(ctx, tenant, atLeast)
+		turn.failed = nil
+		if err != nil && errors.Is(err, loom.Unavailable) {
+			turn.failed, turn.at = err, time.Now()
+		}
 		if err != nil {
 			return "", 0, nil, err
 		}
@@ -127,14 +153,14 @@ func (c *Cache) lay(ctx context.Context, tenant loom.TenantID, atLeast int) (set
 	return set, release, nil
 }
 
-func (c *Cache) lockOf(tenant loom.TenantID) *sync.Mutex {
+func (c *Cache) turnOf(tenant loom.TenantID) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tenants == nil {
-		c.tenants = map[loom.TenantID]*sync.Mutex{}
+		c.tenants = map[loom.TenantID]*turn{}
 	}
 	if c.tenants[tenant] == nil {
-		c.tenants[tenant] = &sync.Mutex{}
+		c.tenants[tenant] = &turn{taken: make(chan struct{}, 1)}
 	}
 	return c.tenants[tenant]
 }
@@ -172,7 +198,7 @@ func (c *Cache) layOut(ctx context.Context, tenant loom.TenantID, set int, resou
 	for _, r := range resources {
 		file, err := c.fetch(ctx, tenant, r)
 		if err != nil {
-			return fmt.Errorf("plugin resource %s/%s/%s/%s version %d: %w", r.Kind, r.Plugin, r.Type, r.Name, r.Version, err)
+			return fmt.Errorf("the file %s/%s of %s, version %d: %w", r.Type, r.Name, r.Plugin, r.Version, err)
 		}
 		link := filepath.Join(temporary, r.Kind, r.Plugin, r.Type, r.Name)
 		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
@@ -256,6 +282,9 @@ func (c *Cache) fetch(ctx context.Context, tenant loom.TenantID, r loom.Resource
 // download writes the content and checks size and SHA-256.
 func (c *Cache) download(ctx context.Context, r loom.Resource, to string) error {
 	content, err := c.Source.Open(ctx, r)
+	if errors.Is(err, loom.NotFound) {
+		return fmt.Errorf("it is no longer in the file store; %w", errLost)
+	}
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
@@ -274,9 +303,9 @@ func (c *Cache) download(ctx context.Context, r loom.Resource, to string) error 
 	case err != nil:
 		return fmt.Errorf("fetch: %w", err)
 	case n != r.Size:
-		return fmt.Errorf("its size is not the %d bytes that were uploaded; upload it again", r.Size)
+		return fmt.Errorf("its size is not the %d bytes that were uploaded; %w", r.Size, errLost)
 	case hex.EncodeToString(hash.Sum(nil)) != strings.ToLower(r.SHA256):
-		return fmt.Errorf("its SHA-256 is not that of the upload; upload it again")
+		return fmt.Errorf("its SHA-256 is not that of the upload; %w", errLost)
 	}
 	return nil
 }

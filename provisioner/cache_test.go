@@ -16,6 +16,7 @@ import (
 
 	"loom/app/archive/archivetest"
 	"loom/app/loom"
+	"loom/app/testkit"
 	"loom/provisioner/confine"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == confine.Command {
 		os.Exit(Confined(os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	testkit.Main(m)
 }
 
 // source is a Source in memory.

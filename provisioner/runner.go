@@ -75,7 +75,7 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	if r.Cache != nil && spec.ResourceSet > 0 {
 		dir, _, release, err := r.Cache.Set(ctx, spec.Tenant, spec.ResourceSet)
 		if err != nil {
-			return loom.TaskResult{}, err
+			return withoutFiles(spec, err, sink)
 		}
 		defer release()
 		set = dir
@@ -90,6 +90,20 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 		return r.bootstrap(ctx, spec, set, sink)
 	}
 	return r.serve(ctx, spec, set, sink)
+}
+
+// withoutFiles is the result of a task whose files are not to be had. While the store is
+// away the task waits; a file that is lost does not come back by itself.
+func withoutFiles(spec *loom.TaskSpec, err error, sink loom.Sink) (loom.TaskResult, error) {
+	switch {
+	case errors.Is(err, errLost):
+		return missing(spec, err.Error()), nil
+	case errors.Is(err, loom.Unavailable):
+		message := "waits for files: " + loom.AsError(err).Message
+		sink.Log("loom", message)
+		return loom.TaskResult{Status: loom.StatusWaits, Message: message, Interrupted: true}, nil
+	}
+	return loom.TaskResult{}, err
 }
 
 // reach adds to what a tenant may what the installation says.

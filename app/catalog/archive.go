@@ -172,6 +172,9 @@ func tooLarge() error {
 }
 
 func badArchive(err error, message string) error {
+	if errors.Is(err, loom.Unavailable) {
+		return err // it could not be read, which says nothing of it
+	}
 	return &loom.Error{Kind: loom.Invalid, Message: message, Err: err}
 }
 

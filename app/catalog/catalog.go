@@ -33,6 +33,7 @@ type Catalog struct {
 	db     *sqlx.DB
 	ring   *secret.Ring
 	bucket *blob.Bucket
+	s3     *s3Bucket // nil: files of this host
 	// checking are the archives that are looked through: a small one may unpack to
 	// gigabytes.
 	checking *places.Places
@@ -46,14 +47,15 @@ type Catalog struct {
 	bucketDir string
 }
 
-// New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket",
-// and makes the directory if it is not there. Close it in the end.
+// New opens the bucket of plugin resources, a URL such as "file:///var/lib/loom/bucket" or
+// "s3://loom?region=us-east-1", and makes the directory if it is not there; whether S3
+// answers is not asked, see CheckBucket. Close it in the end. Errors: Invalid.
 func New(db *sqlx.DB, ring *secret.Ring, bucketURL string) (*Catalog, error) {
-	bucket, err := openBucket(bucketURL)
+	bucket, s3, err := openBucket(bucketURL)
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{db: db, ring: ring, bucket: bucket, checking: places.New(2)}
+	c := &Catalog{db: db, ring: ring, bucket: bucket, s3: s3, checking: places.New(2)}
 	if u, err := url.Parse(bucketURL); err == nil && u.Scheme == "file" {
 		c.bucketDir = u.Path
 	}

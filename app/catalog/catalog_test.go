@@ -30,12 +30,17 @@ type bundle struct {
 
 func setup(t *testing.T) bundle {
 	t.Helper()
+	return setupAt(t, "file://"+t.TempDir()+"/bucket")
+}
+
+func setupAt(t *testing.T, bucketURL string) bundle {
+	t.Helper()
 	db := testkit.NewDatabase(t)
 	ring, err := secret.ParseKeys(secret.GenerateKey())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalog.New(db.DB, ring, "file://"+t.TempDir()+"/bucket")
+	c, err := catalog.New(db.DB, ring, bucketURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
+	"loom/app/loom"
 	"loom/app/secret"
 	"loom/app/store"
 )
@@ -114,7 +114,7 @@ func (c *Catalog) resealObjects(ctx context.Context, done *Resealed) error {
 			done.Objects++
 		case ctx.Err() != nil:
 			return err
-		case gcerrors.Code(err) == gcerrors.NotFound: // deleted, or lost long ago
+		case errors.Is(err, loom.NotFound): // deleted, or lost long ago
 		case errors.Is(err, secret.ErrBroken), errors.Is(err, secret.ErrUnknownKey):
 			done.Lost = append(done.Lost, fmt.Sprintf("resource %s: %v", object, cause(err)))
 		default:
@@ -125,7 +125,7 @@ func (c *Catalog) resealObjects(ctx context.Context, done *Resealed) error {
 }
 
 func (c *Catalog) objectKeyID(ctx context.Context, object string) (secret.KeyID, error) {
-	r, err := c.bucket.NewRangeReader(ctx, object, 0, secret.HeadSize, nil)
+	r, err := c.openObject(ctx, object, 0, secret.HeadSize)
 	if err != nil {
 		return secret.KeyID{}, err
 	}
@@ -144,7 +144,7 @@ func (c *Catalog) objectKeyID(ctx context.Context, object string) (secret.KeyID,
 func (c *Catalog) resealObject(ctx context.Context, object string) error {
 	sealed, err := c.bucket.ReadAll(ctx, object)
 	if err != nil {
-		return err
+		return c.failure(ctx, err)
 	}
 	plain, err := c.ring.OpenBytes(object, sealed)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Catalog) resealObject(ctx context.Context, object string) error {
 		return err
 	}
 	// Written beside and put in place as a whole, by every kind of bucket.
-	return c.bucket.WriteAll(ctx, object, sealed, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	return c.failure(ctx, c.bucket.WriteAll(ctx, object, sealed, &blob.WriterOptions{ContentType: "application/octet-stream"}))
 }
 
 // cause is the last of a chain of errors: the rest is said already.
@@ -201,7 +201,7 @@ func (c *Catalog) KeyUses(ctx context.Context) (map[string]KeyUse, error) {
 		switch {
 		case err == nil:
 			name = id.String()
-		case gcerrors.Code(err) == gcerrors.NotFound:
+		case errors.Is(err, loom.NotFound):
 			continue
 		case !errors.Is(err, secret.ErrBroken):
 			return nil, fmt.Errorf("read the resource %s: %w", object, err)

@@ -112,7 +112,7 @@ const maxListing = 256 << 20
 func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Reader) (ResourceContent, error) {
 	l := newArchiveList()
 	l.short = true
-	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object}, Size: r.Size}
+	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object, size: r.Size}, Size: r.Size}
 	if err := l.end(archive.List(ctx, src, archive.Limits{Bytes: maxListing, Entries: archive.Usual.Entries}, l.add)); err != nil {
 		return ResourceContent{}, err
 	}
@@ -122,25 +122,51 @@ func (c *Catalog) listObject(ctx context.Context, r loom.Resource, content io.Re
 	return l.found, nil
 }
 
-// objectAt reads anywhere in an object of the bucket: a zip has its list at the end.
+// objectAt reads anywhere in an object of the bucket, for one reader: a zip has its list at
+// the end. It reads ahead, for each read of the bucket may be a request.
 type objectAt struct {
-	ctx context.Context //nolint:containedctx // of the one call that reads
-	c   *Catalog
-	key string
+	ctx  context.Context //nolint:containedctx // of the one call that reads
+	c    *Catalog
+	key  string
+	size int64
+
+	ahead []byte
+	from  int64 // where ahead lies
 }
 
+// readAhead is how much is read of the bucket at a time, in bytes.
+const readAhead = 1 << 20
+
 // ReadAt implements io.ReaderAt.
-func (o *objectAt) ReadAt(p []byte, at int64) (int, error) {
-	r, err := o.c.bucket.NewRangeReader(o.ctx, o.key, at, int64(len(p)), nil)
+func (o *objectAt) ReadAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) {
+		next := at + int64(n)
+		if next >= o.size {
+			return n, io.EOF
+		}
+		if next < o.from || next >= o.from+int64(len(o.ahead)) {
+			if err := o.read(next); err != nil {
+				return n, err
+			}
+		}
+		n += copy(p[n:], o.ahead[next-o.from:])
+	}
+	return n, nil
+}
+
+func (o *objectAt) read(at int64) error {
+	length := min(readAhead, o.size-at)
+	r, err := o.c.openObject(o.ctx, o.key, at, length)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer r.Close() //nolint:errcheck // read
-	n, err := io.ReadFull(r, p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
+	ahead := make([]byte, length)
+	if _, err := io.ReadFull(r, ahead); err != nil {
+		return err
 	}
-	return n, err
+	o.ahead, o.from = ahead, at
+	return nil
 }
 
 // checkArchive refuses an archive in the bucket that provisioners could not unpack,
@@ -156,7 +182,7 @@ func (c *Catalog) checkArchive(ctx context.Context, tenant loom.TenantID, r loom
 		return err
 	}
 	defer content.Close() //nolint:errcheck // read
-	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object}, Size: r.Size}
+	src := archive.Source{Stream: content, At: &objectAt{ctx: ctx, c: c, key: r.Object, size: r.Size}, Size: r.Size}
 	if r.Sealed { // the bucket has it sealed; it is small
 		plain, err := io.ReadAll(content)
 		if err != nil {

@@ -110,6 +110,8 @@ func (c *Catalog) keepObject(ctx context.Context, tenant loom.TenantID, key stri
 	feed.CloseWithError(failed)
 	l := <-looked
 	switch {
+	case errors.Is(failed, loom.Unavailable):
+		return nil, failed
 	case errors.Is(failed, errTooLarge):
 		return nil, loom.NewError(loom.Invalid, "The archive is larger than %s; make several of it.", size(MaxResourceArchive))
 	case l.err != nil && errors.Is(l.err, loom.Invalid):

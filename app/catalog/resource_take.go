@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -121,7 +122,10 @@ func insertImported(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, made []l
 // unpackResources writes the wanted resources of a kept archive to the bucket, where
 // nothing knows them yet: what is left of an import that fails is swept.
 func (c *Catalog) unpackResources(ctx context.Context, actor loom.Actor, object string, wanted map[loom.ResourceRef]ArchivedResource) ([]loom.Resource, error) {
-	archive, err := c.bucket.NewReader(ctx, object, nil)
+	archive, err := c.openObject(ctx, object, 0, -1)
+	if err != nil && !errors.Is(err, loom.NotFound) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &loom.Error{Kind: loom.NotFound, Message: "The archive that you gave is not there any more. Give it again.", Err: err}
 	}

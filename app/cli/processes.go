@@ -24,6 +24,7 @@ func runScheduler(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.checkStore(ctx, s)
 	s.health.expect(loom.ProcessScheduler)
 	port, err := e.serveHealth(ctx, s)
 	if err != nil {
@@ -42,6 +43,7 @@ func runProvisioner(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.checkStore(ctx, s)
 	p, err := e.plugins()
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ func runWeb(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.checkStore(ctx, s)
 	s.health.expect(loom.ProcessWeb)
 	if err := e.sweepSignIns(ctx, s); err != nil {
 		e.log.Warn("used passwords may still be in "+signInFile, "error", err.Error())

@@ -98,6 +98,19 @@ func (e *environment) system(ctx context.Context) (*system, error) {
 	}, nil
 }
 
+// storeLimit is how long the file store may take to answer at start.
+const storeLimit = 5 * time.Second
+
+// checkStore says in the log what is wrong with the file store. It stops no process: the
+// store may come back, and most of Loom works without it.
+func (e *environment) checkStore(ctx context.Context, s *system) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	if err := s.catalog.CheckBucket(ctx); err != nil {
+		e.log.Error("files can be neither stored nor fetched", "error", err.Error())
+	}
+}
+
 // reach gives the networks that the option adds to what providers reach, or takes away.
 func (e *environment) reach() ([]loom.ReachNetwork, error) {
 	networks, err := loom.ParseReach(e.values.Text("LOOM_PROVIDER_NETWORKS"))

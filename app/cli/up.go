@@ -46,6 +46,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.checkStore(ctx, s)
 	if err := e.firstStart(ctx, s); err != nil {
 		return err
 	}

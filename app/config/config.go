@@ -48,7 +48,7 @@ var Options = []Option{
 	{"LOOM_PG_BIN", "text", "", false, []string{"up", "migrate", "seed", "user", "tenant", "token", "keys", "audit", "plugin", "stop", "clean"}, "Directory of initdb and postgres for the private database; empty: found on this machine."},
 	{"LOOM_DATABASE_CONNS", "number", "16", false, servers, "Connections of each process to the database, River's own not counted."},
 	{"LOOM_SECRET_KEY", "text", "", true, everywhere, "Keys that seal secrets at rest: base64 of 32 bytes each, separated by commas; the first seals, all open. Empty: kept in the data directory."},
-	{"LOOM_RESOURCES_URL", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "keys", "plugin"}, "Bucket of the plugin resources; empty: the folder “bucket” of the data directory."},
+	{"LOOM_RESOURCES_URL", "text", "", false, []string{"up", "web", "scheduler", "provisioner", "seed", "tenant", "keys", "plugin"}, "Bucket of the plugin resources: file:///DIRECTORY, or s3://BUCKET?region=REGION with credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; empty: the folder “bucket” of the data directory."},
 	{"LOOM_PROVISIONER_CAPACITY", "number", "100", false, []string{"up", "provisioner"}, "How many tasks a provisioner runs at once, over all tenants."},
 	{"LOOM_DRAIN_TIMEOUT", "duration", "30m", false, []string{"up", "scheduler", "provisioner"}, "How long running tasks may go on after a request to stop; a second signal ends them at once."},
 	{"LOOM_MAX_ATTEMPTS", "number", "3", false, []string{"up", "scheduler", "provisioner"}, "Attempts of a task before its operation fails; interrupted ones do not count."},
@@ -173,7 +173,8 @@ func (v *Values) Print() string {
 	var b strings.Builder
 	for _, o := range Options {
 		value := v.values[o.Name]
-		if o.Secret && value != "" {
+		// A URL with an “@” may hold a password, whether Loom takes it or not.
+		if o.Secret && value != "" || strings.Contains(value, "://") && (strings.Contains(value, "@") || strings.Contains(value, "%40")) {
 			value = "[redacted]"
 		}
 		fmt.Fprintf(&b, "%-30s %-30q %s\n", o.Name, value, v.sources[o.Name])

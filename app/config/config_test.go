@@ -78,6 +78,16 @@ func TestPrintHidesSecrets(t *testing.T) {
 	if out := v.Print(); strings.Contains(out, "hunter2") || !strings.Contains(out, "[redacted]") {
 		t.Errorf("printed:\n%s", out)
 	}
+	for url, shown := range map[string]bool{"s3://loom?region=x": true, "s3://me:hunter2@loom": false, "s3://loom?endpoint=https://me:hunter2@s3.example.org": false,
+		"s3://loom?endpoint=https%3A%2F%2Fme:hunter2%40s3.example.org": false} {
+		v, _, err := Load("up", nil, []string{"LOOM_RESOURCES_URL=" + url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := v.Print(); strings.Contains(out, "hunter2") || strings.Contains(out, url) != shown {
+			t.Errorf("printed:\n%s", out)
+		}
+	}
 }
 
 func TestDocumentIsUpToDate(t *testing.T) {

@@ -110,6 +110,9 @@ const (
 	AttemptFailed      AttemptStatus = "failed"
 	AttemptInterrupted AttemptStatus = "interrupted"
 	AttemptAborted     AttemptStatus = "aborted"
+	// AttemptWaited is what the planner sees of an interrupted attempt with StatusWaits;
+	// it is stored nowhere.
+	AttemptWaited AttemptStatus = "waited"
 )
 
 // NodeState is what a person should know of a node (entities.md 2).

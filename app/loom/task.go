@@ -154,10 +154,14 @@ func (s *TaskSpec) Payload(credentials bool) map[string]any {
 	}
 }
 
+// StatusWaits is the status of an interrupted attempt that found away what it needs of the
+// installation: it is no failure, and no interruption that counts (EX_TEMPFAIL).
+const StatusWaits = 75
+
 // TaskResult is what an attempt came to (provisioner.md 4.2).
 type TaskResult struct {
 	// Status is 0 for success. 200 to 299 from CREATE: failed before anything was
-	// created. -1: time limit, abort, macro error.
+	// created. -1: time limit, abort, macro error. StatusWaits with Interrupted: it waits.
 	Status  int    `json:"status"`
 	Message string `json:"message,omitempty"`
 	Stdout  string `json:"stdout,omitempty"`

@@ -66,7 +66,8 @@ FROM tasks t JOIN nodes n ON n.id = t.node_id
 WHERE t.id = $1 FOR UPDATE OF t`
 
 const attemptsBefore = `
-SELECT status FROM attempts WHERE task_id = $1 AND number < $2 ORDER BY number`
+SELECT CASE WHEN status = 'interrupted' AND code = $3 THEN 'waited' ELSE status END
+FROM attempts WHERE task_id = $1 AND number < $2 ORDER BY number`
 
 // LockTaskAllTenants locks the operation of a task and then the task itself. The
 // fence is left to the caller: Status and Key.Attempt are those of the row.
@@ -103,7 +104,7 @@ func LockTaskAllTenants(ctx context.Context, tx *sqlx.Tx, task loom.TaskID) (Hel
 		Action: loom.TaskAction(row.Action), Status: loom.TaskStatus(row.Status), HasMachine: row.HasMachine, Made: row.Made,
 		level: row.Level, rank: row.Rank, undo: row.Undo, riverJob: row.RiverJob,
 	}
-	err = tx.SelectContext(ctx, &h.History, attemptsBefore, task, row.Attempt)
+	err = tx.SelectContext(ctx, &h.History, attemptsBefore, task, row.Attempt, loom.StatusWaits)
 	return h, wrap(err, "read the attempts of task %d", task)
 }
 

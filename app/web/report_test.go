@@ -402,4 +402,6 @@ func TestStatusSaysWhatIsNotUsed(t *testing.T) {
 	_, err = r.db.Exec(`DELETE FROM resources`)
 	check(t, err)
 	says("/system/status", "Storage", "Not used no tenant has a file")
+	check(t, r.catalog.Close()) // as if the store were away
+	says("/system/status", "Storage", "Needs a look The file store does not work: it does not answer as it should. Check it and LOOM_RESOURCES_URL")
 }
