@@ -56,6 +56,9 @@ type Common struct {
 	// SweepBucket deletes files of plugin resources that nothing knows; nil does
 	// nothing. It is called in schedulers only.
 	SweepBucket func(ctx context.Context) error
+	// KeepDone is how long River's completed and canceled jobs stay, KeepFailed how long discarded
+	// ones do; 0 means River's own 24 hours and 7 days, -1 for ever.
+	KeepDone, KeepFailed time.Duration
 	// Version of the program, for the list of processes.
 	Version string
 	// Port of the process's health address, 0 for none.
@@ -146,7 +149,9 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, q
 		FetchPollInterval:           fetchPoll,
 		JobTimeout:                  limit,
 		RescueStuckJobsAfter:        limit + 15*time.Minute,
-		CompletedJobRetentionPeriod: time.Hour,
+		CompletedJobRetentionPeriod: c.KeepDone,
+		CancelledJobRetentionPeriod: c.KeepDone,
+		DiscardedJobRetentionPeriod: c.KeepFailed,
 		ReindexerIndexNames:         reindexed(),
 		Logger:                      quiet(c.logger()),
 		TestOnly:                    c.Test,
