@@ -127,7 +127,7 @@ LEFT JOIN river_job r ON r.id = t.river_job_id
 WHERE CASE
 	WHEN r.id IS NULL THEN t.status NOT IN ('complete', 'failed', 'dropped', 'skipped')
 	WHEN r.state = 'running' AND t.status <> 'running' THEN NOT (
-		t.status IN ('ready', CASE WHEN o.status IN ('running', 'rolling_back') THEN '' ELSE 'dropped' END) AND r.attempt > t.attempt AND r.attempted_at > now() - interval '5 minutes')
+		t.status = 'ready' AND r.attempt > t.attempt AND r.attempted_at > now() - interval '5 minutes')
 	WHEN r.state = 'running' THEN r.attempt <> t.attempt OR r.attempted_by[array_upper(r.attempted_by, 1)] <> t.process_id
 	WHEN r.state = 'scheduled' THEN loom_river_state(t.status, o.status, n.task_id = t.id) <> 'available'
 	ELSE loom_river_state(t.status, o.status, coalesce(n.task_id = t.id, false)) <> r.state
