@@ -552,7 +552,7 @@ CREATE TABLE ready_tasks (
 );
 
 -- Up to a hundred tasks of an operation that became ready together, beyond what River's queue of
--- their tenant needs to hold (docs/decisions/0019). They hold their nodes, have inert River jobs
+-- their tenant needs to hold. They hold their nodes, have inert River jobs
 -- and belong to an operation that runs. A row for many, so that what waits costs a batch something,
 -- not a task. tasks.in_backlog says the same of each; the view backlog lists them one by one.
 CREATE TABLE backlog_lots (

@@ -293,7 +293,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.cluster(w.user, "metered")
-	w.exec(`UPDATE tasks SET status = 'running' WHERE number = 1 AND NOT gate`)
+	w.exec(`UPDATE river_job SET state = 'running' WHERE id = (SELECT river_job_id FROM tasks WHERE number = 1 AND NOT gate)`)
 	acme := w.call(w.admin, get, "/v2/metrics/queues", "").want(200)
 	if strings.TrimSpace(acme.body) != `{"acme":{"queued":2,"inProgress":1,"total":3}}` {
 		t.Errorf("queues %s", acme.body)

@@ -48,7 +48,7 @@ var flagsOf = map[string][]flag{
 		{"--lanes N", "How many installations run side by side [3]."},
 		{"--nodes N", "How many nodes their clusters have [20]."},
 		{"--lease TIME", "Lease of its processes, 1.5s. Longer on a host that is busy: who stands still for longer than that is taken for dead and is not."},
-		{"--fault FAULTS", "What every provisioner and scheduler gets once instead, such as execution.FinishTasks.after:3:kill; one cluster then."},
+		{"--fault FAULTS", "What every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; one cluster then."},
 	},
 	"plugin": {
 		{"--live", "Of test: do real work too; machines are made and removed again."},

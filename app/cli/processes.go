@@ -69,7 +69,16 @@ func (e *environment) common(s *system, port int) work.Common {
 		LinkAudit: s.accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
 		Expire:      s.clusters.Expire, Hooks: s.hooks, Watch: watch{s.metrics, s.health},
+		KeepDone: e.keep("LOOM_JOB_HOURS", time.Hour), KeepFailed: e.keep("LOOM_FAILED_JOB_DAYS", 24*time.Hour),
 	}
+}
+
+// keep returns how long something is kept by an option that counts in units; -1 for ever.
+func (e *environment) keep(option string, unit time.Duration) time.Duration {
+	if n := e.values.Number(option); n > 0 {
+		return time.Duration(n) * unit
+	}
+	return -1
 }
 
 // uploadAge is how old a file of the bucket must be before a sweep may take it:

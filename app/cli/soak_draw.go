@@ -36,7 +36,7 @@ var soakTargets = map[string][]soakPoint{
 		around("fleet.Register", 1), []soakPoint{{fault.Renewed, 5}},
 		around("execution.StartTasks", 20), around("execution.StoreFact", 8),
 		[]soakPoint{{fault.BeforeCall, 20}, {fault.AfterCall, 20}, {fault.ResultKept, 20}},
-		around("execution.FinishTasks", 20), around("execution.FailTask", 1),
+		around("execution.CompleteTasks", 20), around("execution.FailTask", 1),
 		[]soakPoint{{fault.Any, 60}, {fault.Any, 120}},
 	),
 	loom.ProcessScheduler: join(

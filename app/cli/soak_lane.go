@@ -76,9 +76,6 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 	if err != nil {
 		return l, err
 	}
-	if err := fillBacklog(ctx, dsn); err != nil {
-		return l, err
-	}
 	if l.dir, err = os.MkdirTemp("", "loom-lane-"); err != nil {
 		return l, err
 	}
@@ -106,18 +103,6 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 	}
 	l.start(ctx)
 	return l, nil
-}
-
-// fillBacklog lets next to nothing wait on River's queue where more is ready: clusters
-// of this size would fill none.
-func fillBacklog(ctx context.Context, dsn string) error {
-	db, err := store.Open(ctx, dsn, 1)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, `CREATE OR REPLACE FUNCTION loom_reserve(p_tenant text) RETURNS int LANGUAGE sql STABLE AS 'SELECT 2'`)
-	return err
 }
 
 // serve begins to answer for the cloud and as the endpoint of hooks.

@@ -89,7 +89,7 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 		{"a task without a complete attempt", `UPDATE attempts SET status = 'failed' WHERE task_id = (SELECT min(id) FROM tasks WHERE NOT gate)`, "with 0 complete attempts"},
 		{"another provider id", `UPDATE nodes SET results = results || '{"providerid": "other"}' WHERE number = 1000`, `provider id "other"`},
 		{"another machine", `UPDATE nodes SET incarnation = 5 WHERE number = 1001`, "has the key"},
-		{"a node without a machine", `INSERT INTO nodes SELECT gen_random_uuid(), cluster_id, tenant_id, 1099, 1, 'ready', hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators
+		{"a node without a machine", `INSERT INTO nodes (id, cluster_id, tenant_id, number, incarnation, state, hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators) SELECT gen_random_uuid(), cluster_id, tenant_id, 1099, 1, 'ready', hostname, hardwaretype, imagetype, flavor, image, sshuser, services, automators
 			FROM nodes WHERE number = 1000`, "has no machine"},
 		{"a service that is not started", `UPDATE nodes SET service_states = '{}' WHERE number = 1001`, "state of soak-app"},
 		{"another release", `UPDATE clusters SET services = replace(services::text, '"release": "1"', '"release": "2"')::jsonb`, "on the machine of node 1000"},

@@ -72,6 +72,8 @@ var Options = []Option{
 	{"LOOM_MOCK", "switch", "false", false, []string{"up", "provisioner", "plugin"}, "Offer the provider type “mock”, whose machines are invented, for load tests."},
 	{"LOOM_AUDIT_DAYS", "number", "400", false, []string{"up", "scheduler"}, "Days that entries of the audit are kept; 0: for ever."},
 	{"LOOM_LOG_DAYS", "number", "90", false, []string{"up", "scheduler"}, "Days that task logs and deliveries of hooks are kept; 0: for ever."},
+	{"LOOM_JOB_HOURS", "number", "24", false, []string{"up", "scheduler", "provisioner"}, "Hours that River's completed and canceled jobs are kept; 0: for ever."},
+	{"LOOM_FAILED_JOB_DAYS", "number", "7", false, []string{"up", "scheduler", "provisioner"}, "Days that River's jobs of failed tasks are kept; 0: for ever."},
 	{"LOOM_LOG_BYTES", "number", "10737418240", false, []string{"up", "scheduler"}, "Bytes of task logs kept per tenant, the newest ones; 0: all."},
 	{"LOOM_LOG_LEVEL", "text", "info", false, everywhere, "Least level of log lines: debug, info, warn or error."},
 	{"LOOM_LOG_FORMAT", "text", "auto", false, everywhere, "Form of log lines: text, json, or auto for text on a terminal."},

@@ -61,7 +61,7 @@ type Operations struct {
 	opts      Options
 	cache     nodeCache
 	known     serviceCache
-	hot       *store.Hot
+	prepared  *store.Prepared
 	permitted permits
 	logs      logStore
 
@@ -91,17 +91,18 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	if opts.Logged == nil {
 		opts.Logged = func(int) {}
 	}
-	return &Operations{db: db, ring: ring, opts: opts, hot: store.PrepareHot(db), logs: logStore{db: db},
+	return &Operations{db: db, ring: ring, opts: opts, prepared: store.Prepare(db), logs: logStore{db: db},
 		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
 }
 
-// StartTasks begins attempts of delivered tasks for a process and gives those
+// StartTasks begins attempts of delivered tasks for a process and returns those
 // that began, with the time by the database clock; nothing is to be done for the
-// others.
+// others. Asking again after an error is safe: what began under this process is found.
 func (o *Operations) StartTasks(ctx context.Context, process loom.ProcessID, keys []AttemptKey) (begun []AttemptKey, at time.Time, err error) {
-	_, err = store.Single(ctx, o.db, func(tx *sqlx.Tx) (_ struct{}, err error) {
-		begun, at, err = store.StartTasksAllTenants(ctx, o.hot, tx, process, keys)
-		return struct{}{}, err
+	keys = slices.SortedFunc(slices.Values(keys), func(a, b AttemptKey) int { return cmp.Compare(a.Task, b.Task) })
+	err = store.Exec(ctx, o.db, func(tx *sqlx.Tx) (err error) {
+		begun, at, err = store.StartTasksAllTenants(ctx, o.prepared, tx, process, keys)
+		return err
 	})
 	if err != nil {
 		return nil, time.Time{}, err
@@ -115,90 +116,44 @@ type Finished struct {
 	Result loom.TaskResult
 }
 
-// Taken is an attempt that began in the process that recorded other ones.
-type Taken = store.Taken
-
-// Ends is what became of successes that were offered.
-type Ends struct {
-	// Accepted are the tasks whose result counts. One that is missing is late:
-	// somebody else has the task.
-	Accepted map[loom.TaskID]bool
-	// Taken are the attempts that the process has to run now, At when they began by
-	// the clock of the database.
-	Taken []Taken
-	At    time.Time
-}
-
-// FinishTasks records successes of a process in one transaction, which also begins
-// what they set free: of each tenant as many tasks as the process has room for. After
-// an error nobody knows whether it did; see HeldAttempts.
-func (o *Operations) FinishTasks(ctx context.Context, process loom.ProcessID, finished []Finished, room map[loom.TenantID]int) (Ends, error) {
+// CompleteTasks records successes in one transaction and returns the tasks whose result
+// counts. One that is missing is late: somebody else has the task.
+func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
 	slices.SortFunc(finished, func(a, b Finished) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
 	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
-	var facts map[loom.TaskID]learned
-	files := map[loom.TaskID]map[string]int{}
+	facts, files := map[loom.TaskID]learned{}, map[loom.TaskID]map[string]int{}
 	for i, f := range finished {
 		keys[i], results[i] = f.Key, f.Result
 		if f.Result.Files != nil {
 			files[f.Key.Task] = f.Result.Files
 		}
-		if len(f.Result.Result) == 0 {
-			continue
+		if len(f.Result.Result) > 0 {
+			l := learn(f.Key.Task, f.Result.Result)
+			facts[f.Key.Task], results[i].Result = l, l.open
 		}
-		l := learn(f.Key.Task, f.Result.Result)
-		if facts == nil {
-			facts = map[loom.TaskID]learned{}
-		}
-		facts[f.Key.Task], results[i].Result = l, l.open
 	}
-	transaction := store.InTx[store.Ends]
-	if facts == nil && len(files) == 0 {
-		transaction = store.Single[store.Ends]
-	}
-	ends, err := transaction(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
-		ends, err := store.FinishTasksAllTenants(ctx, o.hot, tx, process, keys, results, room)
-		if err == nil && len(files) > 0 {
-			err = keepFiles(ctx, tx, ends.Accepted, files)
+	accepted := make(map[loom.TaskID]bool, len(finished))
+	err := store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
+		done, err := store.CompleteTasksAllTenants(ctx, o.prepared, tx, keys, results)
+		if err != nil {
+			return err
 		}
-		if err != nil || facts == nil {
-			return ends, err
-		}
-		var kept []learned
-		for _, id := range ends.Accepted {
+		var hidden []learned
+		for _, id := range done {
+			accepted[id] = true
 			if l, ok := facts[id]; ok {
-				kept = append(kept, l)
+				hidden = append(hidden, l)
 			}
 		}
-		// What was learned in secret is not yet in what came with the attempts that begin.
-		for i := range ends.Taken {
-			ends.Taken[i].Forget()
+		if err := keepFiles(ctx, tx, done, files); err != nil {
+			return err
 		}
-		return ends, o.keepHidden(ctx, tx, kept...)
+		return o.keepHidden(ctx, tx, hidden...)
 	})
-	return endsOf(ends), err
-}
-
-// Fill begins, in one transaction, of each tenant as many of the tasks that wait as the
-// process has room for. After an error nobody knows whether it did; see HeldAttempts.
-func (o *Operations) Fill(ctx context.Context, process loom.ProcessID, room map[loom.TenantID]int) (Ends, error) {
-	ends, err := store.Single(ctx, o.db, func(tx *sqlx.Tx) (store.Ends, error) {
-		return store.FillAllTenants(ctx, o.hot, tx, process, room)
-	})
-	return endsOf(ends), err
-}
-
-func endsOf(ends store.Ends) Ends {
-	out := Ends{Accepted: make(map[loom.TaskID]bool, len(ends.Accepted)), Taken: ends.Taken, At: ends.At}
-	for _, id := range ends.Accepted {
-		out.Accepted[id] = true
+	if err != nil {
+		return nil, err
 	}
-	return out
-}
-
-// HeldAttempts gives the attempts that run in a process by what is stored. It is
-// asked after an answer got lost, whether something began.
-func (o *Operations) HeldAttempts(ctx context.Context, process loom.ProcessID) ([]Taken, error) {
-	return store.HeldAttemptsAllTenants(ctx, o.db, process)
+	return accepted, nil
 }
 
 // StoreFact makes results of a running attempt durable on its node at once.

@@ -42,25 +42,3 @@ func TestManyLogsAreStoredTogether(t *testing.T) {
 	w.expect("true", `SELECT bool_and(l.node_id = t.node_id AND l.operation_id = t.operation_id AND l.day = (a.started_at AT TIME ZONE 'UTC')::date)::text
 		FROM task_logs l JOIN tasks t ON t.id = l.task_id JOIN attempts a ON a.task_id = t.id AND a.number = l.attempt`)
 }
-
-// TestRecordedTasksLeaveNoRiverJob: nothing has to close or remove it later.
-func TestRecordedTasksLeaveNoRiverJob(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 2)
-	w.plan(loom.ClusterCreate, loom.ActionCreate, loom.ActionConfirm)
-	key := w.deliver(1)
-	if !w.complete(key, loom.TaskResult{}) {
-		t.Fatal("a result was refused")
-	}
-	w.expect("complete none", `SELECT t.status || ' ' || coalesce(r.state::text, 'none') FROM tasks t LEFT JOIN river_job r ON r.id = t.river_job_id WHERE t.id = $1`, int64(key.Task))
-	// The node goes on with its next task.
-	w.expect("ready available", `SELECT t.status || ' ' || r.state FROM nodes n JOIN tasks t ON t.id = n.task_id JOIN river_job r ON r.id = t.river_job_id
-		WHERE n.id = (SELECT node_id FROM tasks WHERE id = $1)`, int64(key.Task))
-	// A result that comes again is late, and the reconciler has nothing to put right.
-	if w.complete(key, loom.TaskResult{}) {
-		t.Error("recorded twice")
-	}
-	if n, err := w.ops.Reconcile(ctx); n != 0 || err != nil {
-		t.Error("the reconciler touched", n, err)
-	}
-}

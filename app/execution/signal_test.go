@@ -13,15 +13,14 @@ func TestBigBatchesTellOnce(t *testing.T) {
 	t.Parallel()
 	const n = 101
 	w := newWorld(t, n)
-	w.reserve(n)
 	w.plan(loom.ClusterCreate, loom.ActionCreate)
 	finished := make([]execution.Finished, n)
 	for i := range finished {
 		finished[i].Key = w.deliver(i + 1)
 	}
 	w.exec(`DELETE FROM events`)
-	if ends, err := w.ops.FinishTasks(ctx, "p1", finished, nil); err != nil || len(ends.Accepted) != n {
-		t.Fatal(len(ends.Accepted), err)
+	if accepted, err := w.ops.CompleteTasks(ctx, finished); err != nil || len(accepted) != n {
+		t.Fatal(len(accepted), err)
 	}
 	w.expect("cluster:00000001 0, clusters 1, op:00000001/1 0", `SELECT string_agg(topic || ' ' || cardinality(ids), ', ' ORDER BY topic) FROM events`)
 	w.expect("1", `SELECT count(DISTINCT tenant_id)::text FROM events e JOIN clusters c USING (tenant_id)`)

@@ -43,7 +43,7 @@ func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[Atte
 		tasks[i] = key.Task
 		attempt[key.Task] = key.Attempt
 	}
-	all, err := store.SpecFactsAllTenants(ctx, o.hot, tasks...)
+	all, err := store.SpecFactsAllTenants(ctx, o.prepared, tasks...)
 	if err != nil {
 		return nil, err
 	}

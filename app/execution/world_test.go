@@ -114,6 +114,7 @@ func (w *world) plan(action loom.ClusterAction, steps ...loom.TaskAction) loom.O
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.jobsAreTrue()
 	return op
 }
 
@@ -140,16 +141,30 @@ func (w *world) fetch(number int) (execution.AttemptKey, bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.jobsAreTrue()
 	return key, len(begun) == 1
 }
 
 func (w *world) complete(key execution.AttemptKey, r loom.TaskResult) bool {
 	w.t.Helper()
-	ends, err := w.ops.FinishTasks(ctx, "p1", []execution.Finished{{Key: key, Result: r}}, nil)
+	accepted, err := w.ops.CompleteTasks(ctx, []execution.Finished{{Key: key, Result: r}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return ends.Accepted[key.Task]
+	w.jobsAreTrue()
+	return accepted[key.Task]
+}
+
+// jobsAreTrue looks whether River's rows say of each task what is so.
+func (w *world) jobsAreTrue() {
+	w.t.Helper()
+	wrong, err := store.WrongJobsAllTenants(ctx, w.db)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, sentence := range wrong {
+		w.t.Error(sentence)
+	}
 }
 
 func (w *world) fail(key execution.AttemptKey, r loom.TaskResult) {
@@ -158,6 +173,7 @@ func (w *world) fail(key execution.AttemptKey, r loom.TaskResult) {
 	if err != nil || !recorded {
 		w.t.Fatalf("fail: %t, %v", recorded, err)
 	}
+	w.jobsAreTrue()
 }
 
 // end works the enqueued end_operation jobs.

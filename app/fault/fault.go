@@ -75,7 +75,7 @@ type plan struct {
 
 var armed atomic.Pointer[plan]
 
-// Arm arms the faults of a text such as "execution.FinishTasks.after:3:kill":
+// Arm arms the faults of a text such as "execution.CompleteTasks.after:3:kill":
 // point, hit counted from 1, and action, several separated by commas. An empty
 // text arms nothing. What was armed before is forgotten.
 func Arm(text string) error {
@@ -102,7 +102,7 @@ func parse(text string) (*plan, error) {
 	for _, one := range strings.Split(text, ",") {
 		parts := strings.Split(strings.TrimSpace(one), ":")
 		if len(parts) != 3 || parts[0] == "" {
-			return nil, fmt.Errorf("%s holds %q; it takes point:hit:action such as execution.FinishTasks.after:3:kill", Variable, one)
+			return nil, fmt.Errorf("%s holds %q; it takes point:hit:action such as execution.CompleteTasks.after:3:kill", Variable, one)
 		}
 		hit, err := strconv.Atoi(parts[1])
 		if err != nil || hit < 1 {
@@ -128,7 +128,7 @@ func At(point string) {
 
 // Before is the point right before a transaction commits: its locks are held,
 // its changes are made and nobody has seen them. The point is named after the
-// function that owns the transaction, such as "execution.FinishTasks.before".
+// function that owns the transaction, such as "execution.CompleteTasks.before".
 func Before() {
 	if p := armed.Load(); p != nil {
 		p.hit(owner() + ".before")
@@ -167,7 +167,7 @@ func (p *plan) hit(point string) {
 var storePackages = []string{"loom/app/fault.", "loom/app/store."}
 
 // owner names the function that asked package store for a transaction, without
-// its receiver: "execution.FinishTasks".
+// its receiver: "execution.CompleteTasks".
 func owner() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])

@@ -130,9 +130,7 @@ func tenantOfQueue(ctx context.Context, q sqlx.ExtContext, name string) (loom.Te
 }
 
 // PauseQueue lets nothing new of a queue begin, in any process, until ResumeQueue; what
-// runs goes on, and nothing is lost. Of a tenant's queue that holds for tasks that are
-// handed over inside the database too, from the moment this is stored. Superadmins only.
-// NotFound for a queue that there is not. What is paused already stays so.
+// runs goes on, and nothing is lost. Superadmins only. NotFound for a queue that there is not. What is paused already stays so.
 func (f *Fleet) PauseQueue(ctx context.Context, actor loom.Actor, name string) error {
 	return f.holdQueue(ctx, actor, name, true)
 }

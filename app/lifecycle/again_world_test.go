@@ -104,7 +104,7 @@ func (m *mock) one(s step, fails bool) {
 			r.Files = map[string]int{"shell/scripts/" + s.Service + ".sh": version}
 		}
 		m.ran = append(m.ran, s.String())
-		_, err = m.ops.FinishTasks(m.ctx, "p1", []execution.Finished{{Key: key, Result: r}}, nil)
+		_, err = m.ops.CompleteTasks(m.ctx, []execution.Finished{{Key: key, Result: r}})
 	}
 	if err != nil {
 		m.t.Fatal(err)

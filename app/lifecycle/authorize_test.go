@@ -48,7 +48,7 @@ func (b *bundle) given(id loom.ClusterID) (all []string) {
 		WHERE c.id = $1 AND o.number = c.latest_operation AND NOT t.gate ORDER BY t.number LIMIT 1`, int64(id)); err != nil {
 		b.t.Fatal(err)
 	}
-	facts, err := store.SpecFactsAllTenants(b.ctx, store.PrepareHot(b.db.DB), tasks...)
+	facts, err := store.SpecFactsAllTenants(b.ctx, store.Prepare(b.db.DB), tasks...)
 	if err != nil || len(facts) != 1 {
 		b.t.Fatalf("%d facts, %v", len(facts), err)
 	}
@@ -331,7 +331,7 @@ func TestKeysSurviveAKill(t *testing.T) {
 				continue
 			}
 			result := loom.TaskResult{Result: map[string]any{loom.KeysFact: mine}}
-			if _, err := ops.FinishTasks(b.ctx, "p1", []execution.Finished{{Key: key, Result: result}}, nil); err != nil {
+			if _, err := ops.CompleteTasks(b.ctx, []execution.Finished{{Key: key, Result: result}}); err != nil {
 				t.Fatal(err)
 			}
 		}

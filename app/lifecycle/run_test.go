@@ -49,7 +49,7 @@ func (b *bundle) runTasksBut(fails func(loom.TaskAction, int) bool, all bool) {
 			if fails(loom.TaskAction(d.Action), d.Node) {
 				_, err = ops.FailTask(b.ctx, key, loom.TaskResult{Status: 1, Message: "no", Retryable: new(false)})
 			} else {
-				_, err = ops.FinishTasks(b.ctx, "p1", []execution.Finished{{Key: key}}, nil)
+				_, err = ops.CompleteTasks(b.ctx, []execution.Finished{{Key: key}})
 			}
 			if err != nil {
 				b.t.Fatal(err)

@@ -144,7 +144,7 @@ func ClusterByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, i
 // LockCluster reads a cluster and locks its row until the transaction ends, so
 // that no second operation starts. NotFound as ClusterByID.
 func LockCluster(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {
-	return oneCluster(ctx, tx, clusterByID+` FOR UPDATE`, tenant, id)
+	return oneCluster(ctx, tx, clusterByID+` FOR NO KEY UPDATE`, tenant, id)
 }
 
 func oneCluster(ctx context.Context, q sqlx.ExtContext, query string, tenant loom.TenantID, id loom.ClusterID) (loom.Cluster, error) {

@@ -134,16 +134,6 @@ func AtOneMoment[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (
 	return fn(tx)
 }
 
-// Single is InTx for a single statement, which is a transaction by itself: fn gets no
-// transaction, and the disk is waited for in the same round trip. Where faults are armed
-// there is one around it, or none could be set before its commit.
-func Single[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, error)) (T, error) {
-	if fault.Armed() {
-		return InTx(ctx, db, fn)
-	}
-	return fn(nil)
-}
-
 // Exec is InTx for a change without a result.
 func Exec(ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) error) error {
 	_, err := InTx(ctx, db, func(tx *sqlx.Tx) (struct{}, error) { return struct{}{}, fn(tx) })

@@ -25,9 +25,7 @@ WITH RECURSIVE queues AS (
 SELECT t.name, w.n AS waits, greatest(extract(epoch FROM now() - w.oldest), 0)::float8 AS oldest
 FROM queues JOIN tenants t ON queues.queue = 'tenant_' || t.id
 CROSS JOIN LATERAL (SELECT count(*) AS n, min(r.since) AS oldest
-	FROM (SELECT scheduled_at AS since FROM river_job WHERE state = 'available' AND queue = queues.queue
-		UNION ALL SELECT since FROM backlog WHERE tenant_id = t.id LIMIT 100000) AS r) AS w
-WHERE w.n > 0
+	FROM (SELECT scheduled_at AS since FROM river_job WHERE state = 'available' AND queue = queues.queue LIMIT 100000) AS r) AS w
 ORDER BY w.n DESC, t.name`
 
 // QueueLengthsAllTenants counts, by tenant, the tasks for which no worker was

@@ -269,14 +269,12 @@ func promoteFirst(ctx context.Context, tx *sqlx.Tx, plan *loom.Plan, remaining [
 		}
 		return nil
 	}
-	_, err := promote(ctx, tx, nodes)
-	return err
+	return promote(ctx, tx, nodes)
 }
 
-func promote(ctx context.Context, tx *sqlx.Tx, nodes []string) (int, error) {
-	var n int
-	err := tx.GetContext(ctx, &n, `SELECT loom_promote($1::uuid[])`, pq.Array(nodes))
-	return n, wrap(err, "promote the tasks of %d nodes", len(nodes))
+func promote(ctx context.Context, tx *sqlx.Tx, nodes []string) error {
+	_, err := tx.ExecContext(ctx, `SELECT loom_promote($1::uuid[])`, pq.Array(nodes))
+	return wrap(err, "promote the tasks of %d nodes", len(nodes))
 }
 
 // operationEvents tell open pages that an operation changed.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"loom/app/loom"
 )
@@ -38,13 +37,7 @@ WITH RECURSIVE behind (id) AS (
 	SELECT t.id FROM behind b JOIN tasks t ON t.id = b.id ORDER BY t.gate DESC, t.id FOR UPDATE OF t
 )
 UPDATE tasks t SET status = 'dropped', ended_at = clock_timestamp() FROM held h WHERE t.id = h.id
-RETURNING coalesce(t.river_job_id, 0)`
-
-const cancelJobs = `
-WITH held AS (
-	SELECT r.id FROM river_job r WHERE r.id = ANY($1) AND r.state IN ('pending', 'available', 'scheduled', 'retryable') ORDER BY r.id FOR UPDATE
-)
-UPDATE river_job r SET state = 'cancelled', finalized_at = now() FROM held h WHERE r.id = h.id`
+RETURNING t.id`
 
 // Tasks whose successors are all given up are the last ones now.
 const joinEnd = `
@@ -76,8 +69,8 @@ RETURNING g.remaining = 0`
 // up; the rest of its operation, which the caller holds, goes on. It reports true when
 // there is no rest.
 func DropBehind(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (bool, error) {
-	var river []int64
-	if err := tx.SelectContext(ctx, &river, dropBehind, h.Key.Task, h.Operation.Row); err != nil {
+	var dropped []int64
+	if err := tx.SelectContext(ctx, &dropped, dropBehind, h.Key.Task, h.Operation.Row); err != nil {
 		return false, wrap(err, "drop what waits for task %d", h.Key.Task)
 	}
 	if _, err := tx.ExecContext(ctx, joinEnd, h.Operation.Row); err != nil {
@@ -87,13 +80,10 @@ func DropBehind(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (bool, error) {
 	if err := tx.GetContext(ctx, &over, countEnd, h.Operation.Row); err != nil {
 		return false, wrap(err, "count what is left of operation %s", h.Operation.Ref)
 	}
-	if _, err := promote(ctx, tx, []string{string(h.Node)}); err != nil {
+	if err := promote(ctx, tx, []string{string(h.Node)}); err != nil {
 		return false, err
 	}
-	if _, err := tx.ExecContext(ctx, cancelJobs, pq.Array(river)); err != nil {
-		return false, wrap(err, "cancel the River jobs of what waits for task %d", h.Key.Task)
-	}
-	return over, nil
+	return over, deliver(ctx, tx, false, dropped...)
 }
 
 // NoteFailure says in a held operation that goes on what failed in it first.

@@ -10,9 +10,10 @@ import (
 	"github.com/lib/pq"
 
 	"loom/app/loom"
+	"loom/jobs"
 )
 
-// HeldTask is a task that its transaction holds, with its operation, FOR UPDATE.
+// HeldTask is a task that its transaction holds, with its operation, FOR NO KEY UPDATE.
 type HeldTask struct {
 	Operation loom.Operation
 	Key       AttemptKey
@@ -37,7 +38,7 @@ type HeldTask struct {
 }
 
 const lockOperation = `
-SELECT ` + operationColumns + ` FROM operations WHERE id = $1 FOR UPDATE`
+SELECT ` + operationColumns + ` FROM operations WHERE id = $1 FOR NO KEY UPDATE`
 
 // LockOperationAllTenants locks an operation by its row id.
 func LockOperationAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (loom.Operation, error) {
@@ -149,14 +150,21 @@ func AddFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, node loom.
 	return wrap(err, "merge facts into node %s", node)
 }
 
-const moveRiverJob = `
-UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE WHEN $2 IN ('cancelled', 'discarded') THEN now() END,
-	scheduled_at = now() + make_interval(secs => $3), attempt = greatest(attempt, $4)
-WHERE id = $1`
+// deliver puts the River jobs of tasks where they belong. Over says that what River has
+// delivered of them came to its end.
+func deliver(ctx context.Context, tx *sqlx.Tx, over bool, tasks ...int64) error {
+	_, err := tx.ExecContext(ctx, `SELECT loom_deliver($1, $2)`, pq.Array(tasks), over)
+	return wrap(err, "deliver %d tasks", len(tasks))
+}
 
-func moveJob(ctx context.Context, tx *sqlx.Tx, h *HeldTask, state string, delay time.Duration) error {
-	_, err := tx.ExecContext(ctx, moveRiverJob, h.riverJob, state, delay.Seconds(), h.Key.Attempt)
-	return wrap(err, "make the River job of task %d %s", h.Key.Task, state)
+const delayJob = `UPDATE river_job SET scheduled_at = now() + make_interval(secs => $2) WHERE id = $1`
+
+// deliverAfter is deliver for a held task whose attempt is over, not before a delay.
+func deliverAfter(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duration) error {
+	if _, err := tx.ExecContext(ctx, delayJob, h.riverJob, delay.Seconds()); err != nil {
+		return wrap(err, "delay task %d", h.Key.Task)
+	}
+	return deliver(ctx, tx, true, int64(h.Key.Task))
 }
 
 const setTask = `
@@ -174,17 +182,7 @@ func RetryTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, delay time.Duratio
 	if err := setTaskStatus(ctx, tx, h, loom.TaskReady, r.Status, r.Message, 0); err != nil {
 		return err
 	}
-	queue := "tenant_" + string(h.Operation.Tenant)
-	switch {
-	case h.Operation.Status == loom.OperationPaused:
-		return moveJob(ctx, tx, h, "pending", 0)
-	case delay > 0:
-		return moveJob(ctx, tx, h, "scheduled", delay)
-	}
-	if err := moveJob(ctx, tx, h, "available", 0); err != nil {
-		return err
-	}
-	return WakeQueues(ctx, tx, queue)
+	return deliverAfter(ctx, tx, h, delay)
 }
 
 const retryNow = `
@@ -200,7 +198,7 @@ func RetryNow(ctx context.Context, tx *sqlx.Tx, h *HeldTask) (bool, error) {
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return false, wrap(err, "retry task %d now", h.Key.Task)
 	}
-	return true, WakeQueues(ctx, tx, "tenant_"+string(h.Operation.Tenant))
+	return true, WakeQueues(ctx, tx, jobs.TenantQueue(h.Operation.Tenant))
 }
 
 // LastCode is the status code of the last attempt of a held task.
@@ -249,11 +247,10 @@ func RecreateFirst(ctx context.Context, tx *sqlx.Tx, h *HeldTask, actions []loom
 	if err := freeNode(ctx, tx, h); err != nil {
 		return err
 	}
-	if err := moveJob(ctx, tx, h, "pending", 0); err != nil {
+	if err := deliverAfter(ctx, tx, h, 0); err != nil {
 		return err
 	}
-	_, err = promote(ctx, tx, []string{string(h.Node)})
-	return err
+	return promote(ctx, tx, []string{string(h.Node)})
 }
 
 func freeNode(ctx context.Context, tx *sqlx.Tx, h *HeldTask) error {
@@ -272,22 +269,17 @@ func GiveUpTask(ctx context.Context, tx *sqlx.Tx, h *HeldTask, status loom.TaskS
 	if err := setTaskStatus(ctx, tx, h, status, r.Status, r.Message, 0); err != nil {
 		return err
 	}
-	if status == loom.TaskDropped {
-		if err := freeNode(ctx, tx, h); err != nil {
-			return err
-		}
-		return moveJob(ctx, tx, h, "cancelled", 0)
+	var err error
+	if status == loom.TaskDropped || h.Action == loom.ActionKeys { // says nothing against the machine, which serves as before
+		err = freeNode(ctx, tx, h)
+	} else {
+		_, err = tx.ExecContext(ctx, markNode, h.Node, h.Key.Task, h.Service)
+		err = wrap(err, "mark node %s as failed", h.Node)
 	}
-	if h.Action == loom.ActionKeys { // says nothing against the machine, which serves as before
-		if err := freeNode(ctx, tx, h); err != nil {
-			return err
-		}
-		return moveJob(ctx, tx, h, "discarded", 0)
+	if err != nil {
+		return err
 	}
-	if _, err := tx.ExecContext(ctx, markNode, h.Node, h.Key.Task, h.Service); err != nil {
-		return wrap(err, "mark node %s as failed", h.Node)
-	}
-	return moveJob(ctx, tx, h, "discarded", 0)
+	return deliver(ctx, tx, true, int64(h.Key.Task))
 }
 
 // SignalTask tells open pages of a change to a task and its node.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,25 +27,20 @@ func splitKeys(keys []AttemptKey) (tasks []int64, attempts []int64) {
 }
 
 const (
-	startTasks = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
-	handedOver = `
-SELECT done, at, task_id, attempt, tenant_id, operation_id, task_number, action, service, old, undo, node_id, incarnation, leaving,
-	results, sealed_node, stamp, nodes_version FROM `
-	finishTasks = handedOver + `loom_finish($1, $2, $3, $4::jsonb[], $5, $6)`
-	fillProcess = handedOver + `loom_fill($1, $2, $3)`
+	startTasks    = `SELECT task_id, attempt, clock_timestamp() AS at FROM loom_start($1, $2, $3)`
+	completeTasks = `SELECT loom_complete($1, $2, $3::jsonb[])`
 )
 
-// StartTasksAllTenants begins attempts of delivered tasks for a process and gives
-// those that began, with the time by the database clock, the zero time when none
-// did. The River jobs of the others were put where they belong. Without a transaction
-// it is one by itself.
-func StartTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
+// StartTasksAllTenants begins attempts of delivered tasks for a process and returns those
+// that began, with the time by the database clock, the zero time when none did. The River
+// jobs of the others are put where they belong. The keys are in the order of the tasks' ids.
+func StartTasksAllTenants(ctx context.Context, prepared *Prepared, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey) ([]AttemptKey, time.Time, error) {
 	tasks, attempts := splitKeys(keys)
 	var rows []struct {
 		AttemptKey
 		At time.Time `db:"at"`
 	}
-	err := hot.start.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), atMostOnce(process))
+	err := prepared.start.selectInto(ctx, tx, &rows, pq.Array(tasks), pq.Array(attempts), process)
 	var at time.Time
 	begun := make([]AttemptKey, len(rows))
 	for i, r := range rows {
@@ -63,139 +57,30 @@ type storedResult struct {
 	Result    map[string]any    `json:"result,omitempty"`
 }
 
-// Taken is an attempt that began where the end of other tasks was recorded, or because its
-// process had room.
-type Taken struct {
-	Key    AttemptKey
-	Tenant loom.TenantID
-	// own and common are what its spec is built from, at when it began.
-	own    *finishRow
-	common *SpecFacts
-	at     time.Time
-}
-
-// Facts gives what the spec of the attempt is built from, nil where that has to be
-// read. It takes some microseconds: not while others wait for the next batch.
-func (t *Taken) Facts() *SpecFacts {
-	if t.common == nil {
-		return nil
-	}
-	f, err := t.own.facts(t.common)
-	if err != nil {
-		return nil // who reads them is told
-	}
-	f.Status, f.NodesVersion, f.Started, f.Now = loom.TaskRunning, t.own.Version, t.at, t.at
-	return &f
-}
-
-// Forget leaves its facts to be read.
-func (t *Taken) Forget() { t.common = nil }
-
-// Ends is what became of recorded successes.
-type Ends struct {
-	// Accepted are the tasks whose result counts; the others are not running with
-	// that attempt any more.
-	Accepted []loom.TaskID
-	// Taken are the attempts that the process has to run now, At when they began by
-	// the clock of the database.
-	Taken []Taken
-	At    time.Time
-}
-
-// FinishTasksAllTenants records successes, results[i] of keys[i] in the order of the
-// tasks' ids, and frees what waited for them. Of that it begins for the process as
-// many tasks of each tenant as room says. Without a transaction it is one by itself.
-func FinishTasksAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, keys []AttemptKey, results []loom.TaskResult, room map[loom.TenantID]int) (Ends, error) {
+// CompleteTasksAllTenants records successes, results[i] of keys[i] in the order of the
+// tasks' ids, and frees what waited for them. It returns the tasks whose result counts; the
+// others are not running with that attempt any longer.
+func CompleteTasksAllTenants(ctx context.Context, prepared *Prepared, tx *sqlx.Tx, keys []AttemptKey, results []loom.TaskResult) ([]loom.TaskID, error) {
 	tasks, attempts := splitKeys(keys)
 	bodies := make([]string, len(results))
 	for i, r := range results {
 		var err error
 		if bodies[i], err = storedBody(&r); err != nil {
-			return Ends{}, fmt.Errorf("marshal the result of task %d: %w", keys[i].Task, err)
+			return nil, fmt.Errorf("marshal the result of task %d: %w", keys[i].Task, err)
 		}
 	}
-	tenants, rooms := splitRoom(room)
-	var rows []finishRow
-	err := hot.finish.selectInto(ctx, tx, &rows, atMostOnce(process), pq.Array(tasks), pq.Array(attempts), pq.Array(bodies), pq.Array(tenants), pq.Array(rooms))
-	if err != nil {
-		return Ends{}, wrap(err, "finish %d tasks", len(keys))
-	}
-	return hot.ends(rows, len(keys)), nil
+	var accepted []loom.TaskID
+	err := prepared.complete.selectInto(ctx, tx, &accepted, pq.Array(tasks), pq.Array(attempts), pq.Array(bodies))
+	return accepted, wrap(err, "complete %d tasks", len(keys))
 }
 
-// FillAllTenants begins for a process as many tasks of each tenant as room says of those
-// that wait, and gives them as FinishTasksAllTenants does. Without a transaction it is one
-// by itself.
-func FillAllTenants(ctx context.Context, hot *Hot, tx *sqlx.Tx, process loom.ProcessID, room map[loom.TenantID]int) (Ends, error) {
-	tenants, rooms := splitRoom(room)
-	var rows []finishRow
-	if err := hot.fill.selectInto(ctx, tx, &rows, atMostOnce(process), pq.Array(tenants), pq.Array(rooms)); err != nil {
-		return Ends{}, wrap(err, "begin what waits")
-	}
-	return hot.ends(rows, 0), nil
-}
-
-func splitRoom(room map[loom.TenantID]int) (tenants []string, rooms []int64) {
-	for t, n := range room {
-		tenants, rooms = append(tenants, string(t)), append(rooms, int64(n))
-	}
-	return tenants, rooms
-}
-
-// ends gives what became of a batch of so many successes.
-func (hot *Hot) ends(rows []finishRow, successes int) Ends {
-	ends := Ends{Accepted: make([]loom.TaskID, 0, successes), Taken: make([]Taken, 0, len(rows))}
-	for i := range rows {
-		r := &rows[i]
-		if r.Done != nil {
-			for _, id := range r.Done {
-				ends.Accepted = append(ends.Accepted, loom.TaskID(id))
-			}
-			ends.At = r.At.Time
-			continue
-		}
-		// What it has in common with others may not be known as it is now.
-		key, common := AttemptKey{loom.TaskID(r.TaskID), r.Attempt}, hot.commons.get(r.group(), r.Stamp)
-		ends.Taken = append(ends.Taken, Taken{key, r.Tenant, r, common, ends.At})
-	}
-	return ends
-}
-
-// finishRow are the tasks that ended or, without them, an attempt that began, with its
-// own part of what its spec is built from.
-type finishRow struct {
-	specOwn
-	Done    pq.Int64Array `db:"done"`
-	Tenant  loom.TenantID `db:"tenant_id"`
-	At      sql.NullTime  `db:"at"`
-	Stamp   string        `db:"stamp"`
-	Version int64         `db:"nodes_version"`
-}
-
-// storedBody is what loom_finish takes of a result.
+// storedBody is what loom_complete takes of a result.
 func storedBody(r *loom.TaskResult) (string, error) {
 	if r.Message == "" && r.Hostname == "" && len(r.Addresses) == 0 && len(r.Result) == 0 {
 		return "{}", nil
 	}
 	body, err := json.Marshal(storedResult{cleanText(r.Message), r.Hostname, r.Addresses, Facts(r.Result)})
 	return cleanJSON(body), err
-}
-
-const heldAttempts = `
-SELECT id AS task_id, attempt, tenant_id FROM running_tasks WHERE process_id = $1`
-
-// HeldAttemptsAllTenants gives the attempts that run in a process by what is stored.
-func HeldAttemptsAllTenants(ctx context.Context, q sqlx.ExtContext, process loom.ProcessID) ([]Taken, error) {
-	var rows []struct {
-		AttemptKey
-		Tenant loom.TenantID `db:"tenant_id"`
-	}
-	err := sqlx.SelectContext(ctx, q, &rows, heldAttempts, process)
-	held := make([]Taken, len(rows))
-	for i, r := range rows {
-		held[i] = Taken{Key: r.AttemptKey, Tenant: r.Tenant}
-	}
-	return held, wrap(err, "list the attempts of process %s", process)
 }
 
 // Facts gives the results that may be merged into a node: those not named like a

@@ -17,7 +17,7 @@ const StopChannel = "loom_stop"
 
 const lockByRef = `
 SELECT ` + operationColumns + ` FROM operations
-WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3 FOR UPDATE`
+WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3 FOR NO KEY UPDATE`
 
 // LockOperation locks an operation of a tenant.
 func LockOperation(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
@@ -63,19 +63,9 @@ func EndIfIdle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	return Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(op.Row)})
 }
 
+// What River delivered and nobody has started is left to loom_start.
 const pauseJobs = `
-WITH held AS (
-	SELECT r.id FROM nodes n
-	JOIN tasks t ON t.id = n.task_id AND t.status = 'ready'
-	JOIN river_job r ON r.id = t.river_job_id
-	WHERE n.cluster_id = $1 AND r.state IN ('available', 'scheduled', 'retryable')
-	ORDER BY r.id FOR UPDATE OF r
-)
-UPDATE river_job r SET state = 'pending' FROM held WHERE r.id = held.id`
-
-const leaveBacklog = `
-WITH gone AS (DELETE FROM backlog_lots WHERE operation_id = $1 RETURNING tasks)
-UPDATE tasks t SET in_backlog = false FROM gone WHERE t.id = ANY(gone.tasks)`
+SELECT loom_deliver(array_agg(t.id), false) FROM nodes n JOIN tasks t ON t.id = n.task_id AND t.status = 'ready' WHERE n.cluster_id = $1`
 
 // PauseOperation lets nothing more of a held operation start. Running tasks
 // finish and what they free waits.
@@ -83,11 +73,8 @@ func PauseOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, messag
 	if err := setOperation(ctx, tx, op, loom.OperationPaused, message); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster); err != nil {
-		return wrap(err, "hold back the River jobs of operation %s", op.Ref)
-	}
-	_, err := tx.ExecContext(ctx, leaveBacklog, op.Row)
-	return wrap(err, "take operation %s out of the backlog", op.Ref)
+	_, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster)
+	return wrap(err, "hold back the River jobs of operation %s", op.Ref)
 }
 
 // ResumeOperation lets a held, paused operation go on.
@@ -149,7 +136,7 @@ WHERE t.operation_id = $1 AND NOT t.gate AND t.undo = $2`
 // and reads what decides whether and how it ends.
 func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (Ending, error) {
 	var e Ending
-	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM clusters WHERE id = (SELECT cluster_id FROM operations WHERE id = $1) FOR UPDATE`, id); err != nil {
+	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM clusters WHERE id = (SELECT cluster_id FROM operations WHERE id = $1) FOR NO KEY UPDATE`, id); err != nil {
 		return e, wrap(err, "lock the cluster of operation %d", id)
 	}
 	var err error

@@ -3,24 +3,21 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// Hot are the statements that each batch of tasks needs, ready for a pool; nothing is
+// Prepared are the statements that each batch of tasks needs, ready for a pool; nothing is
 // sent before their first use. Each connection plans one a few times and then keeps
 // the plan; lib/pq sends, and PostgreSQL plans, anything else at every call.
-type Hot struct {
-	spec, start, finish, fill prepared
-	commons                   specCommons
+type Prepared struct {
+	spec, start, complete prepared
 }
 
-// PrepareHot makes them for a pool.
-func PrepareHot(db *sqlx.DB) *Hot {
-	return &Hot{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, finish: prepared{db: db, query: finishTasks}, fill: prepared{db: db, query: fillProcess}}
+// Prepare makes them for a pool.
+func Prepare(db *sqlx.DB) *Prepared {
+	return &Prepared{spec: prepared{db: db, query: specFacts}, start: prepared{db: db, query: startTasks}, complete: prepared{db: db, query: completeTasks}}
 }
 
 // prepared is one of them.
@@ -44,28 +41,6 @@ func (p *prepared) selectInto(ctx context.Context, tx *sqlx.Tx, into any, args .
 	}
 	return stmt.SelectContext(ctx, into, args...)
 }
-
-// once is an argument of a statement that must not be sent twice: where a connection
-// breaks, database/sql sends it again on another one as if nothing had happened, but it
-// may have been carried out.
-type once[T any] struct {
-	value T
-	sent  bool
-}
-
-func atMostOnce[T any](value T) driver.Valuer { return &once[T]{value: value} }
-
-// Value gives the argument the first time it is asked for.
-func (o *once[T]) Value() (driver.Value, error) {
-	if o.sent {
-		return nil, errAnswerLost
-	}
-	o.sent = true
-	return driver.DefaultParameterConverter.ConvertValue(o.value)
-}
-
-// errAnswerLost says that nobody knows whether a statement was carried out.
-var errAnswerLost = errors.New("the connection broke before the answer came")
 
 func (p *prepared) statement(ctx context.Context) (*sqlx.Stmt, error) {
 	p.mu.Lock()

@@ -43,7 +43,7 @@ func (t QueuedTask) Ref() loom.TaskRef {
 }
 
 // queuedSince is when a row of queuedFrom began to wait or to run.
-const queuedSince = `CASE WHEN h.status = 'running' THEN coalesce(h.started_at, o.created_at) ELSE coalesce(b.since, r.scheduled_at, o.created_at) END`
+const queuedSince = `CASE WHEN h.status = 'running' THEN coalesce(h.started_at, o.created_at) ELSE coalesce(r.scheduled_at, o.created_at) END`
 
 // A node holds one task at a time, so that there are as many rows as nodes at most,
 // found by way of the few operations that have not ended.
@@ -51,14 +51,13 @@ const queuedFrom = `operations o JOIN nodes n ON n.cluster_id = o.cluster_id
 JOIN tasks h ON h.id = n.task_id AND h.operation_id = o.id
 JOIN clusters c ON c.id = o.cluster_id
 LEFT JOIN river_job r ON r.id = h.river_job_id
-LEFT JOIN backlog b ON b.task_id = h.id
 LEFT JOIN processes p ON p.id = h.process_id AND h.status = 'running'`
 
 const queuedOpen = `o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back') AND o.tenant_id = `
 
 var queuedKeyset = keyset{
 	columns: `o.cluster_id, c.name AS cluster_name, c.owner_id, o.number AS operation, h.number, h.action, h.service, n.hostname, h.status, o.status AS operation_status, o.aborted,
-	` + queuedSince + ` AS since, now() AS now, h.code <> 0 AS failed, h.message, CASE WHEN r.state = 'available' THEN r.priority ELSE coalesce(b.priority, 0) END AS priority,
+	` + queuedSince + ` AS since, now() AS now, h.code <> 0 AS failed, h.message, CASE WHEN r.state = 'available' THEN r.priority ELSE 0 END AS priority,
 	CASE WHEN h.status = 'running' THEN h.process_id ELSE '' END AS process_id, coalesce(p.host, '') AS host`,
 	from: queuedFrom, id: "h.id", idKind: "bigint",
 	sorts: map[string]sortColumn{"since": {queuedSince, `to_char((` + queuedSince + `) AT TIME ZONE 'UTC', '` + cursorTime + `')`, "timestamptz"}},
@@ -95,7 +94,7 @@ type QueuedSum struct {
 
 const queuedSum = `
 SELECT count(*) FILTER (WHERE h.status = 'ready') AS waiting, count(*) FILTER (WHERE h.status = 'running') AS running, now() AS now,
-	coalesce(min(coalesce(b.since, r.scheduled_at)) FILTER (WHERE h.status = 'ready' AND (r.state = 'available' OR b.task_id IS NOT NULL)), '0001-01-01T00:00:00Z') AS oldest
+	coalesce(min(r.scheduled_at) FILTER (WHERE h.status = 'ready' AND r.state = 'available'), '0001-01-01T00:00:00Z') AS oldest
 FROM ` + queuedFrom + ` WHERE ` + queuedOpen + `$1`
 
 // SumQueued counts what QueuedTasks lists.

@@ -228,45 +228,30 @@ type QueuePace struct {
 	Run95   float64 `db:"run95"`
 }
 
-// Tasks are looked at themselves: their River jobs go when they end. Nothing says when
-// one became ready, so that is found again, for some of each stretch: the operation had
-// begun, what it waits for was done, and its node had ended the task before it. At most
-// 100,000 tasks are looked at, through the operations of that time; others lean on
-// river_job_state_and_finalized_at_index.
+// Leans on river_job_state_and_finalized_at_index. Of each stretch some tasks are measured: they waited from when
+// they were due, in River's queue and for a worker of the process, until their attempt began.
 const queuePace = `
 WITH recent AS MATERIALIZED (
-	SELECT t.id, t.node_id, t.attempt, t.started_at, t.ended_at, o.started_at AS began
-	FROM (SELECT id, started_at FROM operations WHERE status IN ('running', 'paused', 'failing', 'rolling_back')
-	      UNION ALL SELECT id, started_at FROM operations WHERE ended_at > now() - make_interval(secs => $1::float8)) o
-	JOIN tasks t ON t.operation_id = o.id
-	WHERE NOT t.gate AND t.status IN ('complete', 'failed') AND t.started_at IS NOT NULL
-		AND t.ended_at > now() - make_interval(secs => $1::float8) AND t.ended_at <= now()
-	LIMIT 100000
-), ordered AS (
-	SELECT r.*, lag(r.ended_at) OVER (PARTITION BY r.node_id ORDER BY r.started_at) AS freed,
-		width_bucket(extract(epoch FROM r.ended_at), extract(epoch FROM now()) - $1::float8, extract(epoch FROM now()), $2::int) - 1 AS stretch
-	FROM recent r
-), placed AS MATERIALIZED (
-	SELECT o.*, row_number() OVER (PARTITION BY o.stretch ORDER BY hashint8(o.id)) AS place FROM ordered o
+	SELECT id, kind, attempt, args, scheduled_at,
+		width_bucket(extract(epoch FROM finalized_at), extract(epoch FROM now()) - $1::float8, extract(epoch FROM now()), $2::int) - 1 AS stretch
+	FROM river_job
+	WHERE state IN ('completed', 'discarded') AND finalized_at > now() - make_interval(secs => $1::float8) AND finalized_at <= now()
+	ORDER BY finalized_at DESC LIMIT 100000
+), placed AS (
+	SELECT r.*, row_number() OVER (PARTITION BY r.stretch ORDER BY hashint8(r.id)) AS place FROM recent r WHERE r.kind = $3
 ), measured AS (
-	SELECT p.stretch, greatest(extract(epoch FROM p.started_at - greatest(p.began, p.freed, b.done)), 0)::float8 AS wait,
-		extract(epoch FROM a.ended_at - a.started_at)::float8 AS run
-	FROM placed p
-	JOIN attempts a ON a.task_id = p.id AND a.number = p.attempt
-	CROSS JOIN LATERAL (SELECT max(f.ended_at) AS done FROM task_edges e JOIN tasks f ON f.id = e.from_task WHERE e.to_task = p.id) b
+	SELECT p.stretch, greatest(extract(epoch FROM a.started_at - p.scheduled_at), 0)::float8 AS wait, extract(epoch FROM a.ended_at - a.started_at)::float8 AS run
+	FROM placed p JOIN attempts a ON a.task_id = (p.args->>'task_id')::bigint AND a.number = p.attempt
 	WHERE p.place <= 400
 ), timed AS (
 	SELECT stretch, percentile_cont(0.5) WITHIN GROUP (ORDER BY wait) AS wait50, percentile_cont(0.95) WITHIN GROUP (ORDER BY wait) AS wait95,
 		percentile_cont(0.5) WITHIN GROUP (ORDER BY run) AS run50, percentile_cont(0.95) WITHIN GROUP (ORDER BY run) AS run95
 	FROM measured GROUP BY stretch
-), others AS (
-	SELECT width_bucket(extract(epoch FROM finalized_at), extract(epoch FROM now()) - $1::float8, extract(epoch FROM now()), $2::int) - 1 AS stretch, count(*) AS n
-	FROM (SELECT finalized_at FROM river_job WHERE state = 'completed' AND finalized_at > now() - make_interval(secs => $1::float8) AND finalized_at <= now() AND kind <> $3
-	      ORDER BY finalized_at DESC LIMIT 50000) r GROUP BY 1
-), counted AS (SELECT stretch, count(*) AS n FROM placed GROUP BY stretch)
-SELECT stretch, coalesce(counted.n, 0) AS tasks, coalesce(others.n, 0) AS others,
-	coalesce(wait50, 0) AS wait50, coalesce(wait95, 0) AS wait95, coalesce(run50, 0) AS run50, coalesce(run95, 0) AS run95
-FROM counted FULL JOIN others USING (stretch) LEFT JOIN timed USING (stretch) ORDER BY stretch`
+), counted AS (
+	SELECT stretch, count(*) FILTER (WHERE kind = $3) AS tasks, count(*) FILTER (WHERE kind <> $3) AS others FROM recent GROUP BY stretch
+)
+SELECT stretch, tasks, others, coalesce(wait50, 0) AS wait50, coalesce(wait95, 0) AS wait95, coalesce(run50, 0) AS run50, coalesce(run95, 0) AS run95
+FROM counted LEFT JOIN timed USING (stretch) ORDER BY stretch`
 
 // QueuePaceAllTenants tells how tasks and other River jobs went lately, in stretches of
 // equal length; those in which nothing was done are left out.

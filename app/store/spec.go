@@ -96,7 +96,6 @@ type specCommon struct {
 	Version     int64                        `json:"nodes_version"`
 	Sealed      []SealedValue                `json:"sealed"`
 	Now         time.Time                    `json:"now"`
-	Stamp       string                       `json:"stamp"`
 }
 
 // specGroup is what tasks have in common whose specs differ in their nodes only.
@@ -109,18 +108,18 @@ type specGroup struct {
 func (r *specOwn) group() specGroup { return specGroup{r.OperationID, r.Service, r.Old, r.Undo} }
 
 // common decodes what the tasks of a group share, from the row of the first of them.
-// Nobody changes it. The stamp is another one as soon as anything in it is.
-func (r *specRow) common() (facts *SpecFacts, stamp string, err error) {
+// Nobody changes it.
+func (r *specRow) common() (*SpecFacts, error) {
 	var c specCommon
 	if err := decodeExact(r.Common, &c); err != nil {
-		return nil, "", fmt.Errorf("read what task %d needs: %w", r.TaskID, err)
+		return nil, fmt.Errorf("read what task %d needs: %w", r.TaskID, err)
 	}
 	return &SpecFacts{
 		Ref:   loom.TaskRef{Operation: loom.OperationRef{Cluster: c.Cluster, Number: c.Operation}, Number: r.TaskNumber},
 		Owner: c.Owner, OwnerKeys: c.SSHKeys, ResourceSet: c.ResourceSet, NodesVersion: c.Version, Tenant: c.Tenant, Now: c.Now,
 		Provider: c.Provider, Config: c.Config, Service: r.Service, ServiceCopy: c.Service, Undo: r.Undo,
 		hardware: c.Hardware, image: c.Image, Sealed: c.Sealed,
-	}, c.Stamp, nil
+	}, nil
 }
 
 // facts decodes what is the task's own, and adds what it has in common with others.
@@ -198,24 +197,23 @@ func NodeProperties(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID
 
 // SpecFactsAllTenants reads what the specs of tasks are built from, but for the
 // nodes of their clusters.
-func SpecFactsAllTenants(ctx context.Context, hot *Hot, tasks ...loom.TaskID) ([]SpecFacts, error) {
+func SpecFactsAllTenants(ctx context.Context, prepared *Prepared, tasks ...loom.TaskID) ([]SpecFacts, error) {
 	ids := make([]int64, len(tasks))
 	for i, t := range tasks {
 		ids[i] = int64(t)
 	}
 	var rows []specRow
-	if err := hot.spec.selectInto(ctx, nil, &rows, pq.Array(ids)); err != nil {
+	if err := prepared.spec.selectInto(ctx, nil, &rows, pq.Array(ids)); err != nil {
 		return nil, wrap(err, "read what %d tasks need", len(tasks))
 	}
 	facts, groups := make([]SpecFacts, 0, len(rows)), map[specGroup]*SpecFacts{}
 	for i := range rows {
 		if rows[i].Common != nil {
-			common, stamp, err := rows[i].common()
+			common, err := rows[i].common()
 			if err != nil {
 				return nil, err
 			}
 			groups[rows[i].group()] = common
-			hot.commons.put(rows[i].group(), stamp, common)
 		}
 	}
 	for i := range rows {

@@ -150,12 +150,12 @@ type QueueCount struct {
 	Running int    `db:"running"`
 }
 
-// What is ready has a table of its own, what runs is found through the nodes at work.
+// Leans on river_job_prioritized_fetching_index (state, queue, ...).
 const queueCounts = `
-SELECT n.name, coalesce(w.n, 0) AS waiting, coalesce(r.n, 0) AS running
+SELECT n.name,
+	(SELECT count(*) FROM river_job r WHERE r.state = 'available' AND r.queue = 'tenant_' || n.id) AS waiting,
+	(SELECT count(*) FROM river_job r WHERE r.state = 'running' AND r.queue = 'tenant_' || n.id) AS running
 FROM tenants n
-LEFT JOIN (SELECT tenant_id, count(*) AS n FROM (SELECT tenant_id FROM ready_tasks UNION ALL SELECT tenant_id FROM backlog) AS ready GROUP BY tenant_id) w ON w.tenant_id = n.id
-LEFT JOIN (SELECT tenant_id, count(*) AS n FROM running_tasks GROUP BY tenant_id) r ON r.tenant_id = n.id
 WHERE n.deleted_at IS NULL AND ($2 OR n.id = $1) ORDER BY n.name`
 
 // QueueCounts counts the tasks of a tenant.

@@ -98,7 +98,7 @@ func (h *hammer) work(stop <-chan struct{}) {
 			finished = append(finished, execution.Finished{Key: key, Result: r})
 		}
 		if len(finished) > 0 {
-			if _, err := h.ops.FinishTasks(h.ctx, "p1", finished, nil); err != nil {
+			if _, err := h.ops.CompleteTasks(h.ctx, finished); err != nil {
 				h.t.Error(err)
 			}
 		}

@@ -74,7 +74,7 @@ func TestAskersAreAnswered(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	go func() {
-		_, err := c.complete(t.Context(), "", execution.AttemptKey{Task: 2}, loom.TaskResult{})
+		_, err := c.complete(t.Context(), execution.AttemptKey{Task: 2}, loom.TaskResult{})
 		answers <- err
 	}()
 	<-c.ends.more
@@ -84,7 +84,7 @@ func TestAskersAreAnswered(t *testing.T) {
 	if err := <-answers; !errors.Is(err, context.Canceled) {
 		t.Errorf("the one who waited got %v", err)
 	}
-	if _, err := c.complete(t.Context(), "", execution.AttemptKey{Task: 3}, loom.TaskResult{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.complete(t.Context(), execution.AttemptKey{Task: 3}, loom.TaskResult{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one who came later got %v", err)
 	}
 }

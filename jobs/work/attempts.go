@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 type attempts struct {
 	mu      sync.Mutex
 	running map[execution.AttemptKey]context.CancelCauseFunc
-	// expected began here and are about to run.
-	expected map[execution.AttemptKey]bool
 	// over is set once everything is to stop: what begins then is stopped at once.
 	over error
 	// until is when the lease of the process has to be renewed, zero as long as nobody
@@ -24,27 +21,7 @@ type attempts struct {
 }
 
 func newAttempts() *attempts {
-	return &attempts{running: map[execution.AttemptKey]context.CancelCauseFunc{}, expected: map[execution.AttemptKey]bool{}}
-}
-
-// expect notes attempts that began and that somebody will claim.
-func (a *attempts) expect(taken []execution.Taken) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range taken {
-		a.expected[t.Key] = true
-	}
-}
-
-// known are the attempts that run here or are about to.
-func (a *attempts) known() map[execution.AttemptKey]bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := maps.Clone(a.expected)
-	for key := range a.running {
-		all[key] = true
-	}
-	return all
+	return &attempts{running: map[execution.AttemptKey]context.CancelCauseFunc{}}
 }
 
 // claim notes an attempt before it is asked to begin; false when it is here
@@ -52,7 +29,6 @@ func (a *attempts) known() map[execution.AttemptKey]bool {
 func (a *attempts) claim(ctx context.Context, key execution.AttemptKey) (context.Context, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.expected, key)
 	if _, twice := a.running[key]; twice {
 		return ctx, false
 	}

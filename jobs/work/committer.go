@@ -25,39 +25,22 @@ const (
 
 // committer records starts and successes in batches: one transaction for many
 // tasks is what makes thousands of tasks a second possible. Starts and successes
-// have a loop each, so that neither waits for the other. With successes begins what
-// they set free, on the slots of those that ended and on free ones.
+// have a loop each, so that neither waits for the other.
 type committer struct {
-	ops      *execution.Operations
-	process  loom.ProcessID
-	limiter  *limiter
-	attempts *attempts
-	watch    Watch
-	starts   *asks
-	ends     *asks
-	// room is told when River brought something: there may be more of it than River
-	// brings, and room for it.
-	room chan struct{}
-	// takeUp runs what began on a slot that was lent, or with lent false on none.
-	takeUp func(taken execution.Taken, facts *execution.SpecFacts, lent bool)
-	// recorded is told which successes are stored.
+	ops     *execution.Operations
+	process loom.ProcessID
+	limiter *limiter
+	watch   Watch
+	starts  *asks
+	ends    *asks
+	// recorded is called with the successes that are stored.
 	recorded func(keys []execution.AttemptKey)
-	// handing is a batch that is stored and not yet handed over.
-	handing sync.WaitGroup
-	// others are those that takeUp runs.
-	others sync.WaitGroup
-	// recheck comes when it is time to look for attempts that began although the
-	// answer got lost; until doubtful that is done again.
-	recheck  <-chan time.Time
-	doubtful time.Time
 }
 
 // commitAsk is a start, or with result a success.
 type commitAsk struct {
 	key    execution.AttemptKey
 	result *loom.TaskResult
-	// tenant is whose slot the one who asks can go on with; "" where there is none.
-	tenant loom.TenantID
 	answer chan commitAnswer
 }
 
@@ -66,18 +49,13 @@ type commitAnswer struct {
 	yes bool
 	// at is when the attempt began, by the clock of the database.
 	at time.Time
-	// next is an attempt that began in the place of the one that ended, nil for none;
-	// slotGone says that the slot is used by another one.
-	next     *execution.Taken
-	slotGone bool
 	// facts of the attempt that began; nil where they could not be read.
 	facts *execution.SpecFacts
 	err   error
 }
 
-func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, attempts *attempts, watch Watch) *committer {
-	return &committer{ops: ops, process: process, limiter: limiter, attempts: attempts, watch: watch,
-		starts: newAsks(), ends: newAsks(), room: make(chan struct{}, 1)}
+func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, watch Watch) *committer {
+	return &committer{ops: ops, process: process, limiter: limiter, watch: watch, starts: newAsks(), ends: newAsks()}
 }
 
 // start begins an attempt and answers whether it is to run, with the facts its
@@ -87,11 +65,10 @@ func (c *committer) start(ctx context.Context, key execution.AttemptKey) (commit
 	return a, a.err
 }
 
-// complete records a success and reports whether it counts. With a tenant, one of
-// whose slots the caller holds, it may answer with an attempt to go on with.
-func (c *committer) complete(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (commitAnswer, error) {
-	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, tenant: tenant, answer: make(chan commitAnswer, 1)})
-	return a, a.err
+// complete records a success and reports whether it counts.
+func (c *committer) complete(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
+	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, answer: make(chan commitAnswer, 1)})
+	return a.yes, a.err
 }
 
 func (c *committer) ask(ctx context.Context, to *asks, ask commitAsk) commitAnswer {
@@ -116,13 +93,12 @@ func (c *committer) ask(ctx context.Context, to *asks, ask commitAsk) commitAnsw
 // run collects and commits until ctx ends.
 func (c *committer) run(ctx context.Context) {
 	var loops sync.WaitGroup
-	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts, nil, func() <-chan time.Time { return nil }) })
-	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds, c.room, func() <-chan time.Time { return c.recheck }) })
+	loops.Go(func() { c.loop(ctx, c.starts, c.commitStarts) })
+	loops.Go(func() { c.loop(ctx, c.ends, c.commitEnds) })
 	loops.Wait()
-	c.handing.Wait()
 }
 
-func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk), room <-chan struct{}, recheck func() <-chan time.Time) {
+func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -139,10 +115,6 @@ func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Co
 			commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			commit(commitCtx, batch)
 			cancel()
-		case <-room:
-			c.fill(ctx)
-		case <-recheck():
-			c.findLost(ctx)
 		}
 	}
 }
@@ -178,12 +150,6 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	if err == nil {
 		c.watch.Committed("start", len(asks), time.Since(asked))
 	}
-	if len(begun) > 0 {
-		select {
-		case c.room <- struct{}{}:
-		default: // it is being looked
-		}
-	}
 	yes := make(map[execution.AttemptKey]bool, len(begun))
 	for _, key := range begun {
 		yes[key] = true
@@ -195,6 +161,38 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 			ask.answer <- commitAnswer{yes: yes[ask.key], at: at, facts: facts[ask.key], err: err}
 		}
 	}()
+}
+
+// commitEnds records successes in one transaction.
+func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
+	finished := make([]execution.Finished, len(asks))
+	for i, ask := range asks {
+		finished[i] = execution.Finished{Key: ask.key, Result: *ask.result}
+	}
+	asked := time.Now()
+	accepted, err := c.ops.CompleteTasks(ctx, finished)
+	switch {
+	case err != nil && len(asks) > 1:
+		// One result that the database refuses must not hold up the others.
+		for _, ask := range asks {
+			c.commitEnds(ctx, []commitAsk{ask})
+		}
+		return
+	case err != nil:
+		asks[0].answer <- commitAnswer{err: err}
+		return
+	}
+	c.watch.Committed("end", len(asks), time.Since(asked))
+	done := make([]execution.AttemptKey, 0, len(asks))
+	for _, ask := range asks {
+		if accepted[ask.key.Task] {
+			done = append(done, ask.key)
+		}
+	}
+	c.recorded(done)
+	for _, ask := range asks {
+		ask.answer <- commitAnswer{yes: accepted[ask.key.Task]}
+	}
 }
 
 // facts reads what begun attempts need. One that cannot be read must not hold up the

@@ -51,6 +51,9 @@ func helper(dsn string) {
 			<-ctx.Done()
 			return loom.TaskResult{Status: -1, Interrupted: true}
 		})
+		if kind == "chaos" {
+			runner = chaosRunner(uint64(os.Getpid()))
+		}
 		p := &work.Provisioner{Common: common, Runner: runner, Capacity: 50, DataDir: os.Getenv(helperData)}
 		fmt.Println("up")
 		err = p.Run(ctx)

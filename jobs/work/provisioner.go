@@ -153,10 +153,10 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	base := context.WithoutCancel(ctx)
 	lifeCtx, endLife := context.WithCancel(base)
 	defer endLife()
-	l.committer = newCommitter(p.Operations, id, l.limiter, l.attempts, p.watch())
+	l.committer = newCommitter(p.Operations, id, l.limiter, p.watch())
 	worker := &runTask{ops: p.Operations, runner: p.Runner, limiter: l.limiter, committer: l.committer, attempts: l.attempts,
-		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, base: base, watch: p.watch()}
-	l.committer.takeUp, l.committer.recorded = worker.takeUp, worker.forget
+		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, watch: p.watch()}
+	l.committer.recorded = worker.forget
 	// What is asked of providers does not: another provisioner asks again.
 	asking, endAsking := context.WithCancel(ctx)
 	defer endAsking()
@@ -247,11 +247,7 @@ func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
 	l.renewSoon()
 	l.limiter.close()
 	stopped := make(chan error, 1)
-	go func() {
-		err := l.client.Stop(ctx)
-		l.committer.others.Wait() // only they can make more of them now
-		stopped <- err
-	}()
+	go func() { stopped <- l.client.Stop(ctx) }()
 	var timeUp, giveUp <-chan time.Time
 	interrupt := func(why string) {
 		if why != "" {
@@ -308,13 +304,13 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 		w.log.Warn("unrecorded results could not be read", "error", err)
 	}
 	for _, k := range left {
-		answer, err := w.offer(ctx, "", k.Key, *k.Result)
+		counts, err := w.offer(ctx, k.Key, *k.Result)
 		if errors.Is(err, loom.NotFound) {
 			err = nil // the task is gone, as after a change of the database
 		}
 		if err == nil {
 			err = kept.forget(k.Key)
 		}
-		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", answer.yes, "error", err)
+		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
 	}
 }

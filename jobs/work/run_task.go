@@ -43,9 +43,7 @@ type runTask struct {
 	note      func(queue string, change int)
 	// life ends some time after the lease was lost: results that could not be
 	// recorded by then wait on disk.
-	life context.Context
-	// base is the context of attempts that River did not deliver.
-	base  context.Context
+	life  context.Context
 	limit time.Duration
 	log   *slog.Logger
 	// retry is the first delay before a result is offered again.
@@ -62,8 +60,7 @@ const riverLimit time.Duration = -1
 // Timeout is none.
 func (w *runTask) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
-// Work takes a slot, begins the attempt, runs it and records what came of it. On the
-// same slot it goes on with what was begun when that was recorded.
+// Work takes a slot, begins the attempt, runs it and records what came of it.
 func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error {
 	tenant, ok := jobs.QueueTenant(job.Queue)
 	if !ok {
@@ -73,89 +70,41 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 		w.watch.Snoozed()
 		return river.JobSnooze(snooze)
 	}
+	defer w.limiter.release(tenant)
 	w.note(job.Queue, 1)
 	defer w.note(job.Queue, -1)
 	key := execution.AttemptKey{Task: loom.TaskID(job.Args.TaskID), Attempt: job.Attempt}
 	attemptCtx, ours := w.attempts.claim(ctx, key)
 	if !ours {
-		w.limiter.release(tenant)
 		return nil
 	}
+	defer w.attempts.done(key)
 	begun, err := w.begin(attemptCtx, key)
-	if err != nil || !begun.yes {
-		if err != nil && attemptCtx.Err() == nil {
+	if err != nil {
+		if attemptCtx.Err() == nil {
 			w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
 		}
-		w.attempts.done(key)
-		w.limiter.release(tenant)
+		return river.JobSnooze(snooze)
+	}
+	if !begun.yes {
 		return nil
 	}
 	if !snoozed(job) {
 		w.watch.Hop(begun.at.Sub(job.ScheduledAt))
 	}
-	w.carryOut(ctx, attemptCtx, tenant, key, begun.facts)
-	return nil
-}
-
-// carryOut runs a claimed attempt that began, and those that follow it on its slot,
-// one after the other. The slot is given back in the end.
-func (w *runTask) carryOut(ctx, attemptCtx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) {
-	for {
-		after := w.once(ctx, attemptCtx, tenant, key, facts)
-		w.attempts.done(key)
-		if after.next == nil {
-			if !after.slotGone {
-				w.limiter.release(tenant)
-			}
-			return
-		}
-		key, facts = after.next.Key, after.facts
-		attemptCtx, _ = w.attempts.claim(ctx, key)
-	}
-}
-
-// takeUp runs an attempt that began here although no worker was free for it: on a
-// slot that the limiter lent, or with lent false on one it has to wait for.
-func (w *runTask) takeUp(taken execution.Taken, facts *execution.SpecFacts, lent bool) {
-	attemptCtx, ours := w.attempts.claim(w.base, taken.Key)
-	if !ours {
-		return
-	}
-	if !lent && !w.limiter.acquire(attemptCtx, taken.Tenant, longestSlotWait, longestSlotWait) {
-		// It goes back, and on elsewhere.
-		defer w.attempts.done(taken.Key)
-		w.settle(w.base, taken.Tenant, taken.Key, loom.TaskResult{Status: -1, Message: "The process had no worker for it.", Interrupted: true}, time.Now())
-		return
-	}
-	queue := jobs.TenantQueue(taken.Tenant)
-	w.note(queue, 1)
-	defer w.note(queue, -1)
-	w.carryOut(w.base, attemptCtx, taken.Tenant, taken.Key, facts)
-}
-
-// once runs one attempt and records what came of it.
-func (w *runTask) once(ctx, attemptCtx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) commitAnswer {
 	began := time.Now()
-	result, ran, deadline := w.attempt(attemptCtx, tenant, key, facts)
+	result, ran, deadline := w.attempt(attemptCtx, tenant, key, begun.facts)
 	took := time.Since(began)
-	answer, err := w.settle(ctx, tenant, key, result, deadline)
-	if err == nil {
-		w.watch.AttemptEnded(tenant, ran.action, ran.plugin, outcomeOf(result, answer.yes), took)
-	}
-	return answer
-}
-
-// settle records a result, however long that takes until some time after the deadline
-// of its attempt.
-func (w *runTask) settle(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult, deadline time.Time) (commitAnswer, error) {
 	recordCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(recordFor))
 	defer cancel()
 	defer context.AfterFunc(w.life, cancel)()
-	answer, err := w.record(recordCtx, tenant, key, result)
+	counts, err := w.record(recordCtx, key, result)
 	if err != nil {
 		w.logOf(tenant, key).Error("the result of an attempt could not be recorded", "error", err)
+		return nil
 	}
-	return answer, err
+	w.watch.AttemptEnded(tenant, ran.action, ran.plugin, outcomeOf(result, counts), took)
+	return nil
 }
 
 func (w *runTask) logOf(tenant loom.TenantID, key execution.AttemptKey) *slog.Logger {
@@ -237,25 +186,25 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result
 	return result
 }
 
-// record stores the result, again and again until ctx ends: a lost result would
-// cost a machine.
-func (w *runTask) record(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (answer commitAnswer, err error) {
+// record stores the result and reports whether it counts. It tries again and again until ctx
+// ends: a lost result would cost a machine.
+func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (counts bool, err error) {
 	if err := w.pending.keep(key, result); err != nil {
 		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
 	}
 	fault.At(fault.ResultKept)
 	err = w.again(ctx, func() (err error) {
-		answer, err = w.offer(ctx, tenant, key, result)
-		if err == nil && !answer.yes {
-			w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
-		}
+		counts, err = w.offer(ctx, key, result)
 		return err
 	})
 	if err != nil {
-		return commitAnswer{}, err
+		return false, err
+	}
+	if !counts {
+		w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
 	}
 	w.forget([]execution.AttemptKey{key})
-	return answer, nil
+	return counts, nil
 }
 
 // forget crosses out results on disk.
@@ -265,20 +214,18 @@ func (w *runTask) forget(keys []execution.AttemptKey) {
 	}
 }
 
-// offer hands the result to the database once. With a tenant another attempt may
-// begin in the place of the one that ended, on its slot.
-func (w *runTask) offer(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, result loom.TaskResult) (answer commitAnswer, err error) {
-	if result.Status == 0 && !result.Interrupted && !result.Aborted {
-		answer, err = w.committer.complete(ctx, tenant, key, result)
-		if err == nil && !answer.yes {
-			// A late CREATE may still tell of a machine.
-			result.Interrupted = true
-			_, err = w.ops.FailTask(ctx, key, result)
-		}
-		return answer, err
+// offer hands the result to the database once and reports whether it counts.
+func (w *runTask) offer(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
+	if result.Status != 0 || result.Interrupted || result.Aborted {
+		return w.ops.FailTask(ctx, key, result)
 	}
-	answer.yes, err = w.ops.FailTask(ctx, key, result)
-	return answer, err
+	counts, err := w.committer.complete(ctx, key, result)
+	if err == nil && !counts {
+		// A late CREATE may still tell of a machine.
+		result.Interrupted = true
+		_, err = w.ops.FailTask(ctx, key, result)
+	}
+	return counts, err
 }
 
 // again calls do until it succeeds or ctx ends, waiting twice as long each time,

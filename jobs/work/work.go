@@ -56,6 +56,9 @@ type Common struct {
 	// SweepBucket deletes files of plugin resources that nothing knows; nil does
 	// nothing. It is called in schedulers only.
 	SweepBucket func(ctx context.Context) error
+	// KeepDone is how long River's completed and canceled jobs stay, KeepFailed how long discarded
+	// ones do; 0 means River's own 24 hours and 7 days, -1 for ever.
+	KeepDone, KeepFailed time.Duration
 	// Version of the program, for the list of processes.
 	Version string
 	// Port of the process's health address, 0 for none.
@@ -109,6 +112,8 @@ type riverClient struct {
 // newRiver makes a client that works queues under the id of its process; ctx ends
 // when that shall stop. Every client knows every kind and the same periodic list,
 // since any of them may become River's leader; its queues alone say what it works.
+// Its sessions say that they are River's: what it answers about tasks does not count
+// (loom_answer).
 //
 // With relaxed, what River itself writes is not waited for on disk. That is right
 // for tasks: a delivery counts only with loom_start, which does wait, and with it
@@ -121,6 +126,7 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, q
 	}
 	config.MaxConns = poolConns
 	config.ConnConfig.RuntimeParams["application_name"] = "loom " + string(id)
+	config.ConnConfig.RuntimeParams["loom.river"] = "on"
 	for name, value := range store.SessionSettings() {
 		if config.ConnConfig.RuntimeParams[name] == "" {
 			config.ConnConfig.RuntimeParams[name] = value
@@ -143,7 +149,9 @@ func newRiver(ctx context.Context, c *Common, id loom.ProcessID, relaxed bool, q
 		FetchPollInterval:           fetchPoll,
 		JobTimeout:                  limit,
 		RescueStuckJobsAfter:        limit + 15*time.Minute,
-		CompletedJobRetentionPeriod: time.Hour,
+		CompletedJobRetentionPeriod: c.KeepDone,
+		CancelledJobRetentionPeriod: c.KeepDone,
+		DiscardedJobRetentionPeriod: c.KeepFailed,
 		ReindexerIndexNames:         reindexed(),
 		Logger:                      quiet(c.logger()),
 		TestOnly:                    c.Test,

@@ -2,7 +2,7 @@
 -- see it, once for each time they asked. One who got the id of a deleted user asked for
 -- nothing. A view, because it becomes part of the plan of what reads it.
 CREATE VIEW askers AS
-SELECT o.cluster_id, u.id, u.ssh_keys, concat(u.xmin, u.ctid) AS stamp
+SELECT o.cluster_id, u.id, u.ssh_keys
 FROM operations o
 JOIN clusters c ON c.id = o.cluster_id
 JOIN users u ON u.tenant_id = o.tenant_id AND u.id = o.requested_by

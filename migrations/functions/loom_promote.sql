@@ -1,7 +1,6 @@
--- loom_promote gives each idle node its ready task of the longest remaining path and makes the
--- River jobs of the tasks so held available where the operation runs. The caller holds the
--- operations. It returns how many became available.
-CREATE FUNCTION loom_promote(p_nodes uuid[]) RETURNS int
+-- loom_promote lets each of the nodes that holds no task take its ready task of the highest rank, and
+-- makes what they hold available.
+CREATE FUNCTION loom_promote(p_nodes uuid[]) RETURNS void
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -10,18 +9,16 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 BEGIN
-    IF coalesce(cardinality(p_nodes), 0) = 0 THEN
-        RETURN 0;
-    END IF;
-    PERFORM 1 FROM nodes WHERE id = ANY(p_nodes) ORDER BY id FOR UPDATE;
-
-    UPDATE nodes n SET task_id = best.id
-    FROM (SELECT DISTINCT ON (t.node_id) t.node_id, t.id
-          FROM ready_tasks r JOIN tasks t ON t.id = r.task_id
-          WHERE r.node_id = ANY(p_nodes)
-          ORDER BY t.node_id, t.rank DESC, t.action_order, t.service, t.number) AS best
-    WHERE n.id = best.node_id AND n.task_id IS NULL;
-
-    RETURN loom_deliver(ARRAY(SELECT n.task_id FROM nodes n WHERE n.id = ANY(p_nodes) AND n.task_id IS NOT NULL));
+    -- Who makes a task ready and who frees its node meet here: the later one sees both.
+    PERFORM 1 FROM nodes n WHERE n.id = ANY(p_nodes) ORDER BY n.id FOR UPDATE;
+    UPDATE nodes n SET task_id = next.task
+    FROM (SELECT m.id, loom_next(o.id, m.id) AS task
+          FROM nodes m JOIN operations o ON o.cluster_id = m.cluster_id
+          WHERE m.id = ANY(p_nodes) AND m.task_id IS NULL
+            AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')) AS next
+    WHERE n.id = next.id AND n.task_id IS NULL AND next.task IS NOT NULL;
+    PERFORM loom_deliver(ARRAY(
+        SELECT n.task_id FROM nodes n JOIN tasks t ON t.id = n.task_id
+        WHERE n.id = ANY(p_nodes) AND t.status || '' = 'ready'), false);
 END
 $$;

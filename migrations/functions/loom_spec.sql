@@ -1,5 +1,5 @@
 -- loom_spec reads what the specs of tasks are built from, but for the description of nodes.
--- Tasks of one service form a group: what they have in common, with its stamp, is large, so
+-- Tasks of one service form a group: what they have in common is large, so
 -- that it comes with the first of them only.
 CREATE FUNCTION loom_spec(p_tasks bigint[])
 RETURNS TABLE (task_id bigint, operation_id bigint, task_number int, action text, service text, task_status text, attempt int, old boolean, undo boolean,
@@ -35,7 +35,7 @@ BEGIN
                    'nodes_version', coalesce((SELECT v.version FROM node_changes v WHERE v.cluster_id = c.id), 0),
                    'sealed', (SELECT jsonb_agg(jsonb_build_object('entity', s.entity, 'field', s.field, 'sealed', translate(encode(s.sealed, 'base64'), E'\n', ''))) FROM secrets s
                               WHERE s.tenant_id = c.tenant_id AND s.entity IN ('provider:' || c.provider_name, 'cluster:' || loom_pad(c.id))),
-                   'now', now(), 'stamp', (SELECT st.stamp FROM loom_stamps(ARRAY[o.id]) AS st))
+                   'now', now())
         FROM operations o
         JOIN clusters c ON c.id = o.cluster_id
         JOIN tenants tn ON tn.id = c.tenant_id
