@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
 )
 
 // DefaultTail is how much of each stream an Outcome keeps, in bytes.
@@ -358,7 +360,7 @@ func (c *Conn) Run(ctx context.Context, what string, cmd Command) (Outcome, erro
 	}
 	text := what + " exited with " + strconv.Itoa(outcome.Code)
 	if last := LastLine(outcome.Stderr); last != "" {
-		text += ": " + Short(last)
+		text += ": " + loom.Short(last)
 	}
 	return outcome, &Error{Kind: ErrFailed, Text: text}
 }

@@ -260,8 +260,8 @@ func TestSaidOfMachinesIsShort(t *testing.T) {
 			t.Errorf("%d bytes: %q", len(text), text)
 		}
 	}
-	for text, want := range map[string]string{"": "", "plain é": "plain é", "a\tb\r\nc\x00": "a b  c ", strings.Repeat("é", 300): strings.Repeat("é", 200) + "…"} {
-		if got := remote.Short(text); got != want {
+	for text, want := range map[string]string{"": "", "plain é": "plain é", "a\tb\r\nc\x00": "a b c", "\x1b[31mred\x07": "red", strings.Repeat("é", 300): strings.Repeat("é", 200) + "…"} {
+		if got := loom.Short(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

@@ -12,10 +12,7 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"loom/app/loom"
 )
@@ -90,32 +87,7 @@ func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Text
 	}
-	return e.Text + ": " + Short(e.Err.Error())
-}
-
-// maxSaid is how much of what a machine says about trouble is repeated, in bytes.
-const maxSaid = 400
-
-// Short cuts what a machine said to the length of a few sentences, on one line of
-// characters that can be printed.
-func Short(text string) string {
-	cut := len(text) > maxSaid
-	if cut {
-		text = text[:maxSaid]
-	}
-	text = strings.Map(func(c rune) rune {
-		switch {
-		case c == utf8.RuneError: // also half a character at the cut
-			return -1
-		case !unicode.IsPrint(c):
-			return ' '
-		}
-		return c
-	}, text)
-	if cut {
-		text += "…"
-	}
-	return text
+	return e.Text + ": " + loom.Short(e.Err.Error())
 }
 
 // Unwrap gives kind and cause to errors.Is and errors.As.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -61,6 +62,8 @@ func (l *Local) Watch(ctx context.Context, log func(string), images func(context
 			lock.Close()
 		}
 	}()
+	var tidying sync.WaitGroup
+	defer tidying.Wait()
 	var walked, swept time.Time
 	var free int64
 	var took time.Duration
@@ -74,6 +77,7 @@ func (l *Local) Watch(ctx context.Context, log func(string), images func(context
 			if lock = tryLock(filepath.Join(l.dataDir, "watch.lock")); lock == nil {
 				continue
 			}
+			tidying.Go(func() { l.tidy(ctx, log) })
 		}
 		if time.Since(swept) > sweepEvery {
 			swept = time.Now()

@@ -89,6 +89,8 @@ type Local struct {
 	builds   builds
 	elements elementChanges
 
+	adoptions adoptions
+
 	reservations hostIDs
 	ids          idmaps
 	mappingOnce  sync.Once
