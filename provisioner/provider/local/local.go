@@ -91,6 +91,8 @@ type Local struct {
 
 	adoptions adoptions
 
+	looked looked // by keepToDisk, which one watch calls at a time
+
 	reservations hostIDs
 	ids          idmaps
 	mappingOnce  sync.Once

@@ -46,11 +46,13 @@ func deepTree(dir string, levels int) error {
 // probeFiles is what a machine does to the files of the host.
 func probeFiles(what string) int {
 	switch what {
-	case "nest": // directories deeper than a process may have files open
-		if err := deepTree("/root/deep", 25_000); err != nil {
+	case "nest": // directories deeper than a removal has open
+		if err := deepTree("/root/deep", 6000); err != nil {
 			fmt.Println(err)
 			return 1
 		}
+	default:
+		return probeHeld(what)
 	}
 	return 0
 }
@@ -146,9 +148,9 @@ func TestRemoveTree(t *testing.T) {
 	}
 }
 
-// held makes something below a directory that cannot be removed, until the function that
+// inTheWay makes something below a directory that cannot be removed, until the function that
 // it gives is called.
-func held(t *testing.T, dir string) (path string, free func()) {
+func inTheWay(t *testing.T, dir string) (path string, free func()) {
 	t.Helper()
 	path = filepath.Join(dir, strings.Repeat("x", 250))
 	if err := os.Mkdir(path, 0o755); err != nil {
@@ -175,7 +177,7 @@ func TestRemovalIsTruthful(t *testing.T) {
 			m := b.create(t, spec)
 			b.must(t, m, "mkdir -p /root/a/b && touch /root/a/b/file")
 			upper := filepath.Join(b.machineDir(m.ID), "upper")
-			path, free := held(t, upper)
+			path, free := inTheWay(t, upper)
 			if err := os.WriteFile(filepath.Join(path, "file"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
