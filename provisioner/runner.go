@@ -65,6 +65,11 @@ func (r *Runner) attempt(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	given := *spec
 	given.Reach = r.reach(spec.Reach)
 	if h, ok := r.localMachines(spec.Provider.Type); ok {
+		if spec.Action != loom.ActionDelete {
+			if err := h.Adopted(ctx, spec); err != nil {
+				return loom.TaskResult{}, err
+			}
+		}
 		given.Reach.Machine = h.Address(spec)
 	}
 	spec = &given

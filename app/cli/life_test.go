@@ -100,7 +100,10 @@ func TestLifeOfAnInstance(t *testing.T) {
 		t.Errorf("PostgreSQL runs after loom stop: %v", err)
 	}
 
+	// The start waits for no machine: somebody else works on all of them.
+	release := w.holdMachines()
 	w.up()
+	release()
 	w.servesAgain(cluster)
 	after := w.machines()
 	if len(after) != len(before) {
@@ -114,6 +117,32 @@ func TestLifeOfAnInstance(t *testing.T) {
 	// A task still reaches the booted machines: their keys are the ones on record.
 	w.user().remove(cluster.ID)
 	w.noMachines()
+}
+
+// holdMachines keeps other processes from working on the machines that there are, until
+// the function that it gives is called.
+func (w *world) holdMachines() func() {
+	w.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(w.dir, "local", "machines"))
+	if err != nil || len(entries) == 0 {
+		w.t.Fatalf("machines: %v, %v", entries, err)
+	}
+	var held []*os.File
+	for _, e := range entries {
+		f, err := os.OpenFile(filepath.Join(w.dir, "local", "locks", e.Name()), os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		held = append(held, f)
+	}
+	return func() {
+		for _, f := range held {
+			f.Close()
+		}
+	}
 }
 
 // TestTwoInstances runs two on one host; each sees its own machines only.

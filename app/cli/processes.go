@@ -118,7 +118,7 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	if !hasTerminal() {
 		e.rescanOnHangup(ctx, s, p)
 	}
-	host := e.adopt(ctx, p)
+	host, adopted := e.adopt(ctx, p)
 	s.metrics.Tenants(s.fleet.TenantNames, e.log)
 	runner, pool, err := e.runner(p, s.catalog)
 	if err != nil {
@@ -139,12 +139,12 @@ func (e *environment) provisioner(ctx context.Context, s *system, p *plugins, po
 	return &work.Provisioner{
 		Common: common, Runner: runner, Capacity: e.values.Number("LOOM_PROVISIONER_CAPACITY"),
 		Plugins: p.names, Versions: p.versions, Local: host, DataDir: filepath.Join(dir, "provisioner"), Hurry: hurry, Sweep: e.lease,
-	}, e.watchMachines(ctx, s, p, pool), nil
+	}, e.watchMachines(ctx, s, p, pool, adopted), nil
 }
 
 // watchMachines keeps the machines of this host to their disk, and removes base roots
 // that no image type names, until the function that it gives is called.
-func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, pool *remote.Pool) func() {
+func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, pool *remote.Pool, adopted func()) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -154,26 +154,37 @@ func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, 
 	return func() {
 		cancel()
 		<-done
+		adopted()
 		p.local.Close()
 		pool.Close()
 	}
 }
 
-// adopt boots the machines of this host that should run and do not, and tells what the
-// host lacks. Trouble stops no other work: what a task then finds is said by the task.
-func (e *environment) adopt(ctx context.Context, p *plugins) loom.LocalHost {
+// adopt tells what the host lacks, and begins to boot its machines that should run and
+// do not, which nothing but tasks of these machines waits for. Trouble stops no other
+// work: what a task then finds is said by the task. The function that it gives waits for
+// the last machine, or the end of ctx.
+func (e *environment) adopt(ctx context.Context, p *plugins) (loom.LocalHost, func()) {
 	if err := p.local.Ready(); err != nil {
 		e.log.Warn("this provisioner cannot make local machines", "error", err.Error())
-		return loom.LocalHost{}
+		return loom.LocalHost{}, func() {}
 	}
 	host := p.local.Host()
 	for _, line := range host.Lacks {
 		e.log.Warn("local machines", "host", line)
 	}
-	if err := p.local.Adopt(ctx); err != nil {
-		e.log.Error("not every machine of this host could be started again", "error", err.Error())
+	ctx, cancel := context.WithCancel(ctx)
+	tell := func(err error) {
+		if ctx.Err() == nil {
+			e.log.Error("local machines after a start", "error", loom.Short(err.Error()))
+		}
 	}
-	return host
+	wait, err := p.local.AdoptBeside(ctx, tell)
+	if err != nil {
+		tell(err)
+		wait = func() {}
+	}
+	return host, func() { cancel(); wait() }
 }
 
 // secondSignal gives a channel that is closed by a signal after the one that

@@ -42,6 +42,16 @@ func Cut(text string, max int) string {
 	return text[:end] + "…"
 }
 
+// saidMost is how much of what somebody else's program says about trouble is repeated.
+const saidMost = 400
+
+// Short gives what a machine or a program said about trouble as a few sentences on one
+// line, without what a terminal obeys.
+func Short(text string) string {
+	begin := text[:min(len(text), 8*saidMost)]
+	return Cut(strings.Join(strings.Fields(PlainText(strings.ToValidUTF8(begin, ""))), " "), saidMost)
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func upper(s string) string { return strings.ToUpper(s) }

@@ -44,6 +44,9 @@ type LocalMachines interface {
 	// Address of the machine of a task by this host's own record; the zero value when
 	// there is none.
 	Address(spec *loom.TaskSpec) netip.Addr
+	// Adopted returns when the machine of a task is in order after a start of this
+	// process, whatever others there are; the error is that of the record or of ctx.
+	Adopted(ctx context.Context, spec *loom.TaskSpec) error
 }
 
 // Machine is what a provider's own part of CONFIRM knows of a running machine;

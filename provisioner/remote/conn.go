@@ -22,6 +22,8 @@ type Conn struct {
 	slots chan struct{}
 	// killAfter is KillAfter, shorter in tests.
 	killAfter time.Duration
+	// grace is closeGrace, shorter in tests.
+	grace time.Duration
 
 	done chan struct{}
 	once sync.Once
@@ -32,7 +34,7 @@ func newConn(t Target, s *shaken, check *hostKeyCheck, keepalive time.Duration) 
 		keepalive = KeepaliveInterval
 	}
 	c := &Conn{target: t, hostKey: check.key(), certified: check.vouched(), via: s.via, ssh: s.client,
-		slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, done: make(chan struct{})}
+		slots: make(chan struct{}, MaxSessions), killAfter: KillAfter, grace: closeGrace, done: make(chan struct{})}
 	go ssh.DiscardRequests(s.requests)
 	go func() {
 		for channel := range s.channels {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"loom/app/loom"
 )
 
 // DefaultTail is how much of each stream an Outcome keeps, in bytes.
@@ -22,6 +24,10 @@ const (
 	drainQuiet = time.Second
 	drainLimit = 10 * time.Second
 )
+
+// closeGrace is how long a machine has to confirm the end of a session. One that does
+// not loses the whole connection, else it would hold the task for good.
+const closeGrace = 5 * time.Second
 
 // Command is a shell text to run on a machine.
 type Command struct {
@@ -130,14 +136,13 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		close(r.gone)
 		return none, err
 	}
-	defer channel.Close()
 	ended := make(chan ending, 1)
 	go func() {
 		ended <- await(requests)
 		ssh.DiscardRequests(requests)
 		close(r.gone)
 	}()
-	if err := r.start(channel); err != nil {
+	if err := r.begin(ctx, channel); err != nil {
 		return none, err
 	}
 	size := r.cmd.Tail
@@ -173,9 +178,13 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		cause = context.Cause(ctx)
 		end = r.stop(ended)
 	}
-	r.drain(drained, end.known)
-	_ = channel.Close()
-	<-drained // closing the channel ended both readers
+	if cause == nil {
+		r.drain(ctx, drained, end.known)
+	} else {
+		r.drain(context.WithoutCancel(ctx), drained, end.known)
+	}
+	r.shut(channel, drained)
+	<-drained // the end of the session, or of the connection, ended both readers
 	outcome := Outcome{Code: -1, Signal: end.signal, Stdout: outTail.String(), Stderr: errTail.String()}
 	if end.known && end.signal == "" {
 		outcome.Code = end.code
@@ -191,6 +200,51 @@ func (r *run) do(ctx context.Context) (Outcome, error) {
 		return outcome, fail(ErrSudo, nil, "user %s needs passwordless sudo on %s", r.conn.User(), r.conn.target.Address)
 	}
 	return outcome, nil
+}
+
+// begin starts the command. When ctx ends, the machine has closeGrace to answer: a
+// command that has begun is stopped like any other. One that stops another has no more
+// time at all.
+func (r *run) begin(ctx context.Context, channel ssh.Channel) error {
+	if r.last {
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = gone
+	}
+	started := make(chan error, 1)
+	go func() { started <- r.start(channel) }()
+	var err error
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		limit := time.NewTimer(r.conn.grace)
+		defer limit.Stop()
+		select {
+		case err = <-started:
+		case <-limit.C:
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		r.shut(channel, nil)
+	}
+	return err
+}
+
+// shut closes the session, and the connection when the machine does not confirm that in
+// time. It waits for that unless done is closed. Sending waits for a machine that does
+// not read, too.
+func (r *run) shut(channel ssh.Channel, done <-chan struct{}) {
+	go channel.Close()
+	limit := time.NewTimer(r.conn.grace)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-r.gone:
+	case <-r.conn.done:
+	case <-limit.C:
+		_ = r.conn.Close()
+	}
 }
 
 func (r *run) sudo() bool { return r.cmd.Root && r.conn.User() != "root" }
@@ -224,8 +278,8 @@ func (r *run) line(mu *sync.Mutex, stream, text string) {
 }
 
 // drain waits for the streams' end, or for quiet when the command has exited
-// and something else holds them open.
-func (r *run) drain(drained <-chan struct{}, exited bool) {
+// and something else holds them open, until ctx ends.
+func (r *run) drain(ctx context.Context, drained <-chan struct{}, exited bool) {
 	if !exited {
 		return
 	}
@@ -251,6 +305,9 @@ func (r *run) drain(drained <-chan struct{}, exited bool) {
 		case <-limit.C:
 			timer.Stop()
 			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
 		case <-timer.C:
 		}
 	}
@@ -274,7 +331,7 @@ func (r *run) stop(ended <-chan ending) ending {
 		return ending{}
 	}
 	limit := r.conn.killAfter
-	ctx, cancel := context.WithTimeout(context.Background(), limit+ConnectTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), limit+r.conn.grace)
 	defer cancel()
 	tries := int(limit / (100 * time.Millisecond))
 	text := fmt.Sprintf(`kill -s TERM -- -%[1]d || kill -s TERM %[1]d
@@ -303,7 +360,7 @@ func (c *Conn) Run(ctx context.Context, what string, cmd Command) (Outcome, erro
 	}
 	text := what + " exited with " + strconv.Itoa(outcome.Code)
 	if last := LastLine(outcome.Stderr); last != "" {
-		text += ": " + last
+		text += ": " + loom.Short(last)
 	}
 	return outcome, &Error{Kind: ErrFailed, Text: text}
 }

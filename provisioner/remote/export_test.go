@@ -5,6 +5,9 @@ import "time"
 // SetKillAfter shortens the time between TERM and KILL for a test.
 func (c *Conn) SetKillAfter(d time.Duration) { c.killAfter = d }
 
+// SetGrace shortens how long a machine has to confirm the end of a session.
+func (c *Conn) SetGrace(d time.Duration) { c.grace = d }
+
 // SetIdle shortens the idle time of a pool for a test.
 func (p *Pool) SetIdle(d time.Duration) { p.idle = d }
 

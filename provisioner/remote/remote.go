@@ -81,12 +81,13 @@ type Error struct {
 	Err  error
 }
 
-// Error gives text and cause.
+// Error gives text and cause, of which no more than a few sentences: much of it may be
+// what the machine said.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Text
 	}
-	return e.Text + ": " + e.Err.Error()
+	return e.Text + ": " + loom.Short(e.Err.Error())
 }
 
 // Unwrap gives kind and cause to errors.Is and errors.As.

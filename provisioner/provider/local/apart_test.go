@@ -67,6 +67,8 @@ func probe(what string) int {
 		fmt.Println(err, f.Sync())
 		os.Stdout.Close()
 		select {}
+	default:
+		return probeFiles(what)
 	}
 	return 0
 }

@@ -61,7 +61,7 @@ func (l *Local) record(ctx context.Context, s *state) error {
 		return err
 	}
 	dir := l.machineDir(s.ID)
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+	if err := errors.Join(removeTree(ctx, dir), os.MkdirAll(dir, 0o700)); err != nil {
 		return err
 	}
 	private, public, err := newHostKey()
@@ -79,8 +79,8 @@ func (l *Local) record(ctx context.Context, s *state) error {
 }
 
 // remove ends a machine and takes away all of it; the caller holds its lock. It
-// can be repeated after a crash: that removal has begun is on record, and the
-// record goes last.
+// can be repeated after a crash or an error: that removal has begun is on record, and
+// the record goes last.
 func (l *Local) remove(ctx context.Context, s *state) error {
 	if !s.Deleting {
 		s.Deleting = true
@@ -91,35 +91,34 @@ func (l *Local) remove(ctx context.Context, s *state) error {
 	if err := l.halt(s, deadAfterDelete); err != nil {
 		return err
 	}
-	if err := errors.Join(l.unplug(s.Address), l.cgroups.remove(s.group())); err != nil {
+	// An earlier try may have freed the address, and another machine have taken it.
+	holder, err := os.ReadFile(l.addressFile(s.Address))
+	if err != nil && !isGone(err) {
 		return err
 	}
-	if s.Internet {
-		if err := l.denyInternet(ctx, s); err != nil {
+	if holds := isGone(err) || string(holder) == s.ID; holds {
+		if err := l.unplug(s.Address); err != nil {
 			return err
 		}
+		if s.Internet {
+			if err := l.denyInternet(ctx, s); err != nil {
+				return err
+			}
+		}
 	}
-	if err := l.removeFiles(s.ID); err != nil {
+	if err := l.cgroups.remove(s.group()); err != nil {
+		return err
+	}
+	if err := emptyTree(ctx, l.machineDir(s.ID), filepath.Base(l.stateFile(s.ID))); err != nil {
 		return err
 	}
 	l.freeDisk(s)
-	if err := os.Remove(l.addressFile(s.Address)); err != nil && !isGone(err) {
-		return err
+	if string(holder) == s.ID {
+		if err := os.Remove(l.addressFile(s.Address)); err != nil && !isGone(err) {
+			return err
+		}
 	}
-	return nil
-}
-
-// removeFiles removes a machine's directory. The name changes first, so that
-// what is half removed is never taken for a machine.
-func (l *Local) removeFiles(id string) error {
-	trash := filepath.Join(l.machinesDir(), ".gone-"+id)
-	if err := os.RemoveAll(trash); err != nil {
-		return err
-	}
-	if err := os.Rename(l.machineDir(id), trash); err != nil && !isGone(err) {
-		return err
-	}
-	return os.RemoveAll(trash)
+	return l.removeFiles(ctx, s.ID)
 }
 
 // bootIfDown boots a machine on record that does not run; nil when there is no
@@ -147,80 +146,10 @@ func (l *Local) bootIfDown(ctx context.Context, id string, log func(string)) (*s
 	return s, l.boot(ctx, s, log)
 }
 
-// Adopt puts the host in order when a process starts: machines that run are
-// kept, those that should run are booted with their address, keys and files,
-// removals that were cut short are finished and leftovers cleaned. It goes on
-// after an error and returns all of them. Without machines it needs no root.
-func (l *Local) Adopt(ctx context.Context) error {
-	states, leftovers, err := l.readStates()
-	if err != nil {
-		return err
-	}
-	if len(states) == 0 && len(leftovers) == 0 && os.Geteuid() != 0 {
-		return nil
-	}
-	if err := l.Ready(); err != nil {
-		return err
-	}
-	errs := []error{raiseInotify(), l.sweep(ctx, states, leftovers)}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, s := range states {
-		wg.Go(func() {
-			err := l.adopt(ctx, s)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (l *Local) adopt(ctx context.Context, s *state) error {
-	if s.Deleting {
-		unlock, err := l.lockMachine(ctx, s.ID)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		if s, err = l.readState(s.ID); err == nil && s.Deleting {
-			err = l.remove(ctx, s)
-		}
-		if err != nil && !isGone(err) {
-			return fmt.Errorf("remove machine %s: %w", s.ID, err)
-		}
-		return nil
-	}
-	if s.running() && !s.starting() {
-		connected, err := l.reconnect(ctx, s)
-		if err != nil || connected {
-			l.spare(s)
-			return err
-		}
-		// Without its cable nobody will ever reach it again.
-		if err := l.halt(s, deadAfterDelete); err != nil {
-			return err
-		}
-	}
-	if s.Stopped != "" {
-		return nil
-	}
-	booted, err := l.bootIfDown(ctx, s.ID, func(string) {})
-	if err != nil {
-		return fmt.Errorf("boot machine %s: %w", s.ID, err)
-	}
-	if booted != nil {
-		awaitPort(ctx, booted.Address)
-		l.spare(booted)
-	}
-	return nil
-}
-
 // sweep removes what belongs to no machine: directories, addresses, groups with
 // their processes. (A cable goes with its machine's first process.) Each is looked at again under the machine's lock,
 // since another process may be making it just now.
-func (l *Local) sweep(ctx context.Context, states []*state, leftovers []string) error {
+func (l *Local) sweep(ctx context.Context, states []*state, leftovers []string, tell func(error)) {
 	known := map[string]bool{}
 	for _, s := range states {
 		known[s.ID] = true
@@ -238,14 +167,15 @@ func (l *Local) sweep(ctx context.Context, states []*state, leftovers []string) 
 			ids = append(ids, string(id))
 		}
 	}
-	var errs []error
 	for _, id := range ids {
-		if !known[id] {
-			errs = append(errs, l.sweepMachine(ctx, strings.TrimPrefix(id, ".gone-"), addresses[id]))
+		if !known[id] && ctx.Err() == nil {
 			known[id] = true
+			id, address := strings.TrimPrefix(id, ".gone-"), addresses[id]
+			if err := l.sweepMachine(ctx, id, address); err != nil {
+				tell(fmt.Errorf("what is left of machine %s is not removed yet: %w", id, err))
+			}
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
@@ -260,6 +190,9 @@ func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
 		return err
 	}
 	defer unlock()
+	if err := l.removeHalf(ctx, id); err != nil {
+		return err
+	}
 	if _, err := l.readState(id); !isGone(err) {
 		return err
 	}
@@ -269,11 +202,11 @@ func (l *Local) sweepMachine(ctx context.Context, id, address string) error {
 			errs = append(errs, l.cgroups.kill(group), l.cgroups.remove(group))
 		}
 	}
-	errs = append(errs, l.removeFiles(id))
-	if address != "" {
-		errs = append(errs, l.unplug(address), os.Remove(l.addressFile(address)))
+	errs = append(errs, l.removeFiles(ctx, id))
+	if err := errors.Join(errs...); err != nil || address == "" {
+		return err
 	}
-	return errors.Join(errs...)
+	return errors.Join(l.unplug(address), os.Remove(l.addressFile(address)))
 }
 
 // StopAll stops every machine and keeps its files; Adopt boots them again.
@@ -356,6 +289,15 @@ func (l *Local) removeOutside() error {
 func (l *Local) Purge(ctx context.Context) error {
 	if err := l.stopAll(ctx, 0, deadAfterDelete); err != nil {
 		return err
+	}
+	entries, err := os.ReadDir(l.machinesDir())
+	if err != nil && !isGone(err) {
+		return err
+	}
+	for _, e := range entries {
+		if err := removeTree(ctx, filepath.Join(l.machinesDir(), e.Name())); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{"machines", "addresses", "locks", "roots", "instance.json", "instance.lock"} {
 		if err := os.RemoveAll(filepath.Join(l.dataDir, name)); err != nil {

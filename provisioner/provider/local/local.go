@@ -89,6 +89,10 @@ type Local struct {
 	builds   builds
 	elements elementChanges
 
+	adoptions adoptions
+
+	looked looked // by keepToDisk, which one watch calls at a time
+
 	reservations hostIDs
 	ids          idmaps
 	mappingOnce  sync.Once

@@ -268,7 +268,7 @@ func awaitReady(ctx context.Context, id string, report *os.File, log func(string
 		case "warn":
 			log(text)
 		case "fail":
-			failure = text
+			failure = loom.Short(text)
 		}
 	}
 	switch {

@@ -178,11 +178,16 @@ func (l *Local) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink)
 	}
 	defer unlock()
 	// Read again: someone else may have removed or booted it in between.
-	if s, err = l.readState(s.ID); err == nil {
+	id = s.ID
+	s, err = l.readState(id)
+	if isGone(err) {
+		return gone, nil
+	}
+	if err == nil {
 		err = l.remove(ctx, s)
 	}
-	if err != nil && !isGone(err) {
-		return l.failed(ctx, nil, err)
+	if err != nil {
+		return l.failed(ctx, nil, fmt.Errorf("machine %s is not removed yet: %w", id, err))
 	}
 	return gone, nil
 }

@@ -284,7 +284,7 @@ func authorize(s stageSettings) error {
 		return err
 	}
 	path := filepath.Join(dir, "authorized_keys")
-	present, err := os.ReadFile(path)
+	present, err := readPlain(path)
 	if err != nil && !isGone(err) {
 		return err
 	}
@@ -295,7 +295,52 @@ func authorize(s stageSettings) error {
 		}
 	}
 	text := strings.TrimLeft(strings.Join(lines, "\n"), "\n") + "\n"
-	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(dir, user.uid, user.gid), os.Chown(path, user.uid, user.gid))
+	return errors.Join(replacePlain(path, text), os.Chown(dir, user.uid, user.gid), os.Chown(path, user.uid, user.gid))
+}
+
+// replacePlain writes to a file that readPlain can read.
+func replacePlain(path, text string) error {
+	f, err := openPlain(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// maxPlain is how much of a file of the machine its first process reads.
+const maxPlain = 1 << 20
+
+// readPlain reads a file of a machine that its owner may have replaced by anything.
+func readPlain(path string) ([]byte, error) {
+	f, err := openPlain(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPlain+1))
+	if err == nil && len(data) > maxPlain {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxPlain)
+	}
+	return data, err
+}
+
+// openPlain opens a regular file. A pipe would keep the machine from coming up for good,
+// and who waits for it.
+func openPlain(path string, flags int, mode os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 type account struct {
@@ -304,7 +349,7 @@ type account struct {
 }
 
 func passwdEntry(name string) (account, error) {
-	text, err := os.ReadFile("/etc/passwd")
+	text, err := readPlain("/etc/passwd")
 	if err != nil {
 		return account{}, err
 	}
@@ -327,7 +372,7 @@ func startServices(stageSettings, func(string, any)) error {
 	if err != nil || len(scripts) == 0 {
 		return err
 	}
-	log, err := os.OpenFile("/var/log/loom-boot.log", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	log, err := openPlain("/var/log/loom-boot.log", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
 		return err
 	}
