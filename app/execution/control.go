@@ -57,6 +57,20 @@ func (o *Operations) Abort(ctx context.Context, actor loom.Actor, ref loom.Opera
 // control checks rights, locks the operation, lets act change it and keeps an
 // audit record of a change. NotFound for what the actor may not know of.
 func (o *Operations) control(ctx context.Context, actor loom.Actor, ref loom.OperationRef, verb string,
+	act func(tx *sqlx.Tx, op *loom.Operation) (bool, error)) (op loom.Operation, err error) {
+	// River's clients lock their jobs in no order.
+	for range deadlockTries {
+		if op, err = o.controlOnce(ctx, actor, ref, verb, act); !store.IsDeadlock(err) {
+			return op, err
+		}
+	}
+	return op, err
+}
+
+// deadlockTries is how often control begins again after a deadlock.
+const deadlockTries = 3
+
+func (o *Operations) controlOnce(ctx context.Context, actor loom.Actor, ref loom.OperationRef, verb string,
 	act func(tx *sqlx.Tx, op *loom.Operation) (bool, error)) (loom.Operation, error) {
 	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) (loom.Operation, error) {
 		owner, err := store.ClusterOwner(ctx, tx, actor.Tenant, ref.Cluster)

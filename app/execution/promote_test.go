@@ -92,7 +92,7 @@ func TestAnswersOfRiverDoNotCount(t *testing.T) {
 		tx := w.db.MustBegin()
 		defer tx.Rollback() //nolint:errcheck // committed below
 		tx.MustExec(`SET LOCAL loom.river = 'on'`)
-		tx.MustExec(`UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE WHEN $2 = 'completed' THEN now() END
+		tx.MustExec(`UPDATE river_job SET state = $2::text::river_job_state, finalized_at = CASE WHEN $2 IN ('completed', 'discarded') THEN now() END
 			WHERE id = (SELECT river_job_id FROM tasks WHERE number = $1) AND state = 'running'`, number, state)
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
@@ -116,4 +116,23 @@ func TestAnswersOfRiverDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer(2, "available", "pending")
+	w.exec(`UPDATE river_job SET state = 'running', attempt = attempt + 1, attempted_at = now() WHERE state = 'pending' AND id = (SELECT river_job_id FROM tasks WHERE number = 2)`)
+	answer(2, "discarded", "pending")
+}
+
+// TestOldWorkIsLifted: clusters of which much waits go last, but of each queue the oldest job goes
+// first once it has waited for minutes.
+func TestOldWorkIsLifted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.plan(loom.ClusterCreate, loom.ActionCreate)
+	w.exec(`UPDATE river_job r SET priority = 2 + t.number % 3, scheduled_at = now() - make_interval(mins => 2 + 2 * t.number)
+		FROM tasks t WHERE r.id = t.river_job_id`)
+	const priorities = `SELECT string_agg(r.priority::text, ' ' ORDER BY t.number) FROM river_job r JOIN tasks t ON t.river_job_id = r.id`
+	for _, want := range []string{"3 4 1", "3 1 1", "3 1 1"} {
+		if _, err := w.ops.Due(ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(want, priorities)
+	}
 }

@@ -69,6 +69,22 @@ func TestReconcilerEndsWhatShouldHaveEnded(t *testing.T) {
 	w.expect("failed incomplete", `SELECT o.status || ' ' || c.status FROM operations o JOIN clusters c ON c.id = o.cluster_id`)
 }
 
+// A start and the one who takes its delivery back may meet: the job is then somebody else's while
+// the task runs, and nobody would find the task when its process dies.
+func TestReconcilerFindsTheOwnerOfARunningTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.plan(loom.ClusterCreate, loom.ActionCreate)
+	w.deliver(1)
+	w.exec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('p3', 'provisioner', 'h', now() + interval '1 hour')`)
+	w.exec(`UPDATE river_job SET attempt = 2, attempted_by = array_append(attempted_by, 'p3') WHERE state = 'running'`)
+	w.reconcile(1)
+	w.jobsAreTrue()
+	w.exec(`DELETE FROM processes WHERE id = 'p1'`)
+	w.expect("p1", `SELECT process_id FROM loom_reap()`)
+	w.expect("ready available", `SELECT t.status || ' ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id`)
+}
+
 // What ends an operation and what tells hooks comes again when a living process fetched
 // it and does not know: an answer to River's fetch that gets lost leaves such.
 func TestReconcilerDeliversShortWorkAgain(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"loom/app/loom"
 )
 
-// What must hold of an operation that has ended, each as a query of what is wrong.
-// Tasks and attempts are those of operation $1; River's rows may take a moment
-// longer, since it closes deliveries in its own time.
+// What must hold of an operation that has ended, each as a query of what is wrong with
+// operation $1.
 var wrongAtRest = []string{
 	`SELECT 'the operation is still ' || o.status FROM operations o
 	WHERE o.id = $1 AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')`,

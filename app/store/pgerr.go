@@ -49,6 +49,13 @@ func domainError(err error) error {
 	return err
 }
 
+// IsDeadlock reports whether the database ended a transaction that waited for another one in a
+// circle. Done again it goes through.
+func IsDeadlock(err error) bool {
+	var pqErr *pq.Error
+	return errors.As(err, &pqErr) && pqErr.Code == "40P01"
+}
+
 // away reports whether the database did not do what it was asked for reasons that pass:
 // it cannot be reached, has no room, did not answer in time, or ended our session.
 func away(err error) bool {

@@ -93,7 +93,7 @@ FROM unnest($1::bigint[], $2::bigint[]) AS x (id, task)`
 // riverChunk is how many River jobs go into one statement.
 const riverChunk = 10_000
 
-// insertRiverTasks inserts one inert River job per task.
+// insertRiverJobs inserts one inert River job per task.
 func insertRiverJobs(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ids, tasks []int64) error {
 	for len(ids) > 0 {
 		n := min(len(ids), riverChunk)

@@ -147,6 +147,13 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	}
 	asked := time.Now()
 	begun, at, err := c.ops.StartTasks(ctx, c.process, keys)
+	if err != nil && len(asks) > 1 {
+		// One start that the database refuses must not hold up the others.
+		for _, ask := range asks {
+			c.commitStarts(ctx, []commitAsk{ask})
+		}
+		return
+	}
 	if err == nil {
 		c.watch.Committed("start", len(asks), time.Since(asked))
 	}

@@ -22,10 +22,10 @@ const (
 	// slotWait is how long a delivered job waits for a slot before another process
 	// may have it, if it has a free worker, and snooze how long it then rests. Nothing
 	// waits longer than longestSlotWait: the reconciler takes what begins nothing for
-	// about as long for lost.
+	// 5 minutes for lost.
 	slotWait        = time.Second
 	snooze          = time.Second
-	longestSlotWait = 5 * time.Minute
+	longestSlotWait = 4 * time.Minute
 	// recordFor is how long past its deadline the result of an attempt is still
 	// offered to the database.
 	recordFor = 5 * time.Minute

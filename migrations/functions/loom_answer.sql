@@ -16,6 +16,7 @@ BEGIN
         RETURN NULL;
     ELSIF v_state = 'pending' THEN
         NEW.state := v_state;
+        NEW.finalized_at := NULL;
     END IF;
     RETURN NEW;
 END

@@ -27,8 +27,8 @@ BEGIN
         FROM (SELECT DISTINCT due.cluster_id FROM due WHERE due.state = 'available') AS c
     ), moved AS (
         UPDATE river_job r
-        SET state = CASE WHEN due.state = 'available' AND r.scheduled_at > now() THEN 'scheduled' ELSE due.state END,
-            scheduled_at = CASE WHEN due.state = 'available' THEN greatest(r.scheduled_at, now()) ELSE r.scheduled_at END,
+        SET state = CASE WHEN due.state = 'available' AND r.scheduled_at > clock_timestamp() THEN 'scheduled' ELSE due.state END,
+            scheduled_at = CASE WHEN due.state = 'available' THEN greatest(r.scheduled_at, clock_timestamp()) ELSE r.scheduled_at END,
             finalized_at = CASE WHEN due.state IN ('completed', 'discarded', 'cancelled') THEN now() END,
             -- River takes a number back when a process gives a job back: attempts never repeat one.
             attempt = greatest(r.attempt, due.attempt),

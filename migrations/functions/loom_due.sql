@@ -15,6 +15,17 @@ BEGIN
         UPDATE river_job r SET state = 'available' FROM due WHERE r.id = due.id RETURNING r.queue
     )
     SELECT count(*), array_agg(DISTINCT moved.queue) INTO v_count, v_queues FROM moved;
+    -- Small clusters go first, but the others go, too: of what has waited for minutes the oldest job of each queue.
+    WITH old AS (
+        SELECT head.id FROM loom_waiting_queues() AS w (queue) CROSS JOIN LATERAL (
+            SELECT r.id FROM generate_series(2, 4) AS p (priority) CROSS JOIN LATERAL (
+                SELECT j.id, j.scheduled_at FROM river_job j
+                WHERE j.state = 'available' AND j.queue = w.queue AND j.priority = p.priority::smallint AND j.scheduled_at < now() - interval '5 minutes'
+                ORDER BY j.scheduled_at, j.id LIMIT 1) AS r
+            ORDER BY r.scheduled_at, r.id LIMIT 1) AS head
+        WHERE w.queue LIKE 'tenant\_%'
+    )
+    UPDATE river_job r SET priority = 1 FROM old WHERE r.id = old.id AND r.state = 'available';
     -- What is given back for a second River makes available at once, due later, and then wakes nobody.
     SELECT array_agg(w.queue) INTO v_back
     FROM loom_waiting_queues() AS w (queue)

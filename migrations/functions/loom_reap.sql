@@ -51,7 +51,11 @@ BEGIN
         INTO v_dropped, v_nodes, v_operations FROM moved m;
         PERFORM 1 FROM nodes n WHERE n.id = ANY(v_nodes) ORDER BY n.id FOR UPDATE;
         UPDATE nodes n SET task_id = NULL WHERE n.id = ANY(v_nodes) AND n.task_id = ANY(v_dropped);
-        PERFORM loom_deliver(v_tasks, true);
+        -- Others may have them by now.
+        PERFORM loom_deliver(ARRAY(
+            SELECT t.id FROM tasks t JOIN river_job r ON r.id = t.river_job_id
+            WHERE t.id = ANY(v_tasks) AND r.state = 'running'
+              AND r.attempted_by[array_upper(r.attempted_by, 1)] NOT IN (SELECT p.id FROM processes p)), true);
         PERFORM loom_enqueue_end(v_operations, '{}');
         PERFORM loom_signal(v_lost, v_nodes);
     END IF;

@@ -62,13 +62,14 @@ BEGIN
     PERFORM loom_deliver(v_tasks, true);
     v_touched := v_touched + coalesce(cardinality(v_tasks), 0);
 
-    -- It runs, and River heard an answer to an earlier delivery of it.
+    -- It runs, and River's row says something else: a start and one who took its delivery back may meet.
     UPDATE river_job r
     SET state = 'running', finalized_at = NULL, attempt = t.attempt, attempted_by = array_append(r.attempted_by, t.process_id)
     FROM operations o
     JOIN nodes n ON n.cluster_id = o.cluster_id
     JOIN tasks t ON t.id = n.task_id AND t.operation_id = o.id AND t.status = 'running'
-    WHERE o.id = p_operation AND r.id = t.river_job_id AND r.state <> 'running';
+    WHERE o.id = p_operation AND r.id = t.river_job_id
+      AND (r.state <> 'running' OR r.attempt <> t.attempt OR r.attempted_by[array_upper(r.attempted_by, 1)] <> t.process_id);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     v_touched := v_touched + v_count;
 
