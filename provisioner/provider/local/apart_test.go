@@ -37,7 +37,7 @@ func probe(what string) int {
 				fmt.Printf("call %d (%s): %v\n", d.call, d.why, errno)
 			}
 		}
-		for _, family := range []int{unix.AF_VSOCK, unix.AF_ALG, unix.AF_BLUETOOTH, unix.AF_RDS, unix.AF_TIPC} {
+		for _, family := range []int{unix.AF_PACKET, unix.AF_VSOCK, unix.AF_ALG, unix.AF_BLUETOOTH, unix.AF_RDS, unix.AF_TIPC} {
 			if fd, err := unix.Socket(family, unix.SOCK_DGRAM, 0); !errors.Is(err, unix.EAFNOSUPPORT) {
 				fmt.Printf("socket of family %d: %d, %v\n", family, fd, err)
 			}
@@ -48,6 +48,38 @@ func probe(what string) int {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0); errno != unix.EPERM {
 			fmt.Printf("a user namespace by clone: %v\n", errno)
 		}
+	case "sockets": // as much as fits waits in sockets that nobody reads, and is counted then
+		tx, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return 1
+		}
+		var sockets []int
+		packet := make([]byte, 60_000)
+		for range 1000 {
+			rx, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+			if err != nil || unix.Bind(rx, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+				return 1
+			}
+			at, err := unix.Getsockname(rx)
+			if err != nil {
+				return 1
+			}
+			for range 4 {
+				_ = unix.Sendto(tx, packet, unix.MSG_DONTWAIT, at)
+			}
+			sockets = append(sockets, rx)
+		}
+		bytes := 0
+		for _, rx := range sockets {
+			for {
+				n, _, err := unix.Recvfrom(rx, packet, 0)
+				if err != nil {
+					break
+				}
+				bytes += n
+			}
+		}
+		fmt.Println(bytes >> 20)
 	case "inotify": // as many instances as there are, and then sleep with them
 		n := 0
 		for ; ; n++ {
@@ -302,7 +334,12 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"unshare -U true", "unshare -m true", "unshare -n true", "mount -t proc proc /mnt", "mount -t tmpfs x /mnt", "dmesg", "hostname other",
-		"date -s 2001-01-01", "nsenter -t 1 -m true", "mkdir /sys/fs/cgroup/x"} {
+		"date -s 2001-01-01", "nsenter -t 1 -m true", "mkdir /sys/fs/cgroup/x",
+		// Tables of the network are memory of the host that counts for nobody.
+		"ip neigh add 10.0.0.1 lladdr 02:00:00:00:00:01 nud permanent dev eth0",
+		"ip xfrm policy add dir out src 10.0.0.0/8 dst 10.0.0.0/8", "ip link add type dummy", "ip address add 10.9.9.9/32 dev eth0",
+		"ip link set eth0 address 02:00:00:00:00:01", "ip route add 10.9.0.0/16 dev eth0",
+		"echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6"} {
 		if out, err := b.run(t, m, command); err == nil {
 			t.Errorf("%s worked: %s", command, out)
 		}
@@ -393,6 +430,33 @@ func TestBombs(t *testing.T) {
 		t.Errorf("%d programs of 100 MiB each run in a tenant of 256 MiB (%d began)", alive, held)
 	}
 	b.must(t, other, "true")
+}
+
+// TestSocketsCount: what waits in the sockets of a machine has a limit.
+func TestSocketsCount(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if missing := b.cgroups.missing(); len(missing) > 0 {
+		t.Skipf("this host limits no %s", strings.Join(missing, ", "))
+	}
+	spec := b.spec("acme", 0)
+	spec.Flavor = "mem=160m"
+	m := b.create(t, spec)
+	b.bring(t, m)
+	most := 160 // as version 2 counts it: as memory
+	for _, tree := range b.cgroups.trees {
+		if tree.has("memory") {
+			if !exists(filepath.Join(tree.path, "memory.kmem.tcp.limit_in_bytes")) {
+				t.Skip("this kernel counts no sockets: memory.kmem.tcp.limit_in_bytes is absent")
+			}
+			most = 10
+		}
+	}
+	out := b.must(t, m, "/root/probe probe sockets")
+	if n, err := strconv.Atoi(out); err != nil || n == 0 || n > most {
+		t.Errorf("%s MiB wait in sockets of a machine that may have %d", out, most)
+	}
+	b.must(t, m, "true")
 }
 
 // TestCores: a flavor that names cores gets them and no more.
