@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 )
 
 // reach is a shell command that succeeds when a TCP port answers.
@@ -147,6 +149,110 @@ func TestNetworkKeepsApart(t *testing.T) {
 	if err != nil || bridge.Attrs().HardwareAddr.String() != b.hardwareAddr(home.gateway()).String() {
 		t.Errorf("the bridge's hardware address is %s, %v: it follows its ports", bridge.Attrs().HardwareAddr, err)
 	}
+}
+
+// wire is a packet socket inside of a machine's network, as root of a machine of an earlier
+// release has one.
+type wire struct {
+	t     *testing.T
+	fd    int
+	mac   net.HardwareAddr
+	ip    net.IP
+	index int
+}
+
+func (b *bundle) wire(t *testing.T, m MachineInfo) *wire {
+	t.Helper()
+	w, err := onThread(func() (*wire, error) {
+		ns, err := netns.GetFromPid(m.PID)
+		if err != nil {
+			return nil, err
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return nil, err
+		}
+		eth, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return nil, err
+		}
+		all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
+		if err != nil {
+			return nil, err
+		}
+		return &wire{t: t, fd: fd, mac: eth.HardwareAddr, ip: parseIP(m.Address), index: eth.Index}, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: eth.Index})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(w.fd) })
+	return w
+}
+
+// frame sends one; kind is that of the payload.
+func (w *wire) frame(to, from net.HardwareAddr, kind uint16, payload []byte) {
+	w.t.Helper()
+	frame := binary.BigEndian.AppendUint16(append(append([]byte{}, to...), from...), kind)
+	frame = append(frame, payload...)
+	frame = append(frame, make([]byte, max(0, 60-len(frame)))...)
+	if err := unix.Sendto(w.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: w.index, Halen: 6}); err != nil && !errors.Is(err, unix.ENOBUFS) {
+		w.t.Fatal(err)
+	}
+}
+
+// TestBridgeLearnsNothing: frames from addresses that are not those of the machine make no
+// entries of the bridge and reach nobody.
+func TestBridgeLearnsNothing(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	own, m, beside, _ := b.neighbors(t)
+	w, listens := b.wire(t, m), b.wire(t, beside)
+	const frames = 3000
+	const kind = 0x88b5
+	for i := range frames {
+		w.frame(b.hardwareAddr(parseIP(beside.Address)), net.HardwareAddr{2, 0xee, 0, 0, byte(i >> 8), byte(i)}, kind, nil)
+	}
+	// That of another machine is not taken over either.
+	w.frame(b.hardwareAddr(parseIP(beside.Address)), b.hardwareAddr(parseIP(beside.Address)), kind, nil)
+	b.must(t, m, reaches(beside.Address, 22)) // what came before has arrived
+	entries, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cables := map[int]string{}
+	for _, one := range []MachineInfo{m, beside} {
+		cable, err := netlink.LinkByName(b.cableName(one.Address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cables[cable.Attrs().Index] = b.hardwareAddr(parseIP(one.Address)).String()
+	}
+	found := map[int]int{}
+	for _, e := range entries {
+		if mac, ours := cables[e.LinkIndex]; ours && e.State&netlink.NUD_PERMANENT == 0 {
+			found[e.LinkIndex]++
+			if e.HardwareAddr.String() != mac || e.State != netlink.NUD_NOARP {
+				t.Fatalf("the bridge learned %s (state %d)", e.HardwareAddr, e.State)
+			}
+		}
+	}
+	for index, mac := range cables {
+		if found[index] != 1 {
+			t.Errorf("%d entries for %s", found[index], mac)
+		}
+	}
+	_ = unix.SetNonblock(listens.fd, true)
+	for data := make([]byte, 2000); ; {
+		n, _, err := unix.Recvfrom(listens.fd, data, 0)
+		if err != nil {
+			break
+		}
+		if n >= 14 && binary.BigEndian.Uint16(data[12:]) == kind {
+			t.Fatalf("a forged frame from %s arrived", net.HardwareAddr(data[6:12]))
+		}
+	}
+	b.delete(t, own)
 }
 
 // outside is a host on the other side of this one: a network namespace with an
