@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -77,6 +78,42 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	return b.String()
 }
 
+// cableScript is the table of what comes out of cables, before the bridge has it: IPv4
+// and ARP in the name of the machine only. The hardware address is the machine's, as the
+// bridge's port is locked, and its last two bytes are those of the address; each is
+// compared by looking for the pair. So the table knows no machine and stays as it is when
+// machines come and go.
+func (l *Local) cableScript(nets []tenantNet) string {
+	var b strings.Builder
+	table := "bridge " + l.tableName()
+	fmt.Fprintf(&b, "table %s\ndelete table %s\ntable %s {\n\tset pairs {\n\t\ttype ether_addr . ipv4_addr\n\t\telements = { ", table, table, table)
+	for i := range 256 {
+		fmt.Fprintf(&b, "00:00:00:00:00:%02x . 0.0.0.%d, ", i, i)
+		if i > 0 {
+			fmt.Fprintf(&b, "00:00:00:00:%02x:00 . 0.0.%d.0, ", i, i)
+		}
+	}
+	fmt.Fprintf(&b, "}\n\t}\n\tchain cables {\n\t\ttype filter hook prerouting priority -200; policy accept;\n\t\tiifname != %q accept\n\t\tether type != { ip, arp } drop\n", l.linkPattern()+"v*")
+	for _, field := range []string{"ip saddr", "arp saddr ip"} {
+		kind, _, _ := strings.Cut(field, " ")
+		if len(nets) > 0 {
+			fmt.Fprintf(&b, "\t\tether type %s %s & 255.255.0.0 != %s drop\n", kind, field, nets[0].subnet.IP.Mask(net.CIDRMask(16, 32)))
+		}
+		fmt.Fprintf(&b, "\t\tether type %[1]s ether saddr & 00:00:00:00:00:ff . %[2]s & 0.0.0.255 != @pairs drop\n\t\tether type %[1]s ether saddr & 00:00:00:00:ff:00 . %[2]s & 0.0.255.0 != @pairs drop\n", kind, field)
+	}
+	b.WriteString("\t}\n}\n")
+	return b.String()
+}
+
+// canFilterCables reports why the kernel cannot filter what bridges take, nil when it can.
+func (l *Local) canFilterCables() error {
+	l.cablesOnce.Do(func() {
+		table := "table bridge " + l.tableName() + "_try"
+		l.cables = nft(table + " {\n\tchain c {\n\t\ttype filter hook prerouting priority -200;\n\t}\n}\ndelete " + table + "\n")
+	})
+	return l.cables
+}
+
 // filter loads the table for all tenants of the instance and the machines on
 // record; the caller holds the instance's lock.
 func (l *Local) filter(in instance) error {
@@ -102,7 +139,15 @@ func (l *Local) filter(in instance) error {
 			}
 		}
 	}
-	return nft(l.filterScript(nets, internet, publicOnly))
+	script := l.filterScript(nets, internet, publicOnly)
+	if l.canFilterCables() == nil {
+		script += l.cableScript(nets)
+	}
+	if err := nft(script); err != nil {
+		return err
+	}
+	l.loaded = true
+	return nil
 }
 
 // resolversOf gives the IPv4 addresses of a resolv.conf.
@@ -127,13 +172,17 @@ func texts(networks []netip.Prefix) []string {
 	return all
 }
 
-// filtered reports whether the table is loaded. Restarting a host's firewall
+// filtered reports whether the tables are loaded. Restarting a host's firewall
 // often throws away everybody's tables, so this is asked before each boot; it
 // takes some 30 µs.
 func (l *Local) filtered() bool {
+	return l.hasTable(unix.NFPROTO_INET) && (l.canFilterCables() != nil || l.hasTable(unix.NFPROTO_BRIDGE))
+}
+
+func (l *Local) hasTable(family byte) bool {
 	const getTable = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE
 	req := nl.NewNetlinkRequest(getTable, 0)
-	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET, Version: unix.NFNETLINK_V0})
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: family, Version: unix.NFNETLINK_V0})
 	req.AddData(nl.NewRtAttr(unix.NFTA_TABLE_NAME, nl.ZeroTerminated(l.tableName())))
 	_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
 	return err == nil
@@ -237,13 +286,19 @@ func (l *Local) runElementChanges(ctx context.Context) {
 	}
 }
 
-// removeFilter takes the table away.
+// removeFilter takes the tables away.
 func (l *Local) removeFilter() error {
-	if !l.filtered() {
+	var script strings.Builder
+	for _, family := range []byte{unix.NFPROTO_INET, unix.NFPROTO_BRIDGE} {
+		if l.hasTable(family) {
+			name := map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_BRIDGE: "bridge"}[family]
+			fmt.Fprintf(&script, "delete table %s %s\n", name, l.tableName())
+		}
+	}
+	if script.Len() == 0 {
 		return nil
 	}
-	table := "table inet " + l.tableName() + "\n"
-	return nft(table + "delete " + table)
+	return nft(script.String())
 }
 
 // nft runs a script as one transaction.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -242,8 +243,10 @@ func (b *bundle) assertNothingOutside(t testing.TB) {
 	for _, link := range links {
 		t.Errorf("interface %s is left", link.Attrs().Name)
 	}
-	if b.filtered() {
-		t.Errorf("packet filter table %s is left", b.tableName())
+	for _, family := range []byte{unix.NFPROTO_INET, unix.NFPROTO_BRIDGE} {
+		if b.hasTable(family) {
+			t.Errorf("packet filter table %s is left in family %d", b.tableName(), family)
+		}
 	}
 	for _, tree := range b.cgroups.trees {
 		if _, err := os.Stat(filepath.Join(tree.path, b.cgroups.name)); err == nil {

@@ -92,7 +92,7 @@ func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantN
 		if err != nil {
 			return tenantNet{}, err
 		}
-		if _, err := netlink.LinkByName(n.bridge); err == nil && l.filtered() {
+		if _, err := netlink.LinkByName(n.bridge); err == nil && l.loaded && l.filtered() {
 			return n, nil
 		}
 	}

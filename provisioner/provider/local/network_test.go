@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -201,6 +202,107 @@ func (w *wire) frame(to, from net.HardwareAddr, kind uint16, payload []byte) {
 	}
 }
 
+// ask asks who has an address, in the name of a machine.
+func (w *wire) ask(mac net.HardwareAddr, sender, target net.IP) {
+	w.t.Helper()
+	arp := append([]byte{0, 1, 8, 0, 6, 4, 0, 1}, mac...)
+	arp = append(append(append(arp, sender.To4()...), 0, 0, 0, 0, 0, 0), target.To4()...)
+	w.frame(net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, w.mac, unix.ETH_P_ARP, arp)
+}
+
+// answers reads until one of the addresses has answered, and gives it.
+func (w *wire) answers(targets ...net.IP) net.IP {
+	w.t.Helper()
+	_ = unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+	for data := make([]byte, 2000); ; {
+		n, _, err := unix.Recvfrom(w.fd, data, 0)
+		if err != nil {
+			w.t.Fatalf("no answer from %v: %v", targets, err)
+		}
+		if n < 42 || binary.BigEndian.Uint16(data[12:]) != unix.ETH_P_ARP || data[21] != 2 {
+			continue
+		}
+		for _, target := range targets {
+			if net.IP(data[28:32]).Equal(target) {
+				return target
+			}
+		}
+	}
+}
+
+// TestNamesAreOnesOwn: a machine speaks in its own name only, in ARP and in IPv4.
+func TestNamesAreOnesOwn(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	lucky := b.spec("acme", 1)
+	lucky.Provider.Fields["internet"], lucky.Reach.Private = "on", true
+	m, beside := b.create(t, b.spec("acme", 0)), b.create(t, lucky)
+	home, err := b.ensureTenant(b.ctx, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.canFilterCables(); err != nil {
+		t.Skipf("this kernel does not filter what bridges take (nf_tables of the family bridge): %v", err)
+	}
+	bridge, err := netlink.LinkByName(home.bridge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := b.wire(t, m)
+	sources := []net.IP{parseIP(beside.Address)}
+	for i := range uint32(300) {
+		sources = append(sources, addressAt(home.subnet.IP, 2+i), addressAt(net.IPv4(11, 1, 0, 0), i))
+	}
+	for _, source := range sources {
+		if !source.Equal(w.ip) {
+			w.ask(w.mac, source, home.gateway())
+		}
+	}
+	w.ask(w.mac, w.ip, home.gateway()) // its own name is fine, and ends the waiting
+	w.answers(home.gateway())
+	neighbors, err := whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_V4) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{}
+	for _, n := range neighbors {
+		known[n.IP.String()] = fmt.Sprint(n.HardwareAddr, n.State)
+	}
+	want := map[string]string{}
+	for _, one := range []MachineInfo{m, beside} {
+		want[one.Address] = fmt.Sprint(b.hardwareAddr(parseIP(one.Address)), netlink.NUD_PERMANENT)
+	}
+	if fmt.Sprint(known) != fmt.Sprint(want) {
+		t.Errorf("the host has the neighbors %v, want %v", known, want)
+	}
+	// Nor does another machine believe it.
+	hidden := b.wire(t, beside)
+	w.ask(w.mac, home.gateway(), parseIP(beside.Address))
+	w.ask(w.mac, w.ip, parseIP(beside.Address))
+	w.answers(parseIP(beside.Address))
+	_ = unix.SetNonblock(hidden.fd, true)
+	for data := make([]byte, 2000); ; {
+		n, _, err := unix.Recvfrom(hidden.fd, data, 0)
+		if err != nil {
+			break
+		}
+		if n >= 42 && binary.BigEndian.Uint16(data[12:]) == unix.ETH_P_ARP && net.IP(data[28:32]).Equal(home.gateway()) && !bytes.Equal(data[22:28], b.hardwareAddr(home.gateway())) {
+			t.Error("ARP in the name of the gateway reaches another machine")
+		}
+	}
+	// Rights to internet are not had by the address of another.
+	b.must(t, m, rawUDP(beside.Address, outside.address, 53, "forged"))
+	b.must(t, beside, rawUDP(beside.Address, outside.address, 53, "true"))
+	if got := <-outside.datagrams; got != "true" {
+		t.Errorf("the outside got %q from the address of another machine", got)
+	}
+	b.delete(t, lucky)
+	if neighbors, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_V4); err == nil && len(neighbors) != 1 {
+		t.Errorf("neighbors after a machine is gone: %v", neighbors)
+	}
+}
+
 // TestBridgeLearnsNothing: frames from addresses that are not those of the machine make no
 // entries of the bridge and reach nobody.
 func TestBridgeLearnsNothing(t *testing.T) {
@@ -377,7 +479,8 @@ func TestFilterScriptLoads(t *testing.T) {
 	}
 	for _, internet := range [][]string{nil, {"10.200.0.7", "10.200.252.9"}} {
 		cmd := exec.Command(tool, "--check", "-f", "-")
-		cmd.Stdin = strings.NewReader(b.filterScript([]tenantNet{first, last}, internet, internet))
+		nets := []tenantNet{first, last}
+		cmd.Stdin = strings.NewReader(b.filterScript(nets, internet, internet) + b.cableScript(nets))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("nft refuses the script: %v\n%s", err, out)
 		}
