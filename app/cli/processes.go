@@ -151,7 +151,7 @@ func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, 
 }
 
 // adopt boots the machines of this host that should run and do not, and tells what the
-// host lacks. Trouble stops no other work: what a task then finds is said by the task.
+// host lacks and what is changed of it. Trouble stops no other work: what a task then finds is said by the task.
 func (e *environment) adopt(ctx context.Context, p *plugins) loom.LocalHost {
 	if err := p.local.Ready(); err != nil {
 		e.log.Warn("this provisioner cannot make local machines", "error", err.Error())
@@ -160,6 +160,13 @@ func (e *environment) adopt(ctx context.Context, p *plugins) loom.LocalHost {
 	host := p.local.Host()
 	for _, line := range host.Lacks {
 		e.log.Warn("local machines", "host", line)
+	}
+	said, err := p.local.Raise()
+	for _, line := range said {
+		e.log.Info("local machines", "host", line)
+	}
+	if err != nil {
+		e.log.Warn("settings of this host stay too low for its local machines", "error", err.Error())
 	}
 	if err := p.local.Adopt(ctx); err != nil {
 		e.log.Error("not every machine of this host could be started again", "error", err.Error())

@@ -459,6 +459,80 @@ func TestSocketsCount(t *testing.T) {
 	b.must(t, m, "true")
 }
 
+// TestHostIsRaised: settings that count for all machines together are high enough for one
+// that takes all it can, and are never lowered.
+func TestHostIsRaised(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := b.Raise(); err != nil || len(said) > 0 {
+		t.Errorf("raised twice: %q, %v", said, err)
+	}
+	for _, r := range raised {
+		text, err := os.ReadFile("/proc/sys/" + r.file)
+		if isGone(err) {
+			t.Logf("not tried: this kernel has no %s", r.file)
+			continue
+		}
+		if n, parse := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || parse != nil || n < r.least {
+			t.Errorf("%s is %s, %v, want %d and more", r.file, text, err, r.least)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "setting")
+	for _, c := range []struct{ is, least, want string }{{"5", "10", "10"}, {"20\n", "10", "20\n"}} {
+		least, _ := strconv.ParseInt(c.least, 10, 64)
+		if err := os.WriteFile(file, []byte(c.is), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := raise(file, least); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != c.want {
+			t.Errorf("%q raised to %s: %q, %v", c.is, c.least, got, err)
+		}
+	}
+}
+
+// TestNeighborsOfAll: machines that ask for all addresses of their network leave room in
+// the table of neighbors, which is one for all.
+func TestNeighborsOfAll(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	_, m, beside, other := b.neighbors(t)
+	home, err := b.ensureTenant(b.ctx, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []MachineInfo{m, beside} {
+		b.must(t, one, fmt.Sprintf(`cat > /root/ask <<'END'
+import ipaddress, socket
+hosts = [(str(h), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for h in list(ipaddress.ip_network("%s").hosts())[:1000]]
+while True:
+    for h, s in hosts:
+        try: s.sendto(b"x", socket.MSG_DONTWAIT, (h, 9))
+        except OSError: pass
+END
+setsid python3 /root/ask > /dev/null 2>&1 < /dev/null &`, home.subnet))
+	}
+	for _, one := range []MachineInfo{m, beside} {
+		poll(t, 30*time.Second, "neighbors of "+one.Hostname, func() error {
+			out := b.must(t, one, "ip neigh show | wc -l")
+			if n, err := strconv.Atoi(out); err != nil || n < 900 {
+				return fmt.Errorf("%s of them", out)
+			}
+			return nil
+		})
+	}
+	late := b.create(t, b.spec("umbrella", 7))
+	b.must(t, late, reaches(other.Address, 22))
+	b.must(t, other, reaches(late.Address, 22))
+}
+
 // TestCores: a flavor that names cores gets them and no more.
 func TestCores(t *testing.T) {
 	t.Parallel()
