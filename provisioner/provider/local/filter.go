@@ -55,13 +55,17 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	}
 	b.WriteString("\t}\n")
 	b.WriteString("\tchain to_host {\n\t\ttype filter hook input priority filter; policy accept;\n")
-	fmt.Fprintf(&b, "\t\tiifname %s ct state established,related accept\n\t\tiifname %s drop\n\t}\n", ours, ours)
+	// Not what is only related: errors that a machine makes up about connections of the host
+	// change its routes, and none of a machine's own is missed.
+	fmt.Fprintf(&b, "\t\tiifname %s ct state established accept\n\t\tiifname %s drop\n\t}\n", ours, ours)
 	// A TCP client ignores ICMP for a second when the answer comes at once.
 	b.WriteString("\tchain refuse {\n\t\tmeta l4proto tcp reject with tcp reset\n\t\treject with icmpx admin-prohibited\n\t}\n")
 	b.WriteString("\tchain through {\n\t\ttype filter hook forward priority filter; policy accept;\n")
 	for _, n := range nets {
 		// Where the host filters bridged packets too, neighbours come by here.
 		fmt.Fprintf(&b, "\t\tiifname %q oifname %q accept\n", n.bridge, n.bridge)
+		// Errors about connections of others, which the host would send on in their name.
+		fmt.Fprintf(&b, "\t\tiifname %q ct state related ct original ip saddr != %s drop\n", n.bridge, n.subnet)
 	}
 	fmt.Fprintf(&b, "\t\tiifname %s oifname %s goto refuse\n", ours, ours)
 	fmt.Fprintf(&b, "\t\toifname %s ct state established,related accept\n\t\toifname %s drop\n", ours, ours)

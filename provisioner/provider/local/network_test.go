@@ -303,6 +303,58 @@ func TestNamesAreOnesOwn(t *testing.T) {
 	}
 }
 
+// TestErrorsOfOthers: a machine makes up no errors of the network about connections of the
+// host.
+func TestErrorsOfOthers(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	m := b.create(t, b.spec("acme", 0))
+	conn, err := net.Dial("udp4", outside.address+":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-outside.datagrams; got != "hello" {
+		t.Fatalf("the outside got %q", got)
+	}
+	mtu := func() (value int) {
+		raw, err := conn.(*net.UDPConn).SyscallConn()
+		if err == nil {
+			err = errors.Join(raw.Control(func(fd uintptr) { value, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU) }), err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	before := mtu()
+	local := conn.LocalAddr().(*net.UDPAddr)
+	for _, code := range []int{3, 4} { // no such port, and needs fragments of 600 bytes
+		b.must(t, m, fmt.Sprintf(`python3 -c 'import socket, struct
+def ck(b):
+    t = sum(struct.unpack("!%%dH" %% (len(b) // 2), b))
+    t = (t >> 16) + (t & 0xffff)
+    return ~(t + (t >> 16)) & 0xffff
+i = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 1400, 1, 0x4000, 64, 17, 0, socket.inet_aton("%s"), socket.inet_aton("%s"))
+i = i[:10] + struct.pack("!H", ck(i)) + i[12:] + struct.pack("!HHHH", %d, 53, 1380, 0)
+p = struct.pack("!BBHHH", 3, %d, 0, 0, 600) + i
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+s.sendto(p[:2] + struct.pack("!H", ck(p)) + p[4:], ("%s", 0))'`, local.IP, outside.address, local.Port, code, local.IP))
+		if _, err := conn.Write([]byte("again")); err != nil {
+			t.Errorf("after a forged error of code %d: %v", code, err)
+		} else {
+			<-outside.datagrams
+		}
+	}
+	if after := mtu(); after != before {
+		t.Errorf("the way to %s takes packets of %d bytes after a forged error, %d before", outside.address, after, before)
+	}
+}
+
 // TestBridgeLearnsNothing: frames from addresses that are not those of the machine make no
 // entries of the bridge and reach nobody.
 func TestBridgeLearnsNothing(t *testing.T) {
