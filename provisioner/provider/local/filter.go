@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,6 +49,17 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	set("networks", intervals, texts(l.networks))
 	set("never", intervals, texts(never))
 	set("private", intervals, texts(private))
+	// A TCP client ignores ICMP for a second when the answer comes at once.
+	b.WriteString("\tchain refuse {\n\t\tmeta l4proto tcp reject with tcp reset\n\t\treject with icmpx admin-prohibited\n\t}\n")
+	// Elements come with connections of an address and go with them; there is room for all
+	// machines.
+	b.WriteString("\tset flows {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic\n\t}\n\tset pace {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}\n")
+	share := connections()
+	fmt.Fprintf(&b, "\tchain share {\n\t\tupdate @pace { ip saddr limit rate over %d/second burst %d packets } goto refuse\n", max(1, share/32), share)
+	if l.canCount() == nil {
+		fmt.Fprintf(&b, "\t\tadd @flows { ip saddr ct count over %d } goto refuse\n", share)
+	}
+	b.WriteString("\t}\n")
 	b.WriteString("\tchain spoof {\n\t\ttype filter hook prerouting priority raw; policy accept;\n")
 	fmt.Fprintf(&b, "\t\tiifname %s meta nfproto ipv6 drop\n", ours)
 	for _, n := range nets {
@@ -58,8 +70,6 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	// Not what is only related: errors that a machine makes up about connections of the host
 	// change its routes, and none of a machine's own is missed.
 	fmt.Fprintf(&b, "\t\tiifname %s ct state established accept\n\t\tiifname %s drop\n\t}\n", ours, ours)
-	// A TCP client ignores ICMP for a second when the answer comes at once.
-	b.WriteString("\tchain refuse {\n\t\tmeta l4proto tcp reject with tcp reset\n\t\treject with icmpx admin-prohibited\n\t}\n")
 	b.WriteString("\tchain through {\n\t\ttype filter hook forward priority filter; policy accept;\n")
 	for _, n := range nets {
 		// Where the host filters bridged packets too, neighbours come by here.
@@ -70,6 +80,7 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	fmt.Fprintf(&b, "\t\tiifname %s oifname %s goto refuse\n", ours, ours)
 	fmt.Fprintf(&b, "\t\toifname %s ct state established,related accept\n\t\toifname %s drop\n", ours, ours)
 	for _, rule := range []string{
+		"ip saddr @internet ct state new jump share",
 		"ip saddr @internet ip daddr @resolvers udp dport 53 accept", "ip saddr @internet ip daddr @resolvers tcp dport 53 accept",
 		"ip saddr @internet ip daddr @networks accept",
 		"ip daddr @never goto refuse", "ip saddr @public_only ip daddr @private goto refuse", "ip saddr @internet accept", "goto refuse",
@@ -80,6 +91,22 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	b.WriteString("\tchain out {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n")
 	fmt.Fprintf(&b, "\t\tip saddr @internet oifname != %s masquerade\n\t}\n}\n", ours)
 	return b.String()
+}
+
+// connections is how many a machine with internet may have at once: a part of what the
+// host keeps track of, for itself and all machines. Closed ones stay on the host's list for
+// two minutes and do not count, so new ones have a pace besides.
+func connections() int {
+	const parts, most, least = 64, 4096, 256
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if err != nil { // not loaded before the first rule that needs it
+		return most / 4
+	}
+	all, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || all == 0 { // no limit
+		return most
+	}
+	return max(least, min(most, all/parts))
 }
 
 // cableScript is the table of what comes out of cables, before the bridge has it: IPv4
@@ -110,12 +137,25 @@ func (l *Local) cableScript(nets []tenantNet) string {
 }
 
 // canFilterCables reports why the kernel cannot filter what bridges take, nil when it can.
-func (l *Local) canFilterCables() error {
-	l.cablesOnce.Do(func() {
-		table := "table bridge " + l.tableName() + "_try"
-		l.cables = nft(table + " {\n\tchain c {\n\t\ttype filter hook prerouting priority -200;\n\t}\n}\ndelete " + table + "\n")
+func (l *Local) canFilterCables() error { return l.cables.of(l, "bridge", "") }
+
+// canCount reports why the kernel cannot count connections, nil when it can.
+func (l *Local) canCount() error {
+	return l.counts.of(l, "inet", "set s {\n\t\ttype ipv4_addr\n\t\tsize 16\n\t\tflags dynamic\n\t}\n\tchain share {\n\t\tadd @s { ip saddr ct count over 1 } drop\n\t}\n")
+}
+
+// ability is something that the kernel can or cannot do, tried once.
+type ability struct {
+	once sync.Once
+	err  error
+}
+
+func (a *ability) of(l *Local, family, rules string) error {
+	a.once.Do(func() {
+		table := "table " + family + " " + l.tableName() + "_try"
+		a.err = nft(table + " {\n\tchain c {\n\t\ttype filter hook prerouting priority -200;\n\t}\n\t" + rules + "}\ndelete " + table + "\n")
 	})
-	return l.cables
+	return a.err
 }
 
 // filter loads the table for all tenants of the instance and the machines on

@@ -85,9 +85,9 @@ type Local struct {
 	mu sync.Mutex // together with the instance's file lock: instance.json and the network
 	// loaded says that this process has loaded the tables of packet filters, so that they
 	// are not those of an earlier release.
-	loaded     bool
-	cablesOnce sync.Once
-	cables     error // why what bridges take is not filtered, nil when it is
+	loaded bool
+	// What the packet filter of the kernel can do.
+	cables, counts ability
 
 	claims sync.Mutex // counting addresses and taking one
 

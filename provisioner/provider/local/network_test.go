@@ -355,6 +355,46 @@ s.sendto(p[:2] + struct.pack("!H", ck(p)) + p[4:], ("%s", 0))'`, local.IP, outsi
 	}
 }
 
+// TestConnectionsHaveAShare: a machine with internet does not take all connections that the
+// host keeps track of.
+func TestConnectionsHaveAShare(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	var machines []MachineInfo
+	for i := range 2 {
+		spec := b.spec("acme", i)
+		spec.Provider.Fields["internet"], spec.Reach.Private = "on", true
+		machines = append(machines, b.create(t, spec))
+	}
+	if err := b.canCount(); err != nil {
+		t.Skipf("this kernel does not count connections (nft_connlimit): %v", err)
+	}
+	share := connections()
+	b.must(t, machines[0], fmt.Sprintf(`python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for port in range(1000, 1000 + %d):
+    try: s.sendto(b"x", ("%s", port))
+    except OSError: pass'`, 2*share+5000, outside.address))
+	flows, err := whole(func() ([]*netlink.ConntrackFlow, error) {
+		return netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	})
+	if err != nil {
+		t.Skipf("this kernel does not list connections (nf_conntrack_netlink): %v", err)
+	}
+	n := 0
+	for _, flow := range flows {
+		if flow.Forward.SrcIP.String() == machines[0].Address && flow.Forward.DstIP.String() == outside.address {
+			n++
+		}
+	}
+	if n < share/2 || n > share+share/8 {
+		t.Errorf("%d connections of one machine, its share is %d", n, share)
+	}
+	b.must(t, machines[1], reaches(outside.address, 80))
+	<-outside.seen
+}
+
 // TestBridgeLearnsNothing: frames from addresses that are not those of the machine make no
 // entries of the bridge and reach nobody.
 func TestBridgeLearnsNothing(t *testing.T) {
