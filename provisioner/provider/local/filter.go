@@ -169,6 +169,9 @@ func (l *Local) filter(in instance) error {
 		}
 		nets = append(nets, n)
 	}
+	for _, n := range nets {
+		answerForOneself(n.bridge) // that of an earlier release may not
+	}
 	slices.SortFunc(nets, func(a, b tenantNet) int { return a.index - b.index })
 	states, _, err := l.readStates()
 	if err != nil {

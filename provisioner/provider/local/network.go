@@ -190,6 +190,7 @@ func (l *Local) bridge(n tenantNet) error {
 		return fmt.Errorf("make bridge %s: %w", n.bridge, err)
 	}
 	disableIPv6(n.bridge)
+	answerForOneself(n.bridge)
 	ones, _ := n.subnet.Mask.Size()
 	address, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", n.gateway(), ones))
 	if err == nil {
@@ -356,6 +357,11 @@ func uplinkMTU() int {
 		}
 	}
 	return 1500
+}
+
+// answerForOneself keeps the host from telling, on a bridge, which other addresses it has.
+func answerForOneself(bridge string) {
+	_ = os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0)
 }
 
 // disableIPv6 keeps an interface of the host out of IPv6; the kernel may have none.

@@ -355,6 +355,31 @@ s.sendto(p[:2] + struct.pack("!H", ck(p)) + p[4:], ("%s", 0))'`, local.IP, outsi
 	}
 }
 
+// TestHostAnswersForItself: ARP of the host is about the address of the bridge only.
+func TestHostAnswersForItself(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	outside := newOutside(t, b)
+	m, other := b.create(t, b.spec("acme", 0)), b.create(t, b.spec("umbrella", 0))
+	w := b.wire(t, m)
+	own, err := b.ensureTenant(b.ctx, m.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := b.ensureTenant(b.ctx, other.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []net.IP{net.ParseIP(outside.host).To4(), foreign.gateway()} {
+		w.ask(w.mac, w.ip, target)
+		w.ask(w.mac, w.ip, own.gateway())
+		if got := w.answers(own.gateway(), target); !got.Equal(own.gateway()) {
+			t.Errorf("the host tells a machine that it has %s", got)
+			w.answers(own.gateway())
+		}
+	}
+}
+
 // TestConnectionsHaveAShare: a machine with internet does not take all connections that the
 // host keeps track of.
 func TestConnectionsHaveAShare(t *testing.T) {
