@@ -48,6 +48,16 @@ func probe(what string) int {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0); errno != unix.EPERM {
 			fmt.Printf("a user namespace by clone: %v\n", errno)
 		}
+	case "terminals": // as many as there are, and then sleep with them
+		n := 0
+		for ; ; n++ {
+			if _, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+				break
+			}
+		}
+		fmt.Println(n)
+		os.Stdout.Close()
+		select {}
 	case "sockets": // as much as fits waits in sockets that nobody reads, and is counted then
 		tx, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 		if err != nil {
@@ -457,6 +467,27 @@ func TestSocketsCount(t *testing.T) {
 		t.Errorf("%s MiB wait in sockets of a machine that may have %d", out, most)
 	}
 	b.must(t, m, "true")
+}
+
+// TestTerminals: a machine that takes all terminals leaves those of others, whose number is
+// one for all.
+func TestTerminals(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	_, m, _, other := b.neighbors(t)
+	for _, one := range []MachineInfo{m, other} {
+		b.bring(t, one)
+		if out := b.must(t, one, "ulimit -n 8192; setsid /root/probe probe terminals > /root/count 2>&1 < /dev/null & until grep -qs . /root/count; do sleep 0.01; done; cat /root/count"); out != strconv.Itoa(terminals) {
+			t.Errorf("a machine has %s terminals, want %d", out, terminals)
+		}
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/pty/max")
+	if n, parse := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || parse != nil || n < 100*terminals {
+		t.Errorf("terminals of all machines: %s, %v", text, err)
+	}
 }
 
 // TestHostIsRaised: settings that count for all machines together are high enough for one

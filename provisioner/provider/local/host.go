@@ -19,6 +19,7 @@ var raised = []struct {
 	// for the 1,021 addresses of its network.
 	{"net/ipv4/neigh/default/gc_thresh2", 32768, "neighbors"},
 	{"net/ipv4/neigh/default/gc_thresh3", 65536, "neighbors"},
+	{"kernel/pty/max", 256 * terminals, "terminals"},
 }
 
 // Raise lifts settings of the host that are too low for machines that share nothing, and

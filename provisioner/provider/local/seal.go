@@ -36,6 +36,7 @@ var denied = []struct {
 	{unix.SYS_IO_URING_SETUP, true, "a second way to most calls, past this list"},
 	{unix.SYS_IO_URING_ENTER, true, "as io_uring_setup"},
 	{unix.SYS_IO_URING_REGISTER, true, "as io_uring_setup"},
+	{unix.SYS_IO_SETUP, true, "rings from a number that is the host's (aio-max-nr); databases do without"},
 	{unix.SYS_SYSLOG, false, "the log of the host's kernel"},
 	{unix.SYS_ACCT, false, "accounting of the host"},
 	{unix.SYS_QUOTACTL, false, "quotas of the host's disk"},

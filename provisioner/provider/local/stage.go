@@ -94,6 +94,10 @@ func stageEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root", "SHELL=/bin/sh", "container=loom"}
 }
 
+// terminals is how many a machine has at once; those of all machines come from one number
+// of the host.
+const terminals = 256
+
 // enterRoot makes the machine's file tree and leaves the host's for good.
 func enterRoot(s stageSettings, say func(string, any)) error {
 	unix.Umask(0o022)
@@ -128,7 +132,7 @@ func enterRoot(s stageSettings, say func(string, any)) error {
 		{"sysfs", "sys", quiet | unix.MS_RDONLY, ""},
 		{"tmpfs", "run", unix.MS_NOSUID | unix.MS_NODEV, "mode=755" + size(4)},
 		{"tmpfs", "dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=755,size=64k,nr_inodes=256"},
-		{"devpts", "dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,gid=5"},
+		{"devpts", "dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, fmt.Sprintf("newinstance,ptmxmode=0666,mode=620,gid=5,max=%d", terminals)},
 		{"tmpfs", "dev/shm", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777" + size(2)},
 	} {
 		at := filepath.Join(root, m.at)
