@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -606,6 +607,16 @@ func TestCeilings(t *testing.T) {
 		}
 		if err != nil || got.machine.String() != c.machineWant || got.tenant.String() != c.tenantWant {
 			t.Errorf("%q, %q: %s and %s, %v", c.machine, c.tenant, got.machine, got.tenant, err)
+		}
+	}
+
+	// Processes of all tenants together stay below what a host has.
+	if c, err := newCeilings("", "", thisHost(t.TempDir())); err != nil || c.tenant.Pids > mostPids/4*3 {
+		t.Errorf("processes of a tenant: %d, %v", c.tenant.Pids, err)
+	}
+	for _, file := range []string{"kernel/pid_max", "kernel/threads-max"} {
+		if !slices.ContainsFunc(raised, func(r setting) bool { return r.file == file && r.least >= maxTenants*mostPids }) {
+			t.Errorf("%s is not raised for %d tenants", file, maxTenants)
 		}
 	}
 

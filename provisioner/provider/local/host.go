@@ -8,18 +8,25 @@ import (
 	"strings"
 )
 
-// raised are settings of the host that count for all machines together, each with the
-// least that leaves one machine, or one tenant, unable to use it up.
-var raised = []struct {
+// setting is a file of /proc/sys with the least that it should be.
+type setting struct {
 	file  string
 	least int64
 	why   string
-}{
+}
+
+// raised are settings of the host that count for all machines together, each with the
+// least that leaves one machine, or one tenant, unable to use it up.
+var raised = []setting{
 	// The table of neighbors is one for the host and all machines, each of which may ask
 	// for the 1,021 addresses of its network.
 	{"net/ipv4/neigh/default/gc_thresh2", 32768, "neighbors"},
 	{"net/ipv4/neigh/default/gc_thresh3", 65536, "neighbors"},
 	{"kernel/pty/max", 256 * terminals, "terminals"},
+	// A tenant has three quarters of mostPids unless the operator says otherwise, and there
+	// are 64 of them.
+	{"kernel/pid_max", maxTenants * mostPids, "processes"},
+	{"kernel/threads-max", maxTenants * mostPids, "processes"},
 }
 
 // Raise lifts settings of the host that are too low for machines that share nothing, and
