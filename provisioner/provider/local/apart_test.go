@@ -470,6 +470,50 @@ func TestSocketsCount(t *testing.T) {
 	b.must(t, m, "true")
 }
 
+// TestDeviceNodes: those of a machine are its own, so that a lock or a watch of one reaches
+// nobody else.
+func TestDeviceNodes(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	_, m, _, other := b.neighbors(t)
+	names := ""
+	for _, node := range deviceNodes {
+		names += " /dev/" + node.name
+	}
+	seen := map[string]string{}
+	for _, one := range []MachineInfo{m, other} {
+		for _, line := range strings.Split(b.must(t, one, "stat -c '%n %d:%i'"+names), "\n") {
+			name, id, _ := strings.Cut(line, " ")
+			var host unix.Stat_t
+			if err := unix.Stat(name, &host); err != nil {
+				t.Fatal(err)
+			}
+			if id == fmt.Sprintf("%d:%d", host.Dev, host.Ino) || seen[name+id] != "" {
+				t.Errorf("%s of %s is shared", name, one.Hostname)
+			}
+			seen[name+id] = one.ID
+		}
+		if out := b.must(t, one, "stat -c %F:%a:%u:%g"+names+" | sort -u; echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; echo x 2>&1 > /dev/full | grep -c 'No space'; grep ' /dev ' /proc/mounts | cut -d, -f 1-3"); !strings.HasPrefix(out, "character special file:666:0:0\n3\n3\n1\n") {
+			t.Errorf("nodes of %s: %s", one.Hostname, out)
+		}
+		for _, command := range []string{"mknod /dev/mem c 1 1", "mknod /root/x c 1 3", "mount -o remount,suid /dev"} {
+			if out, err := b.run(t, one, command); err == nil {
+				t.Errorf("%s worked: %s", command, out)
+			}
+		}
+	}
+	b.must(t, m, "setsid flock -x /dev/null sleep 1000 > /root/log 2>&1 < /dev/zero & until pgrep -x sleep; do :; done")
+	b.must(t, other, "flock -xn /dev/null true")
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if err := unix.Flock(int(null.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		t.Errorf("a machine keeps the host from a lock of /dev/null: %v", err)
+	}
+}
+
 // TestTerminals: a machine that takes all terminals leaves those of others, whose number is
 // one for all.
 func TestTerminals(t *testing.T) {
