@@ -160,10 +160,10 @@ func (e *environment) watchMachines(ctx context.Context, s *system, p *plugins, 
 	}
 }
 
-// adopt tells what the host lacks, and begins to boot its machines that should run and
-// do not, which nothing but tasks of these machines waits for. Trouble stops no other
-// work: what a task then finds is said by the task. The function that it gives waits for
-// the last machine, or the end of ctx.
+// adopt tells what the host lacks and what is changed of it, and begins to boot its
+// machines that should run and do not, which nothing but tasks of these machines waits
+// for. Trouble stops no other work: what a task then finds is said by the task. The
+// function that it returns waits for the last machine, or the end of ctx.
 func (e *environment) adopt(ctx context.Context, p *plugins) (loom.LocalHost, func()) {
 	if err := p.local.Ready(); err != nil {
 		e.log.Warn("this provisioner cannot make local machines", "error", err.Error())
@@ -172,6 +172,13 @@ func (e *environment) adopt(ctx context.Context, p *plugins) (loom.LocalHost, fu
 	host := p.local.Host()
 	for _, line := range host.Lacks {
 		e.log.Warn("local machines", "host", line)
+	}
+	said, err := p.local.Raise()
+	for _, line := range said {
+		e.log.Info("local machines", "host", line)
+	}
+	if err != nil {
+		e.log.Warn("settings of this host stay too low for its local machines", "error", err.Error())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	tell := func(err error) {

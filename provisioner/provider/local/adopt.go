@@ -59,9 +59,6 @@ func (l *Local) AdoptBeside(ctx context.Context, tell func(error)) (wait func(),
 	if err := l.Ready(); err != nil {
 		return nil, err
 	}
-	if err := raiseInotify(); err != nil {
-		tell(err)
-	}
 	l.adoptions.mu.Lock()
 	l.adoptions.open = map[string]*adoption{}
 	for _, s := range states {

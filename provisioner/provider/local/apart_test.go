@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ func probe(what string) int {
 				fmt.Printf("call %d (%s): %v\n", d.call, d.why, errno)
 			}
 		}
-		for _, family := range []int{unix.AF_VSOCK, unix.AF_ALG, unix.AF_BLUETOOTH, unix.AF_RDS, unix.AF_TIPC} {
+		for _, family := range []int{unix.AF_PACKET, unix.AF_VSOCK, unix.AF_ALG, unix.AF_BLUETOOTH, unix.AF_RDS, unix.AF_TIPC} {
 			if fd, err := unix.Socket(family, unix.SOCK_DGRAM, 0); !errors.Is(err, unix.EAFNOSUPPORT) {
 				fmt.Printf("socket of family %d: %d, %v\n", family, fd, err)
 			}
@@ -48,6 +49,48 @@ func probe(what string) int {
 		if _, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0); errno != unix.EPERM {
 			fmt.Printf("a user namespace by clone: %v\n", errno)
 		}
+	case "terminals": // as many as there are, and then sleep with them
+		n := 0
+		for ; ; n++ {
+			if _, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+				break
+			}
+		}
+		fmt.Println(n)
+		os.Stdout.Close()
+		select {}
+	case "sockets": // as much as fits waits in sockets that nobody reads, and is counted then
+		tx, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return 1
+		}
+		var sockets []int
+		packet := make([]byte, 60_000)
+		for range 1000 {
+			rx, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+			if err != nil || unix.Bind(rx, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+				return 1
+			}
+			at, err := unix.Getsockname(rx)
+			if err != nil {
+				return 1
+			}
+			for range 4 {
+				_ = unix.Sendto(tx, packet, unix.MSG_DONTWAIT, at)
+			}
+			sockets = append(sockets, rx)
+		}
+		bytes := 0
+		for _, rx := range sockets {
+			for {
+				n, _, err := unix.Recvfrom(rx, packet, 0)
+				if err != nil {
+					break
+				}
+				bytes += n
+			}
+		}
+		fmt.Println(bytes >> 20)
 	case "inotify": // as many instances as there are, and then sleep with them
 		n := 0
 		for ; ; n++ {
@@ -304,7 +347,12 @@ func TestSealed(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"unshare -U true", "unshare -m true", "unshare -n true", "mount -t proc proc /mnt", "mount -t tmpfs x /mnt", "dmesg", "hostname other",
-		"date -s 2001-01-01", "nsenter -t 1 -m true", "mkdir /sys/fs/cgroup/x"} {
+		"date -s 2001-01-01", "nsenter -t 1 -m true", "mkdir /sys/fs/cgroup/x",
+		// Tables of the network are memory of the host that counts for nobody.
+		"ip neigh add 10.0.0.1 lladdr 02:00:00:00:00:01 nud permanent dev eth0",
+		"ip xfrm policy add dir out src 10.0.0.0/8 dst 10.0.0.0/8", "ip link add type dummy", "ip address add 10.9.9.9/32 dev eth0",
+		"ip link set eth0 address 02:00:00:00:00:01", "ip route add 10.9.0.0/16 dev eth0",
+		"echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6"} {
 		if out, err := b.run(t, m, command); err == nil {
 			t.Errorf("%s worked: %s", command, out)
 		}
@@ -397,6 +445,172 @@ func TestBombs(t *testing.T) {
 	b.must(t, other, "true")
 }
 
+// TestSocketsCount: what waits in the sockets of a machine has a limit.
+func TestSocketsCount(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if missing := b.cgroups.missing(); len(missing) > 0 {
+		t.Skipf("this host limits no %s", strings.Join(missing, ", "))
+	}
+	spec := b.spec("acme", 0)
+	spec.Flavor = "mem=160m"
+	m := b.create(t, spec)
+	b.bring(t, m)
+	most := 160 // as version 2 counts it: as memory
+	for _, tree := range b.cgroups.trees {
+		if tree.has("memory") {
+			if !exists(filepath.Join(tree.path, "memory.kmem.tcp.limit_in_bytes")) {
+				t.Skip("this kernel counts no sockets: memory.kmem.tcp.limit_in_bytes is absent")
+			}
+			most = 10
+		}
+	}
+	out := b.must(t, m, "/root/probe probe sockets")
+	if n, err := strconv.Atoi(out); err != nil || n == 0 || n > most {
+		t.Errorf("%s MiB wait in sockets of a machine that may have %d", out, most)
+	}
+	b.must(t, m, "true")
+}
+
+// TestDeviceNodes: those of a machine are its own, so that a lock or a watch of one reaches
+// nobody else.
+func TestDeviceNodes(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	_, m, _, other := b.neighbors(t)
+	names := ""
+	for _, node := range deviceNodes {
+		names += " /dev/" + node.name
+	}
+	seen := map[string]string{}
+	for _, one := range []MachineInfo{m, other} {
+		for _, line := range strings.Split(b.must(t, one, "stat -c '%n %d:%i'"+names), "\n") {
+			name, id, _ := strings.Cut(line, " ")
+			var host unix.Stat_t
+			if err := unix.Stat(name, &host); err != nil {
+				t.Fatal(err)
+			}
+			if id == fmt.Sprintf("%d:%d", host.Dev, host.Ino) || seen[name+id] != "" {
+				t.Errorf("%s of %s is shared", name, one.Hostname)
+			}
+			seen[name+id] = one.ID
+		}
+		if out := b.must(t, one, "stat -c %F:%a:%u:%g"+names+" | sort -u; echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; echo x 2>&1 > /dev/full | grep -c 'No space'; grep ' /dev ' /proc/mounts | cut -d, -f 1-3"); !strings.HasPrefix(out, "character special file:666:0:0\n3\n3\n1\n") {
+			t.Errorf("nodes of %s: %s", one.Hostname, out)
+		}
+		for _, command := range []string{"mknod /dev/mem c 1 1", "mknod /root/x c 1 3", "mount -o remount,suid /dev"} {
+			if out, err := b.run(t, one, command); err == nil {
+				t.Errorf("%s worked: %s", command, out)
+			}
+		}
+	}
+	b.must(t, m, "setsid flock -x /dev/null sleep 1000 > /root/log 2>&1 < /dev/zero & until pgrep -x sleep; do :; done")
+	b.must(t, other, "flock -xn /dev/null true")
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if err := unix.Flock(int(null.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		t.Errorf("a machine keeps the host from a lock of /dev/null: %v", err)
+	}
+}
+
+// TestTerminals: a machine that takes all terminals leaves those of others, whose number is
+// one for all.
+func TestTerminals(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	_, m, _, other := b.neighbors(t)
+	for _, one := range []MachineInfo{m, other} {
+		b.bring(t, one)
+		if out := b.must(t, one, "ulimit -n 8192; setsid /root/probe probe terminals > /root/count 2>&1 < /dev/null & until grep -qs . /root/count; do sleep 0.01; done; cat /root/count"); out != strconv.Itoa(terminals) {
+			t.Errorf("a machine has %s terminals, want %d", out, terminals)
+		}
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/pty/max")
+	if n, parse := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || parse != nil || n < 100*terminals {
+		t.Errorf("terminals of all machines: %s, %v", text, err)
+	}
+}
+
+// TestHostIsRaised: settings that count for all machines together are high enough for one
+// that takes all it can, and are never lowered.
+func TestHostIsRaised(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := b.Raise(); err != nil || len(said) > 0 {
+		t.Errorf("raised twice: %q, %v", said, err)
+	}
+	for _, r := range raised {
+		text, err := os.ReadFile("/proc/sys/" + r.file)
+		if isGone(err) {
+			t.Logf("not tried: this kernel has no %s", r.file)
+			continue
+		}
+		if n, parse := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || parse != nil || n < r.least {
+			t.Errorf("%s is %s, %v, want %d and more", r.file, text, err, r.least)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "setting")
+	for _, c := range []struct{ is, least, want string }{{"5", "10", "10"}, {"20\n", "10", "20\n"}} {
+		least, _ := strconv.ParseInt(c.least, 10, 64)
+		if err := os.WriteFile(file, []byte(c.is), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := raise(file, least); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != c.want {
+			t.Errorf("%q raised to %s: %q, %v", c.is, c.least, got, err)
+		}
+	}
+}
+
+// TestNeighborsOfAll: machines that ask for all addresses of their network leave room in
+// the table of neighbors, which is one for all.
+func TestNeighborsOfAll(t *testing.T) {
+	t.Parallel()
+	b := setUpLocal(t)
+	if _, err := b.Raise(); err != nil {
+		t.Fatal(err)
+	}
+	_, m, beside, other := b.neighbors(t)
+	home, err := b.ensureTenant(b.ctx, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []MachineInfo{m, beside} {
+		b.must(t, one, fmt.Sprintf(`cat > /root/ask <<'END'
+import ipaddress, socket
+hosts = [(str(h), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for h in list(ipaddress.ip_network("%s").hosts())[:1000]]
+while True:
+    for h, s in hosts:
+        try: s.sendto(b"x", socket.MSG_DONTWAIT, (h, 9))
+        except OSError: pass
+END
+setsid python3 /root/ask > /dev/null 2>&1 < /dev/null &`, home.subnet))
+	}
+	for _, one := range []MachineInfo{m, beside} {
+		poll(t, 30*time.Second, "neighbors of "+one.Hostname, func() error {
+			out := b.must(t, one, "ip neigh show | wc -l")
+			if n, err := strconv.Atoi(out); err != nil || n < 900 {
+				return fmt.Errorf("%s of them", out)
+			}
+			return nil
+		})
+	}
+	late := b.create(t, b.spec("umbrella", 7))
+	b.must(t, late, reaches(other.Address, 22))
+	b.must(t, other, reaches(late.Address, 22))
+}
+
 // TestCores: a flavor that names cores gets them and no more.
 func TestCores(t *testing.T) {
 	t.Parallel()
@@ -439,6 +653,16 @@ func TestCeilings(t *testing.T) {
 		}
 		if err != nil || got.machine.String() != c.machineWant || got.tenant.String() != c.tenantWant {
 			t.Errorf("%q, %q: %s and %s, %v", c.machine, c.tenant, got.machine, got.tenant, err)
+		}
+	}
+
+	// Processes of all tenants together stay below what a host has.
+	if c, err := newCeilings("", "", thisHost(t.TempDir())); err != nil || c.tenant.Pids > mostPids/4*3 {
+		t.Errorf("processes of a tenant: %d, %v", c.tenant.Pids, err)
+	}
+	for _, file := range []string{"kernel/pid_max", "kernel/threads-max"} {
+		if !slices.ContainsFunc(raised, func(r setting) bool { return r.file == file && r.least >= maxTenants*mostPids }) {
+			t.Errorf("%s is not raised for %d tenants", file, maxTenants)
 		}
 	}
 

@@ -26,16 +26,20 @@ type ceilings struct {
 	machines        int64
 }
 
+// mostPids is what is shared out of processes: their number is one for the host and all
+// machines, so tenants together must stay below it (see raised).
+const mostPids = 32768
+
 // thisHost is what there is to share out: it looks at memory, processes, processors and the file system of a directory,
 // which need not exist yet.
 func thisHost(dir string) limits {
-	h := limits{Memory: int64(hostMemory()) << 20, Cores: int64(runtime.NumCPU()) * 1000}
+	h := limits{Memory: int64(hostMemory()) << 20, Cores: int64(runtime.NumCPU()) * 1000, Pids: mostPids}
 	for _, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && (h.Pids == 0 || n < h.Pids) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n < h.Pids {
 			h.Pids = n
 		}
 	}

@@ -248,6 +248,13 @@ func writeLimit(dir, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
+// What waits in the sockets of a machine: the host's own limit for TCP is a tenth of its
+// memory, and a tenant may have three quarters of that memory.
+const (
+	socketShare = 16
+	socketLeast = 8 << 20
+)
+
 // setLimit sets the limits of one controller. The files and their units differ by
 // version; a weight of 100 is 1024 shares in version 1.
 func setLimit(dir string, v2 bool, controller string, l limits) error {
@@ -264,6 +271,9 @@ func setLimit(dir string, v2 bool, controller string, l limits) error {
 		_ = write("memory.memsw.limit_in_bytes", l.Memory)
 		err := write("memory.limit_in_bytes", l.Memory)
 		_ = write("memory.memsw.limit_in_bytes", l.Memory)
+		// What waits in sockets counts by itself here, and else takes from what all of
+		// the host may have (tcp_mem, udp_mem). Version 2 counts it as memory.
+		_ = write("memory.kmem.tcp.limit_in_bytes", max(l.Memory/socketShare, socketLeast))
 		return err
 	case controller == "pids":
 		return write("pids.max", l.Pids)

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -47,6 +49,17 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	set("networks", intervals, texts(l.networks))
 	set("never", intervals, texts(never))
 	set("private", intervals, texts(private))
+	// A TCP client ignores ICMP for a second when the answer comes at once.
+	b.WriteString("\tchain refuse {\n\t\tmeta l4proto tcp reject with tcp reset\n\t\treject with icmpx admin-prohibited\n\t}\n")
+	// Elements come with connections of an address and go with them; there is room for all
+	// machines.
+	b.WriteString("\tset flows {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic\n\t}\n\tset pace {\n\t\ttype ipv4_addr\n\t\tsize 65535\n\t\tflags dynamic,timeout\n\t\ttimeout 1m\n\t}\n")
+	share := connections()
+	fmt.Fprintf(&b, "\tchain share {\n\t\tupdate @pace { ip saddr limit rate over %d/second burst %d packets } goto refuse\n", max(1, share/32), share)
+	if l.canCount() == nil {
+		fmt.Fprintf(&b, "\t\tadd @flows { ip saddr ct count over %d } goto refuse\n", share)
+	}
+	b.WriteString("\t}\n")
 	b.WriteString("\tchain spoof {\n\t\ttype filter hook prerouting priority raw; policy accept;\n")
 	fmt.Fprintf(&b, "\t\tiifname %s meta nfproto ipv6 drop\n", ours)
 	for _, n := range nets {
@@ -54,17 +67,20 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	}
 	b.WriteString("\t}\n")
 	b.WriteString("\tchain to_host {\n\t\ttype filter hook input priority filter; policy accept;\n")
-	fmt.Fprintf(&b, "\t\tiifname %s ct state established,related accept\n\t\tiifname %s drop\n\t}\n", ours, ours)
-	// A TCP client ignores ICMP for a second when the answer comes at once.
-	b.WriteString("\tchain refuse {\n\t\tmeta l4proto tcp reject with tcp reset\n\t\treject with icmpx admin-prohibited\n\t}\n")
+	// Not what is only related: errors that a machine makes up about connections of the host
+	// change its routes, and none of a machine's own is missed.
+	fmt.Fprintf(&b, "\t\tiifname %s ct state established accept\n\t\tiifname %s drop\n\t}\n", ours, ours)
 	b.WriteString("\tchain through {\n\t\ttype filter hook forward priority filter; policy accept;\n")
 	for _, n := range nets {
 		// Where the host filters bridged packets too, neighbours come by here.
 		fmt.Fprintf(&b, "\t\tiifname %q oifname %q accept\n", n.bridge, n.bridge)
+		// Errors about connections of others, which the host would send on in their name.
+		fmt.Fprintf(&b, "\t\tiifname %q ct state related ct original ip saddr != %s drop\n", n.bridge, n.subnet)
 	}
 	fmt.Fprintf(&b, "\t\tiifname %s oifname %s goto refuse\n", ours, ours)
 	fmt.Fprintf(&b, "\t\toifname %s ct state established,related accept\n\t\toifname %s drop\n", ours, ours)
 	for _, rule := range []string{
+		"ip saddr @internet ct state new jump share",
 		"ip saddr @internet ip daddr @resolvers udp dport 53 accept", "ip saddr @internet ip daddr @resolvers tcp dport 53 accept",
 		"ip saddr @internet ip daddr @networks accept",
 		"ip daddr @never goto refuse", "ip saddr @public_only ip daddr @private goto refuse", "ip saddr @internet accept", "goto refuse",
@@ -77,6 +93,71 @@ func (l *Local) filterScript(nets []tenantNet, internet, publicOnly []string) st
 	return b.String()
 }
 
+// connections is how many a machine with internet may have at once: a part of what the
+// host keeps track of, for itself and all machines. Closed ones stay on the host's list for
+// two minutes and do not count, so new ones have a pace besides.
+func connections() int {
+	const parts, most, least = 64, 4096, 256
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if err != nil { // not loaded before the first rule that needs it
+		return most / 4
+	}
+	all, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || all == 0 { // no limit
+		return most
+	}
+	return max(least, min(most, all/parts))
+}
+
+// cableScript is the table of what comes out of cables, before the bridge has it: IPv4
+// and ARP in the name of the machine only. The hardware address is the machine's, as the
+// bridge's port is locked, and its last two bytes are those of the address; each is
+// compared by looking for the pair. So the table knows no machine and stays as it is when
+// machines come and go.
+func (l *Local) cableScript(nets []tenantNet) string {
+	var b strings.Builder
+	table := "bridge " + l.tableName()
+	fmt.Fprintf(&b, "table %s\ndelete table %s\ntable %s {\n\tset pairs {\n\t\ttype ether_addr . ipv4_addr\n\t\telements = { ", table, table, table)
+	for i := range 256 {
+		fmt.Fprintf(&b, "00:00:00:00:00:%02x . 0.0.0.%d, ", i, i)
+		if i > 0 {
+			fmt.Fprintf(&b, "00:00:00:00:%02x:00 . 0.0.%d.0, ", i, i)
+		}
+	}
+	fmt.Fprintf(&b, "}\n\t}\n\tchain cables {\n\t\ttype filter hook prerouting priority -200; policy accept;\n\t\tiifname != %q accept\n\t\tether type != { ip, arp } drop\n", l.linkPattern()+"v*")
+	for _, field := range []string{"ip saddr", "arp saddr ip"} {
+		kind, _, _ := strings.Cut(field, " ")
+		if len(nets) > 0 {
+			fmt.Fprintf(&b, "\t\tether type %s %s & 255.255.0.0 != %s drop\n", kind, field, nets[0].subnet.IP.Mask(net.CIDRMask(16, 32)))
+		}
+		fmt.Fprintf(&b, "\t\tether type %[1]s ether saddr & 00:00:00:00:00:ff . %[2]s & 0.0.0.255 != @pairs drop\n\t\tether type %[1]s ether saddr & 00:00:00:00:ff:00 . %[2]s & 0.0.255.0 != @pairs drop\n", kind, field)
+	}
+	b.WriteString("\t}\n}\n")
+	return b.String()
+}
+
+// canFilterCables reports why the kernel cannot filter what bridges take, nil when it can.
+func (l *Local) canFilterCables() error { return l.cables.of(l, "bridge", "") }
+
+// canCount reports why the kernel cannot count connections, nil when it can.
+func (l *Local) canCount() error {
+	return l.counts.of(l, "inet", "set s {\n\t\ttype ipv4_addr\n\t\tsize 16\n\t\tflags dynamic\n\t}\n\tchain share {\n\t\tadd @s { ip saddr ct count over 1 } drop\n\t}\n")
+}
+
+// ability is something that the kernel can or cannot do, tried once.
+type ability struct {
+	once sync.Once
+	err  error
+}
+
+func (a *ability) of(l *Local, family, rules string) error {
+	a.once.Do(func() {
+		table := "table " + family + " " + l.tableName() + "_try"
+		a.err = nft(table + " {\n\tchain c {\n\t\ttype filter hook prerouting priority -200;\n\t}\n\t" + rules + "}\ndelete " + table + "\n")
+	})
+	return a.err
+}
+
 // filter loads the table for all tenants of the instance and the machines on
 // record; the caller holds the instance's lock.
 func (l *Local) filter(in instance) error {
@@ -87,6 +168,9 @@ func (l *Local) filter(in instance) error {
 			return err
 		}
 		nets = append(nets, n)
+	}
+	for _, n := range nets {
+		answerForOneself(n.bridge) // that of an earlier release may not
 	}
 	slices.SortFunc(nets, func(a, b tenantNet) int { return a.index - b.index })
 	states, _, err := l.readStates()
@@ -102,7 +186,15 @@ func (l *Local) filter(in instance) error {
 			}
 		}
 	}
-	return nft(l.filterScript(nets, internet, publicOnly))
+	script := l.filterScript(nets, internet, publicOnly)
+	if l.canFilterCables() == nil {
+		script += l.cableScript(nets)
+	}
+	if err := nft(script); err != nil {
+		return err
+	}
+	l.loaded = true
+	return nil
 }
 
 // resolversOf gives the IPv4 addresses of a resolv.conf.
@@ -127,13 +219,17 @@ func texts(networks []netip.Prefix) []string {
 	return all
 }
 
-// filtered reports whether the table is loaded. Restarting a host's firewall
+// filtered reports whether the tables are loaded. Restarting a host's firewall
 // often throws away everybody's tables, so this is asked before each boot; it
 // takes some 30 µs.
 func (l *Local) filtered() bool {
+	return l.hasTable(unix.NFPROTO_INET) && (l.canFilterCables() != nil || l.hasTable(unix.NFPROTO_BRIDGE))
+}
+
+func (l *Local) hasTable(family byte) bool {
 	const getTable = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETTABLE
 	req := nl.NewNetlinkRequest(getTable, 0)
-	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_INET, Version: unix.NFNETLINK_V0})
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: family, Version: unix.NFNETLINK_V0})
 	req.AddData(nl.NewRtAttr(unix.NFTA_TABLE_NAME, nl.ZeroTerminated(l.tableName())))
 	_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
 	return err == nil
@@ -237,13 +333,19 @@ func (l *Local) runElementChanges(ctx context.Context) {
 	}
 }
 
-// removeFilter takes the table away.
+// removeFilter takes the tables away.
 func (l *Local) removeFilter() error {
-	if !l.filtered() {
+	var script strings.Builder
+	for _, family := range []byte{unix.NFPROTO_INET, unix.NFPROTO_BRIDGE} {
+		if l.hasTable(family) {
+			name := map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_BRIDGE: "bridge"}[family]
+			fmt.Fprintf(&script, "delete table %s %s\n", name, l.tableName())
+		}
+	}
+	if script.Len() == 0 {
 		return nil
 	}
-	table := "table inet " + l.tableName() + "\n"
-	return nft(table + "delete " + table)
+	return nft(script.String())
 }
 
 // nft runs a script as one transaction.

@@ -279,23 +279,6 @@ func become(id int) error {
 	return nil
 }
 
-// inotifyLeast is what each machine has of inotify instances at least; hosts usually give
-// each user as many.
-const inotifyLeast = 128
-
-// raiseInotify sees to it that a machine gets that many.
-func raiseInotify() error {
-	const file = "/proc/sys/fs/inotify/max_user_instances"
-	text, err := os.ReadFile(file)
-	if err != nil { // a kernel without
-		return nil
-	}
-	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || n >= inotifyLeast {
-		return err
-	}
-	return os.WriteFile(file, []byte(strconv.Itoa(inotifyLeast)), 0)
-}
-
 // idmaps are user namespaces, kept as files, that show base roots with the ids of a
 // tenant, by its first id.
 type idmaps struct {

@@ -83,6 +83,11 @@ type Local struct {
 	confirm    func(context.Context, *loom.TaskSpec, provider.Machine, loom.Sink) (loom.TaskResult, error)
 
 	mu sync.Mutex // together with the instance's file lock: instance.json and the network
+	// loaded says that this process has loaded the tables of packet filters, so that they
+	// are not those of an earlier release.
+	loaded bool
+	// What the packet filter of the kernel can do.
+	cables, counts ability
 
 	claims sync.Mutex // counting addresses and taking one
 

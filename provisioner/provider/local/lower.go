@@ -194,6 +194,12 @@ func (l *Local) Host() loom.LocalHost {
 	if missing := l.cgroups.missing(); len(missing) > 0 {
 		host.Lacks = append(host.Lacks, fmt.Sprintf("There is no control group for %s: such limits of flavors do not hold.", strings.Join(missing, ", ")))
 	}
+	if err := l.canFilterCables(); err != nil {
+		host.Lacks = append(host.Lacks, "The kernel does not filter what bridges take (nf_tables of the family bridge): a machine may send in the name of another machine of its tenant.")
+	}
+	if l.canCount() != nil {
+		host.Lacks = append(host.Lacks, "The kernel does not count connections (nft_connlimit): a machine with internet may take more than its share of those that the host keeps track of.")
+	}
 	if !maySpare() {
 		host.Lacks = append(host.Lacks, "Loom may not lower oom_score_adj (CAP_SYS_RESOURCE): when the memory of a machine is short, the kernel may end its sshd.")
 	}

@@ -123,6 +123,52 @@ func (l *Local) mountRoot(s *state, lower lowerRoot) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "root of "+s.ID), nil
 }
 
+// deviceNodes are those of a machine. They are its own: locks and watches of a file that
+// all share would reach others.
+var deviceNodes = []struct {
+	name         string
+	major, minor uint32
+}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}}
+
+// mountDevices mounts a machine's /dev, nowhere yet, with its nodes. Those that this
+// process may not make (in a container) are left out, and the machine uses the host's.
+func mountDevices(owner int) (*os.File, error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("use tmpfs: %w", err)
+	}
+	defer unix.Close(fs)
+	for _, option := range [][2]string{{"mode", "755"}, {"size", "64k"}, {"nr_inodes", "256"}, {"uid", strconv.Itoa(owner)}, {"gid", strconv.Itoa(owner)}} {
+		err = errors.Join(err, unix.FsconfigSetString(fs, option[0], option[1]))
+	}
+	if err == nil {
+		err = unix.FsconfigCreate(fs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make /dev: %w", err)
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("mount /dev: %w", err)
+	}
+	dev := os.NewFile(uintptr(fd), "dev")
+	for _, node := range deviceNodes {
+		err := unix.Mknodat(fd, node.name, unix.S_IFCHR, int(unix.Mkdev(node.major, node.minor)))
+		if errors.Is(err, unix.EPERM) {
+			break
+		}
+		// Mode by itself, as the mask of this process holds for what it makes.
+		if err == nil {
+			err = errors.Join(unix.Fchmodat(fd, node.name, 0o666, 0), unix.Fchownat(fd, node.name, owner, owner, 0))
+		}
+		if err != nil {
+			dev.Close()
+			return nil, fmt.Errorf("make /dev/%s: %w", node.name, err)
+		}
+	}
+	return dev, nil
+}
+
 // overlay mounts one file tree over another, nowhere yet.
 func (l *Local) overlay(lower lowerRoot, upper, work string) (int, error) {
 	base := lower.path
@@ -187,6 +233,11 @@ func (l *Local) start(ctx context.Context, s *state, home tenantNet, settings []
 	}
 	defer null.Close()
 	first := s.first()
+	devices, err := mountDevices(first)
+	if err != nil {
+		return err
+	}
+	defer devices.Close()
 	process, err := onThread(func() (*os.Process, error) {
 		if err := become(s.owner()); err != nil {
 			return nil, err
@@ -195,7 +246,7 @@ func (l *Local) start(ctx context.Context, s *state, home tenantNet, settings []
 			Dir: "/",
 			// Nothing of Loom's environment, which holds its secrets, goes along.
 			Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off"},
-			Files: []*os.File{null, null, null, root, configR, reportW, program},
+			Files: []*os.File{null, null, null, root, configR, reportW, program, devices},
 			Sys: &syscall.SysProcAttr{
 				Setsid: true, // no terminal and no group of Loom's: Ctrl-C is not for machines
 				Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |

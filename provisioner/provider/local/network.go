@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 
 	"loom/app/loom"
 )
@@ -90,7 +92,7 @@ func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantN
 		if err != nil {
 			return tenantNet{}, err
 		}
-		if _, err := netlink.LinkByName(n.bridge); err == nil && l.filtered() {
+		if _, err := netlink.LinkByName(n.bridge); err == nil && l.loaded && l.filtered() {
 			return n, nil
 		}
 	}
@@ -188,6 +190,7 @@ func (l *Local) bridge(n tenantNet) error {
 		return fmt.Errorf("make bridge %s: %w", n.bridge, err)
 	}
 	disableIPv6(n.bridge)
+	answerForOneself(n.bridge)
 	ones, _ := n.subnet.Mask.Size()
 	address, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", n.gateway(), ones))
 	if err == nil {
@@ -201,7 +204,7 @@ func (l *Local) bridge(n tenantNet) error {
 
 // plug connects a machine, known by its first process, to its tenant's bridge.
 func (l *Local) plug(n tenantNet, address string, pid int) error {
-	if err := l.unplug(address); err != nil { // of an attempt that was cut short
+	if err := l.removeCable(address); err != nil { // of an attempt that was cut short
 		return err
 	}
 	br, err := netlink.LinkByName(n.bridge)
@@ -222,13 +225,44 @@ func (l *Local) plug(n tenantNet, address string, pid int) error {
 	disableIPv6(veth.Name)
 	link, err := netlink.LinkByName(veth.Name)
 	if err == nil {
-		err = netlink.LinkSetUp(link)
+		err = errors.Join(l.fasten(link, br, address), netlink.LinkSetUp(link))
 	}
 	if err != nil {
 		return fmt.Errorf("set up cable %s: %w", veth.Name, err)
 	}
 	return nil
 }
+
+// fasten binds the hardware address of a machine to its cable, and its address to both on
+// the host: the bridge learns nothing and takes no frames from elsewhere, and the host
+// believes no ARP.
+func (l *Local) fasten(cable, bridge netlink.Link, address string) error {
+	const locked = 39 // IFLA_BRPORT_LOCKED, since Linux 5.16; older ones ignore it
+	ip := parseIP(address)
+	mac := l.hardwareAddr(ip)
+	entry := &netlink.Neigh{LinkIndex: cable.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: mac}
+	if err := netlink.NeighSet(entry); err != nil {
+		return fmt.Errorf("bind hardware address: %w", err)
+	}
+	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	msg.Index = int32(cable.Attrs().Index)
+	req.AddData(msg)
+	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	port.AddRtAttr(nl.IFLA_BRPORT_LEARNING, []byte{0})
+	port.AddRtAttr(locked, []byte{1})
+	req.AddData(port)
+	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+		return fmt.Errorf("lock port: %w", err)
+	}
+	if err := netlink.NeighSet(&netlink.Neigh{LinkIndex: bridge.Attrs().Index, State: netlink.NUD_PERMANENT, IP: ip, HardwareAddr: mac}); err != nil {
+		return fmt.Errorf("bind address: %w", err)
+	}
+	return nil
+}
+
+// bridgeOf is the name of the bridge of a machine's tenant.
+func (l *Local) bridgeOf(ip net.IP) string { return l.bridgeName(int(ip[2]) >> (tenantBits - 16)) }
 
 // reconnect sees to it that a running machine has its bridge and the rules that
 // keep it apart; someone may have taken them away. It reports false when the
@@ -246,11 +280,27 @@ func (l *Local) reconnect(ctx context.Context, s *state) (bool, error) {
 	if err == nil && cable.Attrs().MasterIndex != br.Attrs().Index {
 		err = netlink.LinkSetMaster(cable, br)
 	}
+	if err == nil { // a release before this one did not, and another bridge forgets it
+		err = l.fasten(cable, br, s.Address)
+	}
 	return err == nil, err
 }
 
-// unplug removes a machine's cable; none is fine.
+// unplug removes a machine's cable and what the host knows of its address; none is fine.
 func (l *Local) unplug(address string) error {
+	err := l.removeCable(address)
+	if ip := parseIP(address); ip != nil {
+		if br, lookup := netlink.LinkByName(l.bridgeOf(ip)); lookup == nil {
+			gone := netlink.NeighDel(&netlink.Neigh{LinkIndex: br.Attrs().Index, IP: ip})
+			if gone != nil && !isGone(gone) && !errors.Is(gone, unix.ENODEV) {
+				err = errors.Join(err, fmt.Errorf("forget address %s: %w", address, gone))
+			}
+		}
+	}
+	return err
+}
+
+func (l *Local) removeCable(address string) error {
 	link, err := netlink.LinkByName(l.cableName(address))
 	if err == nil {
 		err = netlink.LinkDel(link)
@@ -307,6 +357,11 @@ func uplinkMTU() int {
 		}
 	}
 	return 1500
+}
+
+// answerForOneself keeps the host from telling, on a bridge, which other addresses it has.
+func answerForOneself(bridge string) {
+	_ = os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0)
 }
 
 // disableIPv6 keeps an interface of the host out of IPv6; the kernel may have none.

@@ -36,6 +36,7 @@ var denied = []struct {
 	{unix.SYS_IO_URING_SETUP, true, "a second way to most calls, past this list"},
 	{unix.SYS_IO_URING_ENTER, true, "as io_uring_setup"},
 	{unix.SYS_IO_URING_REGISTER, true, "as io_uring_setup"},
+	{unix.SYS_IO_SETUP, true, "rings from a number that is the host's (aio-max-nr); databases do without"},
 	{unix.SYS_SYSLOG, false, "the log of the host's kernel"},
 	{unix.SYS_ACCT, false, "accounting of the host"},
 	{unix.SYS_QUOTACTL, false, "quotas of the host's disk"},
@@ -65,15 +66,17 @@ var denied = []struct {
 }
 
 // families are the kinds of sockets that a machine has. Others reach past its network
-// namespace (vsock), or load old code when they are asked for.
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK, unix.AF_PACKET}
+// namespace (vsock), load old code when they are asked for, or take memory that counts for
+// nobody (rings of packet sockets).
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // kept are the rights that root of a machine has there. What is not among them is lost to
-// all of its programs: CAP_SYS_ADMIN above all, without which nothing is mounted.
+// all of its programs: CAP_SYS_ADMIN above all, without which nothing is mounted, and
+// CAP_NET_ADMIN, whose tables (neighbors, policies) are memory that counts for nobody.
 var kept = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETFCAP, // its files
 	unix.CAP_KILL, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, // its processes
-	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_NET_ADMIN, // its network
+	unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, // its network
 	unix.CAP_AUDIT_WRITE, // PAM wants it and gets no further
 }
 
@@ -81,6 +84,9 @@ var kept = []uintptr{
 // starts.
 func seal(stageSettings, func(string, any)) error {
 	filter, err := assemble()
+	if err == nil {
+		err = freeze()
+	}
 	if err != nil {
 		return err
 	}
@@ -182,6 +188,23 @@ func mask(root string) error {
 		if err != nil {
 			return fmt.Errorf("mask %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// freeze keeps root of the machine from changing its settings of IPv6, which is off: with
+// it a machine fills the table of neighbors, which the kernel has once for all.
+func freeze() error {
+	const settings = "/proc/sys/net/ipv6"
+	err := unix.Mount(settings, settings, "", unix.MS_BIND, "")
+	if errors.Is(err, unix.ENOENT) { // a kernel without
+		return nil
+	}
+	if err == nil {
+		err = unix.Mount("", settings, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	}
+	if err != nil {
+		return fmt.Errorf("freeze %s: %w", settings, err)
 	}
 	return nil
 }

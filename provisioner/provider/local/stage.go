@@ -28,6 +28,7 @@ const (
 	stageConfig  = 4 // stageSettings as JSON, to the end of the pipe
 	stageReport  = 5 // "warn …", "fail …" or "ready", a line each
 	stageProgram = 6 // the program itself
+	stageDevices = 7 // the machine's /dev, mounted nowhere yet
 )
 
 // stageSettings is what a machine needs to know of itself.
@@ -94,6 +95,10 @@ func stageEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root", "SHELL=/bin/sh", "container=loom"}
 }
 
+// terminals is how many a machine has at once; those of all machines come from one number
+// of the host.
+const terminals = 256
+
 // enterRoot makes the machine's file tree and leaves the host's for good.
 func enterRoot(s stageSettings, say func(string, any)) error {
 	unix.Umask(0o022)
@@ -127,13 +132,19 @@ func enterRoot(s stageSettings, say func(string, any)) error {
 		{"proc", "proc", quiet, ""},
 		{"sysfs", "sys", quiet | unix.MS_RDONLY, ""},
 		{"tmpfs", "run", unix.MS_NOSUID | unix.MS_NODEV, "mode=755" + size(4)},
-		{"tmpfs", "dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=755,size=64k,nr_inodes=256"},
-		{"devpts", "dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,gid=5"},
+		{"", "dev", 0, ""},
+		{"devpts", "dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, fmt.Sprintf("newinstance,ptmxmode=0666,mode=620,gid=5,max=%d", terminals)},
 		{"tmpfs", "dev/shm", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777" + size(2)},
 	} {
 		at := filepath.Join(root, m.at)
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return err
+		}
+		if m.kind == "" {
+			if err := unix.MoveMount(stageDevices, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+				return fmt.Errorf("mount %s: %w", m.at, err)
+			}
+			continue
 		}
 		err := unix.Mount(m.kind, at, m.kind, m.flags, m.data)
 		if m.kind == "sysfs" && err != nil { // a host that is a container itself
@@ -142,13 +153,18 @@ func enterRoot(s stageSettings, say func(string, any)) error {
 			return fmt.Errorf("mount %s: %w", m.at, err)
 		}
 	}
-	for _, node := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		at := filepath.Join(root, "dev", node)
-		if err := os.WriteFile(at, nil, 0o666); err != nil {
+	for _, node := range deviceNodes { // those of the host, where Loom may not make any
+		at := filepath.Join(root, "dev", node.name)
+		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		if err := unix.Mount("/dev/"+node, at, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount dev/%s: %w", node, err)
+		f.Close()
+		if err := unix.Mount("/dev/"+node.name, at, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount dev/%s: %w", node.name, err)
 		}
 	}
 	if err := mask(root); err != nil {
