@@ -35,7 +35,7 @@ func TestRiverTellsTheTruth(t *testing.T) {
 	}
 }
 
-// Mutants of the engine, each a text of a function and what stands in its place.
+// mutants of the engine: a function, a text in it, and what replaces that.
 var mutants = map[string]struct{ function, text, instead string }{
 	"a row is pending while its task runs": {"loom_start", `PERFORM loom_signal(v_started, v_machines);`,
 		`UPDATE river_job SET state = 'pending' WHERE id IN (SELECT t.river_job_id FROM tasks t WHERE t.id = ANY(v_started)); PERFORM loom_signal(v_started, v_machines);`},
