@@ -247,8 +247,8 @@ func TestS3BrokenUploads(t *testing.T) {
 		_, err := b.Upload(ctx, b.admin, script, &halfway{large, large / 2, do}, 0)
 		return err
 	}
-	// What was given to it is there, so that it may be left behind, and no more under way: a
-	// part that comes after an upload was ended is kept until a sweep.
+	// Waits until the server has every part that it was sent: one that arrives after the end of
+	// its upload stays until a sweep.
 	begun := func() {
 		for deadline := time.Now().Add(time.Minute); ; {
 			if _, parts := server.Uploads(); parts == large/2/(8*oneMB) {

@@ -120,8 +120,8 @@ func TestAnswersOfRiverDoNotCount(t *testing.T) {
 	answer(2, "discarded", "pending")
 }
 
-// TestOldWorkIsLifted: clusters of which much waits go last, but of each queue the oldest job goes
-// first once it has waited for minutes.
+// TestOldWorkIsLifted: jobs of busy clusters go last, but the oldest job of each queue goes first
+// once it has waited for minutes.
 func TestOldWorkIsLifted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)

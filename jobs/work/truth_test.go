@@ -81,7 +81,7 @@ type chaos struct {
 	wrong     []string
 }
 
-// counts count what was seen, by what it is.
+// counts counts events by name.
 type counts struct{ sync.Map }
 
 func (c *counts) add(what string) {

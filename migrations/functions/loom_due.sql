@@ -15,7 +15,7 @@ BEGIN
         UPDATE river_job r SET state = 'available' FROM due WHERE r.id = due.id RETURNING r.queue
     )
     SELECT count(*), array_agg(DISTINCT moved.queue) INTO v_count, v_queues FROM moved;
-    -- Small clusters go first, but the others go, too: of what has waited for minutes the oldest job of each queue.
+    -- Small clusters go first. So that the others get their turn, the oldest job of each queue is raised after minutes.
     WITH old AS (
         SELECT head.id FROM loom_waiting_queues() AS w (queue) CROSS JOIN LATERAL (
             SELECT r.id FROM generate_series(2, 4) AS p (priority) CROSS JOIN LATERAL (

@@ -10,7 +10,7 @@ BEGIN
         RETURN false;
     END IF;
     LOCK TABLE ONLY task_logs IN SHARE UPDATE EXCLUSIVE MODE;
-    -- Somebody else may have made it meanwhile.
+    -- Somebody else may have made it by now.
     IF to_regclass(v_name) IS NOT NULL THEN
         RETURN false;
     END IF;

@@ -49,7 +49,7 @@ BEGIN
     GET DIAGNOSTICS v_count = ROW_COUNT;
     v_touched := v_touched + v_count;
 
-    -- It waits where nobody fetches it, or was delivered for so long that nobody waits with it.
+    -- Jobs that wait where nobody fetches them, and deliveries that nobody has begun in 5 minutes.
     SELECT array_agg(t.id) INTO v_tasks
     FROM operations o
     JOIN nodes n ON n.cluster_id = o.cluster_id

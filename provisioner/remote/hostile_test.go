@@ -43,7 +43,7 @@ func (s *stalling) Close() error {
 }
 
 // hostile is a machine whose SSH server was replaced: it answers keepalives, and sessions
-// as serve does, which may call stall: then nothing is read any more.
+// as serve does, which may call stall: then it reads nothing more.
 func hostile(t *testing.T, serve func(asked ssh.NewChannel, stall func())) remote.Target {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

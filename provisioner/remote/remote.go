@@ -81,7 +81,7 @@ type Error struct {
 	Err  error
 }
 
-// Error gives text and cause, of which no more than a few sentences: much of it may be
+// Error returns the text and at most a few sentences of the cause: much of it may be
 // what the machine said.
 func (e *Error) Error() string {
 	if e.Err == nil {

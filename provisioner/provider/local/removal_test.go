@@ -164,7 +164,7 @@ func inTheWay(t *testing.T, dir string) (path string, free func()) {
 	return path, free
 }
 
-// TestRemovalIsTruthful: DELETE of a machine of which files stay fails with a short
+// TestRemovalIsTruthful: DELETE of a machine whose files stay fails with a short
 // sentence, again and again; the machine is still known, and what can be removed is gone.
 // What is in the way once gone, the next try ends it, also that of the watch.
 func TestRemovalIsTruthful(t *testing.T) {
