@@ -197,6 +197,11 @@ func suggestionValue(su loom.Suggestion) (name, value string) {
 
 // apply changes the form as a pressed suggestion says.
 func (f *createForm) apply(suggestion string) error {
+	return applySuggestion(suggestion, map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image, "provider": &f.Provider}, &f.Services)
+}
+
+// applySuggestion changes the fields and services of a form as a pressed suggestion says.
+func applySuggestion(suggestion string, fields map[string]*string, services *[]string) error {
 	name, value, _ := strings.Cut(suggestion, "=")
 	v := url.Values{name: {value}}
 	if name == "form" {
@@ -205,16 +210,16 @@ func (f *createForm) apply(suggestion string) error {
 			return errors.Join(loom.NewError(loom.Invalid, "This suggestion could not be read."), err)
 		}
 	}
-	for name, into := range map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image, "provider": &f.Provider} {
+	for name, into := range fields {
 		if v.Has(name) {
 			*into = v.Get(name)
 		}
 	}
 	for _, service := range v["add"] {
-		if !slices.Contains(f.Services, service) {
-			f.Services = append(f.Services, service)
+		if !slices.Contains(*services, service) {
+			*services = append(*services, service)
 		}
 	}
-	f.Services = slices.DeleteFunc(f.Services, func(name string) bool { return slices.Contains(v["remove"], name) })
+	*services = slices.DeleteFunc(*services, func(name string) bool { return slices.Contains(v["remove"], name) })
 	return nil
 }

@@ -32,6 +32,9 @@ type document struct {
 	// calls are what else can be done, with the same placeholders, and what ofDocument
 	// puts into bodies.
 	calls []documentCall
+	// draft gives the members that bodies of calls name, where they come from a form that
+	// was not sent yet; nil: those of the document.
+	draft func(r *http.Request, actor loom.Actor, fields map[string]any) map[string]any
 }
 
 type documentCall struct{ label, method, path, body string }
@@ -53,7 +56,7 @@ const exportRows = 500
 // DocumentPatterns gives the patterns of the pages that the REST API has something for,
 // so that tests can walk them.
 func DocumentPatterns() map[string]bool {
-	found := map[string]bool{}
+	found, documents := map[string]bool{}, new(Server).makeDocuments()
 	for _, pattern := range Patterns() {
 		if _, ok := documents[pattern]; ok {
 			found[pattern] = true
@@ -67,7 +70,7 @@ func (s *Server) documentOf(r *http.Request) (document, bool) {
 	if s.API == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return document{}, false
 	}
-	d, ok := documents[r.Pattern]
+	d, ok := s.documents[r.Pattern]
 	return d, ok
 }
 
@@ -230,12 +233,9 @@ func (s *Server) pane(w http.ResponseWriter, r *http.Request, actor loom.Actor, 
 	var fields map[string]any
 	if err == nil {
 		fields = exampleFields(d, answer.body.Bytes())
-		if r.Pattern == "GET "+route.ClusterNew() && len(fields) > 0 {
-			fields["draft"] = s.draftBody(r, actor, fields)
+		if d.draft != nil {
+			fields = d.draft(r, actor, fields)
 		}
-	}
-	if draft := s.catalogDraft(r, actor, fields); err == nil && draft != nil {
-		fields = map[string]any{"draft": draft}
 	}
 	for _, c := range d.calls {
 		m.Calls = append(m.Calls, call(c.label, c.method, filled(c.path, r, actor), ofDocument(ofPath(c.body, r), fields)))

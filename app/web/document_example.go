@@ -35,6 +35,14 @@ func exampleFields(d document, body []byte) map[string]any {
 	return fields
 }
 
+// newClusterDraft puts beside the members of a template the request for a new cluster.
+func (s *Server) newClusterDraft(r *http.Request, actor loom.Actor, fields map[string]any) map[string]any {
+	if len(fields) > 0 {
+		fields["draft"] = s.draftBody(r, actor, fields)
+	}
+	return fields
+}
+
 // draftBody is the request for a new cluster as its form stands: the draft of whoever
 // asks, or the least that a template wants.
 func (s *Server) draftBody(r *http.Request, actor loom.Actor, template map[string]any) map[string]any {

@@ -10,7 +10,8 @@ import (
 
 var auditColumns = []string{"time=@time", "tenant=tenant", "actor=actor", "via=via", "address=address", "verb=verb", "kind=kind", "object=object", "result=result", "request=requestId"}
 
-func accountDocuments(get func(string, document)) {
+// accountDocuments enters what the API has for the pages of the area.
+func (s *Server) accountDocuments(get func(string, document)) {
 	get(route.Account(), document{path: "/v2/whoami", calls: []documentCall{
 		write("Store a free-form object of yours", http.MethodPut, "/v2/profile", `{"desk":"4.17"}`), write("Read it", http.MethodGet, "/v2/profile", "")}})
 	tokens := document{path: "/v2/tokens", list: true, fresh: true, query: same("q"), calls: []documentCall{
@@ -28,7 +29,11 @@ func accountDocuments(get func(string, document)) {
 	}})
 }
 
-func systemDocuments(get func(string, document)) {
+// adminDocuments enters what the API has for the pages of the area.
+func (s *Server) adminDocuments(get func(string, document)) {
+	get(route.AdminResources(), document{path: "/v2/plugins/resources", list: true, fresh: true, query: resourceParams,
+		columns: []string{"name=name", "kind=kind", "plugin=plugin", "type=type", "state=status", "in use=live", "staged=staged", "newest=version", "versions=versions", "size=size", "sha256=sha256", "uploaded=@createTime", "by=author"},
+		calls:   []documentCall{write("Put in use what is staged", http.MethodPost, "/v2/plugins/sync", "")}})
 	const user = "/v2/users/{id}"
 	edit := write("Change", http.MethodPatch, user, `{"displayName":{doc.displayName}}`)
 	get(route.AdminUsers(), document{path: "/v2/users", list: true, fresh: true, query: userParams,
@@ -53,6 +58,12 @@ func systemDocuments(get func(string, document)) {
 	get(route.AdminHooks()+"/{id}/deliveries/{delivery}", document{path: hook + "/deliveries", list: true, fresh: true, calls: []documentCall{
 		write("Send it again", http.MethodPost, hook+"/deliveries/{delivery}/replay", "")}})
 
+	get(route.AdminQueue(), document{path: "/v2/metrics/queues"})
+	get(route.AdminSettings(), document{path: "/v2/settings", calls: []documentCall{write("Change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)}})
+}
+
+// reportDocuments enters what the API has for the pages of the area.
+func (s *Server) reportDocuments(get func(string, document)) {
 	get(route.AdminAudit(), document{path: "/v2/audit", list: true, fresh: true, query: auditParams, columns: auditColumns})
 	get(route.SystemAudit(), document{path: "/v2/audit", list: true, fresh: true, columns: auditColumns, query: func(page url.Values) url.Values {
 		q := auditParams(page)
@@ -61,7 +72,10 @@ func systemDocuments(get func(string, document)) {
 		}
 		return q
 	}})
-	get(route.AdminQueue(), document{path: "/v2/metrics/queues"})
+}
+
+// systemDocuments enters what the API has for the pages of the area.
+func (s *Server) systemDocuments(get func(string, document)) {
 	hold := []documentCall{write("Pause one", http.MethodPost, "/v2/queues/probe/pause", ""), write("Resume it", http.MethodPost, "/v2/queues/probe/resume", "")}
 	get(route.SystemQueues(), document{path: "/v2/queues", list: true, fresh: true, calls: hold, columns: []string{"queue=queue", "tenant=tenant", "waiting=counts.available", "running=counts.running",
 		"scheduled=counts.scheduled", "tried again later=counts.retryable", "not due yet=counts.pending", "given up=counts.discarded", "oldest=@oldestTime", "paused=@pausedTime"}})
@@ -71,11 +85,10 @@ func systemDocuments(get func(string, document)) {
 	get(route.SystemJobs()+"/{id}", document{path: "/v2/riverjobs/{id}"})
 	get(route.SystemClusters(), document{path: "/v2/system/clusters", list: true, fresh: true, query: same("q", "tenant", "owner", "status"),
 		columns: []string{"id=id", "name=name", "status=status", "tenant=tenant", "owner=ownerId", "template=template", "nodes=numNodes", "created=@createTime", "lease ends=@expireTime"}})
-	get(route.AdminSettings(), document{path: "/v2/settings", calls: []documentCall{write("Change", http.MethodPatch, "/v2/settings", `{"requireLease":true}`)}})
 
 	const tenant = "/v2/tenants/{tenant}"
 	change := write("Change", http.MethodPut, tenant, `{"tenant":{"name":{doc.name},"workers":{doc.workers|0}}}`)
-	make = write("Make one", http.MethodPost, "/v2/tenants", `{"tenant":{"name":"lab","workers":2},"bootstrap":true}`)
+	make := write("Make one", http.MethodPost, "/v2/tenants", `{"tenant":{"name":"lab","workers":2},"bootstrap":true}`)
 	get(route.SystemTenants(), document{path: "/v2/tenants", list: true, query: same("q"), calls: []documentCall{make},
 		columns: []string{"name=name", "description=description", "workers=workers", "most clusters=maxClusters", "most nodes=maxNodes"}})
 	get(route.SystemTenantNew(), document{path: "/v2/tenants", list: true, calls: []documentCall{make}})

@@ -40,17 +40,13 @@ func write(label, method, path, body string) documentCall {
 	return documentCall{label, method, path, body}
 }
 
-// documents are the pages that the API has something for, by the pattern of their
-// route.
-var documents = makeDocuments()
-
-func makeDocuments() map[string]document {
+// documents are what the pages of all areas have in the API, by the patterns of their
+// routes.
+func (s *Server) makeDocuments() map[string]document {
 	all := map[string]document{}
-	get := func(pattern string, d document) { all["GET "+pattern] = d }
-	clusterDocuments(get)
-	catalogDocuments(get)
-	accountDocuments(get)
-	systemDocuments(get)
+	for _, area := range []func(func(string, document)){s.clusterDocuments, s.catalogDocuments, s.accountDocuments, s.adminDocuments, s.reportDocuments, s.systemDocuments} {
+		area(func(path string, d document) { all["GET "+path] = d })
+	}
 	return all
 }
 
@@ -60,7 +56,8 @@ const (
 	templateDocument = "/v2/clustertemplates/{template}"
 )
 
-func clusterDocuments(get func(string, document)) {
+// clusterDocuments enters what the API has for the pages of the area.
+func (s *Server) clusterDocuments(get func(string, document)) {
 	const one, op = clusterDocument, "/v2/clusters/{cluster}/operations/{n}"
 	extend := write("Change the end of the lease", http.MethodPost, one, `{"expireTime":{doc.expireTime|0}}`)
 	remove := write("Delete", http.MethodDelete, one, "")
@@ -72,7 +69,7 @@ func clusterDocuments(get func(string, document)) {
 		calls: []documentCall{write("Create a cluster", http.MethodPost, "/v2/clusters", `{"name":"web-1","clusterTemplate":"web-cluster","numMachines":3}`)}}
 	get(route.Clusters(), clusters)
 	get(route.AdminClusters(), clusters)
-	get(route.ClusterNew(), document{path: "/v2/clustertemplates", list: true, calls: []documentCall{
+	get(route.ClusterNew(), document{draft: s.newClusterDraft, path: "/v2/clustertemplates", list: true, calls: []documentCall{
 		write("Create a cluster", http.MethodPost, "/v2/clusters", `{doc.draft|{}}`), write("Preview it", http.MethodPost, "/v2/previews", `{"kind":"create","request":{doc.draft|{}}}`)}})
 	get("/previews/{preview}", document{path: "/v2/previews/{preview}", calls: []documentCall{
 		write("Changes", http.MethodGet, "/v2/previews/{preview}/changes", ""), write("Tasks", http.MethodGet, "/v2/previews/{preview}/tasks", ""),
@@ -150,25 +147,24 @@ func clusterListParams(page url.Values) url.Values {
 	return out
 }
 
-func catalogDocuments(get func(string, document)) {
+// catalogDocuments enters what the API has for the pages of the area.
+func (s *Server) catalogDocuments(get func(string, document)) {
 	templates := document{path: "/v2/clustertemplates", list: true, query: fixed([]string{"deprecated", "false"}, "q"), columns: entryColumns}
 	get(route.Catalog(), templates)
 	get(route.Catalog()+"/{template}", document{path: templateDocument, calls: []documentCall{
 		write("Create a cluster from it", http.MethodPost, "/v2/clusters", `{"name":"web-1","clusterTemplate":{doc.name},"numMachines":{doc.size|3}}`)}})
 	get(route.Catalog()+"/services/{service}", document{path: "/v2/services/{service}"})
-	get(route.AdminResources(), document{path: "/v2/plugins/resources", list: true, fresh: true, query: resourceParams,
-		columns: []string{"name=name", "kind=kind", "plugin=plugin", "type=type", "state=status", "in use=live", "staged=staged", "newest=version", "versions=versions", "size=size", "sha256=sha256", "uploaded=@createTime", "by=author"},
-		calls:   []documentCall{write("Put in use what is staged", http.MethodPost, "/v2/plugins/sync", "")}})
 	for _, kind := range loom.TenantKinds {
 		base, list := "/v2/"+string(kind), route.AdminKind(kind)
 		store := write("Store the next version", http.MethodPut, base+"/{name}", `{doc}`)
 		remove := write("Delete all versions", http.MethodDelete, base+"/{name}", "")
 		get(list, document{path: base, list: true, query: entryParams, columns: entryColumns, calls: []documentCall{
 			write("Store a new one", http.MethodPost, base, exampleOf(kind)), write("As a bundle, with all of the catalog", http.MethodGet, "/v2/export", "")}})
-		get(route.AdminNew(kind), document{path: base, list: true, calls: []documentCall{write("Store what the form says", http.MethodPost, base, `{doc.draft|{}}`)}})
+		get(route.AdminNew(kind), document{draft: s.entryDraft(kind), path: base, list: true, calls: []documentCall{write("Store what the form says", http.MethodPost, base, `{doc.draft|{}}`)}})
 		entry := document{path: base + "/{name}", calls: []documentCall{write("Versions", http.MethodGet, base+"/{name}/versions", ""),
 			write("Where it is used", http.MethodGet, base+"/{name}/uses", ""), store, remove, write("As a bundle, with all of the catalog", http.MethodGet, "/v2/export", "")}}
 		edit := entry
+		edit.draft = s.entryDraft(kind)
 		edit.calls = append([]documentCall{write("Store what the form says as the next version", http.MethodPut, base+"/{name}", `{doc.draft|{}}`)}, remove)
 		get(list+"/{name}/edit", edit)
 		for _, tab := range []string{"", "/json", "/delete", "/compare", "/activity"} {

@@ -4,25 +4,36 @@ import (
 	"loom/views/route"
 )
 
-// accountRoutes is the table of contents of sign-in, account and gallery.
-func (s *Server) accountRoutes(mux router) {
-	mux.Handle("GET /login", s.open(s.loginForm))
-	mux.Handle("POST /login", s.open(s.login))
-	mux.Handle("POST "+route.Logout(), s.open(s.logout))
+// accountRoutes are the pages of sign-in, account and preferences.
+func (s *Server) accountRoutes() []Route {
+	routes := []Route{
+		Get("/login", Open, Anybody(s.loginForm)),
+		Post("/login", Open, Anybody(s.login)),
+		Post(route.Logout(), Open, Anybody(s.logout)),
+		Get(route.SignIn(), Open, Anybody(s.signInDialog)),
+		Post(route.SignIn(), Open, Anybody(s.signInAgain)),
 
-	mux.Handle("GET "+route.Account(), s.page(s.accountShow))
-	mux.Handle("POST "+route.Account(), s.page(s.accountProfileSave))
-	mux.Handle("POST "+route.AccountKeys(), s.page(s.accountKeysSave))
-	mux.Handle("GET "+route.AccountPassword(""), s.changing(s.accountPassword))
-	mux.Handle("POST "+route.AccountPassword(""), s.changing(s.accountPasswordSave))
-	mux.Handle("GET "+route.AccountTokens(), s.page(s.accountTokens))
-	mux.Handle("POST "+route.AccountTokens(), s.page(s.accountTokenCreate))
-	mux.Handle("GET "+route.AccountTokens()+"/{id}/revoke", s.page(s.accountTokenAsk))
-	mux.Handle("POST "+route.AccountTokens()+"/{id}/revoke", s.page(s.accountTokenRevoke))
-	mux.Handle("GET "+route.AccountSessions(), s.page(s.accountSessions))
-	mux.Handle("POST "+route.AccountSessions(), s.page(s.accountSessionsEnd))
-
-	mux.Handle("GET "+route.Catalog(), s.page(s.catalogGallery))
-	mux.Handle("GET "+route.Catalog()+"/{template}", s.page(s.catalogTemplate))
-	mux.Handle("GET "+route.Catalog()+"/services/{service}", s.page(s.catalogService))
+		Get(route.Account(), SignedIn, s.accountShow),
+		Post(route.Account(), SignedIn, s.accountProfileSave),
+		Post(route.AccountKeys(), SignedIn, s.accountKeysSave),
+		Get(route.AccountPassword(""), Changing, s.accountPassword),
+		Post(route.AccountPassword(""), Changing, s.accountPasswordSave),
+		Get(route.AccountTokens(), SignedIn, s.accountTokens),
+		Post(route.AccountTokens(), SignedIn, s.accountTokenCreate),
+		Get(route.AccountSessions(), SignedIn, s.accountSessions),
+		Post(route.AccountSessions(), SignedIn, s.accountSessionsEnd),
+		Get(route.AccountSessionExtend(), SignedIn, s.sessionShow),
+		Post(route.AccountSessionExtend(), SignedIn, s.sessionExtend),
+		Get(route.AccountPreferences(), SignedIn, s.preferencesShow),
+		Post(route.AccountPreferences(), Open, Anybody(s.preferencesSave)),
+		Get(route.AccountActivity(), SignedIn, s.accountActivity),
+		Get(route.Gallery(), Admin, s.gallery),
+	}
+	token := route.AccountTokens() + "/{id}"
+	return append(routes, Sample("{id}", "{own token}",
+		Get(token+"/revoke", SignedIn, s.accountTokenAsk),
+		Post(token+"/revoke", SignedIn, s.accountTokenRevoke),
+		Get(token+"/rotate", SignedIn, s.accountTokenRotateAsk),
+		Post(token+"/rotate", SignedIn, s.accountTokenRotate),
+	)...)
 }

@@ -1,57 +1,94 @@
 package web
 
 import (
-	"loom/app/loom"
+	"slices"
+
 	"loom/views/adminview"
 	"loom/views/route"
 )
 
-// adminRoutes is the table of contents of the admin area. The kinds are
-// registered one by one: an unknown one is no page.
-func (s *Server) adminRoutes(mux router) {
-	mux.Handle("GET "+route.Admin(), s.admin(s.adminOverview))
-	for _, kind := range loom.TenantKinds {
-		list := route.AdminKind(kind)
-		mux.Handle("GET "+list, s.admin(s.adminList(kind)))
-		mux.Handle("POST "+list, s.admin(s.adminCreate(kind)))
-		mux.Handle("GET "+route.AdminNew(kind), s.admin(s.adminNew(kind)))
-		mux.Handle("POST "+route.AdminNew(kind), s.admin(s.adminStep(kind)))
-		mux.Handle("GET "+list+"/{name}", s.admin(s.adminEntry(kind)))
-		mux.Handle("POST "+list+"/{name}", s.admin(s.adminUpdate(kind)))
-		mux.Handle("GET "+list+"/{name}/edit", s.admin(s.adminEdit(kind)))
-		mux.Handle("POST "+list+"/{name}/edit", s.admin(s.adminStep(kind)))
-		mux.Handle("GET "+list+"/{name}/json", s.admin(s.adminJSON(kind)))
-		mux.Handle("GET "+list+"/{name}/uses", s.admin(s.adminUses(kind)))
-		mux.Handle("GET "+list+"/{name}/versions", s.admin(s.adminVersions(kind)))
-		mux.Handle("GET "+list+"/{name}/versions/{version}", s.admin(s.adminVersion(kind)))
-		mux.Handle("GET "+list+"/{name}/compare", s.admin(s.adminCompare(kind)))
-		mux.Handle("GET "+list+"/{name}/activity", s.admin(s.adminEntryActivity(kind)))
-		mux.Handle("GET "+list+"/{name}/export", s.admin(s.adminEntryExport(kind)))
-		mux.Handle("POST "+list+"/{name}/deprecate", s.admin(s.adminDeprecate(kind)))
-		mux.Handle("GET "+list+"/{name}/delete", s.admin(s.adminDeleteAsk(kind)))
-		mux.Handle("POST "+list+"/{name}/delete", s.admin(s.adminDelete(kind)))
-		mux.Handle("POST "+route.AdminValidate(kind), s.admin(s.adminValidate(kind)))
-		mux.Handle("POST "+route.AdminValidate(kind)+"/name", s.admin(s.adminValidateName(kind)))
+// adminRoutes are the pages on which administrators run their tenant; those of the
+// catalog stand in its own table.
+func (s *Server) adminRoutes() []Route {
+	return slices.Concat([]Route{
+		Get(route.Admin(), Admin, s.adminOverview),
+		Get(route.AdminQueue(), Admin, s.adminQueue),
+		Get(route.AdminSettings(), Admin, s.adminSettings),
+		Post(route.AdminSettings(), Admin, s.adminSettingsSave),
+		Get(route.AdminClusters(), Admin, s.adminClusters),
+	}, s.userRoutes(), s.hookRoutes(), s.resourceRoutes(), s.transferRoutes())
+}
+
+func (s *Server) userRoutes() []Route {
+	user := route.AdminUsers() + "/{id}"
+	return append([]Route{
+		Get(route.AdminUsers(), Admin, s.adminUsers),
+		Post(route.AdminUsers(), Admin, s.adminUserCreate),
+	}, Sample("{id}", "user",
+		Get(user, Admin, s.adminUser),
+		Post(user, Admin, s.adminUserSave),
+		Get(user+"/{verb}", Admin, s.adminUserAsk, user+"/disable", user+"/password"),
+		Post(user+"/{verb}", Admin, s.adminUserAct, user+"/disable", user+"/password"),
+		Get(user+"/tokens/{token}/revoke", Admin, s.adminUserTokenAsk),
+		Post(user+"/tokens/{token}/revoke", Admin, s.adminUserTokenRevoke),
+		Get(user+"/sessions/{session}/end", Admin, s.adminUserSessionAsk),
+		Post(user+"/sessions/{session}/end", Admin, s.adminUserSessionEnd),
+	)...)
+}
+
+func (s *Server) hookRoutes() []Route {
+	hook := route.AdminHooks() + "/{id}"
+	return append([]Route{
+		Get(route.AdminHooks(), Admin, s.adminHooks),
+		Post(route.AdminHooks(), Admin, s.adminHookCreate),
+		Get(route.AdminHookNew(), Admin, s.adminHookNew),
+	}, Sample("{id}", "{hook}",
+		Get(hook, Admin, s.adminHook),
+		Post(hook, Admin, s.adminHookSave),
+		Get(hook+"/edit", Admin, s.adminHookEdit),
+		Post(hook+"/test", Admin, s.adminHookTest),
+		Get(hook+"/delete", Admin, s.adminHookDeleteAsk),
+		Post(hook+"/delete", Admin, s.adminHookDelete),
+		Get(hook+"/deliveries", Admin, s.adminDeliveries),
+		Get(hook+"/deliveries/{delivery}", Admin, s.adminDelivery),
+		Post(hook+"/deliveries/{delivery}/replay", Admin, s.adminDeliveryReplay),
+	)...)
+}
+
+func (s *Server) resourceRoutes() []Route {
+	sample := func(path, version string) string {
+		return adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "hello.sh", Version: version}.Query(path)
 	}
+	upload, stage, show := adminview.ResourceUpload(), adminview.ResourceStage(), adminview.ResourceShow()
+	recall, remove := adminview.ResourceRecall(), adminview.ResourceDelete()
+	return []Route{
+		Get(route.AdminResources(), Admin, s.adminResources),
+		Post(upload, Admin, s.adminResourceUpload, sample(upload, "2")),
+		Post(stage, Admin, s.adminResourceStage, sample(stage, "2")),
+		Get(recall, Admin, s.adminResourceRecallAsk, sample(recall, "1")),
+		Post(recall, Admin, s.adminResourceRecall, sample(recall, "1")),
+		Get(remove, Admin, s.adminResourceDeleteAsk, sample(remove, "2")),
+		Post(remove, Admin, s.adminResourceDelete, sample(remove, "2")),
+		Get(show, Admin, s.adminResource, sample(show, "1")),
+		Get(adminview.ResourceSync(), Admin, s.adminResourceSyncAsk),
+		Post(adminview.ResourceSync(), Admin, s.adminResourceSync),
+	}
+}
 
-	mux.Handle("GET "+route.AdminKind(loom.KindService)+"/{name}/use", s.admin(s.adminServiceUse))
-
-	mux.Handle("POST "+route.AdminProbes(), s.admin(s.adminDraftProbe))
-	mux.Handle("GET "+route.AdminProbes()+"/{probe}", s.admin(s.adminProbeRun))
-
-	templates := route.AdminKind(loom.KindTemplate)
-	mux.Handle("GET "+templates+"/{name}/try", s.admin(s.adminTry))
-	mux.Handle("GET "+templates+"/{name}/edit/{tab}", s.admin(s.adminEdit(loom.KindTemplate)))
-	mux.Handle("POST "+templates+"/{name}/edit/{tab}", s.admin(s.adminStep(loom.KindTemplate)))
-
-	mux.Handle("GET "+route.AdminResources(), s.admin(s.adminResources))
-	mux.Handle("POST "+adminview.ResourceUpload(), s.admin(s.adminResourceUpload))
-	mux.Handle("POST "+adminview.ResourceStage(), s.admin(s.adminResourceStage))
-	mux.Handle("GET "+adminview.ResourceRecall(), s.admin(s.adminResourceRecallAsk))
-	mux.Handle("POST "+adminview.ResourceRecall(), s.admin(s.adminResourceRecall))
-	mux.Handle("GET "+adminview.ResourceDelete(), s.admin(s.adminResourceDeleteAsk))
-	mux.Handle("POST "+adminview.ResourceDelete(), s.admin(s.adminResourceDelete))
-	mux.Handle("GET "+adminview.ResourceShow(), s.admin(s.adminResource))
-	mux.Handle("GET "+adminview.ResourceSync(), s.admin(s.adminResourceSyncAsk))
-	mux.Handle("POST "+adminview.ResourceSync(), s.admin(s.adminResourceSync))
+func (s *Server) transferRoutes() []Route {
+	return []Route{
+		Get(route.AdminTransfer(), Admin, s.adminTransfer),
+		Post(route.AdminTransfer(), Admin, s.adminTransfer),
+		Piece(route.AdminTransferExport(), Admin, s.adminTransferExport),
+		Post(route.AdminTransferExport(), Admin, s.adminTransferExport),
+		Get(route.AdminTransferPreview(), Admin, s.adminTransferPreview),
+		Post(route.AdminTransferPreview(), Admin, s.adminTransferGive),
+		Get(route.AdminTransferImport(), Admin, s.adminTransferReport),
+		Post(route.AdminTransferImport(), Admin, s.adminTransferImport),
+		Get(route.AdminArchive(), Admin, s.adminArchive),
+		Post(route.AdminArchive(), Admin, s.adminArchiveImport),
+		Piece(route.AdminArchiveExport(), Admin, s.adminArchiveExport),
+		Post(route.AdminArchiveExport(), Admin, s.adminArchiveExport),
+		Post(route.AdminArchiveUpload(), Admin, s.adminArchiveGive),
+	}
 }

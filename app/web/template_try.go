@@ -47,16 +47,17 @@ func readTryForm(v url.Values) tryForm {
 // apply changes the form as a pressed suggestion says; one that cannot be read
 // changes nothing.
 func (f *tryForm) apply(suggestion string) {
-	create := createForm{Machines: f.Machines, Provider: f.Provider, Hardware: f.Hardware, Image: f.Image, Services: slices.Clone(f.Services)}
 	name, value, _ := strings.Cut(suggestion, "=")
 	name = strings.TrimPrefix(name, tryPrefix)
 	if name == "machines" {
 		name = "numMachines"
 	}
-	if create.apply(name+"="+value) != nil {
-		return
+	changed := *f
+	changed.Services = slices.Clone(f.Services)
+	fields := map[string]*string{"numMachines": &changed.Machines, "hardwaretype": &changed.Hardware, "imagetype": &changed.Image, "provider": &changed.Provider}
+	if applySuggestion(name+"="+value, fields, &changed.Services) == nil {
+		*f = changed
 	}
-	f.Machines, f.Provider, f.Hardware, f.Image, f.Services = create.Machines, create.Provider, create.Hardware, create.Image, create.Services
 }
 
 // tryPrefix is what names of the fields of a trial begin with.

@@ -81,13 +81,16 @@ type Server struct {
 	state condition
 	// reports counts those about the content policy.
 	reports reports
-	api     apiPages
+	// documents are what the API has for pages, by the patterns of their routes.
+	documents map[string]document
+	api       apiPages
 }
 
 // New makes the handler of all pages, static files included. Cross-site
 // protection and headers are around it already (httpx.Chain).
 func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
+	s.documents = s.makeDocuments()
 	mux, files := http.NewServeMux(), static.Handler()
 	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.claimFile(r); err != nil {
@@ -96,7 +99,9 @@ func New(d Deps) http.Handler {
 		files.ServeHTTP(w, r)
 		return nil
 	}))
-	s.routes(mux)
+	for _, rt := range s.routes() {
+		mux.Handle(rt.Pattern(), s.handler(rt))
+	}
 	return mux
 }
 
