@@ -40,8 +40,9 @@ type role struct {
 	browser     *http.Client
 }
 
-// unrecorded are streams, and what ends the sessions that the recording needs.
-var unrecorded = regexp.MustCompile(`^((GET|get) (/events|/v2/events|/metrics)|POST (/logout|/login|/account/sessions.*)|post /v2/tokens/\{id\}/rotate|delete /v2/(sessions|profile).*)$`)
+// unrecorded are streams, charts of times and of River jobs, lists in the order of random
+// ids, what waits for a provisioner, and what ends the sessions that the recording needs.
+var unrecorded = regexp.MustCompile(`^((GET|get) (/events|/v2/events|/metrics|.*/usage|/usage|/v2/nodes|/v2/tenants/\{name\}/nodes|/system/tenants/\{tenant\}/(nodes|delete)|/system/queues(/jobs.*)?|/v2/riverjobs.*|.*/timeline)|POST (/system/tenants/\{tenant\}/delete|/logout|/login|/account/sessions.*)|post /v2/tokens/\{id\}/rotate|delete /v2/orphans/\{id\}|post /v2/(sweeps|providers/.*(probe|sweep))|delete /v2/(sessions|profile).*)$`)
 
 // destructive requests come last: others would only be told that nothing is there.
 var destructive = regexp.MustCompile(`(?i)^delete |/(delete|remove|discard|revoke|end|abandon|apply|\{verb\}|import)$`)
@@ -142,7 +143,9 @@ func (r *recorder) ask(c *http.Client, method, path, token, media, body string) 
 			text += name + ": " + value + "\n"
 		}
 	}
-	if strings.Contains(answer.Header.Get("Content-Type"), "json") {
+	if media := answer.Header.Get("Content-Type"); strings.Contains(media, "zip") || strings.Contains(media, "tar") {
+		data = []byte("an archive")
+	} else if strings.Contains(media, "json") {
 		var indented bytes.Buffer
 		if json.Indent(&indented, data, "", " ") == nil {
 			data = indented.Bytes()
@@ -284,8 +287,11 @@ func (r *recorder) walk() {
 	r.rec(super, "POST", "/v2/tenants", `{"tenant": {"name": "recorded", "description": "New.", "workers": 3, "maxClusters": 5, "maxNodes": 9}}`, nil)
 	r.rec(r.admin, "POST", "/v2/users", `{"id": "ben", "displayName": "Ben", "password": "four words in a row"}`, nil)
 	r.rec(r.admin, "PATCH", "/v2/users/ben", `{"displayName": "Benjamin"}`, nil)
-	for kind, body := range map[string]string{"providers": `"providertype": "mock", "provisioner": {}`, "hardwaretypes": `"providermap": {"mock": {"flavor": "f"}}`, "imagetypes": `"providermap": {"mock": {"image": "i"}}`,
-		"services": `"provisioner": {"actions": {}}`, "clustertemplates": `"defaults": {"services": ["base"], "provider": "mock"}`, "partialtemplates": `"administration": {}`} {
+	for _, entry := range [][2]string{
+		{"providers", `"providertype": "mock", "provisioner": {}`}, {"hardwaretypes", `"providermap": {"mock": {"flavor": "f"}}`}, {"imagetypes", `"providermap": {"mock": {"image": "i"}}`},
+		{"services", `"provisioner": {"actions": {}}`}, {"clustertemplates", `"defaults": {"services": ["base"], "provider": "mock"}`}, {"partialtemplates", `"administration": {}`},
+	} {
+		kind, body := entry[0], entry[1]
 		text := r.course.String()
 		path := "/v2/" + kind
 		r.rec(r.admin, "POST", path, `{"name": "one", "description": "First.", `+body+`}`, nil)
@@ -367,7 +373,9 @@ func (r *recorder) walk() {
 			p.waitEnd(r.t)
 		}
 	}
-	r.db.MustExec(`INSERT INTO processes (id, kind, host, expires_at) VALUES ('recorded-00000001', 'provisioner', 'recorded', now() + interval '1 day')`)
+	r.db.MustExec(`TRUNCATE provider_requests RESTART IDENTITY`) // what was in time, of those that the scheduler makes
+	r.db.MustExec(`INSERT INTO processes (id, kind, host, expires_at) VALUES
+		('recorded-00000001', 'provisioner', 'recorded', now() + interval '1 day'), ('recorded-00000002', 'scheduler', 'recorded', now() + interval '1 day')`)
 }
 
 // unstable are the texts that differ each time; what they are replaced by stands for all
@@ -378,7 +386,7 @@ var unstable = []struct {
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID#"},
 	{regexp.MustCompile(`\b[0-9a-f]{16,64}\b`), "HEX#"},
-	{regexp.MustCompile(`loom_[A-Za-z0-9_-]{16,}`), "TOKEN"},
+	{regexp.MustCompile(`\bloom_[A-Za-z0-9_-]{4,}`), "TOKEN"},
 	{regexp.MustCompile(`(127\.0\.0\.1|localhost):[0-9]+`), "HOST"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+(Z|[+-][0-9:]+)?( UTC)?`), "TIME"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}`), "DAY"},
@@ -387,6 +395,22 @@ var unstable = []struct {
 	{regexp.MustCompile(`(just now|\b(about )?([0-9]+|an?) (second|minute|hour|day)s? ago|in ([0-9]+|an?) (second|minute|hour|day)s?)`), "AGE"},
 	{regexp.MustCompile(`\b[0-9.]+ ?(ms|s|min|h|d)\b( [0-9]+ (ms|s|min|h)\b)*`), "DURATION"},
 	{regexp.MustCompile(`/tmp/loom-e2e-[0-9]+`), "DIR"},
+	{regexp.MustCompile(`\b(after|before)=[A-Za-z0-9_%=-]{6,}`), "CURSOR"},
+	{regexp.MustCompile(`"(expected|duration)Ms": [0-9]+`), "MILLIS"},
+	{regexp.MustCompile(`data-cursor="[^"]*"`), "data-CURSOR"},
+	{regexp.MustCompile(`SHA256:[A-Za-z0-9+/]{43}`), "SHA256"},
+	{regexp.MustCompile(`(?s)-----BEGIN .*?-----END`), "KEY"},
+	{regexp.MustCompile(`\b[a-z0-9]{5}(-[a-z0-9]{5}){3}\b`), "PASSWORD"},
+	{regexp.MustCompile(`\b[0-9.]+ [KMG]iB\b`), "SIZE"},
+	{regexp.MustCompile(`\b198\.1[89]\.[0-9]+\.[0-9]+\b`), "IP#"},
+	{regexp.MustCompile(`\b1[0-9]{9}\b`), "SECONDS"},
+	{regexp.MustCompile(`\b[0-9]+\.[0-9]+ node-hours`), "NODE-HOURS"},
+	// Only charts of what took its time have such; those of plans have whole numbers.
+	{regexp.MustCompile(`\b(x|y|x1|x2|y1|y2|cx|cy|width|height|points|d|style)="[^"]*[0-9]\.[0-9][^"]*"`), "GEOMETRY"},
+	{regexp.MustCompile(`/static/[0-9a-f]{12}/`), "/static/BUILD/"},
+	{regexp.MustCompile(`data-(age|tick|next|session-left|left|since|elapsed|now|at|seconds)="-?[0-9.]+"`), "data-TIME"},
+	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [0-9]{1,2} [A-Z][a-z]{2}( 20[0-9]{2})?`), "DAY"},
+	{regexp.MustCompile(`\b(vm|web|scheduler|provisioner)-[0-9a-f]{8}\b`), "PROCESS#"},
 }
 
 func (r *recorder) stable(text string) string {
