@@ -125,7 +125,7 @@ func (s *Shared) CommonRoutes() []Route {
 		Get(route.Keys(), Open, Anybody(s.keys)),
 		Post(route.BannerHide(), SignedIn, s.bannerHide),
 		Piece("/favicon.ico", Open, Anybody(s.favicon)),
-		{Path: "/", Role: Open, Handle: Anybody(s.noSuchPage), Samples: []string{"/"}, Piece: true},
+		{Path: "/", Role: Open, Handle: Anybody(s.noSuchPage), Samples: []string{"/no-such-page"}, Piece: true},
 	}
 }
 
