@@ -12,6 +12,9 @@ import (
 // useCases may be imported by surfaces and by jobs/work; not by each other.
 var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook"}
 
+// area is what the pages of an area may import; never another area.
+var area = append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
+
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in
 // testOnly are exempt. See CONTRIBUTING.md for the picture.
@@ -37,8 +40,16 @@ var may = map[string][]string{
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},
 	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
-	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/form"}, useCases...),
+	"app/web":               {"app/httpx", "static", "app/web/page", "app/web/clusters", "app/web/catalog", "app/web/admin", "app/web/reports", "app/web/system", "app/web/account", "app/web/docs"},
+	"app/web/page":          append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver"}, useCases...),
 	"app/web/form":          {"app/loom", "views/..."},
+	"app/web/clusters":      area,
+	"app/web/catalog":       area,
+	"app/web/admin":         area,
+	"app/web/reports":       area,
+	"app/web/system":        area,
+	"app/web/account":       area,
+	"app/web/docs":          area,
 	"app/api":               append([]string{"app/httpx", "app/places", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
 	"jobs":                  {"app/loom"},
