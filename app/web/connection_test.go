@@ -23,13 +23,13 @@ import (
 
 // stackAsker asks an OpenStack, with the files of a directory.
 type stackAsker struct {
-	*openstack.OpenStack
+	*cloud.Provider
 	files string
 }
 
 func (a stackAsker) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
 	call.Reach = loom.Anywhere()
-	return a.OpenStack.Probe(provider.WithEnv(ctx, provider.Env{Files: a.files}), call)
+	return a.Provider.Probe(provider.WithEnv(ctx, provider.Env{Files: a.files}), call)
 }
 
 func (stackAsker) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, bool, error) {

@@ -205,8 +205,8 @@ func TestNetworksDecide(t *testing.T) {
 	l.Fields["network_ids"] = stack.LabNet + "," + stack.StorageNet
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
-	p := openstack.New(cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
-	if access, bind, err := openstack.Addresses(l.Context(), p, spec, &cloudtest.Sink{}); err != nil || access != "10.0.0.2" || bind != "10.0.0.2" {
+	o := cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}}
+	if access, bind, err := openstack.Addresses(l.Context(), o, spec, &cloudtest.Sink{}); err != nil || access != "10.0.0.2" || bind != "10.0.0.2" {
 		t.Errorf("%s, %s, %v", access, bind, err)
 	}
 	if n := len(l.Cloud.Calls(stack.Network)); n != 2 {
