@@ -15,23 +15,6 @@ import (
 	"loom/provisioner/standin/stack"
 )
 
-func TestManyPages(t *testing.T) {
-	t.Parallel()
-	l, dialect := lab(t, false)
-	dialect.PageSize = 1
-	for n := range 3 {
-		l.Must(l.Spec(n), loom.ActionCreate, 0)
-	}
-	list, err := l.Provider.(provider.Lister).List(l.Context(), l.Call())
-	if err != nil || len(list) != 3 {
-		t.Errorf("list gave %d machines, %v", len(list), err)
-	}
-	l.Cloud.Inject(standin.Fault{Op: stack.List, Status: 403})
-	if _, err := l.Provider.(provider.Lister).List(l.Context(), l.Call()); err == nil {
-		t.Error("a list that is not whole is no error")
-	}
-}
-
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	l, dialect := lab(t, false)

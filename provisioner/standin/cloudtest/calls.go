@@ -30,10 +30,10 @@ func closed(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// Unreachable checks that what no second call would change is reported at once and in its own
+// unreachable checks that what no second call would change is reported at once and in its own
 // words, by CREATE, which made nothing, by CONFIRM and DELETE, which keep the machine,
 // and by a probe.
-func (l *Lab) Unreachable() {
+func (l *Lab) unreachable() {
 	l.t.Helper()
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = Silent()
@@ -80,10 +80,10 @@ func (l *Lab) Unreachable() {
 	l.Must(machine, loom.ActionDelete, 0)
 }
 
-// Many checks what many nodes at once ask for: as few calls at once as max_calls says,
-// one call each that makes a machine, and one sign-in for all; again when expire has
-// ended the tokens. signIn is the operation, "" where there is none.
-func (l *Lab) Many(signIn string, expire func()) {
+// many checks what many nodes at once ask for: as few calls at once as max_calls says,
+// one call each that makes a machine, and one sign-in for all; again when the tokens have
+// ended. signIn is the operation, "" where there is none.
+func (l *Lab) many(signIn string) {
 	l.t.Helper()
 	const nodes, most = 12, 3
 	l.Fields["max_calls"] = fmt.Sprint(most)
@@ -112,8 +112,8 @@ func (l *Lab) Many(signIn string, expire func()) {
 		l.t.Errorf("%d calls that make a machine, %+v", len(l.Cloud.Calls(l.MakeOp)), n)
 	}
 	renewed := 0
-	if expire != nil {
-		expire()
+	if l.Expire != nil {
+		l.Expire()
 		renewed = 1
 	}
 	each(loom.ActionDelete, renewed)
@@ -122,18 +122,18 @@ func (l *Lab) Many(signIn string, expire func()) {
 	}
 }
 
-// Passes checks the steps of a probe of a provider that works, in their order, each told as it
+// passes checks the steps of a probe of a provider that works, in their order, each told as it
 // ends; and again over TLS by a name.
-func (l *Lab) Passes(steps ...string) {
+func (l *Lab) passes(steps []string) {
 	l.t.Helper()
-	l.passes(l.Call(), append([]string{"connect"}, steps...)...)
+	l.passesAt(l.Call(), append([]string{"connect"}, steps...))
 	front, authority := l.Secure()
 	if l.Moved != nil {
 		l.Moved(front)
 	}
 	call := l.Call()
 	call.Provider.Fields[provider.EndpointField], call.Provider.Fields[provider.CAField] = front, authority
-	l.passes(call, append([]string{"resolve", "connect", "TLS"}, steps...)...)
+	l.passesAt(call, append([]string{"resolve", "connect", "TLS"}, steps...))
 }
 
 // Secure gives the address of a front of the stand-in with TLS, by name, and who signed its
@@ -151,7 +151,7 @@ func (l *Lab) Secure() (address, authority string) {
 	return "https://localhost:" + mustParse(l.t, front.URL).Port(), authority
 }
 
-func (l *Lab) passes(call *loom.ProviderCall, steps ...string) {
+func (l *Lab) passesAt(call *loom.ProviderCall, steps []string) {
 	l.t.Helper()
 	var told, found []string
 	call.Told = func(c loom.ProbeCheck) { told = append(told, c.Name) }
@@ -167,12 +167,11 @@ func (l *Lab) passes(call *loom.ProviderCall, steps ...string) {
 	}
 }
 
-// ComparesKeys checks that a probe looks whether the key pair is that of the private key.
-// set says what the cloud's public key is.
-func (l *Lab) ComparesKeys(set func(public string)) {
+// comparesKeys checks that a probe looks whether the key pair is that of the private key.
+func (l *Lab) comparesKeys() {
 	l.t.Helper()
 	for public, says := range map[string]string{l.PublicKey: "true: fits", sshtest.NewKey(l.t, "ed25519", "").Authorized: "false: is not that of the private key", "": "true: does not tell"} {
-		set(public)
+		l.SetPublicKey(public)
 		probe, err := l.Provider.(provider.Prober).Probe(l.Context(), l.Call())
 		if err != nil {
 			l.t.Fatal(err)
@@ -186,5 +185,5 @@ func (l *Lab) ComparesKeys(set func(public string)) {
 			l.t.Errorf("%s: %+v", says, probe.Checks)
 		}
 	}
-	set(l.PublicKey)
+	l.SetPublicKey(l.PublicKey)
 }

@@ -28,6 +28,9 @@ import (
 // KeyResource is the name of the private key that opens the machines.
 const KeyResource = "lab-key"
 
+// private is the address of machines for other nodes.
+const private = "192.0.2.7"
+
 // Clock passes without taking time, and remembers the waits.
 type Clock struct {
 	mu    sync.Mutex
@@ -77,6 +80,18 @@ type Lab struct {
 	PublicKey string
 	// Report is the address that servers have from now on, instead of that of SSH.
 	Report string
+	// Bind is the address of the machine for other nodes, where that is not the private one.
+	Bind string
+	// Strict is the provider of an installation that calls nothing without encryption.
+	Strict provider.Provider
+	// UserData returns what the latest machine was passed for its first boot, decoded.
+	UserData func() string
+	// SetPublicKey, SetPageSize, Expire (tokens) and Elsewhere (settings that lead to another
+	// place) change what the stand-in says; nil where it has no such thing.
+	SetPublicKey func(public string)
+	SetPageSize  func(n int)
+	Expire       func()
+	Elsewhere    func(fields map[string]any)
 	// Moved, if set, is told of another address that the API is to have.
 	Moved func(address string)
 	files string
@@ -96,7 +111,7 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 			if l.Report != "" {
 				return standin.Backing{Public: l.Report, Private: l.Report}, nil
 			}
-			return standin.Backing{Public: l.SSH.Address, Private: "192.0.2.7", Port: l.SSH.Port, HostKeys: l.SSH.HostKeys}, nil
+			return standin.Backing{Public: l.SSH.Address, Private: private, Port: l.SSH.Port, HostKeys: l.SSH.HostKeys}, nil
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(l.files, "ssh_keys"), 0o755); err != nil {
@@ -110,6 +125,7 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 	t.Cleanup(l.Cloud.Close)
 	// The disks of the machine are those of this host: nothing may look at them.
 	l.Provider = make(cloud.Options{Insecure: true, LeaveDisks: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
+	l.Strict = make(cloud.Options{Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
 	return l
 }
 
@@ -235,9 +251,9 @@ type Refusal struct {
 	Message string
 }
 
-// Refusals checks what becomes of a CREATE whose call to make the machine is
+// refusals checks what becomes of a CREATE whose call to make the machine is
 // refused for ever.
-func (l *Lab) Refusals(cases []Refusal) {
+func (l *Lab) refusals(cases []Refusal) {
 	for n, c := range cases {
 		spec := l.Spec(100 + n)
 		c.Fault.Op, c.Fault.Times = l.MakeOp, -1

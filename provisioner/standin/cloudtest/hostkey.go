@@ -7,21 +7,20 @@ import (
 	"loom/provisioner/standin"
 )
 
-// InjectsHostKey checks that a machine gets its host key by user data where the field
+// injectsHostKey checks that a machine gets its host key by user data where the field
 // inject_host_key is on, that the key is recorded with its id, and that nothing is
-// passed where it is off. passed gives the user data of the latest call that makes a
-// machine, decoded. After an answer was lost the key is recorded only by clouds
+// passed where it is off. After an answer was lost the key is recorded only by clouds
 // whose repeated call is known to be about the same machine: again says so.
-func (l *Lab) InjectsHostKey(passed func() string, again bool) {
+func (l *Lab) injectsHostKey(again bool) {
 	l.t.Helper()
 	l.Must(l.Spec(200), loom.ActionCreate, 0)
-	if data := passed(); data != "" {
+	if data := l.UserData(); data != "" {
 		l.t.Errorf("without being asked for the machine was passed %q", data)
 	}
 	l.Fields["inject_host_key"] = "on"
 	spec := l.Spec(201)
 	_, sink := l.Must(spec, loom.ActionCreate, 0)
-	data := passed()
+	data := l.UserData()
 	keys, _ := spec.Results["ssh_host_keys"].(map[string]string)
 	if !strings.HasPrefix(data, "#cloud-config") || keys["ed25519"] == "" || !strings.Contains(data, keys["ed25519"]) {
 		l.t.Errorf("user data %q, recorded %v", data, keys)

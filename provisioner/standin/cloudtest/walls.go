@@ -51,10 +51,10 @@ func newTrap(t testing.TB, address string) *trap {
 	return p
 }
 
-// Walls checks what the provider connects to (hardening.md 4): only what the reach of
+// walls checks what the provider connects to (hardening.md 4): only what the reach of
 // the task allows, by whatever way an address gets to it. Every provider of a cloud has
 // to pass it.
-func (l *Lab) Walls() {
+func (l *Lab) walls() {
 	l.t.Helper()
 	four, six := newTrap(l.t, elsewhere), newTrap(l.t, "::1")
 	machine := l.Spec(0)
