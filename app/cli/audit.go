@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"loom/app/account"
 	"loom/app/loom"
@@ -42,21 +41,4 @@ func runAudit(ctx context.Context, e *environment, args []string) error {
 		fmt.Fprintf(e.out, "%d newer entries are not linked yet; a scheduler does that once a second\n", r.Waiting)
 	}
 	return nil
-}
-
-// keepAudit notes where the chain of the audit ends and removes what is too old.
-// Whoever keeps the log elsewhere can tell later that the end was cut off.
-func (e *environment) keepAudit(ctx context.Context, s *system) error {
-	mark, err := s.accounts.NewestAudit(ctx)
-	if err != nil {
-		return err
-	}
-	if mark.Number > 0 {
-		e.log.Info("newest entry of the audit chain", "mark", mark.String())
-	}
-	gone, err := s.accounts.TrimAudit(ctx, time.Duration(e.values.Number("LOOM_AUDIT_DAYS"))*24*time.Hour)
-	if gone > 0 {
-		e.log.Info("old entries of the audit were removed", "count", gone)
-	}
-	return err
 }

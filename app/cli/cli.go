@@ -16,10 +16,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"loom/app/config"
-	"loom/app/fault"
 	"loom/app/telemetry"
 	"loom/provisioner"
 	"loom/provisioner/confine"
@@ -106,9 +104,9 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	limitMemory(log, environ)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: variable(environ, testBaseDir)}
+	e := &environment{values: values, log: log, out: out, errOut: errOut}
 	defer e.close()
-	if err := e.testing(environ); err != nil {
+	if err := e.readTestVariables(environ); err != nil {
 		fmt.Fprintln(errOut, "loom:", err)
 		return 2
 	}
@@ -130,41 +128,6 @@ func run(args, environ []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// testBaseDir names a folder of base roots that the instances of a test run share.
-const testBaseDir = "LOOM_TEST_BASE_DIR"
-
-// testLease is how long leases of processes run in tests, such as 2s.
-const testLease = "LOOM_TEST_LEASE"
-
-// testing reads what only tests set.
-func (e *environment) testing(environ []string) error {
-	if text := variable(environ, testLease); text != "" {
-		lease, err := time.ParseDuration(text)
-		if err != nil || lease < 100*time.Millisecond {
-			return fmt.Errorf("%s is %q; it takes a duration from 100ms, such as 2s", testLease, text)
-		}
-		e.lease = lease
-	}
-	return fault.Arm(variable(environ, fault.Variable))
-}
-
-// variable gives the value of a variable, "" for none.
-func variable(environ []string, name string) string {
-	for _, pair := range environ {
-		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// errUsage marks a wrong use of a subcommand.
-var errUsage = errors.New("wrong use")
-
-func usageError(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
-}
-
 func usage() string {
 	var b strings.Builder
 	b.WriteString("Loom: clusters of machines on demand.\n\nUsage: loom SUBCOMMAND [options]\n\n")
@@ -175,26 +138,4 @@ func usage() string {
 	}
 	b.WriteString("\n`loom SUBCOMMAND --help` lists the options of one.\n")
 	return b.String()
-}
-
-// takeFlag removes "--name value" or "--name=value" from args.
-func takeFlag(args []string, name string) (value string, rest []string, found bool) {
-	for i, a := range args {
-		if a == "--"+name && i+1 < len(args) {
-			return args[i+1], slices.Concat(args[:i], args[i+2:]), true
-		}
-		if v, ok := strings.CutPrefix(a, "--"+name+"="); ok {
-			return v, slices.Concat(args[:i], args[i+1:]), true
-		}
-	}
-	return "", args, false
-}
-
-// takeSwitch removes "--name" from args.
-func takeSwitch(args []string, name string) (rest []string, found bool) {
-	i := slices.Index(args, "--"+name)
-	if i < 0 {
-		return args, false
-	}
-	return slices.Concat(args[:i], args[i+1:]), true
 }

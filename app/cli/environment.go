@@ -17,6 +17,7 @@ import (
 
 	"loom/app/cli/devdb"
 	"loom/app/config"
+	"loom/app/fault"
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/migrations"
@@ -192,4 +193,33 @@ func (e *environment) bucketURL() (string, error) {
 		return "", fmt.Errorf("make the bucket of plugin resources: %w", err)
 	}
 	return "file://" + bucket + "?no_tmp_dir=true&metadata=skip", nil
+}
+
+// testBaseDir names a folder of base roots that the instances of a test run share.
+const testBaseDir = "LOOM_TEST_BASE_DIR"
+
+// testLease is how long leases of processes run in tests, such as 2s.
+const testLease = "LOOM_TEST_LEASE"
+
+// readTestVariables reads what only tests set.
+func (e *environment) readTestVariables(environ []string) error {
+	e.baseDir = variable(environ, testBaseDir)
+	if text := variable(environ, testLease); text != "" {
+		lease, err := time.ParseDuration(text)
+		if err != nil || lease < 100*time.Millisecond {
+			return fmt.Errorf("%s is %q; it takes a duration from 100ms, such as 2s", testLease, text)
+		}
+		e.lease = lease
+	}
+	return fault.Arm(variable(environ, fault.Variable))
+}
+
+// variable gives the value of a variable, "" for none.
+func variable(environ []string, name string) string {
+	for _, pair := range environ {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }

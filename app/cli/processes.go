@@ -15,54 +15,6 @@ import (
 	"loom/provisioner/remote"
 )
 
-// runScheduler runs control work and duties until ctx ends.
-func runScheduler(ctx context.Context, e *environment, args []string) error {
-	if len(args) > 0 {
-		return usageError("loom scheduler takes no arguments")
-	}
-	s, err := e.system(ctx)
-	if err != nil {
-		return err
-	}
-	e.checkStore(ctx, s)
-	s.health.expect(loom.ProcessScheduler)
-	port, err := e.serveHealth(ctx, s)
-	if err != nil {
-		return err
-	}
-	return e.scheduler(s, port).Run(ctx)
-}
-
-// runProvisioner runs tasks until ctx ends and the running ones are over.
-func runProvisioner(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := takeFlag(args, "tenant")
-	if len(args) > 0 {
-		return usageError("loom provisioner takes --tenant NAME only")
-	}
-	s, err := e.system(ctx)
-	if err != nil {
-		return err
-	}
-	e.checkStore(ctx, s)
-	p, err := e.plugins()
-	if err != nil {
-		return err
-	}
-	s.health.expect(loom.ProcessProvisioner)
-	port, err := e.serveHealth(ctx, s)
-	if err != nil {
-		return err
-	}
-	worker, done, err := e.provisioner(ctx, s, p, port)
-	if err != nil {
-		return err
-	}
-	defer done()
-	worker.OnlyTenant = tenant
-	worker.DrainTimeout = e.values.Duration("LOOM_DRAIN_TIMEOUT")
-	return worker.Run(ctx)
-}
-
 func (e *environment) common(s *system, port int) work.Common {
 	return work.Common{
 		DSN: s.dsn, Operations: s.operations, Fleet: s.fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.log,
@@ -212,4 +164,21 @@ func secondSignal(ctx context.Context) <-chan struct{} {
 		}
 	}()
 	return hurry
+}
+
+// keepAudit notes where the chain of the audit ends and removes what is too old.
+// Whoever keeps the log elsewhere can tell later that the end was cut off.
+func (e *environment) keepAudit(ctx context.Context, s *system) error {
+	mark, err := s.accounts.NewestAudit(ctx)
+	if err != nil {
+		return err
+	}
+	if mark.Number > 0 {
+		e.log.Info("newest entry of the audit chain", "mark", mark.String())
+	}
+	gone, err := s.accounts.TrimAudit(ctx, time.Duration(e.values.Number("LOOM_AUDIT_DAYS"))*24*time.Hour)
+	if gone > 0 {
+		e.log.Info("old entries of the audit were removed", "count", gone)
+	}
+	return err
 }

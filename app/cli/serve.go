@@ -21,28 +21,6 @@ import (
 	"loom/app/web"
 )
 
-// runWeb serves pages and REST API until ctx ends.
-func runWeb(ctx context.Context, e *environment, args []string) error {
-	if len(args) > 0 {
-		return usageError("loom web takes no arguments")
-	}
-	s, err := e.system(ctx)
-	if err != nil {
-		return err
-	}
-	e.checkStore(ctx, s)
-	s.health.expect(loom.ProcessWeb)
-	if err := e.sweepSignIns(ctx, s); err != nil {
-		e.log.Warn("used passwords may still be in "+signInFile, "error", err.Error())
-	}
-	site, err := e.listen(ctx, s)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(e.out, "Loom answers on %s\n", site.url)
-	return site.serve(ctx)
-}
-
 // site is the listening web process.
 type site struct {
 	listener net.Listener

@@ -107,7 +107,7 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep)
 			return fmt.Errorf("the request was killed before its commit (%s) and reading operation %s says: %w", faults, ref, err)
 		}
 	}
-	began, err := l.system.beginChange(ctx, l.actor, ref.Cluster, s.kind, s.change)
+	began, err := beginChange(ctx, l.clusters, l.actor, ref.Cluster, s.kind, s.change)
 	if err == nil && began != ref {
 		err = fmt.Errorf("it became operation %s instead of %s", began, ref)
 	}
@@ -115,14 +115,14 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep)
 }
 
 // beginChange begins an operation of a kind.
-func (s *system) beginChange(ctx context.Context, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change lifecycle.ChangeInput) (loom.OperationRef, error) {
+func beginChange(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change lifecycle.ChangeInput) (loom.OperationRef, error) {
 	switch kind {
 	case loom.PreviewDelete:
-		return s.clusters.Delete(ctx, actor, id, lifecycle.DeleteInput{})
+		return clusters.Delete(ctx, actor, id, lifecycle.DeleteInput{})
 	case loom.PreviewRollback:
-		return s.clusters.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
+		return clusters.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
 	}
-	return s.clusters.Begin(ctx, actor, lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: change})
+	return clusters.Begin(ctx, actor, lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: change})
 }
 
 // request asks through a process of its own, which faults are to kill; committed
@@ -178,7 +178,7 @@ func runSoakRequest(ctx context.Context, e *environment, args []string) error {
 	if err := json.Unmarshal([]byte(args[len(args)-1]), &change); !ok || err != nil {
 		return usageError("loom soak-request: %v", err)
 	}
-	_, err = s.beginChange(ctx, actor, id, kind, change)
+	_, err = beginChange(ctx, s.clusters, actor, id, kind, change)
 	return err
 }
 
