@@ -18,7 +18,9 @@ var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/exec
 var may = map[string][]string{
 	"app":                   {"app/cli"},
 	"app/cli":               {"..."},
-	"app/cli/devdb":         {},
+	"app/lab":               {"..."},
+	"app/wiring":            {"..."},
+	"app/wiring/devdb":      {},
 	"app/config":            {},
 	"app/loom":              {},
 	"app/archive":           {},
@@ -81,21 +83,21 @@ var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
-	"github.com/lib/pq":       {"app/store", "migrations", "app/cli/devdb", "app/testkit"},
-	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/cli", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
+	"github.com/lib/pq":       {"app/store", "migrations", "app/wiring/devdb", "app/testkit"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
-	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
+	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},
 	"github.com/gophercloud":  {"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace"},
 	"google.golang.org/api":   {"provisioner/provider/google"},
-	"os/exec":                 {"app/cli", "provisioner", "app/testkit", "static/internal"},
+	"os/exec":                 {"app/lab", "app/wiring", "provisioner", "app/testkit", "static/internal"},
 }
 
 // readers get plugin resources, whose content nobody trusts, and read them by package

@@ -19,9 +19,9 @@ var dialers = map[string]string{
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",
 	"provisioner/simulator/http.go":          "the machines of load tests, which the operator starts",
-	"app/cli/bench_pages.go":                 "the benchmark's own Loom",
-	"app/cli/bench_instance.go":              "the benchmark's own Loom",
-	"app/cli/bench_local.go":                 "the benchmark's own machines",
+	"app/lab/bench_pages.go":                 "the benchmark's own Loom",
+	"app/lab/bench_instance.go":              "the benchmark's own Loom",
+	"app/lab/bench_local.go":                 "the benchmark's own machines",
 }
 
 // makes are the ways of package net, net/http and crypto/ssh to get a connection.

@@ -5,74 +5,75 @@ import (
 	"fmt"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // runWeb serves pages and REST API until ctx ends.
 func runWeb(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
-		return usageError("loom web takes no arguments")
+		return wiring.UsageError("loom web takes no arguments")
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	e.checkStore(ctx, s)
-	s.health.expect(loom.ProcessWeb)
-	if err := e.sweepSignIns(ctx, s); err != nil {
-		e.log.Warn("used passwords may still be in "+signInFile, "error", err.Error())
+	e.CheckStore(ctx, s)
+	s.Health.Expect(loom.ProcessWeb)
+	if err := e.SweepSignIns(ctx, s); err != nil {
+		e.Log.Warn("used passwords may still be in "+wiring.SignInFile, "error", err.Error())
 	}
-	site, err := e.listen(ctx, s)
+	site, err := e.Listen(ctx, s)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "Loom answers on %s\n", site.url)
-	return site.serve(ctx)
+	fmt.Fprintf(e.Out, "Loom answers on %s\n", site.URL)
+	return site.Serve(ctx)
 }
 
 // runScheduler runs control work and duties until ctx ends.
 func runScheduler(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
-		return usageError("loom scheduler takes no arguments")
+		return wiring.UsageError("loom scheduler takes no arguments")
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	e.checkStore(ctx, s)
-	s.health.expect(loom.ProcessScheduler)
-	port, err := e.serveHealth(ctx, s)
+	e.CheckStore(ctx, s)
+	s.Health.Expect(loom.ProcessScheduler)
+	port, err := e.ServeHealth(ctx, s)
 	if err != nil {
 		return err
 	}
-	return e.scheduler(s, port).Run(ctx)
+	return e.Scheduler(s, port).Run(ctx)
 }
 
 // runProvisioner runs tasks until ctx ends and the running ones are over.
 func runProvisioner(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := takeFlag(args, "tenant")
+	tenant, args, _ := wiring.TakeFlag(args, "tenant")
 	if len(args) > 0 {
-		return usageError("loom provisioner takes --tenant NAME only")
+		return wiring.UsageError("loom provisioner takes --tenant NAME only")
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	e.checkStore(ctx, s)
-	p, err := e.plugins()
+	e.CheckStore(ctx, s)
+	p, err := e.Plugins()
 	if err != nil {
 		return err
 	}
-	s.health.expect(loom.ProcessProvisioner)
-	port, err := e.serveHealth(ctx, s)
+	s.Health.Expect(loom.ProcessProvisioner)
+	port, err := e.ServeHealth(ctx, s)
 	if err != nil {
 		return err
 	}
-	worker, done, err := e.provisioner(ctx, s, p, port)
+	worker, done, err := e.Provisioner(ctx, s, p, port)
 	if err != nil {
 		return err
 	}
 	defer done()
 	worker.OnlyTenant = tenant
-	worker.DrainTimeout = e.values.Duration("LOOM_DRAIN_TIMEOUT")
+	worker.DrainTimeout = e.Values.Duration("LOOM_DRAIN_TIMEOUT")
 	return worker.Run(ctx)
 }
