@@ -79,7 +79,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{

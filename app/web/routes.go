@@ -31,7 +31,6 @@ func Patterns() []string {
 func (s *Server) routes(mux router) {
 	mux.Handle("GET /events", s.page(s.events))
 	mux.Handle("POST "+route.CSPReports(), s.open(s.cspReport))
-	mux.Handle("GET "+route.Gallery(), s.admin(s.gallery))
 	mux.Handle("GET "+route.API(), s.reading(s.apiIndex))
 	mux.Handle("GET "+route.API()+"/{chapter}", s.reading(s.apiChapter))
 	mux.Handle("GET /favicon.ico", s.open(s.favicon))

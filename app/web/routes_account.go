@@ -4,7 +4,7 @@ import (
 	"loom/views/route"
 )
 
-// accountRoutes is the table of contents of sign-in, account and gallery.
+// accountRoutes is the table of contents of sign-in and account.
 func (s *Server) accountRoutes(mux router) {
 	mux.Handle("GET /login", s.open(s.loginForm))
 	mux.Handle("POST /login", s.open(s.login))

@@ -1,7 +1,6 @@
 package wiring
 
 import (
-	"loom/app/loom"
 	"loom/provisioner/automator"
 	"loom/provisioner/automator/chefsolo"
 	"loom/provisioner/automator/docker"
@@ -27,10 +26,3 @@ func (e *Environment) carriedProviders() []provider.Provider {
 func carriedAutomators() []automator.Automator {
 	return []automator.Automator{chefsolo.New(), docker.New(), puppet.New()}
 }
-
-// shippedProviders and shippedAutomators are all types of plugins.md that a
-// catalog shall know. Those whose plugin this build carries are described by
-// their plugins; tasks of the others fail with a sentence that says so.
-func shippedProviders() []loom.PluginType { return nil }
-
-func shippedAutomators() []loom.PluginType { return nil }

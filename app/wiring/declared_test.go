@@ -25,9 +25,6 @@ func TestEveryProviderTypeIsThereOnce(t *testing.T) {
 	for _, p := range carriedWith(t) {
 		names = append(names, p.Type().Name)
 	}
-	for _, declared := range shippedProviders() {
-		names = append(names, declared.Name)
-	}
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "aws digitalocean google joyent openstack rackspace static" {
 		t.Errorf("provider types: %s", got)

@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -245,7 +244,7 @@ func (e *Environment) Plugins() (*Plugins, error) {
 	if p.Automators, err = automator.NewRegistry(automators...); err != nil {
 		return nil, err
 	}
-	return p, errors.Join(p.Providers.Declare(shippedProviders()...), p.Automators.Declare(shippedAutomators()...), e.addExternal(p))
+	return p, e.addExternal(p)
 }
 
 // InventedFile keeps which machines the mock provider has invented, for all

@@ -25,18 +25,14 @@ type Registry[P Plugin] struct {
 	// added are those of external plugins; they win.
 	mu    sync.RWMutex
 	added map[string]P
-	// declared are types that are known without a plugin to carry them out.
-	declared map[string]loom.PluginType
 }
 
 // Kind says what the plugins of a registry are.
 type Kind[P Plugin] struct {
 	// Word is "provider" or "automator".
 	Word string
-	// Describe gives the type of a plugin as the catalog knows it, Declared that of a type
-	// without a plugin; nil leaves types as they are.
+	// Describe gives the type of a plugin as the catalog knows it; nil leaves it as it is.
 	Describe func(P) loom.PluginType
-	Declared func(loom.PluginType) loom.PluginType
 }
 
 // New takes the plugins of this process. Two of one type, or a type description that
@@ -45,14 +41,11 @@ func New[P Plugin](kind Kind[P], plugins ...P) (*Registry[P], error) {
 	if kind.Describe == nil {
 		kind.Describe = func(p P) loom.PluginType { return p.Type() }
 	}
-	if kind.Declared == nil {
-		kind.Declared = func(t loom.PluginType) loom.PluginType { return t }
-	}
-	r := &Registry[P]{kind: kind, plugins: map[string]P{}, declared: map[string]loom.PluginType{}}
+	r := &Registry[P]{kind: kind, plugins: map[string]P{}}
 	for _, p := range plugins {
 		t := p.Type()
-		if err := r.check(&t); err != nil {
-			return nil, err
+		if errs := t.Validate(); len(errs) > 0 {
+			return nil, fmt.Errorf("%s type %q: %w", kind.Word, t.Name, loom.InvalidFields(errs))
 		}
 		if _, ok := r.plugins[t.Name]; ok {
 			word := strings.ToUpper(kind.Word[:1]) + kind.Word[1:]
@@ -61,13 +54,6 @@ func New[P Plugin](kind Kind[P], plugins ...P) (*Registry[P], error) {
 		r.plugins[t.Name] = p
 	}
 	return r, nil
-}
-
-func (r *Registry[P]) check(t *loom.PluginType) error {
-	if errs := t.Validate(); len(errs) > 0 {
-		return fmt.Errorf("%s type %q: %w", r.kind.Word, t.Name, loom.InvalidFields(errs))
-	}
-	return nil
 }
 
 // Get finds the plugin of a type.
@@ -99,28 +85,10 @@ func (r *Registry[P]) Extend(plugins ...P) error {
 	return nil
 }
 
-// Declare adds types that the catalog shall know though this build carries no
-// plugin for them; one that is carried stays as its plugin describes it. A type
-// description that is not valid is an error of kind loom.Invalid.
-func (r *Registry[P]) Declare(types ...loom.PluginType) error {
-	for _, t := range types {
-		if err := r.check(&t); err != nil {
-			return err
-		}
-		if _, carried := r.plugins[t.Name]; !carried {
-			r.declared[t.Name] = t
-		}
-	}
-	return nil
-}
-
 // Missing says, for a type that Get does not find, why nothing can be done.
 func (r *Registry[P]) Missing(name string) string {
 	if r == nil {
 		return fmt.Sprintf("This provisioner has no plugin of type %q; start one that carries it.", name)
-	}
-	if _, ok := r.declared[name]; ok {
-		return fmt.Sprintf("The %[1]s plugin “%[2]s” is missing: this build of Loom declares the type but does not carry its plugin; use another %[1]s, or a build that has it.", r.kind.Word, name)
 	}
 	return fmt.Sprintf("This provisioner has no %s of type %q; start one that carries its plugin.", r.kind.Word, name)
 }
@@ -148,19 +116,12 @@ func (r *Registry[P]) Describe(name string) (loom.PluginType, bool) {
 	return r.kind.Describe(p), true
 }
 
-// Types describes every type, carried or only declared, sorted by name, for
-// registration in the catalog.
+// Types describes every type, sorted by name, for registration in the catalog.
 func (r *Registry[P]) Types() []loom.PluginType {
-	all := map[string]loom.PluginType{}
-	for name, t := range r.declared {
-		all[name] = r.kind.Declared(t)
-	}
-	for name, p := range r.all() {
-		all[name] = r.kind.Describe(p)
-	}
+	all := r.all()
 	types := make([]loom.PluginType, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		types = append(types, all[name])
+		types = append(types, r.kind.Describe(all[name]))
 	}
 	return types
 }

@@ -12,7 +12,7 @@ type Registry = carried.Registry[Provider]
 // NewRegistry takes the providers of this process. Two of one type, or a type
 // description that is not valid, are an error of kind loom.Invalid.
 func NewRegistry(providers ...Provider) (*Registry, error) {
-	return carried.New(carried.Kind[Provider]{Word: "provider", Describe: describe, Declared: withCommon}, providers...)
+	return carried.New(carried.Kind[Provider]{Word: "provider", Describe: describe}, providers...)
 }
 
 func describe(p Provider) loom.PluginType {
