@@ -62,13 +62,13 @@ var may = map[string][]string{
 	"provisioner/remote":    {"app/loom", "provisioner/remote/...", "provisioner/resource"},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
 	"provisioner/simulator": {"app/loom"},
-	"provisioner/standin":   {"provisioner/standin"},
+	"provisioner/fakecloud": {"provisioner/fakecloud"},
 
 	// It keeps a part of the host's disk free.
 	"provisioner/provider/local": {"app/loom", "app/diskspace", "provisioner/provider/...", "provisioner/resource"},
 
-	// It puts providers in front of their stand-ins.
-	"provisioner/standin/cloudtest": {"app/loom", "provisioner/..."},
+	// It puts providers in front of their fake clouds.
+	"provisioner/fakecloud/cloudtest": {"app/loom", "provisioner/..."},
 
 	// Its machines are made from the base roots of local ones.
 	"provisioner/automator/docker/enginetest": {"app/loom", "provisioner/..."},
@@ -79,7 +79,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
+var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{

@@ -40,7 +40,7 @@ func TestDialersImport(t *testing.T) {
 	for _, root := range []string{"app", "provisioner", "jobs", "planner", "solver"} {
 		err := filepath.WalkDir(filepath.Join("..", root), func(path string, d fs.DirEntry, err error) error {
 			name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
-			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "provisioner/standin/") || strings.HasPrefix(name, "app/testkit/") || strings.HasPrefix(name, "provisioner/remote/sshtest/") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "provisioner/fakecloud/") || strings.HasPrefix(name, "app/testkit/") || strings.HasPrefix(name, "provisioner/remote/sshtest/") {
 				return err
 			}
 			for _, what := range connections(t, path) {

@@ -17,6 +17,12 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/ec2"
+	"loom/provisioner/fakecloud/gce"
+	"loom/provisioner/fakecloud/ocean"
+	"loom/provisioner/fakecloud/stack"
+	"loom/provisioner/fakecloud/triton"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/aws"
 	"loom/provisioner/provider/cloud"
@@ -25,18 +31,12 @@ import (
 	"loom/provisioner/provider/joyent"
 	"loom/provisioner/provider/openstack"
 	"loom/provisioner/provider/rackspace"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/ec2"
-	"loom/provisioner/standin/gce"
-	"loom/provisioner/standin/ocean"
-	"loom/provisioner/standin/stack"
-	"loom/provisioner/standin/triton"
 )
 
-// benchCloud is a provider before its stand-in.
+// benchCloud is a provider before its fake cloud.
 type benchCloud struct {
 	name    string
-	dialect standin.Dialect
+	dialect fakecloud.Dialect
 	made    provider.Provider
 	fields  map[string]any
 	// flavor and image of the nodes; signIn is the operation of signing in, make the one
@@ -46,12 +46,12 @@ type benchCloud struct {
 	// field max_calls, "" for the usual number.
 	slow  bool
 	calls string
-	// begun is called once the stand-in runs; may be nil.
+	// begun is called once the fake cloud runs; may be nil.
 	begun func() error
 }
 
 // benchClouds prints how many calls a node takes at each cloud, from its CREATE to its
-// DELETE but for SSH, when all nodes are made at once: at stand-ins, one of them slow.
+// DELETE but for SSH, when all nodes are made at once: at fake clouds, one of them slow.
 func (e *environment) benchClouds(ctx context.Context, nodes int) (err error) {
 	dir, err := os.MkdirTemp("", "loom-bench-clouds-")
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *environment) benchClouds(ctx context.Context, nodes int) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Out, "\nCalls of %d nodes that are made at once and deleted at once, at stand-ins of clouds\n\n"+
+	fmt.Fprintf(e.Out, "\nCalls of %d nodes that are made at once and deleted at once, at fake clouds\n\n"+
 		"  %-30s %8s %8s %10s %10s %10s %9s %9s\n", nodes, "", "a node", "create", "sign-ins", "in flight", "given up", "doubles", "took")
 	for _, c := range clouds {
 		if err := e.benchCloud(provider.WithEnv(ctx, provider.Env{Files: dir}), c, nodes); err != nil {
@@ -123,7 +123,7 @@ func benchClouds(dir string) ([]benchCloud, error) {
 
 // benchCloud measures one cloud.
 func (e *environment) benchCloud(ctx context.Context, c benchCloud, nodes int) error {
-	at := standin.New(c.dialect, nil)
+	at := fakecloud.New(c.dialect, nil)
 	defer at.Close()
 	if c.slow {
 		at.Slow(c.make, 2, benchNova)

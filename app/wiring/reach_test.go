@@ -17,11 +17,11 @@ import (
 	"loom/app/loom"
 	"loom/provisioner"
 	"loom/provisioner/automator"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/gce"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/gce"
 )
 
 // aims say how a provider type is led to an address. A type that is not here fails the
@@ -62,7 +62,7 @@ func (silentTask) Fact(map[string]any) error { return nil }
 func TestEveryProviderKeepsToItsReach(t *testing.T) {
 	t.Parallel()
 	google := gce.New()
-	cloud := standin.New(google, nil)
+	cloud := fakecloud.New(google, nil)
 	t.Cleanup(cloud.Close)
 	listener, err := net.Listen("tcp", "127.0.0.3:0")
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/ec2"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/aws"
 	"loom/provisioner/provider/cloud"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/ec2"
 )
 
 func lab(t *testing.T, ssh bool) *cloudtest.Lab {
@@ -26,7 +26,7 @@ func lab(t *testing.T, ssh bool) *cloudtest.Lab {
 	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ec2.Size, ec2.Image, "RunInstances"
 	l.Secrets = []string{ec2.Secret, "wrong-secret-key"}
-	l.Throttle = standin.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
+	l.Throttle = fakecloud.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 	l.Fields = map[string]any{"api_user": ec2.KeyID, "api_password": ec2.Secret, "ssh_keypair": ec2.KeyPair, "ssh_key_resource": cloudtest.KeyResource,
 		"aws_region": "us-east-1", "security_groups": "default", "subnet_id": "", "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_password"] = "wrong-secret-key" }
@@ -53,19 +53,19 @@ func TestCourse(t *testing.T) {
 		New: lab, Idempotent: true, ListOp: "DescribeInstances", Unknown: []any{"i-00000000000000099", "no instance"},
 		Broken: "Server.InsufficientInstanceCapacity: none left", BrokenSays: "none left",
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 403, Code: "AuthFailure"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: AuthFailure"},
-			{Fault: standin.Fault{Status: 403, Code: "InvalidClientTokenId"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: InvalidClientTokenId"},
-			{Fault: standin.Fault{Status: 403, Code: "SignatureDoesNotMatch"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: SignatureDoesNotMatch"},
-			{Fault: standin.Fault{Status: 403, Code: "UnauthorizedOperation"}, Status: 202, Never: true, Message: "UnauthorizedOperation: "}, // the credentials are right
-			{Fault: standin.Fault{Status: 400, Code: "InstanceLimitExceeded"}, Status: 202, Message: "InstanceLimitExceeded"},
-			{Fault: standin.Fault{Status: 400, Code: "VcpuLimitExceeded"}, Status: 202, Message: "VcpuLimitExceeded"},
-			{Fault: standin.Fault{Status: 500, Code: "InsufficientInstanceCapacity"}, Status: 202, Message: "Capacity"},
-			{Fault: standin.Fault{Status: 400, Code: "InvalidAMIID.NotFound"}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 400, Code: "InvalidKeyPair.NotFound"}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 400, Code: "InvalidParameterValue", Message: "the key is " + ec2.Secret}, Status: 202, Never: true, Message: "[redacted]"},
-			{Fault: standin.Fault{Status: 503, Code: "RequestLimitExceeded", RetryAfter: "20"}, Status: 1},
-			{Fault: standin.Fault{Status: 400, Code: "Throttling"}, Status: 1}, {Fault: standin.Fault{Status: 500}, Status: 1, Message: "InternalError"},
-			{Fault: standin.Fault{Status: 503, Code: "Unavailable"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 403, Code: "AuthFailure"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: AuthFailure"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "InvalidClientTokenId"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: InvalidClientTokenId"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "SignatureDoesNotMatch"}, Status: 201, Never: true, Message: "the cloud refuses the credentials: SignatureDoesNotMatch"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "UnauthorizedOperation"}, Status: 202, Never: true, Message: "UnauthorizedOperation: "}, // the credentials are right
+			{Fault: fakecloud.Fault{Status: 400, Code: "InstanceLimitExceeded"}, Status: 202, Message: "InstanceLimitExceeded"},
+			{Fault: fakecloud.Fault{Status: 400, Code: "VcpuLimitExceeded"}, Status: 202, Message: "VcpuLimitExceeded"},
+			{Fault: fakecloud.Fault{Status: 500, Code: "InsufficientInstanceCapacity"}, Status: 202, Message: "Capacity"},
+			{Fault: fakecloud.Fault{Status: 400, Code: "InvalidAMIID.NotFound"}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 400, Code: "InvalidKeyPair.NotFound"}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 400, Code: "InvalidParameterValue", Message: "the key is " + ec2.Secret}, Status: 202, Never: true, Message: "[redacted]"},
+			{Fault: fakecloud.Fault{Status: 503, Code: "RequestLimitExceeded", RetryAfter: "20"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 400, Code: "Throttling"}, Status: 1}, {Fault: fakecloud.Fault{Status: 500}, Status: 1, Message: "InternalError"},
+			{Fault: fakecloud.Fault{Status: 503, Code: "Unavailable"}, Status: 1},
 		},
 		Settings: []cloudtest.Setting{
 			{Field: "api_password", Value: "wrong-secret-key", Status: 201, Message: "SignatureDoesNotMatch"}, {Field: "api_password", Status: 201, Message: "api_password"},
@@ -120,14 +120,14 @@ func TestSameTokenOtherParameters(t *testing.T) {
 	// The first look finds nothing, so the request is made with other tags.
 	again := l.Spec(1)
 	again.Hostname = "renamed.local"
-	l.Cloud.Behave(standin.Behaviour{})
-	l.Cloud.Inject(standin.Fault{Op: "DescribeInstances", Status: 500})
+	l.Cloud.Behave(fakecloud.Behaviour{})
+	l.Cloud.Inject(fakecloud.Fault{Op: "DescribeInstances", Status: 500})
 	second, _ := l.Must(again, loom.ActionCreate, 0)
 	if first.Result["providerid"] != second.Result["providerid"] || l.Cloud.Counts().Created != 1 {
 		t.Errorf("%v and %v", first.Result, second.Result)
 	}
 	lagging := lab(t, false)
-	lagging.Cloud.Behave(standin.Behaviour{Unlisted: 1})
+	lagging.Cloud.Behave(fakecloud.Behaviour{Unlisted: 1})
 	one := lagging.Spec(1)
 	lagging.Must(one, loom.ActionCreate, 0)
 	two := lagging.Spec(1)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud/ec2"
 	"loom/provisioner/provider/cloud"
-	"loom/provisioner/standin/ec2"
 )
 
 func TestRequests(t *testing.T) {

@@ -20,7 +20,7 @@
 // only one cloud has (Machine.Facts) are stored with the provider id; Cloud.Facts
 // names those that DELETE clears.
 //
-// The stand-ins of clouds for tests are in provisioner/standin; aws shows a cloud
+// The fake clouds for tests are in provisioner/fakecloud; aws shows a cloud
 // with client tokens, digitalocean one without.
 //
 // The package knows no single cloud. It must not decide what follows a failure

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/ocean"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/digitalocean"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/ocean"
 )
 
 func lab(t *testing.T, ssh bool) *cloudtest.Lab {
@@ -24,7 +24,7 @@ func lab(t *testing.T, ssh bool) *cloudtest.Lab {
 	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = ocean.Size, ocean.Image, ocean.Create
 	l.Secrets = []string{ocean.Token, "wrong-token"}
-	l.Throttle = standin.Fault{Status: 429, RetryAfter: "7"}
+	l.Throttle = fakecloud.Fault{Status: 429, RetryAfter: "7"}
 	l.Fields = map[string]any{"api_password": ocean.Token, "ssh_keypair": ocean.KeyName, "ssh_key_resource": cloudtest.KeyResource,
 		"digitalocean_region": ocean.Region, "vpc_uuid": ocean.VPC, "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_password"] = "wrong-token" }
@@ -40,18 +40,18 @@ func TestCourse(t *testing.T) {
 	cloudtest.Course{
 		New: lab, ListOp: ocean.List, Unknown: []any{"31649999", 31649999.0, "no droplet", "-1"},
 		Broken: "broken", BrokenSays: "switched off",
-		Busy: standin.Fault{Op: ocean.Delete, Status: 422, Message: "Droplet already has a pending event."},
+		Busy: fakecloud.Fault{Op: ocean.Delete, Status: 422, Message: "Droplet already has a pending event."},
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-			{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "You are not authorized"},
-			{Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
-			{Fault: standin.Fault{Status: 422, Message: "creating this/these droplet(s) will exceed your droplet limit"}, Status: 202, Message: "limit"},
-			{Fault: standin.Fault{Status: 422, Message: "Size is not available in this region."}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 422, Message: "the token is " + ocean.Token}, Status: 202, Never: true, Message: "[redacted]"},
-			{Fault: standin.Fault{Status: 429, RetryAfter: "30"}, Status: 1},
-			{Fault: standin.Fault{Status: 429, RetryAfter: "900"}, Status: 1},
-			{Fault: standin.Fault{Status: 429, Header: map[string]string{"RateLimit-Reset": fmt.Sprint(time.Now().Add(time.Hour).Unix())}}, Status: 1},
-			{Fault: standin.Fault{Status: 500}, Status: 1}, {Fault: standin.Fault{Status: 502, Message: "<html>"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403}, Status: 202, Never: true, Message: "You are not authorized"},
+			{Fault: fakecloud.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
+			{Fault: fakecloud.Fault{Status: 422, Message: "creating this/these droplet(s) will exceed your droplet limit"}, Status: 202, Message: "limit"},
+			{Fault: fakecloud.Fault{Status: 422, Message: "Size is not available in this region."}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 422, Message: "the token is " + ocean.Token}, Status: 202, Never: true, Message: "[redacted]"},
+			{Fault: fakecloud.Fault{Status: 429, RetryAfter: "30"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 429, RetryAfter: "900"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 429, Header: map[string]string{"RateLimit-Reset": fmt.Sprint(time.Now().Add(time.Hour).Unix())}}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 500}, Status: 1}, {Fault: fakecloud.Fault{Status: 502, Message: "<html>"}, Status: 1},
 		},
 		Settings: []cloudtest.Setting{
 			{Change: func(s *loom.TaskSpec) { s.Flavor = "62" }, Status: 202, Message: "first version"}, {Change: func(s *loom.TaskSpec) { s.Image = "other" }, Status: 202},
@@ -108,9 +108,9 @@ func TestCancelledWhileMaking(t *testing.T) {
 	l := lab(t, false)
 	ctx, cancel := context.WithCancel(l.Context())
 	defer cancel()
-	interrupting := standin.New(ocean.New(), func(context.Context, standin.Machine) (standin.Backing, error) {
+	interrupting := fakecloud.New(ocean.New(), func(context.Context, fakecloud.Machine) (fakecloud.Backing, error) {
 		cancel()
-		return standin.Backing{}, nil
+		return fakecloud.Backing{}, nil
 	})
 	t.Cleanup(interrupting.Close)
 	spec, sink := l.Spec(1), &cloudtest.Sink{}

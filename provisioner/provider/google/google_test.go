@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/gce"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/google"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/gce"
 )
 
 func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
@@ -42,7 +42,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
 	}
 	l.Secrets = append(l.Secrets, "ya29.")
 	l.Flavor, l.Image, l.MakeOp = gce.Size, gce.Image, gce.Insert
-	l.Throttle = standin.Fault{Status: 403, Code: "rateLimitExceeded"}
+	l.Throttle = fakecloud.Fault{Status: 403, Code: "rateLimitExceeded"}
 	l.Fields = map[string]any{"google_project": gce.Project, "google_client_email": "", "api_key_resource": "lab", "ssh_key_resource": cloudtest.KeyResource,
 		"zone_name": gce.Zone, "external_ip": "true", "network": "default", "google_data_disk_size_gb": "20", "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_key_resource"] = "wrong" }
@@ -81,14 +81,14 @@ func TestCourse(t *testing.T) {
 		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, Idempotent: true,
 		ListOp: gce.ListAll, SignInOp: gce.Token, Unknown: []any{"lab7-1099", "No Instance/.."}, Broken: "the host broke", BrokenSays: "the host broke",
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-			{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},
-			{Fault: standin.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 403, Code: "quotaExceeded"}, Status: 202, Message: "quotaExceeded"},
-			{Fault: standin.Fault{Status: 409}, Status: 202, Message: "alreadyExists"},
-			{Fault: standin.Fault{Status: 404}, Status: 202}, {Fault: standin.Fault{Status: 400}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 403, Code: "rateLimitExceeded"}, Status: 1}, {Fault: standin.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
-			{Fault: standin.Fault{Status: 500}, Status: 1, Message: "backendError"}, {Fault: standin.Fault{Status: 503}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 403, Code: "quotaExceeded"}, Status: 202, Message: "quotaExceeded"},
+			{Fault: fakecloud.Fault{Status: 409}, Status: 202, Message: "alreadyExists"},
+			{Fault: fakecloud.Fault{Status: 404}, Status: 202}, {Fault: fakecloud.Fault{Status: 400}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 403, Code: "rateLimitExceeded"}, Status: 1}, {Fault: fakecloud.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 500}, Status: 1, Message: "backendError"}, {Fault: fakecloud.Fault{Status: 503}, Status: 1},
 		},
 		Settings: []cloudtest.Setting{
 			{Field: "api_key_resource", Value: "wrong", Status: 201, Message: "invalid_grant"}, {Field: "api_key_resource", Value: "missing", Status: 201, Message: "api_key_resource"},
@@ -148,7 +148,7 @@ func TestNameAndKeys(t *testing.T) {
 func TestLostWait(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
-	l.Cloud.Inject(standin.Fault{Op: gce.Wait, Lost: true, Times: -1})
+	l.Cloud.Inject(fakecloud.Fault{Op: gce.Wait, Lost: true, Times: -1})
 	l.Must(l.Spec(1), loom.ActionCreate, 0)
 }
 
@@ -161,7 +161,7 @@ func TestDisksAreDeleted(t *testing.T) {
 	dialect.AddDisk("lab7-1001-mine", nil)  // attached by somebody
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
-	l.Cloud.Inject(standin.Fault{Op: gce.DeleteDisk, Status: 400, Code: "resourceInUseByAnotherResource", Times: 2})
+	l.Cloud.Inject(fakecloud.Fault{Op: gce.DeleteDisk, Status: 400, Code: "resourceInUseByAnotherResource", Times: 2})
 	spec.Results["disks"] = []any{"lab7-1001-data9", "lab7-1001-mine"}
 	l.Must(spec, loom.ActionDelete, 0)
 	// A CREATE that failed half-way left a disk.
@@ -211,7 +211,7 @@ func TestAddresses(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
-	l.Cloud.Behave(standin.Behaviour{Unlisted: 100})
+	l.Cloud.Behave(fakecloud.Behaviour{Unlisted: 100})
 	first := l.Spec(1)
 	l.Must(first, loom.ActionCreate, 0)
 	for attempt := 1; attempt < 4; attempt++ {

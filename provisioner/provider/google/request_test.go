@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud/gce"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/google"
-	"loom/provisioner/standin/gce"
 )
 
 // Quota and capacity are reported by the operation, after the request was taken.

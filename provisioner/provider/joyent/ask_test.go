@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/triton"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/joyent"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/triton"
 )
 
 func TestManyPages(t *testing.T) {
@@ -24,7 +24,7 @@ func TestManyPages(t *testing.T) {
 			t.Errorf("pages of %d gave %d machines, %v", size, len(list), err)
 		}
 	}
-	l.Cloud.Inject(standin.Fault{Op: triton.List, Status: 403})
+	l.Cloud.Inject(fakecloud.Fault{Op: triton.List, Status: 403})
 	if _, err := l.Provider.(provider.Lister).List(l.Context(), l.Call()); err == nil {
 		t.Error("a list that is refused is no error")
 	}

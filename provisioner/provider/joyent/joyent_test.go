@@ -14,14 +14,14 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/triton"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/joyent"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/triton"
 )
 
 // lab has an account whose key, of a kind that may sign, also opens the machine.
@@ -51,7 +51,7 @@ func lab(t *testing.T, ssh bool, kind, passphrase string) (*cloudtest.Lab, *trit
 	}
 	l.Flavor, l.Image, l.MakeOp = triton.Package, triton.Image, triton.Create
 	l.Secrets = append(l.Secrets, triton.Password, "pass phrase")
-	l.Throttle = standin.Fault{Status: 429, Code: "RequestThrottled"}
+	l.Throttle = fakecloud.Fault{Status: 429, Code: "RequestThrottled"}
 	l.Fields = map[string]any{"api_user": triton.Login, "api_password": "", "ssh_keypair": triton.KeyName, "ssh_key_resource": cloudtest.KeyResource,
 		"joyent_version": "~7.0", "joyent_api_url": l.Cloud.URL() + "/"}
 	if passphrase != "" {
@@ -83,13 +83,13 @@ func TestCourse(t *testing.T) {
 		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh, "ecdsa", ""); return l }, NamesOnce: true, ListOp: triton.List,
 		Unknown: []any{"7f1f2a34-6c1e-4b8b-9a57-000000000099", "../keys"}, Broken: "no server has room", BrokenSays: "failed",
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-			{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "NotAuthorized"},
-			{Fault: standin.Fault{Status: 403, Code: "QuotaExceeded"}, Status: 202, Message: "QuotaExceeded"},
-			{Fault: standin.Fault{Status: 409}, Status: 202}, {Fault: standin.Fault{Status: 409, Code: "InsufficientServers"}, Status: 202},
-			{Fault: standin.Fault{Status: 404}, Status: 202}, {Fault: standin.Fault{Status: 400}, Status: 202, Never: true},
-			{Fault: standin.Fault{Status: 413, Code: "RequestTooLarge"}, Status: 202, Never: true}, {Fault: standin.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
-			{Fault: standin.Fault{Status: 500}, Status: 1, Message: "InternalError"}, {Fault: standin.Fault{Status: 503}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403}, Status: 202, Never: true, Message: "NotAuthorized"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "QuotaExceeded"}, Status: 202, Message: "QuotaExceeded"},
+			{Fault: fakecloud.Fault{Status: 409}, Status: 202}, {Fault: fakecloud.Fault{Status: 409, Code: "InsufficientServers"}, Status: 202},
+			{Fault: fakecloud.Fault{Status: 404}, Status: 202}, {Fault: fakecloud.Fault{Status: 400}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 413, Code: "RequestTooLarge"}, Status: 202, Never: true}, {Fault: fakecloud.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 500}, Status: 1, Message: "InternalError"}, {Fault: fakecloud.Fault{Status: 503}, Status: 1},
 		},
 		Settings: []cloudtest.Setting{
 			{Field: "ssh_key_resource", Value: "wrong", Status: 201, Message: "InvalidCredentials"}, {Field: "ssh_key_resource", Value: "missing", Status: 201, Message: "missing"},
@@ -126,14 +126,14 @@ func TestDeleteWhilePlacing(t *testing.T) {
 		if forgets {
 			dialect.Forget()
 		}
-		l.Cloud.Behave(standin.Behaviour{Leaving: 3})
+		l.Cloud.Behave(fakecloud.Behaviour{Leaving: 3})
 		spec := l.Spec(1)
 		l.Must(spec, loom.ActionCreate, 0)
 		dialect.Placing(4)
 		if _, sink := l.Must(spec, loom.ActionDelete, 0); !strings.Contains(sink.Text(), "being placed") {
 			t.Errorf("nothing is said of the wait:\n%s", sink.Text())
 		}
-		if m := l.Cloud.Machines()[0]; m.State != standin.Gone {
+		if m := l.Cloud.Machines()[0]; m.State != fakecloud.Gone {
 			t.Errorf("delete did not wait: the machine is %s", m.State)
 		}
 	}

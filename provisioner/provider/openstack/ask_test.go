@@ -9,10 +9,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/stack"
 )
 
 func TestProbe(t *testing.T) {
@@ -89,7 +89,7 @@ func TestProbe(t *testing.T) {
 	if text := said(); !strings.Contains(text, "quota false: The project's quota is used up: 20 of 20 cores;") {
 		t.Error(text)
 	}
-	l.Cloud.Inject(standin.Fault{Op: stack.Limits, Status: 403, Message: "Policy doesn't allow limits"})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Limits, Status: 403, Message: "Policy doesn't allow limits"})
 	if text := said(); !strings.Contains(text, "quota true: It is not known: Policy doesn't allow limits.") {
 		t.Error(text)
 	}

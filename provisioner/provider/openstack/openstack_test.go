@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/openstack"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/stack"
 )
 
 func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
@@ -24,7 +24,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = stack.Flavor, stack.Image, stack.Create
 	l.Secrets = []string{stack.Password, stack.AppSecret, stack.GeneratedPassword, "wrong-password", "gAAAAAB-token"}
-	l.Throttle = standin.Fault{Status: 429, RetryAfter: "7"}
+	l.Throttle = fakecloud.Fault{Status: 429, RetryAfter: "7"}
 	l.Fields = map[string]any{"api_user": stack.User, "api_password": stack.Password, "openstack_tenant": stack.Project,
 		"openstack_auth_url": l.Cloud.URL() + "/v2.0/tokens", "ssh_keypair": stack.KeyPair, "ssh_key_resource": cloudtest.KeyResource, "security_groups": stack.Group}
 	l.Refuse = func(fields map[string]any) { fields["api_password"] = "wrong-password" }
@@ -48,19 +48,19 @@ func TestCourse(t *testing.T) {
 		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, SignInOp: stack.SignIn,
 		Unknown: []any{"3c9e5b60-2f7f-4c38-8b1c-7d7b6b0a4f55", "../os-keypairs/lab", "no server"},
 		Broken:  "No valid host was found. There are not enough hosts available.", BrokenSays: "a quota, is used up",
-		Busy: standin.Fault{Op: stack.Delete, Status: 409, Message: "Cannot 'delete' instance while it is in task_state spawning"},
+		Busy: fakecloud.Fault{Op: stack.Delete, Status: 409, Message: "Cannot 'delete' instance while it is in task_state spawning"},
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-			{Fault: standin.Fault{Status: 403, Message: "Policy doesn't allow os_compute_api:servers:create"}, Status: 202, Never: true, Message: "Policy doesn't allow os_compute_api:servers:create"},
-			{Fault: standin.Fault{Status: 403, Message: "Quota exceeded for cores: Requested 4, but already used 20 of 20 cores"}, Status: 202, Message: "Quota exceeded for cores"},
-			{Fault: standin.Fault{Status: 413, Message: "Quota exceeded for instances: Requested 1"}, Status: 202, Message: "Quota"},
-			{Fault: standin.Fault{Status: 404, Message: "gone"}, Status: 202, Message: "gone"},
-			{Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
-			{Fault: standin.Fault{Status: 409, Message: "Multiple possible networks found, use a Network ID to be more specific."}, Status: 202, Never: true, Message: "network_ids"},
-			{Fault: standin.Fault{Status: 400, Message: "Flavor's disk is too small for requested image."}, Status: 202, Never: true, Message: "disk is too small"},
-			{Fault: standin.Fault{Status: 400, Message: "the password is " + stack.Password}, Status: 202, Never: true, Message: "[redacted]"},
-			{Fault: standin.Fault{Status: 413, RetryAfter: "30"}, Status: 1}, {Fault: standin.Fault{Status: 413, RetryAfter: "900"}, Status: 1},
-			{Fault: standin.Fault{Status: 429, RetryAfter: "30"}, Status: 1}, {Fault: standin.Fault{Status: 503}, Status: 1}, {Fault: standin.Fault{Status: 500}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403, Message: "Policy doesn't allow os_compute_api:servers:create"}, Status: 202, Never: true, Message: "Policy doesn't allow os_compute_api:servers:create"},
+			{Fault: fakecloud.Fault{Status: 403, Message: "Quota exceeded for cores: Requested 4, but already used 20 of 20 cores"}, Status: 202, Message: "Quota exceeded for cores"},
+			{Fault: fakecloud.Fault{Status: 413, Message: "Quota exceeded for instances: Requested 1"}, Status: 202, Message: "Quota"},
+			{Fault: fakecloud.Fault{Status: 404, Message: "gone"}, Status: 202, Message: "gone"},
+			{Fault: fakecloud.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
+			{Fault: fakecloud.Fault{Status: 409, Message: "Multiple possible networks found, use a Network ID to be more specific."}, Status: 202, Never: true, Message: "network_ids"},
+			{Fault: fakecloud.Fault{Status: 400, Message: "Flavor's disk is too small for requested image."}, Status: 202, Never: true, Message: "disk is too small"},
+			{Fault: fakecloud.Fault{Status: 400, Message: "the password is " + stack.Password}, Status: 202, Never: true, Message: "[redacted]"},
+			{Fault: fakecloud.Fault{Status: 413, RetryAfter: "30"}, Status: 1}, {Fault: fakecloud.Fault{Status: 413, RetryAfter: "900"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 429, RetryAfter: "30"}, Status: 1}, {Fault: fakecloud.Fault{Status: 503}, Status: 1}, {Fault: fakecloud.Fault{Status: 500}, Status: 1},
 		},
 		Flavors: []loom.ProbeFlavor{{ID: stack.Flavor, Name: stack.FlavorName, VCPU: 1, RAM: 2048}, {ID: "m1.large", Name: "large", VCPU: 4, RAM: 8192}}, Images: []loom.ProbeImage{{ID: stack.Image, Name: "debian-12"}},
 		Checks: []string{"sign in", "region", "key pair", "quota", "security groups", "sizes", "images"},
@@ -150,7 +150,7 @@ func TestInjectedHostKey(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(data), "#cloud-config") || keys["ed25519"] == "" || !strings.Contains(string(data), keys["ed25519"]) {
 		t.Errorf("user data %s, recorded %v, %v", data, keys, err)
 	}
-	l.Cloud.Inject(standin.Fault{Op: stack.Create, Lost: true})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Create, Lost: true})
 	spec = l.Spec(2)
 	l.Must(spec, loom.ActionCreate, 0)
 	if got := spec.Results["ssh_host_keys"]; got != nil {
@@ -199,7 +199,7 @@ func TestCredentials(t *testing.T) {
 func TestTokensRunOut(t *testing.T) {
 	t.Parallel()
 	l, dialect := lab(t, false)
-	l.Cloud.Behave(standin.Behaviour{Leaving: 3})
+	l.Cloud.Behave(fakecloud.Behaviour{Leaving: 3})
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
 	before := len(l.Cloud.Calls(stack.SignIn))
@@ -215,7 +215,7 @@ func TestTokensRunOut(t *testing.T) {
 	l.Must(spec, loom.ActionCreate, 0)
 	sink = &cloudtest.Sink{On: func(string) {
 		dialect.Expire()
-		l.Cloud.Inject(standin.Fault{Op: stack.SignIn, Status: 401, Times: -1})
+		l.Cloud.Inject(fakecloud.Fault{Op: stack.SignIn, Status: 401, Times: -1})
 	}}
 	if r, err := l.Provider.Delete(l.Context(), spec, sink); err != nil || r.Status != 1 || !strings.Contains(r.Message, "credentials") {
 		t.Errorf("delete gave %+v, %v\n%s", r, err, sink.Text())

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/stack"
 )
 
 // Where the cloud has several regions nothing is created before one is named; machines
@@ -66,7 +66,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("a flavor that is not there gave %+v", r)
 	}
 	// Who may not list them gives ids.
-	l.Cloud.Inject(standin.Fault{Op: stack.Flavors, Status: 403, Times: -1})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Flavors, Status: 403, Times: -1})
 	other := l.Spec(6)
 	other.Tenant = "Other"
 	l.Must(other, loom.ActionCreate, 0)

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/rackspace"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/stack"
 )
 
 func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
@@ -22,7 +22,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *stack.Stack) {
 	dialect.PublicKey = l.PublicKey
 	l.Flavor, l.Image, l.MakeOp = stack.Flavor, stack.Image, stack.Create
 	l.Secrets = []string{stack.APIKey, stack.GeneratedPassword, "wrong-key", "gAAAAAB-token"}
-	l.Throttle = standin.Fault{Status: 413, RetryAfter: "7"}
+	l.Throttle = fakecloud.Fault{Status: 413, RetryAfter: "7"}
 	l.Fields = map[string]any{"api_user": stack.User, "api_password": stack.APIKey, "rackspace_region": "dfw", "ssh_keypair": stack.KeyPair,
 		"ssh_key_resource": cloudtest.KeyResource, "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_password"] = "wrong-key" }
@@ -48,15 +48,15 @@ func TestCourse(t *testing.T) {
 	cloudtest.Course{
 		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, ListOp: stack.List, SignInOp: stack.SignInV2,
 		Unknown: []any{"absent", "../flavors", 7.0}, Broken: "No valid host was found.", BrokenSays: "No valid host",
-		Busy: standin.Fault{Op: stack.Delete, Status: 409, Message: "in task_state networking"},
+		Busy: fakecloud.Fault{Op: stack.Delete, Status: 409, Message: "in task_state networking"},
 		Refusals: []cloudtest.Refusal{
-			{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-			{Fault: standin.Fault{Status: 403, Message: "Forbidden"}, Status: 202, Never: true, Message: "Forbidden"},
-			{Fault: standin.Fault{Status: 413, Message: "Quota exceeded for ram: Requested 1024"}, Status: 202, Message: "Quota"},
-			{Fault: standin.Fault{Status: 404}, Status: 202}, {Fault: standin.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
-			{Fault: standin.Fault{Status: 400, Message: "no " + stack.APIKey}, Status: 202, Never: true, Message: "[redacted]"},
-			{Fault: standin.Fault{Status: 413, RetryAfter: "30"}, Status: 1}, {Fault: standin.Fault{Status: 429, RetryAfter: "900"}, Status: 1},
-			{Fault: standin.Fault{Status: 500}, Status: 1}, {Fault: standin.Fault{Status: 503}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403, Message: "Forbidden"}, Status: 202, Never: true, Message: "Forbidden"},
+			{Fault: fakecloud.Fault{Status: 413, Message: "Quota exceeded for ram: Requested 1024"}, Status: 202, Message: "Quota"},
+			{Fault: fakecloud.Fault{Status: 404}, Status: 202}, {Fault: fakecloud.Fault{Status: 409, Message: "taken"}, Status: 202, Message: "taken"},
+			{Fault: fakecloud.Fault{Status: 400, Message: "no " + stack.APIKey}, Status: 202, Never: true, Message: "[redacted]"},
+			{Fault: fakecloud.Fault{Status: 413, RetryAfter: "30"}, Status: 1}, {Fault: fakecloud.Fault{Status: 429, RetryAfter: "900"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 500}, Status: 1}, {Fault: fakecloud.Fault{Status: 503}, Status: 1},
 		},
 		Settings: []cloudtest.Setting{
 			{Field: "api_password", Value: "wrong-key", Status: 201}, {Field: "api_password", Status: 201}, {Field: "api_user", Value: "other", Status: 201},
@@ -108,7 +108,7 @@ func TestPasswords(t *testing.T) {
 	passwords := map[string]bool{}
 	for n, lost := range []bool{false, true} {
 		spec := l.Spec(n)
-		l.Cloud.Inject(standin.Fault{Op: stack.Create, Lost: lost})
+		l.Cloud.Inject(fakecloud.Fault{Op: stack.Create, Lost: lost})
 		_, sink := l.Must(spec, loom.ActionCreate, 0)
 		in, auth := asked(t, l), spec.Results["ssh-auth"].(map[string]any)
 		if len(in.AdminPass) < 20 || auth["password"] != in.AdminPass || auth["identityfile"] != nil || in.KeyName != "" || in.ConfigDrive == nil || !*in.ConfigDrive {

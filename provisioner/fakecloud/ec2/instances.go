@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // run makes an instance. The same token gives the same one, whatever became of it.
-func (e *EC2) run(r *standin.Request, form url.Values) standin.Answer {
+func (e *EC2) run(r *fakecloud.Request, form url.Values) fakecloud.Answer {
 	if refused := e.check(form); refused != nil {
 		return *refused
 	}
@@ -28,7 +28,7 @@ func (e *EC2) run(r *standin.Request, form url.Values) standin.Answer {
 		}
 		for _, m := range e.cloud.Machines() {
 			if m.ID == old.id {
-				return instances("RunInstancesResponse", "", []standin.Machine{m}, true)
+				return instances("RunInstancesResponse", "", []fakecloud.Machine{m}, true)
 			}
 		}
 	}
@@ -41,19 +41,19 @@ func (e *EC2) run(r *standin.Request, form url.Values) standin.Answer {
 			tags[form.Get(fmt.Sprintf("TagSpecification.%d.Tag.%d.Key", n, k))] = form.Get(fmt.Sprintf("TagSpecification.%d.Tag.%d.Value", n, k))
 		}
 	}
-	m, err := e.cloud.Make(r.Context(), standin.Machine{ID: "i-0%016x", Key: tags["loom-key"], Name: tags["Name"], Flavor: form.Get("InstanceType"),
+	m, err := e.cloud.Make(r.Context(), fakecloud.Machine{ID: "i-0%016x", Key: tags["loom-key"], Name: tags["Name"], Flavor: form.Get("InstanceType"),
 		Image: form.Get("ImageId"), Tags: tags, Request: form})
 	if err != nil {
 		return e.Refuse(500, "InternalError", err.Error())
 	}
 	e.tokens[token] = remembered{m.ID, parameters(form)}
-	m.State, m.Backing, m.Reason = standin.Pending, standin.Backing{}, "" // whatever becomes of it is seen later
-	return instances("RunInstancesResponse", "", []standin.Machine{m}, true)
+	m.State, m.Backing, m.Reason = fakecloud.Pending, fakecloud.Backing{}, "" // whatever becomes of it is seen later
+	return instances("RunInstancesResponse", "", []fakecloud.Machine{m}, true)
 }
 
 // check refuses what EC2 would.
-func (e *EC2) check(form url.Values) *standin.Answer {
-	refused := func(code, format string, args ...any) *standin.Answer {
+func (e *EC2) check(form url.Values) *fakecloud.Answer {
+	refused := func(code, format string, args ...any) *fakecloud.Answer {
 		a := e.refuse(code, format, args...)
 		return &a
 	}
@@ -62,7 +62,7 @@ func (e *EC2) check(form url.Values) *standin.Answer {
 	subnet := form.Get("SubnetId") + form.Get("NetworkInterface.1.SubnetId")
 	switch {
 	case form.Get("MinCount") != "1" || form.Get("MaxCount") != "1":
-		return refused("InvalidParameterValue", "The stand-in makes one instance at a time.")
+		return refused("InvalidParameterValue", "The fake cloud makes one instance at a time.")
 	case form.Get("ImageId") != Image && form.Get("ImageId") != StoreImage:
 		return refused("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", form.Get("ImageId"))
 	case form.Get("InstanceType") != Size:
@@ -97,9 +97,9 @@ func (e *EC2) check(form url.Values) *standin.Answer {
 	return nil
 }
 
-func (e *EC2) describe(form url.Values) standin.Answer {
+func (e *EC2) describe(form url.Values) fakecloud.Answer {
 	if ids := list(form, "InstanceId"); len(ids) > 0 {
-		var found []standin.Machine
+		var found []fakecloud.Machine
 		for _, id := range ids {
 			if refused := e.malformed(id); refused != nil {
 				return *refused
@@ -112,7 +112,7 @@ func (e *EC2) describe(form url.Values) standin.Answer {
 		}
 		return instances("DescribeInstancesResponse", "", found, false)
 	}
-	found := e.cloud.List(func(m standin.Machine) bool { return e.matches(form, m) })
+	found := e.cloud.List(func(m fakecloud.Machine) bool { return e.matches(form, m) })
 	begin, _ := strconv.Atoi(form.Get("NextToken"))
 	begin = min(begin, len(found))
 	end, next := len(found), ""
@@ -124,7 +124,7 @@ func (e *EC2) describe(form url.Values) standin.Answer {
 }
 
 // matches applies the filters.
-func (e *EC2) matches(form url.Values, m standin.Machine) bool {
+func (e *EC2) matches(form url.Values, m fakecloud.Machine) bool {
 	for n := 1; form.Has(fmt.Sprintf("Filter.%d.Name", n)); n++ {
 		name, values := form.Get(fmt.Sprintf("Filter.%d.Name", n)), list(form, fmt.Sprintf("Filter.%d.Value", n))
 		ok := false
@@ -146,12 +146,12 @@ func (e *EC2) matches(form url.Values, m standin.Machine) bool {
 	return true
 }
 
-func tokenOf(m standin.Machine) string {
+func tokenOf(m fakecloud.Machine) string {
 	form, _ := m.Request.(url.Values)
 	return form.Get("ClientToken")
 }
 
-func (e *EC2) malformed(id string) *standin.Answer {
+func (e *EC2) malformed(id string) *fakecloud.Answer {
 	if strings.HasPrefix(id, "i-") && len(id) == 19 {
 		return nil
 	}
@@ -159,8 +159,8 @@ func (e *EC2) malformed(id string) *standin.Answer {
 	return &refused
 }
 
-func (e *EC2) terminate(form url.Values) standin.Answer {
-	var found []standin.Machine
+func (e *EC2) terminate(form url.Values) fakecloud.Answer {
+	var found []fakecloud.Machine
 	for _, id := range list(form, "InstanceId") {
 		if refused := e.malformed(id); refused != nil {
 			return *refused
@@ -179,7 +179,7 @@ func (e *EC2) terminate(form url.Values) standin.Answer {
 }
 
 // console prints the host keys of the machine, if they are known, as cloud-init does.
-func (e *EC2) console(form url.Values) standin.Answer {
+func (e *EC2) console(form url.Values) fakecloud.Answer {
 	text := "[    0.000000] Linux version 6.1\n"
 	for _, m := range e.cloud.Machines() {
 		if m.ID != form.Get("InstanceId") || len(m.Backing.HostKeys) == 0 {
@@ -200,15 +200,15 @@ type state struct {
 	Name string `xml:"name"`
 }
 
-func stateOf(m standin.Machine) state {
+func stateOf(m fakecloud.Machine) state {
 	switch m.State {
-	case standin.Pending:
+	case fakecloud.Pending:
 		return state{0, "pending"}
-	case standin.Running:
+	case fakecloud.Running:
 		return state{16, "running"}
-	case standin.Leaving:
+	case fakecloud.Leaving:
 		return state{32, "shutting-down"}
-	case standin.Broken, standin.Gone:
+	case fakecloud.Broken, fakecloud.Gone:
 	}
 	return state{48, "terminated"}
 }
@@ -237,7 +237,7 @@ type instance struct {
 
 // instances writes an answer with instances, each in a reservation of its own
 // where they are described.
-func instances(name, next string, machines []standin.Machine, flat bool) standin.Answer {
+func instances(name, next string, machines []fakecloud.Machine, flat bool) fakecloud.Answer {
 	var inner strings.Builder
 	for _, m := range machines {
 		i := instance{ID: m.ID, Image: m.Image, State: stateOf(m), Type: m.Flavor, Launched: m.Made.Format(time.RFC3339), Token: tokenOf(m),

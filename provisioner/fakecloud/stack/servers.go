@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // Wanted is what a server was asked for with.
@@ -50,7 +50,7 @@ func WantedBy(body string) (Wanted, error) {
 // GeneratedPassword is what Nova makes up where none is asked for.
 const GeneratedPassword = "nova-m4de-this"
 
-func (s *Stack) create(r *standin.Request) standin.Answer {
+func (s *Stack) create(r *fakecloud.Request) fakecloud.Answer {
 	in, err := WantedBy(string(r.Body))
 	if err != nil {
 		return s.Refuse(400, "", "Malformed request body")
@@ -58,7 +58,7 @@ func (s *Stack) create(r *standin.Request) standin.Answer {
 	if message := s.check(in); message != "" {
 		return s.Refuse(400, "", message)
 	}
-	m, err := s.cloud.Make(r.Context(), standin.Machine{ID: "3c9e5b60-2f7f-4c38-8b1c-%012d", Key: in.Metadata["loom-key"], Name: in.Name,
+	m, err := s.cloud.Make(r.Context(), fakecloud.Machine{ID: "3c9e5b60-2f7f-4c38-8b1c-%012d", Key: in.Metadata["loom-key"], Name: in.Name,
 		Flavor: in.FlavorRef, Image: in.ImageRef, Tags: in.Metadata, Request: in})
 	if err != nil {
 		return s.Refuse(500, "", err.Error())
@@ -114,15 +114,15 @@ func (s *Stack) check(in Wanted) string {
 }
 
 // list gives a page of the servers whose name fits.
-func (s *Stack) list(r *standin.Request) standin.Answer {
+func (s *Stack) list(r *fakecloud.Request) fakecloud.Answer {
 	query := r.URL.Query()
 	name, err := regexp.Compile(query.Get("name"))
 	if err != nil {
 		return s.Refuse(400, "", "Invalid filter.")
 	}
-	found := s.cloud.List(func(m standin.Machine) bool { return m.State != standin.Gone && name.MatchString(m.Name) })
+	found := s.cloud.List(func(m fakecloud.Machine) bool { return m.State != fakecloud.Gone && name.MatchString(m.Name) })
 	if marker := query.Get("marker"); marker != "" {
-		at := slices.IndexFunc(found, func(m standin.Machine) bool { return m.ID == marker })
+		at := slices.IndexFunc(found, func(m fakecloud.Machine) bool { return m.ID == marker })
 		if at < 0 {
 			return s.Refuse(400, "", "marker ["+marker+"] not found")
 		}
@@ -141,13 +141,13 @@ func (s *Stack) list(r *standin.Request) standin.Answer {
 	return answer(200, out)
 }
 
-func (s *Stack) get(id string) standin.Answer {
+func (s *Stack) get(id string) fakecloud.Answer {
 	m, ok := s.cloud.Look(id)
-	if !ok || m.State == standin.Gone {
+	if !ok || m.State == fakecloud.Gone {
 		return s.Refuse(404, "", "Instance "+id+" could not be found.")
 	}
 	out := s.server(m)
-	if m.State == standin.Running && len(s.Connect) > 0 {
+	if m.State == fakecloud.Running && len(s.Connect) > 0 {
 		s.mu.Lock()
 		metadata := object{"rackconnect_automation_status": s.Connect[0]}
 		for key, value := range m.Tags {
@@ -162,15 +162,15 @@ func (s *Stack) get(id string) standin.Answer {
 	return answer(200, object{"server": out})
 }
 
-func (s *Stack) server(m standin.Machine) object {
-	status := map[standin.State]string{standin.Pending: "BUILD", standin.Running: "ACTIVE", standin.Broken: "ERROR", standin.Leaving: "ACTIVE"}
+func (s *Stack) server(m fakecloud.Machine) object {
+	status := map[fakecloud.State]string{fakecloud.Pending: "BUILD", fakecloud.Running: "ACTIVE", fakecloud.Broken: "ERROR", fakecloud.Leaving: "ACTIVE"}
 	out := object{"id": m.ID, "name": m.Name, "status": status[m.State], "metadata": m.Tags, "created": m.Made.Format(time.RFC3339), "updated": m.Made.Format(time.RFC3339),
 		"flavor": object{"id": m.Flavor}, "image": object{"id": m.Image}, "accessIPv4": "", "accessIPv6": "", "addresses": s.addresses(m), "config_drive": "",
 		"OS-EXT-STS:task_state": nil}
-	if m.State == standin.Leaving {
+	if m.State == fakecloud.Leaving {
 		out["OS-EXT-STS:task_state"] = "deleting"
 	}
-	if m.State == standin.Broken {
+	if m.State == fakecloud.Broken {
 		out["fault"] = object{"code": 500, "created": m.Made.Format(time.RFC3339), "message": m.Reason}
 	}
 	if m.Image == "" {
@@ -188,7 +188,7 @@ func entry(ip, kind string) object {
 
 // addresses gives those of the networks asked for; without any, those of the
 // networks public and private.
-func (s *Stack) addresses(m standin.Machine) object {
+func (s *Stack) addresses(m fakecloud.Machine) object {
 	if m.Backing.Private == "" && m.Backing.Public == "" {
 		return object{}
 	}
@@ -216,7 +216,7 @@ func (s *Stack) addresses(m standin.Machine) object {
 }
 
 // withFloat adds the floating address of a machine.
-func (s *Stack) withFloat(m standin.Machine, out object, name string) object {
+func (s *Stack) withFloat(m fakecloud.Machine, out object, name string) object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.floats {

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
 )
 
 // closed gives an address that nobody listens at.
@@ -136,11 +136,11 @@ func (l *Lab) passes(steps []string) {
 	l.passesAt(call, append([]string{"resolve", "connect", "TLS"}, steps...))
 }
 
-// Secure gives the address of a front of the stand-in with TLS, by name, and who signed its
+// Secure gives the address of a front of the fake cloud with TLS, by name, and who signed its
 // certificate.
 func (l *Lab) Secure() (address, authority string) {
 	l.t.Helper()
-	own, authority, err := standin.Certificate("localhost")
+	own, authority, err := fakecloud.Certificate("localhost")
 	if err != nil {
 		l.t.Fatal(err)
 	}

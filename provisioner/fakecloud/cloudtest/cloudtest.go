@@ -1,4 +1,4 @@
-// Package cloudtest puts a provider of a cloud in front of its stand-in: tasks,
+// Package cloudtest puts a provider of a cloud in front of its fake cloud: tasks,
 // keys, a machine that answers SSH, waits that take no time, and the checks that
 // every provider has to pass. Only _test files import it.
 package cloudtest
@@ -19,10 +19,10 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner/conformance"
+	"loom/provisioner/fakecloud"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
 )
 
 // KeyResource is the name of the private key that opens the machines.
@@ -58,11 +58,11 @@ func (c *Clock) Waits() []time.Duration {
 // Silent is the log of a server whose clients end connections on purpose.
 func Silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// Lab is a provider with its stand-in.
+// Lab is a provider with its fake cloud.
 type Lab struct {
 	t        testing.TB
 	Provider provider.Provider
-	Cloud    *standin.Cloud
+	Cloud    *fakecloud.Cloud
 	Clock    *Clock
 	// SSH is the machine behind all servers, nil without one.
 	SSH *sshtest.Server
@@ -73,7 +73,7 @@ type Lab struct {
 	Flavor, Image string
 	// Throttle is how the cloud refuses a call as too many; MakeOp the operation that
 	// makes a machine; Refuse makes credentials wrong.
-	Throttle standin.Fault
+	Throttle fakecloud.Fault
 	MakeOp   string
 	Refuse   func(fields map[string]any)
 	// PublicKey of the key that opens the machines, as in authorized_keys.
@@ -87,7 +87,7 @@ type Lab struct {
 	// UserData returns what the latest machine was passed for its first boot, decoded.
 	UserData func() string
 	// SetPublicKey, SetPageSize, Expire (tokens) and Elsewhere (settings that lead to another
-	// place) change what the stand-in says; nil where it has no such thing.
+	// place) change what the fake cloud says; nil where it has no such thing.
 	SetPublicKey func(public string)
 	SetPageSize  func(n int)
 	Expire       func()
@@ -99,19 +99,19 @@ type Lab struct {
 
 // New makes a lab. With ssh the servers are one real machine that answers SSH.
 // make makes the provider.
-func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) provider.Provider) *Lab {
+func New(t testing.TB, d fakecloud.Dialect, ssh bool, make func(cloud.Options) provider.Provider) *Lab {
 	t.Helper()
 	l := &Lab{t: t, Clock: &Clock{}, files: t.TempDir()}
-	var maker standin.Maker
+	var maker fakecloud.Maker
 	pair := sshtest.NewKey(t, "ed25519", "")
 	if ssh {
 		l.SSH = sshtest.Start(t, sshtest.Options{Isolated: true})
 		pair = l.SSH.Key
-		maker = func(context.Context, standin.Machine) (standin.Backing, error) {
+		maker = func(context.Context, fakecloud.Machine) (fakecloud.Backing, error) {
 			if l.Report != "" {
-				return standin.Backing{Public: l.Report, Private: l.Report}, nil
+				return fakecloud.Backing{Public: l.Report, Private: l.Report}, nil
 			}
-			return standin.Backing{Public: l.SSH.Address, Private: private, Port: l.SSH.Port, HostKeys: l.SSH.HostKeys}, nil
+			return fakecloud.Backing{Public: l.SSH.Address, Private: private, Port: l.SSH.Port, HostKeys: l.SSH.HostKeys}, nil
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(l.files, "ssh_keys"), 0o755); err != nil {
@@ -121,7 +121,7 @@ func New(t testing.TB, d standin.Dialect, ssh bool, make func(cloud.Options) pro
 		t.Fatal(err)
 	}
 	l.PublicKey = pair.Authorized
-	l.Cloud = standin.New(d, maker)
+	l.Cloud = fakecloud.New(d, maker)
 	t.Cleanup(l.Cloud.Close)
 	// The disks of the machine are those of this host: nothing may look at them.
 	l.Provider = make(cloud.Options{Insecure: true, LeaveDisks: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
@@ -206,15 +206,15 @@ func (l *Lab) Conform() {
 			}
 			switch fault {
 			case conformance.LostAnswer:
-				l.Cloud.Inject(standin.Fault{Op: l.MakeOp, Times: n, Lost: true})
+				l.Cloud.Inject(fakecloud.Fault{Op: l.MakeOp, Times: n, Lost: true})
 			case conformance.Throttled:
 				f := l.Throttle
 				f.Times = n
 				l.Cloud.Inject(f)
 			case conformance.Pending:
-				l.Cloud.Behave(standin.Behaviour{Pending: n})
+				l.Cloud.Behave(fakecloud.Behaviour{Pending: n})
 			case conformance.Lagging:
-				l.Cloud.Behave(standin.Behaviour{Unseen: n})
+				l.Cloud.Behave(fakecloud.Behaviour{Unseen: n})
 			}
 			return nil
 		},
@@ -242,7 +242,7 @@ func (l *Lab) deletesAlone() {
 
 // Refusal is how the cloud refuses to make a machine, and what becomes of it.
 type Refusal struct {
-	Fault standin.Fault
+	Fault fakecloud.Fault
 	// Status of CREATE; 1 for those that pass.
 	Status int
 	// Never says that trying again is useless.

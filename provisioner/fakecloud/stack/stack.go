@@ -1,4 +1,4 @@
-// Package stack is the OpenStack of stand-ins, and the Rackspace: the calls of
+// Package stack is the OpenStack of fake clouds, and the Rackspace: the calls of
 // Keystone, Nova, Neutron and Glance that Loom makes.
 package stack
 
@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // Names of what the account has.
@@ -77,7 +77,7 @@ const (
 
 // Stack is the dialect.
 type Stack struct {
-	cloud     *standin.Cloud
+	cloud     *fakecloud.Cloud
 	rackspace bool
 	rotated   atomic.Bool
 	mux       *http.ServeMux
@@ -153,16 +153,16 @@ func (s *Stack) password() string {
 }
 
 // Attach tells the cloud.
-func (s *Stack) Attach(c *standin.Cloud) { s.cloud = c }
+func (s *Stack) Attach(c *fakecloud.Cloud) { s.cloud = c }
 
 // Operation is method and pattern.
-func (s *Stack) Operation(r *standin.Request) string {
+func (s *Stack) Operation(r *fakecloud.Request) string {
 	_, pattern := s.mux.Handler(r.Request)
 	return pattern
 }
 
 // Allowed looks at the token.
-func (s *Stack) Allowed(r *standin.Request) *standin.Answer {
+func (s *Stack) Allowed(r *fakecloud.Request) *fakecloud.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if op := s.Operation(r); op == SignIn || op == SignInV2 || s.tokens[r.Header.Get("X-Auth-Token")] {
@@ -180,7 +180,7 @@ func (s *Stack) Expire() {
 }
 
 // Refuse answers as Nova does.
-func (*Stack) Refuse(status int, code, message string) standin.Answer {
+func (*Stack) Refuse(status int, code, message string) fakecloud.Answer {
 	usual := map[int][2]string{
 		400: {"badRequest", "Bad request."}, 401: {"unauthorized", "The request you have made requires authentication."},
 		403: {"forbidden", "Policy doesn't allow this."}, 404: {"itemNotFound", "The resource could not be found."},
@@ -196,18 +196,18 @@ func (*Stack) Refuse(status int, code, message string) standin.Answer {
 	return answer(status, map[string]any{code: map[string]any{"message": message, "code": status}})
 }
 
-func answer(status int, body any) standin.Answer {
+func answer(status int, body any) fakecloud.Answer {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
-	return standin.Answer{Status: status, Type: "application/json", Body: data}
+	return fakecloud.Answer{Status: status, Type: "application/json", Body: data}
 }
 
 type object = map[string]any
 
 // Do carries a call out.
-func (s *Stack) Do(op string, r *standin.Request) standin.Answer {
+func (s *Stack) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 	id := path.Base(r.URL.Path)
 	switch op {
 	case SignIn:
@@ -221,10 +221,10 @@ func (s *Stack) Do(op string, r *standin.Request) standin.Answer {
 	case Get:
 		return s.get(id)
 	case Delete:
-		if m, ok := s.cloud.Remove(id); !ok || m.State == standin.Gone {
+		if m, ok := s.cloud.Remove(id); !ok || m.State == fakecloud.Gone {
 			return s.Refuse(404, "", "Instance "+id+" could not be found.")
 		}
-		return standin.Answer{Status: 204}
+		return fakecloud.Answer{Status: 204}
 	case Keys:
 		return answer(200, object{"keypairs": []any{object{"keypair": object{"name": "other"}},
 			object{"keypair": object{"name": KeyPair, "public_key": s.PublicKey, "fingerprint": s.Fingerprint}}}})
@@ -270,7 +270,7 @@ func (s *Stack) issue() string {
 }
 
 // signIn is Keystone, version 3.
-func (s *Stack) signIn(r *standin.Request) standin.Answer {
+func (s *Stack) signIn(r *fakecloud.Request) fakecloud.Answer {
 	type named struct{ ID, Name string }
 	var in struct {
 		Auth struct {
@@ -332,12 +332,12 @@ func (s *Stack) signIn(r *standin.Request) standin.Answer {
 	return out
 }
 
-func (*Stack) keystone(status int, message string) standin.Answer {
+func (*Stack) keystone(status int, message string) fakecloud.Answer {
 	return answer(status, object{"error": object{"code": status, "message": message, "title": http.StatusText(status)}})
 }
 
 // signInV2 is Rackspace's identity service.
-func (s *Stack) signInV2(r *standin.Request) standin.Answer {
+func (s *Stack) signInV2(r *fakecloud.Request) fakecloud.Answer {
 	var in struct {
 		Auth struct {
 			Key struct{ Username, APIKey string } `json:"RAX-KSKEY:apiKeyCredentials"`

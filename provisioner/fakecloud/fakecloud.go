@@ -1,11 +1,11 @@
-// Package standin stands in for clouds in tests: an HTTP server that keeps
+// Package fakecloud stands in for clouds in tests: an HTTP server that keeps
 // machines, misbehaves as it is told and counts what must not happen. What its
 // calls look like is a Dialect; ec2 and ocean are two. A server "made" there may be
 // backed by a machine that answers SSH, see Maker.
 //
-// A stand-in agrees with our reading of a cloud's API, no more. Only _test files and
+// A fake cloud agrees with our reading of a cloud's API, no more. Only _test files and
 // measurements import this package and those below it.
-package standin
+package fakecloud
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// State of a machine at a stand-in; each Dialect has its own words for them.
+// State of a machine at a fake cloud; each Dialect has its own words for them.
 type State string
 
 // The states.
@@ -34,7 +34,7 @@ const (
 	Gone    State = "gone"
 )
 
-// Machine is one that a stand-in was asked for.
+// Machine is one that a fake cloud was asked for.
 type Machine struct {
 	// ID is made by the Dialect, or "m-<number>".
 	ID string
@@ -63,7 +63,7 @@ type Machine struct {
 type Backing struct {
 	// Public and Private addresses; either may be missing.
 	Public, Private string
-	// Port of SSH; 0 for 22. The stand-in tells it in the tag loom-ssh-port.
+	// Port of SSH; 0 for 22. The fake cloud tells it in the tag loom-ssh-port.
 	Port int
 	// HostKeys by short type in base64; clouds that tell them do.
 	HostKeys map[string]string
@@ -153,7 +153,7 @@ type Counts struct {
 	Most int
 }
 
-// Cloud is a running stand-in.
+// Cloud is a running fake cloud.
 type Cloud struct {
 	dialect Dialect
 	maker   Maker
@@ -172,7 +172,7 @@ type Cloud struct {
 	calls          []Call
 }
 
-// New starts a stand-in without TLS; close it in the end.
+// New starts a fake cloud without TLS; close it in the end.
 func New(d Dialect, maker Maker) *Cloud { return start(d, maker, nil) }
 
 // NewSecure starts one with TLS.
@@ -184,7 +184,7 @@ func start(d Dialect, maker Maker, secure *tls.Config) *Cloud {
 	c := &Cloud{dialect: d, maker: maker, slow: map[string]slowness{}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		panic(fmt.Sprintf("start a stand-in: %v", err))
+		panic(fmt.Sprintf("start a fake cloud: %v", err))
 	}
 	c.url = "http://" + listener.Addr().String()
 	c.server = &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}

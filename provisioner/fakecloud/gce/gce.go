@@ -1,4 +1,4 @@
-// Package gce is the Google Compute Engine of stand-ins: the calls of its API that
+// Package gce is the Google Compute Engine of fake clouds: the calls of its API that
 // Loom makes, and the token endpoint of a service account with a made-up key. It
 // checks signatures and tokens, and remembers request ids.
 package gce
@@ -12,7 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // What the project has.
@@ -54,7 +54,7 @@ const (
 
 // GCE is the dialect.
 type GCE struct {
-	cloud   *standin.Cloud
+	cloud   *fakecloud.Cloud
 	rotated atomic.Bool
 	mux     *http.ServeMux
 	// PageSize is the most that a listing gives at once, 0 for all.
@@ -91,7 +91,7 @@ func New() *GCE {
 }
 
 // Attach tells the cloud.
-func (g *GCE) Attach(c *standin.Cloud) { g.cloud = c }
+func (g *GCE) Attach(c *fakecloud.Cloud) { g.cloud = c }
 
 // FailNext makes the next request for an instance fail after it was taken.
 func (g *GCE) FailNext(failures ...Failure) {
@@ -108,13 +108,13 @@ func (g *GCE) KeepDisks(keep bool) {
 }
 
 // Operation is method and pattern.
-func (g *GCE) Operation(r *standin.Request) string {
+func (g *GCE) Operation(r *fakecloud.Request) string {
 	_, pattern := g.mux.Handler(r.Request)
 	return pattern
 }
 
 // Allowed looks at the token. Those who ask for one prove who they are in Do.
-func (g *GCE) Allowed(r *standin.Request) *standin.Answer {
+func (g *GCE) Allowed(r *fakecloud.Request) *fakecloud.Answer {
 	if r.URL.Path == "/token" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (g *GCE) Allowed(r *standin.Request) *standin.Answer {
 }
 
 // Refuse answers with a reason and a message.
-func (g *GCE) Refuse(status int, code, message string) standin.Answer {
+func (g *GCE) Refuse(status int, code, message string) fakecloud.Answer {
 	usual := map[int][2]string{
 		400: {"invalid", "Invalid value"}, 401: {"authError", "Invalid Credentials"}, 403: {"forbidden", "Required 'compute.instances.create' permission"},
 		404: {"notFound", "The resource was not found"}, 409: {"alreadyExists", "The resource already exists"},
@@ -145,12 +145,12 @@ func (g *GCE) Refuse(status int, code, message string) standin.Answer {
 		"errors": []any{map[string]any{"domain": "global", "reason": code, "message": message}}}})
 }
 
-func answer(status int, body any) standin.Answer {
+func answer(status int, body any) fakecloud.Answer {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
-	return standin.Answer{Status: status, Type: "application/json; charset=UTF-8", Body: data}
+	return fakecloud.Answer{Status: status, Type: "application/json; charset=UTF-8", Body: data}
 }
 
 // parts reads the variables of a pattern out of a path.
@@ -166,7 +166,7 @@ func parts(op, path string) map[string]string {
 }
 
 // Do carries a call out.
-func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
+func (g *GCE) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 	if op == Token {
 		return g.token(r)
 	}
@@ -191,7 +191,7 @@ func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
 		return g.insert(r)
 	case Get:
 		m, ok := g.cloud.Look(of["name"])
-		if !ok || m.State == standin.Gone {
+		if !ok || m.State == fakecloud.Gone {
 			g.settle(of["name"])
 			return g.missing("instances", of["name"])
 		}
@@ -231,11 +231,11 @@ func (g *GCE) Do(op string, r *standin.Request) standin.Answer {
 	return g.missing("things", of["name"])
 }
 
-func (g *GCE) missing(kind, name string) standin.Answer {
+func (g *GCE) missing(kind, name string) fakecloud.Answer {
 	return g.Refuse(404, "", fmt.Sprintf("The resource 'projects/%s/zones/%s/%s/%s' was not found", Project, Zone, kind, name))
 }
 
-func (g *GCE) image(project, name string) standin.Answer {
+func (g *GCE) image(project, name string) fakecloud.Answer {
 	switch {
 	case project == Project && name == Image:
 		return answer(200, map[string]any{"name": Image, "diskSizeGb": fmt.Sprint(ImageSize)})
@@ -250,7 +250,7 @@ func (g *GCE) image(project, name string) standin.Answer {
 var filterForm = regexp.MustCompile(`^labels\.([a-z-]+)(:\*| = "([^"]*)")$`)
 
 // fits applies the filter of a listing.
-func fits(r *standin.Request, labels map[string]string) bool {
+func fits(r *fakecloud.Request, labels map[string]string) bool {
 	text := r.URL.Query().Get("filter")
 	if text == "" {
 		return true
@@ -263,21 +263,21 @@ func fits(r *standin.Request, labels map[string]string) bool {
 	return has && (f[2] == ":*" || value == f[3])
 }
 
-func (g *GCE) find(r *standin.Request) []any {
+func (g *GCE) find(r *fakecloud.Request) []any {
 	found := []any{}
-	for _, m := range g.cloud.List(func(m standin.Machine) bool { return m.State != standin.Gone && fits(r, m.Tags) }) {
+	for _, m := range g.cloud.List(func(m fakecloud.Machine) bool { return m.State != fakecloud.Gone && fits(r, m.Tags) }) {
 		found = append(found, g.instance(m))
 	}
 	return found
 }
 
 // page gives one page of a list.
-func (g *GCE) page(r *standin.Request, items []any) standin.Answer {
+func (g *GCE) page(r *fakecloud.Request, items []any) fakecloud.Answer {
 	items, next := g.cut(r, items)
 	return answer(200, map[string]any{"items": items, "nextPageToken": next})
 }
 
-func (g *GCE) cut(r *standin.Request, items []any) (page []any, next string) {
+func (g *GCE) cut(r *fakecloud.Request, items []any) (page []any, next string) {
 	begin := 0
 	_, _ = fmt.Sscan(r.URL.Query().Get("pageToken"), &begin) // none on the first page
 	begin = min(begin, len(items))
@@ -289,7 +289,7 @@ func (g *GCE) cut(r *standin.Request, items []any) (page []any, next string) {
 	return items[begin:end], next
 }
 
-func (g *GCE) listAll(r *standin.Request) standin.Answer {
+func (g *GCE) listAll(r *fakecloud.Request) fakecloud.Answer {
 	items, next := g.cut(r, g.find(r))
 	all := map[string]any{"items": map[string]any{
 		"zones/" + Zone: map[string]any{"instances": items}, "zones/europe-west1-b": map[string]any{"warning": map[string]any{"code": "NO_RESULTS_ON_PAGE"}},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // Wanted is what an instance was asked for with.
@@ -52,7 +52,7 @@ var (
 
 // insert takes a request for an instance. The same request id gives the same
 // operation, also one that failed.
-func (g *GCE) insert(r *standin.Request) standin.Answer {
+func (g *GCE) insert(r *fakecloud.Request) fakecloud.Answer {
 	var in Wanted
 	if err := json.Unmarshal(r.Body, &in); err != nil {
 		return g.Refuse(400, "parseError", "Parse Error")
@@ -71,7 +71,7 @@ func (g *GCE) insert(r *standin.Request) standin.Answer {
 		return answer(200, g.operation(known, false))
 	}
 	for _, m := range g.cloud.Machines() {
-		if m.Name == in.Name && m.State != standin.Gone {
+		if m.Name == in.Name && m.State != fakecloud.Gone {
 			return g.Refuse(409, "", "The resource 'projects/"+Project+"/zones/"+Zone+"/instances/"+in.Name+"' already exists")
 		}
 	}
@@ -85,7 +85,7 @@ func (g *GCE) insert(r *standin.Request) standin.Answer {
 		op.failure, g.failures = g.failures[0], g.failures[1:]
 	} else {
 		key := in.Labels["loom-key"]
-		if _, err := g.cloud.Make(r.Context(), standin.Machine{ID: in.Name, Key: key, Name: in.Name, Flavor: in.MachineType,
+		if _, err := g.cloud.Make(r.Context(), fakecloud.Machine{ID: in.Name, Key: key, Name: in.Name, Flavor: in.MachineType,
 			Image: in.Disks[0].InitializeParams.SourceImage, Tags: in.Labels, Request: in}); err != nil {
 			return g.Refuse(500, "", err.Error())
 		}
@@ -145,7 +145,7 @@ func (g *GCE) operation(op operation, over bool) any {
 	return body
 }
 
-func (g *GCE) wait(name string) standin.Answer {
+func (g *GCE) wait(name string) fakecloud.Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	op, ok := g.done[name]
@@ -156,8 +156,8 @@ func (g *GCE) wait(name string) standin.Answer {
 }
 
 // remove begins the end of an instance. Its disks go once it is gone.
-func (g *GCE) remove(name string) standin.Answer {
-	if m, ok := g.cloud.Remove(name); !ok || m.State == standin.Gone {
+func (g *GCE) remove(name string) fakecloud.Answer {
+	if m, ok := g.cloud.Remove(name); !ok || m.State == fakecloud.Gone {
 		return g.missing("instances", name)
 	}
 	return answer(200, map[string]any{"name": "operation-delete-" + name, "status": "RUNNING"})
@@ -196,7 +196,7 @@ func (g *GCE) AddDisk(name string, labels map[string]string) {
 	g.disks[name] = &Disk{Name: name, Labels: labels}
 }
 
-func (g *GCE) doDisk(op, name string, r *standin.Request) standin.Answer {
+func (g *GCE) doDisk(op, name string, r *fakecloud.Request) fakecloud.Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if op == ListDisks {
@@ -221,10 +221,10 @@ func (g *GCE) doDisk(op, name string, r *standin.Request) standin.Answer {
 	return answer(200, map[string]any{"name": "operation-delete-" + name, "status": "RUNNING"})
 }
 
-var statuses = map[standin.State]string{standin.Pending: "STAGING", standin.Running: "RUNNING", standin.Broken: "TERMINATED",
-	standin.Leaving: "STOPPING", standin.Gone: "STOPPING"}
+var statuses = map[fakecloud.State]string{fakecloud.Pending: "STAGING", fakecloud.Running: "RUNNING", fakecloud.Broken: "TERMINATED",
+	fakecloud.Leaving: "STOPPING", fakecloud.Gone: "STOPPING"}
 
-func (g *GCE) instance(m standin.Machine) any {
+func (g *GCE) instance(m fakecloud.Machine) any {
 	in, _ := m.Request.(Wanted)
 	network := map[string]any{"name": "nic0"}
 	if m.Backing.Private != "" {

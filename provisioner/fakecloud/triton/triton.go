@@ -1,4 +1,4 @@
-// Package triton is the Triton CloudAPI of stand-ins: the calls that Loom makes. It
+// Package triton is the Triton CloudAPI of fake clouds: the calls that Loom makes. It
 // verifies the signatures of calls with the account's public key.
 package triton
 
@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // What the account has.
@@ -47,7 +47,7 @@ const (
 
 // Triton is the dialect.
 type Triton struct {
-	cloud *standin.Cloud
+	cloud *fakecloud.Cloud
 	mux   *http.ServeMux
 	// Key verifies signatures; Passwords allows Password instead.
 	Key       crypto.PublicKey
@@ -81,7 +81,7 @@ func (t *Triton) keyName() string {
 }
 
 // Attach tells the cloud.
-func (t *Triton) Attach(c *standin.Cloud) { t.cloud = c }
+func (t *Triton) Attach(c *fakecloud.Cloud) { t.cloud = c }
 
 // Placing refuses the next n removals, as while a machine is being placed.
 func (t *Triton) Placing(n int) {
@@ -106,7 +106,7 @@ func (t *Triton) Also(addresses ...string) {
 }
 
 // Operation is method and pattern.
-func (t *Triton) Operation(r *standin.Request) string {
+func (t *Triton) Operation(r *fakecloud.Request) string {
 	_, pattern := t.mux.Handler(r.Request)
 	return pattern
 }
@@ -114,7 +114,7 @@ func (t *Triton) Operation(r *standin.Request) string {
 var authorization = regexp.MustCompile(`^Signature keyId="/([^/"]+)/keys/([^/"]+)",algorithm="(rsa|ecdsa)-sha256",headers="\(request-target\) host date",signature="([A-Za-z0-9+/=]+)"$`)
 
 // Allowed verifies the signature of a call.
-func (t *Triton) Allowed(r *standin.Request) *standin.Answer {
+func (t *Triton) Allowed(r *fakecloud.Request) *fakecloud.Answer {
 	if login, password, ok := r.BasicAuth(); ok && t.Passwords && login == Login && password == Password {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (t *Triton) Allowed(r *standin.Request) *standin.Answer {
 	return nil
 }
 
-func (t *Triton) verify(r *standin.Request) string {
+func (t *Triton) verify(r *fakecloud.Request) string {
 	part := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	date, err := http.ParseTime(r.Header.Get("Date"))
 	switch {
@@ -154,7 +154,7 @@ func (t *Triton) verify(r *standin.Request) string {
 }
 
 // Refuse answers with a code and a message.
-func (t *Triton) Refuse(status int, code, message string) standin.Answer {
+func (t *Triton) Refuse(status int, code, message string) fakecloud.Answer {
 	usual := map[int][2]string{
 		400: {"InvalidArgument", "The request is invalid"}, 401: {"InvalidCredentials", "The credentials provided are invalid"},
 		403: {"NotAuthorized", "Forbidden"}, 404: {"ResourceNotFound", "VM not found"}, 409: {"InvalidArgument", "The request cannot be carried out now"},
@@ -170,16 +170,16 @@ func (t *Triton) Refuse(status int, code, message string) standin.Answer {
 	return answer(status, map[string]any{"code": code, "message": message})
 }
 
-func answer(status int, body any) standin.Answer {
+func answer(status int, body any) fakecloud.Answer {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
-	return standin.Answer{Status: status, Type: "application/json", Body: data}
+	return fakecloud.Answer{Status: status, Type: "application/json", Body: data}
 }
 
 // Do carries a call out.
-func (t *Triton) Do(op string, r *standin.Request) standin.Answer {
+func (t *Triton) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 	last := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	switch op {
 	case Create:
@@ -194,7 +194,7 @@ func (t *Triton) Do(op string, r *standin.Request) standin.Answer {
 		if !ok {
 			return t.Refuse(404, "", "")
 		}
-		if gone && m.State == standin.Gone {
+		if gone && m.State == fakecloud.Gone {
 			return answer(410, t.vm(m))
 		}
 		return answer(200, t.vm(m))
@@ -215,7 +215,7 @@ func (t *Triton) Do(op string, r *standin.Request) standin.Answer {
 	return t.Refuse(404, "", "")
 }
 
-func (t *Triton) create(r *standin.Request) standin.Answer {
+func (t *Triton) create(r *fakecloud.Request) fakecloud.Answer {
 	var in map[string]string
 	if err := json.Unmarshal(r.Body, &in); err != nil {
 		return t.Refuse(400, "", "the body has to be an object of text")
@@ -237,28 +237,28 @@ func (t *Triton) create(r *standin.Request) standin.Answer {
 		return t.Refuse(404, "", image+" "+in[image]+" does not exist")
 	}
 	for _, m := range t.cloud.Machines() {
-		if m.Name == in["name"] && m.State != standin.Gone && m.Key != tags["loom-key"] {
+		if m.Name == in["name"] && m.State != fakecloud.Gone && m.Key != tags["loom-key"] {
 			return t.Refuse(409, "", "name "+in["name"]+" is taken")
 		}
 	}
-	m, err := t.cloud.Make(r.Context(), standin.Machine{ID: "7f1f2a34-6c1e-4b8b-9a57-%012d", Key: tags["loom-key"], Name: in["name"],
+	m, err := t.cloud.Make(r.Context(), fakecloud.Machine{ID: "7f1f2a34-6c1e-4b8b-9a57-%012d", Key: tags["loom-key"], Name: in["name"],
 		Flavor: in["package"], Image: in[image], Tags: tags, Request: in})
 	if err != nil {
 		return t.Refuse(500, "", err.Error())
 	}
-	m.State, m.Backing = standin.Pending, standin.Backing{} // whatever becomes of it is seen later
+	m.State, m.Backing = fakecloud.Pending, fakecloud.Backing{} // whatever becomes of it is seen later
 	return answer(201, t.vm(m))
 }
 
-func (t *Triton) list(r *standin.Request) standin.Answer {
+func (t *Triton) list(r *fakecloud.Request) fakecloud.Answer {
 	query := r.URL.Query()
-	found := t.cloud.List(func(m standin.Machine) bool {
+	found := t.cloud.List(func(m fakecloud.Machine) bool {
 		for name := range query {
 			if tag, ok := strings.CutPrefix(name, "tag."); ok && m.Tags[tag] != query.Get(name) {
 				return false
 			}
 		}
-		return m.State != standin.Gone
+		return m.State != fakecloud.Gone
 	})
 	begin, _ := strconv.Atoi(query.Get("offset"))
 	size, _ := strconv.Atoi(query.Get("limit"))
@@ -273,7 +273,7 @@ func (t *Triton) list(r *standin.Request) standin.Answer {
 	return answer(200, all)
 }
 
-func (t *Triton) remove(id string) standin.Answer {
+func (t *Triton) remove(id string) fakecloud.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy > 0 {
@@ -284,15 +284,15 @@ func (t *Triton) remove(id string) standin.Answer {
 	switch {
 	case !ok:
 		return t.Refuse(404, "", "")
-	case m.State == standin.Gone:
+	case m.State == fakecloud.Gone:
 		return t.Refuse(410, "", "")
 	}
-	return standin.Answer{Status: 204}
+	return fakecloud.Answer{Status: 204}
 }
 
-func (t *Triton) vm(m standin.Machine) any {
-	states := map[standin.State]string{standin.Pending: "provisioning", standin.Running: "running", standin.Broken: "failed",
-		standin.Leaving: "stopping", standin.Gone: "deleted"}
+func (t *Triton) vm(m fakecloud.Machine) any {
+	states := map[fakecloud.State]string{fakecloud.Pending: "provisioning", fakecloud.Running: "running", fakecloud.Broken: "failed",
+		fakecloud.Leaving: "stopping", fakecloud.Gone: "deleted"}
 	ips := append([]string{}, t.extra...)
 	for _, address := range []string{m.Backing.Public, m.Backing.Private} {
 		if address != "" {

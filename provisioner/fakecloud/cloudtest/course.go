@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
 	"loom/provisioner/provider"
-	"loom/provisioner/standin"
 )
 
 // Course is what the providers of all clouds are tested for, with that in which a cloud
@@ -27,7 +27,7 @@ type Course struct {
 	Refusals []Refusal
 	Unknown  []any
 	// Busy, if its status is set, is how it refuses to delete a machine for a while.
-	Busy standin.Fault
+	Busy fakecloud.Fault
 	// Broken is what it says of a machine that fails, and BrokenSays part of what Loom says.
 	Broken, BrokenSays string
 	// ListOp is the operation of a sweep. SignInOp is that of signing in, "" where each call
@@ -162,12 +162,12 @@ func (l *Lab) list() []loom.TaggedMachine {
 // looked for, once more after 10 s, since it may appear late.
 func (c Course) lostAnswers(t *testing.T) {
 	cases := []struct {
-		fault    standin.Fault
+		fault    fakecloud.Fault
 		unlisted int
 		waits    bool
 	}{
-		{standin.Fault{Lost: true}, 0, false}, {standin.Fault{Lost: true}, 1, true}, {standin.Fault{Garbled: true}, 0, false},
-		{standin.Fault{Status: 500}, 0, true}, {standin.Fault{Status: 500, Times: 2}, 0, true}, {standin.Fault{Status: 503}, 0, true},
+		{fakecloud.Fault{Lost: true}, 0, false}, {fakecloud.Fault{Lost: true}, 1, true}, {fakecloud.Fault{Garbled: true}, 0, false},
+		{fakecloud.Fault{Status: 500}, 0, true}, {fakecloud.Fault{Status: 500, Times: 2}, 0, true}, {fakecloud.Fault{Status: 503}, 0, true},
 	}
 	if c.Idempotent {
 		for i := range cases {
@@ -183,7 +183,7 @@ func (c Course) lostAnswers(t *testing.T) {
 			test.fault.Code = "Unavailable"
 		}
 		l.Cloud.Inject(test.fault)
-		l.Cloud.Behave(standin.Behaviour{Unlisted: test.unlisted})
+		l.Cloud.Behave(fakecloud.Behaviour{Unlisted: test.unlisted})
 		result, sink := l.Must(l.Spec(1), loom.ActionCreate, 0)
 		if n := l.Cloud.Counts(); n.Live != 1 || n.Created != 1 || n.Doubles != 0 || len(l.Cloud.Leaked(result.Result["providerid"].(string))) != 0 {
 			t.Errorf("%+v: %+v\n%s", test.fault, n, sink.Text())
@@ -202,12 +202,12 @@ func (c Course) doubles(t *testing.T) {
 	}
 	for _, action := range []loom.TaskAction{loom.ActionCreate, loom.ActionDelete} {
 		l := c.New(t, false)
-		l.Cloud.Inject(standin.Fault{Op: l.MakeOp, Lost: true})
-		l.Cloud.Behave(standin.Behaviour{Unlisted: 2})
+		l.Cloud.Inject(fakecloud.Fault{Op: l.MakeOp, Lost: true})
+		l.Cloud.Behave(fakecloud.Behaviour{Unlisted: 2})
 		spec := l.Spec(1)
 		l.Must(spec, loom.ActionCreate, 0)
 		if n := l.Cloud.Counts(); n.Live != 2 || n.Doubles != 1 {
-			t.Fatalf("the stand-in was meant to trick CREATE: %+v", n)
+			t.Fatalf("the fake cloud was meant to trick CREATE: %+v", n)
 		}
 		l.Cloud.Heal()
 		l.Must(spec, action, 0)
@@ -258,7 +258,7 @@ func (c Course) settings(t *testing.T) {
 // delete waits until the machine is gone, may be repeated, and finds a machine by its key.
 func (c Course) delete(t *testing.T) {
 	l := c.New(t, false)
-	l.Cloud.Behave(standin.Behaviour{Leaving: 3})
+	l.Cloud.Behave(fakecloud.Behaviour{Leaving: 3})
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
 	id := spec.Results["providerid"]
@@ -269,7 +269,7 @@ func (c Course) delete(t *testing.T) {
 	if _, sink := l.Must(spec, loom.ActionDelete, 0); !strings.Contains(sink.Text(), c.Busy.Message) {
 		t.Errorf("nothing is said of the wait:\n%s", sink.Text())
 	}
-	if m := l.Cloud.Machines()[0]; m.State != standin.Gone {
+	if m := l.Cloud.Machines()[0]; m.State != fakecloud.Gone {
 		t.Errorf("delete did not wait: the machine is %s", m.State)
 	}
 	for _, other := range append(c.Unknown, id, "") {
@@ -336,11 +336,11 @@ func (c Course) severalAtOnce(t *testing.T) {
 func (c Course) failing(t *testing.T) {
 	l := c.New(t, false)
 	for n, test := range []struct {
-		b       standin.Behaviour
+		b       fakecloud.Behaviour
 		message string
 	}{
-		{standin.Behaviour{Break: c.Broken}, c.BrokenSays}, {standin.Behaviour{Pending: 1 << 30}, "did not run within 600 s"},
-		{standin.Behaviour{NoAddress: true}, "no address"}, {standin.Behaviour{Unseen: 1 << 30}, "quota"},
+		{fakecloud.Behaviour{Break: c.Broken}, c.BrokenSays}, {fakecloud.Behaviour{Pending: 1 << 30}, "did not run within 600 s"},
+		{fakecloud.Behaviour{NoAddress: true}, "no address"}, {fakecloud.Behaviour{Unseen: 1 << 30}, "quota"},
 	} {
 		l.Cloud.Behave(test.b)
 		spec := l.Spec(10 + n)
@@ -358,7 +358,7 @@ func (c Course) failing(t *testing.T) {
 
 func (c Course) canceled(t *testing.T) {
 	l := c.New(t, false)
-	l.Cloud.Behave(standin.Behaviour{Pending: 1 << 30})
+	l.Cloud.Behave(fakecloud.Behaviour{Pending: 1 << 30})
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
 	abort := errors.New("somebody aborted")
@@ -381,7 +381,7 @@ func (c Course) sweep(t *testing.T) {
 	if list := l.list(); len(list) != 5 {
 		t.Errorf("listed %+v", list)
 	}
-	l.Cloud.Inject(standin.Fault{Op: c.ListOp, Status: 403})
+	l.Cloud.Inject(fakecloud.Fault{Op: c.ListOp, Status: 403})
 	if list, err := l.Provider.(provider.Lister).List(l.Context(), l.Call()); err == nil {
 		t.Errorf("a list that is refused gave %+v", list)
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // injectsHostKey checks that a machine gets its host key by user data where the field
@@ -33,7 +33,7 @@ func (l *Lab) injectsHostKey(again bool) {
 	if spec.Results["ssh_host_keys"] == nil {
 		l.t.Error("the second CREATE forgot the key")
 	}
-	l.Cloud.Inject(standin.Fault{Op: l.MakeOp, Lost: true})
+	l.Cloud.Inject(fakecloud.Fault{Op: l.MakeOp, Lost: true})
 	spec = l.Spec(202)
 	l.Must(spec, loom.ActionCreate, 0)
 	if recorded := spec.Results["ssh_host_keys"] != nil; recorded != again {

@@ -21,7 +21,7 @@ import (
 	"loom/provisioner/provider"
 )
 
-// elsewhere is an address of this host that the stand-in does not use.
+// elsewhere is an address of this host that the fake cloud does not use.
 const elsewhere = "127.0.0.2"
 
 // trap is a server that nobody may connect to.

@@ -1,4 +1,4 @@
-// Package ocean is the DigitalOcean of stand-ins: the calls of its API, version 2, that
+// Package ocean is the DigitalOcean of fake clouds: the calls of its API, version 2, that
 // Loom makes.
 package ocean
 
@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // Names of what the account has.
@@ -44,7 +44,7 @@ const getImage = "GET /v2/images/{id}"
 
 // Ocean is the dialect.
 type Ocean struct {
-	cloud   *standin.Cloud
+	cloud   *fakecloud.Cloud
 	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for what is asked for.
 	PageSize int
@@ -63,10 +63,10 @@ func New() *Ocean {
 }
 
 // Attach tells the cloud.
-func (o *Ocean) Attach(c *standin.Cloud) { o.cloud = c }
+func (o *Ocean) Attach(c *fakecloud.Cloud) { o.cloud = c }
 
 // Operation is method and pattern.
-func (o *Ocean) Operation(r *standin.Request) string {
+func (o *Ocean) Operation(r *fakecloud.Request) string {
 	_, pattern := o.mux.Handler(r.Request)
 	return pattern
 }
@@ -82,7 +82,7 @@ func (o *Ocean) token() string {
 }
 
 // Allowed looks at the token.
-func (o *Ocean) Allowed(r *standin.Request) *standin.Answer {
+func (o *Ocean) Allowed(r *fakecloud.Request) *fakecloud.Answer {
 	if r.Header.Get("Authorization") == "Bearer "+o.token() {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (o *Ocean) Allowed(r *standin.Request) *standin.Answer {
 }
 
 // Refuse answers with an id and a message.
-func (o *Ocean) Refuse(status int, code, message string) standin.Answer {
+func (o *Ocean) Refuse(status int, code, message string) fakecloud.Answer {
 	ids := map[int][2]string{
 		401: {"unauthorized", "Unable to authenticate you"}, 403: {"forbidden", "You are not authorized to perform this operation"},
 		404: {"not_found", "The resource you were accessing could not be found."}, 422: {"unprocessable_entity", "The request cannot be carried out."},
@@ -106,24 +106,24 @@ func (o *Ocean) Refuse(status int, code, message string) standin.Answer {
 	return answer(status, map[string]any{"id": code, "message": message, "request_id": "4d9d8375"})
 }
 
-func answer(status int, body any) standin.Answer {
+func answer(status int, body any) fakecloud.Answer {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
-	return standin.Answer{Status: status, Type: "application/json; charset=utf-8", Body: data}
+	return fakecloud.Answer{Status: status, Type: "application/json; charset=utf-8", Body: data}
 }
 
 // Do carries a call out.
-func (o *Ocean) Do(op string, r *standin.Request) standin.Answer {
+func (o *Ocean) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 	id := strings.TrimPrefix(r.URL.Path, "/v2/droplets/")
 	switch op {
 	case Create:
 		return o.create(r)
 	case List:
 		tag := r.URL.Query().Get("tag_name")
-		found := o.cloud.List(func(m standin.Machine) bool {
-			return m.State != standin.Gone && (tag == "" || slices.ContainsFunc(m.Words, func(w string) bool { return strings.EqualFold(w, tag) }))
+		found := o.cloud.List(func(m fakecloud.Machine) bool {
+			return m.State != fakecloud.Gone && (tag == "" || slices.ContainsFunc(m.Words, func(w string) bool { return strings.EqualFold(w, tag) }))
 		})
 		var droplets []any
 		for _, m := range found {
@@ -132,15 +132,15 @@ func (o *Ocean) Do(op string, r *standin.Request) standin.Answer {
 		return o.page(r, "droplets", droplets)
 	case Get:
 		m, ok := o.cloud.Look(id)
-		if !ok || m.State == standin.Gone {
+		if !ok || m.State == fakecloud.Gone {
 			return o.Refuse(404, "", "")
 		}
 		return answer(200, map[string]any{"droplet": droplet(m)})
 	case Delete:
-		if m, ok := o.cloud.Remove(id); !ok || m.State == standin.Gone {
+		if m, ok := o.cloud.Remove(id); !ok || m.State == fakecloud.Gone {
 			return o.Refuse(404, "", "")
 		}
-		return standin.Answer{Status: 204}
+		return fakecloud.Answer{Status: 204}
 	case "GET /v2/account":
 		return answer(200, map[string]any{"account": map[string]any{"status": "active", "droplet_limit": 25}})
 	case Keys:
@@ -179,7 +179,7 @@ func region(slug string, available bool) any {
 }
 
 // page gives one page of a list and says whether more follow.
-func (o *Ocean) page(r *standin.Request, name string, items []any) standin.Answer {
+func (o *Ocean) page(r *fakecloud.Request, name string, items []any) fakecloud.Answer {
 	number, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
 	if size == 0 {
@@ -211,7 +211,7 @@ type Wanted struct {
 	Monitoring         bool
 }
 
-func (o *Ocean) create(r *standin.Request) standin.Answer {
+func (o *Ocean) create(r *fakecloud.Request) fakecloud.Answer {
 	var in Wanted
 	if err := json.Unmarshal(r.Body, &in); err != nil {
 		return o.Refuse(400, "bad_request", "The body is no JSON.")
@@ -244,16 +244,16 @@ func (o *Ocean) create(r *standin.Request) standin.Answer {
 			return o.Refuse(422, "", fmt.Sprintf("%v are invalid key identifiers for Droplet creation.", k))
 		}
 	}
-	m, err := o.cloud.Make(r.Context(), standin.Machine{ID: "3164%04d", Key: key, Name: in.Name, Flavor: in.Size, Image: fmt.Sprint(in.Image), Words: in.Tags, Request: in})
+	m, err := o.cloud.Make(r.Context(), fakecloud.Machine{ID: "3164%04d", Key: key, Name: in.Name, Flavor: in.Size, Image: fmt.Sprint(in.Image), Words: in.Tags, Request: in})
 	if err != nil {
 		return o.Refuse(500, "", err.Error())
 	}
-	m.State, m.Backing = standin.Pending, standin.Backing{} // whatever becomes of it is seen later
+	m.State, m.Backing = fakecloud.Pending, fakecloud.Backing{} // whatever becomes of it is seen later
 	return answer(202, map[string]any{"droplet": droplet(m)})
 }
 
-func droplet(m standin.Machine) any {
-	status := map[standin.State]string{standin.Pending: "new", standin.Running: "active", standin.Broken: "off", standin.Leaving: "archive", standin.Gone: "archive"}
+func droplet(m fakecloud.Machine) any {
+	status := map[fakecloud.State]string{fakecloud.Pending: "new", fakecloud.Running: "active", fakecloud.Broken: "off", fakecloud.Leaving: "archive", fakecloud.Gone: "archive"}
 	id, _ := strconv.Atoi(m.ID)
 	v4 := []any{}
 	if m.Backing.Private != "" {

@@ -1,4 +1,4 @@
-// Package ec2 is the Amazon EC2 of stand-ins: the calls of its query protocol that
+// Package ec2 is the Amazon EC2 of fake clouds: the calls of its query protocol that
 // Loom makes. It checks signatures and remembers client tokens, as EC2 does.
 package ec2
 
@@ -13,7 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // What the account has.
@@ -37,7 +37,7 @@ const (
 
 // EC2 is the dialect.
 type EC2 struct {
-	cloud   *standin.Cloud
+	cloud   *fakecloud.Cloud
 	rotated atomic.Bool
 	// PageSize is the most that a listing gives at once, 0 for all.
 	PageSize int
@@ -53,17 +53,17 @@ type remembered struct{ id, parameters string }
 func New() *EC2 { return &EC2{tokens: map[string]remembered{}} }
 
 // Attach tells the cloud.
-func (e *EC2) Attach(c *standin.Cloud) { e.cloud = c }
+func (e *EC2) Attach(c *fakecloud.Cloud) { e.cloud = c }
 
 // Operation is the form's Action.
-func (*EC2) Operation(r *standin.Request) string {
+func (*EC2) Operation(r *fakecloud.Request) string {
 	if form := formOf(r); r.Method == http.MethodPost && r.URL.Path == "/" {
 		return form.Get("Action")
 	}
 	return ""
 }
 
-func formOf(r *standin.Request) url.Values {
+func formOf(r *fakecloud.Request) url.Values {
 	form, err := url.ParseQuery(string(r.Body))
 	if err != nil {
 		return url.Values{}
@@ -75,7 +75,7 @@ func formOf(r *standin.Request) url.Values {
 func (e *EC2) Rotate() { e.rotated.Store(true) }
 
 // Allowed checks the signature.
-func (e *EC2) Allowed(r *standin.Request) *standin.Answer {
+func (e *EC2) Allowed(r *fakecloud.Request) *fakecloud.Answer {
 	code := ""
 	known, secret := KeyID, Secret
 	if e.rotated.Load() {
@@ -103,7 +103,7 @@ type failure struct {
 }
 
 // Refuse answers with a code and a message. EC2 has 503 where others have 429.
-func (*EC2) Refuse(status int, code, message string) standin.Answer {
+func (*EC2) Refuse(status int, code, message string) fakecloud.Answer {
 	usual := map[int]string{401: "AuthFailure", 403: "UnauthorizedOperation", 404: "InvalidInstanceID.NotFound", 409: "IncorrectInstanceState",
 		413: "RequestLimitExceeded", 429: "RequestLimitExceeded", 500: "InternalError", 503: "Unavailable"}
 	if code == "" {
@@ -115,20 +115,20 @@ func (*EC2) Refuse(status int, code, message string) standin.Answer {
 	return answer(status, failure{Code: code, Message: message, Request: "ea966190-f9aa-478e-9ede-example"})
 }
 
-func answer(status int, body any) standin.Answer {
+func answer(status int, body any) fakecloud.Answer {
 	data, err := xml.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
-	return standin.Answer{Status: status, Type: "text/xml;charset=UTF-8", Body: append([]byte(xml.Header), data...)}
+	return fakecloud.Answer{Status: status, Type: "text/xml;charset=UTF-8", Body: append([]byte(xml.Header), data...)}
 }
 
-func (e *EC2) refuse(code, format string, args ...any) standin.Answer {
+func (e *EC2) refuse(code, format string, args ...any) fakecloud.Answer {
 	return e.Refuse(http.StatusBadRequest, code, fmt.Sprintf(format, args...))
 }
 
 // Do carries a call out.
-func (e *EC2) Do(op string, r *standin.Request) standin.Answer {
+func (e *EC2) Do(op string, r *fakecloud.Request) fakecloud.Answer {
 	form := formOf(r)
 	switch op {
 	case "RunInstances":
@@ -189,7 +189,7 @@ func (b body) MarshalXML(enc *xml.Encoder, _ xml.StartElement) error {
 }
 
 // known answers for a kind of thing of which the account has one.
-func (e *EC2) known(op string, wanted []string, has, code, set, element string) standin.Answer {
+func (e *EC2) known(op string, wanted []string, has, code, set, element string) fakecloud.Answer {
 	for _, name := range wanted {
 		if name != has {
 			return e.refuse(code, "The %s '%s' does not exist", element, name)
@@ -198,7 +198,7 @@ func (e *EC2) known(op string, wanted []string, has, code, set, element string) 
 	return answer(200, body{Name: op + "Response", Inner: "<" + set + "><item><" + element + ">" + has + "</" + element + "></item></" + set + ">"})
 }
 
-func (e *EC2) images(form url.Values) standin.Answer {
+func (e *EC2) images(form url.Values) fakecloud.Answer {
 	var inner strings.Builder
 	for _, id := range append(list(form, "ImageId"), map[bool][]string{true: {Image}}[form.Get("Owner.1") == "self"]...) {
 		switch id {

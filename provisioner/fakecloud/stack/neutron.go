@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // networkNames are the names of the project's networks by id.
@@ -21,7 +21,7 @@ type Address struct {
 const Stranger = "port-of-a-stranger"
 
 // portOf is the id of a machine's only port.
-func portOf(m standin.Machine) string { return "port-" + m.ID }
+func portOf(m fakecloud.Machine) string { return "port-" + m.ID }
 
 // Give adds a floating address that is there already, and gives its id.
 func (s *Stack) Give(a Address) string {
@@ -71,16 +71,16 @@ func (s *Stack) prune() {
 }
 
 // machineOf gives the machine of a port.
-func (s *Stack) machineOf(port string) *standin.Machine {
+func (s *Stack) machineOf(port string) *fakecloud.Machine {
 	for _, m := range s.cloud.Machines() {
-		if portOf(m) == port && m.State != standin.Gone && m.State != standin.Leaving {
+		if portOf(m) == port && m.State != fakecloud.Gone && m.State != fakecloud.Leaving {
 			return &m
 		}
 	}
 	return nil
 }
 
-func fault(status int, kind, message string) standin.Answer {
+func fault(status int, kind, message string) fakecloud.Answer {
 	return answer(status, object{"NeutronError": object{"type": kind, "message": message, "detail": ""}})
 }
 
@@ -94,7 +94,7 @@ func shown(a *Address) object {
 }
 
 // neutron carries out the calls of Neutron.
-func (s *Stack) neutron(op, id string, r *standin.Request) standin.Answer {
+func (s *Stack) neutron(op, id string, r *fakecloud.Request) fakecloud.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prune()
@@ -145,11 +145,11 @@ func (s *Stack) neutron(op, id string, r *standin.Request) standin.Answer {
 	return s.float(op, id, r)
 }
 
-func port(m standin.Machine) object {
+func port(m fakecloud.Machine) object {
 	return object{"id": portOf(m), "device_id": m.ID, "fixed_ips": []any{object{"subnet_id": "subnet-1", "ip_address": m.Backing.Private}}}
 }
 
-func (s *Stack) makeFloat(r *standin.Request) standin.Answer {
+func (s *Stack) makeFloat(r *fakecloud.Request) fakecloud.Answer {
 	var in struct {
 		Float struct {
 			Network     string `json:"floating_network_id"`
@@ -176,7 +176,7 @@ func (s *Stack) makeFloat(r *standin.Request) standin.Answer {
 }
 
 // float carries out a call about one floating address.
-func (s *Stack) float(op, id string, r *standin.Request) standin.Answer {
+func (s *Stack) float(op, id string, r *fakecloud.Request) fakecloud.Answer {
 	for n, f := range s.floats {
 		if f.ID != id {
 			continue
@@ -186,7 +186,7 @@ func (s *Stack) float(op, id string, r *standin.Request) standin.Answer {
 			return answer(200, object{"floatingip": shown(f)})
 		case Unfloat:
 			s.floats = append(s.floats[:n:n], s.floats[n+1:]...)
-			return standin.Answer{Status: 204}
+			return fakecloud.Answer{Status: 204}
 		}
 		var in struct {
 			Float struct {

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"loom/provisioner/standin"
+	"loom/provisioner/fakecloud"
 )
 
 // Email of the service account.
@@ -77,9 +77,9 @@ func (g *GCE) file(key *rsa.PrivateKey) []byte {
 }
 
 // token gives an access token for a request that the account's key signed.
-func (g *GCE) token(r *standin.Request) standin.Answer {
+func (g *GCE) token(r *fakecloud.Request) fakecloud.Answer {
 	form, err := url.ParseQuery(string(r.Body))
-	refuse := func(why string) standin.Answer {
+	refuse := func(why string) fakecloud.Answer {
 		return answer(400, map[string]string{"error": "invalid_grant", "error_description": why})
 	}
 	if err != nil || form.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {

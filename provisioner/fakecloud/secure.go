@@ -1,4 +1,4 @@
-package standin
+package fakecloud
 
 import (
 	"crypto/ecdsa"
@@ -18,9 +18,9 @@ import (
 // signed it in PEM form. Nobody trusts that authority by himself.
 func Certificate(names ...string) (own tls.Certificate, authority string, err error) {
 	begin, end := time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a stand-in"}, NotBefore: begin, NotAfter: end,
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a fake cloud"}, NotBefore: begin, NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "stand-in"}, NotBefore: begin, NotAfter: end,
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "fake cloud"}, NotBefore: begin, NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
