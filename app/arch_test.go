@@ -61,7 +61,7 @@ var may = map[string][]string{
 	"provisioner/carried":   {"app/loom"},
 	"provisioner/remote":    {"app/loom", "provisioner/remote/...", "provisioner/resource"},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
-	"provisioner/simulator": {"app/loom"},
+	"provisioner/simcloud":  {"app/loom"},
 	"provisioner/fakecloud": {"provisioner/fakecloud"},
 
 	// It keeps a part of the host's disk free.
@@ -74,8 +74,8 @@ var may = map[string][]string{
 	"provisioner/automator/docker/enginetest": {"app/loom", "provisioner/..."},
 
 	// The two mocks share the cloud that does not exist.
-	"provisioner/provider/mock":  {"app/loom", "provisioner/simulator"},
-	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simulator"},
+	"provisioner/provider/mock":  {"app/loom", "provisioner/simcloud"},
+	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simcloud"},
 }
 
 // testOnly packages are imported by test files only.

@@ -18,7 +18,7 @@ var dialers = map[string]string{
 	"app/hook/send.go":                       "hooks, with the reach of hooks",
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",
-	"provisioner/simulator/http.go":          "the machines of load tests, which the operator starts",
+	"provisioner/simcloud/http.go":           "the machines of load tests, which the operator starts",
 	"app/lab/bench_pages.go":                 "the benchmark's own Loom",
 	"app/lab/bench_instance.go":              "the benchmark's own Loom",
 	"app/lab/bench_local.go":                 "the benchmark's own machines",

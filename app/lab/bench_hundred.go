@@ -11,7 +11,7 @@ import (
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/wiring"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // What is asked for at once: so many clusters of so many simulated machines.
@@ -106,7 +106,7 @@ func (b *benchInstance) hundred(ctx context.Context, what string, number int, id
 
 // booked looks into the books of the cloud.
 func (b *benchInstance) booked(live int) error {
-	books, err := simulator.Open(filepath.Join(b.dir, "var", wiring.InventedFile))
+	books, err := simcloud.Open(filepath.Join(b.dir, "var", wiring.InventedFile))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // check waits until nothing of an operation that is over is left to do and says what
@@ -91,7 +91,7 @@ func statusAfter(op loom.Operation) loom.ClusterStatus {
 	return loom.ClusterActive
 }
 
-// checkTasks compares what was accepted with what the simulator saw: each task is
+// checkTasks compares what was accepted with what the simulated cloud saw: each task is
 // recorded complete once, with an attempt that really did all it had to, once.
 func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []string {
 	var wrong []string
@@ -99,7 +99,7 @@ func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []stri
 	for _, t := range tries {
 		begun += t.Begun
 		ref := loom.TaskRef{Operation: op.Ref, Number: t.Number}
-		did, seen := l.ledger.Done(ref.String())
+		did, seen := l.books.Done(ref.String())
 		if t.Status != string(loom.TaskComplete) {
 			if op.Status == loom.OperationComplete || t.Status == string(loom.TaskFailed) && t.Failed == 0 {
 				wrong = append(wrong, fmt.Sprintf("task %d (%s) is %s in an operation that is %s, after %d attempts that failed", t.Number, t.Action, t.Status, op.Status, t.Failed))
@@ -125,10 +125,10 @@ func (l *soakLane) checkTasks(op loom.Operation, tries []store.TaskTries) []stri
 	return wrong
 }
 
-// checkMachines compares the nodes of a cluster with the machines of the simulator;
+// checkMachines compares the nodes of a cluster with those of the simulated cloud;
 // halfway says that their services may be in any state.
 func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway bool) []string {
-	report := l.ledger.Report()
+	report := l.books.Report()
 	var wrong []string
 	for _, key := range report.Doubled {
 		wrong = append(wrong, "more than one machine was made for the key "+key)
@@ -137,7 +137,7 @@ func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway 
 		wrong = append(wrong, fmt.Sprintf("a machine %q was to be deleted that never was", id))
 	}
 	wrong = append(wrong, report.Overlaps...)
-	machines := map[loom.NodeID]simulator.Machine{}
+	machines := map[loom.NodeID]simcloud.Machine{}
 	for _, m := range report.Live {
 		if _, twice := machines[m.Node]; twice {
 			wrong = append(wrong, fmt.Sprintf("node %s has two machines", m.Node))
@@ -151,7 +151,7 @@ func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway 
 		case n.State != loom.NodeDeleted:
 			wrong = append(wrong, compareNode(n, m, lives, halfway)...)
 			if !halfway {
-				wrong = append(wrong, compareServices(cluster, n, l.ledger.On(m.Key))...)
+				wrong = append(wrong, compareServices(cluster, n, l.books.On(m.Key))...)
 			}
 		case lives:
 			wrong = append(wrong, fmt.Sprintf("node %d is deleted and its machine %s lives", n.Number, m.ID))
@@ -164,7 +164,7 @@ func (l *soakLane) checkMachines(cluster loom.Cluster, all []loom.Node, halfway 
 }
 
 // compareNode compares a node that is there with its machine.
-func compareNode(n loom.Node, m simulator.Machine, lives, halfway bool) []string {
+func compareNode(n loom.Node, m simcloud.Machine, lives, halfway bool) []string {
 	if !lives {
 		return []string{fmt.Sprintf("node %d is %s and has no machine", n.Number, n.State)}
 	}
@@ -190,10 +190,10 @@ func compareNode(n loom.Node, m simulator.Machine, lives, halfway bool) []string
 
 // compareServices compares what was done to the machine of a node, in the order in which
 // it saw it, with the services that the node must have.
-func compareServices(cluster loom.Cluster, n loom.Node, there map[string]simulator.Software) []string {
+func compareServices(cluster loom.Cluster, n loom.Node, there map[string]simcloud.Software) []string {
 	var wrong []string
 	for _, service := range n.Services {
-		want := simulator.Software{Running: true, Release: cluster.Services[service].Provisioner.Actions[loom.ActionInstall].Fields["release"]}
+		want := simcloud.Software{Running: true, Release: cluster.Services[service].Provisioner.Actions[loom.ActionInstall].Fields["release"]}
 		if is := there[service]; is != want {
 			wrong = append(wrong, fmt.Sprintf("%s on the machine of node %d is %+v, and must be %+v", service, n.Number, is, want))
 		}

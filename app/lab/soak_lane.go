@@ -18,7 +18,7 @@ import (
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/wiring"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // soakLane is one installation: a database, two provisioners and two schedulers,
@@ -44,7 +44,7 @@ type soakLane struct {
 	draw    *soakDraw
 	dir     string
 	actor   loom.Actor
-	ledger  *simulator.Ledger
+	books   *simcloud.Books
 	url     string
 	server  *http.Server
 	environ []string // of its processes, but for data directory and faults
@@ -68,7 +68,7 @@ const soakCatalog = "benchdata/soak"
 // newLane makes the installation and starts its processes. The caller ends it,
 // also after an error.
 func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
-	l := &soakLane{soak: s, number: number, lookup: "token", ledger: simulator.NewLedger(), notices: map[string]int{}}
+	l := &soakLane{soak: s, number: number, lookup: "token", books: simcloud.NewBooks(), notices: map[string]int{}}
 	if number%2 == 1 {
 		l.lookup = "list"
 	}
@@ -114,7 +114,7 @@ func (l *soakLane) serve() error {
 	}
 	l.url = "http://" + listener.Addr().String()
 	mux := http.NewServeMux()
-	mux.Handle("/", simulator.Handler(l.ledger))
+	mux.Handle("/", simcloud.Handler(l.books))
 	mux.HandleFunc("/hook", func(_ http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		defer l.mu.Unlock()

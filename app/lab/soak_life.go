@@ -37,7 +37,7 @@ func (l *soakLane) cluster(ctx context.Context) error {
 	l.mu.Lock()
 	l.recent = nil
 	l.mu.Unlock()
-	l.ledger.Forget()
+	l.books.Forget()
 	name := fmt.Sprintf("soak-%d", l.life)
 	id, err := l.create(ctx, name)
 	if err != nil {

@@ -59,7 +59,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	p.lane.ledger.Welcome(cmd.Process.Pid)
+	p.lane.books.Welcome(cmd.Process.Pid)
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })() //nolint:errcheck // it may have ended
 	var thawing sync.WaitGroup
 	over := make(chan struct{})
@@ -78,7 +78,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 	err = cmd.Wait()
 	close(over)
 	thawing.Wait()
-	p.lane.ledger.Abandon(cmd.Process.Pid)
+	p.lane.books.Abandon(cmd.Process.Pid)
 	// One that just begins ends when its database is away, and is started again.
 	away := strings.HasSuffix(last, ": "+string(fault.Cut)) || strings.HasSuffix(last, ": "+string(fault.Freeze))
 	if ctx.Err() != nil || killed(err) || away {
@@ -90,7 +90,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 // thaw lets a frozen process go on when its lease is over and others have its
 // work. Some time later what it does counts again: it began anew by then.
 func (p *soakSlot) thaw(ctx context.Context, process *os.Process, over <-chan struct{}) {
-	p.lane.ledger.Abandon(process.Pid)
+	p.lane.books.Abandon(process.Pid)
 	select {
 	case <-time.After(2 * p.lane.soak.leased()):
 	case <-ctx.Done():
@@ -98,7 +98,7 @@ func (p *soakSlot) thaw(ctx context.Context, process *os.Process, over <-chan st
 	process.Signal(syscall.SIGCONT) //nolint:errcheck // it may have been killed
 	select {
 	case <-time.After(2 * p.lane.soak.leased()):
-		p.lane.ledger.Welcome(process.Pid)
+		p.lane.books.Welcome(process.Pid)
 	case <-over:
 	}
 }

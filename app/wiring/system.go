@@ -32,7 +32,7 @@ import (
 	"loom/provisioner/provider/local"
 	mockprovider "loom/provisioner/provider/mock"
 	"loom/provisioner/remote"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // System is every use case on one database, wired once.
@@ -251,12 +251,12 @@ func (e *Environment) Plugins() (*Plugins, error) {
 // processes of the data directory.
 const InventedFile = "invented.jsonl"
 
-func (e *Environment) inventedMachines() (*simulator.Ledger, error) {
+func (e *Environment) inventedMachines() (*simcloud.Books, error) {
 	dir, err := e.DataDir()
 	if err != nil {
 		return nil, err
 	}
-	cloud, err := simulator.Open(filepath.Join(dir, InventedFile))
+	cloud, err := simcloud.Open(filepath.Join(dir, InventedFile))
 	if err == nil {
 		e.closers = append(e.closers, func() { cloud.Close() })
 	}

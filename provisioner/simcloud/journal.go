@@ -1,4 +1,4 @@
-package simulator
+package simcloud
 
 import (
 	"bufio"
@@ -26,12 +26,12 @@ type entry struct {
 
 // Open gives the cloud that a file keeps; it is made when it is missing. Several
 // processes may have it open.
-func Open(path string) (*Ledger, error) {
+func Open(path string) (*Books, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the books of invented machines: %w", err)
 	}
-	l := NewLedger()
+	l := NewBooks()
 	l.journal = &journal{file: file}
 	done, err := l.sync(false)
 	if err != nil {
@@ -42,7 +42,7 @@ func Open(path string) (*Ledger, error) {
 }
 
 // Close closes the file.
-func (l *Ledger) Close() error {
+func (l *Books) Close() error {
 	if l.journal == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (l *Ledger) Close() error {
 
 // sync takes the lock of the file and reads what others wrote; done gives the
 // lock back. A line that a killed process could not end is cut off.
-func (l *Ledger) sync(write bool) (done func(), err error) {
+func (l *Books) sync(write bool) (done func(), err error) {
 	j := l.journal
 	if j == nil {
 		return func() {}, nil
@@ -80,7 +80,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-func (l *Ledger) catchUp() error {
+func (l *Books) catchUp() error {
 	j := l.journal
 	if size, err := j.file.Seek(0, io.SeekEnd); err != nil || size == j.read {
 		return err

@@ -1,4 +1,4 @@
-package simulator
+package simcloud
 
 import (
 	"context"
@@ -22,8 +22,8 @@ func want(node, key string, token bool) Want {
 // clouds are the ways in which a cloud is reached; each opens one more view of
 // the same cloud.
 func clouds(t *testing.T) map[string]func() Cloud {
-	memory := NewLedger()
-	served := httptest.NewServer(Handler(NewLedger()))
+	memory := NewBooks()
+	served := httptest.NewServer(Handler(NewBooks()))
 	t.Cleanup(served.Close)
 	path := filepath.Join(t.TempDir(), "books")
 	return map[string]func() Cloud{
@@ -85,7 +85,7 @@ func TestCloud(t *testing.T) {
 
 func TestReportSaysWhatMustNotBe(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := NewBooks()
 	for _, token := range []bool{true, false} {
 		if _, err := l.Create(ctx, want("n1", "k1", token)); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestReportSaysWhatMustNotBe(t *testing.T) {
 // stood still ends behind the back of another.
 func TestSoftwareIsWhatWasDone(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := NewBooks()
 	do := func(e Effect, begin, end bool) {
 		t.Helper()
 		e.Key, e.Node, e.Service = "k1", "n1", "web"
@@ -224,12 +224,12 @@ func TestFileOutlivesAWriterThatWasKilled(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(Handler(NewLedger()))
+	server := httptest.NewServer(Handler(NewBooks()))
 	server.Close()
 	if _, err := Dial(server.URL).Find(ctx, Query{}); err == nil || !strings.Contains(err.Error(), "simulator") {
 		t.Error(err)
 	}
-	other := httptest.NewServer(Handler(NewLedger()))
+	other := httptest.NewServer(Handler(NewBooks()))
 	defer other.Close()
 	for _, path := range []string{"/create", "/begin", "/end"} {
 		if _, err := (client{other.URL}).call(ctx, path, ask{}); err == nil || !strings.Contains(err.Error(), path) {

@@ -1,4 +1,4 @@
-// Package simulator is a cloud that does not exist: it keeps the books of the
+// Package simcloud is a cloud that does not exist: it keeps the books of the
 // machines that the mock provider asks for and of what the mock automator does
 // to them, and says what must never be: two machines of one key, two tasks at
 // work on one machine.
@@ -7,7 +7,7 @@
 // another process, which serves them over HTTP, or in a file that every process
 // of an installation shares. It decides nothing about failures, those are the
 // plugins', and must be reached from nowhere but tests and load tests.
-package simulator
+package simcloud
 
 import (
 	"context"

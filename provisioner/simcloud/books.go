@@ -1,4 +1,4 @@
-package simulator
+package simcloud
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"loom/app/loom"
 )
 
-// Ledger is the cloud with its books, in memory; NewLedger makes one and Open
+// Books is the cloud with its books, in memory; NewBooks makes one and Open
 // one that a file keeps.
-type Ledger struct {
+type Books struct {
 	mu       sync.Mutex
 	machines map[string]*Machine
 	order    []string
@@ -42,14 +42,14 @@ type record struct {
 	began, completed int
 }
 
-// NewLedger makes an empty cloud.
-func NewLedger() *Ledger {
-	return &Ledger{machines: map[string]*Machine{}, keyed: map[string][]string{}, asked: map[string]int{},
+// NewBooks makes an empty cloud.
+func NewBooks() *Books {
+	return &Books{machines: map[string]*Machine{}, keyed: map[string][]string{}, asked: map[string]int{},
 		effects: map[attempt]*record{}, open: map[string]attempt{}, software: map[string]map[string]Software{}, gone: map[int]bool{}}
 }
 
 // Create makes a machine.
-func (l *Ledger) Create(_ context.Context, w Want) (Machine, error) {
+func (l *Books) Create(_ context.Context, w Want) (Machine, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done, err := l.sync(true)
@@ -76,14 +76,14 @@ func (l *Ledger) Create(_ context.Context, w Want) (Machine, error) {
 	return m, l.journal.write(entry{Made: &m})
 }
 
-func (l *Ledger) add(m Machine) {
+func (l *Books) add(m Machine) {
 	l.machines[m.ID] = &m
 	l.order = append(l.order, m.ID)
 	l.keyed[m.Key] = append(l.keyed[m.Key], m.ID)
 }
 
 // Find gives the machines that are there.
-func (l *Ledger) Find(_ context.Context, q Query) ([]Machine, error) {
+func (l *Books) Find(_ context.Context, q Query) ([]Machine, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done, err := l.sync(false)
@@ -112,7 +112,7 @@ func (l *Ledger) Find(_ context.Context, q Query) ([]Machine, error) {
 }
 
 // Delete makes a machine cease to be.
-func (l *Ledger) Delete(_ context.Context, id string, linger time.Duration) (bool, error) {
+func (l *Books) Delete(_ context.Context, id string, linger time.Duration) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done, err := l.sync(true)
@@ -137,7 +137,7 @@ func (l *Ledger) Delete(_ context.Context, id string, linger time.Duration) (boo
 
 // Begin notes an attempt at work, and whether another one is, on the same
 // machine.
-func (l *Ledger) Begin(_ context.Context, e Effect) error {
+func (l *Books) Begin(_ context.Context, e Effect) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := attempt{e.Task, e.Attempt}
@@ -156,7 +156,7 @@ func (l *Ledger) Begin(_ context.Context, e Effect) error {
 }
 
 // End notes that an attempt is no longer at work.
-func (l *Ledger) End(_ context.Context, e Effect, done bool) error {
+func (l *Books) End(_ context.Context, e Effect, done bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := attempt{e.Task, e.Attempt}
@@ -178,7 +178,7 @@ func (l *Ledger) End(_ context.Context, e Effect, done bool) error {
 }
 
 // change notes what an action that was done makes of a service.
-func (l *Ledger) change(e Effect) {
+func (l *Books) change(e Effect) {
 	s := l.software[e.Key][e.Service]
 	switch e.Action {
 	case loom.ActionInstall:
@@ -195,7 +195,7 @@ func (l *Ledger) change(e Effect) {
 }
 
 // On gives the services of the machine of a key, by name.
-func (l *Ledger) On(key string) map[string]Software {
+func (l *Books) On(key string) map[string]Software {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.software[key])
@@ -204,14 +204,14 @@ func (l *Ledger) On(key string) map[string]Software {
 // Abandon says that a process is dead, or stands still long enough that others
 // have its work: what it is at work on counts for nothing. One that goes on may
 // also begin what it was about to begin.
-func (l *Ledger) Abandon(process int) {
+func (l *Books) Abandon(process int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone[process] = true
 }
 
 // Welcome says that a process is new: its number may have been another's.
-func (l *Ledger) Welcome(process int) {
+func (l *Books) Welcome(process int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.gone, process)
@@ -231,7 +231,7 @@ type Report struct {
 }
 
 // Report sums up.
-func (l *Ledger) Report() Report {
+func (l *Books) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := Report{Unknown: slices.Clone(l.unknown), Overlaps: slices.Clone(l.overlaps), Late: l.late}
@@ -256,7 +256,7 @@ func (l *Ledger) Report() Report {
 
 // Done gives the numbers of the attempts of a task that did all they had to,
 // with how often each did, and how often the task was begun.
-func (l *Ledger) Done(task string) (done map[int]int, begun int) {
+func (l *Books) Done(task string) (done map[int]int, begun int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	done = map[int]int{}
@@ -274,7 +274,7 @@ func (l *Ledger) Done(task string) (done map[int]int, begun int) {
 
 // Forget drops what the books say of attempts and of services, once they were looked
 // at.
-func (l *Ledger) Forget() {
+func (l *Books) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.effects)
