@@ -59,10 +59,10 @@ func (e *Environment) FindPlugins(h *external.Host, built external.Carried) *ext
 // BuiltIn are the types that this binary carries, without making anything ready.
 func (e *Environment) BuiltIn() external.Carried {
 	built := external.Carried{Providers: []string{local.TypeName}, Automators: []string{"shell"}}
-	for _, p := range e.carriedProviders() {
+	for _, p := range e.builtInProviders() {
 		built.Providers = append(built.Providers, p.Type().Name)
 	}
-	for _, a := range carriedAutomators() {
+	for _, a := range builtInAutomators() {
 		built.Automators = append(built.Automators, a.Type().Name)
 	}
 	if e.Values.Switch("LOOM_MOCK") {

@@ -227,8 +227,8 @@ func (e *Environment) Plugins() (*Plugins, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := append([]provider.Provider{machines}, e.carriedProviders()...)
-	automators := append([]automator.Automator{shell.New()}, carriedAutomators()...)
+	providers := append([]provider.Provider{machines}, e.builtInProviders()...)
+	automators := append([]automator.Automator{shell.New()}, builtInAutomators()...)
 	if e.Values.Switch("LOOM_MOCK") {
 		cloud, err := e.inventedMachines()
 		if err != nil {

@@ -10,19 +10,19 @@ import (
 	"loom/provisioner/provider"
 )
 
-func carriedWith(t *testing.T, args ...string) []provider.Provider {
+func builtInWith(t *testing.T, args ...string) []provider.Provider {
 	t.Helper()
 	values, _, err := config.Load("provisioner", args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&Environment{Values: values}).carriedProviders()
+	return (&Environment{Values: values}).builtInProviders()
 }
 
 func TestEveryProviderTypeIsThereOnce(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, p := range carriedWith(t) {
+	for _, p := range builtInWith(t) {
 		names = append(names, p.Type().Name)
 	}
 	slices.Sort(names)
@@ -38,7 +38,7 @@ func TestCloudsWantHTTPS(t *testing.T) {
 		args    []string
 		refused bool
 	}{{nil, true}, {[]string{"--allow-insecure-endpoints"}, false}} {
-		for _, p := range carriedWith(t, c.args...) {
+		for _, p := range builtInWith(t, c.args...) {
 			prober, ok := p.(provider.Prober)
 			if _, hasAPI := p.Type().Parameters["admin"].Fields[provider.EndpointField]; !ok || !hasAPI {
 				continue

@@ -16,13 +16,13 @@ import (
 	"loom/provisioner/provider/static"
 )
 
-// carriedProviders and carriedAutomators are the plugins of this build that need
+// builtInProviders and builtInAutomators are the plugins of this build that need
 // nothing of the process but its options.
-func (e *Environment) carriedProviders() []provider.Provider {
+func (e *Environment) builtInProviders() []provider.Provider {
 	clouds := cloud.Options{Insecure: e.Values.Switch("LOOM_ALLOW_INSECURE_ENDPOINTS")}
 	return []provider.Provider{static.New(), aws.New(clouds), digitalocean.New(clouds), google.New(clouds), joyent.New(clouds), openstack.New(clouds), rackspace.New(clouds)}
 }
 
-func carriedAutomators() []automator.Automator {
+func builtInAutomators() []automator.Automator {
 	return []automator.Automator{chefsolo.New(), docker.New(), puppet.New()}
 }

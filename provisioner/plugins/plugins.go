@@ -1,6 +1,6 @@
-// Package carried keeps the plugins of one kind, providers or automators, that a process
+// Package plugins keeps the plugins of one kind, providers or automators, that a process
 // can run, and finds them by type. It must not know what a plugin does.
-package carried
+package plugins
 
 import (
 	"fmt"
