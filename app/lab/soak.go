@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/wiring"
@@ -100,7 +100,7 @@ func Soak(ctx context.Context, e *wiring.Environment, args []string) (err error)
 		args = rest
 	}
 	if s.fault, args, _ = wiring.TakeFlag(args, "fault"); s.fault != "" {
-		if err := fault.Check(s.fault); err != nil {
+		if err := failpoint.Check(s.fault); err != nil {
 			return wiring.UsageError("--fault: %v", err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/loom"
 )
 
@@ -33,17 +33,17 @@ func join(lists ...[]soakPoint) []soakPoint {
 // by the faults at any point.
 var soakTargets = map[string][]soakPoint{
 	loom.ProcessProvisioner: join(
-		around("fleet.Register", 1), []soakPoint{{fault.Renewed, 5}},
+		around("fleet.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
 		around("execution.StartTasks", 20), around("execution.StoreFact", 8),
-		[]soakPoint{{fault.BeforeCall, 20}, {fault.AfterCall, 20}, {fault.ResultKept, 20}},
+		[]soakPoint{{failpoint.BeforeCall, 20}, {failpoint.AfterCall, 20}, {failpoint.ResultKept, 20}},
 		around("execution.CompleteTasks", 20), around("execution.FailTask", 1),
-		[]soakPoint{{fault.Any, 60}, {fault.Any, 120}},
+		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	loom.ProcessScheduler: join(
-		around("fleet.Register", 1), []soakPoint{{fault.Renewed, 5}},
+		around("fleet.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
 		around("fleet.Reap", 15), around("execution.Due", 15), around("execution.Reconcile", 4),
 		around("execution.EndOperation", 1), around("execution.Delivered", 2),
-		[]soakPoint{{fault.Any, 60}, {fault.Any, 120}},
+		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	// What a web process does: one transaction that begins an operation.
 	loom.ProcessWeb: join(around("lifecycle.Create", 1), around("lifecycle.atOnce", 1)),
@@ -56,15 +56,15 @@ type soakDraw struct {
 	random *rand.Rand
 	deck   map[string][]string
 	// actions are chosen among as often as they stand here.
-	actions []fault.Action
+	actions []failpoint.Action
 	changes []soakChange
 }
 
 func newSoakDraw(seed, lane uint64, freeze bool) *soakDraw {
 	d := &soakDraw{random: rand.New(rand.NewPCG(seed, lane)), deck: map[string][]string{},
-		actions: []fault.Action{fault.Kill, fault.Kill, fault.Kill, fault.Cut}}
+		actions: []failpoint.Action{failpoint.Kill, failpoint.Kill, failpoint.Kill, failpoint.Cut}}
 	if freeze {
-		d.actions = append(d.actions, fault.Freeze)
+		d.actions = append(d.actions, failpoint.Freeze)
 	}
 	return d
 }
@@ -86,7 +86,7 @@ func (d *soakDraw) next(kind string) string {
 	}
 	one := d.deck[kind][0]
 	d.deck[kind] = d.deck[kind][1:]
-	return fmt.Sprintf("%s,%s:%d:%s", one, fault.Any, 150+d.random.IntN(150), fault.Kill)
+	return fmt.Sprintf("%s,%s:%d:%s", one, failpoint.Any, 150+d.random.IntN(150), failpoint.Kill)
 }
 
 // request gives the fault of a process that begins an operation, "" for none:
@@ -97,7 +97,7 @@ func (d *soakDraw) request(owner string) string {
 	if d.random.IntN(3) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s.%s:1:%s", owner, []string{"before", "after"}[d.random.IntN(2)], fault.Kill)
+	return fmt.Sprintf("%s.%s:1:%s", owner, []string{"before", "after"}[d.random.IntN(2)], failpoint.Kill)
 }
 
 // number gives one from 0 to below n.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 )
 
 // soakSlot is a place for a process of one kind: when it dies, the next one
@@ -71,7 +71,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 		}
 		last = what
 		p.lane.note(p.kind, what)
-		if strings.HasSuffix(what, ": "+string(fault.Freeze)) {
+		if strings.HasSuffix(what, ": "+string(failpoint.Freeze)) {
 			thawing.Go(func() { p.thaw(ctx, cmd.Process, over) })
 		}
 	})
@@ -80,7 +80,7 @@ func (p *soakSlot) one(ctx context.Context, faults string) error {
 	thawing.Wait()
 	p.lane.books.Abandon(cmd.Process.Pid)
 	// One that just begins ends when its database is away, and is started again.
-	away := strings.HasSuffix(last, ": "+string(fault.Cut)) || strings.HasSuffix(last, ": "+string(fault.Freeze))
+	away := strings.HasSuffix(last, ": "+string(failpoint.Cut)) || strings.HasSuffix(last, ": "+string(failpoint.Freeze))
 	if ctx.Err() != nil || killed(err) || away {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (l *soakLane) command(dir, faults string, args ...string) (*exec.Cmd, io.Re
 		return nil, nil, err
 	}
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(append([]string{}, l.environ...), "LOOM_DATA_DIR="+dir, fault.Variable+"="+faults)
+	cmd.Env = append(append([]string{}, l.environ...), "LOOM_DATA_DIR="+dir, failpoint.Variable+"="+faults)
 	// Ctrl-C is for this process, which then ends the others.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	output, err := cmd.StdoutPipe()

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/testkit"
@@ -127,7 +127,7 @@ func TestSoakDraw(t *testing.T) {
 			if again := second.next(loom.ProcessProvisioner); again != faults {
 				t.Fatalf("one seed gives %s and %s", faults, again)
 			}
-			if err := fault.Check(faults); err != nil {
+			if err := failpoint.Check(faults); err != nil {
 				t.Fatal(err)
 			}
 			one, _, _ := strings.Cut(faults, ",")
@@ -138,7 +138,7 @@ func TestSoakDraw(t *testing.T) {
 			}
 		}
 		for _, p := range soakTargets[loom.ProcessProvisioner] {
-			for action, want := range map[fault.Action]bool{fault.Kill: true, fault.Cut: true, fault.Freeze: freeze} {
+			for action, want := range map[failpoint.Action]bool{failpoint.Kill: true, failpoint.Cut: true, failpoint.Freeze: freeze} {
 				if seen[fmt.Sprintf("%s %s", p.name, action)] != want {
 					t.Errorf("freeze %v: %s at %s: %v, want %v", freeze, action, p.name, !want, want)
 				}

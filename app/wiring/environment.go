@@ -22,7 +22,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/config"
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/wiring/devdb"
@@ -218,7 +218,7 @@ func (e *Environment) ReadTestVariables(environ []string) error {
 		}
 		e.Lease = lease
 	}
-	return fault.Arm(variable(environ, fault.Variable))
+	return failpoint.Arm(variable(environ, failpoint.Variable))
 }
 
 // variable gives the value of a variable, "" for none.

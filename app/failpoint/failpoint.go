@@ -1,4 +1,4 @@
-// Package fault makes a process die, freeze or lose its database at a chosen
+// Package failpoint makes a process die, freeze or lose its database at a chosen
 // place, so that tests can look what becomes of the work that it held.
 //
 // Every transaction of package store and every call of a plugin is a point. A
@@ -6,7 +6,7 @@
 // depend on it. It must never do anything of its own accord, and knows nothing
 // of Loom. What a newcomer gets wrong: a killed process runs no deferred
 // function and says no goodbye, which is the purpose.
-package fault
+package failpoint
 
 import (
 	"fmt"
@@ -164,7 +164,7 @@ func (p *plan) hit(point string) {
 }
 
 // storePackages own no transaction: the function that called them does.
-var storePackages = []string{"loom/app/fault.", "loom/app/store."}
+var storePackages = []string{"loom/app/failpoint.", "loom/app/store."}
 
 // owner names the function that asked package store for a transaction, without
 // its receiver: "execution.CompleteTasks".
