@@ -127,8 +127,3 @@ var commonZones = []string{
 	"Europe/Istanbul", "Europe/Kyiv", "Europe/Lisbon", "Europe/London", "Europe/Madrid", "Europe/Moscow", "Europe/Oslo", "Europe/Paris", "Europe/Prague", "Europe/Rome",
 	"Europe/Sofia", "Europe/Stockholm", "Europe/Vienna", "Europe/Warsaw", "Europe/Zurich", "Pacific/Auckland", "Pacific/Honolulu",
 }
-
-// gallery shows every component in every state.
-func (s *Server) gallery(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.Render(w, r, actor, http.StatusOK, layout.Model{Title: "Components", Area: layout.AreaSystem}, ui.Gallery())
-}

@@ -28,7 +28,6 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.AccountPreferences(), page.SignedIn, s.preferencesShow),
 		page.Post(route.AccountPreferences(), page.Open, page.Anybody(s.preferencesSave)),
 		page.Get(route.AccountActivity(), page.SignedIn, s.accountActivity),
-		page.Get(route.Gallery(), page.Admin, s.gallery),
 	}
 	token := route.AccountTokens() + "/{id}"
 	return append(routes, page.Sample("{id}", "{own token}",
