@@ -87,7 +87,7 @@ func (s *Server) searchRoutes() []page.Route {
 	return []page.Route{
 		page.Get(route.Search(), page.SignedIn, s.search),
 		page.Piece(route.Palette(), page.SignedIn, s.palette),
-		page.Get(route.News(), page.SignedIn, s.news),
+		page.Piece(route.News(), page.SignedIn, s.news),
 	}
 }
 
