@@ -21,7 +21,7 @@ func (s *Server) Routes() []page.Route {
 		page.Get(route.Clusters(), page.SignedIn, s.clusterList),
 		page.Piece(route.ClustersRows(), page.SignedIn, s.clusterRows),
 		page.Get(route.ClusterNew(), page.SignedIn, page.Once(s.clusterNew), route.ClusterNew(), route.ClusterNew()+"?template=shop"),
-		page.Post(route.ClusterNew(), page.SignedIn, s.clusterNewDiscard),
+		page.Post(route.ClusterNew(), page.SignedIn, s.clusterNewDiscard, route.ClusterNew(), route.ClusterNew()+"?template=shop"),
 		page.Post(route.ClusterCheck(), page.SignedIn, s.clusterCheck),
 		page.Post(clusterview.FormURL(), page.SignedIn, s.clusterForm),
 
@@ -87,7 +87,7 @@ func (s *Server) searchRoutes() []page.Route {
 	return []page.Route{
 		page.Get(route.Search(), page.SignedIn, s.search),
 		page.Piece(route.Palette(), page.SignedIn, s.palette),
-		page.Get(route.News(), page.SignedIn, s.news),
+		page.Piece(route.News(), page.SignedIn, s.news),
 	}
 }
 

@@ -63,6 +63,7 @@ func BrowserName(agent string) string {
 	return name + " on " + system
 }
 
+// ScopeWords writes the scopes of a token for people.
 func ScopeWords(scopes []loom.Scope) string {
 	var words []string
 	for _, s := range scopes {

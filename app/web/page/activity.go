@@ -23,6 +23,7 @@ type ActivityQuery struct {
 	actor, about, cluster, verb, result, since, until, Tenant string
 }
 
+// ReadActivity reads the filters of the activity from an address.
 func ReadActivity(q url.Values) ActivityQuery {
 	return ActivityQuery{strings.TrimSpace(q.Get("actor")), q.Get("about"), strings.TrimSpace(q.Get("cluster")), q.Get("verb"), q.Get("result"), q.Get("since"), q.Get("until"), strings.TrimSpace(q.Get("tenant"))}
 }
@@ -38,6 +39,7 @@ func (q ActivityQuery) input(see ui.Viewer) (in account.ActivityInput, errs []lo
 	return in, errs
 }
 
+// ActivityPage answers with what happened, filtered.
 func (s *Shared) ActivityPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, page layout.Model, base, intro string, all bool, q ActivityQuery) error {
 	see := ui.ViewerOf(r.Context())
 	in, bad := q.input(see)

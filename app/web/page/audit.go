@@ -21,6 +21,7 @@ type AuditQuery struct {
 	Actor, Verb, Kind, object, Result, from, request, since, until, Tenant string
 }
 
+// ReadAuditQuery reads the filters of the audit from an address.
 func ReadAuditQuery(q url.Values) AuditQuery {
 	return AuditQuery{q.Get("actor"), q.Get("verb"), q.Get("kind"), q.Get("object"), q.Get("result"), strings.TrimSpace(q.Get("from")), strings.TrimSpace(q.Get("request")), q.Get("since"), q.Get("until"), q.Get("tenant")}
 }
@@ -72,6 +73,7 @@ func (q AuditQuery) filtered() bool {
 	return q != AuditQuery{} || tenant != "" && tenant != "*"
 }
 
+// AuditFilters is the form of the filters of the audit.
 func AuditFilters(base string, q AuditQuery, errs ui.FormErrors) templ.Component {
 	text := func(name, label, value string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}

@@ -15,6 +15,7 @@ import (
 	"loom/views/ui"
 )
 
+// FitsHeadline counts the nodes and services of a layout.
 func FitsHeadline(l loom.Layout) string {
 	services := map[string]bool{}
 	for _, g := range l {
@@ -67,6 +68,7 @@ func PreferredTypes(t *loom.Template) (hardware, image []string) {
 	return t.Preferences.HardwareTypes, t.Preferences.ImageTypes
 }
 
+// ServicePicker is the choice of services that a template offers.
 func ServicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.FormErrors) ui.ChoiceModel {
 	m := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Error: errs.For("services")}
 	for _, c := range facts.Services {

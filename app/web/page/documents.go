@@ -38,6 +38,7 @@ type Document struct {
 	Draft func(r *http.Request, actor loom.Actor, fields map[string]any) map[string]any
 }
 
+// DocumentCall is a call of the REST API that a page names.
 type DocumentCall struct{ label, method, path, body string }
 
 // Values of the parameter "as".
@@ -275,6 +276,7 @@ func OfDocument(body string, fields map[string]any) string {
 	})
 }
 
+// AuditColumns are those of the audit as a CSV file.
 var AuditColumns = []string{"time=@time", "tenant=tenant", "actor=actor", "via=via", "address=address", "verb=verb", "kind=kind", "object=object", "result=result", "request=requestId"}
 
 // SameParams hands these parameters on.
@@ -299,6 +301,7 @@ func FixedParams(pairs []string, names ...string) func(url.Values) url.Values {
 	}
 }
 
+// APICall names a call of the REST API; the body has placeholders.
 func APICall(label, method, path, body string) DocumentCall {
 	return DocumentCall{label, method, path, body}
 }
@@ -309,6 +312,7 @@ const (
 	TemplateDocument = "/v2/clustertemplates/{template}"
 )
 
+// EntryColumns are those of a list of catalog entries as a CSV file.
 var EntryColumns = []string{"name=name", "label=label", "description=description", "version=version", "deprecated=deprecated"}
 
 // AuditParams gives the API's parameters for the filters of the audit.

@@ -38,6 +38,7 @@ func FormErrors(err error, title string) (errs ui.FormErrors, status int, ok boo
 	return errs, httpx.PageStatus(e.Kind), true
 }
 
+// FieldName is the name of the field for the name of a thing.
 const FieldName = "name"
 
 // Options makes the choices of a select from values and labels in turn.

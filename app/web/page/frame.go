@@ -15,6 +15,7 @@ import (
 	"loom/views/ui"
 )
 
+// AccountFrame is the frame of the account pages.
 func AccountFrame(title, here string) layout.Model {
 	m := layout.Model{Title: title, Section: "Account", Area: layout.AreaAccount, Here: here}
 	if here != route.Account() {
@@ -227,6 +228,7 @@ func (s *Shared) Say(w http.ResponseWriter, r *http.Request, url string, flash h
 	return httpx.SeeOther(w, r, url)
 }
 
+// Theme returns the theme that the browser asks for.
 func Theme(r *http.Request) layout.Theme {
 	c, err := r.Cookie(layout.ThemeCookie)
 	if err != nil {

@@ -77,6 +77,7 @@ func PlainPath(pointer string) string {
 	return path
 }
 
+// Member appends a member to the path of a document.
 func Member(path, key string) string {
 	if path == "" {
 		return key
@@ -87,6 +88,7 @@ func Member(path, key string) string {
 // LongestValue is how much of a value a line of differences shows, in characters.
 const LongestValue = 120
 
+// CompactJSON writes a value as JSON in one line, "" for what is none.
 func CompactJSON(v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {

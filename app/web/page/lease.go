@@ -8,6 +8,7 @@ import (
 	"loom/app/loom"
 )
 
+// LeaseText says how long a lease is and how long it may become.
 func LeaseText(l loom.LeaseRule) string {
 	if l.Initial == 0 {
 		return "no end"

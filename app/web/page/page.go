@@ -1,3 +1,6 @@
+// Package page is what all areas of the pages share: roles and routes, the frame around a
+// page, errors, lists and their exports, what the REST API has for a page, texts. It knows
+// no area.
 package page
 
 import (

@@ -121,6 +121,7 @@ func Opening(label, about, href string, kind ui.ButtonKind) ui.ButtonModel {
 	return ui.ButtonModel{Label: label, Kind: kind, Small: true, Href: href, Attrs: attrs}
 }
 
+// Field is a field of a form with its error.
 func Field(m ui.FieldModel, errs ui.FormErrors) templ.Component {
 	m.Error = errs.For(m.Name)
 	return ui.Field(m)

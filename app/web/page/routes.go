@@ -147,6 +147,7 @@ func (s *Shared) openTo(caller func(r *http.Request) httpx.Caller, h httpx.Handl
 	})
 }
 
+// Answer makes a handler of one that may fail: its error becomes a page.
 func (s *Shared) Answer(h httpx.Handler) http.Handler { return httpx.Wrap(s.Log, s.renderError, h) }
 
 // page is a route for people who are signed in; others are sent to sign in and

@@ -10,6 +10,7 @@ import (
 	"loom/views/ui"
 )
 
+// Plural is the word for several things of a kind.
 func Plural(kind string) string {
 	if strings.HasSuffix(kind, "s") {
 		return kind
@@ -93,8 +94,10 @@ func PlaceWords(pointer string) string {
 	return strings.Join(words, ", ")
 }
 
+// And joins names as in "a, b and c".
 func And(names []string) string { return Series(names, "and") }
 
+// Series joins names as in "a, b or c", with the word before the last.
 func Series(names []string, word string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -116,6 +119,7 @@ func ShortHost(hostname string) string {
 	return short
 }
 
+// Capital makes the first letter a capital.
 func Capital(s string) string {
 	if s == "" {
 		return s
@@ -123,6 +127,7 @@ func Capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
+// SortedKeys returns the keys of a map in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // CsvText keeps spreadsheets from taking a name for a formula.

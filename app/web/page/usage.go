@@ -6,8 +6,10 @@ import (
 	"loom/views/ui"
 )
 
+// UsageGroups are the values and labels of the spans that usage is summed by.
 var UsageGroups = []string{"hour", "Hour", "day", "Day", "week", "Week", "month", "Month"}
 
+// GroupWord is the label of a span that usage is summed by.
 func GroupWord(group string) string {
 	for i := 0; i+1 < len(UsageGroups); i += 2 {
 		if UsageGroups[i] == group {

@@ -32,6 +32,7 @@ func WhyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
 	return ui.Count(n, "task is", "tasks are") + " about to start."
 }
 
+// AllBusy says that no worker of a tenant is free.
 func AllBusy(t fleet.TenantWorkers) string {
 	if t.Dealt == 1 {
 		return "The one worker of the tenant is busy"

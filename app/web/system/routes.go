@@ -72,7 +72,7 @@ func (s *Server) machineRoutes() []page.Route {
 		page.Post(version, page.Superadmin, s.systemPluginRemove, sample+"/versions/{version}/remove"),
 		page.Get(route.SystemOrphans(), page.Superadmin, s.systemOrphans),
 		page.Post(route.SystemOrphansLook(), page.Superadmin, s.systemOrphansLook),
-		page.Get(route.SystemLeftovers(), page.Superadmin, s.systemLeftovers),
+		page.Piece(route.SystemLeftovers(), page.Superadmin, s.systemLeftovers),
 		page.Post(route.SystemLeftoversRetry(), page.Superadmin, s.systemLeftoversRetry),
 	}
 	return append(routes, page.Sample("{id}", "{orphan}",
