@@ -8,7 +8,6 @@ import (
 
 	"loom/app/web"
 	"loom/app/web/page"
-	"loom/views/route"
 )
 
 // TestRoutesAreWhole looks at the table of routes: each has a role, a handler, and samples
