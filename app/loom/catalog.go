@@ -64,7 +64,7 @@ type Base struct {
 	Label       string `json:"label,omitempty"`
 	Description string `json:"description,omitempty"`
 	Icon        string `json:"icon,omitempty"`
-	Version     int    `json:"version,omitempty"`
+	Version     int    `json:"version,omitempty" decode:"own"`
 	Deprecated  bool   `json:"deprecated,omitempty"`
 }
 

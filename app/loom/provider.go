@@ -15,7 +15,7 @@ type Provider struct {
 	Base
 	Type   string         `json:"providertype"`
 	Fields map[string]any `json:"provisioner"`
-	Sealed []string       `json:"sealed,omitempty"`
+	Sealed []string       `json:"sealed,omitempty" decode:"-"`
 	// Fixed are names of fields that users may not give another value for their cluster,
 	// although the type would let them (FieldSchema.Override).
 	Fixed []string `json:"fixed,omitempty"`
@@ -102,7 +102,7 @@ type FieldSchema struct {
 	// Role says, of a field of a provider type, what hangs on its value; see FieldRole.
 	Role FieldRole `json:"role,omitempty"`
 	// Extra says that a client added the field to the type of a plugin, which does not know it.
-	Extra bool `json:"extra,omitempty"`
+	Extra bool `json:"extra,omitempty" decode:"-"`
 }
 
 // FieldRole says what a change of a provider's field means for machines.
@@ -154,7 +154,7 @@ func (g FieldGroup) Missing(present map[string]any) []map[string]FieldSchema {
 // ResourceType says what files a plugin takes: Format "file" or "archive",
 // Permissions 3 or 4 octal digits, for files only.
 type ResourceType struct {
-	Format      string `json:"format"`
+	Format      string `json:"format" alias:"filetype"`
 	Permissions string `json:"permissions,omitempty"`
 }
 
@@ -163,7 +163,7 @@ type ResourceType struct {
 type PluginType struct {
 	Base
 	Parameters    map[string]FieldGroup   `json:"parameters"`
-	ResourceTypes map[string]ResourceType `json:"resourceTypes"`
+	ResourceTypes map[string]ResourceType `json:"resourceTypes" alias:"resourcetypes"`
 	// Timeouts are time limits of its actions; what it does not name has Loom's own.
 	Timeouts PluginTimeouts `json:"timeouts,omitempty"`
 	// Actions are those of services that an automator carries out, where it says so;

@@ -32,7 +32,7 @@ type Dependencies struct {
 type PhaseDependency struct {
 	Requires []string `json:"requires"`
 	Uses     []string `json:"uses"`
-	Scope    string   `json:"scope,omitempty"`
+	Scope    string   `json:"scope,omitempty" decode:"own"`
 }
 
 // ServiceProvisioner holds the actions a service defines.

@@ -44,7 +44,7 @@ type NameRef struct {
 
 // Defaults are the values of a request that says nothing.
 type Defaults struct {
-	Services     []string       `json:"services"`
+	Services     []string       `json:"services" decode:"own"`
 	Provider     string         `json:"provider,omitempty"`
 	HardwareType string         `json:"hardwaretype,omitempty"`
 	ImageType    string         `json:"imagetype,omitempty"`
@@ -75,8 +75,8 @@ type LayoutConstraints struct {
 // SizeConstraint bounds the number of machines; a zero Min counts as 1, a zero
 // Max as Unlimited.
 type SizeConstraint struct {
-	Min int `json:"min"`
-	Max int `json:"max"`
+	Min int `json:"min" decode:"own"`
+	Max int `json:"max" decode:"own"`
 }
 
 // Bounds gives the effective bounds.
@@ -121,9 +121,9 @@ type Administration struct {
 // LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
 // step limit (lifecycle.md 3).
 type LeaseRule struct {
-	Initial int64 `json:"initial"`
-	Max     int64 `json:"max"`
-	Step    int64 `json:"step"`
+	Initial int64 `json:"initial" decode:"own"`
+	Max     int64 `json:"max" decode:"own"`
+	Step    int64 `json:"step" decode:"own"`
 }
 
 // Values of Administration.OnFailure and of a request's onFailure.
