@@ -40,6 +40,7 @@ var may = map[string][]string{
 	"app/web":               append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/form"}, useCases...),
 	"app/web/form":          {"app/loom", "views/..."},
 	"app/api":               append([]string{"app/httpx", "app/places", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
+	"app/api/wire/schema":   {"app/api/wire", "app/httpx", "app/catalog", "app/loom"},
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
 	"jobs":                  {"app/loom"},
 	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/fault", "provisioner/...", "planner"}, useCases...),
@@ -77,7 +78,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
+var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -86,6 +87,7 @@ var foreign = map[string][]string{
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
+	"github.com/swaggest":     {"app/api/wire/schema"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},

@@ -40,13 +40,28 @@ func membersOf(t reflect.Type) []member {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Tag.Get("decode") != "" {
+		if !f.IsExported() && !f.Anonymous || name == "-" || f.Tag.Get("decode") != "" {
 			continue
 		}
 		list = append(list, member{index: i, name: name, alias: f.Tag.Get("alias"), omitEmpty: options == "omitempty", embedded: f.Anonymous && name == ""})
 	}
 	members.Store(t, list)
 	return list
+}
+
+// Names returns the names on the wire of the fields of a struct, in their order.
+func Names[T any]() []string { return namesOf(reflect.TypeFor[T]()) }
+
+func namesOf(t reflect.Type) []string {
+	var names []string
+	for _, m := range membersOf(t) {
+		if m.embedded {
+			names = append(names, namesOf(t.Field(m.index).Type)...)
+			continue
+		}
+		names = append(names, m.name)
+	}
+	return names
 }
 
 func (d *Decoder) fields(o *Object, into reflect.Value) {

@@ -60,7 +60,7 @@ func (k EntityKind) OneWord() string {
 // Base holds the fields shared by all catalog entries (entities.md 5). Version
 // is assigned on write; whatever a body says is overwritten.
 type Base struct {
-	Name        string `json:"name"`
+	Name        string `json:"name" required:"true"`
 	Label       string `json:"label,omitempty"`
 	Description string `json:"description,omitempty"`
 	Icon        string `json:"icon,omitempty"`

@@ -14,7 +14,7 @@ type Service struct {
 	Provisioner   ServiceProvisioner `json:"provisioner"`
 	Links         []Link             `json:"links"`
 	Follows       []string           `json:"follows,omitempty"`
-	Shrink        string             `json:"shrink,omitempty"`
+	Shrink        string             `json:"shrink,omitempty" enum:"allow,refuse"`
 	DefaultConfig map[string]any     `json:"defaultConfig,omitempty"`
 }
 
@@ -32,7 +32,7 @@ type Dependencies struct {
 type PhaseDependency struct {
 	Requires []string `json:"requires"`
 	Uses     []string `json:"uses"`
-	Scope    string   `json:"scope,omitempty" decode:"own"`
+	Scope    string   `json:"scope,omitempty" decode:"own" enum:"cluster,node"`
 }
 
 // ServiceProvisioner holds the actions a service defines.
@@ -43,14 +43,14 @@ type ServiceProvisioner struct {
 // ServiceAction is how one action is carried out: Type names an automator
 // type, Fields are what that type declares, always text.
 type ServiceAction struct {
-	Type   string            `json:"type"`
+	Type   string            `json:"type" required:"true"`
 	Fields map[string]string `json:"fields"`
 }
 
 // Link is shown on a cluster's page; URL may hold macros.
 type Link struct {
 	Label string `json:"label,omitempty"`
-	URL   string `json:"url"`
+	URL   string `json:"url" required:"true"`
 }
 
 // Defines reports whether the service has an action of that name.

@@ -39,12 +39,12 @@ type PartialTemplate struct {
 
 // NameRef points to another template by name; there is no version pinning.
 type NameRef struct {
-	Name string `json:"name"`
+	Name string `json:"name" required:"true"`
 }
 
 // Defaults are the values of a request that says nothing.
 type Defaults struct {
-	Services     []string       `json:"services" decode:"own"`
+	Services     []string       `json:"services" decode:"own" schema:"{\"type\":\"array\",\"items\":{}}"`
 	Provider     string         `json:"provider,omitempty"`
 	HardwareType string         `json:"hardwaretype,omitempty"`
 	ImageType    string         `json:"imagetype,omitempty"`
@@ -115,15 +115,15 @@ type Preferences struct {
 type Administration struct {
 	Lease LeaseRule `json:"leaseduration"`
 	// OnFailure is "", OnFailureKeep or OnFailureUndo; "" counts as keep.
-	OnFailure string `json:"onFailure,omitempty"`
+	OnFailure string `json:"onFailure,omitempty" enum:"keep,undo"`
 }
 
 // LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
 // step limit (lifecycle.md 3).
 type LeaseRule struct {
-	Initial int64 `json:"initial" decode:"own"`
-	Max     int64 `json:"max" decode:"own"`
-	Step    int64 `json:"step" decode:"own"`
+	Initial int64 `json:"initial" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}"`
+	Max     int64 `json:"max" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}"`
+	Step    int64 `json:"step" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}"`
 }
 
 // Values of Administration.OnFailure and of a request's onFailure.
