@@ -13,12 +13,12 @@ import (
 // ones are kept sealed elsewhere and only named in Sealed.
 type Provider struct {
 	Base
-	Type   string         `json:"providertype"`
-	Fields map[string]any `json:"provisioner"`
-	Sealed []string       `json:"sealed,omitempty" decode:"-" description:"Fields that are stored and never shown."`
+	Type   string         `json:"providertype" names:"providertypes,stops" new:"local" label:"Provider type" help:"It stays with the provider once that is stored." own:"form"`
+	Fields map[string]any `json:"provisioner" new:"{\"internet\":true}" own:"form page"`
+	Sealed []string       `json:"sealed,omitempty" decode:"-" description:"Fields that are stored and never shown." own:"form page"`
 	// Fixed are names of fields that users may not give another value for their cluster,
 	// although the type would let them (FieldSchema.Override).
-	Fixed []string `json:"fixed,omitempty" description:"Fields that users may not give another value, although the type would let them."`
+	Fixed []string `json:"fixed,omitempty" description:"Fields that users may not give another value, although the type would let them." label:"Users may not change" own:"form"`
 }
 
 // ProviderGone is the error about a provider that something needs and that was deleted.
@@ -56,7 +56,7 @@ func HasUserInfo(value any) bool {
 // provider's own terms; key "flavor" is needed for a provider to be usable.
 type HardwareType struct {
 	Base
-	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name."`
+	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name." keynames:"providers" new:"{\"local\":{\"flavor\":\"mem=256m,pids=256,cpu=100\"}}" own:"form page"`
 }
 
 // Validate checks shape.
@@ -66,7 +66,7 @@ func (h *HardwareType) Validate() []FieldError { return h.validate() }
 // "image" (needed) and "sshuser" (default root).
 type ImageType struct {
 	Base
-	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name."`
+	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name." keynames:"providers" new:"{\"local\":{\"image\":\"bookworm\"}}" own:"form page"`
 }
 
 // Validate checks shape.
