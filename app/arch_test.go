@@ -53,6 +53,7 @@ var may = map[string][]string{
 	"app/web/account":       area,
 	"app/web/docs":          area,
 	"app/api":               append([]string{"app/httpx", "app/places", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
+	"app/api/wire/schema":   {"app/api/wire", "app/httpx", "app/catalog", "app/loom"},
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
 	"jobs":                  {"app/loom"},
 	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/failpoint", "provisioner/...", "planner"}, useCases...),
@@ -90,7 +91,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
+var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -99,6 +100,7 @@ var foreign = map[string][]string{
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
+	"github.com/swaggest":     {"app/api/wire/schema"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},

@@ -63,7 +63,7 @@ func (s *Server) compareVersions(r *http.Request, actor loom.Actor, c *catalog.V
 // adminNew is the editor with a skeleton, or with a copy of the entry "from".
 func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		d := draft{kind: kind, body: skeletons[kind], asJSON: asksJSON(r)}
+		d := draft{kind: kind, body: loom.Skeleton(kind), asJSON: asksJSON(r)}
 		if restored, err := s.deletedDraft(r, actor, &d); err != nil {
 			return err
 		} else if restored {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,21 +14,18 @@ import (
 
 // definition is an entry in a form that can be read: facts, and parts with tables.
 func definition(entry loom.Entry) ([]ui.Def, []adminview.Section) {
+	facts := describedFacts(entry)
 	switch e := entry.(type) {
 	case *loom.Provider:
-		facts := []ui.Def{{Term: "Provider type", Text: e.Type, Mono: true}}
-		if len(e.Fixed) > 0 {
-			facts = append(facts, ui.Def{Term: "Users may not change", Text: strings.Join(e.Fixed, ", "), Mono: true})
-		}
 		return facts, providerSections(e)
 	case *loom.HardwareType:
-		return nil, []adminview.Section{providerMap(e.ProviderMap, "flavor", "Flavor")}
+		return facts, []adminview.Section{providerMap(e.ProviderMap, "flavor", "Flavor")}
 	case *loom.ImageType:
-		return nil, []adminview.Section{providerMap(e.ProviderMap, "image", "Image")}
+		return facts, []adminview.Section{providerMap(e.ProviderMap, "image", "Image")}
 	case *loom.Service:
 		return serviceFacts(e), serviceSections(e)
 	case *loom.Template:
-		facts := templateFacts(*e)
+		facts = append(facts, templateFacts(*e)...)
 		if e.Extends != nil {
 			facts = append(facts, ui.Def{Term: "Extends", Text: e.Extends.Name, Mono: true})
 		}
@@ -40,10 +38,48 @@ func definition(entry loom.Entry) ([]ui.Def, []adminview.Section) {
 		}
 		return append(facts, ui.Def{Term: "On failure", Text: onFailure(e.Administration.OnFailure)}), templateSections(*e)
 	case *loom.PartialTemplate:
-		t := loom.Template{Defaults: e.Defaults, Compatibility: e.Compatibility, Constraints: e.Constraints, Administration: e.Administration, Links: e.Links}
-		return append(templateFacts(t), ui.Def{Term: "Config", Text: immutable(e.Immutable)}), templateSections(t)
+		t := asTemplate(e)
+		facts = append(facts, templateFacts(*t)...)
+		return append(facts, ui.Def{Term: "Config", Text: immutable(e.Immutable)}), templateSections(*t)
 	}
 	return nil, nil
+}
+
+// serviceFacts are what a service has to do with others.
+func serviceFacts(s *loom.Service) []ui.Def {
+	facts := describedFacts(s)
+	if len(facts) == 0 {
+		facts = append(facts, ui.Def{Term: "Dependencies", Text: "none"})
+	}
+	return facts
+}
+
+// describedFacts are the fields of an entry that have a label and no code of their own here,
+// where they have a value.
+func describedFacts(entry loom.Entry) []ui.Def {
+	var facts []ui.Def
+	for _, d := range loom.Described(entry) {
+		if text := describedText(d.Value); text != "" && !d.OwnPage {
+			facts = append(facts, ui.Def{Term: d.Label, Text: text, Mono: true})
+		}
+	}
+	return facts
+}
+
+// factText is a value for people, "" for none.
+func describedText(v reflect.Value) string {
+	if v.IsZero() {
+		return ""
+	}
+	switch value := v.Interface().(type) {
+	case bool:
+		return "yes"
+	case []string:
+		return strings.Join(value, ", ")
+	case string:
+		return value
+	}
+	return page.CompactJSON(v.Interface())
 }
 
 func onFailure(what string) string {
@@ -91,27 +127,6 @@ func providerMap(providers map[string]map[string]string, key, label string) admi
 		s.Rows = append(s.Rows, []string{provider, providers[provider][key], strings.Join(further, ", ")})
 	}
 	return s
-}
-
-func serviceFacts(s *loom.Service) []ui.Def {
-	var facts []ui.Def
-	add := func(term string, names []string) {
-		if len(names) > 0 {
-			facts = append(facts, ui.Def{Term: term, Text: strings.Join(names, ", "), Mono: true})
-		}
-	}
-	d := s.Dependencies
-	add("Provides", d.Provides)
-	add("Conflicts with", d.Conflicts)
-	add("Requires to install", d.Install.Requires)
-	add("Uses to install", d.Install.Uses)
-	add("Requires to run", d.Runtime.Requires)
-	add("Uses to run", d.Runtime.Uses)
-	add("Follows", s.Follows)
-	if len(facts) == 0 {
-		facts = append(facts, ui.Def{Term: "Dependencies", Text: "none"})
-	}
-	return facts
 }
 
 func serviceSections(s *loom.Service) []adminview.Section {

@@ -23,15 +23,27 @@ func aboutSection(d formDraft, help string) form.Section {
 	if d.Name != "" {
 		name = form.Fixed{Path: form.At("name"), Label: "Name", Mono: true, Why: "It cannot be changed; duplicate the entry to have it under another name."}
 	}
-	return form.Section{ID: "about", Title: "About", Help: help, Parts: []form.Part{
+	described := func(name string, face ui.FieldModel) form.Part {
+		words := loom.Describe(d.Kind, name)
+		face.Label, face.Help = words.Label, words.Help
+		return form.Field{Path: form.At(name), Face: face}
+	}
+	parts := []form.Part{
 		name,
-		form.Field{Path: form.At("label"), Face: ui.FieldModel{Label: "Label", Optional: true, Help: "What people see in lists and forms, instead of the name."}},
-		form.Field{Path: form.At("description"), Face: ui.FieldModel{Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true, Help: "One or two sentences about what it is for."}},
+		described("label", ui.FieldModel{Optional: true}),
+		described("description", ui.FieldModel{Kind: ui.FieldTextarea, Rows: 2, Optional: true}),
+	}
+	for _, field := range loom.Described(loom.NewEntry(d.Kind)) {
+		if !field.OwnForm {
+			parts = append(parts, form.Described(field))
+		}
+	}
+	return form.Section{ID: "about", Title: "About", Help: help, Parts: append(parts,
 		form.Fold{Title: "Icon and standing", Parts: []form.Part{
-			form.Field{Path: form.At("icon"), Face: ui.FieldModel{Label: "Icon", Mono: true, Optional: true, Width: "l", Help: "The name of an icon, or a reference that begins with https: or data:image/."}},
-			form.Field{Path: form.At("deprecated"), Face: ui.FieldModel{Label: "Deprecated", Kind: ui.FieldCheckbox, Help: "Not offered for choosing any more; what names it goes on working."}},
+			described("icon", ui.FieldModel{Mono: true, Optional: true, Width: "l"}),
+			described("deprecated", ui.FieldModel{Kind: ui.FieldCheckbox}),
 		}},
-	}}
+	)}
 }
 
 // nameField is the field for the name of a new entry; whether it can be had is asked
@@ -61,8 +73,8 @@ func without(choices []form.Choice, name string) []form.Choice {
 }
 
 // durationField is a field for a time span in milliseconds; zero says what 0 means.
-func durationField(p form.Path, label, help, zero string) form.Duration {
-	return form.Duration{Path: p, Label: label, Help: help, Zero: zero, Parse: page.ParseLease, Say: loom.Duration, Write: func(millis int64) string {
+func durationField(p form.Path, words loom.Description, zero string) form.Duration {
+	return form.Duration{Path: p, Label: words.Label, Help: words.Help, Zero: zero, Parse: page.ParseLease, Say: loom.Duration, Write: func(millis int64) string {
 		if text := page.WriteLease(millis); text != "" {
 			return text
 		}

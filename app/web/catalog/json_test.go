@@ -83,12 +83,12 @@ func TestTemplateRules(t *testing.T) {
 func TestSkeletonsNeedANameOnly(t *testing.T) {
 	t.Parallel()
 	for _, kind := range loom.TenantKinds {
-		_, err := readDraft(kind, skeletons[kind])
+		_, err := readDraft(kind, loom.Skeleton(kind))
 		fields := loom.AsError(err).Fields
 		if len(fields) != 1 || fields[0].Field != "name" {
 			t.Errorf("the skeleton of a %s: %v", kind.Word(), err)
 		}
-		if _, err := readDraft(kind, strings.Replace(skeletons[kind], `"name": ""`, `"name": "x"`, 1)); err != nil {
+		if _, err := readDraft(kind, strings.Replace(loom.Skeleton(kind), `"name": ""`, `"name": "x"`, 1)); err != nil {
 			t.Errorf("the skeleton of a %s with a name: %v", kind.Word(), err)
 		}
 	}

@@ -216,7 +216,8 @@ func (p providerEditor) typePart() form.Part {
 		}
 		choices = append(choices, c)
 	}
-	return form.Cards{Path: at, Legend: "Provider type", Help: "It stays with the provider once that is stored.", Choices: choices, Refresh: settingsID}
+	words := loom.Describe(loom.KindProvider, "providertype")
+	return form.Cards{Path: at, Legend: words.Label, Help: words.Help, Choices: choices, Refresh: settingsID}
 }
 
 // fields are the fields of the type that a document names.

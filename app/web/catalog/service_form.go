@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -88,7 +89,9 @@ func (e *serviceEditor) about(d formDraft) form.Section {
 func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 	choices := e.needChoices()
 	at := func(steps ...any) form.Path { return form.At("dependencies").To(steps...) }
-	list := func(p form.Path, title, help string, more ...form.Part) form.Part {
+	list := func(p form.Path, help string, more ...form.Part) form.Part {
+		words := loom.Describe(loom.KindService, strings.Split(p.String(), ".")...)
+		title, help := words.Label, cmp.Or(help, words.Help)
 		picker := form.Picker{Path: p, Legend: title, Help: help, Filter: "Filter services", Choices: choices,
 			Free: "Names that are not in the list", FreeHelp: "Of services that will be stored later; separate several by commas."}
 		return form.Fold{Title: title, Key: p.String(), Says: holds(p), Parts: append([]form.Part{picker}, more...)}
@@ -100,13 +103,13 @@ func (e *serviceEditor) dependencies(doc *form.Doc) form.Section {
 		scope.Face.Options = slices.Delete(scope.Face.Options, 1, 2)
 	}
 	return form.Section{ID: "dependencies", Title: "Dependencies", Help: "Which services must be there, and which come first. Open a line to choose.", Parts: []form.Part{
-		list(at("install", "requires"), "Requires to install", "Must be in the cluster; they are installed before this service, and removed after it."),
-		list(at("install", "uses"), "Uses to install", "Installed before this service where they are in the cluster; they need not be.", scope),
-		list(at("runtime", "requires"), "Requires to run", "Must be in the cluster; they are started before this service, and stopped after it."),
-		list(at("runtime", "uses"), "Uses to run", "Started before this service where they are in the cluster; they need not be."),
+		list(at("install", "requires"), "Must be in the cluster; they are installed before this service, and removed after it."),
+		list(at("install", "uses"), "Installed before this service where they are in the cluster; they need not be.", scope),
+		list(at("runtime", "requires"), "Must be in the cluster; they are started before this service, and stopped after it."),
+		list(at("runtime", "uses"), "Started before this service where they are in the cluster; they need not be."),
 		e.provides(doc),
-		list(at("conflicts"), "Conflicts with", "May not be in the same cluster as this service."),
-		list(form.At("follows"), "Follows", "When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends."),
+		list(at("conflicts"), ""),
+		list(form.At("follows"), ""),
 		onShrink(doc),
 		pictureOf{e},
 	}}
@@ -177,15 +180,16 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 			choices = append(choices, form.Choice{Value: name, Label: name})
 		}
 	}
-	return form.Fold{Title: "Provides", Key: p.String(), Says: holds(p), Parts: []form.Part{form.Picker{Path: p, Legend: "Provides", Filter: "Filter names", Choices: choices,
-		Help: "Other names under which services find this one; any that requires such a name is content with it.",
+	words := loom.Describe(loom.KindService, "dependencies", "provides")
+	return form.Fold{Title: words.Label, Key: p.String(), Says: holds(p), Parts: []form.Part{form.Picker{Path: p, Legend: words.Label, Filter: "Filter names", Choices: choices,
+		Help: words.Help,
 		Free: "More names", FreeHelp: "Separate several by commas."}}}
 }
 
 // onShrink says whether a machine with the service may leave its cluster.
 func onShrink(doc *form.Doc) form.Part {
-	shrink := form.Field{Path: form.At("shrink"), Odd: "unknown", Face: ui.FieldModel{Label: "When a node leaves the cluster", Kind: ui.FieldSelect, Optional: true, Width: "l",
-		Help:    "For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves.",
+	words := loom.Describe(loom.KindService, "shrink")
+	shrink := form.Field{Path: form.At("shrink"), Odd: "unknown", Face: ui.FieldModel{Label: words.Label, Help: words.Help, Kind: ui.FieldSelect, Optional: true, Width: "l",
 		Options: []ui.Option{{Value: "", Label: "it may leave"}, {Value: "allow", Label: "it may leave (written out)"}, {Value: "refuse", Label: "refuse: nodes with this service stay"}}}}
 	if doc.Text(shrink.Path) != "allow" {
 		shrink.Face.Options = slices.Delete(shrink.Face.Options, 1, 2)
@@ -218,9 +222,9 @@ var linkPatterns = []ui.Def{
 // config is what clusters with the service have in their configuration unless they
 // say otherwise.
 func (e *serviceEditor) config() form.Section {
+	words := loom.Describe(loom.KindService, "defaultConfig")
 	return form.Section{ID: "config", Title: "Default configuration", Parts: []form.Part{
-		form.JSON{Path: form.At("defaultConfig"), Label: "Config", Object: true, Rows: 8,
-			Help: "A JSON object that clusters with this service start with, unless their template or request says otherwise. Macros such as %host.service.NAME% are allowed in its texts."},
+		form.JSON{Path: form.At("defaultConfig"), Label: words.Label, Help: words.Help, Object: true, Rows: 8},
 	}}
 }
 

@@ -122,11 +122,12 @@ func settleTemplate(before, after *form.Doc) {
 }
 
 func (w *templateDraft) leaseSection() form.Section {
-	at := form.At("administration", "leaseduration")
+	field := func(name string) form.Part {
+		words := loom.Describe(w.Kind, "administration", "leaseduration", name)
+		return durationField(form.At("administration", "leaseduration", name), words, "no limit")
+	}
 	return form.Section{ID: "lease", Title: "Lease", Help: "How long clusters live. Write 7d, 12h or 1d 6h 30m; empty or 0 is no limit.", Parts: []form.Part{form.Row{Parts: []form.Part{
-		durationField(at.To("initial"), "Initial", "A new cluster gets this much, unless its maker asks for less.", "no limit"),
-		durationField(at.To("max"), "Maximum", "A cluster lives this long in all; not less than the initial lease.", "no limit"),
-		durationField(at.To("step"), "Step", "A lease grows by this much at a time.", "no limit"),
+		field("initial"), field("max"), field("step"),
 	}}}}
 }
 

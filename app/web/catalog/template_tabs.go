@@ -93,7 +93,7 @@ func namedSkeleton(r *http.Request, kind loom.EntityKind) string {
 	if name == "" || len(loom.CheckName(adminview.FieldName, name)) > 0 {
 		return ""
 	}
-	doc, err := form.Parse(skeletons[kind])
+	doc, err := form.Parse(loom.Skeleton(kind))
 	if err != nil {
 		return ""
 	}
