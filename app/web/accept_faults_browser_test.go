@@ -91,6 +91,7 @@ func TestStatesOfPagesAreForEverybody(t *testing.T) {
 	b.Open(base + "/clusters?q=nothing-is-called-so")
 	scan("a list without matches")
 	b.Open(base + "/clusters")
+	b.WaitFor("[data-selects]") // the script that counts has come
 	click("#clusters [data-select-all]")
 	b.WaitText("2 clusters selected")
 	scan("a list with rows selected")
