@@ -121,9 +121,9 @@ func (rt *route) operation() fields {
 
 func (rt *route) findingsHelp() string {
 	if rt.method == http.MethodDelete {
-		return "How many other entries of the catalog name what is gone now."
+		return "Number of other catalog entries that name the deleted one."
 	}
-	return "How much of what was sent would not work; it is stored all the same."
+	return "Number of findings in the stored document. It is saved anyway."
 }
 
 func (rt *route) content() fields {

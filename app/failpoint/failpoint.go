@@ -116,9 +116,6 @@ func parse(text string) (*plan, error) {
 	return p, nil
 }
 
-// Armed reports whether any fault is armed.
-func Armed() bool { return armed.Load() != nil }
-
 // At is a point with a name of its own.
 func At(point string) {
 	if p := armed.Load(); p != nil {

@@ -21,7 +21,7 @@ type Settings struct {
 	// LeaseGraceHours is how long machines stay, stopped, after the lease.
 	LeaseGraceHours int `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
 	// MaxTokenDays is the longest life of a token; nil lets tokens live for ever.
-	MaxTokenDays *int `json:"maxTokenDays" description:"null: tokens may live for ever." nullable:"true"`
+	MaxTokenDays *int `json:"maxTokenDays" description:"null: no maximum." nullable:"true"`
 	// RequireLease refuses clusters that would live for ever.
 	RequireLease bool `json:"requireLease" description:"Every cluster has an end."`
 }

@@ -52,7 +52,7 @@ type ClusterCreate struct {
 	Services             []string          `json:"services"`
 	HardwareType         string            `json:"hardwaretype"`
 	ImageType            string            `json:"imagetype"`
-	InitialLeaseDuration int               `json:"initialLeaseDuration" description:"Milliseconds; -1 for the template's, 0 for ever."`
+	InitialLeaseDuration int               `json:"initialLeaseDuration" description:"Milliseconds; -1 for the template's, 0 for no expiry."`
 	DNSSuffix            string            `json:"dnsSuffix"`
 	Config               map[string]any    `json:"config" description:"Replaces the template's."`
 	ConfigPatch          map[string]any    `json:"configPatch" description:"Merge patch over the template's config; not with config."`
@@ -134,7 +134,7 @@ type Resize struct {
 // Repair is what ReadChange reads for its kind.
 type Repair struct {
 	Dead  []string `json:"dead" description:"Those of nodes whose machines do not answer: nothing is drained or stopped there."`
-	Nodes []string `json:"nodes" required:"true" description:"Ids of the nodes to make anew."`
+	Nodes []string `json:"nodes" required:"true" description:"Ids of the nodes to replace."`
 	withPolicy
 }
 
@@ -218,7 +218,7 @@ type HookWrite struct {
 	Events     []string `json:"events" description:"Left out: all." enum:"start,success,failure"`
 	Actions    []string `json:"actions" description:"Cluster actions; empty: all."`
 	Templates  []string `json:"templates" description:"Names of cluster templates; empty: all."`
-	Secret     string   `json:"secret" description:"16 to 200 characters that sign; left out, one is made up, or the old one stays."`
+	Secret     string   `json:"secret" description:"16 to 200 characters that sign deliveries. Without it a new hook gets a generated one and an existing hook keeps its own."`
 	Blocking   bool     `json:"blocking" description:"An operation starts only when the hook agrees: 2xx go, 409 refuses."`
 	OnTimeout  string   `json:"onTimeout" enum:"go,refuse"`
 	Global     bool     `json:"global" description:"All tenants; for superadmins."`
@@ -232,7 +232,7 @@ type UserCreate struct {
 	Role        string   `json:"role" enum:"user,admin"`
 	DisplayName string   `json:"displayName"`
 	Email       string   `json:"email"`
-	Password    string   `json:"password" description:"Made up when left out." minLength:"10" maxLength:"200"`
+	Password    string   `json:"password" description:"Generated when left out." minLength:"10" maxLength:"200"`
 	SSHKeys     []string `json:"sshKeys" description:"Public keys, one line of authorized_keys each."`
 }
 
@@ -252,7 +252,7 @@ type UserEdit struct {
 type SettingsEdit struct {
 	LeaseReminderHours []int `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
 	LeaseGraceHours    int   `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
-	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: tokens may live for ever."`
+	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: no maximum."`
 	RequireLease       bool  `json:"requireLease" description:"Every cluster has an end."`
 }
 

@@ -36,7 +36,7 @@ type Process struct {
 	Draining bool           `json:"draining"`
 	Capacity *int           `json:"capacity,omitempty"`
 	Busy     *int           `json:"busy,omitempty"`
-	Tenants  map[string]int `json:"tenants,omitempty" description:"Workers dealt, by the name of the tenant."`
+	Tenants  map[string]int `json:"tenants,omitempty" description:"Workers assigned, by tenant name."`
 	// Plugins are the types that a provisioner carries, with their release; Error is what
 	// last went wrong in the process itself.
 	Plugins map[string]string `json:"plugins,omitempty" description:"Plugin types that a provisioner carries, with their release."`

@@ -59,7 +59,7 @@ type Change struct {
 	Name   string `json:"name" description:"A host name, a service, or the JSON pointer of a value."`
 	Node   int    `json:"node,omitempty"`
 	// Old and New are states, or values of a config or template, secrets masked.
-	Old     any    `json:"old,omitempty" description:"What was there, secrets masked."`
+	Old     any    `json:"old,omitempty" description:"The previous value, secrets masked."`
 	New     any    `json:"new,omitempty" description:"What will be there, secrets masked."`
 	Because string `json:"because,omitempty"`
 }
