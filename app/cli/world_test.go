@@ -78,7 +78,8 @@ func makeWorld(t *testing.T, options []string) *world {
 			w.env = append(w.env, pair)
 		}
 	}
-	w.env = append(w.env, actAsLoom+"=1", "LOOM_DATA_DIR="+w.dir, "LOOM_LISTEN_ADDR="+address,
+	// What a world stores is small: no test depends on how full the disk of its host is.
+	w.env = append(w.env, actAsLoom+"=1", "LOOM_DATA_DIR="+w.dir, "LOOM_LISTEN_ADDR="+address, "LOOM_DISK_RESERVE=0",
 		wiring.TestBaseDir+"="+baseRoots(t), "LOOM_DRAIN_TIMEOUT=5s", "LOOM_LOG_FORMAT=text")
 	w.env = append(w.env, options...)
 	t.Cleanup(func() {

@@ -117,8 +117,9 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 			environ = append(environ, pair)
 		}
 	}
+	// The instance is small and removed at the end: how full the disk is decides nothing.
 	environ = append(environ, "LOOM_DATA_DIR="+data, "LOOM_DATABASE_URL="+b.pg.DSN("loom"), "LOOM_LISTEN_ADDR="+addresses[0],
-		"LOOM_LOG_LEVEL=warn", "LOOM_DRAIN_TIMEOUT=2s", wiring.TestBaseDir+"="+bases)
+		"LOOM_DISK_RESERVE=0", "LOOM_LOG_LEVEL=warn", "LOOM_DRAIN_TIMEOUT=2s", wiring.TestBaseDir+"="+bases)
 	environ = append(environ, options...)
 	b.environ = environ
 	values, _, err := config.Load("up", nil, environ)
