@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -262,14 +263,7 @@ func (s *Server) shownDraft(r *http.Request, actor loom.Actor, kind loom.EntityK
 		return "", "", err
 	}
 	shown, emptied := withoutSecrets(body, func(field string) bool {
-		for _, t := range types {
-			for _, group := range t.Parameters {
-				if f, ok := group.Fields[field]; ok && f.IsSensitive() {
-					return true
-				}
-			}
-		}
-		return loom.LooksSecret(field)
+		return loom.LooksSecret(field) || slices.ContainsFunc(types, func(t loom.PluginType) bool { return t.Seals(field) })
 	})
 	if len(emptied) > 0 {
 		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + and(emptied) + "."

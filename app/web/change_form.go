@@ -187,9 +187,6 @@ func nodeIDs(texts []string) []loom.NodeID {
 	return ids
 }
 
-// maskedText is what stands for a secret in a config that is shown.
-var maskedText = fmt.Sprint(loom.MaskSecrets(map[string]any{"password": "x"}).(map[string]any)["password"])
-
 // configure is the change of the config: what differs from what was shown, so that
 // secrets that were hidden stay as they are.
 func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInput, []loom.FieldError) {
@@ -207,8 +204,8 @@ func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInp
 	}
 	shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
 	in.ConfigPatch = mergePatch(shown, given)
-	if strings.Contains(configText(in.ConfigPatch), maskedText) {
-		return in, []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + maskedText + ") was moved or copied; write the value itself."}}
+	if strings.Contains(configText(in.ConfigPatch), loom.Redacted) {
+		return in, []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + loom.Redacted + ") was moved or copied; write the value itself."}}
 	}
 	return in, nil
 }

@@ -195,7 +195,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	}
 	config := configField(f.Config, errs)
 	config.Optional, config.Rows = false, 18
-	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
+	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
 	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
 }
 
