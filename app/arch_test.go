@@ -19,7 +19,7 @@ var may = map[string][]string{
 	"app":                   {"app/cli"},
 	"app/cli":               {"..."},
 	"app/cli/devdb":         {},
-	"app/config":            {},
+	"app/config":            {"app/loom"},
 	"app/loom":              {},
 	"app/archive":           {},
 	"app/places":            {"app/loom"},

@@ -14,7 +14,9 @@ func TestCourseOf(t *testing.T) {
 	task := func(number int, service string, action loom.TaskAction, undo bool) loom.PlanTask {
 		return loom.PlanTask{Number: number, Node: "n1", Service: service, Action: action, Undo: undo}
 	}
-	state := func(status loom.TaskStatus, attempt int) loom.Task { return loom.Task{Status: status, Attempt: attempt} }
+	state := func(status loom.TaskStatus, attempt int) loom.Task {
+		return loom.Task{Status: status, Attempt: attempt}
+	}
 	first := loom.StoredPlan{
 		Plan: loom.Plan{Action: loom.AddServices, Tasks: []loom.PlanTask{task(1, "web", loom.ActionInstall, false), task(2, "web", loom.ActionStart, false)},
 			Gates: []loom.Gate{{}}, Edges: []loom.Edge{{From: 1, To: 2}, {From: 2, To: 3}}},

@@ -3,7 +3,6 @@ package loom
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ClusterVerb is something a person can do to a cluster. The words of previews
@@ -231,5 +230,5 @@ func ways(verbs ...ClusterVerb) string {
 	for i, v := range verbs {
 		words[i] = wayOut[v]
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	return Or(words)
 }

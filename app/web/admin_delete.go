@@ -68,7 +68,7 @@ func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		if by := needing(usersOf(uses)); len(by) > 0 {
-			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, and(by[:min(len(by), maxAffected)]), nameIt(len(by)))
+			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, loom.And(by[:min(len(by), maxAffected)]), nameIt(len(by)))
 		}
 		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
 			return err

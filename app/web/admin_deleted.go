@@ -61,7 +61,7 @@ func (s *Server) deletedDraft(r *http.Request, actor loom.Actor, d *draft) (bool
 		lost = append(lost, p.Sealed...)
 	}
 	if len(lost) > 0 {
-		d.note += " Secrets were not kept; give them anew: " + and(lost) + "."
+		d.note += " Secrets were not kept; give them anew: " + loom.And(lost) + "."
 	}
 	d.changed = true
 	d.body, err = draftOf(d.kind, found.Entry)

@@ -31,7 +31,7 @@ func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 			}
 			entry.Meta().Name = from + "-copy"
 			if p, ok := entry.(*loom.Provider); ok && len(p.Sealed) > 0 {
-				d.note = "Sealed fields are not copied; give them anew: " + and(p.Sealed) + "."
+				d.note = "Sealed fields are not copied; give them anew: " + loom.And(p.Sealed) + "."
 			}
 			if d.body, err = draftOf(kind, entry); err != nil {
 				return err
@@ -266,7 +266,7 @@ func (s *Server) shownDraft(r *http.Request, actor loom.Actor, kind loom.EntityK
 		return loom.LooksSecret(field) || slices.ContainsFunc(types, func(t loom.PluginType) bool { return t.Seals(field) })
 	})
 	if len(emptied) > 0 {
-		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + and(emptied) + "."
+		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + loom.And(emptied) + "."
 	}
 	return shown, note, nil
 }

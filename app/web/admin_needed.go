@@ -41,7 +41,7 @@ func (d draft) tellForm(doc *form.Doc, errs []loom.FieldError, m *adminview.Chec
 			at[label] = len(m.Needed)
 			m.Needed = append(m.Needed, p)
 		}
-		m.Needed[at[label]].Message = capital(label) + " of " + and(of[label])
+		m.Needed[at[label]].Message = capital(label) + " of " + loom.And(of[label])
 	}
 	if len(mistakes) < len(errs) {
 		shown = d.form.Show(doc, "", "", mistakes, d.read)
@@ -88,7 +88,7 @@ func (d draft) tellLacking(found []loom.Finding, errs []loom.FieldError, m *admi
 		p := draftWarnings(d, []loom.Finding{lacks[set].first})[0]
 		p.Path, p.Message = "", set
 		if places := lacks[set].places; len(places) > 0 {
-			p.Message += " of " + and(places)
+			p.Message += " of " + loom.And(places)
 		}
 		need(m, p)
 	}

@@ -239,7 +239,7 @@ func syncText(coming, going int) string {
 	if going > 0 {
 		parts = append(parts, ui.Count(going, "version goes", "versions go")+" out of use")
 	}
-	return and(parts)
+	return loom.And(parts)
 }
 
 // sizeOf writes a number of bytes for people.

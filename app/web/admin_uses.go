@@ -66,5 +66,5 @@ func placed(message string, places []string) string {
 	if places = slices.DeleteFunc(slices.Clone(places), func(place string) bool { return place == "" }); len(places) == 0 {
 		return message
 	}
-	return message + " (" + capital(and(places)) + ")"
+	return message + " (" + capital(loom.And(places)) + ")"
 }

@@ -57,7 +57,7 @@ func templateRules(t loom.Template) []string {
 	}
 	for _, set := range t.Constraints.Layout.MustCoexist {
 		if len(set) > 1 {
-			rules = append(rules, "Where one of "+and(set)+" is, the others of them are too.")
+			rules = append(rules, "Where one of "+loom.And(set)+" is, the others of them are too.")
 		}
 	}
 	for _, set := range t.Constraints.Layout.CantCoexist {
@@ -66,9 +66,9 @@ func templateRules(t loom.Template) []string {
 		case 1:
 			rules = append(rules, set[0]+" may be on no node.")
 		case 2:
-			rules = append(rules, and(set)+" are never on the same node.")
+			rules = append(rules, loom.And(set)+" are never on the same node.")
 		default:
-			rules = append(rules, and(set)+" are never all on the same node.")
+			rules = append(rules, loom.And(set)+" are never all on the same node.")
 		}
 	}
 	rules = appendAllowed(rules, "hardware types", t.Compatibility.HardwareTypes)
@@ -86,10 +86,10 @@ func serviceRules(name string, c loom.ServiceConstraint) []string {
 		rules = append(rules, quantityRule(name, *c.Quantities))
 	}
 	if len(c.HardwareTypes) > 0 {
-		rules = append(rules, name+" needs the hardware type "+or(c.HardwareTypes)+".")
+		rules = append(rules, name+" needs the hardware type "+loom.Or(c.HardwareTypes)+".")
 	}
 	if len(c.ImageTypes) > 0 {
-		rules = append(rules, name+" needs the image type "+or(c.ImageTypes)+".")
+		rules = append(rules, name+" needs the image type "+loom.Or(c.ImageTypes)+".")
 	}
 	return rules
 }
@@ -143,24 +143,13 @@ func needs(s loom.Service) string {
 	both := func(a, b []string) []string { return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b)))) }
 	d := s.Dependencies
 	if r := both(d.Install.Requires, d.Runtime.Requires); len(r) > 0 {
-		parts = append(parts, "requires "+and(r))
+		parts = append(parts, "requires "+loom.And(r))
 	}
 	if u := both(d.Install.Uses, d.Runtime.Uses); len(u) > 0 {
-		parts = append(parts, "uses "+and(u))
+		parts = append(parts, "uses "+loom.And(u))
 	}
 	if len(d.Conflicts) > 0 {
-		parts = append(parts, "conflicts with "+and(d.Conflicts))
+		parts = append(parts, "conflicts with "+loom.And(d.Conflicts))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func and(names []string) string { return series(names, "and") }
-
-func or(names []string) string { return series(names, "or") }
-
-func series(names []string, word string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " " + word + " " + names[len(names)-1]
 }

@@ -66,7 +66,7 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v lifecyc
 	}
 	config := in.Config
 	if config == nil {
-		config = lifecycle.PatchedConfig(masked(v.Config), in.ConfigPatch)
+		config = loom.MergePatch(masked(v.Config), in.ConfigPatch)
 	}
 	f.Config, f.Restart = configText(config), in.Restart
 	return nil

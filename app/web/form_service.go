@@ -138,7 +138,7 @@ func (e *serviceEditor) needChoices() []form.Choice {
 	}
 	choices := without(choicesOf(entries), e.name)
 	for _, name := range sortedKeys(providers) {
-		choices = append(choices, form.Choice{Value: name, Label: name, Facts: []string{"provided by " + and(providers[name])}})
+		choices = append(choices, form.Choice{Value: name, Label: name, Facts: []string{"provided by " + loom.And(providers[name])}})
 	}
 	return choices
 }
@@ -164,7 +164,7 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 	for _, name := range sortedKeys(asked) {
 		c := form.Choice{Value: name, Label: name}
 		if len(asked[name]) > 0 {
-			c.Facts = []string{"asked for by " + and(asked[name])}
+			c.Facts = []string{"asked for by " + loom.And(asked[name])}
 		}
 		choices = append(choices, c)
 	}
