@@ -3,10 +3,19 @@ package web
 import (
 	"context"
 	"slices"
+	"time"
 
 	"loom/app/catalog"
 	"loom/app/lifecycle"
 	"loom/app/loom"
+)
+
+const (
+	// recentFor is for how long what was read is good enough for a page that sums up a
+	// tenant.
+	recentFor = time.Second
+	// recentMost is how much of a sort is kept.
+	recentMost = 1000
 )
 
 // homeKey is whose home page it is: that of the administrators of a tenant, with no user,
@@ -46,7 +55,7 @@ func (h homeSums) live() int {
 // whoever just made the first of it is not told that there is none.
 func (s *Server) homeSums(ctx context.Context, actor loom.Actor) (homeSums, error) {
 	read := func(ctx context.Context) (homeSums, error) { return s.readHomeSums(ctx, actor) }
-	sums, err := s.sums.of(ctx, homeOf(actor), s.now, read)
+	sums, err := s.sums.Get(ctx, homeOf(actor), s.now, read)
 	if err == nil && (!sums.templates || sums.live() == 0) {
 		return read(ctx)
 	}
@@ -77,9 +86,9 @@ func (s *Server) homeOperations(ctx context.Context, actor loom.Actor, clusters 
 	if !whole || len(clusters) == 0 {
 		return read(ctx)
 	}
-	latest, err := s.running.of(ctx, homeOf(actor), s.now, read)
+	latest, err := s.running.Get(ctx, homeOf(actor), s.now, read)
 	if err == nil && slices.ContainsFunc(clusters, func(c loom.ClusterSummary) bool { return latest[c.ID].Ref.Number != c.LatestOperation }) {
-		return s.running.renew(ctx, homeOf(actor), s.now, read) // one has just begun
+		return s.running.Renew(ctx, homeOf(actor), s.now, read) // one has just begun
 	}
 	return latest, err
 }

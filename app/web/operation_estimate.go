@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"loom/app/lifecycle"
@@ -17,54 +16,17 @@ const (
 	estimatesMost = 500
 )
 
-// estimates remembers how long tasks usually take: a running page asks every second.
-// The zero value is ready.
-type estimates struct {
-	mu      sync.Mutex
-	known   map[[2]string]estimate
-	reading together[[2]string, lifecycle.Typical]
-}
-
-type estimate struct {
-	typical lifecycle.Typical
-	read    time.Time
-}
-
-func (e *estimates) of(key [2]string, now time.Time) (lifecycle.Typical, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found, ok := e.known[key]
-	return found.typical, ok && now.Sub(found.read) < estimatesKept
-}
-
-func (e *estimates) keep(key [2]string, now time.Time, typical lifecycle.Typical) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.known == nil || len(e.known) >= estimatesMost {
-		e.known = map[[2]string]estimate{}
-	}
-	e.known[key] = estimate{typical, now}
-}
-
 // left says how long an operation that runs may still take, "" where that is not known.
 func (s *Server) left(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (string, error) {
 	if op.Status != loom.OperationRunning || op.Started.IsZero() {
 		return "", nil
 	}
 	key := [2]string{string(actor.Tenant), v.Provider.Type}
-	typical, ok := s.typical.of(key, s.now())
-	if !ok {
-		var err error
-		typical, err = s.typical.reading.do(ctx, key, func(ctx context.Context) (lifecycle.Typical, error) {
-			typical, err := s.Clusters.Typical(ctx, actor, v.Provider.Type)
-			if err == nil {
-				s.typical.keep(key, s.now(), typical)
-			}
-			return typical, err
-		})
-		if err != nil {
-			return "", err
-		}
+	typical, err := s.typical.Get(ctx, key, s.now, func(ctx context.Context) (lifecycle.Typical, error) {
+		return s.Clusters.Typical(ctx, actor, v.Provider.Type)
+	})
+	if err != nil {
+		return "", err
 	}
 	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
 	if err != nil {

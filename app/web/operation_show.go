@@ -188,6 +188,6 @@ func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operatio
 	if err != nil {
 		return op, loom.Plan{}, planTasks{}, err
 	}
-	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.now())
+	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.now)
 	return op, plan, tasks, err
 }

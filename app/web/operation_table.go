@@ -91,7 +91,7 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 		if err != nil {
 			return err
 		}
-		nodes, err := s.names.of(r.Context(), s.Clusters, actor, op, s.now())
+		nodes, err := s.names.of(r.Context(), s.Clusters, actor, op, s.now)
 		if err != nil {
 			return err
 		}

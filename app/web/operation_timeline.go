@@ -62,7 +62,7 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.now())
+	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.now)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/account"
+	"loom/app/cache"
 	"loom/app/catalog"
 	"loom/app/execution"
 	"loom/app/fleet"
@@ -67,14 +68,18 @@ type Deps struct {
 // Server answers browsers.
 type Server struct {
 	Deps
-	now     func() time.Time
-	typical estimates
+	now func() time.Time
+	// typical is how long tasks usually take, by tenant and type of provider: a running
+	// page asks every second.
+	typical cache.Cache[[2]string, lifecycle.Typical]
 	turns   turns
 	plans   plans
 	names   nodeNames
-	// sums and running are what home pages told a moment ago.
-	sums    recent[homeKey, homeSums]
-	running recent[homeKey, map[loom.ClusterID]loom.Operation]
+	// sums and running are what home pages told a moment ago, sums over a whole tenant.
+	// They are for whole pages only: parts are fetched upon signals, and read what the
+	// signal was about.
+	sums    cache.Cache[homeKey, homeSums]
+	running cache.Cache[homeKey, map[loom.ClusterID]loom.Operation]
 	// begun is when this process began to serve pages, state what they know of the
 	// installation.
 	begun time.Time
@@ -88,6 +93,11 @@ type Server struct {
 // protection and headers are around it already (httpx.Chain).
 func New(d Deps) http.Handler {
 	s := &Server{Deps: d, now: time.Now, begun: time.Now()}
+	s.typical.Age, s.typical.Most = estimatesKept, estimatesMost
+	s.plans.Age, s.plans.Most, s.plans.Weight = planFor, keptTasks, func(k planKey) int { return k.tasks }
+	s.names.Age, s.names.Most = planFor, namesKept
+	s.sums.Age, s.sums.Most = recentFor, recentMost
+	s.running.Age, s.running.Most = recentFor, recentMost
 	mux, files := http.NewServeMux(), static.Handler()
 	mux.Handle("/static/", s.answer(func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.claimFile(r); err != nil {

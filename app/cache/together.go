@@ -1,14 +1,20 @@
-package web
+package cache
 
 import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
+// readLimit ends a reading that many wait for.
+const readLimit = 30 * time.Second
+
 // together lets all who need the same at once wait for one reading of it: hundreds of
-// pages open at the same time when an operation begins, and what they need is kept
-// afterwards. What began before somebody asked is good enough. The zero value is ready.
+// pages open at the same time when an operation begins. What began before somebody asked
+// is good enough. It differs from singleflight.Group in what the pages need: keys have
+// types, those who wait may leave, and a reading that panics does so in the goroutine of
+// its request, where that is recovered. The zero value is ready.
 type together[K comparable, V any] struct {
 	mu    sync.Mutex
 	going map[K]*reading[V]
@@ -36,7 +42,7 @@ func (g *together[K, V]) do(ctx context.Context, key K, read func(ctx context.Co
 			return none, ctx.Err()
 		}
 	}
-	r = &reading[V]{done: make(chan struct{}), err: errors.New("web: what was read together was not read")}
+	r = &reading[V]{done: make(chan struct{}), err: errors.New("cache: what was read together was not read")}
 	if g.going == nil {
 		g.going = map[K]*reading[V]{}
 	}
@@ -48,7 +54,7 @@ func (g *together[K, V]) do(ctx context.Context, key K, read func(ctx context.Co
 		g.mu.Unlock()
 		close(r.done)
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readLimit)
 	defer cancel()
 	r.value, r.err = read(ctx)
 	return r.value, r.err
