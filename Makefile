@@ -73,6 +73,13 @@ screenshots: deps build ## pictures of all pages, light and dark, wide and narro
 	@rm -rf var/screenshots; mkdir -p var/screenshots; $(scratch) \
 	LOOM_SCREENSHOTS="$(CURDIR)/var/screenshots" go test -count 1 -timeout 15m -tags '$(TAGS)' ./app/cli -run '^TestEveryPage$$'
 
+# What `make recordings` of two commits wrote is compared with `diff -r`.
+DIR ?= var/recordings
+.PHONY: recordings
+recordings: deps build ## answers of all routes for each role, and plans of 500 clusters, into DIR (var/recordings)
+	@rm -rf '$(DIR)'; mkdir -p '$(DIR)'; export LOOM_RECORD="$$(cd '$(DIR)' && pwd)"; $(scratch) \
+	go test -vet=off -count 1 -timeout 30m -tags '$(TAGS)' ./app/lifecycle ./app/cli -run '^TestRecord'
+
 .PHONY: check
 check: ## format, vet, lint, generated and vendored files; no tests
 	@unformatted="$$(git ls-files '*.go' | xargs gofmt -l)"; \
