@@ -17,7 +17,7 @@ RACE := ./jobs/work ./app/live ./provisioner/remote
 TAGS := browser e2e
 
 # The packages that take longest come first. Vetting is the business of `make check`.
-FIRST := ./app/cli ./app/web
+FIRST := ./app/cli ./app/lab ./app/web
 TEST := go test -vet=off
 
 # needs LIST: installs what is missing where it may, else names the command and stops.

@@ -12,13 +12,18 @@ import (
 // useCases may be imported by surfaces and by jobs/work; not by each other.
 var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook"}
 
+// area is what the pages of an area may import; never another area.
+var area = append([]string{"app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
+
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in
 // testOnly are exempt. See CONTRIBUTING.md for the picture.
 var may = map[string][]string{
 	"app":                   {"app/cli"},
 	"app/cli":               {"..."},
-	"app/cli/devdb":         {},
+	"app/lab":               {"..."},
+	"app/wiring":            {"..."},
+	"app/wiring/devdb":      {},
 	"app/config":            {"app/loom"},
 	"app/loom":              {},
 	"app/archive":           {},
@@ -26,24 +31,33 @@ var may = map[string][]string{
 	"app/diskspace":         {"app/loom"},
 	"app/lenient":           {"app/loom"},
 	"app/cache":             {},
-	"app/fault":             {},
-	"app/store":             {"app/places", "app/loom", "app/fault", "jobs"},
+	"app/failpoint":         {},
+	"app/store":             {"app/places", "app/loom", "app/failpoint", "jobs"},
 	"app/secret":            {"app/loom"},
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/catalog":           {"app/archive", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/lifecycle":         {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
-	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/fault", "jobs"},
+	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},
 	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
-	"app/web":               append([]string{"app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/form"}, useCases...),
+	"app/web":               {"app/httpx", "static", "app/web/page", "app/web/clusters", "app/web/catalog", "app/web/admin", "app/web/reports", "app/web/system", "app/web/account", "app/web/docs"},
+	"app/web/page":          append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver"}, useCases...),
 	"app/web/form":          {"app/loom", "views/..."},
+	"app/web/clusters":      area,
+	"app/web/catalog":       area,
+	"app/web/admin":         area,
+	"app/web/reports":       area,
+	"app/web/system":        area,
+	"app/web/account":       area,
+	"app/web/docs":          area,
 	"app/api":               append([]string{"app/httpx", "app/places", "app/loom", "app/lenient", "app/api/wire", "planner/..."}, useCases...),
+	"app/api/wire/schema":   {"app/api/wire", "app/httpx", "app/catalog", "app/loom"},
 	"app/api/wire":          append([]string{"app/loom", "app/lenient"}, useCases...),
 	"jobs":                  {"app/loom"},
-	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/fault", "provisioner/...", "planner"}, useCases...),
+	"jobs/work":             append([]string{"jobs", "app/store", "app/loom", "app/failpoint", "provisioner/...", "planner"}, useCases...),
 	"solver":                {"app/loom"},
 	"planner":               {"app/loom", "planner/..."},
 	"provisioner":           {"app/archive", "app/loom", "provisioner/..."},
@@ -55,48 +69,49 @@ var may = map[string][]string{
 	"app/testkit/browser":   {"..."},
 	"provisioner/confine":   {},
 	"provisioner/resource":  {},
-	"provisioner/provider":  {"app/loom", "provisioner/provider/...", "provisioner/carried", "provisioner/remote", "provisioner/resource"},
-	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/carried", "provisioner/remote", "provisioner/resource"},
-	"provisioner/carried":   {"app/loom"},
+	"provisioner/provider":  {"app/loom", "provisioner/provider/...", "provisioner/plugins", "provisioner/remote", "provisioner/resource"},
+	"provisioner/automator": {"app/loom", "provisioner/automator/...", "provisioner/plugins", "provisioner/remote", "provisioner/resource"},
+	"provisioner/plugins":   {"app/loom"},
 	"provisioner/remote":    {"app/loom", "provisioner/remote/...", "provisioner/resource"},
 	"provisioner/external":  {"app/loom", "provisioner/..."},
-	"provisioner/simulator": {"app/loom"},
-	"provisioner/standin":   {"provisioner/standin"},
+	"provisioner/simcloud":  {"app/loom"},
+	"provisioner/fakecloud": {"provisioner/fakecloud"},
 
 	// It keeps a part of the host's disk free.
 	"provisioner/provider/local": {"app/loom", "app/diskspace", "provisioner/provider/...", "provisioner/resource"},
 
-	// It puts providers in front of their stand-ins.
-	"provisioner/standin/cloudtest": {"app/loom", "provisioner/..."},
+	// It puts providers in front of their fake clouds.
+	"provisioner/fakecloud/cloudtest": {"app/loom", "provisioner/..."},
 
 	// Its machines are made from the base roots of local ones.
 	"provisioner/automator/docker/enginetest": {"app/loom", "provisioner/..."},
 
 	// The two mocks share the cloud that does not exist.
-	"provisioner/provider/mock":  {"app/loom", "provisioner/simulator"},
-	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simulator"},
+	"provisioner/provider/mock":  {"app/loom", "provisioner/simcloud"},
+	"provisioner/automator/mock": {"app/loom", "provisioner/remote", "provisioner/simcloud"},
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/standin/cloudtest", "provisioner/automator/docker/enginetest"}
+var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
-	"github.com/lib/pq":       {"app/store", "migrations", "app/cli/devdb", "app/testkit"},
-	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/cli", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
+	"github.com/lib/pq":       {"app/store", "migrations", "app/wiring/devdb", "app/testkit"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
+	"github.com/swaggest":     {"app/api/wire/schema"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
-	"net/http":                {"app/httpx", "app/web", "app/api", "app/cli", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
+	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},
 	"github.com/gophercloud":  {"provisioner/provider/nova", "provisioner/provider/openstack", "provisioner/provider/rackspace"},
 	"google.golang.org/api":   {"provisioner/provider/google"},
-	"os/exec":                 {"app/cli", "provisioner", "app/testkit", "static/internal"},
+	"os/exec":                 {"app/lab", "app/wiring", "provisioner", "app/testkit", "static/internal"},
 }
 
 // readers get plugin resources, whose content nobody trusts, and read them by package

@@ -18,10 +18,10 @@ var dialers = map[string]string{
 	"app/hook/send.go":                       "hooks, with the reach of hooks",
 	"provisioner/provider/google/key.go":     "tokens, by the client of the cloud",
 	"provisioner/provider/local/provider.go": "the machine that this host has just booted",
-	"provisioner/simulator/http.go":          "the machines of load tests, which the operator starts",
-	"app/cli/bench_pages.go":                 "the benchmark's own Loom",
-	"app/cli/bench_instance.go":              "the benchmark's own Loom",
-	"app/cli/bench_local.go":                 "the benchmark's own machines",
+	"provisioner/simcloud/http.go":           "the machines of load tests, which the operator starts",
+	"app/lab/bench_pages.go":                 "the benchmark's own Loom",
+	"app/lab/bench_instance.go":              "the benchmark's own Loom",
+	"app/lab/bench_local.go":                 "the benchmark's own machines",
 }
 
 // makes are the ways of package net, net/http and crypto/ssh to get a connection.
@@ -40,7 +40,7 @@ func TestDialersImport(t *testing.T) {
 	for _, root := range []string{"app", "provisioner", "jobs", "planner", "solver"} {
 		err := filepath.WalkDir(filepath.Join("..", root), func(path string, d fs.DirEntry, err error) error {
 			name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
-			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "provisioner/standin/") || strings.HasPrefix(name, "app/testkit/") || strings.HasPrefix(name, "provisioner/remote/sshtest/") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "provisioner/fakecloud/") || strings.HasPrefix(name, "app/testkit/") || strings.HasPrefix(name, "provisioner/remote/sshtest/") {
 				return err
 			}
 			for _, what := range connections(t, path) {

@@ -12,7 +12,6 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
-	"loom/provisioner/provider/aws"
 	mockprovider "loom/provisioner/provider/mock"
 )
 
@@ -50,9 +49,6 @@ func asker(t *testing.T, p provider.Provider) *Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := providers.Declare(aws.Type()); err != nil {
-		t.Fatal(err)
-	}
 	return &Runner{Providers: providers, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
@@ -71,7 +67,6 @@ func TestProbeOutcomes(t *testing.T) {
 		check  string
 		phrase string
 	}{
-		{"a plugin that is only declared", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "aws" }, false, "plugin", "declares the type but does not carry"},
 		{"a plugin that nobody knows", mockprovider.New(), func(c *loom.ProviderCall) { c.Provider.Type = "moon" }, false, "plugin", "moon"},
 		{"a plugin that cannot be probed", mute{mockprovider.New()}, nil, false, "probe", "cannot say"},
 		{"fields that are absent", talker{probe: func(context.Context, *loom.ProviderCall) (loom.Probe, error) { return loom.NewProbe(nil), nil }}, func(c *loom.ProviderCall) { c.Provider.Fields = map[string]any{"token": ""} }, false, "settings", "“Token”"},
@@ -207,7 +202,7 @@ func TestMachinesAndTheirRemoval(t *testing.T) {
 	if machines, _, err := r.Machines(t.Context(), call("mock")); err != nil || len(machines) != 0 {
 		t.Errorf("left: %+v, %v", machines, err)
 	}
-	if err := r.Remove(t.Context(), call("aws"), want, false); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "does not carry") {
+	if err := r.Remove(t.Context(), call("aws"), want, false); !errors.Is(err, loom.Unavailable) || !strings.Contains(err.Error(), "start one that carries its plugin") {
 		t.Errorf("without the plugin: %v", err)
 	}
 }

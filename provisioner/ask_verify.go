@@ -2,6 +2,7 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"loom/app/loom"
@@ -12,7 +13,9 @@ import (
 // that list what they have.
 func verify(ctx context.Context, prober provider.Prober, call *loom.ProviderCall) (loom.Probe, error) {
 	if v, ok := prober.(provider.Verifier); ok {
-		return v.Verify(ctx, call)
+		if probe, err := v.Verify(ctx, call); !errors.Is(err, errors.ErrUnsupported) {
+			return probe, err
+		}
 	}
 	listed, err := prober.Probe(ctx, call)
 	if err != nil {

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/api/wire"
+	"loom/app/loom"
+	"loom/app/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite openapi.json and the recorded answers")
 
-// TestDocumentIsCurrent makes the OpenAPI document anew from the table of routes.
+// TestDocumentIsCurrent generates the OpenAPI document from the table of routes and from the
+// types of the bodies.
 func TestDocumentIsCurrent(t *testing.T) {
 	t.Parallel()
 	made, err := makeDocument((&api{}).routes())
@@ -85,6 +87,63 @@ func TestDocumentHoldsTogether(t *testing.T) {
 	}
 }
 
+// TestEveryFieldIsDocumented looks in the document for each member that an entry of the
+// catalog can have.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	t.Parallel()
+	s := readSchemas(t)
+	names := map[loom.EntityKind]string{loom.KindProvider: "Provider", loom.KindHardwareType: "HardwareType", loom.KindImageType: "ImageType", loom.KindService: "Service",
+		loom.KindTemplate: "Template", loom.KindPartialTemplate: "PartialTemplate", loom.KindProviderType: "PluginType", loom.KindAutomatorType: "PluginType"}
+	for _, kind := range loom.EntityKinds {
+		body, err := json.Marshal(testkit.FullEntry(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var full map[string]any
+		if err := json.Unmarshal(body, &full); err != nil {
+			t.Fatal(err)
+		}
+		if parameters, ok := full["parameters"].(map[string]any); ok { // the groups have names
+			full["parameters"] = map[string]any{"admin": parameters["key"], "user": parameters["key"]}
+		}
+		for _, member := range s.undescribed(string(kind), s.all[names[kind]], full) {
+			t.Errorf("%s is not in the document", member)
+		}
+	}
+}
+
+// undescribed lists the members of a value, at any depth, that a schema does not have.
+func (s *schemas) undescribed(at string, schema map[string]any, v any) []string {
+	if ref, ok := schema["$ref"].(string); ok {
+		schema = s.all[strings.TrimPrefix(ref, "#/components/schemas/")]
+	}
+	var out []string
+	switch v := v.(type) {
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, item := range v {
+			out = append(out, s.undescribed(at+"[]", items, item)...)
+		}
+	case map[string]any:
+		if schema["properties"] == nil && schema["additionalProperties"] == nil {
+			return nil // free
+		}
+		for name, member := range v {
+			properties, _ := schema["properties"].(map[string]any)
+			of, ok := properties[name].(map[string]any)
+			if !ok {
+				of, ok = schema["additionalProperties"].(map[string]any)
+			}
+			if !ok {
+				out = append(out, at+"."+name)
+				continue
+			}
+			out = append(out, s.undescribed(at+"."+name, of, member)...)
+		}
+	}
+	return out
+}
+
 // TestEveryRouteHasAChapter keeps the readable page complete.
 func TestEveryRouteHasAChapter(t *testing.T) {
 	t.Parallel()
@@ -126,15 +185,19 @@ func TestServedDocument(t *testing.T) {
 	w.send(get, "/v2/openapi.json", "", "If-None-Match", served.header.Get("ETag")).want(304)
 }
 
-// schemas are the schemas of wire, with as much of JSON Schema as they use.
+// schemas are those of the document, with as much of JSON Schema as they use.
 type schemas struct{ all map[string]map[string]any }
 
 func readSchemas(t *testing.T) *schemas {
 	t.Helper()
 	var s schemas
-	if err := json.Unmarshal(wire.Schemas, &s.all); err != nil {
+	var d struct {
+		Components struct{ Schemas map[string]map[string]any }
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
 		t.Fatal(err)
 	}
+	s.all = d.Components.Schemas
 	return &s
 }
 

@@ -62,7 +62,7 @@ func (b Bundle) bare() bool {
 // "services[1].links[0].url", or "services/web.json: links[0].url" in a folder.
 type InvalidEntry struct {
 	Kind   loom.EntityKind   `json:"kind"`
-	Name   string            `json:"name"`
+	Name   string            `json:"name" description:"Its place in the document when it has no name."`
 	Fields []loom.FieldError `json:"errors"`
 }
 

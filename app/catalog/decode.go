@@ -1,7 +1,10 @@
 package catalog
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,130 +46,73 @@ func shapeErrors(entry loom.Entry, found []loom.FieldError) []loom.FieldError {
 // decodeObject reads an entry; its field errors are in o. The error is set for
 // an unknown kind only.
 func decodeObject(kind loom.EntityKind, o *lenient.Object) (loom.Entry, error) {
-	base := decodeBase(o)
-	switch kind {
-	case loom.KindProvider:
-		fields := o.FreeObject("provisioner")
-		if fields == nil {
-			fields = map[string]any{}
+	entry := loom.NewEntry(kind)
+	if entry == nil {
+		return nil, loom.NewError(loom.NotFound, "There is no catalog kind “%s”.", kind)
+	}
+	decoder.Into(o, entry)
+	return entry, nil
+}
+
+// decoder reads the kinds by the tags of their fields, and by these functions what
+// cannot be described: what older clients write, and bounds whose absence means something.
+var decoder = lenient.Decoder{After: map[reflect.Type]func(o *lenient.Object, into any){
+	reflect.TypeFor[loom.Base]():           after(func(o *lenient.Object, _ *loom.Base) { o.Int64("version") }), // must be a number, is overwritten
+	reflect.TypeFor[loom.Dependencies]():   after(installScope),
+	reflect.TypeFor[loom.ServiceAction]():  after(shellArguments),
+	reflect.TypeFor[loom.Template]():       after(nameParts),
+	reflect.TypeFor[loom.Defaults]():       after(defaultServices),
+	reflect.TypeFor[loom.SizeConstraint](): after(sizeBounds),
+	reflect.TypeFor[loom.LeaseRule]():      after(leaseDurations),
+	reflect.TypeFor[loom.PluginType]():     after(lowerActions),
+	reflect.TypeFor[loom.FieldSchema]():    after(func(_ *lenient.Object, f *loom.FieldSchema) { f.Sensitive = f.IsSensitive() }),
+}}
+
+func after[T any](read func(o *lenient.Object, into *T)) func(*lenient.Object, any) {
+	return func(o *lenient.Object, into any) { read(o, into.(*T)) }
+}
+
+// installScope reads the scope, which the phase of installing alone has.
+func installScope(o *lenient.Object, d *loom.Dependencies) {
+	d.Install.Scope = o.Object("install").Text("scope")
+}
+
+// shellArguments takes “data” for “args”, as old definitions of the shell automator say.
+func shellArguments(_ *lenient.Object, a *loom.ServiceAction) {
+	data, old := a.Fields["data"]
+	if !old || a.Type != "shell" {
+		return
+	}
+	if _, both := a.Fields["args"]; !both {
+		a.Fields["args"] = data
+	}
+	delete(a.Fields, "data")
+}
+
+// nameParts refuses templates to extend, and parts to include, that have no name.
+func nameParts(o *lenient.Object, t *loom.Template) {
+	if t.Extends != nil && t.Extends.Name == "" {
+		o.Fail("extends.name", "Name the template that this one extends, or leave extends out.")
+	}
+	if len(t.Includes) == 0 {
+		return
+	}
+	read := 0
+	for i, element := range o.Array("includes") {
+		if _, ok := element.(map[string]any); !ok {
+			continue
 		}
-		return &loom.Provider{Base: base, Type: o.Text("providertype"), Fields: fields, Fixed: o.Texts("fixed")}, nil
-	case loom.KindHardwareType:
-		return &loom.HardwareType{Base: base, ProviderMap: decodeProviderMap(o)}, nil
-	case loom.KindImageType:
-		return &loom.ImageType{Base: base, ProviderMap: decodeProviderMap(o)}, nil
-	case loom.KindService:
-		return decodeService(base, o), nil
-	case loom.KindTemplate:
-		return decodeTemplate(base, o), nil
-	case loom.KindPartialTemplate:
-		return &loom.PartialTemplate{
-			Base: base, Defaults: decodeDefaults(o.Object("defaults")), Compatibility: decodeCompatibility(o.Object("compatibility")),
-			Constraints: decodeConstraints(o.Object("constraints")), Administration: decodeAdministration(o.Object("administration")),
-			Links: decodeLinks(o), Immutable: o.Bool("immutable"),
-		}, nil
-	case loom.KindProviderType, loom.KindAutomatorType:
-		return decodePluginType(base, o), nil
-	}
-	return nil, loom.NewError(loom.NotFound, "There is no catalog kind “%s”.", kind)
-}
-
-func decodeBase(o *lenient.Object) loom.Base {
-	o.Int64("version") // must be a number, is overwritten
-	return loom.Base{
-		Name: o.Text("name"), Label: o.Text("label"), Description: o.Text("description"),
-		Icon: o.Text("icon"), Deprecated: o.Bool("deprecated"),
-	}
-}
-
-func decodeProviderMap(o *lenient.Object) map[string]map[string]string {
-	providers := o.Object("providermap")
-	entries := map[string]map[string]string{}
-	for _, name := range providers.Names() {
-		entries[name] = providers.TextMap(name)
-	}
-	return entries
-}
-
-func decodeService(base loom.Base, o *lenient.Object) *loom.Service {
-	d := o.Object("dependencies")
-	s := &loom.Service{
-		Base: base,
-		Dependencies: loom.Dependencies{
-			Provides: d.Texts("provides"), Conflicts: d.Texts("conflicts"),
-			Install: decodePhase(d.Object("install")), Runtime: decodePhase(d.Object("runtime")),
-		},
-		Provisioner:   loom.ServiceProvisioner{Actions: map[loom.TaskAction]loom.ServiceAction{}},
-		Links:         decodeLinks(o),
-		Follows:       o.Texts("follows"),
-		Shrink:        o.Text("shrink"),
-		DefaultConfig: o.FreeObject("defaultConfig"),
-	}
-	// Only the install phase has a scope.
-	s.Dependencies.Install.Scope = d.Object("install").Text("scope")
-	o.Object("provisioner").Each("actions", func(name string, a *lenient.Object) {
-		action := loom.ServiceAction{Type: a.Text("type"), Fields: a.TextMap("fields")}
-		// Old definitions of the shell automator say data for args.
-		if data, old := action.Fields["data"]; old && action.Type == "shell" {
-			if _, both := action.Fields["args"]; !both {
-				action.Fields["args"] = data
-			}
-			delete(action.Fields, "data")
+		if t.Includes[read].Name == "" {
+			o.Fail(fmt.Sprintf("includes[%d].name", i), "Name the partial template to include.")
 		}
-		s.Provisioner.Actions[loom.TaskAction(name)] = action
-	})
-	return s
-}
-
-func decodePhase(o *lenient.Object) loom.PhaseDependency {
-	return loom.PhaseDependency{Requires: o.Texts("requires"), Uses: o.Texts("uses")}
-}
-
-func decodeLinks(o *lenient.Object) []loom.Link {
-	links := []loom.Link{}
-	o.EachOf("links", func(_ int, l *lenient.Object) {
-		links = append(links, loom.Link{Label: l.Text("label"), URL: l.Text("url")})
-	})
-	return links
-}
-
-func decodeTemplate(base loom.Base, o *lenient.Object) *loom.Template {
-	t := &loom.Template{
-		Base: base, Defaults: decodeDefaults(o.Object("defaults")), Compatibility: decodeCompatibility(o.Object("compatibility")),
-		Constraints: decodeConstraints(o.Object("constraints")), Administration: decodeAdministration(o.Object("administration")),
-		Links: decodeLinks(o),
+		read++
 	}
-	if o.Has("preferences") {
-		p := o.Object("preferences")
-		t.Preferences = &loom.Preferences{HardwareTypes: p.Texts("hardwaretypes"), ImageTypes: p.Texts("imagetypes")}
-	}
-	if o.FreeObject("extends") != nil {
-		e := o.Object("extends")
-		t.Extends = &loom.NameRef{Name: e.Text("name")}
-		if t.Extends.Name == "" {
-			e.Fail("name", "Name the template that this one extends, or leave extends out.")
-		}
-	}
-	o.EachOf("includes", func(_ int, e *lenient.Object) {
-		ref := loom.NameRef{Name: e.Text("name")}
-		if ref.Name == "" {
-			e.Fail("name", "Name the partial template to include.")
-		}
-		t.Includes = append(t.Includes, ref)
-	})
-	return t
 }
 
-// decodeDefaults takes services as names and as {"name", "config"}; the config
+// defaultServices takes services as names and as {"name", "config"}; the config
 // of the latter goes to defaults.config under the service's name.
-func decodeDefaults(o *lenient.Object) loom.Defaults {
-	d := loom.Defaults{
-		Services: []string{}, Provider: o.Text("provider"), HardwareType: o.Text("hardwaretype"),
-		ImageType: o.Text("imagetype"), DNSSuffix: o.Text("dnsSuffix"), Config: o.FreeObject("config"),
-	}
-	if d.Config == nil {
-		d.Config = map[string]any{}
-	}
+func defaultServices(o *lenient.Object, d *loom.Defaults) {
+	d.Services = []string{}
 	elements := o.Array("services")
 	seen := make(map[string]bool, len(elements))
 	for i, element := range elements {
@@ -199,52 +145,28 @@ func decodeDefaults(o *lenient.Object) loom.Defaults {
 			d.Services = append(d.Services, name)
 		}
 	}
-	return d
 }
 
-func decodeCompatibility(o *lenient.Object) loom.Compatibility {
-	return loom.Compatibility{HardwareTypes: o.Texts("hardwaretypes"), ImageTypes: o.Texts("imagetypes"), Services: o.Texts("services")}
-}
-
-// decodeConstraints fills in the size: 1 to unlimited where nothing is given.
-func decodeConstraints(o *lenient.Object) loom.Constraints {
-	layout, size := o.Object("layout"), o.Object("size")
-	c := loom.Constraints{
-		Layout:   loom.LayoutConstraints{MustCoexist: layout.TextSets("mustcoexist"), CantCoexist: layout.TextSets("cantcoexist")},
-		Services: map[string]loom.ServiceConstraint{},
-		Size:     loom.SizeConstraint{Min: 1, Max: loom.Unlimited},
-	}
-	// Zero in loom.SizeConstraint means "not given", so an explicit one is caught
-	// here; what is no number has been said to be none.
+// sizeBounds reads the size: 1 to unlimited where nothing is given. Zero in
+// loom.SizeConstraint means "not given", so an explicit one is refused here.
+func sizeBounds(o *lenient.Object, size *loom.SizeConstraint) {
+	size.Min, size.Max = 1, loom.Unlimited
 	bound := func(name string, to *int, zero string) {
-		said := size.Found()
-		n := size.IntPtr(name)
-		if n == nil || size.Found() > said {
+		found := o.Found()
+		n := o.IntPtr(name)
+		if n == nil || o.Found() > found { // absent, or no number
 			return
 		}
 		if *to = *n; *n == 0 {
-			size.Fail(name, "%s", zero)
+			o.Fail(name, "%s", zero)
 		}
 	}
-	bound("min", &c.Size.Min, "A cluster has at least 1 node.")
-	bound("max", &c.Size.Max, "The maximum (0) is below the minimum; leave it out for no maximum.")
-	o.Each("services", func(name string, s *lenient.Object) {
-		constraint := loom.ServiceConstraint{HardwareTypes: s.Texts("hardwaretypes"), ImageTypes: s.Texts("imagetypes")}
-		if s.Has("quantities") {
-			q := s.Object("quantities")
-			constraint.Quantities = &loom.Quantities{Min: q.IntPtr("min"), Max: q.IntPtr("max")}
-		}
-		c.Services[name] = constraint
-	})
-	return c
+	bound("min", &size.Min, "A cluster has at least 1 node.")
+	bound("max", &size.Max, "The maximum (0) is below the minimum; leave it out for no maximum.")
 }
 
-func decodeAdministration(o *lenient.Object) loom.Administration {
-	l := o.Object("leaseduration")
-	return loom.Administration{
-		Lease:     loom.LeaseRule{Initial: leaseMillis(l, "initial"), Max: leaseMillis(l, "max"), Step: leaseMillis(l, "step")},
-		OnFailure: o.Text("onFailure"),
-	}
+func leaseDurations(o *lenient.Object, l *loom.LeaseRule) {
+	l.Initial, l.Max, l.Step = leaseMillis(o, "initial"), leaseMillis(o, "max"), leaseMillis(o, "step")
 }
 
 var leaseText = regexp.MustCompile(`^([0-9]{1,18})(s|m|h|d)?$`)
@@ -275,44 +197,21 @@ func leaseMillis(o *lenient.Object, name string) int64 {
 	return n * unit
 }
 
-func decodePluginType(base loom.Base, o *lenient.Object) *loom.PluginType {
-	t := &loom.PluginType{Base: base, Parameters: map[string]loom.FieldGroup{}, ResourceTypes: map[string]loom.ResourceType{}}
-	o.Each("parameters", func(group string, g *lenient.Object) {
-		fields := map[string]loom.FieldSchema{}
-		g.Each("fields", func(name string, f *lenient.Object) { fields[name] = decodeField(f) })
-		t.Parameters[group] = loom.FieldGroup{Fields: fields, Required: g.TextSets("required")}
-	})
-	// Some documents of the predecessor write it in lower case.
-	for _, spelling := range []string{"resourcetypes", "resourceTypes"} {
-		o.Each(spelling, func(name string, r *lenient.Object) {
-			t.ResourceTypes[name] = loom.ResourceType{Format: r.TextOr("format", r.Text("filetype")), Permissions: r.Text("permissions")}
-		})
-	}
-	if timeouts := o.Object("timeouts"); len(timeouts.Names()) > 0 {
-		t.Timeouts = loom.PluginTimeouts{}
-		for _, action := range timeouts.Names() {
-			t.Timeouts[loom.TaskAction(strings.ToLower(action))] = timeouts.Int(action)
+// lowerActions takes the names of actions in any case.
+func lowerActions(_ *lenient.Object, t *loom.PluginType) {
+	var timeouts loom.PluginTimeouts
+	for _, action := range slices.Sorted(maps.Keys(t.Timeouts)) {
+		if timeouts == nil {
+			timeouts = loom.PluginTimeouts{}
 		}
+		timeouts[lower(action)] = t.Timeouts[action]
 	}
-	for _, action := range o.Texts("actions") {
-		t.Actions = append(t.Actions, loom.TaskAction(strings.ToLower(action)))
+	t.Timeouts = timeouts
+	for i, action := range t.Actions {
+		t.Actions[i] = lower(action)
 	}
-	return t
 }
 
-func decodeField(o *lenient.Object) loom.FieldSchema {
-	f := loom.FieldSchema{
-		Label: o.Text("label"), Type: o.Text("type"), Tip: o.Text("tip"), Default: o.Free("default"),
-		Override: o.Bool("override"), Sensitive: o.Bool("sensitive"), Pattern: o.Text("pattern"),
-		Min: o.FloatPtr("min"), Max: o.FloatPtr("max"), ResourceType: o.Text("resourceType"), Role: loom.FieldRole(o.Text("role")),
-	}
-	if options := o.Texts("options"); len(options) > 0 {
-		f.Options = options
-	}
-	if bound := o.Texts("boundTo"); len(bound) > 0 {
-		f.BoundTo = bound
-	}
-	f.Format = o.Text("format")
-	f.Sensitive = f.IsSensitive()
-	return f
+func lower(action loom.TaskAction) loom.TaskAction {
+	return loom.TaskAction(strings.ToLower(string(action)))
 }

@@ -35,7 +35,7 @@ type Report struct {
 	Changed []EntryName `json:"changed"`
 	Same    []EntryName `json:"same"`
 	// Invalid are never stored; a real import is refused because of them.
-	Invalid []InvalidEntry `json:"invalid"`
+	Invalid []InvalidEntry `json:"invalid" description:"What a real import would be refused for."`
 	Removed []EntryName    `json:"removed"`
 	// Findings are those of a check about what was given, after the import.
 	Findings []loom.Finding `json:"-"`

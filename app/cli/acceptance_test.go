@@ -55,7 +55,7 @@ var acceptance = []proof{
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(filepath.Join("..", ".."))
-	bench, err := fs.ReadFile(root, "app/cli/bench.go")
+	bench, err := fs.ReadFile(root, "app/lab/bench.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,30 +3,30 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"loom/app/account"
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // runAudit recomputes the chain of the audit.
 func runAudit(ctx context.Context, e *environment, args []string) error {
-	expect, args, expects := takeFlag(args, "expect")
+	expect, args, expects := wiring.TakeFlag(args, "expect")
 	if len(args) != 1 || args[0] != "verify" {
-		return usageError("loom audit verify [--expect NUMBER:MAC]")
+		return wiring.UsageError("loom audit verify [--expect NUMBER:MAC]")
 	}
 	var mark account.AuditMark
 	if expects {
 		var err error
 		if mark, err = account.ParseAuditMark(expect); err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return fmt.Errorf("%w: %w", wiring.ErrUsage, err)
 		}
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := s.accounts.VerifyAudit(ctx, mark)
+	r, err := s.Accounts.VerifyAudit(ctx, mark)
 	if err != nil {
 		return err
 	}
@@ -34,29 +34,12 @@ func runAudit(ctx context.Context, e *environment, args []string) error {
 		return loom.NewError(loom.Conflict, "The audit is not as it was written: %s.", r.Broken)
 	}
 	if r.Entries == 0 {
-		fmt.Fprintf(e.out, "the audit chain has no entries behind number %d\n", r.First-1)
+		fmt.Fprintf(e.Out, "the audit chain has no entries behind number %d\n", r.First-1)
 	} else {
-		fmt.Fprintf(e.out, "%d entries are as they were written, numbers %d to %d\nnewest %s\n", r.Entries, r.First, r.Newest.Number, r.Newest)
+		fmt.Fprintf(e.Out, "%d entries are as they were written, numbers %d to %d\nnewest %s\n", r.Entries, r.First, r.Newest.Number, r.Newest)
 	}
 	if r.Waiting > 0 {
-		fmt.Fprintf(e.out, "%d newer entries are not linked yet; a scheduler does that once a second\n", r.Waiting)
+		fmt.Fprintf(e.Out, "%d newer entries are not linked yet; a scheduler does that once a second\n", r.Waiting)
 	}
 	return nil
-}
-
-// keepAudit notes where the chain of the audit ends and removes what is too old.
-// Whoever keeps the log elsewhere can tell later that the end was cut off.
-func (e *environment) keepAudit(ctx context.Context, s *system) error {
-	mark, err := s.accounts.NewestAudit(ctx)
-	if err != nil {
-		return err
-	}
-	if mark.Number > 0 {
-		e.log.Info("newest entry of the audit chain", "mark", mark.String())
-	}
-	gone, err := s.accounts.TrimAudit(ctx, time.Duration(e.values.Number("LOOM_AUDIT_DAYS"))*24*time.Hour)
-	if gone > 0 {
-		e.log.Info("old entries of the audit were removed", "count", gone)
-	}
-	return err
 }

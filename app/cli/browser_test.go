@@ -13,6 +13,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/testkit/browser"
+	"loom/app/wiring"
 )
 
 // journey is the way of a person through the pages, from the sign-in to the end
@@ -44,7 +45,7 @@ func (w *world) password(tenant, user string) string {
 	if known := w.passwords[tenant+"/"+user]; known != "" {
 		return known
 	}
-	text, err := os.ReadFile(filepath.Join(w.dir, signInFile))
+	text, err := os.ReadFile(filepath.Join(w.dir, wiring.SignInFile))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func (c *canary) fillPage(pattern, cluster string) []string {
 func (c *canary) signIn(tenant, user string) string {
 	c.t.Helper()
 	password := c.secrets["made-up password of "+tenant+"/"+user]
-	_, cookie, _, err := c.sys.accounts.SignIn(context.Background(), account.SignInInput{Tenant: tenant, User: user, Password: loom.NewSecret(password), Address: "192.0.2.1"})
+	_, cookie, _, err := c.sys.Accounts.SignIn(context.Background(), account.SignInInput{Tenant: tenant, User: user, Password: loom.NewSecret(password), Address: "192.0.2.1"})
 	c.must(err)
 	c.secrets["session cookie of "+tenant+"/"+user+cookie.Reveal()[:4]] = cookie.Reveal()
 	return cookie.Reveal()

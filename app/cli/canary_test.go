@@ -21,6 +21,7 @@ import (
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
+	"loom/app/wiring"
 	"loom/jobs/work"
 	"loom/provisioner/automator"
 	"loom/provisioner/provider"
@@ -83,7 +84,7 @@ func TestDatabasePasswordStaysOutOfErrors(t *testing.T) {
 type canary struct {
 	t   *testing.T
 	db  *testkit.Database
-	sys *system
+	sys *wiring.System
 	url string
 	// token is the one that requests are made with; cookie is of a session.
 	token, cookie string
@@ -142,40 +143,40 @@ func newCanary(t *testing.T) *canary {
 	})
 	c.must(err)
 	ctx, stop := context.WithCancel(context.Background())
-	e := &environment{values: values, log: slog.New(slog.NewJSONHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug})), out: c.log, errOut: c.log}
+	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewJSONHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Out: c.log, ErrOut: c.log}}
 	var parts sync.WaitGroup
 	t.Cleanup(func() {
 		stop()
 		parts.Wait()
-		e.close()
+		e.Close()
 	})
 	fmt.Fprintln(c.log, values.Print()) // as `loom config` prints it
-	c.sys, err = e.system(ctx)
+	c.sys, err = e.System(ctx)
 	c.must(err)
-	p := &plugins{}
-	p.providers, err = provider.NewRegistry(leakyProvider{c: c})
+	p := &wiring.Plugins{}
+	p.Providers, err = provider.NewRegistry(leakyProvider{c: c})
 	c.must(err)
-	p.automators, err = automator.NewRegistry(leakyAutomator{})
+	p.Automators, err = automator.NewRegistry(leakyAutomator{})
 	c.must(err)
-	c.must(c.sys.catalog.RegisterTypes(ctx, p.providers.Types(), p.automators.Types()))
-	made, err := c.sys.accounts.EnsureSuperadmin(ctx)
+	c.must(c.sys.Catalog.RegisterTypes(ctx, p.Providers.Types(), p.Automators.Types()))
+	made, err := c.sys.Accounts.EnsureSuperadmin(ctx)
 	c.must(err)
-	more, err := c.sys.accounts.EnsureDemo(ctx, 20)
+	more, err := c.sys.Accounts.EnsureDemo(ctx, 20)
 	c.must(err)
 	for _, m := range append(made, more...) {
 		c.secrets["made-up password of "+m.Tenant+"/"+string(m.User)] = m.Password.Reveal()
 	}
-	runner, pool, err := e.runner(p, c.sys.catalog)
+	runner, pool, err := e.Runner(p, c.sys.Catalog)
 	c.must(err)
 	t.Cleanup(func() { pool.Close() })
-	common := e.common(c.sys, 0)
+	common := e.Common(c.sys, 0)
 	common.Test = true
-	site, err := e.listen(ctx, c.sys)
+	site, err := e.Listen(ctx, c.sys)
 	c.must(err)
-	c.url = site.url
+	c.url = site.URL
 	for _, part := range []func(context.Context) error{
-		site.serve, (&work.Scheduler{Common: common}).Run,
-		(&work.Provisioner{Common: common, Runner: runner, Capacity: 20, Plugins: p.names, DataDir: t.TempDir(), DrainTimeout: -1}).Run,
+		site.Serve, (&work.Scheduler{Common: common}).Run,
+		(&work.Provisioner{Common: common, Runner: runner, Capacity: 20, Plugins: p.Names, DataDir: t.TempDir(), DrainTimeout: -1}).Run,
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {
@@ -184,7 +185,7 @@ func newCanary(t *testing.T) *canary {
 		})
 	}
 	c.awaitProvisioner(ctx)
-	_, token, err := c.sys.accounts.CreateTokenFor(ctx, cliActor(), "demo", "admin", account.NewToken{Name: "canary", Scopes: []loom.Scope{loom.ScopeAdmin}})
+	_, token, err := c.sys.Accounts.CreateTokenFor(ctx, wiring.CliActor(), "demo", "admin", account.NewToken{Name: "canary", Scopes: []loom.Scope{loom.ScopeAdmin}})
 	c.must(err)
 	c.token = token.Reveal()
 	c.secrets["secret of a token"] = c.token
@@ -319,7 +320,7 @@ func (c *canary) plant() {
 	}
 	password := c.secrets["made-up password of demo/admin"]
 	for _, p := range []string{password, c.text("wrong password")} {
-		_, cookie, _, err := c.sys.accounts.SignIn(context.Background(), account.SignInInput{Tenant: "demo", User: "admin", Password: loom.NewSecret(p), Address: "192.0.2.1"})
+		_, cookie, _, err := c.sys.Accounts.SignIn(context.Background(), account.SignInInput{Tenant: "demo", User: "admin", Password: loom.NewSecret(p), Address: "192.0.2.1"})
 		if (err == nil) != (p == password) {
 			c.t.Fatalf("sign in: %v", err)
 		}
@@ -383,7 +384,7 @@ func (c *canary) reveal(id string) {
 func (c *canary) chain() {
 	c.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		r, err := c.sys.accounts.VerifyAudit(context.Background(), account.AuditMark{})
+		r, err := c.sys.Accounts.VerifyAudit(context.Background(), account.AuditMark{})
 		if err != nil || r.Broken != "" {
 			c.t.Fatalf("the audit: %s, %v", r.Broken, err)
 		}

@@ -1,6 +1,5 @@
-// Package cli holds the subcommands of loom, one file each, and is the only
-// place where everything is wired together: it reads the options, opens what
-// they name and hands explicit dependencies to the packages.
+// Package cli holds the subcommands of loom, one file each. Package wiring builds what they
+// start; those of developers are in package lab.
 //
 // It decides nothing about clusters. What a test starts is the same program
 // that people start: see up.go.
@@ -16,11 +15,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"loom/app/config"
-	"loom/app/fault"
+	"loom/app/lab"
 	"loom/app/telemetry"
+	"loom/app/wiring"
 	"loom/provisioner"
 	"loom/provisioner/confine"
 	"loom/provisioner/provider/local"
@@ -51,18 +50,23 @@ func commands() []command {
 		{"plan", "[--contract] [--format json|dot|text] [FILE]", "the tasks of an action or of a change, and their order", false, runPlan},
 		{"expand", "[FILE]", "a config with its macros filled for a node, as JSON", false, runExpand},
 		{"macros", "lint [FILE]", "values of a config, template or service that mean something else than for the predecessor", false, runMacros},
-		{"bench", "[--tasks N] [--only PART] [--pages NAME,...] [--seconds N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, runBench},
-		{"soak", "[--points N] [--seed N] [--lanes N] [--nodes N] [--lease TIME] [--fault FAULTS]", "kill, freeze and cut off processes at chosen points and look what is lost: nothing", false, runSoak},
-		{"soak-request", "", "a request of loom soak", true, runSoakRequest},
+		{"bench", "[--tasks N] [--only PART] [--pages NAME,...] [--seconds N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, tool(lab.Bench)},
+		{"soak", "[--points N] [--seed N] [--lanes N] [--nodes N] [--lease TIME] [--fault FAULTS]", "kill, freeze and cut off processes at chosen points and look what is lost: nothing", false, tool(lab.Soak)},
+		{"soak-request", "", "a request of loom soak", true, tool(lab.SoakRequest)},
 		{"plugin", pluginArgs, "plugins in other languages: list and check them, try them, run them, write their types to the database", false, runPlugin},
 		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
 		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
 		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},
 		{"version", "", "the version of this binary", false, func(_ context.Context, e *environment, _ []string) error {
-			fmt.Fprintln(e.out, telemetry.BuildVersion())
+			fmt.Fprintln(e.Out, telemetry.BuildVersion())
 			return nil
 		}},
 	}
+}
+
+// tool is a subcommand of package lab.
+func tool(run func(context.Context, *wiring.Environment, []string) error) func(context.Context, *environment, []string) error {
+	return func(ctx context.Context, e *environment, args []string) error { return run(ctx, e.Environment, args) }
 }
 
 // Main runs the subcommand that args name and gives the exit status: 0 done,
@@ -103,12 +107,12 @@ func run(args, environ []string, out, errOut io.Writer) int {
 		fmt.Fprintln(errOut, "loom:", err)
 		return 2
 	}
-	limitMemory(log, environ)
+	wiring.LimitMemory(log, environ)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	e := &environment{values: values, log: log, out: out, errOut: errOut, baseDir: variable(environ, testBaseDir)}
-	defer e.close()
-	if err := e.testing(environ); err != nil {
+	e := &environment{&wiring.Environment{Values: values, Log: log, Out: out, ErrOut: errOut}}
+	defer e.Close()
+	if err := e.ReadTestVariables(environ); err != nil {
 		fmt.Fprintln(errOut, "loom:", err)
 		return 2
 	}
@@ -122,47 +126,12 @@ func run(args, environ []string, out, errOut io.Writer) int {
 			return status.code
 		}
 		fmt.Fprintln(errOut, "loom:", forPeople(err))
-		if errors.Is(err, errUsage) {
+		if errors.Is(err, wiring.ErrUsage) {
 			return 2
 		}
 		return 1
 	}
 	return 0
-}
-
-// testBaseDir names a folder of base roots that the instances of a test run share.
-const testBaseDir = "LOOM_TEST_BASE_DIR"
-
-// testLease is how long leases of processes run in tests, such as 2s.
-const testLease = "LOOM_TEST_LEASE"
-
-// testing reads what only tests set.
-func (e *environment) testing(environ []string) error {
-	if text := variable(environ, testLease); text != "" {
-		lease, err := time.ParseDuration(text)
-		if err != nil || lease < 100*time.Millisecond {
-			return fmt.Errorf("%s is %q; it takes a duration from 100ms, such as 2s", testLease, text)
-		}
-		e.lease = lease
-	}
-	return fault.Arm(variable(environ, fault.Variable))
-}
-
-// variable gives the value of a variable, "" for none.
-func variable(environ []string, name string) string {
-	for _, pair := range environ {
-		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// errUsage marks a wrong use of a subcommand.
-var errUsage = errors.New("wrong use")
-
-func usageError(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
 }
 
 func usage() string {
@@ -175,26 +144,4 @@ func usage() string {
 	}
 	b.WriteString("\n`loom SUBCOMMAND --help` lists the options of one.\n")
 	return b.String()
-}
-
-// takeFlag removes "--name value" or "--name=value" from args.
-func takeFlag(args []string, name string) (value string, rest []string, found bool) {
-	for i, a := range args {
-		if a == "--"+name && i+1 < len(args) {
-			return args[i+1], slices.Concat(args[:i], args[i+2:]), true
-		}
-		if v, ok := strings.CutPrefix(a, "--"+name+"="); ok {
-			return v, slices.Concat(args[:i], args[i+1:]), true
-		}
-	}
-	return "", args, false
-}
-
-// takeSwitch removes "--name" from args.
-func takeSwitch(args []string, name string) (rest []string, found bool) {
-	i := slices.Index(args, "--"+name)
-	if i < 0 {
-		return args, false
-	}
-	return slices.Concat(args[:i], args[i+1:]), true
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // TestWrongUse: what cannot be meant is answered with exit status 2 and what to
@@ -156,18 +157,18 @@ func TestHelp(t *testing.T) {
 func TestInstanceLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	release, err := claimInstance(t.Context(), dir)
+	release, err := wiring.ClaimInstance(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimInstance(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "LOOM_DATA_DIR") {
+	if _, err := wiring.ClaimInstance(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "LOOM_DATA_DIR") {
 		t.Errorf("a second claim: %v", err)
 	}
 	release()
-	if _, err := endInstance(context.Background(), dir); err != nil {
+	if _, err := wiring.EndInstance(context.Background(), dir); err != nil {
 		t.Errorf("end nobody: %v", err)
 	}
-	again, err := claimInstance(t.Context(), dir)
+	again, err := wiring.ClaimInstance(t.Context(), dir)
 	if err != nil {
 		t.Fatalf("claim what was released: %v", err)
 	}
@@ -177,10 +178,10 @@ func TestInstanceLock(t *testing.T) {
 func TestWriteNewNeverReplaces(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := writeNew(path, []byte("one")); err != nil {
+	if err := wiring.WriteNew(path, []byte("one")); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNew(path, []byte("two")); !os.IsExist(err) {
+	if err := wiring.WriteNew(path, []byte("two")); !os.IsExist(err) {
 		t.Errorf("second write: %v", err)
 	}
 	text, err := os.ReadFile(path)
@@ -209,25 +210,25 @@ func TestParseDays(t *testing.T) {
 
 func TestParseNetworks(t *testing.T) {
 	t.Parallel()
-	networks, err := parseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0/16, fd00::/8")
+	networks, err := wiring.ParseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0/16, fd00::/8")
 	if err != nil || len(networks) != 2 {
 		t.Errorf("%v, %v", networks, err)
 	}
-	if _, err := parseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0"); err == nil || !strings.Contains(err.Error(), "10.1.0.0/16") {
+	if _, err := wiring.ParseNetworks("LOOM_HOOK_NETWORKS", "10.1.0.0"); err == nil || !strings.Contains(err.Error(), "10.1.0.0/16") {
 		t.Errorf("an address: %v", err)
 	}
 }
 
 func TestTakeFlag(t *testing.T) {
 	t.Parallel()
-	value, rest, found := takeFlag([]string{"create", "--tenant", "demo", "user"}, "tenant")
+	value, rest, found := wiring.TakeFlag([]string{"create", "--tenant", "demo", "user"}, "tenant")
 	if value != "demo" || !found || strings.Join(rest, " ") != "create user" {
 		t.Errorf("%q %v %v", value, rest, found)
 	}
-	if value, rest, found = takeFlag([]string{"--tenant=", "x"}, "tenant"); value != "" || !found || len(rest) != 1 {
+	if value, rest, found = wiring.TakeFlag([]string{"--tenant=", "x"}, "tenant"); value != "" || !found || len(rest) != 1 {
 		t.Errorf("%q %v %v", value, rest, found)
 	}
-	if _, rest, found = takeFlag([]string{"--tenant"}, "tenant"); found || len(rest) != 1 {
+	if _, rest, found = wiring.TakeFlag([]string{"--tenant"}, "tenant"); found || len(rest) != 1 {
 		t.Errorf("a flag without value: %v %v", rest, found)
 	}
 }
@@ -244,7 +245,7 @@ func TestForPeople(t *testing.T) {
 	down := &loom.Error{Kind: loom.Unavailable, Message: "The database is away.", Err: errors.New("dial tcp")}
 	for want, err := range map[string]error{
 		"expect: A mark is missing.":                                          one,
-		"wrong use: expect: A mark is missing.":                               fmt.Errorf("%w: %w", errUsage, one),
+		"wrong use: expect: A mark is missing.":                               fmt.Errorf("%w: %w", wiring.ErrUsage, one),
 		"There is no such user.":                                              lost,
 		"scheduler: There is no such user.":                                   fmt.Errorf("scheduler: %w", lost),
 		"The database is away. LOOM_LOG_LEVEL=debug shows the cause.":         down,

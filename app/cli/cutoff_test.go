@@ -18,8 +18,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver "postgres"
 
-	"loom/app/cli/devdb"
 	"loom/app/testkit"
+	"loom/app/wiring/devdb"
 )
 
 // mockWorld is an instance on invented machines: three processes as the Procfile

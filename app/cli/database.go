@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"loom/app/config"
+	"loom/app/wiring"
 	"loom/migrations"
 )
 
 func runMigrate(ctx context.Context, e *environment, args []string) error {
-	args, markdown := takeSwitch(args, "markdown")
+	args, markdown := wiring.TakeSwitch(args, "markdown")
 	if markdown && len(args) == 0 {
 		text, err := migrations.Markdown()
 		if err == nil {
-			_, err = fmt.Fprint(e.out, text)
+			_, err = fmt.Fprint(e.Out, text)
 		}
 		return err
 	}
@@ -23,10 +24,10 @@ func runMigrate(ctx context.Context, e *environment, args []string) error {
 		verb = args[0]
 	}
 	if markdown || len(args) > 1 || verb != "up" && verb != "status" {
-		return usageError("loom migrate takes “up” or “status”, not “%s”", strings.Join(args, " "))
+		return wiring.UsageError("loom migrate takes “up” or “status”, not “%s”", strings.Join(args, " "))
 	}
-	e.makesInstance = verb == "up"
-	dsn, err := e.database(ctx)
+	e.MakesInstance = verb == "up"
+	dsn, err := e.Database(ctx)
 	if err != nil {
 		return err
 	}
@@ -39,46 +40,46 @@ func runMigrate(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "database at version %d, this release is at %d; %d migrations of River missing\n", s.Current, s.Wanted, s.RiverMissing)
+	fmt.Fprintf(e.Out, "database at version %d, this release is at %d; %d migrations of River missing\n", s.Current, s.Wanted, s.RiverMissing)
 	if problem := s.Problem(); problem != nil {
-		fmt.Fprintln(e.out, problem)
+		fmt.Fprintln(e.Out, problem)
 	}
 	return nil
 }
 
 func runDB(ctx context.Context, e *environment, args []string) error {
-	args, scratch := takeSwitch(args, "scratch")
-	server, err := e.privateDB(scratch)
+	args, scratch := wiring.TakeSwitch(args, "scratch")
+	server, err := e.PrivateDB(scratch)
 	if err != nil {
 		return err
 	}
 	if server == nil || len(args) != 1 {
-		return usageError("loom db start|stop|remove manages the private PostgreSQL only; LOOM_DATABASE_URL must be unset")
+		return wiring.UsageError("loom db start|stop|remove manages the private PostgreSQL only; LOOM_DATABASE_URL must be unset")
 	}
 	switch args[0] {
 	case "start":
 		if err := server.Start(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintln(e.out, server.DSN("loom"))
+		fmt.Fprintln(e.Out, server.DSN("loom"))
 		return nil
 	case "stop":
 		return server.Stop(ctx)
 	case "remove":
 		return server.Remove(ctx)
 	}
-	return usageError("loom db takes start, stop or remove, not “%s”", args[0])
+	return wiring.UsageError("loom db takes start, stop or remove, not “%s”", args[0])
 }
 
 func runConfig(_ context.Context, e *environment, args []string) error {
-	args, markdown := takeSwitch(args, "markdown")
+	args, markdown := wiring.TakeSwitch(args, "markdown")
 	if len(args) > 0 {
-		return usageError("loom config takes --markdown only, not “%s”", strings.Join(args, " "))
+		return wiring.UsageError("loom config takes --markdown only, not “%s”", strings.Join(args, " "))
 	}
 	if markdown {
-		_, err := fmt.Fprint(e.out, config.Markdown())
+		_, err := fmt.Fprint(e.Out, config.Markdown())
 		return err
 	}
-	_, err := fmt.Fprint(e.out, e.values.Print())
+	_, err := fmt.Fprint(e.Out, e.Values.Print())
 	return err
 }

@@ -10,13 +10,14 @@ import (
 
 	"loom/app/lenient"
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // readDocument reads the one FILE that args name, or standard input, and gives
 // its name for messages. The error ends the command.
 func readDocument(in io.Reader, command string, args []string) (body []byte, name string, err error) {
 	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "--") {
-		return nil, "", usageError("loom %s takes one FILE, or nothing to read standard input, not “%s”", command, strings.Join(args, " "))
+		return nil, "", wiring.UsageError("loom %s takes one FILE, or nothing to read standard input, not “%s”", command, strings.Join(args, " "))
 	}
 	name = "standard input"
 	if len(args) == 1 && args[0] != "-" {

@@ -10,6 +10,7 @@ import (
 
 	"loom/app/lenient"
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/planner/macro"
 )
 
@@ -48,7 +49,7 @@ type expandQuestion struct {
 // runExpand fills the macros of a config for a node. It opens no database and
 // needs no server.
 func runExpand(_ context.Context, e *environment, args []string) error {
-	return expandCommand(os.Stdin, e.out, e.errOut, args)
+	return expandCommand(os.Stdin, e.Out, e.ErrOut, args)
 }
 
 // expandCommand answers on out; macros that stay as written are told on errOut.
@@ -129,7 +130,7 @@ func dotted(document any, pointer string) string {
 
 // runMacros lists what in a document means something else than for the predecessor.
 func runMacros(_ context.Context, e *environment, args []string) error {
-	return lintCommand(os.Stdin, e.out, args)
+	return lintCommand(os.Stdin, e.Out, args)
 }
 
 type lintAnswer struct {
@@ -147,7 +148,7 @@ type lintValue struct {
 
 func lintCommand(in io.Reader, out io.Writer, args []string) error {
 	if len(args) == 0 || args[0] != "lint" {
-		return usageError("say `loom macros lint [FILE]`")
+		return wiring.UsageError("say `loom macros lint [FILE]`")
 	}
 	body, name, err := readDocument(in, "macros lint", args[1:])
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"loom/app/wiring"
 )
 
 func TestExpandCommand(t *testing.T) {
@@ -114,7 +116,7 @@ func TestMacrosLint(t *testing.T) {
 			t.Errorf("%s: got %d, %s", input, code, text)
 		}
 	}
-	if err := runMacros(context.Background(), &environment{}, []string{"dance"}); !errors.Is(err, errUsage) {
+	if err := runMacros(context.Background(), &environment{&wiring.Environment{}}, []string{"dance"}); !errors.Is(err, wiring.ErrUsage) {
 		t.Errorf("an unknown word gives %v", err)
 	}
 }

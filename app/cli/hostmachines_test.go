@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
 	"loom/provisioner/provider/local"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
 )
 
 // hostMachines makes machines of this host that Loom did not ask for: those behind
-// the servers of stand-ins, and those that somebody owns already. They live in the
+// the servers of fake clouds, and those that somebody owns already. They live in the
 // world's own data directory, so its end looks for what they leave.
 type hostMachines struct {
 	t     *testing.T
@@ -102,16 +102,16 @@ func (h *hostMachines) left(owner string) int {
 	return h.live[owner]
 }
 
-// behind makes what answers for the servers of a stand-in.
-func (h *hostMachines) behind(cloud string) standin.Maker {
-	return func(_ context.Context, m standin.Machine) (standin.Backing, error) {
+// behind makes what answers for the servers of a fake cloud.
+func (h *hostMachines) behind(cloud string) fakecloud.Maker {
+	return func(_ context.Context, m fakecloud.Machine) (fakecloud.Backing, error) {
 		name, _, _ := strings.Cut(m.Name, ".")
 		// Whoever asked may have gone away; the server is made all the same.
 		made, remove, err := h.make(cloud, name, starterImage)
 		if err != nil {
-			return standin.Backing{}, err
+			return fakecloud.Backing{}, err
 		}
-		return standin.Backing{Public: made.Address, Private: made.Address, HostKeys: map[string]string{"ed25519": made.HostKey}, Close: remove}, nil
+		return fakecloud.Backing{Public: made.Address, Private: made.Address, HostKeys: map[string]string{"ed25519": made.HostKey}, Close: remove}, nil
 	}
 }
 

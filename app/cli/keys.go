@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,50 +13,14 @@ import (
 	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/secret"
+	"loom/app/wiring"
 )
-
-// keyFile is where the data directory keeps the sealing keys.
-const keyFile = "secret.key"
-
-// keys gives the sealing keys: those of the configuration, else those of the
-// data directory, made at first use and followed when they change.
-func (e *environment) keys() (*secret.Ring, error) {
-	if text := e.values.Text("LOOM_SECRET_KEY"); text != "" {
-		ring, err := secret.ParseKeys(text)
-		if err != nil {
-			return nil, fmt.Errorf("LOOM_SECRET_KEY: %w", err)
-		}
-		return ring, nil
-	}
-	path, err := e.keyPath()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		// Another process may be quicker.
-		if err := writeNew(path, []byte(secret.GenerateKey()+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("sealing key: %w", err)
-		}
-	}
-	ring, err := secret.OpenFile(path, func(err error) {
-		e.log.Error("the sealing keys cannot be read again; those known go on", "error", err.Error())
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sealing key: %w", err)
-	}
-	return ring, nil
-}
-
-func (e *environment) keyPath() (string, error) {
-	dir, err := e.dataDir()
-	return filepath.Join(dir, keyFile), err
-}
 
 func runKeys(ctx context.Context, e *environment, args []string) error {
 	if len(args) != 1 || args[0] != "list" && args[0] != "rotate" {
-		return usageError("loom keys list, or loom keys rotate")
+		return wiring.UsageError("loom keys list, or loom keys rotate")
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,14 +32,14 @@ func runKeys(ctx context.Context, e *environment, args []string) error {
 
 // listKeys says what hangs on each key. A key without sealed values and audit
 // entries may go.
-func (e *environment) listKeys(ctx context.Context, s *system) error {
-	uses, err := s.catalog.KeyUses(ctx)
+func (e *environment) listKeys(ctx context.Context, s *wiring.System) error {
+	uses, err := s.Catalog.KeyUses(ctx)
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "key\tdoes\tsealed values\tsealed resources\taudit entries")
-	for i, id := range s.ring.IDs() {
+	for i, id := range s.Ring.IDs() {
 		does := "opens"
 		if i == 0 {
 			does = "seals"
@@ -107,27 +68,27 @@ func (e *environment) listKeys(ctx context.Context, s *system) error {
 // rotateKeys puts everything that is sealed under the first key, while the
 // installation runs. Where the keys are in the data directory it makes a new
 // first key, unless an earlier rotation is not done.
-func (e *environment) rotateKeys(ctx context.Context, s *system) error {
-	if e.values.Text("LOOM_SECRET_KEY") == "" {
+func (e *environment) rotateKeys(ctx context.Context, s *wiring.System) error {
+	if e.Values.Text("LOOM_SECRET_KEY") == "" {
 		unlock, err := e.newFirstKey(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
-	fmt.Fprintf(e.out, "sealing everything with key %s\n", s.ring.First())
-	total, err := reseal(ctx, s.catalog)
-	fmt.Fprintf(e.out, "sealed anew: %d values, %d resources\n", total.Values, total.Objects)
+	fmt.Fprintf(e.Out, "sealing everything with key %s\n", s.Ring.First())
+	total, err := reseal(ctx, s.Catalog)
+	fmt.Fprintf(e.Out, "sealed anew: %d values, %d resources\n", total.Values, total.Objects)
 	if err != nil {
 		return fmt.Errorf("the rotation is not done, call it again: %w", err)
 	}
 	for _, lost := range total.Lost {
-		fmt.Fprintln(e.errOut, "cannot be opened:", lost)
+		fmt.Fprintln(e.ErrOut, "cannot be opened:", lost)
 	}
 	if len(total.Lost) > 0 {
 		return loom.NewError(loom.Unavailable, "%d sealed values could not be opened and stay as they are; put the missing key back behind the others, or give the values again.", len(total.Lost))
 	}
-	fmt.Fprintln(e.out, "Older keys stay: the audit is verified with them, and backups open with them. `loom keys list` says what hangs on each.")
+	fmt.Fprintln(e.Out, "Older keys stay: the audit is verified with them, and backups open with them. `loom keys list` says what hangs on each.")
 	return nil
 }
 
@@ -159,12 +120,12 @@ func reseal(ctx context.Context, c *catalog.Catalog) (total catalog.Resealed, er
 // newFirstKey puts a new key in front of the file of keys, unless something is
 // still sealed with another than the first: then that rotation goes on. One
 // rotation at a time holds the lock that it gives.
-func (e *environment) newFirstKey(ctx context.Context, s *system) (unlock func(), err error) {
-	path, err := e.keyPath()
+func (e *environment) newFirstKey(ctx context.Context, s *wiring.System) (unlock func(), err error) {
+	path, err := e.KeyPath()
 	if err != nil {
 		return nil, err
 	}
-	if unlock, err = lockFile(ctx, path+".lock"); err != nil {
+	if unlock, err = wiring.LockFile(ctx, path+".lock"); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -172,13 +133,13 @@ func (e *environment) newFirstKey(ctx context.Context, s *system) (unlock func()
 			unlock()
 		}
 	}()
-	uses, err := s.catalog.KeyUses(ctx)
+	uses, err := s.Catalog.KeyUses(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for id, u := range uses {
-		if id != s.ring.First().String() && u.Values+u.Objects > 0 {
-			fmt.Fprintln(e.out, "An earlier rotation is not done; it goes on, and no new key is made.")
+		if id != s.Ring.First().String() && u.Values+u.Objects > 0 {
+			fmt.Fprintln(e.Out, "An earlier rotation is not done; it goes on, and no new key is made.")
 			return unlock, nil
 		}
 	}
@@ -187,9 +148,9 @@ func (e *environment) newFirstKey(ctx context.Context, s *system) (unlock func()
 		return nil, fmt.Errorf("read the sealing keys: %w", err)
 	}
 	text := secret.GenerateKey() + "," + strings.TrimSpace(string(old)) + "\n"
-	if err := replaceFile(path, []byte(text)); err != nil {
+	if err := wiring.ReplaceFile(path, []byte(text)); err != nil {
 		return nil, fmt.Errorf("store the new sealing key: %w", err)
 	}
-	fmt.Fprintf(e.out, "made key %s, first in %s; back that file up\n", s.ring.First(), path)
+	fmt.Fprintf(e.Out, "made key %s, first in %s; back that file up\n", s.Ring.First(), path)
 	return unlock, nil
 }

@@ -20,6 +20,7 @@ import (
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
+	"loom/app/wiring"
 )
 
 // keyBed is an instance whose keys are in its data directory.
@@ -47,15 +48,15 @@ func (b *keyBed) loom(code int, args ...string) string {
 }
 
 // process is an instance's use cases, as a process of its own has them.
-func (b *keyBed) process() *system {
+func (b *keyBed) process() *wiring.System {
 	b.t.Helper()
 	values, _, err := config.Load("web", nil, b.env)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e := &environment{values: values, log: slog.New(slog.NewTextHandler(io.Discard, nil)), out: io.Discard, errOut: io.Discard}
-	b.t.Cleanup(e.close)
-	s, err := e.system(context.Background())
+	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}}
+	b.t.Cleanup(e.Close)
+	s, err := e.System(context.Background())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -63,9 +64,9 @@ func (b *keyBed) process() *system {
 }
 
 // seal stores a value of the tenant superadmin, as a use case does.
-func (b *keyBed) seal(s *system, field string) {
+func (b *keyBed) seal(s *wiring.System, field string) {
 	b.t.Helper()
-	sealed, err := s.ring.Seal(loom.SuperTenant, "provider:lab", field, loom.NewSecret("value of "+field))
+	sealed, err := s.Ring.Seal(loom.SuperTenant, "provider:lab", field, loom.NewSecret("value of "+field))
 	if err == nil {
 		err = store.Exec(context.Background(), b.db.DB, func(tx *sqlx.Tx) error {
 			if err := store.EnsureSuperTenant(context.Background(), tx); err != nil {
@@ -80,7 +81,7 @@ func (b *keyBed) seal(s *system, field string) {
 }
 
 // opens checks every stored value, and gives how many there are under each key.
-func (b *keyBed) opens(s *system) map[secret.KeyID]int {
+func (b *keyBed) opens(s *wiring.System) map[secret.KeyID]int {
 	b.t.Helper()
 	stored, err := store.Secrets(context.Background(), b.db, loom.SuperTenant, "provider:lab")
 	if err != nil {
@@ -88,7 +89,7 @@ func (b *keyBed) opens(s *system) map[secret.KeyID]int {
 	}
 	keys := map[secret.KeyID]int{}
 	for field, sealed := range stored {
-		plain, err := s.ring.Open(loom.SuperTenant, "provider:lab", field, sealed)
+		plain, err := s.Ring.Open(loom.SuperTenant, "provider:lab", field, sealed)
 		if err != nil || plain.Reveal() != "value of "+field {
 			b.t.Errorf("%s opens as %q, %v", field, plain.Reveal(), err)
 		}
@@ -100,7 +101,7 @@ func (b *keyBed) opens(s *system) map[secret.KeyID]int {
 
 func (b *keyBed) keyFile() string {
 	b.t.Helper()
-	text, err := os.ReadFile(filepath.Join(b.dir, keyFile))
+	text, err := os.ReadFile(filepath.Join(b.dir, wiring.KeyFile))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -113,14 +114,14 @@ func TestRotationWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	b := newKeyBed(t)
 	other := b.process()
-	first := other.ring.First()
+	first := other.Ring.First()
 	resource := loom.ResourceRef{Kind: "providertypes", Plugin: "vault", Type: "ssh_keys", Name: "mine"}
-	err := other.catalog.RegisterTypes(context.Background(), []loom.PluginType{{Base: loom.Base{Name: "vault"},
+	err := other.Catalog.RegisterTypes(context.Background(), []loom.PluginType{{Base: loom.Base{Name: "vault"},
 		ResourceTypes: map[string]loom.ResourceType{"ssh_keys": {Format: "file", Permissions: "0400"}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	uploaded, err := other.catalog.Upload(context.Background(), cliActor(), resource, strings.NewReader("a private key"), 0)
+	uploaded, err := other.Catalog.Upload(context.Background(), wiring.CliActor(), resource, strings.NewReader("a private key"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestRotationWhileOthersWrite(t *testing.T) {
 	said := b.loom(0, "keys", "rotate")
 	stop.Store(true)
 	writers.Wait()
-	ids := other.ring.IDs()
+	ids := other.Ring.IDs()
 	if len(ids) != 2 || ids[0] == first || ids[1] != first || !strings.Contains(said, "made key "+ids[0].String()) || !strings.Contains(said, "1 resources") {
 		t.Fatalf("keys %v, said\n%s", ids, said)
 	}
@@ -148,7 +149,7 @@ func TestRotationWhileOthersWrite(t *testing.T) {
 	}
 	fresh := b.process() // has only ever seen the new file
 	b.opens(fresh)
-	content, err := fresh.catalog.Open(context.Background(), uploaded)
+	content, err := fresh.Catalog.Open(context.Background(), uploaded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestRotationWhileOthersWrite(t *testing.T) {
 	if lines := strings.Split(list, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[1], ids[0].String()) || !strings.Contains(lines[1], "seals") || !strings.HasPrefix(lines[2], first.String()) {
 		t.Errorf("list:\n%s", list)
 	}
-	if info, err := os.Stat(filepath.Join(b.dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(b.dir, wiring.KeyFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }
@@ -175,17 +176,17 @@ func TestRotationGoesOn(t *testing.T) {
 	}
 	// As a rotation leaves it that ends right after storing its key.
 	half := secret.GenerateKey() + "," + b.keyFile()
-	if err := replaceFile(filepath.Join(b.dir, keyFile), []byte(half)); err != nil {
+	if err := wiring.ReplaceFile(filepath.Join(b.dir, wiring.KeyFile), []byte(half)); err != nil {
 		t.Fatal(err)
 	}
 	b.seal(s, "f0") // with the new key already
 	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "goes on") || !strings.Contains(said, "sealed anew: 4 values") || b.keyFile() != half {
 		t.Errorf("said\n%s", said)
 	}
-	if keys := b.opens(s); keys[s.ring.First()] != 5 {
+	if keys := b.opens(s); keys[s.Ring.First()] != 5 {
 		t.Errorf("values by key: %v", keys)
 	}
-	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed anew: 5 values") || len(s.ring.IDs()) != 3 {
+	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed anew: 5 values") || len(s.Ring.IDs()) != 3 {
 		t.Errorf("said\n%s", said)
 	}
 }
@@ -211,7 +212,7 @@ func TestRotationWithKeysOfTheConfiguration(t *testing.T) {
 	if said := b.loom(0, "keys", "rotate"); !strings.Contains(said, "sealed anew: 1 values") {
 		t.Errorf("said\n%s", said)
 	}
-	if _, err := os.Stat(filepath.Join(b.dir, keyFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(b.dir, wiring.KeyFile)); err == nil {
 		t.Error("a file of keys was made beside LOOM_SECRET_KEY")
 	}
 	b.loom(2, "keys")
@@ -223,14 +224,14 @@ func TestAuditVerify(t *testing.T) {
 	b := newKeyBed(t)
 	s := b.process()
 	ctx := context.Background()
-	if _, err := s.accounts.EnsureSuperadmin(ctx); err != nil {
+	if _, err := s.Accounts.EnsureSuperadmin(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if said := b.loom(0, "audit", "verify"); !strings.Contains(said, "1 newer entries are not linked yet") {
 		t.Errorf("said\n%s", said)
 	}
 	poll := func() bool {
-		if err := s.accounts.LinkAudit(ctx); err != nil {
+		if err := s.Accounts.LinkAudit(ctx); err != nil {
 			t.Fatal(err)
 		}
 		waiting, err := store.UnlinkedAuditAllTenants(ctx, b.db)

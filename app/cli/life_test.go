@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"loom/app/api/wire"
+	"loom/app/wiring"
 )
 
 // webCluster makes a web cluster that serves.
@@ -52,7 +53,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	t.Parallel()
 	w := newPrivateWorld(t)
 	first := w.up()
-	signIns, err := os.Stat(filepath.Join(w.dir, signInFile))
+	signIns, err := os.Stat(filepath.Join(w.dir, wiring.SignInFile))
 	if err != nil || signIns.Mode().Perm() != 0o600 {
 		t.Fatalf("sign-ins: %v, %v", signIns, err)
 	}

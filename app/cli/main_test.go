@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"testing"
 
+	"loom/app/config"
 	"loom/app/testkit"
+	"loom/app/wiring"
 	"loom/provisioner/confine"
 	"loom/provisioner/provider/local"
 )
@@ -24,4 +28,14 @@ func TestMain(m *testing.M) {
 	}
 	testkit.SideBySide(sideBySide)
 	testkit.Main(m)
+}
+
+// quietEnvironment is one of options whose log and output nobody reads.
+func quietEnvironment(t *testing.T, options ...string) *environment {
+	t.Helper()
+	values, _, err := config.Load("up", nil, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &environment{&wiring.Environment{Values: values, Log: slog.New(slog.DiscardHandler), Out: io.Discard, ErrOut: io.Discard}}
 }

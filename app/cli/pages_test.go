@@ -3,17 +3,17 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"loom/app/testkit/browser"
 	"loom/app/web"
-	"loom/views/adminview"
 )
 
 // picturesDir is where TestEveryPage leaves pictures of all pages; `make
@@ -27,10 +27,6 @@ const maxTransfer = 150_000
 // addresses it matches.
 const pagesWanted = "LOOM_PAGES"
 
-// parts are no pages of their own: pieces, downloads and streams; and questions about
-// what need not be there: a sweep takes orphans away that no provider knows.
-var parts = regexp.MustCompile(`^(/events|/favicon\.ico|/home/.*|/palette|.*/panel|.*/rows|.*\.svg|.*/log/raw|.*/ssh-config|.*/graph|.*/log|.*/reveal|.*/pause|.*/resume|.*/resubmit|.*/retry-now|.*/stop-retrying|.*/protect|.*/key|.*/authorize|/previews/\{preview\}/apply|.*/abandon|/system/orphans/.*|.*/export|.*/copy)$`)
-
 // leads are addresses that lead to others: those of lists that stand elsewhere, and a
 // preview that was not made yet.
 var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/system/hooks|/system/tenants/[^/]+/edit|/admin/hooks/[0-9]+/deliveries)$`)
@@ -39,78 +35,22 @@ var leads = regexp.MustCompile(`^(/admin/clusters|/admin/transfer/preview|/syste
 // and templates stand for them, except in pictures.
 var alike = regexp.MustCompile(`^/admin/(hardware-types|image-types|partials|providers)/\{name\}/(activity|compare|uses|versions|versions/\{version\}|delete|json)$`)
 
-// samples gives the addresses to look at for a pattern: the plain one with its
-// parameters filled, and others where one is not enough.
-func (w *pagesWorld) samples(pattern string) []string {
-	fill := func(pattern string, over map[string]string) string {
-		return regexp.MustCompile(`\{[a-z$]+\}`).ReplaceAllStringFunc(pattern, func(name string) string {
-			if name == "{$}" {
-				return ""
-			}
-			value, there := over[name]
-			if !there {
-				value = w.names[name]
-			}
+// placeholders of samples are names of this world.
+var placeholders = regexp.MustCompile(`\{[a-z ]+\}`)
+
+// samples gives the addresses to look at for a route.
+func (w *pagesWorld) samples(rt web.Route) []string {
+	entries := map[string]string{"hardwaretypes": "mock", "imagetypes": "mock", "providers": "mock", "services": "front", "clustertemplates": "shop", "partialtemplates": "lease"}
+	var paths []string
+	for _, sample := range rt.Samples {
+		paths = append(paths, placeholders.ReplaceAllStringFunc(sample, func(found string) string {
+			bare := strings.Trim(found, "{}")
+			value := cmp.Or(w.names[found], w.names[bare], entries[bare])
 			if value == "" {
-				w.t.Errorf("%s: nothing stands for %s", pattern, name)
+				w.t.Errorf("%s: nothing stands for %s", rt.Pattern(), found)
 			}
 			return value
-		})
-	}
-	kinds := map[string]string{"hardware-types": "mock", "image-types": "mock", "providers": "mock", "services": "front", "templates": "shop", "partials": "lease"}
-	over := map[string]string{}
-	switch part := strings.Split(strings.Trim(pattern, "/"), "/"); {
-	case strings.HasSuffix(pattern, "/edit/{tab}"):
-		var paths []string
-		for _, tab := range []string{"general", "compatibility", "defaults", "constraints", "includes", "try"} {
-			paths = append(paths, "/admin/templates/shop/edit/"+tab)
-		}
-		return paths
-	case pattern == "/admin/providers/{name}/use":
-		return []string{"/admin/providers/mock/use?flavor=small"}
-	case len(part) > 1 && part[0] == "admin" && kinds[part[1]] != "":
-		over["{name}"] = kinds[part[1]]
-	case strings.HasPrefix(pattern, "/admin/hooks/"):
-		over["{id}"] = w.names["hook"]
-	case strings.HasPrefix(pattern, "/admin/resources/") && !strings.HasSuffix(pattern, "/sync"):
-		version := "2"
-		if strings.HasSuffix(pattern, "/recall") || strings.HasSuffix(pattern, "/show") {
-			version = "1"
-		}
-		return []string{adminview.ResourceRef{Kind: "automatortypes", Plugin: "shell", Type: "scripts", Name: "hello.sh", Version: version}.Query(pattern)}
-	case pattern == "/admin/users/{id}/{verb}":
-		return []string{"/admin/users/user/disable", "/admin/users/user/password"}
-	case strings.HasPrefix(pattern, "/admin/users/"):
-		over["{id}"] = "user"
-	case strings.HasPrefix(pattern, "/account/tokens/"):
-		over["{id}"] = w.names["own token"]
-	case strings.HasPrefix(pattern, "/system/workers/"):
-		return []string{"/system/workers/" + w.names["worker"] + "/drain"}
-	case pattern == "/system/queues/{queue}/{verb}":
-		return []string{"/system/queues/hook/pause"}
-	case strings.HasPrefix(pattern, "/system/queues/jobs/"):
-		over["{id}"], over["{verb}"] = w.names["job"], "retry"
-	case strings.HasPrefix(pattern, "/system/plugins/"):
-		over["{kind}"], over["{name}"] = "providertypes", "mock"
-	case strings.HasPrefix(pattern, "/clusters/bulk/"):
-		return []string{pattern + "?id=" + w.names["failed"] + "&id=" + w.names["{cluster}"]}
-	case strings.HasPrefix(pattern, "/system/orphans/"):
-		over["{id}"] = w.names["orphan"]
-	case strings.HasSuffix(pattern, "/abandon"), strings.HasSuffix(pattern, "/retry"):
-		over["{cluster}"] = w.names["failed"]
-	case strings.HasSuffix(pattern, "/skip"):
-		over["{cluster}"], over["{task}"] = w.names["paused"], w.names["ready"]
-	case strings.HasSuffix(pattern, "/abort"), strings.HasSuffix(pattern, "/pause"), strings.HasSuffix(pattern, "/resume"):
-		over["{cluster}"] = w.names["paused"]
-	}
-	paths := []string{fill(pattern, over)}
-	switch pattern {
-	case "/clusters/{cluster}", "/clusters/{cluster}/operations/{n}":
-		for _, state := range []string{"paused", "failed", "gone"} {
-			paths = append(paths, fill(pattern, map[string]string{"{cluster}": w.names[state]}))
-		}
-	case "/clusters/new":
-		paths = append(paths, "/clusters/new?template=shop")
+		}))
 	}
 	return paths
 }
@@ -123,18 +63,15 @@ func TestEveryPage(t *testing.T) {
 	w := newPagesWorld(t)
 	pictures := os.Getenv(picturesDir)
 	wanted := regexp.MustCompile(os.Getenv(pagesWanted))
-	patterns := web.Patterns()
-	slices.Sort(patterns)
 	lanes := [2][]string{}
-	for _, pattern := range patterns {
-		path, isGet := strings.CutPrefix(pattern, "GET ")
-		if !isGet || parts.MatchString(path) || pictures == "" && alike.MatchString(path) {
+	for _, rt := range web.Routes() {
+		if rt.Method != http.MethodGet || rt.Piece || pictures == "" && alike.MatchString(rt.Path) {
 			continue
 		}
-		if strings.HasPrefix(path, "/system") {
-			lanes[1] = append(lanes[1], w.samples(path)...)
+		if strings.HasPrefix(rt.Path, "/system") {
+			lanes[1] = append(lanes[1], w.samples(rt)...)
 		} else {
-			lanes[0] = append(lanes[0], w.samples(path)...)
+			lanes[0] = append(lanes[0], w.samples(rt)...)
 		}
 	}
 	for i, who := range []string{"demo", "superadmin"} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/planner"
 )
 
@@ -58,19 +59,19 @@ const (
 // runPlan shows the tasks of an operation and their order. It opens no database
 // and needs no server.
 func runPlan(_ context.Context, e *environment, args []string) error {
-	return planCommand(os.Stdin, e.out, args)
+	return planCommand(os.Stdin, e.Out, args)
 }
 
 func planCommand(in io.Reader, out io.Writer, args []string) error {
-	args, contracted := takeSwitch(args, "contract")
-	format, args, _ := takeFlag(args, "format")
+	args, contracted := wiring.TakeSwitch(args, "contract")
+	format, args, _ := wiring.TakeFlag(args, "format")
 	switch format {
 	case "", "json", "dot", "text":
 	default:
-		return usageError("the formats are json, dot and text, not “%s”", format)
+		return wiring.UsageError("the formats are json, dot and text, not “%s”", format)
 	}
 	if contracted && (format == "dot" || format == "text") {
-		return usageError("--contract goes with the format json")
+		return wiring.UsageError("--contract goes with the format json")
 	}
 	body, name, err := readDocument(in, "plan", args)
 	if err != nil {

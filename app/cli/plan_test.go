@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // serviceBody is a catalog body with shell actions.
@@ -264,7 +265,7 @@ func TestPlanRefusals(t *testing.T) {
 			}
 		}
 	}
-	if err := planCommand(strings.NewReader("{}"), &bytes.Buffer{}, []string{"--format", "png"}); !errors.Is(err, errUsage) {
+	if err := planCommand(strings.NewReader("{}"), &bytes.Buffer{}, []string{"--format", "png"}); !errors.Is(err, wiring.ErrUsage) {
 		t.Errorf("an unknown format gives %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/provisioner/external"
 )
 
@@ -27,7 +28,7 @@ const exitFound = 1
 // touches the database.
 func runPlugin(ctx context.Context, e *environment, args []string) error {
 	if len(args) == 0 {
-		return usageError("loom plugin list, check, test, run, run-task, register or schema; see `loom plugin --help`")
+		return wiring.UsageError("loom plugin list, check, test, run, run-task, register or schema; see `loom plugin --help`")
 	}
 	word, args := args[0], args[1:]
 	switch word {
@@ -45,27 +46,27 @@ func runPlugin(ctx context.Context, e *environment, args []string) error {
 		return e.pluginRegister(ctx, args)
 	case "schema":
 		if len(args) > 0 {
-			return usageError("loom plugin schema takes no arguments")
+			return wiring.UsageError("loom plugin schema takes no arguments")
 		}
-		_, err := e.out.Write(external.Schema())
+		_, err := e.Out.Write(external.Schema())
 		return err
 	}
-	return usageError("there is no loom plugin %s; there are list, check, test, run, run-task, register and schema", word)
+	return wiring.UsageError("there is no loom plugin %s; there are list, check, test, run, run-task, register and schema", word)
 }
 
 // pluginList prints the types that a provisioner with these options would carry, and
 // what it would not use; the exit status is 1 if a plugin failed to load.
 func (e *environment) pluginList(args []string) error {
 	if len(args) > 0 {
-		return usageError("loom plugin list takes no arguments")
+		return wiring.UsageError("loom plugin list takes no arguments")
 	}
-	h, err := e.pluginHost()
+	h, err := e.PluginHost()
 	if err != nil {
 		return err
 	}
-	built := e.builtIn()
-	found := e.findPlugins(h, built)
-	table := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+	built := e.BuiltIn()
+	found := e.FindPlugins(h, built)
+	table := tabwriter.NewWriter(e.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tTYPE\tPLUGIN\tVERSION\tWHERE")
 	for _, group := range []struct {
 		kind  string
@@ -87,10 +88,10 @@ func (e *environment) pluginList(args []string) error {
 		return err
 	}
 	for _, p := range found.Plugins {
-		fmt.Fprintf(e.out, "\n%s %s\n  manifest %s\n  program  %s\n", p.Manifest.Name, p.Manifest.Version, p.ManifestSHA256, p.ProgramSHA256)
+		fmt.Fprintf(e.Out, "\n%s %s\n  manifest %s\n  program  %s\n", p.Manifest.Name, p.Manifest.Version, p.ManifestSHA256, p.ProgramSHA256)
 		for _, name := range slices.Sorted(maps.Keys(p.Manifest.Types)) {
 			if p.Manifest.Types[name].NeedsProviderCredentials {
-				fmt.Fprintf(e.out, "  the type %s gets the credentials of providers\n", name)
+				fmt.Fprintf(e.Out, "  the type %s gets the credentials of providers\n", name)
 			}
 		}
 	}
@@ -101,10 +102,10 @@ func (e *environment) pluginList(args []string) error {
 // plugin failed to load.
 func (e *environment) tellTrouble(found *external.Found) error {
 	for _, warning := range found.Warnings {
-		fmt.Fprintf(e.errOut, "warning: %s\n", warning)
+		fmt.Fprintf(e.ErrOut, "warning: %s\n", warning)
 	}
 	for _, t := range found.Refused {
-		fmt.Fprintf(e.errOut, "not used: %s (%s): %s\n", t.Name, t.Dir, forPeople(t.Err))
+		fmt.Fprintf(e.ErrOut, "not used: %s (%s): %s\n", t.Name, t.Dir, forPeople(t.Err))
 	}
 	if len(found.Failed()) > 0 {
 		return &exitStatus{code: exitFound}
@@ -115,17 +116,17 @@ func (e *environment) tellTrouble(found *external.Found) error {
 // pluginCheck says whether the plugin in a directory can be used.
 func (e *environment) pluginCheck(args []string) error {
 	if len(args) != 1 {
-		return usageError("loom plugin check DIR, the directory with plugin.json")
+		return wiring.UsageError("loom plugin check DIR, the directory with plugin.json")
 	}
 	p, err := e.loadPlugin(args[0])
 	if err != nil {
 		return err
 	}
 	for _, warning := range p.Warnings {
-		fmt.Fprintf(e.errOut, "warning: %s\n", warning)
+		fmt.Fprintf(e.ErrOut, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(e.out, "%s %s can be used\n", p.Manifest.Name, p.Manifest.Version)
-	built := e.builtIn()
+	fmt.Fprintf(e.Out, "%s %s can be used\n", p.Manifest.Name, p.Manifest.Version)
+	built := e.BuiltIn()
 	for _, name := range slices.Sorted(maps.Keys(p.Manifest.Types)) {
 		t := p.Manifest.Types[name]
 		carried := built.Providers
@@ -139,7 +140,7 @@ func (e *environment) pluginCheck(args []string) error {
 				note = "; it replaces the built-in one"
 			}
 		}
-		fmt.Fprintf(e.out, "  %s type %s: %s%s\n", t.Kind, name, strings.Join(t.Actions, ", "), note)
+		fmt.Fprintf(e.Out, "  %s type %s: %s%s\n", t.Kind, name, strings.Join(t.Actions, ", "), note)
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func (e *environment) pluginCheck(args []string) error {
 // loadPlugin reads the plugin in a directory; the errors of its manifest come one
 // per line.
 func (e *environment) loadPlugin(dir string) (*external.Plugin, error) {
-	h, err := e.pluginHost()
+	h, err := e.PluginHost()
 	if err != nil {
 		return nil, err
 	}
@@ -158,24 +159,24 @@ func (e *environment) loadPlugin(dir string) (*external.Plugin, error) {
 // is 1 if a plugin failed to load.
 func (e *environment) pluginRegister(ctx context.Context, args []string) error {
 	if len(args) > 0 {
-		return usageError("loom plugin register takes no arguments")
+		return wiring.UsageError("loom plugin register takes no arguments")
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := e.plugins()
+	p, err := e.Plugins()
 	if err != nil {
 		return err
 	}
-	if err := e.register(ctx, s, p); err != nil {
+	if err := e.Register(ctx, s, p); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%d provider types and %d automator types are in the database\n", len(p.providers.Types()), len(p.automators.Types()))
-	for _, one := range p.external.Plugins {
-		fmt.Fprintf(e.out, "  %s %s: %s\n", one.Manifest.Name, one.Manifest.Version, strings.Join(slices.Sorted(maps.Keys(one.Manifest.Types)), ", "))
+	fmt.Fprintf(e.Out, "%d provider types and %d automator types are in the database\n", len(p.Providers.Types()), len(p.Automators.Types()))
+	for _, one := range p.External.Plugins {
+		fmt.Fprintf(e.Out, "  %s %s: %s\n", one.Manifest.Name, one.Manifest.Version, strings.Join(slices.Sorted(maps.Keys(one.Manifest.Types)), ", "))
 	}
-	return e.tellTrouble(p.external)
+	return e.tellTrouble(p.External)
 }
 
 // printer is a sink that prints.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"loom/app/wiring"
 	"loom/provisioner/conformance"
 	"loom/provisioner/conformance/builtin"
 	"loom/provisioner/provider/local"
@@ -28,7 +29,7 @@ func (e *environment) tryBuiltIn(ctx context.Context, r conformance.Reporter, na
 		return nil
 	case "shell":
 		if conn == nil {
-			return usageError("the shell automator is tried on a machine: give --ssh USER@HOST[:PORT] --ssh-key FILE")
+			return wiring.UsageError("the shell automator is tried on a machine: give --ssh USER@HOST[:PORT] --ssh-key FILE")
 		}
 		target, err := builtin.Shell(conn, dir)
 		if err != nil {
@@ -37,7 +38,7 @@ func (e *environment) tryBuiltIn(ctx context.Context, r conformance.Reporter, na
 		conformance.Automator(ctx, r, target)
 		return nil
 	}
-	machines, err := local.New(local.Options{DataDir: dir, BaseDir: e.baseDir})
+	machines, err := local.New(local.Options{DataDir: dir, BaseDir: e.BaseDir})
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (e *environment) tryBuiltIn(ctx context.Context, r conformance.Reporter, na
 	if err := machines.Ready(); err != nil {
 		return err
 	}
-	if err := machines.Prepare(ctx, []string{local.DefaultImage}, func(line string) { e.log.Info("base root", "line", line) }); err != nil {
+	if err := machines.Prepare(ctx, []string{local.DefaultImage}, func(line string) { e.Log.Info("base root", "line", line) }); err != nil {
 		return err
 	}
 	target, err := builtin.Local(machines)

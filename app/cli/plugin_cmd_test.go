@@ -17,6 +17,7 @@ import (
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/testkit"
+	"loom/app/wiring"
 )
 
 // plantPlugin writes a plugin with one type.
@@ -148,30 +149,30 @@ func TestRegisterPlugins(t *testing.T) {
 	plantPlugin(t, path, "acme", "provider", creates)
 	var log bytes.Buffer
 	ctx := t.Context()
-	register := func() *plugins {
+	register := func() *wiring.Plugins {
 		values, _, err := config.Load("plugin", nil, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db, "LOOM_PLUGIN_PATH=" + path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &environment{values: values, log: slog.New(slog.NewTextHandler(&log, nil)), out: io.Discard, errOut: io.Discard}
-		defer e.close()
-		s, err := e.system(ctx)
+		e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, ErrOut: io.Discard}}
+		defer e.Close()
+		s, err := e.System(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := e.plugins()
+		p, err := e.Plugins()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.register(ctx, s, p); err != nil {
+		if err := e.Register(ctx, s, p); err != nil {
 			t.Fatal(err)
 		}
-		stored, _, err := s.catalog.Entry(ctx, cliActor(), loom.KindProviderType, "acme-type", 0)
+		stored, _, err := s.Catalog.Entry(ctx, wiring.CliActor(), loom.KindProviderType, "acme-type", 0)
 		if err != nil || !stored.(*loom.PluginType).Parameters["admin"].Fields["api_token"].Sensitive {
 			t.Fatalf("the type in the database: %+v, %v", stored, err)
 		}
-		text, err := store.InstanceValue(ctx, s.db, "plugin acme")
-		var record pluginRecord
+		text, err := store.InstanceValue(ctx, s.DB, "plugin acme")
+		var record wiring.PluginRecord
 		if err != nil || json.Unmarshal([]byte(text), &record) != nil || record.Version != "7" || len(record.Program) != 64 {
 			t.Fatalf("the record: %q, %v", text, err)
 		}
@@ -183,7 +184,7 @@ func TestRegisterPlugins(t *testing.T) {
 		return p
 	}
 	p := register()
-	if names := strings.Join(p.names(), " "); !strings.Contains(names, "acme-type") || !strings.Contains(names, "shell") {
+	if names := strings.Join(p.Names(), " "); !strings.Contains(names, "acme-type") || !strings.Contains(names, "shell") {
 		t.Errorf("carried: %s", names)
 	}
 	if register(); strings.Contains(log.String(), "differs between provisioners") {
@@ -204,23 +205,23 @@ func TestPluginsAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &environment{values: values, log: slog.New(slog.NewTextHandler(io.Discard, nil)), out: io.Discard, errOut: io.Discard}
-	t.Cleanup(e.close)
+	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}}
+	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := e.plugins()
+	p, err := e.Plugins()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, ok := p.providers.Get("acme-type")
+	before, ok := p.Providers.Get("acme-type")
 	if !ok {
-		t.Fatalf("carried: %v", p.names())
+		t.Fatalf("carried: %v", p.Names())
 	}
-	e.rescanOnHangup(ctx, s, p)
+	e.RescanOnHangup(ctx, s, p)
 	plantPlugin(t, path, "other", "automator", "exit 0")
 	if err := os.RemoveAll(first); err != nil {
 		t.Fatal(err)
@@ -229,14 +230,14 @@ func TestPluginsAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		_, there := p.providers.Get("acme-type")
-		_, here := p.automators.Get("other-type")
-		_, _, err := s.catalog.Entry(ctx, cliActor(), loom.KindAutomatorType, "other-type", 0)
+		_, there := p.Providers.Get("acme-type")
+		_, here := p.Automators.Get("other-type")
+		_, _, err := s.Catalog.Entry(ctx, wiring.CliActor(), loom.KindAutomatorType, "other-type", 0)
 		if !there && here && err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("carried: %v, %v", p.names(), err)
+			t.Fatalf("carried: %v, %v", p.Names(), err)
 		}
 	}
 	if before.Type().Name != "acme-type" {
@@ -244,8 +245,8 @@ func TestPluginsAreReadAgain(t *testing.T) {
 	}
 }
 
-func storeValue(ctx context.Context, s *system, key, value string) error {
-	tx, err := s.db.BeginTxx(ctx, nil)
+func storeValue(ctx context.Context, s *wiring.System, key, value string) error {
+	tx, err := s.DB.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/provisioner"
 	"loom/provisioner/external"
 	"loom/provisioner/remote"
@@ -30,13 +31,13 @@ func (e *environment) pluginRun(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) < 3 {
-		return usageError("loom plugin run DIR KIND ACTION [FILE], with the request in FILE or on standard input")
+		return wiring.UsageError("loom plugin run DIR KIND ACTION [FILE], with the request in FILE or on standard input")
 	}
 	kind, action := args[1], args[2]
 	if kind != external.KindProvider && kind != external.KindAutomator {
-		return usageError("a plugin is run as provider or automator, not as “%s”", kind)
+		return wiring.UsageError("a plugin is run as provider or automator, not as “%s”", kind)
 	}
-	h, err := e.pluginHost()
+	h, err := e.PluginHost()
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (e *environment) pluginRun(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	result, err := h.Run(ctx, p, kind, action, body, target, files, printer{e.errOut})
+	result, err := h.Run(ctx, p, kind, action, body, target, files, printer{e.ErrOut})
 	if err != nil {
 		return unreadable(fmt.Errorf("%s: %w", name, err))
 	}
@@ -67,7 +68,7 @@ func (e *environment) printResult(result loom.TaskResult) error {
 		}
 		result.Result = open
 	}
-	encoder := json.NewEncoder(e.out)
+	encoder := json.NewEncoder(e.Out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(result); err != nil {
@@ -81,13 +82,13 @@ func (e *environment) printResult(result loom.TaskResult) error {
 
 // resourcesOf takes the flag --resources from args and gives the directory.
 func resourcesOf(args []string) (dir string, rest []string, err error) {
-	dir, rest, found := takeFlag(args, "resources")
+	dir, rest, found := wiring.TakeFlag(args, "resources")
 	if !found {
 		return "", rest, nil
 	}
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
-		return "", nil, usageError("--resources is “%s”; it takes a directory with plugin resources", dir)
+		return "", nil, wiring.UsageError("--resources is “%s”; it takes a directory with plugin resources", dir)
 	}
 	dir, err = filepath.Abs(dir)
 	return dir, rest, err
@@ -95,20 +96,20 @@ func resourcesOf(args []string) (dir string, rest []string, err error) {
 
 // machineOf takes the flags --ssh and --ssh-key from args; nil without them.
 func machineOf(args []string) (*remote.Target, []string, error) {
-	place, args, given := takeFlag(args, "ssh")
-	file, args, keyed := takeFlag(args, "ssh-key")
+	place, args, given := wiring.TakeFlag(args, "ssh")
+	file, args, keyed := wiring.TakeFlag(args, "ssh-key")
 	if !given && !keyed {
 		return nil, args, nil
 	}
 	user, address, ok := strings.Cut(place, "@")
 	if !ok || user == "" || address == "" || !keyed {
-		return nil, nil, usageError("a machine is given as --ssh USER@HOST[:PORT] --ssh-key FILE")
+		return nil, nil, wiring.UsageError("a machine is given as --ssh USER@HOST[:PORT] --ssh-key FILE")
 	}
 	t := &remote.Target{User: user, Address: address, Reach: loom.Anywhere()}
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		t.Address = host
 		if t.Port, err = strconv.Atoi(port); err != nil || t.Port < 1 || t.Port > 65535 {
-			return nil, nil, usageError("“%s” is no port of --ssh", port)
+			return nil, nil, wiring.UsageError("“%s” is no port of --ssh", port)
 		}
 	}
 	key, err := os.ReadFile(file)
@@ -127,7 +128,7 @@ func (e *environment) pluginRunTask(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(args) != 1 {
-		return usageError("loom plugin run-task FILE, the task as JSON; “-” reads standard input")
+		return wiring.UsageError("loom plugin run-task FILE, the task as JSON; “-” reads standard input")
 	}
 	body, name, err := readDocument(os.Stdin, "plugin run-task", args)
 	if err != nil {
@@ -137,23 +138,23 @@ func (e *environment) pluginRunTask(ctx context.Context, args []string) error {
 	if err != nil {
 		return &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name, err)}
 	}
-	p, err := e.plugins()
+	p, err := e.Plugins()
 	if err != nil {
 		return err
 	}
 	spec.Sensitive = sensitiveOf(p, spec)
-	networks, err := e.reach()
+	networks, err := e.Reach()
 	if err != nil {
 		return err
 	}
 	pool := remote.NewPool()
 	defer pool.Close()
-	runner := &provisioner.Runner{Networks: networks, Providers: p.providers, Automators: p.automators, Pool: pool, Log: e.log, Files: files}
+	runner := &provisioner.Runner{Networks: networks, Providers: p.Providers, Automators: p.Automators, Pool: pool, Log: e.Log, Files: files}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { cancel(provisioner.ErrAborted) })
 	defer stop()
-	return e.printResult(runner.Run(ctx, spec, printer{e.errOut}))
+	return e.printResult(runner.Run(ctx, spec, printer{e.ErrOut}))
 }
 
 // decodeTask reads the payload of a task (provisioner.md 3).
@@ -231,8 +232,8 @@ func parseTaskRef(text string) (loom.TaskRef, bool) {
 }
 
 // sensitiveOf finds the values of a task that must not be printed.
-func sensitiveOf(p *plugins, spec *loom.TaskSpec) []string {
-	described, _ := p.providers.Describe(spec.Provider.Type)
+func sensitiveOf(p *wiring.Plugins, spec *loom.TaskSpec) []string {
+	described, _ := p.Providers.Describe(spec.Provider.Type)
 	var values []string
 	for name, value := range spec.Provider.Fields {
 		text, ok := value.(string)

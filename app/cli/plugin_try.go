@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"loom/app/wiring"
 	"loom/provisioner/conformance"
 	"loom/provisioner/external"
 	"loom/provisioner/remote"
@@ -24,11 +25,11 @@ func (e *environment) pluginTest(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	typeName, args, _ := takeFlag(args, "type")
-	with, args, given := takeFlag(args, "with")
-	args, live := takeSwitch(args, "live")
+	typeName, args, _ := wiring.TakeFlag(args, "type")
+	with, args, given := wiring.TakeFlag(args, "with")
+	args, live := wiring.TakeSwitch(args, "live")
 	if len(args) != 1 {
-		return usageError("loom plugin test DIR, the directory with plugin.json, or the name of a built-in type: mock, local, shell")
+		return wiring.UsageError("loom plugin test DIR, the directory with plugin.json, or the name of a built-in type: mock, local, shell")
 	}
 	var conn *remote.Conn
 	if target != nil {
@@ -37,17 +38,17 @@ func (e *environment) pluginTest(ctx context.Context, args []string) error {
 		}
 		defer conn.Close()
 	}
-	r := &report{out: e.out}
+	r := &report{out: e.Out}
 	if _, err := os.Stat(filepath.Join(args[0], external.ManifestName)); err != nil && isBuiltIn(args[0]) {
 		if given || typeName != "" {
-			return usageError("--with and --type are for plugins in other languages, not for the built-in “%s”", args[0])
+			return wiring.UsageError("--with and --type are for plugins in other languages, not for the built-in “%s”", args[0])
 		}
 		if err := e.tryBuiltIn(ctx, r, args[0], conn); err != nil {
 			return err
 		}
 		return r.end()
 	}
-	h, err := e.pluginHost()
+	h, err := e.PluginHost()
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (e *environment) pluginTest(ctx context.Context, args []string) error {
 		return unreadable(err)
 	}
 	for _, warning := range p.Warnings {
-		fmt.Fprintf(e.errOut, "warning: %s\n", warning)
+		fmt.Fprintf(e.ErrOut, "warning: %s\n", warning)
 	}
 	err = conformance.Plugin(ctx, r, conformance.PluginTarget{Host: h, Plugin: p, Settings: settings, Type: typeName, Live: live, Conn: conn,
 		Files: func(kind, name string) string {

@@ -142,11 +142,9 @@ func (w *pagesWorld) nothingWrittenBecomesMarkup(t *testing.T) {
 			seen[path] = true
 			queue = append(queue, path)
 		}
-		patterns := web.Patterns()
-		slices.Sort(patterns)
-		for _, pattern := range patterns {
-			if path, isGet := strings.CutPrefix(pattern, "GET "); isGet {
-				for _, sample := range w.samples(path) {
+		for _, rt := range web.Routes() {
+			if rt.Method == http.MethodGet {
+				for _, sample := range w.samples(rt) {
 					add(sample)
 				}
 			}
@@ -199,13 +197,12 @@ func (w *pagesWorld) nothingIsDoneForOtherSites(t *testing.T) {
 	client := w.signedIn("demo")
 	before := w.theirs()
 	var all []string
-	for _, pattern := range web.Patterns() {
-		method, path, found := strings.Cut(pattern, " ")
-		if !found || method == http.MethodGet || path == "/csp-reports" { // which browsers send by themselves, and which changes nothing
+	for _, rt := range web.Routes() {
+		if rt.Method != http.MethodPost || rt.Path == "/csp-reports" { // which browsers send by themselves, and which changes nothing
 			continue
 		}
-		for _, sample := range w.samples(path) {
-			all = append(all, method+" "+sample)
+		for _, sample := range w.samples(rt) {
+			all = append(all, rt.Method+" "+sample)
 		}
 	}
 	var document struct {

@@ -15,12 +15,12 @@ import (
 
 	"loom/app/api/wire"
 	"loom/app/loom"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/ec2"
-	"loom/provisioner/standin/gce"
-	"loom/provisioner/standin/ocean"
-	"loom/provisioner/standin/stack"
-	"loom/provisioner/standin/triton"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/ec2"
+	"loom/provisioner/fakecloud/gce"
+	"loom/provisioner/fakecloud/ocean"
+	"loom/provisioner/fakecloud/stack"
+	"loom/provisioner/fakecloud/triton"
 )
 
 // keyResource is the name of the key that opens all machines of these tests.
@@ -31,14 +31,14 @@ type offer struct {
 	name          string
 	fields        map[string]any
 	flavor, image string
-	// cloud is its stand-in, nil where there is no API; make and remove are its
+	// cloud is its fake cloud, nil where there is no API; make and remove are its
 	// operations, throttle how it refuses a call as too many.
-	cloud        *standin.Cloud
+	cloud        *fakecloud.Cloud
 	make, remove string
-	throttle     standin.Fault
+	throttle     fakecloud.Fault
 	// before does harm before a phase, after looks at the end what came of it; held
 	// gives the keys of the nodes that something is held for. They are for offers
-	// without a stand-in.
+	// without a fake cloud.
 	before func(phase string)
 	after  func()
 	// rotate replaces the credentials at the cloud, after which the old ones are refused,
@@ -51,7 +51,7 @@ type offer struct {
 	nodes   map[loom.NodeID]bool
 }
 
-// clouds gives the providers with an API, each in front of a stand-in whose
+// clouds gives the providers with an API, each in front of a fake cloud whose
 // servers are machines of this host.
 func clouds(t *testing.T, h *hostMachines) []*offer {
 	t.Helper()
@@ -67,33 +67,33 @@ func clouds(t *testing.T, h *hostMachines) []*offer {
 	}
 	offers := []*offer{
 		{name: "aws", flavor: ec2.Size, image: ec2.Image, make: "RunInstances", remove: "TerminateInstances",
-			throttle: standin.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."},
+			throttle: fakecloud.Fault{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."},
 			fields: map[string]any{"api_user": ec2.KeyID, "api_password": ec2.Secret, "ssh_keypair": ec2.KeyPair, "aws_region": "us-east-1",
 				"security_groups": ec2.Group, "subnet_id": ""},
 			rotate: rotated(amazon.Rotate, map[string]any{"api_user": ec2.NextKeyID, "api_password": ec2.NextSecret})},
-		{name: "openstack", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: standin.Fault{Status: 429, RetryAfter: "1"},
+		{name: "openstack", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: fakecloud.Fault{Status: 429, RetryAfter: "1"},
 			fields: map[string]any{"api_user": stack.User, "api_password": stack.Password, "openstack_tenant": stack.Project, "ssh_keypair": stack.KeyPair},
 			rotate: rotated(keystone.Rotate, map[string]any{"api_password": stack.NextPassword})},
-		{name: "rackspace", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: standin.Fault{Status: 413, RetryAfter: "1"},
+		{name: "rackspace", flavor: stack.Flavor, image: stack.Image, make: stack.Create, remove: stack.Delete, throttle: fakecloud.Fault{Status: 413, RetryAfter: "1"},
 			fields: map[string]any{"api_user": stack.User, "api_password": stack.APIKey, "rackspace_region": "dfw", "ssh_keypair": stack.KeyPair},
 			rotate: rotated(rackspace.Rotate, map[string]any{"api_password": stack.NextPassword})},
-		{name: "google", flavor: gce.Size, image: gce.Image, make: gce.Insert, remove: gce.Delete, throttle: standin.Fault{Status: 403, Code: "rateLimitExceeded"},
+		{name: "google", flavor: gce.Size, image: gce.Image, make: gce.Insert, remove: gce.Delete, throttle: fakecloud.Fault{Status: 403, Code: "rateLimitExceeded"},
 			fields: map[string]any{"google_project": gce.Project, "api_key_resource": "account", "zone_name": gce.Zone, "google_data_disk_size_gb": "20"},
 			rotate: func() map[string]any {
 				admin.resource("providertypes", "google", "api_keys", "account-2", string(google.Rotate()))
 				admin.sync()
 				return map[string]any{"api_key_resource": "account-2"}
 			}},
-		{name: "joyent", flavor: triton.Package, image: triton.Image, make: triton.Create, remove: triton.Delete, throttle: standin.Fault{Status: 429},
+		{name: "joyent", flavor: triton.Package, image: triton.Image, make: triton.Create, remove: triton.Delete, throttle: fakecloud.Fault{Status: 429},
 			fields: map[string]any{"api_user": triton.Login, "ssh_keypair": triton.KeyName},
 			rotate: rotated(triangle.Rotate, map[string]any{"ssh_keypair": triton.NextKeyName})},
-		{name: "digitalocean", flavor: ocean.Size, image: ocean.Image, make: ocean.Create, remove: ocean.Delete, throttle: standin.Fault{Status: 429, RetryAfter: "1"},
+		{name: "digitalocean", flavor: ocean.Size, image: ocean.Image, make: ocean.Create, remove: ocean.Delete, throttle: fakecloud.Fault{Status: 429, RetryAfter: "1"},
 			fields: map[string]any{"api_password": ocean.Token, "ssh_keypair": ocean.KeyName, "digitalocean_region": ocean.Region},
 			rotate: rotated(droplets.Rotate, map[string]any{"api_password": ocean.NextToken})},
 	}
-	dialects := []standin.Dialect{amazon, keystone, rackspace, google, triangle, droplets}
+	dialects := []fakecloud.Dialect{amazon, keystone, rackspace, google, triangle, droplets}
 	for i, o := range offers {
-		o.cloud = standin.New(dialects[i], h.behind(o.name))
+		o.cloud = fakecloud.New(dialects[i], h.behind(o.name))
 		t.Cleanup(o.cloud.Close)
 		o.fields["ssh_key_resource"], o.fields["endpoint_url"] = keyResource, o.cloud.URL()
 	}
@@ -203,15 +203,15 @@ func (o *offer) harm(phase string) {
 	throttled := o.throttle
 	switch phase {
 	case "create":
-		o.cloud.Behave(standin.Behaviour{Pending: 1, Leaving: 1})
-		o.cloud.Inject(standin.Fault{Op: o.make, Lost: true})
+		o.cloud.Behave(fakecloud.Behaviour{Pending: 1, Leaving: 1})
+		o.cloud.Inject(fakecloud.Fault{Op: o.make, Lost: true})
 		throttled.Op, throttled.Times = o.make, 2
 		o.cloud.Inject(throttled)
 	case "expand":
-		o.cloud.Inject(standin.Fault{Op: o.make, Garbled: true})
-		o.cloud.Inject(standin.Fault{Status: 503, Times: 2})
+		o.cloud.Inject(fakecloud.Fault{Op: o.make, Garbled: true})
+		o.cloud.Inject(fakecloud.Fault{Status: 503, Times: 2})
 	case "delete":
-		o.cloud.Inject(standin.Fault{Op: o.remove, Lost: true})
+		o.cloud.Inject(fakecloud.Fault{Op: o.remove, Lost: true})
 		throttled.Op, throttled.Times = o.remove, 1
 		o.cloud.Inject(throttled)
 	}
@@ -261,7 +261,7 @@ func (o *offer) count(t *testing.T, h *hostMachines, c wire.Cluster, want int) {
 
 // TestEveryProvider takes the starter catalog's web cluster through its life at
 // every provider at once, in one instance: the clouds through their official clients
-// against stand-ins that lose answers, throttle and are slow, machines that were
+// against fake clouds that lose answers, throttle and are slow, machines that were
 // there already, one of whose list is dead, machines of this host that hang and die,
 // and an external plugin that fails half way. After the create the credentials at every
 // cloud are replaced, and the providers get the new ones: what is there already grows,

@@ -10,44 +10,45 @@ import (
 
 	"loom/app/config"
 	"loom/app/testkit"
+	"loom/app/wiring"
 )
 
 // listening serves the pages of a fresh installation and gives their address, with the
 // passwords of the first start.
-func listening(t *testing.T, log *keep, options ...string) (e *environment, s *system, address string) {
+func listening(t *testing.T, log *keep, options ...string) (e *environment, s *wiring.System, address string) {
 	t.Helper()
 	db := testkit.NewDatabase(t)
 	values, _, err := config.Load("up", nil, append([]string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db.DSN, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_DATABASE_CONNS=6"}, options...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e = &environment{values: values, log: slog.New(slog.NewTextHandler(log, nil)), out: log, errOut: log, makesInstance: true}
-	t.Cleanup(e.close)
-	if s, err = e.system(t.Context()); err != nil {
+	e = &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(log, nil)), Out: log, ErrOut: log, MakesInstance: true}}
+	t.Cleanup(e.Close)
+	if s, err = e.System(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	made, err := s.accounts.EnsureSuperadmin(t.Context())
+	made, err := s.Accounts.EnsureSuperadmin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := s.accounts.EnsureDemo(t.Context(), 2)
+	more, err := s.Accounts.EnsureDemo(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.keepSignIns(t.Context(), append(made, more...)); err != nil {
+	if err := e.KeepSignIns(t.Context(), append(made, more...)); err != nil {
 		t.Fatal(err)
 	}
-	site, err := e.listen(t.Context(), s)
+	site, err := e.Listen(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- site.server.Serve(site.listener) }()
+	go func() { ended <- site.Server.Serve(site.Listener) }()
 	t.Cleanup(func() {
-		site.server.Close()
+		site.Server.Close()
 		<-ended
 	})
-	return e, s, "http://" + site.listener.Addr().String()
+	return e, s, "http://" + site.Listener.Addr().String()
 }
 
 // signInAt sends the form of sign-in, as from a proxy that heard from somebody.
@@ -86,7 +87,7 @@ func TestTrustedProxies(t *testing.T) {
 			t.Parallel()
 			log := &keep{}
 			e, s, address := listening(t, log, c.options...)
-			known, err := e.signIns()
+			known, err := e.SignIns()
 			if err != nil || len(known) != 3 {
 				t.Fatalf("%d sign-ins, %v", len(known), err)
 			}
@@ -94,7 +95,7 @@ func TestTrustedProxies(t *testing.T) {
 			if a := signInAt(t, address, "demo", "user", "wrong", heardFrom); a.StatusCode != http.StatusUnauthorized {
 				t.Errorf("a wrong password: %s", a.Status)
 			}
-			if a := signInAt(t, address, known[0].tenant, known[0].user, known[0].password.Reveal(), heardFrom); a.StatusCode != http.StatusSeeOther {
+			if a := signInAt(t, address, known[0].Tenant, known[0].User, known[0].Password.Reveal(), heardFrom); a.StatusCode != http.StatusSeeOther {
 				t.Errorf("sign in: %s", a.Status)
 			}
 			for what, query := range map[string]string{
@@ -103,7 +104,7 @@ func TestTrustedProxies(t *testing.T) {
 				"throttle": `SELECT string_agg(substr(subject, 9), ' ') FROM sign_in_failures WHERE subject LIKE 'address:%'`,
 			} {
 				var got string
-				if err := s.db.GetContext(t.Context(), &got, query); err != nil || got != c.address {
+				if err := s.DB.GetContext(t.Context(), &got, query); err != nil || got != c.address {
 					t.Errorf("%s: %q, %v; want %s", what, got, err, c.address)
 				}
 			}
@@ -112,8 +113,8 @@ func TestTrustedProxies(t *testing.T) {
 			}
 		})
 	}
-	e := healthEnvironment(t, "LOOM_TRUSTED_PROXIES=everybody")
-	if _, err := e.proxies(); err == nil || !strings.Contains(err.Error(), "LOOM_TRUSTED_PROXIES") {
+	e := quietEnvironment(t, "LOOM_TRUSTED_PROXIES=everybody")
+	if _, err := e.Proxies(); err == nil || !strings.Contains(err.Error(), "LOOM_TRUSTED_PROXIES") {
 		t.Errorf("a bad network: %v", err)
 	}
 }

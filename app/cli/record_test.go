@@ -157,16 +157,16 @@ func (r *recorder) ask(c *http.Client, method, path, token, media, body string) 
 // pages records what the routes of pages answer; forms are sent empty.
 func (r *recorder) pages(roles []role, method string) {
 	r.t.Helper()
-	patterns := web.Patterns()
-	slices.SortFunc(patterns, lastDestructive)
-	for _, pattern := range patterns {
-		path, is := strings.CutPrefix(pattern, method+" ")
-		if !is || unrecorded.MatchString(pattern) {
+	routes := web.Routes()
+	slices.SortFunc(routes, func(a, b web.Route) int { return lastDestructive(a.Pattern(), b.Pattern()) })
+	for _, rt := range routes {
+		pattern := rt.Pattern()
+		if rt.Method != method || unrecorded.MatchString(pattern) {
 			continue
 		}
 		for _, who := range roles {
 			text := ""
-			for _, sample := range r.samples(path) {
+			for _, sample := range r.samples(rt) {
 				text += r.ask(who.browser, method, sample, "", "application/x-www-form-urlencoded", "")
 			}
 			r.write(fileOf("pages", pattern, who.name), text)

@@ -15,6 +15,7 @@ import (
 	"loom/app/secret"
 	"loom/app/testkit"
 	"loom/app/testkit/s3test"
+	"loom/app/wiring"
 )
 
 // TestFilesInS3 is an installation of two provisioners, each with a data directory of its
@@ -26,9 +27,9 @@ func TestFilesInS3(t *testing.T) {
 		"LOOM_RESOURCES_URL=" + server.URL()}, s3test.Environ...))
 	// Their machines are those of one cloud, which is no part of Loom.
 	one, two := t.TempDir(), t.TempDir()
-	cloud := filepath.Join(t.TempDir(), inventedFile)
+	cloud := filepath.Join(t.TempDir(), wiring.InventedFile)
 	for _, dir := range []string{one, two} {
-		if err := os.Symlink(cloud, filepath.Join(dir, inventedFile)); err != nil {
+		if err := os.Symlink(cloud, filepath.Join(dir, wiring.InventedFile)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,153 +3,43 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 
-	"github.com/jmoiron/sqlx"
-
-	"loom/app/account"
-	"loom/app/catalog"
 	"loom/app/loom"
-	"loom/app/store"
-	"loom/seeds"
+	"loom/app/wiring"
 )
-
-// seededKey marks in the database that the starter catalog was loaded once;
-// later starts leave what administrators made of it alone.
-const seededKey = "seeded"
 
 // runSeed loads the starter catalog or a folder into a tenant.
 func runSeed(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := takeFlag(args, "tenant")
+	tenant, args, _ := wiring.TakeFlag(args, "tenant")
 	if tenant == "" {
 		tenant = string(loom.SuperTenant)
 	}
 	if len(args) > 1 {
-		return usageError("loom seed takes one folder at most")
+		return wiring.UsageError("loom seed takes one folder at most")
 	}
-	e.makesInstance = true
-	s, err := e.system(ctx)
+	e.MakesInstance = true
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.firstStart(ctx, s); err != nil {
+	if err := e.FirstStart(ctx, s); err != nil {
 		return err
 	}
-	t, err := s.accounts.Tenant(ctx, cliActor(), tenant)
+	t, err := s.Accounts.Tenant(ctx, wiring.CliActor(), tenant)
 	if err != nil {
 		return err
 	}
 	actor := loom.SystemActor(t.ID, t.Name)
 	actor.Via = "cli"
-	folder, scripts := starterCatalog(), starterScripts()
+	folder, scripts := wiring.StarterCatalog(), wiring.StarterScripts()
 	if len(args) == 1 {
 		folder, scripts = os.DirFS(args[0]), nil
 	}
-	report, err := s.load(ctx, actor, folder, scripts)
+	report, err := s.Load(ctx, actor, folder, scripts)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%d new, %d changed, %d the same in tenant %s\n", len(report.New), len(report.Changed), len(report.Same), t.Name)
+	fmt.Fprintf(e.Out, "%d new, %d changed, %d the same in tenant %s\n", len(report.New), len(report.Changed), len(report.Same), t.Name)
 	return nil
 }
-
-// firstStart makes what a fresh database lacks: plugin types, the tenants
-// superadmin and demo with their users, the starter catalog. Later calls find
-// everything there and change nothing.
-func (e *environment) firstStart(ctx context.Context, s *system) error {
-	p, err := e.plugins()
-	if err != nil {
-		return err
-	}
-	if err := s.catalog.RegisterTypes(ctx, p.providers.Types(), p.automators.Types()); err != nil {
-		return err
-	}
-	made, err := s.accounts.EnsureSuperadmin(ctx)
-	if err != nil {
-		return err
-	}
-	// Passwords are kept before anything else can fail: they are known only here.
-	if err := e.keepSignIns(ctx, made); err != nil {
-		return err
-	}
-	seeded, err := store.InstanceValue(ctx, s.db, seededKey)
-	if err != nil {
-		return err
-	}
-	if seeded == "" {
-		actor := loom.SystemActor(loom.SuperTenant, string(loom.SuperTenant))
-		if _, err := s.load(ctx, actor, starterCatalog(), starterScripts()); err != nil {
-			return fmt.Errorf("load the starter catalog: %w", err)
-		}
-		err := store.Exec(ctx, s.db, func(tx *sqlx.Tx) error {
-			return store.SetInstanceValue(ctx, tx, seededKey, "1")
-		})
-		if err != nil {
-			return err
-		}
-	}
-	// The superadmin keeps one worker, and half of one provisioner stays free for further
-	// tenants.
-	capacity := e.values.Number("LOOM_PROVISIONER_CAPACITY")
-	made, err = s.accounts.EnsureDemo(ctx, max(1, capacity/2))
-	if err != nil {
-		return err
-	}
-	return e.keepSignIns(ctx, made)
-}
-
-// load imports a catalog folder by merging and makes scripts live.
-func (s *system) load(ctx context.Context, actor loom.Actor, folder, scripts fs.FS) (catalog.Report, error) {
-	bundle, err := catalog.DecodeFolder(folder)
-	if err != nil {
-		return catalog.Report{}, err
-	}
-	report, err := s.catalog.Import(ctx, actor, bundle, catalog.Merge)
-	if err != nil || scripts == nil {
-		return report, err
-	}
-	files, err := fs.ReadDir(scripts, ".")
-	if err != nil {
-		return report, err
-	}
-	sync := false
-	for _, f := range files {
-		content, err := fs.ReadFile(scripts, f.Name())
-		if err != nil {
-			return report, err
-		}
-		ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: path.Base(f.Name())}
-		changed, err := s.catalog.EnsureResource(ctx, actor, ref, content)
-		if err != nil {
-			return report, fmt.Errorf("script %s: %w", f.Name(), err)
-		}
-		sync = sync || changed
-	}
-	if sync {
-		err = s.catalog.Sync(ctx, actor)
-	}
-	return report, err
-}
-
-// starter loads the starter catalog and its scripts into the actor's tenant.
-func (s *system) starter(ctx context.Context, actor loom.Actor) error {
-	_, err := s.load(ctx, actor, starterCatalog(), starterScripts())
-	return err
-}
-
-func starterCatalog() fs.FS { return sub(seeds.Catalog, "catalog") }
-
-func starterScripts() fs.FS { return sub(seeds.Scripts, "scripts") }
-
-// sub gives a folder of an embedded file system; the names are constants.
-func sub(files fs.FS, dir string) fs.FS {
-	folder, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
-	return folder
-}
-
-var _ account.ResourceCopier = (*catalog.Catalog)(nil)

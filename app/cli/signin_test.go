@@ -14,18 +14,19 @@ import (
 
 	"loom/app/account"
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // kept gives the users in the file of sign-ins.
 func kept(t *testing.T, e *environment) []string {
 	t.Helper()
-	known, err := e.signIns()
+	known, err := e.SignIns()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, k := range known {
-		names = append(names, k.tenant+"/"+k.user)
+		names = append(names, k.Tenant+"/"+k.User)
 	}
 	return names
 }
@@ -35,25 +36,25 @@ func kept(t *testing.T, e *environment) []string {
 func TestSignInsAreForgotten(t *testing.T) {
 	t.Parallel()
 	e, s, address := listening(t, &keep{})
-	dir, err := e.dataDir()
+	dir, err := e.DataDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, signInFile)
-	known, err := e.signIns()
-	if err != nil || len(known) != 3 || known[0].tenant != "superadmin" {
+	path := filepath.Join(dir, wiring.SignInFile)
+	known, err := e.SignIns()
+	if err != nil || len(known) != 3 || known[0].Tenant != "superadmin" {
 		t.Fatalf("%d sign-ins, %v", len(known), err)
 	}
 	super, admin, user := known[0], known[1], known[2]
-	listed := func(want ...signIn) {
+	listed := func(want ...wiring.SignIn) {
 		t.Helper()
 		var out bytes.Buffer
-		if err := e.printSignIns(t.Context(), s, &out); err != nil {
+		if err := e.PrintSignIns(t.Context(), s, &out); err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range known {
-			if has := strings.Contains(out.String(), k.password.Reveal()); has != slices.Contains(want, k) {
-				t.Errorf("the password of %s/%s is listed: %v", k.tenant, k.user, has)
+			if has := strings.Contains(out.String(), k.Password.Reveal()); has != slices.Contains(want, k) {
+				t.Errorf("the password of %s/%s is listed: %v", k.Tenant, k.User, has)
 			}
 		}
 	}
@@ -64,11 +65,11 @@ func TestSignInsAreForgotten(t *testing.T) {
 	if got := kept(t, e); len(got) != 3 {
 		t.Errorf("after a wrong password %v", got)
 	}
-	if a := signInAt(t, address, "superadmin", "admin", super.password.Reveal(), ""); a.StatusCode != http.StatusSeeOther {
+	if a := signInAt(t, address, "superadmin", "admin", super.Password.Reveal(), ""); a.StatusCode != http.StatusSeeOther {
 		t.Fatalf("sign in: %s", a.Status)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(text), super.password.Reveal()) || strings.Join(kept(t, e), " ") != "demo/admin demo/user" {
+	if err != nil || strings.Contains(string(text), super.Password.Reveal()) || strings.Join(kept(t, e), " ") != "demo/admin demo/user" {
 		t.Errorf("after the sign-in of superadmin: %v\n%s", err, text)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -78,14 +79,14 @@ func TestSignInsAreForgotten(t *testing.T) {
 
 	// One who signs in at a process of another host, and one with another password now,
 	// go with the next start or list.
-	elsewhere := account.New(s.db, s.ring)
-	if _, _, _, err := elsewhere.SignIn(t.Context(), account.SignInInput{Tenant: "demo", User: "user", Password: user.password}); err != nil {
+	elsewhere := account.New(s.DB, s.Ring)
+	if _, _, _, err := elsewhere.SignIn(t.Context(), account.SignInInput{Tenant: "demo", User: "user", Password: user.Password}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kept(t, e); len(got) != 2 {
 		t.Errorf("before the sweep %v", got)
 	}
-	if err := e.sweepSignIns(t.Context(), s); err != nil {
+	if err := e.SweepSignIns(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(kept(t, e), " "); got != "demo/admin" {
@@ -103,11 +104,11 @@ func TestSignInsAreForgotten(t *testing.T) {
 	if err := runUser(t.Context(), e, []string{"password", "user", "--tenant", "demo"}); err != nil {
 		t.Fatal(err)
 	}
-	known, err = e.signIns()
+	known, err = e.SignIns()
 	if err != nil || len(known) != 1 {
 		t.Fatalf("after a reset %v, %v", known, err)
 	}
-	if a := signInAt(t, address, "demo", "user", known[0].password.Reveal(), ""); a.StatusCode != http.StatusSeeOther {
+	if a := signInAt(t, address, "demo", "user", known[0].Password.Reveal(), ""); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("sign in: %s", a.Status)
 	}
 	if got := kept(t, e); len(got) != 0 {
@@ -118,17 +119,17 @@ func TestSignInsAreForgotten(t *testing.T) {
 // TestSignInFileOfMany: processes that keep and forget at the same time lose nothing.
 func TestSignInFileOfMany(t *testing.T) {
 	t.Parallel()
-	e := healthEnvironment(t, "LOOM_DATA_DIR="+t.TempDir())
-	e.makesInstance = true
+	e := quietEnvironment(t, "LOOM_DATA_DIR="+t.TempDir())
+	e.MakesInstance = true
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
 			user := loom.UserID(fmt.Sprintf("user-%02d", i))
-			if err := e.keepSignIns(t.Context(), []account.MadeUser{{Tenant: "demo", User: user, Password: loom.NewSecret("x")}}); err != nil {
+			if err := e.KeepSignIns(t.Context(), []account.MadeUser{{Tenant: "demo", User: user, Password: loom.NewSecret("x")}}); err != nil {
 				t.Error(err)
 			}
 			if i%2 == 0 {
-				e.forgetSignIn(t.Context(), "demo", user)
+				e.ForgetSignIn(t.Context(), "demo", user)
 			}
 		})
 	}
@@ -142,17 +143,17 @@ func TestSignInFileOfMany(t *testing.T) {
 func TestUserUnlock(t *testing.T) {
 	t.Parallel()
 	e, s, address := listening(t, &keep{})
-	known, err := e.signIns()
+	known, err := e.SignIns()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
 		signInAt(t, address, "demo", "user", "wrong", "")
 	}
-	if _, err := s.db.ExecContext(t.Context(), `UPDATE sign_in_failures SET last_at = now() + interval '1 hour'`); err != nil {
+	if _, err := s.DB.ExecContext(t.Context(), `UPDATE sign_in_failures SET last_at = now() + interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
-	password := known[2].password.Reveal()
+	password := known[2].Password.Reveal()
 	if a := signInAt(t, address, "demo", "user", password, ""); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 		t.Errorf("after five wrong passwords: %s", a.Status)
 	}

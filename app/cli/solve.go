@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/solver"
 )
 
@@ -41,13 +42,13 @@ func (e *exitStatus) Unwrap() error { return e.cause }
 // runSolve answers what the solver makes of a template: one problem, or with
 // --batch one per line. It opens no database and needs no server.
 func runSolve(ctx context.Context, e *environment, args []string) error {
-	return solveCommand(ctx, os.Stdin, e.out, args)
+	return solveCommand(ctx, os.Stdin, e.Out, args)
 }
 
 func solveCommand(ctx context.Context, in io.Reader, out io.Writer, args []string) error {
-	args, batch := takeSwitch(args, "batch")
+	args, batch := wiring.TakeSwitch(args, "batch")
 	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "--") {
-		return usageError("loom solve takes one FILE, or nothing to read standard input, not “%s”", strings.Join(args, " "))
+		return wiring.UsageError("loom solve takes one FILE, or nothing to read standard input, not “%s”", strings.Join(args, " "))
 	}
 	name := "standard input"
 	if len(args) == 1 && args[0] != "-" {

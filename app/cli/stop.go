@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // endWait bounds how long a running Loom may take to end.
 const endWait = time.Minute
 
 // instanceFiles are those of which an instance has at least one.
-var instanceFiles = []string{instanceLock, "pg", "local", "provisioner", "bucket"}
+var instanceFiles = []string{wiring.InstanceLock, "pg", "local", "provisioner", "bucket"}
 
 // runStop ends a running `loom up` of this data directory, its machines and the
 // private PostgreSQL, and keeps their files. Where there is no instance it says so
 // and makes nothing: another one may run elsewhere.
 func runStop(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
-		return usageError("loom stop takes no arguments")
+		return wiring.UsageError("loom stop takes no arguments")
 	}
 	if err := e.checkStoppable(); err != nil {
 		return err
@@ -32,7 +33,7 @@ func runStop(ctx context.Context, e *environment, args []string) error {
 	if err != nil {
 		return err
 	}
-	machines, err := e.localProvider()
+	machines, err := e.LocalProvider()
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func runStop(ctx context.Context, e *environment, args []string) error {
 	if err := machines.StopAll(ctx); err != nil {
 		return fmt.Errorf("stop the machines: %w", err)
 	}
-	server, err := e.privateDB(false)
+	server, err := e.PrivateDB(false)
 	if err != nil {
 		return err
 	}
@@ -57,16 +58,16 @@ func runStop(ctx context.Context, e *environment, args []string) error {
 		}
 	}
 	if !ran {
-		fmt.Fprintf(e.out, "Nothing was running in %s. An instance elsewhere is stopped with the LOOM_DATA_DIR that it was started with.\n", dir)
+		fmt.Fprintf(e.Out, "Nothing was running in %s. An instance elsewhere is stopped with the LOOM_DATA_DIR that it was started with.\n", dir)
 		return nil
 	}
-	fmt.Fprintf(e.out, "Stopped. Files stay in %s.\n", dir)
+	fmt.Fprintf(e.Out, "Stopped. Files stay in %s.\n", dir)
 	return nil
 }
 
 // checkStoppable refuses a data directory that no instance has been in.
 func (e *environment) checkStoppable() error {
-	dir, err := filepath.Abs(e.values.Text("LOOM_DATA_DIR"))
+	dir, err := filepath.Abs(e.Values.Text("LOOM_DATA_DIR"))
 	if err != nil {
 		return err
 	}
@@ -82,22 +83,22 @@ func (e *environment) checkStoppable() error {
 
 // runClean removes everything this instance made.
 func runClean(ctx context.Context, e *environment, args []string) error {
-	args, keepBases := takeSwitch(args, "keep-bases")
+	args, keepBases := wiring.TakeSwitch(args, "keep-bases")
 	if len(args) > 0 {
-		return usageError("loom clean takes --keep-bases only, not “%s”", strings.Join(args, " "))
+		return wiring.UsageError("loom clean takes --keep-bases only, not “%s”", strings.Join(args, " "))
 	}
 	dir, _, err := e.stopLoom(ctx)
 	if err != nil {
 		return err
 	}
-	machines, err := e.localProvider()
+	machines, err := e.LocalProvider()
 	if err != nil {
 		return err
 	}
 	if err := machines.Purge(ctx); err != nil {
 		return fmt.Errorf("remove the machines: %w", err)
 	}
-	server, err := e.privateDB(false)
+	server, err := e.PrivateDB(false)
 	if server != nil {
 		err = server.Remove(ctx)
 	}
@@ -105,7 +106,7 @@ func runClean(ctx context.Context, e *environment, args []string) error {
 		return err
 	}
 	var errs []error
-	for _, name := range []string{"provisioner", "bucket", "pg.lock", instanceLock, "secret.key", signInFile, signInLock, inventedFile} {
+	for _, name := range []string{"provisioner", "bucket", "pg.lock", wiring.InstanceLock, "secret.key", wiring.SignInFile, wiring.SignInLock, wiring.InventedFile} {
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
 	}
 	if !keepBases {
@@ -118,11 +119,11 @@ func runClean(ctx context.Context, e *environment, args []string) error {
 // stopLoom ends the process that runs on the data directory; ran is whether there
 // was one.
 func (e *environment) stopLoom(ctx context.Context) (dir string, ran bool, err error) {
-	if dir, err = e.dataDir(); err != nil {
+	if dir, err = e.DataDir(); err != nil {
 		return "", false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
-	ran, err = endInstance(ctx, dir)
+	ran, err = wiring.EndInstance(ctx, dir)
 	return dir, ran, err
 }

@@ -10,16 +10,17 @@ import (
 
 	"loom/app/account"
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // runToken makes a token and prints nothing but its secret.
 func runToken(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := takeFlag(args, "tenant")
-	scopes, args, _ := takeFlag(args, "scope")
-	expires, args, _ := takeFlag(args, "expires")
-	name, args, _ := takeFlag(args, "name")
+	tenant, args, _ := wiring.TakeFlag(args, "tenant")
+	scopes, args, _ := wiring.TakeFlag(args, "scope")
+	expires, args, _ := wiring.TakeFlag(args, "expires")
+	name, args, _ := wiring.TakeFlag(args, "name")
 	if len(args) != 2 || args[0] != "create" || tenant == "" || scopes == "" {
-		return usageError("loom token create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d] [--name TEXT]")
+		return wiring.UsageError("loom token create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d] [--name TEXT]")
 	}
 	in := account.NewToken{Name: name}
 	if in.Name == "" {
@@ -28,7 +29,7 @@ func runToken(ctx context.Context, e *environment, args []string) error {
 	for _, text := range strings.Split(scopes, ",") {
 		scope := loom.Scope(strings.TrimSpace(text))
 		if !slices.Contains(loom.Scopes, scope) {
-			return usageError("there is no scope “%s”; scopes are read, clusters:write, catalog:write, admin", scope)
+			return wiring.UsageError("there is no scope “%s”; scopes are read, clusters:write, catalog:write, admin", scope)
 		}
 		in.Scopes = append(in.Scopes, scope)
 	}
@@ -41,15 +42,15 @@ func runToken(ctx context.Context, e *environment, args []string) error {
 	}
 	until := time.Now().Add(life)
 	in.Expires = &until
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	_, secret, err := s.accounts.CreateTokenFor(ctx, cliActor(), tenant, loom.UserID(args[1]), in)
+	_, secret, err := s.Accounts.CreateTokenFor(ctx, wiring.CliActor(), tenant, loom.UserID(args[1]), in)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(e.out, secret.Reveal())
+	fmt.Fprintln(e.Out, secret.Reveal())
 	return nil
 }
 
@@ -58,13 +59,13 @@ func parseDays(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.Atoi(days)
 		if err != nil || n <= 0 || n > 36500 {
-			return 0, usageError("“%s” is no duration; write 90d or 12h", text)
+			return 0, wiring.UsageError("“%s” is no duration; write 90d or 12h", text)
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, usageError("“%s” is no duration; write 90d or 12h", text)
+		return 0, wiring.UsageError("“%s” is no duration; write 90d or 12h", text)
 	}
 	return d, nil
 }

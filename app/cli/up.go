@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/migrations"
 )
 
@@ -20,46 +21,46 @@ const upDrain = 3 * time.Second
 // private database go on, as those of a cloud would.
 func runUp(ctx context.Context, e *environment, args []string) error {
 	if len(args) > 0 {
-		return usageError("loom up takes no arguments")
+		return wiring.UsageError("loom up takes no arguments")
 	}
-	dir, err := e.dataDir()
+	dir, err := e.DataDir()
 	if err != nil {
 		return err
 	}
-	release, err := claimInstance(ctx, dir)
+	release, err := wiring.ClaimInstance(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if _, err := e.takeAddress(); err != nil {
+	if _, err := e.TakeAddress(); err != nil {
 		return err
 	}
-	e.makesInstance = true
-	dsn, err := e.database(ctx)
+	e.MakesInstance = true
+	dsn, err := e.Database(ctx)
 	if err != nil {
 		return err
 	}
 	if err := migrations.Up(ctx, dsn); err != nil {
 		return err
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	e.checkStore(ctx, s)
-	if err := e.firstStart(ctx, s); err != nil {
+	e.CheckStore(ctx, s)
+	if err := e.FirstStart(ctx, s); err != nil {
 		return err
 	}
-	p, err := e.plugins()
+	p, err := e.Plugins()
 	if err != nil {
 		return err
 	}
-	s.health.expect(loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner)
-	site, err := e.listen(ctx, s)
+	s.Health.Expect(loom.ProcessWeb, loom.ProcessScheduler, loom.ProcessProvisioner)
+	site, err := e.Listen(ctx, s)
 	if err != nil {
 		return err
 	}
-	worker, done, err := e.provisioner(ctx, s, p, 0)
+	worker, done, err := e.Provisioner(ctx, s, p, 0)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts := map[string]func(context.Context) error{
-		"web": site.serve, "scheduler": e.scheduler(s, 0).Run, "provisioner": worker.Run,
+		"web": site.Serve, "scheduler": e.Scheduler(s, 0).Run, "provisioner": worker.Run,
 	}
 	ended := make(chan error, len(parts))
 	for name, part := range parts {
@@ -82,58 +83,58 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 			ended <- err
 		}()
 	}
-	e.welcome(ctx, s, site.url)
+	e.welcome(ctx, s, site.URL)
 	go e.prepareBases(ctx, s, p)
 	var errs []error
 	for range parts {
 		errs = append(errs, <-ended)
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintln(e.out, "\nLoom has ended. Machines and the private database go on; `make stop` stops them.")
+		fmt.Fprintln(e.Out, "\nLoom has ended. Machines and the private database go on; `make stop` stops them.")
 	}
 	return errors.Join(errs...)
 }
 
 // welcome says where to go and how to sign in.
-func (e *environment) welcome(ctx context.Context, s *system, url string) {
+func (e *environment) welcome(ctx context.Context, s *wiring.System, url string) {
 	// One write: lines of the log do not get in between.
 	var text strings.Builder
 	fmt.Fprintf(&text, "\nLoom is ready: %s\n\n", url)
-	if err := e.printSignIns(ctx, s, &text); err != nil {
-		e.log.Warn("cannot show the sign-ins", "error", err.Error())
+	if err := e.PrintSignIns(ctx, s, &text); err != nil {
+		e.Log.Warn("cannot show the sign-ins", "error", err.Error())
 	}
 	fmt.Fprintf(&text, "\nThe superadmin signs in at %s/login?tenant=superadmin\n", url)
 	text.WriteString("\nThen choose New cluster, the template “Load-balanced web cluster” and 3 nodes.\n" +
 		"Ctrl-C ends Loom and leaves machines running.\n\n")
-	fmt.Fprint(e.out, text.String())
+	fmt.Fprint(e.Out, text.String())
 }
 
 // prepareBases builds the base roots of the starter image types, so that the
 // first cluster need not wait for them; a cluster asked for meanwhile waits for
 // the same build.
-func (e *environment) prepareBases(ctx context.Context, s *system, p *plugins) {
-	if p.local.Ready() != nil {
+func (e *environment) prepareBases(ctx context.Context, s *wiring.System, p *wiring.Plugins) {
+	if p.Local.Ready() != nil {
 		return
 	}
-	images, err := s.starterImages(ctx)
+	images, err := s.StarterImages(ctx)
 	if err != nil {
-		e.log.Warn("cannot tell which base roots will be needed", "error", err.Error())
+		e.Log.Warn("cannot tell which base roots will be needed", "error", err.Error())
 		return
 	}
 	began := time.Now()
 	said := false
-	err = p.local.Prepare(ctx, images, func(line string) {
+	err = p.Local.Prepare(ctx, images, func(line string) {
 		if !said {
-			fmt.Fprintf(e.out, "Building the base root of local machines (%s); the first time this takes a minute or two.\n", strings.Join(images, "; "))
+			fmt.Fprintf(e.Out, "Building the base root of local machines (%s); the first time this takes a minute or two.\n", strings.Join(images, "; "))
 			said = true
 		}
-		e.log.Debug("base root", "line", line)
+		e.Log.Debug("base root", "line", line)
 	})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "The base root could not be built: %v\n", err)
 	case said:
-		fmt.Fprintf(e.out, "The base root is built (%s).\n", time.Since(began).Round(time.Second))
+		fmt.Fprintf(e.Out, "The base root is built (%s).\n", time.Since(began).Round(time.Second))
 	}
 }

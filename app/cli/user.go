@@ -6,13 +6,14 @@ import (
 
 	"loom/app/account"
 	"loom/app/loom"
+	"loom/app/wiring"
 )
 
 // runUser shows the generated sign-ins that nobody has used yet, makes a user, sets a new
 // password, or forgets wrong ones. Passwords are generated and printed alone.
 func runUser(ctx context.Context, e *environment, args []string) error {
-	tenant, args, hasTenant := takeFlag(args, "tenant")
-	role, args, hasRole := takeFlag(args, "role")
+	tenant, args, hasTenant := wiring.TakeFlag(args, "tenant")
+	role, args, hasRole := wiring.TakeFlag(args, "role")
 	list := !hasTenant && !hasRole && (len(args) == 0 || len(args) == 1 && args[0] == "list")
 	verb := ""
 	if len(args) == 2 {
@@ -20,34 +21,34 @@ func runUser(ctx context.Context, e *environment, args []string) error {
 	}
 	switch {
 	case !list && verb != "create" && (verb != "password" && verb != "unlock" || hasRole):
-		return usageError("loom user [list], loom user create USER --tenant NAME [--role admin], loom user password USER --tenant NAME, or loom user unlock USER --tenant NAME")
+		return wiring.UsageError("loom user [list], loom user create USER --tenant NAME [--role admin], loom user password USER --tenant NAME, or loom user unlock USER --tenant NAME")
 	case !list && tenant == "":
-		return usageError("loom user %s %s --tenant NAME: the tenant is missing", args[0], args[1])
+		return wiring.UsageError("loom user %s %s --tenant NAME: the tenant is missing", args[0], args[1])
 	case hasRole && role != string(loom.RoleUser) && role != string(loom.RoleAdmin):
-		return usageError("--role takes user or admin, not “%s”", role)
+		return wiring.UsageError("--role takes user or admin, not “%s”", role)
 	}
-	s, err := e.system(ctx)
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
 	if list {
-		return e.printSignIns(ctx, s, e.out)
+		return e.PrintSignIns(ctx, s, e.Out)
 	}
 	if verb == "unlock" {
-		return s.accounts.Unlock(ctx, tenant, loom.UserID(args[1]))
+		return s.Accounts.Unlock(ctx, tenant, loom.UserID(args[1]))
 	}
 	made := account.MadeUser{Tenant: tenant, User: loom.UserID(args[1]), Role: loom.Role(role)}
 	if verb == "create" {
-		made.Password, err = s.accounts.CreateUserIn(ctx, tenant, made.User, made.Role)
+		made.Password, err = s.Accounts.CreateUserIn(ctx, tenant, made.User, made.Role)
 	} else {
-		made.Password, err = s.accounts.SetPassword(ctx, tenant, made.User, loom.Secret{})
+		made.Password, err = s.Accounts.SetPassword(ctx, tenant, made.User, loom.Secret{})
 	}
 	if err != nil {
 		return err
 	}
-	if err := e.keepSignIns(ctx, []account.MadeUser{made}); err != nil {
+	if err := e.KeepSignIns(ctx, []account.MadeUser{made}); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.out, made.Password.Reveal())
+	fmt.Fprintln(e.Out, made.Password.Reveal())
 	return nil
 }

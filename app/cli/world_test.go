@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"loom/app/testkit"
+	"loom/app/wiring"
 	"loom/provisioner/provider/local"
 )
 
@@ -78,7 +79,7 @@ func makeWorld(t *testing.T, options []string) *world {
 		}
 	}
 	w.env = append(w.env, actAsLoom+"=1", "LOOM_DATA_DIR="+w.dir, "LOOM_LISTEN_ADDR="+address,
-		testBaseDir+"="+baseRoots(t), "LOOM_DRAIN_TIMEOUT=5s", "LOOM_LOG_FORMAT=text")
+		wiring.TestBaseDir+"="+baseRoots(t), "LOOM_DRAIN_TIMEOUT=5s", "LOOM_LOG_FORMAT=text")
 	w.env = append(w.env, options...)
 	t.Cleanup(func() {
 		w.end()
@@ -129,7 +130,7 @@ const starterImage = "bookworm:haproxy,nginx-light,redis-server,python3"
 
 func baseRoots(t testing.TB) string {
 	t.Helper()
-	if dir := os.Getenv(testBaseDir); dir != "" {
+	if dir := os.Getenv(wiring.TestBaseDir); dir != "" {
 		return dir
 	}
 	cache, err := os.UserCacheDir()

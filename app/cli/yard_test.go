@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"loom/app/loom"
+	"loom/app/wiring"
 	"loom/provisioner/confine"
 )
 
@@ -36,7 +37,7 @@ func (w *world) yard() *yard {
 	// The plugin moves the files and runs as a user without rights.
 	passable(w.t, y.plugins)
 	passable(w.t, y.dir)
-	user, err := confine.LookupUser(usualUser)
+	user, err := confine.LookupUser(wiring.UsualUser)
 	if err != nil {
 		w.t.Fatal(err)
 	}

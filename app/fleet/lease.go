@@ -9,7 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/loom"
 	"loom/app/store"
 )
@@ -45,7 +45,7 @@ func (f *Fleet) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan struct
 		cancel()
 		switch {
 		case err == nil:
-			fault.At(fault.Renewed)
+			failpoint.At(failpoint.Renewed)
 			// Counted from the question: the answer may have been long under way.
 			lastGood, renewal.Until = asked, asked.Add(f.opts.GiveUpAfter)
 			on(renewal)

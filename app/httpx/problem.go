@@ -62,14 +62,14 @@ type Problem struct {
 	Title         string                    `json:"title"`
 	Status        int                       `json:"status"`
 	Detail        string                    `json:"detail,omitempty"`
-	Instance      string                    `json:"instance,omitempty"`
+	Instance      string                    `json:"instance,omitempty" description:"Id of the request, as in the log."`
 	Errors        []loom.FieldError         `json:"errors,omitempty"`
 	MissingFields []map[string]MissingField `json:"missingFields,omitempty"`
 	Code          string                    `json:"code,omitempty"`
 	Reasons       []loom.Reason             `json:"reasons,omitempty"`
 	Suggestions   []loom.Suggestion         `json:"suggestions,omitempty"`
 	Sizes         *loom.SizeRange           `json:"sizes,omitempty"`
-	Preview       loom.PreviewID            `json:"preview,omitempty"`
+	Preview       loom.PreviewID            `json:"preview,omitempty" description:"Id of a new preview, where the one applied was stale."`
 }
 
 // MissingField is a field schema as the missingFields error writes it: with

@@ -35,7 +35,7 @@ func (k Kind) Error() string { return string(k) }
 // FieldError says what is wrong with one field of a request. Field is the name
 // in the request, with dots and indexes for nested ones ("constraints.size.min").
 type FieldError struct {
-	Field   string `json:"field"`
+	Field   string `json:"field" description:"From the document on, such as services[1].name; the file before a colon in an archive."`
 	Message string `json:"message"`
 }
 

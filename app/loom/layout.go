@@ -65,12 +65,12 @@ type Suggestion struct {
 	ImageType      string   `json:"imagetype,omitempty"`
 	Provider       string   `json:"provider,omitempty"`
 	// Nodes and Services are what to name in place of those that the request names.
-	Nodes    []NodeID `json:"nodes,omitempty"`
-	Services []string `json:"services,omitempty"`
+	Nodes    []NodeID `json:"nodes,omitempty" description:"Ids of nodes to name in place of those of the request."`
+	Services []string `json:"services,omitempty" description:"Services to name in place of those of the request."`
 	// Template is a change of the template instead, as a JSON merge patch: offered
 	// where no change of the request helps.
-	Template map[string]any `json:"template,omitempty"`
+	Template map[string]any `json:"template,omitempty" description:"A change of the template as a JSON merge patch, where no change of the request helps."`
 	// Catalog is a change of catalog entries, a merge patch by kind and name: only
 	// where the template cannot help either. "?" stands for what must be filled in.
-	Catalog map[string]any `json:"catalog,omitempty"`
+	Catalog map[string]any `json:"catalog,omitempty" description:"A change of catalog entries, a merge patch by kind and name, where the template cannot help either."`
 }

@@ -39,9 +39,9 @@ type Probe struct {
 type ProbeCheck struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
-	Message string `json:"message"`
+	Message string `json:"message" description:"What was found, and the remedy where it is wrong."`
 	// Millis is how long it took.
-	Millis int64 `json:"ms"`
+	Millis int64 `json:"ms" description:"How long it took."`
 }
 
 // ProbeChoice is a value that a field of the provider can be set to.
@@ -53,15 +53,15 @@ type ProbeChoice struct {
 // ProbeFlavor is a size that the provider offers: ID is what a hardware type
 // names as its flavor. VCPU and RAM (in MB) are 0 where unknown.
 type ProbeFlavor struct {
-	ID   string `json:"id"`
+	ID   string `json:"id" description:"What a hardware type names as its flavor."`
 	Name string `json:"name"`
 	VCPU int    `json:"vcpu,omitempty"`
-	RAM  int    `json:"ram,omitempty"`
+	RAM  int    `json:"ram,omitempty" description:"In MB."`
 }
 
 // ProbeImage is an image that the provider offers: ID is what an image type names.
 type ProbeImage struct {
-	ID   string `json:"id"`
+	ID   string `json:"id" description:"What an image type names as its image."`
 	Name string `json:"name"`
 }
 

@@ -13,12 +13,12 @@ import (
 // ones are kept sealed elsewhere and only named in Sealed.
 type Provider struct {
 	Base
-	Type   string         `json:"providertype"`
-	Fields map[string]any `json:"provisioner"`
-	Sealed []string       `json:"sealed,omitempty"`
+	Type   string         `json:"providertype" names:"providertypes,stops" new:"local" label:"Provider type" help:"It stays with the provider once that is stored." own:"form"`
+	Fields map[string]any `json:"provisioner" new:"{\"internet\":true}" own:"form page"`
+	Sealed []string       `json:"sealed,omitempty" decode:"-" description:"Fields that are stored and never shown." own:"form page"`
 	// Fixed are names of fields that users may not give another value for their cluster,
 	// although the type would let them (FieldSchema.Override).
-	Fixed []string `json:"fixed,omitempty"`
+	Fixed []string `json:"fixed,omitempty" description:"Fields that users may not give another value, although the type would let them." label:"Users may not change" own:"form"`
 }
 
 // ProviderGone is the error about a provider that something needs and that was deleted.
@@ -56,7 +56,7 @@ func HasUserInfo(value any) bool {
 // provider's own terms; key "flavor" is needed for a provider to be usable.
 type HardwareType struct {
 	Base
-	ProviderMap map[string]map[string]string `json:"providermap"`
+	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name." keynames:"providers" new:"{\"local\":{\"flavor\":\"mem=256m,pids=256,cpu=100\"}}" own:"form page"`
 }
 
 // Validate checks shape.
@@ -66,7 +66,7 @@ func (h *HardwareType) Validate() []FieldError { return h.validate() }
 // "image" (needed) and "sshuser" (default root).
 type ImageType struct {
 	Base
-	ProviderMap map[string]map[string]string `json:"providermap"`
+	ProviderMap map[string]map[string]string `json:"providermap" description:"By provider name." keynames:"providers" new:"{\"local\":{\"image\":\"bookworm\"}}" own:"form page"`
 }
 
 // Validate checks shape.
@@ -82,8 +82,8 @@ const (
 
 // FieldSchema describes one field of a plugin's form (plugins.md 1.3).
 type FieldSchema struct {
-	Label        string   `json:"label"`
-	Type         string   `json:"type"`
+	Label        string   `json:"label" required:"true"`
+	Type         string   `json:"type" required:"true"`
 	Tip          string   `json:"tip"`
 	Default      any      `json:"default,omitempty"`
 	Override     bool     `json:"override"`
@@ -102,7 +102,7 @@ type FieldSchema struct {
 	// Role says, of a field of a provider type, what hangs on its value; see FieldRole.
 	Role FieldRole `json:"role,omitempty"`
 	// Extra says that a client added the field to the type of a plugin, which does not know it.
-	Extra bool `json:"extra,omitempty"`
+	Extra bool `json:"extra,omitempty" decode:"-" description:"A client added the field; the plugin does not know it."`
 }
 
 // FieldRole says what a change of a provider's field means for machines.
@@ -154,7 +154,7 @@ func (g FieldGroup) Missing(present map[string]any) []map[string]FieldSchema {
 // ResourceType says what files a plugin takes: Format "file" or "archive",
 // Permissions 3 or 4 octal digits, for files only.
 type ResourceType struct {
-	Format      string `json:"format"`
+	Format      string `json:"format" alias:"filetype" enum:"file,archive" required:"true"`
 	Permissions string `json:"permissions,omitempty"`
 }
 
@@ -163,12 +163,12 @@ type ResourceType struct {
 type PluginType struct {
 	Base
 	Parameters    map[string]FieldGroup   `json:"parameters"`
-	ResourceTypes map[string]ResourceType `json:"resourceTypes"`
+	ResourceTypes map[string]ResourceType `json:"resourceTypes" alias:"resourcetypes"`
 	// Timeouts are time limits of its actions; what it does not name has Loom's own.
-	Timeouts PluginTimeouts `json:"timeouts,omitempty"`
+	Timeouts PluginTimeouts `json:"timeouts,omitempty" description:"Time limits of its actions in seconds, 1 to 86400; what it does not name has Loom's own."`
 	// Actions are those of services that an automator carries out, where it says so;
 	// empty: all.
-	Actions []TaskAction `json:"actions,omitempty"`
+	Actions []TaskAction `json:"actions,omitempty" description:"The actions of services that an automator carries out; without it, all of them."`
 }
 
 // Schema gives the field of a name, of administrators before that of users.

@@ -10,47 +10,47 @@ import (
 // Service is software that can be placed on nodes (entities.md 9).
 type Service struct {
 	Base
-	Dependencies  Dependencies       `json:"dependencies"`
-	Provisioner   ServiceProvisioner `json:"provisioner"`
-	Links         []Link             `json:"links"`
-	Follows       []string           `json:"follows,omitempty"`
-	Shrink        string             `json:"shrink,omitempty"`
-	DefaultConfig map[string]any     `json:"defaultConfig,omitempty"`
+	Dependencies  Dependencies       `json:"dependencies" own:"form"`
+	Provisioner   ServiceProvisioner `json:"provisioner" own:"form page"`
+	Links         []Link             `json:"links" new:"" own:"form page"`
+	Follows       []string           `json:"follows,omitempty" names:"services,provided" label:"Follows" help:"When nodes with a followed service come or go, this service's configure action runs again on all its nodes; it must make the running service read its settings. A load balancer follows its back ends." own:"form"`
+	Shrink        string             `json:"shrink,omitempty" enum:"allow,refuse" label:"When a node leaves the cluster" help:"For services that keep data on their nodes. A drain action, if there is one, runs before stop on a node that leaves." own:"form"`
+	DefaultConfig map[string]any     `json:"defaultConfig,omitempty" label:"Config" help:"A JSON object that clusters with this service start with, unless their template or request says otherwise. Macros such as %host.service.NAME% are allowed in its texts." own:"form page"`
 }
 
 // Dependencies of a service on others, by name or provided name.
 type Dependencies struct {
-	Provides  []string        `json:"provides"`
-	Conflicts []string        `json:"conflicts"`
-	Install   PhaseDependency `json:"install"`
-	Runtime   PhaseDependency `json:"runtime"`
+	Provides  []string        `json:"provides" new:"" label:"Provides" help:"Other names under which services find this one; any that requires such a name is content with it."`
+	Conflicts []string        `json:"conflicts" names:"services,provided" new:"" label:"Conflicts with" help:"May not be in the same cluster as this service."`
+	Install   PhaseDependency `json:"install" label:"%s to install"`
+	Runtime   PhaseDependency `json:"runtime" label:"%s to run"`
 }
 
 // PhaseDependency says what must be there (Requires) and what only orders when
 // it is there (Uses). Scope, of the install phase only, is "" or "cluster" (wait
 // for every node) or "node" (planner.md 8).
 type PhaseDependency struct {
-	Requires []string `json:"requires"`
-	Uses     []string `json:"uses"`
-	Scope    string   `json:"scope,omitempty"`
+	Requires []string `json:"requires" names:"services,stops,provided" new:"" label:"Requires"`
+	Uses     []string `json:"uses" names:"services,provided" new:"" label:"Uses"`
+	Scope    string   `json:"scope,omitempty" decode:"own" enum:"cluster,node"`
 }
 
 // ServiceProvisioner holds the actions a service defines.
 type ServiceProvisioner struct {
-	Actions map[TaskAction]ServiceAction `json:"actions"`
+	Actions map[TaskAction]ServiceAction `json:"actions" new:"{\"install\":{\"type\":\"shell\",\"fields\":{\"script\":\"\",\"args\":\"install\"}},\"configure\":{\"type\":\"shell\",\"fields\":{\"script\":\"\",\"args\":\"configure\"}},\"start\":{\"type\":\"shell\",\"fields\":{\"script\":\"\",\"args\":\"start\"}},\"stop\":{\"type\":\"shell\",\"fields\":{\"script\":\"\",\"args\":\"stop\"}}}"`
 }
 
 // ServiceAction is how one action is carried out: Type names an automator
 // type, Fields are what that type declares, always text.
 type ServiceAction struct {
-	Type   string            `json:"type"`
+	Type   string            `json:"type" required:"true" names:"automatortypes,stops"`
 	Fields map[string]string `json:"fields"`
 }
 
 // Link is shown on a cluster's page; URL may hold macros.
 type Link struct {
 	Label string `json:"label,omitempty"`
-	URL   string `json:"url"`
+	URL   string `json:"url" required:"true"`
 }
 
 // Defines reports whether the service has an action of that name.

@@ -17,13 +17,13 @@ const (
 type Settings struct {
 	// LeaseReminderHours says how long before the end of a lease its owner is
 	// reminded; the longest first.
-	LeaseReminderHours []int `json:"leaseReminderHours"`
+	LeaseReminderHours []int `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
 	// LeaseGraceHours is how long machines stay, stopped, after the lease.
-	LeaseGraceHours int `json:"leaseGraceHours"`
+	LeaseGraceHours int `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
 	// MaxTokenDays is the longest life of a token; nil lets tokens live for ever.
-	MaxTokenDays *int `json:"maxTokenDays"`
+	MaxTokenDays *int `json:"maxTokenDays" description:"null: tokens may live for ever." nullable:"true"`
 	// RequireLease refuses clusters that would live for ever.
-	RequireLease bool `json:"requireLease"`
+	RequireLease bool `json:"requireLease" description:"Every cluster has an end."`
 }
 
 // DefaultSettings are those of a tenant that never set any.

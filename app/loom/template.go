@@ -15,68 +15,68 @@ const Unlimited = math.MaxInt32
 // what it is when nothing else is said (entities.md 10).
 type Template struct {
 	Base
-	Defaults       Defaults       `json:"defaults"`
-	Compatibility  Compatibility  `json:"compatibility"`
-	Constraints    Constraints    `json:"constraints"`
-	Administration Administration `json:"administration"`
-	Preferences    *Preferences   `json:"preferences,omitempty"`
-	Links          []Link         `json:"links"`
-	Extends        *NameRef       `json:"extends,omitempty"`
-	Includes       []NameRef      `json:"includes,omitempty"`
+	Defaults       Defaults       `json:"defaults" own:"form page"`
+	Compatibility  Compatibility  `json:"compatibility" own:"form page"`
+	Constraints    Constraints    `json:"constraints" own:"form page"`
+	Administration Administration `json:"administration" own:"form page"`
+	Preferences    *Preferences   `json:"preferences,omitempty" own:"form page"`
+	Links          []Link         `json:"links" own:"form page" new:""`
+	Extends        *NameRef       `json:"extends,omitempty" names:"clustertemplates,stops" own:"form page"`
+	Includes       []NameRef      `json:"includes,omitempty" names:"partialtemplates,stops" own:"form page"`
 }
 
 // PartialTemplate is a part that templates include. Immutable protects its
 // top-level keys of defaults.config against later parts.
 type PartialTemplate struct {
 	Base
-	Defaults       Defaults       `json:"defaults"`
-	Compatibility  Compatibility  `json:"compatibility"`
-	Constraints    Constraints    `json:"constraints"`
-	Administration Administration `json:"administration"`
-	Links          []Link         `json:"links"`
-	Immutable      bool           `json:"immutable"`
+	Defaults       Defaults       `json:"defaults" own:"form page" new:"{\"services\":[],\"config\":{}}"`
+	Compatibility  Compatibility  `json:"compatibility" own:"form page" new:"-"`
+	Constraints    Constraints    `json:"constraints" own:"form page" new:"-"`
+	Administration Administration `json:"administration" own:"form page" new:"-"`
+	Links          []Link         `json:"links" own:"form page" new:"-"`
+	Immutable      bool           `json:"immutable" new:"" own:"form page"`
 }
 
 // NameRef points to another template by name; there is no version pinning.
 type NameRef struct {
-	Name string `json:"name"`
+	Name string `json:"name" required:"true"`
 }
 
 // Defaults are the values of a request that says nothing.
 type Defaults struct {
-	Services     []string       `json:"services"`
-	Provider     string         `json:"provider,omitempty"`
-	HardwareType string         `json:"hardwaretype,omitempty"`
-	ImageType    string         `json:"imagetype,omitempty"`
+	Services     []string       `json:"services" decode:"own" schema:"{\"type\":\"array\",\"items\":{}}" names:"services,stops" new:""`
+	Provider     string         `json:"provider,omitempty" names:"providers,stops" new:"local"`
+	HardwareType string         `json:"hardwaretype,omitempty" names:"hardwaretypes,stops" new:""`
+	ImageType    string         `json:"imagetype,omitempty" names:"imagetypes,stops" new:""`
 	DNSSuffix    string         `json:"dnsSuffix,omitempty"`
-	Config       map[string]any `json:"config"`
+	Config       map[string]any `json:"config" new:""`
 }
 
 // Compatibility limits what may be used; an empty list allows everything.
 type Compatibility struct {
-	HardwareTypes []string `json:"hardwaretypes"`
-	ImageTypes    []string `json:"imagetypes"`
-	Services      []string `json:"services"`
+	HardwareTypes []string `json:"hardwaretypes" names:"hardwaretypes" new:""`
+	ImageTypes    []string `json:"imagetypes" names:"imagetypes" new:""`
+	Services      []string `json:"services" names:"services" new:""`
 }
 
 // Constraints must hold for every layout made from the template.
 type Constraints struct {
 	Layout   LayoutConstraints            `json:"layout"`
-	Services map[string]ServiceConstraint `json:"services"`
+	Services map[string]ServiceConstraint `json:"services" keynames:"services" new:""`
 	Size     SizeConstraint               `json:"size"`
 }
 
 // LayoutConstraints are sets of services that must, or cannot, share a node.
 type LayoutConstraints struct {
-	MustCoexist [][]string `json:"mustcoexist"`
-	CantCoexist [][]string `json:"cantcoexist"`
+	MustCoexist [][]string `json:"mustcoexist" names:"services" new:""`
+	CantCoexist [][]string `json:"cantcoexist" names:"services" new:""`
 }
 
 // SizeConstraint bounds the number of machines; a zero Min counts as 1, a zero
 // Max as Unlimited.
 type SizeConstraint struct {
-	Min int `json:"min"`
-	Max int `json:"max"`
+	Min int `json:"min" decode:"own" new:"1"`
+	Max int `json:"max" decode:"own" new:"10"`
 }
 
 // Bounds gives the effective bounds.
@@ -93,8 +93,8 @@ func (s SizeConstraint) Bounds() (low, high int) {
 
 // ServiceConstraint limits where and how often a service is placed.
 type ServiceConstraint struct {
-	HardwareTypes []string    `json:"hardwaretypes"`
-	ImageTypes    []string    `json:"imagetypes"`
+	HardwareTypes []string    `json:"hardwaretypes" names:"hardwaretypes"`
+	ImageTypes    []string    `json:"imagetypes" names:"imagetypes"`
 	Quantities    *Quantities `json:"quantities,omitempty"`
 }
 
@@ -107,23 +107,23 @@ type Quantities struct {
 
 // Preferences order types explicitly; unlisted ones follow by name.
 type Preferences struct {
-	HardwareTypes []string `json:"hardwaretypes"`
-	ImageTypes    []string `json:"imagetypes"`
+	HardwareTypes []string `json:"hardwaretypes" names:"hardwaretypes"`
+	ImageTypes    []string `json:"imagetypes" names:"imagetypes"`
 }
 
 // Administration holds the lease and what a failure does.
 type Administration struct {
 	Lease LeaseRule `json:"leaseduration"`
 	// OnFailure is "", OnFailureKeep or OnFailureUndo; "" counts as keep.
-	OnFailure string `json:"onFailure,omitempty"`
+	OnFailure string `json:"onFailure,omitempty" enum:"keep,undo"`
 }
 
 // LeaseRule is in milliseconds; 0 means unlimited (initial), no maximum, no
 // step limit (lifecycle.md 3).
 type LeaseRule struct {
-	Initial int64 `json:"initial"`
-	Max     int64 `json:"max"`
-	Step    int64 `json:"step"`
+	Initial int64 `json:"initial" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}" new:"" label:"Initial" help:"A new cluster gets this much, unless its maker asks for less."`
+	Max     int64 `json:"max" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}" new:"" label:"Maximum" help:"A cluster lives this long in all; not less than the initial lease."`
+	Step    int64 `json:"step" decode:"own" description:"Milliseconds, or text such as 8h; 0 for no limit." schema:"{\"type\":[\"integer\",\"string\"]}" new:"" label:"Step" help:"A lease grows by this much at a time."`
 }
 
 // Values of Administration.OnFailure and of a request's onFailure.

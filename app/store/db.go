@@ -22,7 +22,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver "postgres"
 
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/places"
 )
 
@@ -108,12 +108,12 @@ func InTx[T any](ctx context.Context, db *sqlx.DB, fn func(tx *sqlx.Tx) (T, erro
 	if err != nil {
 		return zero, err
 	}
-	fault.Before()
+	failpoint.Before()
 	if err := tx.Commit(); err != nil {
 		return zero, fmt.Errorf("commit: %w", domainError(err))
 	}
 	committed = true
-	fault.After()
+	failpoint.After()
 	return result, nil
 }
 

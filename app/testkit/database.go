@@ -22,7 +22,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver "postgres"
 
-	"loom/app/cli/devdb"
+	"loom/app/wiring/devdb"
 	"loom/migrations"
 )
 

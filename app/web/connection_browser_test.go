@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"loom/app/testkit/browser"
-	"loom/provisioner/standin/stack"
+	"loom/provisioner/fakecloud/stack"
 )
 
 // TestConnectionByKeyboard tests what is typed before it is saved: steps come as they end,

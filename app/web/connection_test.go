@@ -13,23 +13,23 @@ import (
 	"loom/app/fleet"
 	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/openstack"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/stack"
 )
 
 // stackAsker asks an OpenStack, with the files of a directory.
 type stackAsker struct {
-	*openstack.OpenStack
+	*cloud.Provider
 	files string
 }
 
 func (a stackAsker) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
 	call.Reach = loom.Anywhere()
-	return a.OpenStack.Probe(provider.WithEnv(ctx, provider.Env{Files: a.files}), call)
+	return a.Provider.Probe(provider.WithEnv(ctx, provider.Env{Files: a.files}), call)
 }
 
 func (stackAsker) Machines(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, bool, error) {
@@ -40,7 +40,7 @@ func (stackAsker) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachine
 	return nil
 }
 
-// withStack starts the stand-in of an OpenStack and what a provisioner does with tests, and
+// withStack starts the fake cloud of an OpenStack and what a provisioner does with tests, and
 // gives the address of Keystone.
 func (r *rooms) withStack() string {
 	r.t.Helper()
@@ -51,7 +51,7 @@ func (r *rooms) withStack() string {
 	check(r.t, os.WriteFile(filepath.Join(files, "ssh_keys", "lab-key"), []byte(key.PEM), 0o600))
 	dialect := stack.New()
 	dialect.PublicKey = key.Authorized
-	api := standin.New(dialect, nil)
+	api := fakecloud.New(dialect, nil)
 	r.t.Cleanup(api.Close)
 	process, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	check(r.t, err)

@@ -34,7 +34,7 @@ var withoutDocument = map[string]string{
 	"GET /clusters/{cluster}/operations/{n}/tasks/{task}/log": "part of a page", "GET /clusters/{cluster}/operations/{n}/tasks/{task}/log/raw": "a file",
 	"GET /login": "no object", "GET /login/dialog": "no object", "GET /account/preferences": "pages only", "GET /account/session": "no object", "GET /account/password": "a form alone",
 	"GET /search": "several lists", "GET /palette": "part of a page", "GET /help/keys": "no object", "GET /events": "a stream",
-	"GET /system/ui": "no object", "GET /docs/api": "the API itself", "GET /docs/api/{chapter}": "the API itself", "GET /favicon.ico": "a picture",
+	"GET /docs/api": "the API itself", "GET /docs/api/{chapter}": "the API itself", "GET /favicon.ico": "a picture",
 	"GET /admin/providers/{name}/export": "a file", "GET /admin/hardware-types/{name}/export": "a file", "GET /admin/image-types/{name}/export": "a file",
 	"GET /admin/services/{name}/export": "a file", "GET /admin/templates/{name}/export": "a file", "GET /admin/partials/{name}/export": "a file",
 	"GET /admin/providers/{name}/use": "asks where", "GET /admin/tests/{probe}": "the answer to a form",

@@ -19,6 +19,7 @@ import (
 	"loom/provisioner/automator/shell"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/aws"
+	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/digitalocean"
 	"loom/provisioner/provider/google"
 	"loom/provisioner/provider/joyent"
@@ -34,12 +35,11 @@ import (
 // everyType gives the plugin types that Loom ships, as the catalog has them.
 func everyType(t *testing.T) []loom.PluginType {
 	t.Helper()
-	providers, err := provider.NewRegistry(mock.New())
+	o := cloud.Options{}
+	providers, err := provider.NewRegistry(mock.New(), aws.New(o), digitalocean.New(o), google.New(o), joyent.New(o), openstack.New(o), rackspace.New(o), static.New(), &local.Local{})
 	check(t, err)
-	check(t, providers.Declare(aws.Type(), digitalocean.Type(), google.Type(), joyent.Type(), openstack.Type(), rackspace.Type(), static.Type(), (&local.Local{}).Type()))
-	automators, err := automator.NewRegistry()
+	automators, err := automator.NewRegistry(chefsolo.New(), docker.New(), puppet.New(), shell.New(), automock.New())
 	check(t, err)
-	check(t, automators.Declare(chefsolo.Type(), docker.Type(), puppet.Type(), shell.New().Type(), automock.New().Type()))
 	return append(providers.Types(), automators.Types()...)
 }
 

@@ -1,83 +1,20 @@
-package web
+package web_test
 
 import (
-	"bytes"
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"loom/app/httpx"
-	"loom/app/loom"
+	"loom/app/web"
 )
-
-// TestOpenRoutesTakeTurns: while strangers take all turns, another one waits, and what is
-// for those who are signed in goes on.
-func TestOpenRoutesTakeTurns(t *testing.T) {
-	t.Parallel()
-	log := slog.New(slog.DiscardHandler)
-	s := &Server{Deps: Deps{Log: log, Sessions: httpx.NewSessions(nil, false)}}
-	inside, leave := make(chan struct{}), make(chan struct{})
-	mux := http.NewServeMux()
-	mux.Handle("/login", s.open(func(http.ResponseWriter, *http.Request) error {
-		inside <- struct{}{}
-		<-leave
-		return nil
-	}))
-	mux.Handle("/gone", s.open(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
-	mux.Handle("/read", s.reading(func(http.ResponseWriter, *http.Request) error { t.Error("one too many"); return nil }))
-	mux.Handle("/clusters", s.page(nil))
-	h := httpx.Chain(log, false, http.NewCrossOriginProtection(), s.renderError, mux)
-	ask := func(ctx context.Context, path string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
-		return w
-	}
-	var away sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		away.Go(func() { ask(t.Context(), "/login") })
-		<-inside
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	ask(gone, "/gone")
-	ask(gone, "/read")
-	if w := ask(t.Context(), "/clusters"); w.Code != http.StatusSeeOther { // to the sign-in page
-		t.Errorf("a page: %d", w.Code)
-	}
-	close(leave)
-	away.Wait()
-}
-
-// BenchmarkOpenPages is what a stranger makes Loom do.
-func BenchmarkOpenPages(b *testing.B) {
-	document, err := os.ReadFile("../api/openapi.json")
-	if err != nil {
-		b.Fatal(err)
-	}
-	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: document, PublicURL: "https://loom.example"})
-	for _, encoding := range []string{"gzip", ""} {
-		b.Run("clusters/"+encoding, func(b *testing.B) {
-			getPage(b, h, "/docs/api", http.StatusOK)
-			for b.Loop() {
-				r := httptest.NewRequest(http.MethodGet, "/docs/api/clusters", nil)
-				r.Header.Set("Accept-Encoding", encoding)
-				h.ServeHTTP(httptest.NewRecorder(), r)
-			}
-		})
-	}
-}
 
 // TestLongPathsAreNotRepeated: who asks for a page that is not there gets little back.
 func TestLongPathsAreNotRepeated(t *testing.T) {
 	t.Parallel()
-	h := New(Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: []byte("{}")})
+	h := web.New(web.Deps{Sessions: httpx.NewSessions(nil, false), Log: slog.New(slog.DiscardHandler), APIDocument: []byte("{}")})
 	for _, path := range []string{"/x", "/docs/api/x"} {
 		for _, fragment := range []string{"", "true"} {
 			r := httptest.NewRequest(http.MethodGet, path+strings.Repeat("%80", 15_000), nil)
@@ -90,27 +27,3 @@ func TestLongPathsAreNotRepeated(t *testing.T) {
 		}
 	}
 }
-
-// TestErrorsReachThoseWhoAreSlow: whoever sends a body too slowly is told so, and none who
-// leaves makes an error in the log.
-func TestErrorsReachThoseWhoAreSlow(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	s := &Server{Deps: Deps{Log: slog.New(slog.NewTextHandler(&out, nil))}}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	w := httptest.NewRecorder()
-	s.renderError(w, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "The body came too slowly."))
-	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "too slowly") {
-		t.Errorf("%d %.200q", w.Code, w.Body)
-	}
-	s.renderError(refusing{httptest.NewRecorder()}, httptest.NewRequestWithContext(ended, http.MethodPost, "/login", nil), loom.NewError(loom.Invalid, "Nobody reads this."))
-	if out.Len() > 0 {
-		t.Errorf("the log has %s", out.String())
-	}
-}
-
-// refusing is the connection of a client who left.
-type refusing struct{ *httptest.ResponseRecorder }
-
-func (refusing) Write([]byte) (int, error) { return 0, syscall.EPIPE }

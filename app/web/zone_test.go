@@ -15,7 +15,7 @@ import (
 
 // noTimes are answers that are read by programs, or say themselves in which zone
 // their times are.
-var noTimes = regexp.MustCompile(`^GET /(docs/|system/ui|account/preferences|events|.*\.svg$|.*/log/raw$|.*/export$|.*/ssh-config$)`)
+var noTimes = regexp.MustCompile(`^GET /(docs/|account/preferences|events|.*\.svg$|.*/log/raw$|.*/export$|.*/ssh-config$)`)
 
 // attributes and code hold times for programs.
 var forPrograms = regexp.MustCompile(`(?s)datetime="[^"]*"|<input type="hidden"[^>]*>|<(code|pre|textarea)[^>]*>.*?</(code|pre|textarea)>|value="[^"]*"`)

@@ -12,7 +12,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"loom/app/execution"
-	"loom/app/fault"
+	"loom/app/failpoint"
 	"loom/app/loom"
 	"loom/jobs"
 	"loom/provisioner"
@@ -177,12 +177,12 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()
-	fault.At(fault.BeforeCall)
+	failpoint.At(failpoint.BeforeCall)
 	if !w.attempts.mayBegin(time.Now()) {
 		return loom.TaskResult{Status: -1, Message: "The process stood still for longer than its lease.", Interrupted: true}
 	}
 	result = w.runner.Run(ctx, spec, s)
-	fault.At(fault.AfterCall)
+	failpoint.At(failpoint.AfterCall)
 	return result
 }
 
@@ -192,7 +192,7 @@ func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result l
 	if err := w.pending.keep(key, result); err != nil {
 		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
 	}
-	fault.At(fault.ResultKept)
+	failpoint.At(failpoint.ResultKept)
 	err = w.again(ctx, func() (err error) {
 		counts, err = w.offer(ctx, key, result)
 		return err

@@ -2,15 +2,12 @@ package automator_test
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	"loom/app/loom"
-	"loom/provisioner/automator"
 	"loom/provisioner/automator/chefsolo"
 	"loom/provisioner/automator/docker"
 	"loom/provisioner/automator/puppet"
-	"loom/provisioner/automator/shell"
 )
 
 func TestDeclarations(t *testing.T) {
@@ -111,27 +108,5 @@ func TestDeclarations(t *testing.T) {
 		if len(c.made.Parameters["user"].Fields) != 0 {
 			t.Errorf("%s has user fields", c.name)
 		}
-	}
-}
-
-func TestRegistryKnowsWhatItDoesNotCarry(t *testing.T) {
-	t.Parallel()
-	r, err := automator.NewRegistry(shell.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := shell.New().Type()
-	changed.Label = "Something else"
-	if err := r.Declare(docker.Type(), changed); err != nil {
-		t.Fatal(err)
-	}
-	if types := r.Types(); len(types) != 2 || types[0].Name != "docker" || types[1].Label != "Shell" {
-		t.Errorf("types: %v", types)
-	}
-	if carried := r.Carried(); !reflect.DeepEqual(carried, []string{"shell"}) {
-		t.Errorf("carried: %v", carried)
-	}
-	if m := r.Missing("docker"); !strings.Contains(m, "“docker”") || !strings.Contains(m, "declares the type but does not carry") {
-		t.Errorf("message: %q", m)
 	}
 }

@@ -1,12 +1,12 @@
 package automator
 
-import "loom/provisioner/carried"
+import "loom/provisioner/plugins"
 
 // Registry finds the automator of a type.
-type Registry = carried.Registry[Automator]
+type Registry = plugins.Registry[Automator]
 
 // NewRegistry takes the automators of this process. Two of one type, or a type
 // description that is not valid, are an error of kind loom.Invalid.
 func NewRegistry(automators ...Automator) (*Registry, error) {
-	return carried.New(carried.Kind[Automator]{Word: "automator"}, automators...)
+	return plugins.New(plugins.Kind[Automator]{Word: "automator"}, automators...)
 }

@@ -17,7 +17,7 @@ type Prober interface {
 
 // Verifier is a Prober that can look up one size or image, call.Ask, also where its
 // probe does not list all there are. The answer is a probe with one check, or with
-// the one that failed before.
+// the one that failed before; the error errors.ErrUnsupported sends the caller to the list.
 type Verifier interface {
 	Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error)
 }

@@ -8,6 +8,7 @@ import (
 	"loom/app/loom"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/aws"
+	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/mock"
 	"loom/provisioner/provider/rackspace"
 	"loom/provisioner/provider/static"
@@ -37,11 +38,8 @@ func TestCommonFields(t *testing.T) {
 	own := plain{made: loom.PluginType{Base: loom.Base{Name: "own"}, Parameters: map[string]loom.FieldGroup{"admin": {
 		Fields: map[string]loom.FieldSchema{"ssh_jump": {Label: "Mine", Type: "number"}, "zone": {Label: "Zone", Type: "text"}}, Required: [][]string{{"zone"}}},
 		"user": {Fields: map[string]loom.FieldSchema{"manage_hosts": {Label: "Mine", Type: "text"}}}}}}
-	r, err := provider.NewRegistry(bare, own, mock.New())
+	r, err := provider.NewRegistry(bare, own, mock.New(), aws.New(cloud.Options{}), rackspace.New(cloud.Options{}), static.New())
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Declare(aws.Type(), rackspace.Type(), static.Type()); err != nil {
 		t.Fatal(err)
 	}
 	types := map[string]loom.PluginType{}
@@ -82,7 +80,7 @@ func TestCommonFields(t *testing.T) {
 	if described, ok := r.Describe("bare"); !ok || !described.Parameters["admin"].Fields["ssh_key_passphrase"].IsSensitive() {
 		t.Errorf("%+v", described)
 	}
-	if _, ok := r.Describe("aws"); ok {
-		t.Error("a type that is only declared is described as carried")
+	if _, ok := r.Describe("moon"); ok {
+		t.Error("a type that is not there is described")
 	}
 }

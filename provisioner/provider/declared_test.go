@@ -225,33 +225,6 @@ func facts(p loom.PluginType) []string {
 	return lines
 }
 
-func TestRegistryKnowsWhatItDoesNotCarry(t *testing.T) {
-	t.Parallel()
-	r, err := provider.NewRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Declare(aws.Type(), static.Type()); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := r.Get("aws"); ok || len(r.Carried()) != 0 {
-		t.Error("a declared type counts as carried")
-	}
-	if types := r.Types(); len(types) != 2 || types[0].Name != "aws" || types[1].Name != "static" {
-		t.Errorf("types: %v", types)
-	}
-	missing := r.Missing("aws")
-	if !strings.Contains(missing, "“aws”") || !strings.Contains(missing, "declares") || !strings.Contains(missing, "does not carry") {
-		t.Errorf("message: %q", missing)
-	}
-	if m := r.Missing("moon"); strings.Contains(m, "declares") || !strings.Contains(m, "moon") {
-		t.Errorf("message of an unknown type: %q", m)
-	}
-	if err := r.Declare(loom.PluginType{Base: loom.Base{Name: "x y"}}); err == nil {
-		t.Error("a type that is not valid was declared")
-	}
-}
-
 // TestSentCredentialsAreBound: every sensitive field whose value is sent says which fields
 // decide where and how, each of those is an address or a check, and none of them is for
 // users to give. Those that are not bound never leave the provisioner.

@@ -15,6 +15,7 @@ import (
 
 	"loom/views/layout"
 	"loom/views/ui"
+	"loom/views/ui/gallery"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -128,7 +129,7 @@ func TestHTMXConfig(t *testing.T) {
 // Everything that points at an id must find it, once.
 func TestReferencesAreWhole(t *testing.T) {
 	t.Parallel()
-	document := parse(t, render(t, layout.Wrap(model(), ui.Gallery())))
+	document := parse(t, render(t, layout.Wrap(model(), gallery.All())))
 	ids := map[string]int{}
 	walk(document, func(n *html.Node) {
 		if id := attribute(n, "id"); id != "" {

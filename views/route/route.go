@@ -96,9 +96,6 @@ func Logout() string { return "/logout" }
 // CSPReports receives the browser's reports of policy violations (POST).
 func CSPReports() string { return "/csp-reports" }
 
-// Gallery shows every component in every state (development builds).
-func Gallery() string { return "/system/ui" }
-
 // Account is the page of the signed-in user.
 func Account() string { return "/account" }
 

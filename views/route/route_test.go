@@ -19,7 +19,6 @@ func TestURLs(t *testing.T) {
 		route.Login("/clusters?q=a b"):                            "/login?next=%2Fclusters%3Fq%3Da+b",
 		route.Logout():                                            "/logout",
 		route.CSPReports():                                        "/csp-reports",
-		route.Gallery():                                           "/system/ui",
 		route.Account():                                           "/account",
 		route.AccountKeys():                                       "/account/keys",
 		route.AccountPassword(""):                                 "/account/password",

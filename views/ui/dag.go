@@ -92,15 +92,9 @@ func LookOf(s State) DAGLook {
 // DAGEdge is a curve from one node's right side to another's left.
 type DAGEdge struct {
 	From, To string
-	// Path is SVG path data; EdgePath makes it.
+	// Path is SVG path data.
 	Path     string
 	Critical bool
-}
-
-// EdgePath is a cubic curve between two points, level at both ends.
-func EdgePath(x1, y1, x2, y2 int) string {
-	middle := (x1 + x2) / 2
-	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, middle, y1, middle, y2, x2, y2)
 }
 
 // MiddleEllipsis cuts a text in the middle so that it has at most limit

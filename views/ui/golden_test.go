@@ -11,6 +11,7 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/views/ui"
+	"loom/views/ui/gallery"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -31,9 +32,9 @@ func render(t *testing.T, c templ.Component) string {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, component := range map[string]templ.Component{
-		"badges": ui.GalleryBadges(), "buttons": ui.GalleryButtons(), "messages": ui.GalleryMessages(), "table": ui.GalleryTable(),
-		"fields": ui.GalleryFields(), "choices": ui.GalleryChoices(), "progress": ui.GalleryProgress(), "dag": ui.GalleryDAG(),
-		"check": ui.GalleryCheck(), "log": ui.GalleryLog(), "facts": ui.GalleryFacts(), "charts": ui.GalleryCharts(),
+		"badges": gallery.Badges(), "buttons": gallery.Buttons(), "messages": gallery.Messages(), "table": gallery.Table(),
+		"fields": gallery.Fields(), "choices": gallery.Choices(), "progress": gallery.Progress(), "dag": gallery.DAG(),
+		"check": gallery.Check(), "log": gallery.Log(), "facts": gallery.Facts(), "charts": gallery.Charts(),
 		"dialog": ui.DialogContent("Delete cluster shop-front"),
 	} {
 		t.Run(name, func(t *testing.T) {

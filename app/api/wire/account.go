@@ -16,13 +16,13 @@ type User struct {
 	Email       string      `json:"email,omitempty"`
 	Disabled    bool        `json:"disabled"`
 	SSHKeys     []string    `json:"sshKeys"`
-	Created     int64       `json:"createTime"`
-	LastSeen    *int64      `json:"lastSeen,omitempty"`
+	Created     int64       `json:"createTime" description:"Milliseconds since 1970."`
+	LastSeen    *int64      `json:"lastSeen,omitempty" description:"Milliseconds since 1970."`
 	Clusters    int         `json:"clusters"`
 	Tokens      int         `json:"tokens"`
-	Password    string      `json:"password,omitempty"`
+	Password    string      `json:"password,omitempty" description:"Only in the answer that generated it."`
 	// MustChangePassword says that a generated password waits for its change.
-	MustChangePassword bool `json:"mustChangePassword,omitempty"`
+	MustChangePassword bool `json:"mustChangePassword,omitempty" description:"A generated password waits for its change at the next sign-in."`
 }
 
 // NewUser gives the wire form, without a password.
@@ -38,7 +38,7 @@ func NewUser(u loom.UserSummary) User {
 type Whoami struct {
 	User   User         `json:"user"`
 	Tenant string       `json:"tenant"`
-	Via    string       `json:"via"`
+	Via    string       `json:"via" enum:"token,session,headers"`
 	Scopes []loom.Scope `json:"scopes"`
 }
 
@@ -60,11 +60,11 @@ type Token struct {
 	Name        string       `json:"name"`
 	Prefix      string       `json:"prefix"`
 	Scopes      []loom.Scope `json:"scopes"`
-	Created     int64        `json:"createTime"`
-	Expires     *int64       `json:"expires"`
-	LastUsed    *int64       `json:"lastUsed,omitempty"`
+	Created     int64        `json:"createTime" description:"Milliseconds since 1970."`
+	Expires     *int64       `json:"expires" description:"null: never." nullable:"true"`
+	LastUsed    *int64       `json:"lastUsed,omitempty" description:"Milliseconds since 1970."`
 	LastAddress string       `json:"lastAddress,omitempty"`
-	Secret      string       `json:"secret,omitempty"`
+	Secret      string       `json:"secret,omitempty" description:"Only in the answer that made it."`
 }
 
 // NewToken gives the wire form, without the secret.
@@ -78,11 +78,11 @@ func NewToken(t loom.Token) Token {
 // Session is a browser's sign-in. Current marks that of the request.
 type Session struct {
 	ID       string `json:"id"`
-	Created  int64  `json:"createTime"`
-	LastUsed int64  `json:"lastUsed"`
+	Created  int64  `json:"createTime" description:"Milliseconds since 1970."`
+	LastUsed int64  `json:"lastUsed" description:"Milliseconds since 1970."`
 	Address  string `json:"address"`
 	Agent    string `json:"agent"`
-	Current  bool   `json:"current"`
+	Current  bool   `json:"current" description:"The session of this request."`
 }
 
 // NewSession gives the wire form; current is the id of the request's own session.
@@ -100,9 +100,9 @@ type Tenant struct {
 	MaxClusters int    `json:"maxClusters"`
 	MaxNodes    int    `json:"maxNodes"`
 	// What the tenant may do with providers (docs/operations.md).
-	PrivateNetworks  bool     `json:"privateNetworks"`
-	InstanceRoles    bool     `json:"instanceRoles"`
-	ProviderTypesOff []string `json:"providerTypesOff"`
+	PrivateNetworks  bool     `json:"privateNetworks" description:"Providers and their machines may be in private networks."`
+	InstanceRoles    bool     `json:"instanceRoles" description:"Providers may use the role of the host of a provisioner."`
+	ProviderTypesOff []string `json:"providerTypesOff" description:"Provider types that nothing new is made with."`
 }
 
 // NewTenant gives the wire form.

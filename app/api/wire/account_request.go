@@ -15,7 +15,7 @@ func ReadToken(body []byte) (account.NewToken, error) {
 	if err != nil {
 		return account.NewToken{}, err
 	}
-	o.Only("name", "scopes", "expires")
+	o.Only(lenient.Names[TokenCreate]()...)
 	in := account.NewToken{Name: o.Text("name")}
 	for _, scope := range o.Texts("scopes") {
 		in.Scopes = append(in.Scopes, loom.Scope(scope))
@@ -33,7 +33,7 @@ func ReadUser(body []byte) (account.UserInput, error) {
 	if err != nil {
 		return account.UserInput{}, err
 	}
-	o.Only("id", "role", "displayName", "email", "password", "sshKeys")
+	o.Only(lenient.Names[UserCreate]()...)
 	in := account.UserInput{
 		ID: loom.UserID(o.Text("id")), Role: loom.Role(o.Text("role")), DisplayName: o.Text("displayName"), Email: o.Text("email"),
 		Password: loom.NewSecret(o.Text("password")), SSHKeys: o.Texts("sshKeys"),
@@ -54,7 +54,7 @@ func ReadUserChange(body []byte) (account.UserChange, error) {
 	if err != nil {
 		return account.UserChange{}, err
 	}
-	o.Only("displayName", "email", "sshKeys", "role", "disabled", "password", "oldPassword", "endTokens")
+	o.Only(lenient.Names[UserEdit]()...)
 	in := account.UserChange{SelfInput: account.SelfInput{DisplayName: cleared(o, "displayName"), Email: cleared(o, "email")}}
 	if o.Has("sshKeys") || o.Null("sshKeys") {
 		in.SSHKeys = o.Texts("sshKeys") // empty for null
@@ -104,7 +104,7 @@ func ReadSettings(body []byte) (account.SettingsChange, error) {
 	if err != nil {
 		return account.SettingsChange{}, err
 	}
-	o.Only("leaseReminderHours", "leaseGraceHours", "maxTokenDays", "requireLease")
+	o.Only(lenient.Names[SettingsEdit]()...)
 	for _, name := range []string{"leaseReminderHours", "leaseGraceHours", "requireLease"} {
 		if o.Null(name) {
 			o.Fail(name, "This is null; leave it out to keep what is there.")
@@ -147,7 +147,7 @@ func ReadTenant(body []byte) (account.TenantInput, error) {
 	}
 	t := o.Object("tenant")
 	t.Ignore("id")
-	t.Only("name", "description", "workers", "workersFrom", "maxClusters", "maxNodes", "privateNetworks", "instanceRoles", "providerTypesOff")
+	t.Only(lenient.Names[TenantFields]()...)
 	in := account.TenantInput{
 		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"), WorkersFrom: t.Text("workersFrom"),
 		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),

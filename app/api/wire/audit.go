@@ -11,15 +11,15 @@ import (
 // that a superadmin asked for across tenants.
 type AuditEntry struct {
 	ID        string          `json:"id"`
-	Time      int64           `json:"time"`
-	Tenant    string          `json:"tenant,omitempty"`
+	Time      int64           `json:"time" description:"Milliseconds since 1970."`
+	Tenant    string          `json:"tenant,omitempty" description:"Only in lists across tenants."`
 	Actor     string          `json:"actor"`
-	Via       string          `json:"via"`
+	Via       string          `json:"via" description:"session, token:<name>, headers, cli or system."`
 	Address   string          `json:"address"`
 	Verb      string          `json:"verb"`
 	Kind      string          `json:"kind"`
 	Object    string          `json:"object"`
-	Result    string          `json:"result"`
+	Result    string          `json:"result" enum:"ok,refused,failed"`
 	RequestID string          `json:"requestId"`
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`

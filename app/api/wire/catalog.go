@@ -20,7 +20,7 @@ func NewResource(r loom.Resource) Resource {
 // ResourceName is a plugin resource with all of its versions.
 type ResourceName struct {
 	// Kind is automatortypes or providertypes.
-	Kind   string `json:"kind"`
+	Kind   string `json:"kind" enum:"automatortypes,providertypes"`
 	Plugin string `json:"plugin"`
 	Type   string `json:"type"`
 	Name   string `json:"name"`
@@ -50,7 +50,7 @@ func NewResourceName(r loom.ResourceSummary) ResourceName {
 type VersionInfo struct {
 	Version int         `json:"version"`
 	Author  loom.UserID `json:"author"`
-	Time    int64       `json:"time"`
+	Time    int64       `json:"time" description:"Milliseconds since 1970."`
 }
 
 // NewVersions gives the wire form of a list of versions.
@@ -69,8 +69,8 @@ type Finding struct {
 	Kind     loom.EntityKind      `json:"kind"`
 	Name     string               `json:"name"`
 	Version  int                  `json:"version"`
-	Field    string               `json:"field"`
-	Value    string               `json:"value"`
+	Field    string               `json:"field" description:"JSON pointer into the entry."`
+	Value    string               `json:"value" description:"What is wrong there; empty where nothing is."`
 	Message  string               `json:"message"`
 	Remedy   string               `json:"remedy"`
 }
@@ -80,9 +80,9 @@ func NewFinding(f loom.Finding) Finding { return Finding(f) }
 
 // Use is a place where a catalog entry is used; clusters have no field.
 type Use struct {
-	Kind  loom.EntityKind `json:"kind"`
-	Name  string          `json:"name"`
-	Field string          `json:"field,omitempty"`
+	Kind  loom.EntityKind `json:"kind" description:"A kind as in paths, or “cluster”."`
+	Name  string          `json:"name" description:"Name of the entry, or id of the cluster."`
+	Field string          `json:"field,omitempty" description:"JSON pointer into the entry."`
 }
 
 // NewUse gives the wire form.
@@ -91,7 +91,7 @@ func NewUse(u catalog.Use) Use { return Use(u) }
 // Difference is a value in which two versions differ. What is not there is left
 // out, which a null would not be.
 type Difference struct {
-	Path string       `json:"path"`
+	Path string       `json:"path" description:"JSON pointer: into the older version for what is removed, else into the younger one."`
 	Sign catalog.Sign `json:"sign"`
 	Old  *any         `json:"old,omitempty"`
 	New  *any         `json:"new,omitempty"`
@@ -115,9 +115,9 @@ func NewDifferences(found []catalog.Difference) []Difference {
 // ImportReport says what an import would do.
 type ImportReport struct {
 	catalog.Report
-	Findings []Finding `json:"findings"`
+	Findings []Finding `json:"findings" description:"What of the given entries would not work."`
 	// Breaks are what the whole catalog would have of findings and has not now.
-	Breaks []Finding `json:"breaks"`
+	Breaks []Finding `json:"breaks" description:"What of the whole catalog would not work and works now."`
 }
 
 // NewImportReport gives the wire form.

@@ -16,8 +16,8 @@ type ClusterSummary struct {
 	Name        string             `json:"name"`
 	Description string             `json:"description"`
 	Owner       loom.UserID        `json:"ownerId"`
-	Created     int64              `json:"createTime"`
-	Expires     int64              `json:"expireTime"`
+	Created     int64              `json:"createTime" description:"Milliseconds since 1970."`
+	Expires     int64              `json:"expireTime" description:"0: never."`
 	Nodes       int                `json:"numNodes"`
 	Status      loom.ClusterStatus `json:"status"`
 	Provider    loom.Base          `json:"provider"`
@@ -41,8 +41,8 @@ type Cluster struct {
 	Name        string             `json:"name"`
 	Description string             `json:"description"`
 	Account     loom.Account       `json:"account"`
-	Created     int64              `json:"createTime"`
-	Expires     int64              `json:"expireTime"`
+	Created     int64              `json:"createTime" description:"Milliseconds since 1970."`
+	Expires     int64              `json:"expireTime" description:"0: never."`
 	Provider    loom.Provider      `json:"provider"`
 	Template    loom.Template      `json:"clusterTemplate"`
 	Nodes       []Node             `json:"nodes"`
@@ -57,8 +57,8 @@ type Cluster struct {
 	Revision    int                `json:"revision"`
 	Protected   bool               `json:"protected"`
 	Latest      *Operation         `json:"latestOperation,omitempty"`
-	Skipped     []SkippedTask      `json:"skipped,omitempty"`
-	Leftovers   []Leftover         `json:"leftovers,omitempty"`
+	Skipped     []SkippedTask      `json:"skipped,omitempty" description:"Tasks that somebody left out and that no later operation ran, the first 100."`
+	Leftovers   []Leftover         `json:"leftovers,omitempty" description:"Machines that the delete of the cluster left behind and that Loom goes on trying to remove; for administrators."`
 }
 
 // SkippedTask is a task that somebody left out and that no later operation ran.
@@ -76,11 +76,11 @@ type Leftover struct {
 	Node      loom.NodeID `json:"nodeId"`
 	Hostname  string      `json:"hostname"`
 	Provider  string      `json:"provider"`
-	MachineID string      `json:"machineId"`
+	MachineID string      `json:"machineId" description:"What the provider calls it; empty where that never became known."`
 	LastError string      `json:"lastError"`
 	Tries     int         `json:"tries"`
-	First     int64       `json:"firstSeen"`
-	Last      int64       `json:"lastTry"`
+	First     int64       `json:"firstSeen" description:"Milliseconds since 1970."`
+	Last      int64       `json:"lastTry" description:"Milliseconds since 1970."`
 }
 
 // NewCluster gives the wire form of a cluster.
@@ -164,7 +164,7 @@ type Node struct {
 	ServiceStates map[string]loom.ServiceState `json:"serviceStates"`
 	Incarnation   int                          `json:"incarnation"`
 	// Leaving nodes are on their way out of the cluster, or gone.
-	Leaving bool `json:"leaving,omitempty"`
+	Leaving bool `json:"leaving,omitempty" description:"On its way out of the cluster, or gone; left out while it stays."`
 }
 
 // NodesWeight gives how much the services of nodes take as JSON, which is most of what can
@@ -194,10 +194,10 @@ func NodesWeight(nodes []Node) (int64, error) {
 type NodeAction struct {
 	Task      string `json:"taskId"`
 	Service   string `json:"service"`
-	Action    string `json:"action"`
+	Action    string `json:"action" description:"In upper case."`
 	Submitted int64  `json:"submitTime"`
 	Changed   int64  `json:"statusTime"`
-	Status    string `json:"status"`
+	Status    string `json:"status" enum:"in_progress,complete,failed"`
 	Stdout    string `json:"stdout,omitempty"`
 	Stderr    string `json:"stderr,omitempty"`
 }
@@ -265,7 +265,7 @@ type ConfigRevision struct {
 	Revision  int         `json:"revision"`
 	Author    loom.UserID `json:"author"`
 	Operation string      `json:"operationId"`
-	Time      int64       `json:"time"`
+	Time      int64       `json:"time" description:"Milliseconds since 1970."`
 }
 
 // NewConfigRevision gives the wire form of a revision of a cluster's config.

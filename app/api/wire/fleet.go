@@ -28,7 +28,7 @@ func NewProvisioner(p fleet.Process) Provisioner {
 // run, and the workers dealt to tenants, by name, are those of a provisioner.
 type Process struct {
 	ID       loom.ProcessID `json:"id"`
-	Kind     string         `json:"kind"`
+	Kind     string         `json:"kind" enum:"web,scheduler,provisioner"`
 	Host     string         `json:"host"`
 	Version  string         `json:"version"`
 	Started  int64          `json:"startTime"`
@@ -36,11 +36,11 @@ type Process struct {
 	Draining bool           `json:"draining"`
 	Capacity *int           `json:"capacity,omitempty"`
 	Busy     *int           `json:"busy,omitempty"`
-	Tenants  map[string]int `json:"tenants,omitempty"`
+	Tenants  map[string]int `json:"tenants,omitempty" description:"Workers dealt, by the name of the tenant."`
 	// Plugins are the types that a provisioner carries, with their release; Error is what
 	// last went wrong in the process itself.
-	Plugins map[string]string `json:"plugins,omitempty"`
-	Error   string            `json:"lastError,omitempty"`
+	Plugins map[string]string `json:"plugins,omitempty" description:"Plugin types that a provisioner carries, with their release."`
+	Error   string            `json:"lastError,omitempty" description:"What last went wrong in the process itself."`
 	ErrorAt *int64            `json:"lastErrorTime,omitempty"`
 }
 

@@ -17,17 +17,17 @@ import (
 type Hook struct {
 	ID         string               `json:"id"`
 	Name       string               `json:"name"`
-	URL        string               `json:"url"`
-	Events     []loom.HookEvent     `json:"events"`
-	Actions    []loom.ClusterAction `json:"actions"`
-	Templates  []string             `json:"templates"`
-	Blocking   bool                 `json:"blocking"`
-	OnTimeout  string               `json:"onTimeout"`
-	Global     bool                 `json:"global"`
-	LegacyBody bool                 `json:"legacyBody"`
+	URL        string               `json:"url" description:"http or https; private networks only where the installation allows them."`
+	Events     []loom.HookEvent     `json:"events" description:"Left out: all."`
+	Actions    []loom.ClusterAction `json:"actions" description:"Cluster actions; empty: all."`
+	Templates  []string             `json:"templates" description:"Names of cluster templates; empty: all."`
+	Blocking   bool                 `json:"blocking" description:"An operation starts only when the hook agrees: 2xx go, 409 refuses."`
+	OnTimeout  string               `json:"onTimeout" enum:"go,refuse"`
+	Global     bool                 `json:"global" description:"All tenants; for superadmins."`
+	LegacyBody bool                 `json:"legacyBody" description:"The predecessor's body."`
 	Enabled    bool                 `json:"enabled"`
-	Created    int64                `json:"createTime"`
-	Secret     string               `json:"secret,omitempty"`
+	Created    int64                `json:"createTime" description:"Milliseconds since 1970."`
+	Secret     string               `json:"secret,omitempty" description:"Only in the answer that made it up."`
 }
 
 // NewHook gives the wire form, without the secret.
@@ -47,7 +47,7 @@ func ReadHook(body []byte) (hook.Input, error) {
 		return hook.Input{}, err
 	}
 	o.Ignore("id", "createTime") // what a GET gave can be put back
-	o.Only("name", "url", "events", "actions", "templates", "secret", "blocking", "onTimeout", "global", "legacyBody", "enabled")
+	o.Only(lenient.Names[HookWrite]()...)
 	in := hook.Input{
 		Name: o.Text("name"), URL: o.Text("url"), Templates: o.Texts("templates"), Secret: o.TextPtr("secret"), Blocking: o.Bool("blocking"),
 		OnTimeout: o.Text("onTimeout"), Global: o.Bool("global"), LegacyBody: o.Bool("legacyBody"), Enabled: true,
@@ -71,13 +71,13 @@ type Delivery struct {
 	Hook      string              `json:"hook"`
 	Event     loom.HookEvent      `json:"event"`
 	Operation string              `json:"operationId"`
-	Time      int64               `json:"time"`
+	Time      int64               `json:"time" description:"Milliseconds since 1970."`
 	Tries     int                 `json:"tries"`
 	Status    loom.DeliveryStatus `json:"status"`
-	Code      int                 `json:"code,omitempty"`
+	Code      int                 `json:"code,omitempty" description:"HTTP status of the last try."`
 	Duration  *int64              `json:"durationMs,omitempty"`
 	Error     string              `json:"error,omitempty"`
-	Next      *int64              `json:"nextTime,omitempty"`
+	Next      *int64              `json:"nextTime,omitempty" description:"Milliseconds since 1970."`
 }
 
 // NewDelivery gives the wire form.

@@ -17,16 +17,16 @@ type Operation struct {
 	Status      loom.OperationStatus    `json:"status"`
 	Message     string                  `json:"message,omitempty"`
 	RequestedBy loom.UserID             `json:"requestedBy"`
-	Created     int64                   `json:"createTime"`
-	Started     *int64                  `json:"startTime,omitempty"`
-	Ended       *int64                  `json:"endTime,omitempty"`
-	OnFailure   string                  `json:"onFailure"`
+	Created     int64                   `json:"createTime" description:"Milliseconds since 1970."`
+	Started     *int64                  `json:"startTime,omitempty" description:"Milliseconds since 1970."`
+	Ended       *int64                  `json:"endTime,omitempty" description:"Milliseconds since 1970."`
+	OnFailure   string                  `json:"onFailure" enum:"keep,undo"`
 	Progress    Progress                `json:"progress"`
 	Tasks       map[loom.TaskStatus]int `json:"tasks"`
 	// Waiting is a sentence why it does not go on.
-	Waiting string `json:"waiting,omitempty"`
+	Waiting string `json:"waiting,omitempty" description:"Why the operation does not go on, while it does not."`
 	// Refused says that it failed and never began: the message says by whom, and why.
-	Refused bool `json:"refused,omitempty"`
+	Refused bool `json:"refused,omitempty" description:"It failed and never began; the message says who refused it, and why. POST .../resubmit asks again."`
 }
 
 // NewOperation gives the wire form.
@@ -58,7 +58,7 @@ type Task struct {
 	DependsOn []int           `json:"dependsOn"`
 	Behind    []Behind        `json:"behind"`
 	Critical  bool            `json:"critical"`
-	Undo      bool            `json:"undo,omitempty"`
+	Undo      bool            `json:"undo,omitempty" description:"The task takes back what others of the operation did."`
 	Skipped   *Skipped        `json:"skipped,omitempty"`
 	Attempts  []Attempt       `json:"attempts,omitempty"`
 }
@@ -83,8 +83,8 @@ type Attempt struct {
 	Code        int                `json:"code"`
 	Message     string             `json:"message,omitempty"`
 	Provisioner loom.ProcessID     `json:"provisioner"`
-	Started     int64              `json:"startTime"`
-	Ended       *int64             `json:"endTime,omitempty"`
+	Started     int64              `json:"startTime" description:"Milliseconds since 1970."`
+	Ended       *int64             `json:"endTime,omitempty" description:"Milliseconds since 1970."`
 }
 
 // NewTask gives the wire form of a task that waits for others as said.
@@ -123,11 +123,11 @@ func NewAttempts(attempts []loom.Attempt) []Attempt {
 // follow each other, Task where those of several tasks do.
 type Line struct {
 	Seq     int    `json:"seq"`
-	Time    int64  `json:"time"`
-	Stream  string `json:"stream"`
-	Level   string `json:"level"`
+	Time    int64  `json:"time" description:"Milliseconds since 1970."`
+	Stream  string `json:"stream" enum:"stdout,stderr,loom"`
+	Level   string `json:"level" enum:"info,warn,error"`
 	Text    string `json:"text"`
-	Task    string `json:"task,omitempty"`
+	Task    string `json:"task,omitempty" description:"Its id, where lines of several tasks follow each other."`
 	Attempt int    `json:"attempt,omitempty"`
 }
 
@@ -155,8 +155,8 @@ func NewLineOfTask(l loom.LogLine) Line {
 type Plan struct {
 	ID           string       `json:"id"`
 	Cluster      string       `json:"clusterId"`
-	Action       string       `json:"action"`
-	CurrentStage int          `json:"currentStage"`
+	Action       string       `json:"action" description:"In upper case."`
+	CurrentStage int          `json:"currentStage" description:"From 0."`
 	Stages       [][]PlanTask `json:"stages"`
 }
 

@@ -16,18 +16,18 @@ type Preview struct {
 	Hash     string             `json:"hash"`
 	Cluster  string             `json:"clusterId,omitempty"`
 	Revision int                `json:"clusterRevision,omitempty"`
-	Expires  int64              `json:"expires"`
+	Expires  int64              `json:"expires" description:"Milliseconds since 1970."`
 	Layout   []loom.LayoutGroup `json:"layout"`
 	Changes  []Change           `json:"changes"`
 	Plan     PreviewPlan        `json:"plan"`
 	Quota    PreviewQuota       `json:"quota"`
 	Warnings []string           `json:"warnings"`
 	// OnFailure is what a failure of the operation does; a sync has none.
-	OnFailure string `json:"onFailure,omitempty"`
+	OnFailure string `json:"onFailure,omitempty" description:"What a failure of the operation does; missing for a sync, which has none." enum:"keep,undo"`
 	// MissingFields are the provider fields that applying must bring, by required set.
-	MissingFields any `json:"missingFields,omitempty"`
+	MissingFields any `json:"missingFields,omitempty" schema:"{\"type\":\"array\",\"items\":{\"type\":\"object\",\"additionalProperties\":{\"$ref\":\"#/components/schemas/MissingField\"}}}"`
 	// Operation is what became of a preview that was applied.
-	Operation string `json:"operationId,omitempty"`
+	Operation string `json:"operationId,omitempty" description:"What came of it, once applied."`
 }
 
 // PreviewPlan counts the tasks of a preview.
@@ -36,7 +36,7 @@ type PreviewPlan struct {
 	Stages   int                     `json:"stages"`
 	ByAction map[loom.TaskAction]int `json:"byAction"`
 	// Expected is in milliseconds, nil where nothing is known of the past.
-	Expected *int64 `json:"expectedMs,omitempty"`
+	Expected *int64 `json:"expectedMs,omitempty" description:"Milliseconds, from how long such tasks took before."`
 }
 
 // PreviewQuota is what the tenant uses now and once the preview is applied.
@@ -54,13 +54,13 @@ type QuotaChange struct {
 
 // Change is what happens to one thing; what is kept is not listed.
 type Change struct {
-	Change string `json:"change"`
-	Object string `json:"object"`
-	Name   string `json:"name"`
+	Change string `json:"change" enum:"create,change,restart,replace,remove"`
+	Object string `json:"object" enum:"node,service,config,lease,template"`
+	Name   string `json:"name" description:"A host name, a service, or the JSON pointer of a value."`
 	Node   int    `json:"node,omitempty"`
 	// Old and New are states, or values of a config or template, secrets masked.
-	Old     any    `json:"old,omitempty"`
-	New     any    `json:"new,omitempty"`
+	Old     any    `json:"old,omitempty" description:"What was there, secrets masked."`
+	New     any    `json:"new,omitempty" description:"What will be there, secrets masked."`
 	Because string `json:"because,omitempty"`
 }
 

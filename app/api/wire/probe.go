@@ -11,15 +11,15 @@ import (
 // ID follows it, as long as there is no newer one. State is "waiting", "testing", "passed" or
 // "failed"; before the last two Checks are the steps so far, and Time is 0.
 type Probe struct {
-	ID       string                        `json:"id"`
-	Provider string                        `json:"provider,omitempty"`
-	State    string                        `json:"state"`
-	Time     int64                         `json:"time"`
-	OK       bool                          `json:"ok"`
+	ID       string                        `json:"id" description:"Follows the probe at /v2/probes/{id}."`
+	Provider string                        `json:"provider,omitempty" description:"Absent for a draft without a name."`
+	State    string                        `json:"state" enum:"waiting,testing,passed,failed"`
+	Time     int64                         `json:"time" description:"When it ended, 0 before."`
+	OK       bool                          `json:"ok" description:"Every check passed."`
 	Checks   []loom.ProbeCheck             `json:"checks"`
 	Flavors  []loom.ProbeFlavor            `json:"flavors"`
 	Images   []loom.ProbeImage             `json:"images"`
-	Choices  map[string][]loom.ProbeChoice `json:"choices"`
+	Choices  map[string][]loom.ProbeChoice `json:"choices" description:"What fields of the provider can be set to, by field."`
 }
 
 // NewProbe gives the wire form.
@@ -45,13 +45,13 @@ func NewProbe(r fleet.ProbeRun) Probe {
 // Orphan is a machine that no live node claims. Tenant is the tenant's name.
 type Orphan struct {
 	ID        string      `json:"id"`
-	Tenant    string      `json:"tenant"`
+	Tenant    string      `json:"tenant" description:"Name of the tenant."`
 	Provider  string      `json:"provider"`
-	Machine   string      `json:"machineId"`
+	Machine   string      `json:"machineId" description:"The provider's own id of the machine."`
 	Name      string      `json:"name"`
 	Cluster   string      `json:"clusterId,omitempty"`
 	Node      loom.NodeID `json:"nodeId,omitempty"`
-	Own       string      `json:"ownMachineId,omitempty"` // the machine that the node has
+	Own       string      `json:"ownMachineId,omitempty" description:"The machine that the node has; it stays when this one is removed."` // the machine that the node has
 	FirstSeen int64       `json:"firstSeen"`
 }
 
@@ -72,11 +72,11 @@ type Sweep struct {
 	Tenant   string `json:"tenant"`
 	Provider string `json:"provider"`
 	// State is "idle", "waiting" for a provisioner or "running".
-	State   string `json:"state"`
-	Asked   int64  `json:"requestTime,omitempty"`
-	Last    int64  `json:"lastTime,omitempty"`
-	Failure string `json:"lastError,omitempty"`
-	Found   int    `json:"orphans"`
+	State   string `json:"state" description:"Whether a search is under way, or waits for a provisioner." enum:"idle,waiting,running"`
+	Asked   int64  `json:"requestTime,omitempty" description:"When the search under way was asked for, in milliseconds since 1970."`
+	Last    int64  `json:"lastTime,omitempty" description:"End of the last search, in milliseconds since 1970; absent where there was none."`
+	Failure string `json:"lastError,omitempty" description:"Why the last search found nothing out."`
+	Found   int    `json:"orphans" description:"Known machines that nobody uses."`
 }
 
 // NewSweep gives the wire form.
@@ -98,15 +98,15 @@ func NewSweep(s loom.Sweep) Sweep {
 // tenant's name; Machine is absent where the provider's name for it never became known.
 type LeftBehind struct {
 	ID        string      `json:"id"`
-	Tenant    string      `json:"tenant"`
+	Tenant    string      `json:"tenant" description:"Name of the tenant."`
 	Provider  string      `json:"provider"`
-	Machine   string      `json:"machineId,omitempty"`
+	Machine   string      `json:"machineId,omitempty" description:"The provider's own id of the machine; absent where it never became known."`
 	Hostname  string      `json:"hostname"`
 	Cluster   string      `json:"clusterId"`
 	Node      loom.NodeID `json:"nodeId"`
-	Tries     int         `json:"tries"`
-	LastError string      `json:"lastError"`
-	FirstSeen int64       `json:"firstSeen"`
+	Tries     int         `json:"tries" description:"How often it was tried to delete it."`
+	LastError string      `json:"lastError" description:"Why the last try failed."`
+	FirstSeen int64       `json:"firstSeen" description:"Since when it is known to be left over."`
 	LastTry   int64       `json:"lastTry"`
 }
 

@@ -13,10 +13,10 @@ import (
 // is absent while nothing waits, Paused while the queue is worked.
 type QueueState struct {
 	Queue    string         `json:"queue"`
-	Tenant   string         `json:"tenant,omitempty"`
-	Counts   map[string]int `json:"counts"`
-	Oldest   *int64         `json:"oldestTime,omitempty"`
-	Paused   *int64         `json:"pausedTime,omitempty"`
+	Tenant   string         `json:"tenant,omitempty" description:"Name of the tenant whose tasks are on it."`
+	Counts   map[string]int `json:"counts" description:"River jobs that are not done, by state."`
+	Oldest   *int64         `json:"oldestTime,omitempty" description:"Since when the River job is due that waits longest."`
+	Paused   *int64         `json:"pausedTime,omitempty" description:"Since when nothing new begins."`
 	PausedBy loom.UserID    `json:"pausedBy,omitempty"`
 }
 
@@ -42,12 +42,12 @@ type RiverJob struct {
 	State       string          `json:"state"`
 	Attempt     int             `json:"attempt"`
 	MaxAttempts int             `json:"maxAttempts"`
-	Args        json.RawMessage `json:"args"`
+	Args        json.RawMessage `json:"args" description:"Ids of what it is about." schema:"{\"type\":\"object\"}"`
 	Created     int64           `json:"createTime"`
 	Due         int64           `json:"dueTime"`
 	Attempted   *int64          `json:"attemptTime,omitempty"`
 	Ended       *int64          `json:"endTime,omitempty"`
-	Error       string          `json:"error,omitempty"`
+	Error       string          `json:"error,omitempty" description:"That of the newest attempt."`
 }
 
 // NewRiverJob gives the wire form, without traces.
@@ -70,12 +70,12 @@ type TenantCluster struct {
 	ID       string             `json:"id"`
 	Name     string             `json:"name"`
 	Status   loom.ClusterStatus `json:"status"`
-	Tenant   string             `json:"tenant"`
+	Tenant   string             `json:"tenant" description:"Name of the tenant."`
 	Owner    loom.UserID        `json:"ownerId"`
 	Template string             `json:"template"`
 	Nodes    int                `json:"numNodes"`
 	Created  int64              `json:"createTime"`
-	Expires  int64              `json:"expireTime"`
+	Expires  int64              `json:"expireTime" description:"0: the lease has no end."`
 }
 
 // NewTenantCluster gives the wire form.
@@ -93,7 +93,7 @@ type TenantNode struct {
 	ClusterName string      `json:"clusterName"`
 	Owner       loom.UserID `json:"ownerId"`
 	Provider    string      `json:"provider"`
-	Machine     string      `json:"machineId,omitempty"`
+	Machine     string      `json:"machineId,omitempty" description:"The provider's own id of the machine."`
 	Created     int64       `json:"createTime"`
 }
 

@@ -129,7 +129,7 @@ func ReadEdit(body []byte) (lifecycle.EditInput, error) {
 	if err != nil {
 		return lifecycle.EditInput{}, err
 	}
-	o.Only("description", "labels", "protected", "ownerId")
+	o.Only(lenient.Names[ClusterEdit]()...)
 	in := lifecycle.EditInput{Description: o.TextPtr("description"), Protected: o.BoolPtr("protected")}
 	if o.Has("labels") {
 		in.Labels = o.TextMap("labels")

@@ -35,7 +35,7 @@ func MillisOrNil(t time.Time) *int64 {
 // Progress counts the tasks of a cluster's latest operation.
 type Progress struct {
 	Action       loom.ClusterAction `json:"action"`
-	ActionStatus string             `json:"actionstatus"`
+	ActionStatus string             `json:"actionstatus" enum:"not_submitted,running,complete,failed,paused"`
 	Total        int                `json:"stepstotal"`
 	Completed    int                `json:"stepscompleted"`
 }

@@ -14,7 +14,7 @@ import (
 
 	"loom/app/loom"
 	"loom/provisioner/remote"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // Automator is the mock; the zero value is ready to use.
@@ -87,11 +87,11 @@ func (Automator) Run(ctx context.Context, spec *loom.TaskSpec, _ *remote.Conn, _
 
 // booked does something and tells the simulator of it, if there is one.
 func booked(ctx context.Context, spec *loom.TaskSpec, do func() loom.TaskResult) loom.TaskResult {
-	cloud := simulator.Of(spec.Provider, nil)
+	cloud := simcloud.Of(spec.Provider, nil)
 	if cloud == nil {
 		return do()
 	}
-	effect := simulator.EffectOf(spec, os.Getpid())
+	effect := simcloud.EffectOf(spec, os.Getpid())
 	if err := cloud.Begin(ctx, effect); err != nil {
 		return loom.TaskResult{Status: 1, Message: err.Error()}
 	}

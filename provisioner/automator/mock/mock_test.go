@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // lines counts what a task says.
@@ -95,29 +95,29 @@ func TestHangEndsWhenItIsToldTo(t *testing.T) {
 
 func TestSimulatorHearsOfEffects(t *testing.T) {
 	t.Parallel()
-	ledger := simulator.NewLedger()
-	server := httptest.NewServer(simulator.Handler(ledger))
+	books := simcloud.NewBooks()
+	server := httptest.NewServer(simcloud.Handler(books))
 	defer server.Close()
 	s := spec("a", 4, map[string]string{"lie_percent": "100"})
 	s.Provider = loom.Provider{Type: "mock", Fields: map[string]any{"simulator": server.URL}}
 	if got, _ := run(t, context.Background(), s); got.Status == 0 {
 		t.Errorf("it did not lie: %+v", got)
 	}
-	if done, begun := ledger.Done(s.Ref.String()); begun != 1 || done[4] != 1 {
+	if done, begun := books.Done(s.Ref.String()); begun != 1 || done[4] != 1 {
 		t.Errorf("what was done and denied: %v, %d", done, begun)
 	}
 	s.Attempt, s.Service.Action.Fields = 5, map[string]string{"fail_percent": "100"}
 	if got, _ := run(t, context.Background(), s); got.Status == 0 {
 		t.Errorf("%+v", got)
 	}
-	if done, begun := ledger.Done(s.Ref.String()); begun != 2 || done[5] != 0 {
+	if done, begun := books.Done(s.Ref.String()); begun != 2 || done[5] != 0 {
 		t.Errorf("what failed: %v, %d", done, begun)
 	}
 	s.Attempt = 6
 	if _, err := New().Bootstrap(context.Background(), s, nil, "", new(lines)); err != nil {
 		t.Fatal(err)
 	}
-	if done, _ := ledger.Done(s.Ref.String()); done[6] != 1 {
+	if done, _ := books.Done(s.Ref.String()); done[6] != 1 {
 		t.Errorf("bootstrap: %v", done)
 	}
 	server.Close()

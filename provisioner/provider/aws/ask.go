@@ -14,42 +14,30 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Probe looks at credentials, key pair, network, and lists sizes and the
-// account's own images.
-func (a *AWS) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	s := a.options.Ask(Type(), call, classify)
-	d, err := a.dial(ctx, s)
-	if err != nil {
-		return s.Failed(ctx, err), context.Cause(ctx)
-	}
-	probe := s.Answer()
-	if !s.Look(ctx, probe, cloud.StepSignIn, "EC2 takes the credentials.", func(ctx context.Context) error {
+// Check looks at credentials, region, key pair, zone and network.
+func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) bool {
+	if !d.Look(ctx, probe, cloud.StepSignIn, "EC2 takes the credentials.", func(ctx context.Context) error {
 		_, err := d.client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 		return err
 	}) {
-		return *probe, ctx.Err()
+		return false
 	}
-	d.checkRegion(ctx, s, probe)
-	s.List(ctx, probe, "ssh_keypair", d.keyPairs)
-	s.List(ctx, probe, "availability_zone", d.zones)
-	s.CheckPair(ctx, call, probe, "EC2", d.keyPair)
-	if zone := s.Fields.Text("availability_zone"); zone != "" {
-		s.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
+	d.checkRegion(ctx, probe)
+	d.Choices(ctx, probe, "ssh_keypair", d.keyPairs)
+	d.Choices(ctx, probe, "availability_zone", d.zones)
+	d.CheckPair(ctx, call, probe, "EC2", d.keyPair)
+	if zone := d.Fields.Text("availability_zone"); zone != "" {
+		d.Look(ctx, probe, "availability zone", "The zone “"+zone+"” is there.", func(ctx context.Context) error { return d.zone(ctx, zone) })
 	}
-	d.network(ctx, s, probe)
-	s.Sizes(ctx, probe, d.flavors)
-	s.Images(ctx, probe, d.images)
-	if ctx.Err() != nil {
-		return loom.Probe{}, context.Cause(ctx)
-	}
-	return *probe, nil
+	d.checkNetwork(ctx, probe)
+	return true
 }
 
 // checkRegion looks whether the account may use the region. Who may not list regions has at
 // least been answered by this one.
-func (d *driver) checkRegion(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
-	name, has := region(d.fields), []string(nil)
-	err := s.Call(ctx, func(ctx context.Context) error {
+func (d *driver) checkRegion(ctx context.Context, probe *loom.Probe) {
+	name, has := region(d.Fields), []string(nil)
+	err := d.Call(ctx, func(ctx context.Context) error {
 		got, err := d.client.DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
 		if err != nil {
 			return err
@@ -66,8 +54,8 @@ func (d *driver) checkRegion(ctx context.Context, s *cloud.Session, probe *loom.
 	}
 	switch {
 	case ctx.Err() != nil:
-	case err != nil && s.Error(err).Kind != cloud.Refused && s.Error(err).Kind != cloud.Credentials:
-		probe.Check(cloud.StepRegion, false, cloud.Sentence(s.Error(err).Message))
+	case err != nil && d.Error(err).Kind != cloud.Refused && d.Error(err).Kind != cloud.Credentials:
+		probe.Check(cloud.StepRegion, false, cloud.Sentence(d.Error(err).Message))
 	case err == nil && !slices.Contains(has, name):
 		probe.Check(cloud.StepRegion, false, fmt.Sprintf("The account has no region “%s” (provider field aws_region); choose one of %s.", name, strings.Join(has, ", ")))
 	default:
@@ -106,7 +94,7 @@ func (d *driver) keyPair(ctx context.Context, name string) (cloud.Pair, error) {
 		return cloud.Pair{}, err
 	}
 	if len(got.KeyPairs) == 0 {
-		return cloud.Pair{}, cloud.Errorf(cloud.Refused, "EC2 has no key pair “%s” in region %s (provider field ssh_keypair)", name, region(d.fields))
+		return cloud.Pair{}, cloud.Errorf(cloud.Refused, "EC2 has no key pair “%s” in region %s (provider field ssh_keypair)", name, region(d.Fields))
 	}
 	return cloud.Pair{Name: name, Public: sdk.ToString(got.KeyPairs[0].PublicKey)}, nil
 }
@@ -124,14 +112,14 @@ func (d *driver) zone(ctx context.Context, name string) error {
 		}
 		has = append(has, sdk.ToString(z.ZoneName))
 	}
-	return cloud.Errorf(cloud.Refused, "region %s has no availability zone “%s” (provider field availability_zone); choose one of %s", region(d.fields), name, strings.Join(has, ", "))
+	return cloud.Errorf(cloud.Refused, "region %s has no availability zone “%s” (provider field availability_zone); choose one of %s", region(d.Fields), name, strings.Join(has, ", "))
 }
 
-// network looks whether what the fields name is there.
-func (d *driver) network(ctx context.Context, s *cloud.Session, probe *loom.Probe) {
-	subnet, groups, names := s.Fields.Text("subnet_id"), s.Fields.List("security_group_ids"), s.Fields.List("security_groups")
+// checkNetwork looks whether what the fields name is there.
+func (d *driver) checkNetwork(ctx context.Context, probe *loom.Probe) {
+	subnet, groups, names := d.Fields.Text("subnet_id"), d.Fields.List("security_group_ids"), d.Fields.List("security_groups")
 	if subnet != "" {
-		s.Look(ctx, probe, "subnet", "The subnet "+subnet+" is there.", func(ctx context.Context) error {
+		d.Look(ctx, probe, "subnet", "The subnet "+subnet+" is there.", func(ctx context.Context) error {
 			_, err := d.client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{subnet}})
 			return err
 		})
@@ -141,15 +129,15 @@ func (d *driver) network(ctx context.Context, s *cloud.Session, probe *loom.Prob
 		in.GroupNames = names
 	}
 	if wanted := append(slices.Clone(in.GroupIds), in.GroupNames...); len(wanted) > 0 {
-		s.Look(ctx, probe, "security groups", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error {
+		d.Look(ctx, probe, "security groups", "There: "+strings.Join(wanted, ", ")+".", func(ctx context.Context) error {
 			_, err := d.client.DescribeSecurityGroups(ctx, in)
 			return err
 		})
 	}
 }
 
-// flavors lists the present sizes of the region.
-func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
+// Flavors lists the present sizes of the region.
+func (d *driver) Flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
 	pages := ec2.NewDescribeInstanceTypesPaginator(d.client, &ec2.DescribeInstanceTypesInput{
 		Filters: []types.Filter{{Name: sdk.String("current-generation"), Values: []string{"true"}}}})
 	for pages.HasMorePages() {
@@ -172,8 +160,8 @@ func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err e
 	return flavors, nil
 }
 
-// images lists the account's own images; there are far too many of others.
-func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err error) {
+// Images lists the account's own images; there are far too many of others.
+func (d *driver) Images(ctx context.Context) (images []loom.ProbeImage, err error) {
 	pages := ec2.NewDescribeImagesPaginator(d.client, &ec2.DescribeImagesInput{Owners: []string{"self"}, MaxResults: sdk.Int32(pageSize)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -186,21 +174,4 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 	}
 	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
 	return images, nil
-}
-
-// List gives the instances of the provider's region with Loom's labels.
-func (a *AWS) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := a.options.Sweep(Type(), call, classify)
-	d, err := a.dial(ctx, s)
-	if err != nil {
-		return nil, fmt.Errorf("open EC2: %w", s.Error(err))
-	}
-	var found []cloud.Machine
-	if err := s.Call(ctx, func(ctx context.Context) (err error) {
-		found, err = d.list(ctx, types.Filter{Name: sdk.String("tag-key"), Values: []string{cloud.LabelKey}})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return cloud.Tagged(found), nil
 }

@@ -20,12 +20,12 @@ import (
 
 // driver makes the calls.
 type driver struct {
+	*cloud.Session
 	client *ec2.Client
-	fields cloud.Fields
 }
 
-// Token reports that EC2 remembers client tokens.
-func (*driver) Token() bool { return true }
+// Idempotent reports that EC2 remembers client tokens.
+func (*driver) Idempotent() bool { return true }
 
 // token is the idempotency key as a client token, which has 64 characters at most.
 func token(key string) string {
@@ -39,6 +39,11 @@ func token(key string) string {
 // Find looks by client token.
 func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
 	return d.list(ctx, types.Filter{Name: sdk.String("client-token"), Values: []string{token(key)}})
+}
+
+// List returns the instances of the region.
+func (d *driver) List(ctx context.Context) ([]cloud.Machine, error) {
+	return d.list(ctx, types.Filter{Name: sdk.String("tag-key"), Values: []string{cloud.LabelKey}})
 }
 
 // pageSize is how many instances or images are asked for at once. Without it EC2 gives all.
@@ -64,13 +69,13 @@ func (d *driver) list(ctx context.Context, filter types.Filter) ([]cloud.Machine
 	return found, nil
 }
 
-// Make looks at the image and asks for an instance of it.
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+// Create looks at the image and asks for an instance of it.
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	image, err := d.image(ctx, spec.Image)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
-	in, err := request(spec, d.fields, image)
+	in, err := request(spec, d.Fields, image)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
@@ -109,7 +114,7 @@ func (d *driver) image(ctx context.Context, id string) (types.Image, error) {
 		return types.Image{}, err
 	}
 	if len(out.Images) == 0 {
-		return types.Image{}, cloud.Errorf(cloud.Refused, "region %s has no image %s, or this account may not use it", region(d.fields), id)
+		return types.Image{}, cloud.Errorf(cloud.Refused, "region %s has no image %s, or this account may not use it", region(d.Fields), id)
 	}
 	return out.Images[0], nil
 }
@@ -128,8 +133,8 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return cloud.Machine{}, cloud.Errorf(cloud.NotFound, "EC2 knows no instance %s", id)
 }
 
-// Remove terminates an instance.
-func (d *driver) Remove(ctx context.Context, id string) error {
+// Delete terminates an instance.
+func (d *driver) Delete(ctx context.Context, id string) error {
 	_, err := d.client.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 	return err
 }
@@ -166,6 +171,22 @@ func machine(ctx context.Context, i types.Instance) cloud.Machine {
 		m.Detail += " (" + sdk.ToString(i.StateReason.Message) + ")"
 	}
 	return m
+}
+
+// Finish reads the host keys, and drops the host name that the fields do not ask for.
+func (d *driver) Finish(ctx context.Context, m *cloud.Machine) (cloud.Disks, error) {
+	if !d.Fields.Switch("provider_hostname", false) {
+		m.Hostname = ""
+	} else if m.Hostname == "" {
+		m.Hostname = cloud.ReverseName(ctx, m.Access)
+	}
+	if d.Task.Results["ssh_host_keys"] == nil {
+		_ = d.Once(ctx, func(ctx context.Context) error { // without them they are learned
+			m.HostKeys = d.consoleKeys(ctx, m.ID)
+			return nil
+		})
+	}
+	return cloud.Disks{Grow: true, Spare: ownDisk}, nil
 }
 
 const (

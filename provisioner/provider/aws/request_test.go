@@ -1,57 +1,14 @@
 package aws_test
 
 import (
-	"encoding/base64"
 	"net/url"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
-	"loom/provisioner/provider/aws"
+	"loom/provisioner/fakecloud/ec2"
 	"loom/provisioner/provider/cloud"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/ec2"
 )
-
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	for _, c := range []struct {
-		field, value string
-		status       int
-		message      string
-	}{
-		{"api_password", "wrong-secret-key", 201, "SignatureDoesNotMatch"},
-		{"api_password", "", 201, "api_password"},
-		{"endpoint_url", "ftp://cloud.example", 202, "endpoint_url"},
-		{"endpoint_url", "https://user:word@cloud.example", 202, "endpoint_url"},
-		{"aws_root_ebs_size", "ten", 202, "aws_root_ebs_size"},
-		{"aws_root_ebs_volume_type", "golden", 202, "aws_root_ebs_volume_type"},
-		{"tags", "no pair", 202, "tags"},
-		{"ssh_keypair", "other", 202, "InvalidKeyPair.NotFound"},
-		{"security_groups", "default,other", 202, "InvalidGroup.NotFound"},
-	} {
-		spec := l.Spec(1)
-		spec.Provider.Fields[c.field] = c.value
-		if r, _ := l.Must(spec, loom.ActionCreate, c.status); !strings.Contains(r.Message, c.message) || r.Retryable == nil || *r.Retryable {
-			t.Errorf("%s %q gave %+v", c.field, c.value, r)
-		}
-	}
-	for _, change := range []func(*loom.TaskSpec){
-		func(s *loom.TaskSpec) { s.Image = "ami-unknown" }, func(s *loom.TaskSpec) { s.Image = "" }, func(s *loom.TaskSpec) { s.Flavor = "" },
-	} {
-		spec := l.Spec(1)
-		change(spec)
-		l.Must(spec, loom.ActionCreate, 202)
-	}
-	secure := aws.New(cloud.Options{})
-	if r, err := secure.Create(l.Context(), l.Spec(1), &cloudtest.Sink{}); err != nil || r.Status != 202 || !strings.Contains(r.Message, "LOOM_ALLOW_INSECURE_ENDPOINTS") {
-		t.Errorf("an address without HTTPS gave %+v, %v", r, err)
-	}
-	if n := l.Cloud.Counts(); n.Created != 0 {
-		t.Errorf("something was made: %+v", n)
-	}
-}
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
@@ -76,7 +33,7 @@ func TestRequests(t *testing.T) {
 		"too small":      {map[string]any{"aws_root_ebs_size": "1"}, "", "BlockDeviceMapping.1.Ebs.VolumeSize=8", ""},
 		"instance store": {nil, ec2.StoreImage, "ImageId=" + ec2.StoreImage, "BlockDeviceMapping.1.DeviceName"},
 	} {
-		l, _ := lab(t, false)
+		l := lab(t, false)
 		for field, value := range c.fields {
 			l.Fields[field] = value
 		}
@@ -101,21 +58,4 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: tags %v", name, tags)
 		}
 	}
-}
-
-func TestInjectedHostKey(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	l.InjectsHostKey(func() string {
-		calls := l.Cloud.Calls(l.MakeOp)
-		form, err := url.ParseQuery(calls[len(calls)-1].Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := base64.StdEncoding.DecodeString(form.Get("UserData"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}, true)
 }

@@ -12,20 +12,13 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Verify looks up one size or image; images of others are not in the list of a probe.
-func (a *AWS) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	s := a.options.Ask(Type(), call, classify)
-	d, err := a.dial(ctx, s)
-	if err != nil {
-		return s.Failed(ctx, err), ctx.Err()
+// Describe looks up a size or image; images of others are not in the lists.
+func (d *driver) Describe(ctx context.Context, offer loom.Offer) (string, error) {
+	if offer.Kind == loom.OfferImage {
+		image, err := d.image(ctx, offer.ID)
+		return sdk.ToString(image.Name), err
 	}
-	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
-		if call.Ask.Kind == loom.OfferImage {
-			image, err := d.image(ctx, call.Ask.ID)
-			return sdk.ToString(image.Name), err
-		}
-		return d.size(ctx, call.Ask.ID)
-	})
+	return d.size(ctx, offer.ID)
 }
 
 // size describes a size of the region.
@@ -35,7 +28,7 @@ func (d *driver) size(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	if len(out.InstanceTypes) == 0 {
-		return "", cloud.Errorf(cloud.Refused, "region %s has no instance type %s", region(d.fields), id)
+		return "", cloud.Errorf(cloud.Refused, "region %s has no instance type %s", region(d.Fields), id)
 	}
 	t := out.InstanceTypes[0]
 	if t.VCpuInfo == nil || t.MemoryInfo == nil {

@@ -1,30 +1,26 @@
-// Package cloud is what providers of clouds with an HTTP API share: the HTTP
-// client and the API address, labels, fields, errors and their statuses, retries,
-// and the course of CREATE, CONFIRM and DELETE, so that one of them says only how
-// its cloud is asked.
+// Package cloud is the provider of any cloud with an HTTP API. It opens sessions, retries
+// and waits, and carries out CREATE, CONFIRM, DELETE, probes and lists, so that the package of
+// a cloud says only how its cloud is asked.
 //
-// A provider of a cloud is made of three things:
+// The package of a cloud describes it with a Cloud, of which New makes the provider:
 //
+//   - Type has the fields of the provider.
 //   - Classify turns the errors of the cloud's client into *Error. Most of it is
 //     FromHTTP (an answer with a status) and FromNetwork (no answer); what only
 //     this cloud knows is its error codes. What it does not know counts as a lost
 //     answer: a machine may have been made.
-//   - A Driver makes single calls: Find, Make, Get, Remove. It retries nothing,
-//     waits for nothing, logs nothing, and returns the client's errors as they are.
-//     The client's own retries have to be off. A call of Make that only looks
+//   - Open reads the fields and returns a Driver, which makes single calls. It retries
+//     nothing, waits for nothing, and returns the client's errors as they are.
+//     The client's own retries have to be off. A call of Create that only looks
 //     something up wraps its errors with Before: then nothing can have been made.
-//   - Create, Confirm and Delete of the provider open a Session (Options.Begin) and
-//     pass the driver to Session.Create, to Session.Await and Session.Confirm, and to
-//     Session.Delete. What a cloud does besides, such as a floating address,
-//     happens between Await and Confirm, and after Delete; single calls there go
-//     through Session.Call. Errors before and between go to Session.CreateFailure or
-//     Session.Failure, which make results of them.
+//     What a cloud does besides, such as a floating address, is in the optional methods
+//     of Finisher and Cleaner; single calls there go through Session.Call.
 //
 // Waits are of Pace and pass through its Sleep, which tests replace. Facts that
-// only one cloud has (Machine.Facts) are stored with the provider id; Delete takes
-// the names of those to clear.
+// only one cloud has (Machine.Facts) are stored with the provider id; Cloud.Facts
+// names those that DELETE clears.
 //
-// The stand-ins of clouds for tests are in provisioner/standin; aws shows a cloud
+// The fake clouds for tests are in provisioner/fakecloud; aws shows a cloud
 // with client tokens, digitalocean one without.
 //
 // The package knows no single cloud. It must not decide what follows a failure
@@ -92,22 +88,50 @@ func Addresses(public, private string) (access, bind string) {
 }
 
 // Driver makes the calls to one cloud, one at a time. Its errors are those of the
-// cloud's client, which the session's Classify knows.
+// cloud's client, which Cloud.Classify knows.
 type Driver interface {
-	// Find gives the machines that carry an idempotency key, failed ones too, but none
+	// Find returns the machines that carry an idempotency key, failed ones too, but none
 	// that is leaving or gone.
 	Find(ctx context.Context, key string) ([]Machine, error)
-	// Make asks for a machine with the labels of LabelsOf and does not wait for it.
-	Make(ctx context.Context, spec *loom.TaskSpec) (Machine, error)
+	// Create asks for a machine with the labels of LabelsOf and does not wait for it.
+	Create(ctx context.Context, spec *loom.TaskSpec) (Machine, error)
 	// Get looks at a machine. One that is not there is an error of kind NotFound; an id
 	// that the cloud cannot have given too.
 	Get(ctx context.Context, id string) (Machine, error)
-	// Remove asks for the end of a machine and does not wait for it. Errors are as those
+	// Delete asks for the end of a machine and does not wait for it. Errors are as those
 	// of Get.
-	Remove(ctx context.Context, id string) error
-	// Token reports whether the cloud itself makes one machine of several requests with
-	// the same key, so that Make may be repeated without looking.
-	Token() bool
+	Delete(ctx context.Context, id string) error
+	// Idempotent reports whether the cloud itself makes one machine of several requests
+	// with the same key, so that Create may be repeated without looking.
+	Idempotent() bool
+	// List returns all machines with Loom's labels that the provider finds, but none that
+	// is leaving or gone.
+	List(ctx context.Context) ([]Machine, error)
+	// Check adds to a probe what it finds of credentials, region and what else the fields
+	// name. It reports whether sizes and images can be asked for.
+	Check(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) bool
+	// Flavors and Images list what machines can be made of.
+	Flavors(ctx context.Context) ([]loom.ProbeFlavor, error)
+	Images(ctx context.Context) ([]loom.ProbeImage, error)
+}
+
+// Describer is a Driver that can look up one size or image, whether its lists have it or
+// not. Describe returns what the cloud calls it, "" where that is not known.
+type Describer interface {
+	Describe(ctx context.Context, offer loom.Offer) (string, error)
+}
+
+// Finisher is a Driver that has something to do between the moment a machine runs and the
+// first connection to it. Finish may change the machine, and set facts of it, also with an
+// error; it returns the disks to set up. It makes its calls through Session.Call.
+type Finisher interface {
+	Finish(ctx context.Context, m *Machine) (Disks, error)
+}
+
+// Cleaner is a Driver that removes what is left behind when the machine of Session.Task is
+// gone. It makes its calls through Session.Call.
+type Cleaner interface {
+	Cleanup(ctx context.Context) error
 }
 
 // Options of all providers of clouds.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud/cloudtest"
 	"loom/provisioner/provider/cloud"
-	"loom/provisioner/standin/cloudtest"
 )
 
 var plainType = loom.PluginType{Parameters: map[string]loom.FieldGroup{"admin": {Fields: map[string]loom.FieldSchema{

@@ -72,9 +72,9 @@ func (s *Session) get(ctx context.Context, d Driver, id string) (m Machine, err 
 // ID is the provider id of a node, "" where none is stored.
 func ID(spec *loom.TaskSpec) string { return Fields(spec.Results).Text("providerid") }
 
-// Confirm carries out the shared steps of CONFIRM on a machine that runs, and then
+// confirm carries out the shared steps of CONFIRM on a machine that runs, and then
 // looks after its disks.
-func (s *Session) Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, disks Disks) (loom.TaskResult, error) {
+func (s *Session) confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, disks Disks) (loom.TaskResult, error) {
 	access, bind := Addresses(m.Access, m.Bind)
 	result, err := provider.Confirm(ctx, spec, provider.Machine{
 		Addresses: map[string]string{loom.AccessV4: access, loom.BindV4: bind},

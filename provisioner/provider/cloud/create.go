@@ -9,7 +9,7 @@ import (
 	"loom/app/loom"
 )
 
-// hearLimit is how long Make may take: a call that makes a machine, and what it looks
+// hearLimit is how long Driver.Create may take: a call that makes a machine, and what it looks
 // up before.
 const hearLimit = changeLimit + askLimit
 
@@ -17,11 +17,11 @@ const hearLimit = changeLimit + askLimit
 // machine was found, by clouds without tokens.
 const rounds = 3
 
-// Create gives a node its machine: the one that has its key already, else a new
+// create gives a node its machine: the one that has its key already, else a new
 // one. The provider id is reported before anything else can fail.
-func (s *Session) Create(ctx context.Context, spec *loom.TaskSpec, d Driver) (loom.TaskResult, error) {
+func (s *Session) create(ctx context.Context, spec *loom.TaskSpec, d Driver) (loom.TaskResult, error) {
 	if err := Needs(spec); err != nil {
-		return s.CreateFailure(ctx, err)
+		return s.createFailure(ctx, err)
 	}
 	m, perhaps, err := s.obtain(ctx, spec, d)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Session) obtain(ctx context.Context, spec *loom.TaskSpec, d Driver) (m 
 		if found, err = s.find(ctx, spec, d); err != nil {
 			return m, true, err
 		}
-		if len(found) == 0 && !d.Token() {
+		if len(found) == 0 && !d.Idempotent() {
 			// It may appear late.
 			if err := s.Pace.Sleep(ctx, s.Pace.Appear); err != nil {
 				return m, true, err
@@ -85,7 +85,7 @@ func (s *Session) obtain(ctx context.Context, spec *loom.TaskSpec, d Driver) (m 
 		if len(found) > 0 {
 			return s.adopt(ctx, d, found), true, nil
 		}
-		if d.Token() || round == rounds {
+		if d.Idempotent() || round == rounds {
 			return m, true, e
 		}
 	}
@@ -95,12 +95,12 @@ func (s *Session) obtain(ctx context.Context, spec *loom.TaskSpec, d Driver) (m 
 // names the machine.
 func (s *Session) make(ctx context.Context, spec *loom.TaskSpec, d Driver) (m Machine, err error) {
 	again := func(e *Error) bool {
-		return e.Kind == Throttled || e.passes() && (e.Before || d.Token())
+		return e.Kind == Throttled || e.passes() && (e.Before || d.Idempotent())
 	}
 	err = s.call(ctx, again, func(ctx context.Context) error {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), hearLimit)
 		defer cancel()
-		m, err = d.Make(detached, spec)
+		m, err = d.Create(detached, spec)
 		return err
 	})
 	return m, err
@@ -127,7 +127,7 @@ func (s *Session) adopt(ctx context.Context, d Driver, found []Machine) Machine 
 	s.Log("machine %s has the key of this node already", found[0].ID)
 	for _, double := range found[1:] {
 		s.Log("machine %s has it too and is removed", double.ID)
-		err := s.Call(ctx, func(ctx context.Context) error { return d.Remove(ctx, double.ID) })
+		err := s.Call(ctx, func(ctx context.Context) error { return d.Delete(ctx, double.ID) })
 		if err != nil && !Is(err, NotFound) {
 			// The end of the node looks for it again.
 			s.Log("warning: machine %s could not be removed: %s", double.ID, err)

@@ -7,11 +7,11 @@ import (
 	"loom/app/loom"
 )
 
-// Delete removes the node's machine, and any other that carries its key unless spec
+// delete removes the node's machine, and any other that carries its key unless spec
 // says that it goes alone, and waits until they are gone. What is not there is success. Wrong credentials are a
 // failure if the node has a provider id: its machine would be forgotten. facts
 // names further results to clear.
-func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, facts ...string) (loom.TaskResult, error) {
+func (s *Session) delete(ctx context.Context, spec *loom.TaskSpec, d Driver, facts ...string) (loom.TaskResult, error) {
 	var ids []string
 	if id := ID(spec); id != "" {
 		ids = append(ids, id)
@@ -20,7 +20,7 @@ func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 	if !spec.Alone {
 		var err error
 		if found, err = s.find(ctx, spec, d); err != nil {
-			return s.DeleteFailure(ctx, spec, err)
+			return s.deleteFailure(ctx, spec, err)
 		}
 	}
 	for _, m := range found {
@@ -31,7 +31,7 @@ func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 	}
 	for _, id := range ids {
 		if err := s.remove(ctx, d, id); err != nil {
-			return s.Failure(ctx, err) // there is a machine, whatever the node knows of it
+			return s.failure(ctx, err) // there is a machine, whatever the node knows of it
 		}
 	}
 	cleared := map[string]any{"providerid": nil, "ssh-auth": nil, "ssh_host_keys": nil, "ssh_port": nil, "disks": nil}
@@ -41,15 +41,15 @@ func (s *Session) Delete(ctx context.Context, spec *loom.TaskSpec, d Driver, fac
 	return loom.TaskResult{Result: cleared}, nil
 }
 
-// DeleteFailure is the result of a DELETE that failed: success if the credentials
+// deleteFailure is the result of a DELETE that failed: success if the credentials
 // are refused and the node never had a machine (provisioner.md 5.1).
-func (s *Session) DeleteFailure(ctx context.Context, spec *loom.TaskSpec, err error) (loom.TaskResult, error) {
+func (s *Session) deleteFailure(ctx context.Context, spec *loom.TaskSpec, err error) (loom.TaskResult, error) {
 	var e *Error
 	if ID(spec) == "" && ctx.Err() == nil && errors.As(err, &e) && e.Kind == Credentials {
 		s.Log("warning: %s; the node never had a machine, so none is removed", e.Message)
 		return loom.TaskResult{Message: "there was no machine to remove"}, nil
 	}
-	return s.Failure(ctx, err)
+	return s.failure(ctx, err)
 }
 
 // remove asks for the end of one machine and waits for it.
@@ -61,7 +61,7 @@ func (s *Session) remove(ctx context.Context, d Driver, id string) error {
 			if asked {
 				return nil
 			}
-			return d.Remove(ctx, id)
+			return d.Delete(ctx, id)
 		})
 		switch {
 		case Is(err, NotFound):

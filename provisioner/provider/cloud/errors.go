@@ -84,12 +84,27 @@ type before struct{ error }
 // Unwrap gives the error.
 func (b before) Unwrap() error { return b.error }
 
-// Before says of an error in Make that nothing can have been made. Nil stays nil.
+// Before says of an error in Driver.Create that nothing can have been made. Nil stays nil.
 func Before(err error) error {
 	if err == nil {
 		return nil
 	}
 	return before{err}
+}
+
+// local marks errors of this host.
+type local struct{ error }
+
+// Unwrap returns the error.
+func (l local) Unwrap() error { return l.error }
+
+// Local says of an error in Cloud.Open that it is trouble of this host, which says nothing of
+// the provider. Nil stays nil.
+func Local(err error) error {
+	if err == nil {
+		return nil
+	}
+	return local{err}
 }
 
 // Is reports whether an error is one of a kind.

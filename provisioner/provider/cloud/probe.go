@@ -45,6 +45,9 @@ func (o Options) Sweep(t loom.PluginType, call *loom.ProviderCall, classify func
 	return s
 }
 
+// Asked reports whether somebody waits for the answer: the session is one of Ask.
+func (s *Session) Asked() bool { return s.brief }
+
 // Answer is what a session of Ask found so far.
 func (s *Session) Answer() *loom.Probe { return s.answer }
 
@@ -52,6 +55,16 @@ func (s *Session) Answer() *loom.Probe { return s.answer }
 func (s *Session) SignedIn(message string) {
 	if s.way != nil {
 		s.answer.Check(StepSignIn, true, message)
+	}
+}
+
+// Offer tells a probe of values that a field can be set to; outside of one it does nothing.
+func (s *Session) Offer(field string, values []string) {
+	if s.way == nil {
+		return
+	}
+	for _, v := range values {
+		s.answer.Offer(field, v, "")
 	}
 }
 
@@ -98,8 +111,8 @@ func (s *Session) ended(probe *loom.Probe, name string) {
 	probe.Check(name, false, "There was no answer in the time that a test may take.")
 }
 
-// Sizes lists what the cloud offers for hardware types.
-func (s *Session) Sizes(ctx context.Context, probe *loom.Probe, list func(context.Context) ([]loom.ProbeFlavor, error)) {
+// listSizes lists what the cloud offers for hardware types.
+func (s *Session) listSizes(ctx context.Context, probe *loom.Probe, list func(context.Context) ([]loom.ProbeFlavor, error)) {
 	if s.Look(ctx, probe, StepSizes, "", func(ctx context.Context) (err error) {
 		probe.Flavors, err = list(ctx)
 		return err
@@ -108,8 +121,8 @@ func (s *Session) Sizes(ctx context.Context, probe *loom.Probe, list func(contex
 	}
 }
 
-// Images lists what the cloud offers for image types.
-func (s *Session) Images(ctx context.Context, probe *loom.Probe, list func(context.Context) ([]loom.ProbeImage, error)) {
+// listImages lists what the cloud offers for image types.
+func (s *Session) listImages(ctx context.Context, probe *loom.Probe, list func(context.Context) ([]loom.ProbeImage, error)) {
 	if s.Look(ctx, probe, StepImages, "", func(ctx context.Context) (err error) {
 		probe.Images, err = list(ctx)
 		return err
@@ -125,9 +138,9 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s.", n, noun)
 }
 
-// List looks for the values that a field can be set to. That they cannot be listed is no
+// Choices looks for the values that a field can be set to. That they cannot be listed is no
 // failure: the field takes what is typed.
-func (s *Session) List(ctx context.Context, probe *loom.Probe, field string, list func(context.Context) ([]loom.ProbeChoice, error)) {
+func (s *Session) Choices(ctx context.Context, probe *loom.Probe, field string, list func(context.Context) ([]loom.ProbeChoice, error)) {
 	var found []loom.ProbeChoice
 	if ctx.Err() != nil || s.Once(ctx, func(ctx context.Context) (err error) {
 		found, err = list(ctx)

@@ -18,7 +18,10 @@ type Session struct {
 	// Fields of the provider.
 	Fields Fields
 	// Reach says which addresses may be called.
-	Reach    loom.Reach
+	Reach loom.Reach
+	// Action and Task of the session of a task; empty outside of tasks.
+	Action   loom.TaskAction
+	Task     *loom.TaskSpec
 	sink     loom.Sink
 	classify func(error) *Error
 	secrets  []string
@@ -61,6 +64,9 @@ func (s *Session) Log(format string, args ...any) {
 		s.sink.Log("loom", s.clean(fmt.Sprintf(format, args...)))
 	}
 }
+
+// Fact stores results of the task now, whatever becomes of it.
+func (s *Session) Fact(results map[string]any) error { return s.sink.Fact(results) }
 
 // messageLimit is how much of a cloud's message is kept, in bytes.
 const messageLimit = 500
@@ -161,19 +167,24 @@ func (s *Session) call(ctx context.Context, again func(*Error) bool, do func(con
 	}
 }
 
-// Failure is the result of a CONFIRM or DELETE that failed with an error of Call,
-// Await or a driver.
-func (s *Session) Failure(ctx context.Context, err error) (loom.TaskResult, error) {
-	if ctx.Err() != nil {
-		return loom.TaskResult{}, context.Cause(ctx)
-	}
-	return s.Error(err).result(false, false), nil
+// failure returns the result of a CONFIRM or DELETE that failed with an error of Open,
+// Call, Await or a driver.
+func (s *Session) failure(ctx context.Context, err error) (loom.TaskResult, error) {
+	return s.resultOf(ctx, err, false)
 }
 
-// CreateFailure is the result of a CREATE that failed before anything was made.
-func (s *Session) CreateFailure(ctx context.Context, err error) (loom.TaskResult, error) {
+// createFailure returns the result of a CREATE that failed before anything was made.
+func (s *Session) createFailure(ctx context.Context, err error) (loom.TaskResult, error) {
+	return s.resultOf(ctx, err, true)
+}
+
+func (s *Session) resultOf(ctx context.Context, err error, create bool) (loom.TaskResult, error) {
 	if ctx.Err() != nil {
 		return loom.TaskResult{}, context.Cause(ctx)
 	}
-	return s.Error(err).result(true, false), nil
+	var own local
+	if errors.As(err, &own) {
+		return loom.TaskResult{}, own.error
+	}
+	return s.Error(err).result(create, false), nil
 }

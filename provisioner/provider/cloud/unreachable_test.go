@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
 	"loom/provisioner/provider/cloud"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
 )
 
 // secure starts a server with a certificate for some names.
 func secure(t *testing.T, names ...string) (address, authority string) {
 	t.Helper()
-	own, authority, err := standin.Certificate(names...)
+	own, authority, err := fakecloud.Certificate(names...)
 	if err != nil {
 		t.Fatal(err)
 	}

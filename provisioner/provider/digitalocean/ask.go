@@ -3,7 +3,6 @@ package digitalocean
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,45 +13,33 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Probe looks at token, key, region and network, and lists the region's sizes and
-// images.
-func (p *DigitalOcean) Probe(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	s := p.options.Ask(Type(), call, classify)
-	d, err := dial(s)
-	if err != nil {
-		return s.Failed(ctx, err), context.Cause(ctx)
-	}
-	probe := s.Answer()
-	if !s.Look(ctx, probe, cloud.StepSignIn, "DigitalOcean takes the token.", func(ctx context.Context) error {
+// Check looks at token, region, key and network.
+func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) bool {
+	if !d.Look(ctx, probe, cloud.StepSignIn, "DigitalOcean takes the token.", func(ctx context.Context) error {
 		_, _, err := d.client.Account.Get(ctx)
 		return err
 	}) {
-		return *probe, ctx.Err()
+		return false
 	}
-	s.Look(ctx, probe, cloud.StepRegion, "Machines can be made in region "+d.region()+".", func(ctx context.Context) error { return d.checkRegion(ctx, probe) })
-	s.List(ctx, probe, "ssh_keypair", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
+	d.Look(ctx, probe, cloud.StepRegion, "Machines can be made in region "+d.region()+".", func(ctx context.Context) error { return d.checkRegion(ctx, probe) })
+	d.Choices(ctx, probe, "ssh_keypair", func(ctx context.Context) (found []loom.ProbeChoice, err error) {
 		keys, err := all(func(o *godo.ListOptions) ([]godo.Key, *godo.Response, error) { return d.client.Keys.List(ctx, o) })
 		for _, k := range keys {
 			found = append(found, loom.ProbeChoice{ID: k.Name, Name: k.Fingerprint})
 		}
 		return found, err
 	})
-	s.CheckPair(ctx, call, probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
+	d.CheckPair(ctx, call, probe, "The account", func(ctx context.Context, name string) (cloud.Pair, error) {
 		key, err := d.key(ctx, name)
 		return cloud.Pair{Name: name, Public: key.PublicKey, Fingerprint: key.Fingerprint}, err
 	})
-	if id := s.Fields.Text("vpc_uuid"); id != "" {
-		s.Look(ctx, probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
+	if id := d.Fields.Text("vpc_uuid"); id != "" {
+		d.Look(ctx, probe, "VPC", "The network "+id+" is there.", func(ctx context.Context) error {
 			_, _, err := d.client.VPCs.Get(ctx, id)
 			return err
 		})
 	}
-	s.Sizes(ctx, probe, d.flavors)
-	s.Images(ctx, probe, d.images)
-	if ctx.Err() != nil {
-		return loom.Probe{}, context.Cause(ctx)
-	}
-	return *probe, nil
+	return true
 }
 
 // checkRegion looks whether the region takes machines, and adds those that do to a probe.
@@ -75,8 +62,8 @@ func (d *driver) checkRegion(ctx context.Context, probe *loom.Probe) error {
 	return cloud.Errorf(cloud.Refused, "no machines can be made in region %s (provider field digitalocean_region); choose one of %s", d.region(), strings.Join(open, ", "))
 }
 
-// flavors lists the sizes that the region has.
-func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
+// Flavors lists the sizes that the region has.
+func (d *driver) Flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err error) {
 	sizes, err := all(func(o *godo.ListOptions) ([]godo.Size, *godo.Response, error) { return d.client.Sizes.List(ctx, o) })
 	for _, size := range sizes {
 		if size.Available && slices.Contains(size.Regions, d.region()) {
@@ -87,8 +74,8 @@ func (d *driver) flavors(ctx context.Context) (flavors []loom.ProbeFlavor, err e
 	return flavors, err
 }
 
-// images lists the distributions and the account's own images that the region has.
-func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err error) {
+// Images lists the distributions and the account's own images that the region has.
+func (d *driver) Images(ctx context.Context) (images []loom.ProbeImage, err error) {
 	for _, list := range []func(context.Context, *godo.ListOptions) ([]godo.Image, *godo.Response, error){
 		d.client.Images.ListDistribution, d.client.Images.ListUser,
 	} {
@@ -104,21 +91,4 @@ func (d *driver) images(ctx context.Context) (images []loom.ProbeImage, err erro
 	}
 	slices.SortFunc(images, func(a, b loom.ProbeImage) int { return strings.Compare(a.ID, b.ID) })
 	return images, nil
-}
-
-// List gives the droplets of the account with Loom's tags, of all regions.
-func (p *DigitalOcean) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
-	s := p.options.Sweep(Type(), call, classify)
-	d, err := dial(s)
-	if err != nil {
-		return nil, fmt.Errorf("open DigitalOcean: %w", s.Error(err))
-	}
-	var found []cloud.Machine
-	if err := s.Call(ctx, func(ctx context.Context) (err error) {
-		found, err = d.list(ctx, ownTag)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return cloud.Tagged(found), nil
 }

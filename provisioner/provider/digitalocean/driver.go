@@ -20,17 +20,20 @@ const pageSize = 200
 
 // driver makes the calls.
 type driver struct {
+	*cloud.Session
 	client *godo.Client
-	fields cloud.Fields
 }
 
-// Token reports that DigitalOcean remembers no requests.
-func (*driver) Token() bool { return false }
+// Idempotent reports that DigitalOcean remembers no requests.
+func (*driver) Idempotent() bool { return false }
 
 // Find looks by the tag of the key.
 func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
 	return d.list(ctx, cloud.Tag(cloud.LabelKey, key))
 }
+
+// List returns the droplets of all regions.
+func (d *driver) List(ctx context.Context) ([]cloud.Machine, error) { return d.list(ctx, ownTag) }
 
 func (d *driver) list(ctx context.Context, tag string) ([]cloud.Machine, error) {
 	droplets, err := all(func(o *godo.ListOptions) ([]godo.Droplet, *godo.Response, error) {
@@ -60,8 +63,8 @@ func all[T any](list func(*godo.ListOptions) ([]T, *godo.Response, error)) ([]T,
 	}
 }
 
-// Make asks for a droplet.
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+// Create asks for a droplet.
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	in, err := d.request(ctx, spec)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
@@ -90,13 +93,13 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*godo.Drople
 	}
 	in := &godo.DropletCreateRequest{
 		Name: spec.Hostname, Region: d.region(), Size: spec.Flavor, Image: godo.DropletCreateImage{Slug: spec.Image},
-		Tags: append([]string{ownTag}, cloud.Tags(cloud.LabelsOf(spec))...), VPCUUID: d.fields.Text("vpc_uuid"),
-		Monitoring: d.fields.Switch("monitoring", false),
+		Tags: append([]string{ownTag}, cloud.Tags(cloud.LabelsOf(spec))...), VPCUUID: d.Fields.Text("vpc_uuid"),
+		Monitoring: d.Fields.Switch("monitoring", false),
 	}
 	if id, err := strconv.Atoi(spec.Image); err == nil {
 		in.Image = godo.DropletCreateImage{ID: id}
 	}
-	if name := d.fields.Text("ssh_keypair"); name != "" {
+	if name := d.Fields.Text("ssh_keypair"); name != "" {
 		key, err := d.key(ctx, name)
 		if err != nil {
 			return nil, err
@@ -107,7 +110,7 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*godo.Drople
 }
 
 func (d *driver) region() string {
-	if name := d.fields.Text("digitalocean_region"); name != "" {
+	if name := d.Fields.Text("digitalocean_region"); name != "" {
 		return name
 	}
 	return "nyc3"
@@ -140,9 +143,9 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return machine(droplet), nil
 }
 
-// Remove asks for the end of a droplet. While something else is done to it that
+// Delete asks for the end of a droplet. While something else is done to it that
 // is refused for a while.
-func (d *driver) Remove(ctx context.Context, id string) error {
+func (d *driver) Delete(ctx context.Context, id string) error {
 	number, err := numberOf(id)
 	if err != nil {
 		return err

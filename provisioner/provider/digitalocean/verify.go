@@ -12,28 +12,20 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Verify looks up one size or image; images of the marketplace are not in the list of
-// a probe.
-func (p *DigitalOcean) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	s := p.options.Ask(Type(), call, classify)
-	d, err := dial(s)
-	if err != nil {
-		return s.Failed(ctx, err), ctx.Err()
+// Describe looks up a size or image; images of the marketplace are not in the lists.
+func (d *driver) Describe(ctx context.Context, offer loom.Offer) (string, error) {
+	if offer.Kind == loom.OfferImage {
+		return d.describeImage(ctx, offer.ID)
 	}
-	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
-		if call.Ask.Kind == loom.OfferImage {
-			return d.describeImage(ctx, call.Ask.ID)
-		}
-		flavors, err := d.flavors(ctx)
-		if err != nil {
-			return "", err
-		}
-		i := slices.IndexFunc(flavors, func(f loom.ProbeFlavor) bool { return f.ID == call.Ask.ID })
-		if i < 0 {
-			return "", cloud.Errorf(cloud.Refused, "region %s offers no size %s", d.region(), call.Ask.ID)
-		}
-		return flavors[i].Name, nil
-	})
+	flavors, err := d.Flavors(ctx)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(flavors, func(f loom.ProbeFlavor) bool { return f.ID == offer.ID })
+	if i < 0 {
+		return "", cloud.Errorf(cloud.Refused, "region %s offers no size %s", d.region(), offer.ID)
+	}
+	return flavors[i].Name, nil
 }
 
 // describeImage asks for an image by slug or number.

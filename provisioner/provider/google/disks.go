@@ -76,20 +76,20 @@ func diskNames(instance string, n int) []string {
 
 // diskType is the path of a kind of disk.
 func (d *driver) diskType(field string) (string, error) {
-	kind, ok := diskTypes[d.fields.Text(field)]
+	kind, ok := diskTypes[d.Fields.Text(field)]
 	if !ok {
-		return "", cloud.Errorf(cloud.Refused, "provider field %s is %.50q; standard, ssd and balanced are known", field, d.fields.Text(field))
+		return "", cloud.Errorf(cloud.Refused, "provider field %s is %.50q; standard, ssd and balanced are known", field, d.Fields.Text(field))
 	}
 	return d.inZone("diskTypes", kind), nil
 }
 
 // disks says which disks an instance is made with. All go with it.
 func (d *driver) disks(ctx context.Context, spec *loom.TaskSpec, name string, marks map[string]string) ([]*compute.AttachedDisk, error) {
-	sizes, err := dataDisks(d.fields)
+	sizes, err := dataDisks(d.Fields)
 	if err != nil {
 		return nil, err
 	}
-	size, err := d.fields.Number("google_root_disk_size_gb", rootSize, largest)
+	size, err := d.Fields.Number("google_root_disk_size_gb", rootSize, largest)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +122,11 @@ func (d *driver) disks(ctx context.Context, spec *loom.TaskSpec, name string, ma
 // ownDisk is the name of a disk that an instance was made with.
 var ownDisk = regexp.MustCompile(`^-data[0-9]*$`)
 
-// removeDisks removes the disks that outlived their instance: those with the node's
+// Cleanup removes the disks that outlived their instance: those with the node's
 // key, and of those that an earlier system recorded the ones named after it. Disks
 // that somebody attached stay.
-func (d *driver) removeDisks(ctx context.Context, s *cloud.Session, spec *loom.TaskSpec) error {
+func (d *driver) Cleanup(ctx context.Context) error {
+	spec := d.Task
 	var names []string
 	id, results := cloud.ID(spec), cloud.Fields(spec.Results)
 	for _, name := range results.List("disks") {
@@ -136,7 +137,7 @@ func (d *driver) removeDisks(ctx context.Context, s *cloud.Session, spec *loom.T
 	if spec.IdempotencyKey != "" {
 		filter := fmt.Sprintf("labels.%s = %q", cloud.LabelKey, label(spec.IdempotencyKey))
 		var found []string
-		if err := s.Call(ctx, func(ctx context.Context) error {
+		if err := d.Call(ctx, func(ctx context.Context) error {
 			found = nil
 			return d.api.Disks.List(d.project, d.zone).Filter(filter).Pages(ctx, func(page *compute.DiskList) error {
 				for _, disk := range page.Items {
@@ -151,7 +152,7 @@ func (d *driver) removeDisks(ctx context.Context, s *cloud.Session, spec *loom.T
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if err := d.removeDisk(ctx, s, name); err != nil {
+		if err := d.removeDisk(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -160,10 +161,10 @@ func (d *driver) removeDisks(ctx context.Context, s *cloud.Session, spec *loom.T
 
 // removeDisk removes one disk and waits until it is gone, since the next machine
 // of the node has one of the same name.
-func (d *driver) removeDisk(ctx context.Context, s *cloud.Session, name string) error {
+func (d *driver) removeDisk(ctx context.Context, name string) error {
 	asked := false
-	for waited := time.Duration(0); ; waited += s.Pace.Poll {
-		err := s.Call(ctx, func(ctx context.Context) (err error) {
+	for waited := time.Duration(0); ; waited += d.Pace.Poll {
+		err := d.Call(ctx, func(ctx context.Context) (err error) {
 			if asked {
 				_, err = d.api.Disks.Get(d.project, d.zone, name).Context(ctx).Do()
 			} else {
@@ -178,13 +179,13 @@ func (d *driver) removeDisk(ctx context.Context, s *cloud.Session, name string) 
 		case err != nil:
 			return err
 		case !asked:
-			s.Log("disk %s is being removed", name)
+			d.Log("disk %s is being removed", name)
 			asked = true
 		}
-		if waited >= s.Pace.Ready {
-			return cloud.Errorf(cloud.Broken, "disk %s was not gone within %d s", name, int(s.Pace.Ready.Seconds()))
+		if waited >= d.Pace.Ready {
+			return cloud.Errorf(cloud.Broken, "disk %s was not gone within %d s", name, int(d.Pace.Ready.Seconds()))
 		}
-		if err := s.Pace.Sleep(ctx, s.Pace.Poll); err != nil {
+		if err := d.Pace.Sleep(ctx, d.Pace.Poll); err != nil {
 			return err
 		}
 	}

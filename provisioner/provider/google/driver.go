@@ -25,20 +25,22 @@ var instanceName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // driver makes the calls.
 type driver struct {
+	*cloud.Session
 	api           *compute.Service
-	fields        cloud.Fields
 	project, zone string
-	// keys are the lines of the metadata ssh-keys.
+	// keys are the lines of the metadata ssh-keys, of CREATE.
 	keys string
-	// attempt is that of the task; failed counts its requests for the machine that
+	// data are the sizes of the data disks, of CONFIRM.
+	data []int64
+	// failed counts the requests of the task for the machine that
 	// were taken and failed: the cloud remembers each of them under its id.
-	attempt, failed int
-	images          map[string]image
+	failed int
+	images map[string]image
 }
 
-// Token reports that a request may be repeated: the name of the instance is the
+// Idempotent reports that a request may be repeated: the name of the instance is the
 // node's, and there is one of it in a zone.
-func (*driver) Token() bool { return true }
+func (*driver) Idempotent() bool { return true }
 
 // Find looks by the label of the key.
 func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
@@ -60,9 +62,9 @@ func (d *driver) list(ctx context.Context, filter string) ([]cloud.Machine, erro
 	return found, nil
 }
 
-// Make asks for an instance and its disks in one call. An instance that has the
+// Create asks for an instance and its disks in one call. An instance that has the
 // name already is taken if it has the key too.
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	in, err := d.request(ctx, spec)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
@@ -121,6 +123,34 @@ func (d *driver) owned(ctx context.Context, name, key string, taken *cloud.Error
 	return m, err
 }
 
+// List returns the instances of all zones of the project: the zone is the cluster's choice.
+func (d *driver) List(ctx context.Context) (found []cloud.Machine, err error) {
+	err = d.api.Instances.AggregatedList(d.project).Filter("labels."+cloud.LabelKey+":*").Pages(ctx, func(page *compute.InstanceAggregatedList) error {
+		if len(page.Unreachables) > 0 {
+			return cloud.Errorf(cloud.Unavailable, "Compute Engine cannot list %s just now", strings.Join(page.Unreachables, ", "))
+		}
+		for _, zone := range page.Items {
+			for _, i := range zone.Instances {
+				found = append(found, machine(i))
+			}
+		}
+		cloud.Kept(ctx, len(found))
+		return nil
+	})
+	return found, err
+}
+
+// Finish chooses the address that Loom connects to, and names the data disks.
+func (d *driver) Finish(ctx context.Context, m *cloud.Machine) (cloud.Disks, error) {
+	if d.Fields.Switch("provider_hostname", false) {
+		m.Hostname = cloud.ReverseName(ctx, m.Access)
+	}
+	if d.Fields.Text("bootstrap_interface") == loom.BindV4 {
+		m.Access = m.Bind
+	}
+	return cloud.Disks{Named: named(d.data)}, nil
+}
+
 // Get looks at an instance.
 func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	if !instanceName.MatchString(id) {
@@ -133,8 +163,8 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return machine(i), nil
 }
 
-// Remove asks for the end of an instance.
-func (d *driver) Remove(ctx context.Context, id string) error {
+// Delete asks for the end of an instance.
+func (d *driver) Delete(ctx context.Context, id string) error {
 	if !instanceName.MatchString(id) {
 		return cloud.Errorf(cloud.NotFound, "%.100q is no name of an instance", id)
 	}
@@ -151,8 +181,8 @@ func (d *driver) requestID(key string) string {
 	if err != nil || id == uuid.Nil {
 		id = uuid.NewSHA1(uuid.NameSpaceOID, []byte(key))
 	}
-	if d.attempt > 1 || d.failed > 0 {
-		id = uuid.NewSHA1(id, fmt.Appendf(nil, "%d/%d", d.attempt, d.failed))
+	if d.Task.Attempt > 1 || d.failed > 0 {
+		id = uuid.NewSHA1(id, fmt.Appendf(nil, "%d/%d", d.Task.Attempt, d.failed))
 	}
 	return id.String()
 }

@@ -9,7 +9,9 @@ import (
 
 // AddressesOf gives the addresses that CONFIRM would use for a node.
 func AddressesOf(ctx context.Context, o cloud.Options, spec *loom.TaskSpec) [2]string {
-	s, d, err := New(o).open(ctx, spec, nil)
+	s := o.Begin(Type(), spec, nil, classify)
+	s.Action, s.Task = loom.ActionConfirm, spec
+	d, err := open(ctx, s)
 	if err != nil {
 		return [2]string{err.Error()}
 	}
@@ -17,7 +19,10 @@ func AddressesOf(ctx context.Context, o cloud.Options, spec *loom.TaskSpec) [2]s
 	if err != nil {
 		return [2]string{err.Error()}
 	}
-	return [2]string{access(s.Fields, m), m.Bind}
+	if _, err := d.(*driver).Finish(ctx, &m); err != nil {
+		return [2]string{err.Error()}
+	}
+	return [2]string{m.Access, m.Bind}
 }
 
 // Names reports whether a key names the address of an API.

@@ -1,23 +1,20 @@
 package google_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/gce"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/google"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/gce"
 )
 
 func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
@@ -45,7 +42,7 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
 	}
 	l.Secrets = append(l.Secrets, "ya29.")
 	l.Flavor, l.Image, l.MakeOp = gce.Size, gce.Image, gce.Insert
-	l.Throttle = standin.Fault{Status: 403, Code: "rateLimitExceeded"}
+	l.Throttle = fakecloud.Fault{Status: 403, Code: "rateLimitExceeded"}
 	l.Fields = map[string]any{"google_project": gce.Project, "google_client_email": "", "api_key_resource": "lab", "ssh_key_resource": cloudtest.KeyResource,
 		"zone_name": gce.Zone, "external_ip": "true", "network": "default", "google_data_disk_size_gb": "20", "endpoint_url": l.Cloud.URL()}
 	l.Refuse = func(fields map[string]any) { fields["api_key_resource"] = "wrong" }
@@ -63,56 +60,80 @@ func lab(t *testing.T, ssh bool) (*cloudtest.Lab, *gce.GCE) {
 			t.Fatal(err)
 		}
 	}
+	l.SetPageSize = func(n int) { dialect.PageSize = n }
+	l.Expire = dialect.Expire
+	l.Elsewhere = func(fields map[string]any) { fields["zone_name"] = "mars-central1-a" }
+	l.UserData = func() (data string) {
+		machines := l.Cloud.Machines()
+		for _, item := range machines[len(machines)-1].Request.(gce.Wanted).Metadata.Items {
+			if item.Key == "user-data" {
+				data = item.Value
+			}
+		}
+		return data
+	}
 	return l, dialect
 }
 
-func TestWalls(t *testing.T) {
+func TestCourse(t *testing.T) {
 	t.Parallel()
-	l, _ := lab(t, true)
-	l.Walls()
+	cloudtest.Course{
+		New: func(t *testing.T, ssh bool) *cloudtest.Lab { l, _ := lab(t, ssh); return l }, Idempotent: true,
+		ListOp: gce.ListAll, SignInOp: gce.Token, Unknown: []any{"lab7-1099", "No Instance/.."}, Broken: "the host broke", BrokenSays: "the host broke",
+		Refusals: []cloudtest.Refusal{
+			{Fault: fakecloud.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
+			{Fault: fakecloud.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},
+			{Fault: fakecloud.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 403, Code: "quotaExceeded"}, Status: 202, Message: "quotaExceeded"},
+			{Fault: fakecloud.Fault{Status: 409}, Status: 202, Message: "alreadyExists"},
+			{Fault: fakecloud.Fault{Status: 404}, Status: 202}, {Fault: fakecloud.Fault{Status: 400}, Status: 202, Never: true},
+			{Fault: fakecloud.Fault{Status: 403, Code: "rateLimitExceeded"}, Status: 1}, {Fault: fakecloud.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
+			{Fault: fakecloud.Fault{Status: 500}, Status: 1, Message: "backendError"}, {Fault: fakecloud.Fault{Status: 503}, Status: 1},
+		},
+		Settings: []cloudtest.Setting{
+			{Field: "api_key_resource", Value: "wrong", Status: 201, Message: "invalid_grant"}, {Field: "api_key_resource", Value: "missing", Status: 201, Message: "api_key_resource"},
+			{Field: "api_key_resource", Status: 201, Message: "api_key_resource"}, {Field: "api_key_resource", Value: "..", Status: 201, Message: "api_key_resource"},
+			{Field: "api_key_resource", Value: "nonsense", Status: 201, Message: "no key of a service account"},
+			{Field: "api_key_resource", Value: "person", Status: 201, Message: "no key of a service account"},
+			{Field: "ssh_key_resource", Value: "missing", Status: 202, Message: "missing"}, {Field: "google_project", Status: 202, Message: "google_project"},
+			{Field: "google_project", Value: "a/b", Status: 202, Message: "google_project"}, {Field: "google_project", Value: "other-project", Status: 202, Message: "forbidden"},
+			{Field: "zone_name", Value: "us central", Status: 202, Message: "zone_name"}, {Field: "endpoint_url", Value: "ftp://cloud.example", Status: 202, Message: "endpoint_url"},
+			{Field: "google_data_disk_size_gb", Value: "10,many", Status: 202, Message: "google_data_disk_size_gb"},
+			{Field: "google_root_disk_size_gb", Value: "ten", Status: 202, Message: "google_root_disk_size_gb"},
+			{Field: "google_root_disk_type", Value: "golden", Status: 202, Message: "google_root_disk_type"},
+			{Field: "google_data_disk_type", Value: "golden", Status: 202, Message: "google_data_disk_type"}, {Field: "network", Value: "other", Status: 202, Message: "networkInterfaces"},
+			{Change: func(s *loom.TaskSpec) { s.Image = "unknown" }, Status: 202}, {Change: func(s *loom.TaskSpec) { s.Flavor = "unknown" }, Status: 202},
+			{Change: func(s *loom.TaskSpec) { s.Hostname = "7lab.local" }, Status: 202}, {Change: func(s *loom.TaskSpec) { s.Hostname = strings.Repeat("a", 60) + ".local" }, Status: 202},
+		},
+		Flavors: []loom.ProbeFlavor{{ID: gce.Size, Name: gce.Size, VCPU: 2, RAM: 2048}}, Images: []loom.ProbeImage{{ID: gce.Image, Name: gce.Image}},
+		Checks: []string{"sign in", "region", "key pair", "network", "sizes", "images"},
+		Wrong: []cloudtest.Wrong{{Field: "api_key_resource", Value: "wrong", Check: "sign in"}, {Field: "ssh_key_resource", Value: "other", Check: "key pair"}, {Field: "network", Value: "other", Check: "network"},
+			{Field: "subnetwork", Value: "other", Check: "subnetwork"}, {Field: "zone_name", Value: "mars-central1-a", Check: "region"}},
+		Offers: []cloudtest.Offer{
+			{Kind: loom.OfferFlavor, ID: gce.Size, OK: true, Message: "2 vCPU, 2 GB RAM"}, {Kind: loom.OfferFlavor, ID: "e2-huge", OK: false, Message: "no such size"},
+			{Kind: loom.OfferImage, ID: gce.Image, OK: true, Message: "has it."}, {Kind: loom.OfferImage, ID: gce.PublicImage, OK: true, Message: "has it."},
+			{Kind: loom.OfferImage, ID: "family/debian-cloud/debian-12", OK: true, Message: gce.PublicImage}, {Kind: loom.OfferImage, ID: "family/debian-cloud/debian-99", OK: false, Message: "no such image"},
+			{Kind: loom.OfferImage, ID: "projects/debian-cloud/global/images/nothing", OK: false, Message: "no such image"}, {Kind: loom.OfferImage, ID: "nothing", OK: false, Message: "have an image"},
+			{Kind: loom.OfferImage, ID: "a/b", OK: false, Message: "is no image"},
+		},
+	}.Run(t)
 }
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, true)
-	l.Conform()
-}
-
-func TestLife(t *testing.T) {
+func TestNameAndKeys(t *testing.T) {
 	t.Parallel()
 	l, dialect := lab(t, true)
 	spec := l.Spec(1)
-	made, sink := l.Must(spec, loom.ActionCreate, 0)
-	if facts := sink.Facts(); len(facts) != 1 || facts[0]["providerid"] != "lab7-1001" || made.Result["providerid"] != "lab7-1001" {
-		t.Errorf("reported %v, gave %v", facts, made.Result)
+	if made, _ := l.Must(spec, loom.ActionCreate, 0); made.Result["providerid"] != "lab7-1001" {
+		t.Errorf("gave %v", made.Result)
 	}
-	if auth := made.Result["ssh-auth"].(map[string]any); auth["identityfile"] != "ssh_keys/lab-key" || auth["user"] != "tester" {
-		t.Errorf("ssh-auth is %v", auth)
-	}
-	wanted := l.Cloud.Machines()[0].Request.(gce.Wanted)
 	lines := ""
-	for _, item := range wanted.Metadata.Items {
+	for _, item := range l.Cloud.Machines()[0].Request.(gce.Wanted).Metadata.Items {
 		lines += item.Key + "=" + item.Value
 	}
 	if !strings.Contains(lines, "enable-oslogin=FALSE") || !strings.Contains(lines, "ssh-keys=tester:"+l.SSH.Key.Authorized) {
 		t.Errorf("metadata %q", lines)
 	}
-	confirmed, _ := l.Must(spec, loom.ActionConfirm, 0)
-	if confirmed.Addresses[loom.AccessV4] != l.SSH.Address || confirmed.Addresses[loom.BindV4] != "192.0.2.7" || confirmed.Hostname != "" {
-		t.Errorf("confirm gave %+v", confirmed)
-	}
-	l.Must(spec, loom.ActionConfirm, 0) // again
-	list, err := l.Provider.(provider.Lister).List(l.Context(), l.Call())
-	if err != nil || len(list) != 1 || list[0].Key != spec.IdempotencyKey || list[0].Node != spec.Node || list[0].Tenant != "Acme" ||
-		list[0].Cluster != "00000007" || list[0].ID != "lab7-1001" {
-		t.Errorf("list gave %+v, %v", list, err)
-	}
-	gone, _ := l.Must(spec, loom.ActionDelete, 0)
-	for _, name := range []string{"providerid", "ssh-auth", "ssh_host_keys", "disks"} {
-		if value, there := gone.Result[name]; !there || value != nil {
-			t.Errorf("delete does not clear %s: %v", name, gone.Result)
-		}
-	}
+	l.Must(spec, loom.ActionDelete, 0)
 	if left := dialect.Disks(); len(left) != 0 {
 		t.Errorf("disks are left: %v", left)
 	}
@@ -121,6 +142,35 @@ func TestLife(t *testing.T) {
 	l.Must(spec, loom.ActionCreate, 0)
 	l.Must(spec, loom.ActionConfirm, 0)
 	l.Must(spec, loom.ActionDelete, 0)
+}
+
+// What cannot be waited for is no failure: CONFIRM sees the rest.
+func TestLostWait(t *testing.T) {
+	t.Parallel()
+	l, _ := lab(t, false)
+	l.Cloud.Inject(fakecloud.Fault{Op: gce.Wait, Lost: true, Times: -1})
+	l.Must(l.Spec(1), loom.ActionCreate, 0)
+}
+
+// Disks that did not go with their instance are removed, but not those that somebody attached.
+func TestDisksAreDeleted(t *testing.T) {
+	t.Parallel()
+	l, dialect := lab(t, false)
+	dialect.KeepDisks(true)
+	dialect.AddDisk("lab7-1001-data9", nil) // recorded by an earlier system
+	dialect.AddDisk("lab7-1001-mine", nil)  // attached by somebody
+	spec := l.Spec(1)
+	l.Must(spec, loom.ActionCreate, 0)
+	l.Cloud.Inject(fakecloud.Fault{Op: gce.DeleteDisk, Status: 400, Code: "resourceInUseByAnotherResource", Times: 2})
+	spec.Results["disks"] = []any{"lab7-1001-data9", "lab7-1001-mine"}
+	l.Must(spec, loom.ActionDelete, 0)
+	// A CREATE that failed half-way left a disk.
+	half := l.Spec(5)
+	dialect.AddDisk("lab7-1005-data", map[string]string{"loom-key": half.IdempotencyKey})
+	l.Must(half, loom.ActionDelete, 0)
+	if left := dialect.Disks(); !slices.Equal(left, []string{"lab7-1001-mine"}) {
+		t.Errorf("disks are left: %v", left)
+	}
 }
 
 // The script that mounts data disks finds none of these on the machine, and says
@@ -157,29 +207,11 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestLostAnswersMakeOneMachine(t *testing.T) {
-	t.Parallel()
-	for _, f := range []standin.Fault{{Lost: true, Times: 1}, {Lost: true, Times: 3}, {Garbled: true}, {Status: 500, Times: 2}, {Status: 503}} {
-		l, _ := lab(t, false)
-		f.Op = gce.Insert
-		l.Cloud.Inject(f)
-		spec := l.Spec(1)
-		result, _ := l.Must(spec, loom.ActionCreate, 0)
-		if n := l.Cloud.Counts(); n.Live != 1 || n.Created != 1 || len(l.Cloud.Leaked(result.Result["providerid"].(string))) != 0 {
-			t.Errorf("%+v: %+v", f, n)
-		}
-	}
-	// What cannot be waited for is no failure: CONFIRM sees the rest.
-	l, _ := lab(t, false)
-	l.Cloud.Inject(standin.Fault{Op: gce.Wait, Lost: true, Times: -1})
-	l.Must(l.Spec(1), loom.ActionCreate, 0)
-}
-
 // The name tells what the listing does not show yet.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
-	l.Cloud.Behave(standin.Behaviour{Unlisted: 100})
+	l.Cloud.Behave(fakecloud.Behaviour{Unlisted: 100})
 	first := l.Spec(1)
 	l.Must(first, loom.ActionCreate, 0)
 	for attempt := 1; attempt < 4; attempt++ {
@@ -198,127 +230,4 @@ func TestAdoption(t *testing.T) {
 	if r, _ := l.Must(stranger, loom.ActionDelete, 0); r.Message != "" || l.Cloud.Counts().Live != 1 {
 		t.Errorf("deleting a node without a machine gave %+v, %+v", r, l.Cloud.Counts())
 	}
-}
-
-func TestDelete(t *testing.T) {
-	t.Parallel()
-	l, dialect := lab(t, false)
-	l.Cloud.Behave(standin.Behaviour{Leaving: 3})
-	dialect.KeepDisks(true)
-	dialect.AddDisk("lab7-1001-data9", nil) // recorded by an earlier system
-	dialect.AddDisk("lab7-1001-mine", nil)  // attached by somebody
-	spec := l.Spec(1)
-	l.Must(spec, loom.ActionCreate, 0)
-	l.Cloud.Inject(standin.Fault{Op: gce.DeleteDisk, Status: 400, Code: "resourceInUseByAnotherResource", Times: 2})
-	spec.Results["disks"] = []any{"lab7-1001-data9", "lab7-1001-mine"}
-	l.Must(spec, loom.ActionDelete, 0)
-	if m := l.Cloud.Machines()[0]; m.State != standin.Gone {
-		t.Errorf("delete did not wait: the machine is %s", m.State)
-	}
-	if left := dialect.Disks(); !slices.Equal(left, []string{"lab7-1001-mine"}) {
-		t.Errorf("disks are left: %v", left)
-	}
-	spec.Results["providerid"] = "lab7-1001"
-	l.Must(spec, loom.ActionDelete, 0) // twice
-	for _, other := range []string{"", "lab7-1099", "No Instance/.."} {
-		never := l.Spec(9)
-		never.Results["providerid"] = other
-		l.Must(never, loom.ActionDelete, 0)
-	}
-	forgotten := l.Spec(2)
-	l.Must(forgotten, loom.ActionCreate, 0)
-	forgotten.Results = map[string]any{}
-	l.Must(forgotten, loom.ActionDelete, 0)
-	// A CREATE that failed half-way left a disk.
-	half := l.Spec(5)
-	dialect.AddDisk("lab7-1005-data", map[string]string{"loom-key": half.IdempotencyKey})
-	l.Must(half, loom.ActionDelete, 0)
-	if n := l.Cloud.Counts(); n.Live != 0 || len(dialect.Disks()) != 1 {
-		t.Errorf("delete by key left %+v, %v", n, dialect.Disks())
-	}
-	third := l.Spec(3)
-	l.Must(third, loom.ActionCreate, 0)
-	l.Refuse(third.Provider.Fields)
-	if r, _ := l.Must(third, loom.ActionDelete, 1); !strings.Contains(r.Message, "credentials") || third.Results["providerid"] == nil {
-		t.Errorf("wrong credentials gave %+v", r)
-	}
-	never := l.Spec(4)
-	l.Refuse(never.Provider.Fields)
-	l.Must(never, loom.ActionDelete, 0)
-	// A zone that is not there must not pass for a machine that is gone.
-	elsewhere := l.Spec(3)
-	elsewhere.Results["providerid"], elsewhere.Provider.Fields["zone_name"] = "lab7-1003", "mars-central1-a"
-	l.Must(elsewhere, loom.ActionDelete, 1)
-}
-
-func TestTwoNodesAtOnce(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	specs := []*loom.TaskSpec{l.Spec(1), l.Spec(2), l.Spec(1)}
-	var wg sync.WaitGroup
-	for _, spec := range specs {
-		wg.Go(func() {
-			if r, _, err := l.Do(l.Context(), spec, loom.ActionCreate); err != nil || r.Status != 0 {
-				t.Errorf("%+v, %v", r, err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := l.Cloud.Counts(); n.Live != 2 || n.Doubles != 0 || specs[0].Results["providerid"] != specs[2].Results["providerid"] {
-		t.Errorf("%+v", n)
-	}
-}
-
-func TestMachinesThatFail(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	for i, c := range []struct {
-		b       standin.Behaviour
-		message string
-	}{
-		{standin.Behaviour{Break: "the host broke"}, "the host broke"},
-		{standin.Behaviour{Pending: 1 << 30}, "did not run within 600 s"},
-		{standin.Behaviour{NoAddress: true}, "no address"},
-		{standin.Behaviour{Unseen: 1 << 30}, "quota"},
-	} {
-		l.Cloud.Behave(c.b)
-		spec := l.Spec(10 + i)
-		l.Must(spec, loom.ActionCreate, 0)
-		if r, sink := l.Must(spec, loom.ActionConfirm, 1); !strings.Contains(r.Message, c.message) || r.Retryable != nil {
-			t.Errorf("%+v gave %+v\n%s", c.b, r, sink.Text())
-		}
-		l.Cloud.Heal()
-		l.Must(spec, loom.ActionDelete, 0)
-	}
-	if r, _ := l.Must(l.Spec(5), loom.ActionConfirm, 1); !strings.Contains(r.Message, "no machine") {
-		t.Errorf("a node without a machine gave %+v", r)
-	}
-}
-
-func TestCancelledWhileWaiting(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	l.Cloud.Behave(standin.Behaviour{Pending: 1 << 30})
-	spec := l.Spec(1)
-	l.Must(spec, loom.ActionCreate, 0)
-	abort := errors.New("somebody aborted")
-	ctx, cancel := context.WithCancelCause(l.Context())
-	defer cancel(nil)
-	sink := &cloudtest.Sink{On: func(string) { cancel(abort) }}
-	if _, err := l.Provider.Confirm(ctx, spec, sink); !errors.Is(err, abort) {
-		t.Errorf("a cancelled confirm gave %v", err)
-	}
-}
-
-func TestUnreachable(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	l.Unreachable()
-	l.Passes("sign in", "region", "key pair", "network", "sizes", "images")
-}
-
-func TestManyNodes(t *testing.T) {
-	t.Parallel()
-	l, dialect := lab(t, false)
-	l.Many(gce.Token, dialect.Expire)
 }

@@ -41,7 +41,7 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (*compute.Ins
 	if err != nil {
 		return nil, err
 	}
-	restart, off := d.fields.Switch("auto_restart", false), "FALSE"
+	restart, off := d.Fields.Switch("auto_restart", false), "FALSE"
 	in := &compute.Instance{
 		Name: name, MachineType: d.inZone("machineTypes", spec.Flavor), Labels: marks, Disks: disks,
 		Tags:              &compute.Tags{Items: networkTags},
@@ -73,7 +73,7 @@ func whole(path string) string {
 
 // connection is the network interface.
 func (d *driver) connection() *compute.NetworkInterface {
-	network, subnetwork := d.fields.Text("network"), d.fields.Text("subnetwork")
+	network, subnetwork := d.Fields.Text("network"), d.Fields.Text("subnetwork")
 	n := &compute.NetworkInterface{}
 	switch {
 	case strings.Contains(subnetwork, "/"):
@@ -95,7 +95,7 @@ func (d *driver) connection() *compute.NetworkInterface {
 	default:
 		n.Network = "global/networks/" + network
 	}
-	if d.fields.Switch("external_ip", true) {
+	if d.Fields.Switch("external_ip", true) {
 		n.AccessConfigs = []*compute.AccessConfig{{Type: "ONE_TO_ONE_NAT", Name: "External NAT"}}
 	}
 	return n

@@ -13,31 +13,10 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud/gce"
 	"loom/provisioner/provider"
-	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/google"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/gce"
 )
-
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	l.Refusals([]cloudtest.Refusal{
-		{Fault: standin.Fault{Status: 401}, Status: 201, Never: true, Message: "credentials"},
-		{Fault: standin.Fault{Status: 403}, Status: 202, Never: true, Message: "forbidden"},
-		{Fault: standin.Fault{Status: 403, Code: "accessNotConfigured"}, Status: 202, Never: true},
-		{Fault: standin.Fault{Status: 403, Code: "quotaExceeded"}, Status: 202, Message: "quotaExceeded"},
-		{Fault: standin.Fault{Status: 409}, Status: 202, Message: "alreadyExists"},
-		{Fault: standin.Fault{Status: 404}, Status: 202},
-		{Fault: standin.Fault{Status: 400}, Status: 202, Never: true},
-		{Fault: standin.Fault{Status: 403, Code: "rateLimitExceeded"}, Status: 1},
-		{Fault: standin.Fault{Status: 429, RetryAfter: "20"}, Status: 1},
-		{Fault: standin.Fault{Status: 500}, Status: 1, Message: "backendError"},
-		{Fault: standin.Fault{Status: 503}, Status: 1},
-	})
-}
 
 // Quota and capacity are reported by the operation, after the request was taken.
 func TestOperationsThatFail(t *testing.T) {
@@ -78,56 +57,6 @@ func TestOperationsThatFail(t *testing.T) {
 	}
 	if n := l.Cloud.Counts(); n.Doubles != 0 || n.Live != 8 || len(ids) != 8 {
 		t.Errorf("%+v", n)
-	}
-}
-
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	for _, c := range []struct {
-		field, value string
-		status       int
-		message      string
-	}{
-		{"api_key_resource", "wrong", 201, "invalid_grant"},
-		{"api_key_resource", "missing", 201, "api_key_resource"},
-		{"api_key_resource", "", 201, "api_key_resource"},
-		{"api_key_resource", "..", 201, "api_key_resource"},
-		{"api_key_resource", "nonsense", 201, "no key of a service account"},
-		{"api_key_resource", "person", 201, "no key of a service account"},
-		{"ssh_key_resource", "missing", 202, "missing"},
-		{"google_project", "", 202, "google_project"},
-		{"google_project", "a/b", 202, "google_project"},
-		{"google_project", "other-project", 202, "forbidden"},
-		{"zone_name", "us central", 202, "zone_name"},
-		{"endpoint_url", "ftp://cloud.example", 202, "endpoint_url"},
-		{"google_data_disk_size_gb", "10,many", 202, "google_data_disk_size_gb"},
-		{"google_root_disk_size_gb", "ten", 202, "google_root_disk_size_gb"},
-		{"google_root_disk_type", "golden", 202, "google_root_disk_type"},
-		{"google_data_disk_type", "golden", 202, "google_data_disk_type"},
-		{"network", "other", 202, "networkInterfaces"},
-	} {
-		spec := l.Spec(1)
-		spec.Provider.Fields[c.field] = c.value
-		if r, _ := l.Must(spec, loom.ActionCreate, c.status); !strings.Contains(r.Message, c.message) || r.Retryable == nil || *r.Retryable {
-			t.Errorf("%s %q gave %+v", c.field, c.value, r)
-		}
-	}
-	for _, change := range []func(*loom.TaskSpec){
-		func(s *loom.TaskSpec) { s.Image = "unknown" }, func(s *loom.TaskSpec) { s.Image = "" }, func(s *loom.TaskSpec) { s.Flavor = "" },
-		func(s *loom.TaskSpec) { s.Flavor = "unknown" }, func(s *loom.TaskSpec) { s.Hostname = "7lab.local" },
-		func(s *loom.TaskSpec) { s.Hostname = strings.Repeat("a", 60) + ".local" },
-	} {
-		spec := l.Spec(1)
-		change(spec)
-		l.Must(spec, loom.ActionCreate, 202)
-	}
-	secure := google.New(cloud.Options{})
-	if r, err := secure.Create(l.Context(), l.Spec(1), &cloudtest.Sink{}); err != nil || r.Status != 202 || !strings.Contains(r.Message, "LOOM_ALLOW_INSECURE_ENDPOINTS") {
-		t.Errorf("an address without HTTPS gave %+v, %v", r, err)
-	}
-	if n := l.Cloud.Counts(); n.Created != 0 {
-		t.Errorf("something was made: %+v", n)
 	}
 }
 
@@ -210,66 +139,14 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
+// A list that lacks a zone is none.
+func TestUnreachableZone(t *testing.T) {
 	t.Parallel()
 	l, dialect := lab(t, false)
-	dialect.PageSize = 2
-	for n := range 5 {
-		l.Must(l.Spec(n), loom.ActionCreate, 0)
-	}
-	lister := l.Provider.(provider.Lister)
-	if list, err := lister.List(l.Context(), l.Call()); err != nil || len(list) != 5 {
-		t.Errorf("list gave %d machines, %v", len(list), err)
-	}
-	l.Cloud.Inject(standin.Fault{Op: gce.ListAll, Status: 403})
-	if _, err := lister.List(l.Context(), l.Call()); err == nil {
-		t.Error("a list that is refused is no error")
-	}
 	dialect.Unreachable = true
-	if _, err := lister.List(l.Context(), l.Call()); err == nil || !strings.Contains(err.Error(), "europe-west1-b") {
+	if _, err := l.Provider.(provider.Lister).List(l.Context(), l.Call()); err == nil || !strings.Contains(err.Error(), "europe-west1-b") {
 		t.Errorf("a list that is not whole gave %v", err)
 	}
-}
-
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	probe, err := l.Provider.(provider.Prober).Probe(l.Context(), l.Call())
-	if err != nil || !probe.OK || len(probe.Flavors) != 1 || probe.Flavors[0] != (loom.ProbeFlavor{ID: gce.Size, Name: gce.Size, VCPU: 2, RAM: 2048}) ||
-		len(probe.Images) != 1 || probe.Images[0].ID != gce.Image {
-		t.Errorf("probe gave %+v, %v", probe, err)
-	}
-	for field, c := range map[string]struct{ value, check string }{
-		"api_key_resource": {"wrong", "sign in"}, "ssh_key_resource": {"other", "key pair"}, "network": {"other", "network"},
-		"subnetwork": {"other", "subnetwork"}, "zone_name": {"mars-central1-a", "region"}, "endpoint_url": {"nonsense", "settings"},
-	} {
-		call := l.Call()
-		call.Provider.Fields[field] = c.value
-		probe, err := l.Provider.(provider.Prober).Probe(l.Context(), call)
-		failed := ""
-		for _, check := range probe.Checks {
-			if !check.OK {
-				failed += check.Name
-			}
-		}
-		if err != nil || probe.OK || failed != c.check {
-			t.Errorf("%s %q: %+v, %v", field, c.value, probe.Checks, err)
-		}
-	}
-}
-
-func TestInjectedHostKey(t *testing.T) {
-	t.Parallel()
-	l, _ := lab(t, false)
-	l.InjectsHostKey(func() (data string) {
-		machines := l.Cloud.Machines()
-		for _, item := range machines[len(machines)-1].Request.(gce.Wanted).Metadata.Items {
-			if item.Key == "user-data" {
-				data = item.Value
-			}
-		}
-		return data
-	}, true)
 }
 
 // TestTokenEndpointBehindTheWall: the address in the key is under the same rule as that of the

@@ -8,23 +8,16 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Verify looks up one size or image; public images are not in the list of a probe.
-func (g *Google) Verify(ctx context.Context, call *loom.ProviderCall) (loom.Probe, error) {
-	s := g.options.Ask(Type(), call, classify)
-	d, err := dial(ctx, s)
-	if err != nil {
-		return s.Failed(ctx, err), ctx.Err()
+// Describe looks up a size or image; public images are not in the lists.
+func (d *driver) Describe(ctx context.Context, offer loom.Offer) (string, error) {
+	if offer.Kind == loom.OfferImage {
+		return d.describeImage(ctx, offer.ID)
 	}
-	return s.LookUp(ctx, call.Ask, func(ctx context.Context) (string, error) {
-		if call.Ask.Kind == loom.OfferImage {
-			return d.describeImage(ctx, call.Ask.ID)
-		}
-		got, err := d.api.MachineTypes.Get(d.project, d.zone, call.Ask.ID).Context(ctx).Do()
-		if err != nil {
-			return "", err
-		}
-		return got.Description, nil
-	})
+	got, err := d.api.MachineTypes.Get(d.project, d.zone, offer.ID).Context(ctx).Do()
+	if err != nil {
+		return "", err
+	}
+	return got.Description, nil
 }
 
 // describeImage asks for an image where a machine would take it from.

@@ -26,6 +26,7 @@ var machineID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa
 
 // driver makes the calls.
 type driver struct {
+	*cloud.Session
 	client *client
 	// loopback addresses count too; only tests have such machines.
 	loopback bool
@@ -41,8 +42,8 @@ type vm struct {
 	Tags    map[string]any `json:"tags"`
 }
 
-// Token reports that CloudAPI remembers no requests.
-func (*driver) Token() bool { return false }
+// Idempotent reports that CloudAPI remembers no requests.
+func (*driver) Idempotent() bool { return false }
 
 // Find looks by the tag of the key.
 func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
@@ -57,7 +58,15 @@ func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 	return kept, err
 }
 
-// list gives the machines of a query that Loom made and that are there.
+// List returns the machines of the account.
+func (d *driver) List(ctx context.Context) ([]cloud.Machine, error) { return d.list(ctx, url.Values{}) }
+
+// Finish waits for what the machine does at its first boot, and mounts its data disk.
+func (*driver) Finish(context.Context, *cloud.Machine) (cloud.Disks, error) {
+	return cloud.Disks{First: firstBoot, Named: []cloud.NamedDisk{{Device: dataDisk, Mount: cloud.DataMount}}}, nil
+}
+
+// list returns the machines of a query that Loom made and that are there.
 func (d *driver) list(ctx context.Context, query url.Values) ([]cloud.Machine, error) {
 	all, err := d.client.machines(ctx, query)
 	if err != nil {
@@ -72,8 +81,8 @@ func (d *driver) list(ctx context.Context, query url.Values) ([]cloud.Machine, e
 	return found, nil
 }
 
-// Make asks for a machine.
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+// Create asks for a machine.
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	in := map[string]any{"name": spec.Hostname, "package": spec.Flavor}
 	image := "image"
 	if old(d.client.version) {
@@ -122,8 +131,8 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return d.machine(got), nil
 }
 
-// Remove asks for the end of a machine. While it is being placed that is refused.
-func (d *driver) Remove(ctx context.Context, id string) error {
+// Delete asks for the end of a machine. While it is being placed that is refused.
+func (d *driver) Delete(ctx context.Context, id string) error {
 	if !machineID.MatchString(id) {
 		return cloud.Errorf(cloud.NotFound, "%.100q is no id of a machine", id)
 	}

@@ -15,7 +15,15 @@ func Addresses(all []string) (access, bind string) { return addresses(all, false
 var FirstBoot = firstBoot
 
 // NewLocal makes a provider whose machines may be on this host.
-func NewLocal(o cloud.Options) *Joyent { return &Joyent{options: o, loopback: true} }
+func NewLocal(o cloud.Options) *cloud.Provider {
+	return newProvider(o, func(ctx context.Context, s *cloud.Session) (cloud.Driver, error) {
+		d, err := dial(ctx, s)
+		if err == nil {
+			d.loopback = true
+		}
+		return d, err
+	})
+}
 
 // ListPaged lists machines in pages of a size.
 func ListPaged(ctx context.Context, o cloud.Options, call *loom.ProviderCall, size int) ([]cloud.Machine, error) {

@@ -14,59 +14,14 @@ import (
 // usualVersion are the versions of the API that Loom knows, where no field says so.
 const usualVersion = "~8||~7"
 
-// Joyent is the provider. It has no state.
-type Joyent struct {
-	options cloud.Options
-	// loopback lets machines have loopback addresses, for tests.
-	loopback bool
+// New returns the provider.
+func New(o cloud.Options) *cloud.Provider { return newProvider(o, open) }
+
+func newProvider(o cloud.Options, open func(context.Context, *cloud.Session) (cloud.Driver, error)) *cloud.Provider {
+	return cloud.New(cloud.Cloud{Name: "Triton", Type: Type, Classify: classify, Open: open}, o)
 }
 
-// New makes the provider.
-func New(o cloud.Options) *Joyent { return &Joyent{options: o} }
-
-// Type describes the provider type for the catalog.
-func (*Joyent) Type() loom.PluginType { return Type() }
-
-// Create asks for a machine, unless one has the node's tag already.
-func (j *Joyent) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := j.open(ctx, spec, sink)
-	if err != nil {
-		return s.CreateFailure(ctx, err)
-	}
-	return s.Create(ctx, spec, d)
-}
-
-// Confirm waits until the machine runs, is usable over SSH and has done what it
-// does at its first boot, and mounts its data disk.
-func (j *Joyent) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := j.open(ctx, spec, sink)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	m, err := s.Await(ctx, spec, d)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	return s.Confirm(ctx, spec, m, cloud.Disks{First: firstBoot, Named: []cloud.NamedDisk{{Device: dataDisk, Mount: cloud.DataMount}}})
-}
-
-// Delete removes the machine and waits until it is gone.
-func (j *Joyent) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := j.open(ctx, spec, sink)
-	if err != nil {
-		return s.DeleteFailure(ctx, spec, err)
-	}
-	return s.Delete(ctx, spec, d)
-}
-
-func (j *Joyent) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := j.options.Begin(Type(), spec, sink, classify)
-	d, err := dial(ctx, s)
-	if err == nil {
-		d.loopback = j.loopback
-	}
-	return s, d, err
-}
+func open(ctx context.Context, s *cloud.Session) (cloud.Driver, error) { return dial(ctx, s) }
 
 // dial makes the client of a session.
 func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
@@ -96,7 +51,7 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if c.authorize, err = authorization(s.Fields, login, provider.EnvOf(ctx).Files); err != nil {
 		return nil, err
 	}
-	return &driver{client: c}, nil
+	return &driver{Session: s, client: c}, nil
 }
 
 // authorization chooses how calls are authorized: by key, else by password.

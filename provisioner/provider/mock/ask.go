@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // List gives the machines that were invented and not deleted, but for those that
@@ -18,11 +18,11 @@ func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.Tag
 	if fieldLists(call, "list") {
 		return nil, loom.NewError(loom.Unavailable, "The list of machines fails, as fail_tasks asks for.")
 	}
-	cloud := simulator.Of(call.Provider, p.cloud)
+	cloud := simcloud.Of(call.Provider, p.cloud)
 	if cloud == nil {
 		return nil, nil
 	}
-	found, err := cloud.Find(ctx, simulator.Query{Lag: time.Duration(number(call.Provider.Fields["list_lag_ms"])) * time.Millisecond})
+	found, err := cloud.Find(ctx, simcloud.Query{Lag: time.Duration(number(call.Provider.Fields["list_lag_ms"])) * time.Millisecond})
 	if err != nil {
 		return nil, &loom.Error{Kind: loom.Unavailable, Message: "The simulator does not answer.", Err: err}
 	}

@@ -1,7 +1,7 @@
 // Package mock is a provider that invents machines, for load and fault tests
 // (plugins.md 2.10). Nothing is connected to. Delays, failures, hangs and lies
 // follow from the node's id, the action and the attempt, so a run can be
-// repeated; which machines there are is kept by package simulator. It must be
+// repeated; which machines there are is kept by package simcloud. It must be
 // registered on request only.
 package mock
 
@@ -12,21 +12,21 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 // Provider is the mock; the zero value is ready to use and keeps no books: each
 // of its machines is there whenever it is asked for.
 type Provider struct {
-	cloud simulator.Cloud
+	cloud simcloud.Cloud
 }
 
 // New gives a mock provider that remembers in memory what it invented.
-func New() Provider { return NewOn(simulator.NewLedger()) }
+func New() Provider { return NewOn(simcloud.NewBooks()) }
 
 // NewOn gives a mock provider whose machines are in a cloud, unless the field
 // “simulator” of a provider names another.
-func NewOn(cloud simulator.Cloud) Provider { return Provider{cloud} }
+func NewOn(cloud simcloud.Cloud) Provider { return Provider{cloud} }
 
 // Type describes the provider type.
 func (Provider) Type() loom.PluginType {
@@ -66,7 +66,7 @@ func (Provider) Unconnected() bool { return true }
 
 // Create invents a machine, or finds the one it invented before.
 func (p Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+	return p.work(ctx, spec, func(cloud simcloud.Cloud) (loom.TaskResult, error) {
 		id := "mock-" + string(spec.Node)
 		if cloud != nil {
 			m, err := obtain(ctx, cloud, spec)
@@ -92,10 +92,10 @@ func (p Provider) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 }
 
 // obtain asks the cloud for the machine of the node.
-func obtain(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) (simulator.Machine, error) {
+func obtain(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) (simcloud.Machine, error) {
 	byToken := text(spec, "lookup") != "list"
 	if !byToken && spec.IdempotencyKey != "" {
-		found, err := cloud.Find(ctx, simulator.Query{Key: spec.IdempotencyKey, Lag: milliseconds(spec, "list_lag_ms")})
+		found, err := cloud.Find(ctx, simcloud.Query{Key: spec.IdempotencyKey, Lag: milliseconds(spec, "list_lag_ms")})
 		if err != nil || len(found) > 0 {
 			return first(found), err
 		}
@@ -104,15 +104,15 @@ func obtain(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) (si
 	if err != nil {
 		address = "" // CONFIRM says what is wrong
 	}
-	return cloud.Create(ctx, simulator.Want{Token: byToken, Machine: simulator.Machine{
+	return cloud.Create(ctx, simcloud.Want{Token: byToken, Machine: simcloud.Machine{
 		Name: spec.Hostname, Key: spec.IdempotencyKey, Node: spec.Node, Cluster: spec.Ref.Operation.Cluster.String(),
 		Tenant: spec.Tenant, Address: address,
 	}})
 }
 
-func first(machines []simulator.Machine) simulator.Machine {
+func first(machines []simcloud.Machine) simcloud.Machine {
 	if len(machines) == 0 {
-		return simulator.Machine{}
+		return simcloud.Machine{}
 	}
 	return machines[0]
 }
@@ -124,7 +124,7 @@ func (p Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Si
 		no := false
 		return loom.TaskResult{Status: 1, Message: err.Error(), Retryable: &no}, nil
 	}
-	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+	return p.work(ctx, spec, func(cloud simcloud.Cloud) (loom.TaskResult, error) {
 		if cloud != nil {
 			machines, err := mine(ctx, cloud, spec)
 			switch {
@@ -153,12 +153,12 @@ func (p Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Si
 
 // Keys does as if public keys came onto the invented machine.
 func (p Provider) Keys(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	return p.work(ctx, spec, func(simulator.Cloud) (loom.TaskResult, error) { return act(ctx, spec, sink), nil })
+	return p.work(ctx, spec, func(simcloud.Cloud) (loom.TaskResult, error) { return act(ctx, spec, sink), nil })
 }
 
 // Delete makes the invented machine cease to be and waits until it has.
 func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	return p.work(ctx, spec, func(cloud simulator.Cloud) (loom.TaskResult, error) {
+	return p.work(ctx, spec, func(cloud simcloud.Cloud) (loom.TaskResult, error) {
 		// Failing comes first: what failed has removed nothing.
 		if result := act(ctx, spec, sink); result.Status != 0 {
 			return result, nil
@@ -176,7 +176,7 @@ func (p Provider) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 }
 
 // remove deletes all that CREATE may have made.
-func remove(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) error {
+func remove(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) error {
 	for {
 		machines, err := mine(ctx, cloud, spec)
 		if err != nil || len(machines) == 0 {
@@ -195,22 +195,22 @@ func remove(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) err
 
 // mine finds the machines of the node: the one it knows, and whatever carries
 // its key unless the known one goes alone.
-func mine(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) ([]simulator.Machine, error) {
+func mine(ctx context.Context, cloud simcloud.Cloud, spec *loom.TaskSpec) ([]simcloud.Machine, error) {
 	id, _ := spec.Results["providerid"].(string)
 	if id == "" && spec.IdempotencyKey == "" {
 		id = "mock-" + string(spec.Node)
 	}
-	var found []simulator.Machine
+	var found []simcloud.Machine
 	if id != "" {
 		var err error
-		if found, err = cloud.Find(ctx, simulator.Query{ID: id}); err != nil {
+		if found, err = cloud.Find(ctx, simcloud.Query{ID: id}); err != nil {
 			return nil, err
 		}
 	}
 	if spec.IdempotencyKey == "" || spec.Alone {
 		return found, nil
 	}
-	keyed, err := cloud.Find(ctx, simulator.Query{Key: spec.IdempotencyKey})
+	keyed, err := cloud.Find(ctx, simcloud.Query{Key: spec.IdempotencyKey})
 	for _, m := range keyed {
 		if m.ID != id {
 			found = append(found, m)
@@ -220,10 +220,10 @@ func mine(ctx context.Context, cloud simulator.Cloud, spec *loom.TaskSpec) ([]si
 }
 
 // work keeps the books of a simulator about what is done, and hangs where asked.
-func (p Provider) work(ctx context.Context, spec *loom.TaskSpec, do func(simulator.Cloud) (loom.TaskResult, error)) (result loom.TaskResult, err error) {
-	cloud := simulator.Of(spec.Provider, p.cloud)
+func (p Provider) work(ctx context.Context, spec *loom.TaskSpec, do func(simcloud.Cloud) (loom.TaskResult, error)) (result loom.TaskResult, err error) {
+	cloud := simcloud.Of(spec.Provider, p.cloud)
 	if cloud != nil && cloud != p.cloud {
-		effect := simulator.EffectOf(spec, os.Getpid())
+		effect := simcloud.EffectOf(spec, os.Getpid())
 		if err := cloud.Begin(ctx, effect); err != nil {
 			return failed(err)
 		}

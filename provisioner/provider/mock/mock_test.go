@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"loom/app/loom"
-	"loom/provisioner/simulator"
+	"loom/provisioner/simcloud"
 )
 
 type facts map[string]any
@@ -81,38 +81,38 @@ func keyed(action loom.TaskAction, node string, attempt int, fields map[string]a
 func TestMachinesAreFoundAgain(t *testing.T) {
 	t.Parallel()
 	for _, lookup := range []string{"token", "list"} {
-		ledger := simulator.NewLedger()
-		p, fields := NewOn(ledger), map[string]any{"lookup": lookup}
+		books := simcloud.NewBooks()
+		p, fields := NewOn(books), map[string]any{"lookup": lookup}
 		// The id is lost each time, as when the process dies before it is stored.
 		for attempt := range 3 {
 			if got, err := p.Create(context.Background(), keyed(loom.ActionCreate, "a", attempt+1, fields), facts{}); err != nil || got.Status != 0 {
 				t.Fatalf("%s: %+v, %v", lookup, got, err)
 			}
 		}
-		if r := ledger.Report(); r.Made != 1 || len(r.Doubled) != 0 {
+		if r := books.Report(); r.Made != 1 || len(r.Doubled) != 0 {
 			t.Errorf("%s: %+v", lookup, r)
 		}
 		// Neither does DELETE know the id.
 		if got, err := p.Delete(context.Background(), keyed(loom.ActionDelete, "a", 1, fields), facts{}); err != nil || got.Status != 0 {
 			t.Errorf("%s: %+v, %v", lookup, got, err)
 		}
-		if r := ledger.Report(); len(r.Live) != 0 || len(r.Unknown) != 0 {
+		if r := books.Report(); len(r.Live) != 0 || len(r.Unknown) != 0 {
 			t.Errorf("%s: %+v", lookup, r)
 		}
 	}
 	// A list that lags behind makes a second one, which is why lag goes with tokens;
 	// DELETE removes both.
-	ledger := simulator.NewLedger()
-	p, fields := NewOn(ledger), map[string]any{"lookup": "list", "list_lag_ms": 60_000}
+	books := simcloud.NewBooks()
+	p, fields := NewOn(books), map[string]any{"lookup": "list", "list_lag_ms": 60_000}
 	for range 2 {
 		if got, err := p.Create(context.Background(), keyed(loom.ActionCreate, "a", 1, fields), facts{}); err != nil || got.Status != 0 {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}
-	if r := ledger.Report(); r.Made != 2 || len(r.Doubled) != 1 {
+	if r := books.Report(); r.Made != 2 || len(r.Doubled) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if got, err := p.Delete(context.Background(), keyed(loom.ActionDelete, "a", 1, fields), facts{}); err != nil || got.Status != 0 || len(ledger.Report().Live) != 0 {
+	if got, err := p.Delete(context.Background(), keyed(loom.ActionDelete, "a", 1, fields), facts{}); err != nil || got.Status != 0 || len(books.Report().Live) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -120,21 +120,21 @@ func TestMachinesAreFoundAgain(t *testing.T) {
 func TestFaultsOfTheCloud(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	ledger := simulator.NewLedger()
-	p := NewOn(ledger)
+	books := simcloud.NewBooks()
+	p := NewOn(books)
 
 	// A lie: the machine is made and its answer is lost.
 	told := facts{}
 	got, err := p.Create(ctx, keyed(loom.ActionCreate, "liar", 1, map[string]any{"lie_percent": 100}), told)
-	if err != nil || got.Status == 0 || got.Result != nil || told["providerid"] != nil || len(ledger.Report().Live) != 1 {
+	if err != nil || got.Status == 0 || got.Result != nil || told["providerid"] != nil || len(books.Report().Live) != 1 {
 		t.Errorf("lie: %+v, %v, %v", got, err, told)
 	}
 	// The next attempt finds it.
-	if got, err := p.Create(ctx, keyed(loom.ActionCreate, "liar", 2, nil), told); err != nil || got.Status != 0 || told["providerid"] != "mock-liar" || ledger.Report().Made != 1 {
+	if got, err := p.Create(ctx, keyed(loom.ActionCreate, "liar", 2, nil), told); err != nil || got.Status != 0 || told["providerid"] != "mock-liar" || books.Report().Made != 1 {
 		t.Errorf("after the lie: %+v, %v, %v", got, err, told)
 	}
 	// So does a DELETE whose answer is lost.
-	if got, err := p.Delete(ctx, keyed(loom.ActionDelete, "liar", 1, map[string]any{"lie_percent": 100, "linger_ms": 10}), told); err != nil || got.Status == 0 || len(ledger.Report().Live) != 0 {
+	if got, err := p.Delete(ctx, keyed(loom.ActionDelete, "liar", 1, map[string]any{"lie_percent": 100, "linger_ms": 10}), told); err != nil || got.Status == 0 || len(books.Report().Live) != 0 {
 		t.Errorf("delete that lies: %+v, %v", got, err)
 	}
 	if got, err := p.Delete(ctx, keyed(loom.ActionDelete, "liar", 2, nil), told); err != nil || got.Status != 0 {
@@ -148,7 +148,7 @@ func TestFaultsOfTheCloud(t *testing.T) {
 	// A hang ends when it is told to, and has made nothing.
 	hung, cancel := context.WithCancelCause(ctx)
 	time.AfterFunc(10*time.Millisecond, func() { cancel(errors.New("told to")) })
-	if got, err := p.Create(hung, keyed(loom.ActionCreate, "hung", 1, map[string]any{"hang_percent": 100}), told); err != nil || got.Status == 0 || !strings.Contains(got.Message, "told to") || len(ledger.Report().Live) != 0 {
+	if got, err := p.Create(hung, keyed(loom.ActionCreate, "hung", 1, map[string]any{"hang_percent": 100}), told); err != nil || got.Status == 0 || !strings.Contains(got.Message, "told to") || len(books.Report().Live) != 0 {
 		t.Errorf("hang: %+v, %v", got, err)
 	}
 
@@ -180,8 +180,8 @@ func TestFaultsOfTheCloud(t *testing.T) {
 
 func TestSimulatorKeepsBooksOfWhatIsDone(t *testing.T) {
 	t.Parallel()
-	ledger := simulator.NewLedger()
-	server := httptest.NewServer(simulator.Handler(ledger))
+	books := simcloud.NewBooks()
+	server := httptest.NewServer(simcloud.Handler(books))
 	defer server.Close()
 	p, fields := New(), map[string]any{"simulator": server.URL}
 	s := keyed(loom.ActionCreate, "a", 2, fields)
@@ -189,14 +189,14 @@ func TestSimulatorKeepsBooksOfWhatIsDone(t *testing.T) {
 	if got, err := p.Create(context.Background(), s, facts{}); err != nil || got.Status != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if done, begun := ledger.Done(s.Ref.String()); begun != 1 || done[2] != 1 {
+	if done, begun := books.Done(s.Ref.String()); begun != 1 || done[2] != 1 {
 		t.Errorf("%v, %d", done, begun)
 	}
 	s.Attempt, s.Provider.Fields = 3, map[string]any{"simulator": server.URL, "fail_tasks": "create"}
 	if got, err := p.Create(context.Background(), s, facts{}); err != nil || got.Status == 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if done, begun := ledger.Done(s.Ref.String()); begun != 2 || done[3] != 0 {
+	if done, begun := books.Done(s.Ref.String()); begun != 2 || done[3] != 0 {
 		t.Errorf("what failed counts as done: %v, %d", done, begun)
 	}
 	list, err := p.List(context.Background(), &loom.ProviderCall{Provider: loom.Provider{Type: "mock", Fields: fields}})

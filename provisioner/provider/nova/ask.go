@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -127,9 +126,9 @@ func (c Compute) Quota(ctx context.Context) (string, error) {
 // offers is what a cloud offers.
 type offers[T any] struct{ all []T }
 
-// Flavor gives the id of a size that may be given by name. What Nova does not list is
+// flavor gives the id of a size that may be given by name. What Nova does not list is
 // given unchanged: Nova may know it all the same. Errors are of calls that make nothing.
-func (c Compute) Flavor(ctx context.Context, s *cloud.Session, text string) (string, error) {
+func (c Compute) flavor(ctx context.Context, s *cloud.Session, text string) (string, error) {
 	about := append([]string{"flavors", c.Client.Endpoint}, c.About...)
 	for again := true; ; again = false {
 		list, err := cloud.Shared(ctx, s, about, func(ctx context.Context) (*offers[loom.ProbeFlavor], time.Time, error) {
@@ -166,9 +165,9 @@ func (c Compute) Flavor(ctx context.Context, s *cloud.Session, text string) (str
 // imageID is how Glance writes ids.
 var imageID = regexp.MustCompile(`^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$`)
 
-// Image gives the id of an image that may be given by name, which glance is asked for.
+// image gives the id of an image that may be given by name, which glance is asked for.
 // Errors are of calls that make nothing.
-func (c Compute) Image(ctx context.Context, s *cloud.Session, glance func() (*gophercloud.ServiceClient, error), text string) (string, error) {
+func (c Compute) image(ctx context.Context, s *cloud.Session, glance func() (*gophercloud.ServiceClient, error), text string) (string, error) {
 	if imageID.MatchString(text) {
 		return text, nil
 	}
@@ -198,39 +197,6 @@ func (c Compute) Image(ctx context.Context, s *cloud.Session, glance func() (*go
 	return "", cloud.Errorf(cloud.Refused, "Glance has %d active images named “%s”; give the id of one in the image type: %s", len(ids), text, strings.Join(ids, ", "))
 }
 
-// Verify looks up one size or image by id or name.
-func (c Compute) Verify(ctx context.Context, s *cloud.Session, glance func() (*gophercloud.ServiceClient, error), ask loom.Offer) (loom.Probe, error) {
-	return s.LookUp(ctx, ask, func(ctx context.Context) (string, error) {
-		if ask.Kind == loom.OfferImage {
-			client, err := glance()
-			if err != nil {
-				return "", err
-			}
-			id, err := c.Image(ctx, s, glance, ask.ID)
-			if err != nil {
-				return "", err
-			}
-			image, err := images.Get(ctx, client, id).Extract()
-			if err != nil {
-				return "", err
-			}
-			if image.Status != images.ImageStatusActive {
-				return "", cloud.Errorf(cloud.Refused, "the image %s is %s and cannot be used", id, image.Status)
-			}
-			return cmp.Or(image.Name, id), nil
-		}
-		id, err := c.Flavor(ctx, s, ask.ID)
-		if err != nil {
-			return "", err
-		}
-		flavor, err := flavors.Get(ctx, c.Client, url.PathEscape(id)).Extract()
-		if err != nil {
-			return "", err
-		}
-		return cmp.Or(flavor.Name, id), nil
-	})
-}
-
 // Flavors lists the sizes.
 func (c Compute) Flavors(ctx context.Context) (list []loom.ProbeFlavor, err error) {
 	pages, err := flavors.ListDetail(c.Client, flavors.ListOpts{}).AllPages(ctx)
@@ -243,11 +209,6 @@ func (c Compute) Flavors(ctx context.Context) (list []loom.ProbeFlavor, err erro
 	}
 	slices.SortFunc(list, func(a, b loom.ProbeFlavor) int { return cmp.Or(cmp.Compare(a.RAM, b.RAM), cmp.Compare(a.ID, b.ID)) })
 	return list, err
-}
-
-// Images lists the images of Glance that can be used.
-func Images(ctx context.Context, glance *gophercloud.ServiceClient) ([]loom.ProbeImage, error) {
-	return listImages(ctx, glance, images.ListOpts{Status: images.ImageStatusActive})
 }
 
 func listImages(ctx context.Context, glance *gophercloud.ServiceClient, opts images.ListOpts) (list []loom.ProbeImage, err error) {

@@ -85,9 +85,9 @@ func leaves(s servers.Server) bool {
 	return state == cloud.Leaving || state == cloud.Gone
 }
 
-// Make asks for a server. Nova's answer has no more than its id and, of some
+// Create asks for a server. Nova's answer has no more than its id and, of some
 // clouds, the password of its administrator.
-func (c Compute) Make(ctx context.Context, opts servers.CreateOptsBuilder, labels map[string]string) (cloud.Machine, error) {
+func (c Compute) Create(ctx context.Context, opts servers.CreateOptsBuilder, labels map[string]string) (cloud.Machine, error) {
 	s, err := servers.Create(ctx, c.Client, opts, nil).Extract()
 	if err != nil {
 		return cloud.Machine{}, err
@@ -106,9 +106,9 @@ func (c Compute) Get(ctx context.Context, id string) (*servers.Server, error) {
 	return servers.Get(ctx, c.Client, id).Extract()
 }
 
-// Remove asks for the end of a server. While something else is done to it that is
+// Delete asks for the end of a server. While something else is done to it that is
 // refused for a while.
-func (c Compute) Remove(ctx context.Context, id string) error {
+func (c Compute) Delete(ctx context.Context, id string) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func fault(s *servers.Server) string {
 	return message
 }
 
-// Password gives the password of a machine that an earlier try stored, "" for none.
-func Password(spec *loom.TaskSpec, id string) string {
+// password returns the password of a machine that an earlier try stored, "" for none.
+func password(spec *loom.TaskSpec, id string) string {
 	if cloud.ID(spec) != id {
 		return ""
 	}

@@ -9,28 +9,11 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/remote/sshtest"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/stack"
 )
-
-func TestManyPages(t *testing.T) {
-	t.Parallel()
-	l, dialect := lab(t, false)
-	dialect.PageSize = 1
-	for n := range 3 {
-		l.Must(l.Spec(n), loom.ActionCreate, 0)
-	}
-	list, err := l.Provider.(provider.Lister).List(l.Context(), l.Call())
-	if err != nil || len(list) != 3 {
-		t.Errorf("list gave %d machines, %v", len(list), err)
-	}
-	l.Cloud.Inject(standin.Fault{Op: stack.List, Status: 403})
-	if _, err := l.Provider.(provider.Lister).List(l.Context(), l.Call()); err == nil {
-		t.Error("a list that is not whole is no error")
-	}
-}
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
@@ -106,7 +89,7 @@ func TestProbe(t *testing.T) {
 	if text := said(); !strings.Contains(text, "quota false: The project's quota is used up: 20 of 20 cores;") {
 		t.Error(text)
 	}
-	l.Cloud.Inject(standin.Fault{Op: stack.Limits, Status: 403, Message: "Policy doesn't allow limits"})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Limits, Status: 403, Message: "Policy doesn't allow limits"})
 	if text := said(); !strings.Contains(text, "quota true: It is not known: Policy doesn't allow limits.") {
 		t.Error(text)
 	}

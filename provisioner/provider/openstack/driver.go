@@ -23,40 +23,20 @@ import (
 
 // driver makes the calls.
 type driver struct {
-	compute nova.Compute
-	catalog nova.Catalog
-	fields  cloud.Fields
-	session *cloud.Session
-	// spec is the task; nil outside of tasks.
-	spec *loom.TaskSpec
+	nova.Driver
 	// names are those of the networks of the fields, once they are known.
 	names []string
 	// floats says that the server had a floating address when it was last looked at.
 	floats bool
 }
 
-// Token reports that Nova remembers no requests.
-func (*driver) Token() bool { return false }
-
-// Find looks by host name and key.
-func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
-	all, err := d.compute.Find(ctx, d.spec.Hostname, key)
-	var found []cloud.Machine
-	for i := range all {
-		m := nova.Machine(&all[i])
-		m.Password = nova.Password(d.spec, m.ID)
-		found = append(found, m)
-	}
-	return found, err
-}
-
-// Make asks for a server.
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+// Create asks for a server.
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
 	opts, facts, err := d.request(ctx, spec)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
-	m, err := d.compute.Make(ctx, opts, cloud.LabelsOf(spec))
+	m, err := d.Compute.Create(ctx, opts, cloud.LabelsOf(spec))
 	m.Facts = facts
 	return m, err
 }
@@ -64,20 +44,16 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 // request makes the call that makes the machine (plugins.md 2.2), and the facts of
 // the host key that it passes to it, nil for none.
 func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.CreateOptsBuilder, map[string]any, error) {
-	flavor, err := d.compute.Flavor(ctx, d.session, spec.Flavor)
-	if err != nil {
-		return nil, nil, err
-	}
-	image, err := d.compute.Image(ctx, d.session, d.glance, spec.Image)
+	flavor, image, err := d.Refs(ctx, spec)
 	if err != nil {
 		return nil, nil, err
 	}
 	in := servers.CreateOpts{
 		Name: spec.Hostname, ImageRef: image, FlavorRef: flavor, Metadata: cloud.LabelsOf(spec),
-		SecurityGroups: d.fields.List("security_groups"), AvailabilityZone: d.fields.Text("availability_zone"),
+		SecurityGroups: d.Fields.List("security_groups"), AvailabilityZone: d.Fields.Text("availability_zone"),
 	}
 	var nets []servers.Network
-	for _, id := range d.fields.List("network_ids") {
+	for _, id := range d.Fields.List("network_ids") {
 		if err := checkNetworkID(id); err != nil {
 			return nil, nil, err
 		}
@@ -97,14 +73,14 @@ func (d *driver) request(ctx context.Context, spec *loom.TaskSpec) (servers.Crea
 		// Encoded here: what happens to be base64 already would arrive decoded.
 		in.UserData = []byte(base64.StdEncoding.EncodeToString(data))
 	}
-	return keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, facts, nil
+	return keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.Fields.Text("ssh_keypair")}, facts, nil
 }
 
 // bootVolume lets the server boot from a new volume where the field
 // boot_volume_size_gb names its size. Nova makes it of the image, and removes it
 // with the server, also where the server fails.
 func (d *driver) bootVolume(in *servers.CreateOpts) error {
-	size, err := d.fields.Number("boot_volume_size_gb", 0, 65536)
+	size, err := d.Fields.Number("boot_volume_size_gb", 0, 65536)
 	if err != nil || size == 0 {
 		return err
 	}
@@ -134,7 +110,7 @@ const userDataLimit = 65535
 // user_data_resource, and the installation of its host key where the field
 // inject_host_key is on.
 func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte, facts map[string]any, err error) {
-	if name := d.fields.Text("user_data_resource"); name != "" {
+	if name := d.Fields.Text("user_data_resource"); name != "" {
 		if data, err = readUserData(provider.EnvOf(ctx).Files, name); err != nil {
 			return nil, nil, err
 		}
@@ -163,7 +139,7 @@ func readUserData(files, name string) ([]byte, error) {
 
 // Get looks at a server.
 func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
-	server, err := d.compute.Get(ctx, id)
+	server, err := d.Compute.Get(ctx, id)
 	if err != nil {
 		return cloud.Machine{}, err
 	}
@@ -183,13 +159,10 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return m, nil
 }
 
-// Remove asks for the end of a server.
-func (d *driver) Remove(ctx context.Context, id string) error { return d.compute.Remove(ctx, id) }
-
 // order gives the names of the networks of the field network_ids, in its order. A
 // network that is not there has no addresses and is left out.
 func (d *driver) order(ctx context.Context) ([]string, error) {
-	wanted := d.fields.List("network_ids")
+	wanted := d.Fields.List("network_ids")
 	if d.names != nil || len(wanted) == 0 {
 		return d.names, nil
 	}
@@ -216,5 +189,5 @@ func (d *driver) order(ctx context.Context) ([]string, error) {
 }
 
 func (d *driver) network() (*gophercloud.ServiceClient, error) {
-	return d.catalog.Service("network", "", "v2.0")
+	return d.Catalog.Service("network", "", "v2.0")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"loom/app/loom"
+	"loom/provisioner/provider/cloud"
+	"loom/provisioner/provider/nova"
 )
 
 // Choose gives the addresses of a server as Nova describes them.
@@ -12,8 +14,10 @@ func Choose(answer map[string]any, order []string) (access, bind string) {
 }
 
 // Addresses gives those that CONFIRM would use.
-func Addresses(ctx context.Context, p *OpenStack, spec *loom.TaskSpec, sink loom.Sink) (access, bind string, err error) {
-	s, d, err := p.open(ctx, spec, sink)
+func Addresses(ctx context.Context, o cloud.Options, spec *loom.TaskSpec, sink loom.Sink) (access, bind string, err error) {
+	s := o.Begin(Type(), spec, sink, nova.Classify)
+	s.Action, s.Task = loom.ActionConfirm, spec
+	d, err := open(ctx, s)
 	if err != nil {
 		return "", "", err
 	}

@@ -37,14 +37,14 @@ type pool struct {
 	network string
 }
 
-func (d *driver) pool(s *cloud.Session, spec *loom.TaskSpec) (*pool, error) {
+func (d *driver) pool(spec *loom.TaskSpec) (*pool, error) {
 	client, err := d.network()
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{Session: s, client: client, mark: markOf(spec)}
+	p := &pool{Session: d.Session, client: client, mark: markOf(spec)}
 	// An administrator would see the addresses of all projects.
-	if token, ok := d.catalog.Provider.GetAuthResult().(tokens.CreateResult); ok {
+	if token, ok := d.Catalog.Provider.GetAuthResult().(tokens.CreateResult); ok {
 		if project, err := token.ExtractProject(); err == nil && project != nil {
 			p.project = project.ID
 		}
@@ -52,47 +52,51 @@ func (d *driver) pool(s *cloud.Session, spec *loom.TaskSpec) (*pool, error) {
 	return p, nil
 }
 
-// float gives a machine its floating address, if the fields ask for one, and puts
-// it into m. The facts are also given with an error.
-func (d *driver) float(ctx context.Context, s *cloud.Session, spec *loom.TaskSpec, m *cloud.Machine, sink loom.Sink) (map[string]any, error) {
-	if !s.Fields.Switch("floating_ip", false) {
-		return nil, nil
+// Finish gives a machine its floating address, if the fields ask for one.
+func (d *driver) Finish(ctx context.Context, m *cloud.Machine) (cloud.Disks, error) {
+	if !d.Fields.Switch("floating_ip", false) {
+		return cloud.Disks{}, nil
 	}
-	p, err := d.pool(s, spec)
+	return cloud.Disks{}, d.float(ctx, m)
+}
+
+// float gives a machine its floating address. Its facts are also set with an error.
+func (d *driver) float(ctx context.Context, m *cloud.Machine) error {
+	p, err := d.pool(d.Task)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if p.network, err = p.resolve(ctx, s.Fields.Text("floating_network")); err != nil {
-		return nil, err
+	if p.network, err = p.resolve(ctx, d.Fields.Text("floating_network")); err != nil {
+		return err
 	}
 	mine, err := p.ports(ctx, m.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(mine) == 0 {
-		return nil, cloud.Errorf(cloud.Broken, "server %s has no port that could carry a floating address", m.ID)
+		return cloud.Errorf(cloud.Broken, "server %s has no port that could carry a floating address", m.ID)
 	}
 	all, err := p.list(ctx, floatingips.ListOpts{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	is, found := p.attached(all, mine)
 	switch {
 	case !found && d.floats:
-		return nil, nil // the cloud gave it one that the project does not own
+		return nil // the cloud gave it one that the project does not own
 	case !found:
 		port := portOf(mine, m.Bind)
 		if is, found, err = p.take(ctx, all, port, m.Bind); err == nil && !found {
 			is, err = p.make(ctx, port, m.Bind)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	m.Access = is.FloatingIP
-	facts := map[string]any{factID: is.ID, factCreated: is.Description == p.mark}
-	s.Log("server %s has the floating address %s", m.ID, is.FloatingIP)
-	return facts, sink.Fact(facts)
+	m.Facts = map[string]any{factID: is.ID, factCreated: is.Description == p.mark}
+	d.Log("server %s has the floating address %s", m.ID, is.FloatingIP)
+	return d.Fact(m.Facts)
 }
 
 // ports lists those of a server.
@@ -263,15 +267,16 @@ func (p *pool) resolve(ctx context.Context, text string) (id string, err error) 
 	return "", cloud.Errorf(cloud.Refused, "Neutron has %d external networks “%s”; give the id of one in provider field floating_network", len(found), text)
 }
 
-// unfloat gives a machine's floating address back once the machine is gone: one
+// Cleanup gives a machine's floating address back once the machine is gone: one
 // that was made for it is deleted, another one becomes free.
-func (d *driver) unfloat(ctx context.Context, s *cloud.Session, spec *loom.TaskSpec) error {
+func (d *driver) Cleanup(ctx context.Context) error {
+	spec := d.Task
 	facts := cloud.Fields(spec.Results)
 	known := facts.Text(factID)
-	if known == "" && !s.Fields.Switch("floating_ip", false) {
+	if known == "" && !d.Fields.Switch("floating_ip", false) {
 		return nil
 	}
-	p, err := d.pool(s, spec)
+	p, err := d.pool(spec)
 	if err != nil {
 		return err
 	}

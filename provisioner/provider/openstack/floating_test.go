@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/cloudtest"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/openstack"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/cloudtest"
-	"loom/provisioner/standin/stack"
 )
 
 // floating is a lab whose machines need a floating address.
@@ -46,7 +46,7 @@ func TestFloatingAddressIsMade(t *testing.T) {
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
 	// The answer is lost: the address that was made is found.
-	l.Cloud.Inject(standin.Fault{Op: stack.Float, Lost: true})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Float, Lost: true})
 	confirmed, sink := l.Must(spec, loom.ActionConfirm, 0)
 	if confirmed.Addresses[loom.AccessV4] != l.SSH.Address || confirmed.Addresses[loom.BindV4] != "192.0.2.7" {
 		t.Errorf("confirm gave %+v", confirmed)
@@ -87,7 +87,7 @@ func TestFreeFloatingAddressIsTaken(t *testing.T) {
 	free := dialect.Give(stack.Address{Description: "of the house"})
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
-	l.Cloud.Inject(standin.Fault{Op: stack.SetFloat, Lost: true}) // the second try meets its own revision
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.SetFloat, Lost: true}) // the second try meets its own revision
 	l.Must(spec, loom.ActionConfirm, 0)
 	if all := dialect.Addresses(); all[0].Port != portOf(spec) || spec.Results["floating_ip_id"] != free || spec.Results["floating_ip_created"] != false {
 		t.Errorf("%+v, stored %v", all, spec.Results)
@@ -156,7 +156,7 @@ func TestFloatingAddressesThatCannotBeHad(t *testing.T) {
 	// A DELETE that could not give the address back is tried again.
 	spec.Provider.Fields["floating_network"], dialect.Quota = stack.External, 9
 	l.Must(spec, loom.ActionConfirm, 0)
-	l.Cloud.Inject(standin.Fault{Op: stack.Unfloat, Status: 400})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Unfloat, Status: 400})
 	l.Must(spec, loom.ActionDelete, 1)
 	if spec.Results["floating_ip_id"] == nil || spec.Results["providerid"] == nil {
 		t.Errorf("forgotten: %v", spec.Results)
@@ -205,8 +205,8 @@ func TestNetworksDecide(t *testing.T) {
 	l.Fields["network_ids"] = stack.LabNet + "," + stack.StorageNet
 	spec := l.Spec(1)
 	l.Must(spec, loom.ActionCreate, 0)
-	p := openstack.New(cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
-	if access, bind, err := openstack.Addresses(l.Context(), p, spec, &cloudtest.Sink{}); err != nil || access != "10.0.0.2" || bind != "10.0.0.2" {
+	o := cloud.Options{Insecure: true, Pace: cloud.Pace{Sleep: l.Clock.Sleep}}
+	if access, bind, err := openstack.Addresses(l.Context(), o, spec, &cloudtest.Sink{}); err != nil || access != "10.0.0.2" || bind != "10.0.0.2" {
 		t.Errorf("%s, %s, %v", access, bind, err)
 	}
 	if n := len(l.Cloud.Calls(stack.Network)); n != 2 {

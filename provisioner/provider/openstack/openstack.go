@@ -16,88 +16,28 @@ import (
 	"loom/provisioner/provider/nova"
 )
 
-// OpenStack is the provider. It has no state.
-type OpenStack struct{ options cloud.Options }
-
-// New makes the provider.
-func New(o cloud.Options) *OpenStack { return &OpenStack{options: o} }
-
-// Type describes the provider type for the catalog.
-func (*OpenStack) Type() loom.PluginType { return Type() }
-
-// Create asks for a server, unless one has the node's key already.
-func (p *OpenStack) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err == nil {
-		err = d.catalog.OneRegion()
-	}
-	if err != nil {
-		return s.CreateFailure(ctx, err)
-	}
-	return s.Create(ctx, spec, d)
+// New returns the provider.
+func New(o cloud.Options) *cloud.Provider {
+	return cloud.New(cloud.Cloud{Name: "OpenStack", Type: Type, Classify: nova.Classify, Open: open, Facts: []string{factID, factCreated}}, o)
 }
 
-// Confirm waits until the server is active, gives it a floating address where the
-// fields ask for one, and waits until it is usable over SSH.
-func (p *OpenStack) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	m, err := s.Await(ctx, spec, d)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	facts, err := d.float(ctx, s, spec, &m, sink)
-	if err != nil {
-		result, err := s.Failure(ctx, err)
-		result.Result = facts
-		return result, err
-	}
-	result, err := s.Confirm(ctx, spec, m, cloud.Disks{})
-	for name, value := range facts {
-		if result.Result == nil {
-			result.Result = map[string]any{}
-		}
-		result.Result[name] = value
-	}
-	return result, err
-}
-
-// Delete removes the server, waits until it is gone, and gives its floating
-// address back.
-func (p *OpenStack) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err != nil {
-		return s.DeleteFailure(ctx, spec, err)
-	}
-	result, err := s.Delete(ctx, spec, d, factID, factCreated)
-	if err != nil || result.Status != 0 || spec.Alone {
-		return result, err // the floating address with the key is that of the node's own machine
-	}
-	if err := d.unfloat(ctx, s, spec); err != nil {
-		return s.Failure(ctx, err)
-	}
-	return result, nil
-}
-
-func (p *OpenStack) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := p.options.Begin(Type(), spec, sink, nova.Classify)
-	d, err := dial(ctx, s)
-	if err != nil {
-		return s, nil, err
-	}
-	d.spec = spec
-	return s, d, nil
-}
-
-// dial signs in and looks for Nova.
-func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
+// open signs in and looks for Nova.
+func open(ctx context.Context, s *cloud.Session) (cloud.Driver, error) {
 	catalog, about, err := signIn(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return openCatalog(s, catalog, about)
+	s.SignedIn("Keystone takes the credentials.")
+	s.Offer("openstack_region", catalog.Regions())
+	d, err := nova.NewDriver(s, catalog, about, "", "")
+	if err == nil && (s.Action == loom.ActionCreate || s.Asked()) {
+		err = catalog.OneRegion() // each service would be asked in a region of its own
+	}
+	var e *cloud.Error
+	if errors.As(err, &e) {
+		e.Step = cloud.StepRegion
+	}
+	return &driver{Driver: d}, err
 }
 
 // signIn signs in at Keystone. about tells apart with what.
@@ -125,14 +65,6 @@ func signIn(ctx context.Context, s *cloud.Session) (catalog nova.Catalog, about 
 	}
 	catalog, err = catalogOf(client, s.Fields)
 	return catalog, about, err
-}
-
-func openCatalog(s *cloud.Session, catalog nova.Catalog, about []string) (*driver, error) {
-	compute, err := catalog.Service("compute", "", "")
-	if err != nil {
-		return nil, err
-	}
-	return &driver{compute: nova.Compute{Client: compute, About: about}, catalog: catalog, fields: s.Fields, session: s}, nil
 }
 
 // identityOf gives the address of Keystone without its version. The field

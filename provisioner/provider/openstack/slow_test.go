@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/provisioner/fakecloud"
+	"loom/provisioner/fakecloud/stack"
 	"loom/provisioner/provider"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/openstack"
-	"loom/provisioner/standin"
-	"loom/provisioner/standin/stack"
 )
 
 // Many nodes at once sign in once, ask a slow Nova as few times at once as the field
@@ -71,7 +71,7 @@ func TestForbiddenDelete(t *testing.T) {
 		if !c.known {
 			delete(spec.Results, "providerid")
 		}
-		l.Cloud.Inject(standin.Fault{Op: c.op, Status: 403, Message: "Policy doesn't allow os_compute_api:servers:delete"})
+		l.Cloud.Inject(fakecloud.Fault{Op: c.op, Status: 403, Message: "Policy doesn't allow os_compute_api:servers:delete"})
 		r, _ := l.Must(spec, loom.ActionDelete, 1)
 		if !strings.HasPrefix(r.Message, "Policy doesn't allow os_compute_api:servers:delete") || c.known && spec.Results["providerid"] == nil {
 			t.Errorf("%+v gave %+v", c, r)
@@ -82,7 +82,7 @@ func TestForbiddenDelete(t *testing.T) {
 	spec := l.Spec(9)
 	l.Must(spec, loom.ActionCreate, 0)
 	delete(spec.Results, "providerid")
-	l.Cloud.Inject(standin.Fault{Op: stack.Delete, Status: 401, Times: 2})
+	l.Cloud.Inject(fakecloud.Fault{Op: stack.Delete, Status: 401, Times: 2})
 	l.Must(spec, loom.ActionDelete, 1)
 	l.Must(spec, loom.ActionDelete, 0)
 }
@@ -93,13 +93,13 @@ func TestConfirmKeepsMachines(t *testing.T) {
 	t.Parallel()
 	l, _ := lab(t, false)
 	for _, c := range []struct {
-		fault standin.Fault
-		b     standin.Behaviour
+		fault fakecloud.Fault
+		b     fakecloud.Behaviour
 		keep  bool
 	}{
-		{standin.Fault{Op: stack.Get, Status: 503, Times: -1}, standin.Behaviour{}, true}, {standin.Fault{Op: stack.Get, Lost: true, Times: -1}, standin.Behaviour{}, true},
-		{standin.Fault{Op: stack.Get, Status: 429, RetryAfter: "900"}, standin.Behaviour{}, true}, {standin.Fault{Op: stack.Get, Status: 403}, standin.Behaviour{}, true},
-		{standin.Fault{Op: stack.SetFloat}, standin.Behaviour{Break: "No valid host"}, false}, {standin.Fault{Op: stack.SetFloat}, standin.Behaviour{Unseen: 1 << 30}, false},
+		{fakecloud.Fault{Op: stack.Get, Status: 503, Times: -1}, fakecloud.Behaviour{}, true}, {fakecloud.Fault{Op: stack.Get, Lost: true, Times: -1}, fakecloud.Behaviour{}, true},
+		{fakecloud.Fault{Op: stack.Get, Status: 429, RetryAfter: "900"}, fakecloud.Behaviour{}, true}, {fakecloud.Fault{Op: stack.Get, Status: 403}, fakecloud.Behaviour{}, true},
+		{fakecloud.Fault{Op: stack.SetFloat}, fakecloud.Behaviour{Break: "No valid host"}, false}, {fakecloud.Fault{Op: stack.SetFloat}, fakecloud.Behaviour{Unseen: 1 << 30}, false},
 	} {
 		l.Cloud.Behave(c.b)
 		spec := l.Spec(1)
@@ -116,13 +116,13 @@ func TestConfirmKeepsMachines(t *testing.T) {
 // The certificate of a cloud of one's own is trusted where its authority is named.
 func TestAuthority(t *testing.T) {
 	t.Parallel()
-	own, authority, err := standin.Certificate("127.0.0.1")
+	own, authority, err := fakecloud.Certificate("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l, _ := lab(t, false)
 	dialect := stack.New()
-	c := standin.NewSecure(dialect, nil, own)
+	c := fakecloud.NewSecure(dialect, nil, own)
 	t.Cleanup(c.Close)
 	p := openstack.New(cloud.Options{Pace: cloud.Pace{Sleep: l.Clock.Sleep}})
 	l.Provider = p

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
-	"loom/provisioner/standin/stack"
+	"loom/provisioner/fakecloud/stack"
 )
 
 // Machines boot from a volume of the size that the field names, which is nobody's

@@ -17,28 +17,15 @@ import (
 )
 
 // driver makes the calls.
-type driver struct {
-	compute nova.Compute
-	catalog nova.Catalog
-	fields  cloud.Fields
-	session *cloud.Session
-	// spec is the task; nil outside of tasks.
-	spec *loom.TaskSpec
-}
-
-// Token reports that Nova remembers no requests.
-func (*driver) Token() bool { return false }
+type driver struct{ nova.Driver }
 
 // Find looks by host name and key.
 func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) {
-	all, err := d.compute.Find(ctx, d.spec.Hostname, key)
-	var found []cloud.Machine
-	for i := range all {
-		m := nova.Machine(&all[i])
-		if m.Password = nova.Password(d.spec, m.ID); m.Password == "" {
-			m.Password = d.password(d.spec)
+	found, err := d.Driver.Find(ctx, key)
+	for i := range found {
+		if found[i].Password == "" {
+			found[i].Password = d.password(d.Task)
 		}
-		found = append(found, m)
 	}
 	return found, err
 }
@@ -47,24 +34,20 @@ func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 // does. It is made of the API key, so that it is known for a machine whose answer,
 // with the password, was lost.
 func (d *driver) password(spec *loom.TaskSpec) string {
-	if d.fields.Text("ssh_key_resource") != "" || spec.IdempotencyKey == "" {
+	if d.Fields.Text("ssh_key_resource") != "" || spec.IdempotencyKey == "" {
 		return ""
 	}
-	sum := hmac.New(sha256.New, []byte(d.fields.Text("api_password")))
+	sum := hmac.New(sha256.New, []byte(d.Fields.Text("api_password")))
 	sum.Write([]byte("loom password of " + spec.IdempotencyKey))
 	// The beginning pleases rules that want letters of both cases and a digit.
 	return "Lm7" + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:18])
 }
 
-// Make asks for a server (plugins.md 2.3).
-func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
-	drive := d.fields.Switch("rackspace_config_drive", false)
+// Create asks for a server (plugins.md 2.3).
+func (d *driver) Create(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, error) {
+	drive := d.Fields.Switch("rackspace_config_drive", false)
 	password := d.password(spec)
-	flavor, err := d.compute.Flavor(ctx, d.session, spec.Flavor)
-	if err != nil {
-		return cloud.Machine{}, cloud.Before(err)
-	}
-	image, err := d.compute.Image(ctx, d.session, d.glance, spec.Image)
+	flavor, image, err := d.Refs(ctx, spec)
 	if err != nil {
 		return cloud.Machine{}, cloud.Before(err)
 	}
@@ -79,12 +62,20 @@ func (d *driver) Make(ctx context.Context, spec *loom.TaskSpec) (cloud.Machine, 
 		in.UserData = []byte(base64.StdEncoding.EncodeToString(data))
 		drive = true // there it is read from
 	}
-	m, err := d.compute.Make(ctx, keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.fields.Text("ssh_keypair")}, cloud.LabelsOf(spec))
+	m, err := d.Compute.Create(ctx, keypairs.CreateOptsExt{CreateOptsBuilder: in, KeyName: d.Fields.Text("ssh_keypair")}, cloud.LabelsOf(spec))
 	if m.Password == "" {
 		m.Password = password
 	}
 	m.Facts = facts
 	return m, err
+}
+
+// Check looks at the key pair. The sign-in told the rest.
+func (d *driver) Check(ctx context.Context, call *loom.ProviderCall, probe *loom.Probe) bool {
+	probe.Check(cloud.StepRegion, true, "The account has machines in region "+strings.ToUpper(region(d.Fields))+".")
+	d.Choices(ctx, probe, "ssh_keypair", d.Compute.KeyPairs)
+	d.CheckPair(ctx, call, probe, "The account", d.Compute.KeyPair)
+	return true
 }
 
 // Metadata that RackConnect writes to a server.
@@ -96,7 +87,7 @@ const (
 // Get looks at a server. One for which RackConnect is awaited does not run before
 // it is done, which may also change its addresses.
 func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
-	server, err := d.compute.Get(ctx, id)
+	server, err := d.Compute.Get(ctx, id)
 	if err != nil {
 		return cloud.Machine{}, err
 	}
@@ -104,7 +95,7 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	if m.State != cloud.Running {
 		return m, nil
 	}
-	if d.fields.Switch("rackconnect_wait", false) {
+	if d.Fields.Switch("rackconnect_wait", false) {
 		switch status := strings.ToUpper(server.Metadata[connectStatus]); status {
 		case "DEPLOYED":
 		case "FAILED", "UNPROCESSABLE":
@@ -120,11 +111,19 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 		public = first(server.Addresses["public"])
 	}
 	private := ""
-	if public == "" || d.fields.Switch("rackspace_bind_private", false) {
+	if public == "" || d.Fields.Switch("rackspace_bind_private", false) {
 		private = first(server.Addresses["private"])
 	}
 	m.Access, m.Bind = cloud.Addresses(public, private)
 	return m, nil
+}
+
+// dataDisk is the second disk of flavors that have one.
+const dataDisk = "/dev/xvde1"
+
+// Finish mounts the data disk.
+func (*driver) Finish(context.Context, *cloud.Machine) (cloud.Disks, error) {
+	return cloud.Disks{Named: []cloud.NamedDisk{{Device: dataDisk, Mount: cloud.DataMount}}}, nil
 }
 
 // first gives the first address of version 4 in a network.
@@ -139,6 +138,3 @@ func first(network any) string {
 	}
 	return ""
 }
-
-// Remove asks for the end of a server.
-func (d *driver) Remove(ctx context.Context, id string) error { return d.compute.Remove(ctx, id) }

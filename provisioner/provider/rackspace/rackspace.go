@@ -8,7 +8,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v2/tokens"
 
-	"loom/app/loom"
 	"loom/provisioner/provider/cloud"
 	"loom/provisioner/provider/nova"
 )
@@ -26,58 +25,9 @@ const (
 	imageName   = "cloudImages"
 )
 
-// dataDisk is the second disk of flavors that have one.
-const dataDisk = "/dev/xvde1"
-
-// Rackspace is the provider. It has no state.
-type Rackspace struct{ options cloud.Options }
-
-// New makes the provider.
-func New(o cloud.Options) *Rackspace { return &Rackspace{options: o} }
-
-// Type describes the provider type for the catalog.
-func (*Rackspace) Type() loom.PluginType { return Type() }
-
-// Create asks for a server, unless one has the node's key already.
-func (p *Rackspace) Create(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err != nil {
-		return s.CreateFailure(ctx, err)
-	}
-	return s.Create(ctx, spec, d)
-}
-
-// Confirm waits until the server is active, and deployed by RackConnect where the
-// field says so, and usable over SSH.
-func (p *Rackspace) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	m, err := s.Await(ctx, spec, d)
-	if err != nil {
-		return s.Failure(ctx, err)
-	}
-	return s.Confirm(ctx, spec, m, cloud.Disks{Named: []cloud.NamedDisk{{Device: dataDisk, Mount: cloud.DataMount}}})
-}
-
-// Delete removes the server and waits until it is gone.
-func (p *Rackspace) Delete(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
-	s, d, err := p.open(ctx, spec, sink)
-	if err != nil {
-		return s.DeleteFailure(ctx, spec, err)
-	}
-	return s.Delete(ctx, spec, d)
-}
-
-func (p *Rackspace) open(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (*cloud.Session, *driver, error) {
-	s := p.options.Begin(Type(), spec, sink, nova.Classify)
-	d, err := dial(ctx, s)
-	if err != nil {
-		return s, nil, err
-	}
-	d.spec = spec
-	return s, d, nil
+// New returns the provider.
+func New(o cloud.Options) *cloud.Provider {
+	return cloud.New(cloud.Cloud{Name: "Rackspace", Type: Type, Classify: nova.Classify, Open: open}, o)
 }
 
 // apiKey signs in with Rackspace's own kind of credentials.
@@ -91,8 +41,8 @@ func (a apiKey) ToTokenV2CreateMap() (map[string]any, error) {
 // CanReauth says that a token that ran out is replaced.
 func (apiKey) CanReauth() bool { return true }
 
-// dial signs in.
-func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
+// open signs in.
+func open(ctx context.Context, s *cloud.Session) (cloud.Driver, error) {
 	identity, err := identityOf(s)
 	if err != nil {
 		return nil, err
@@ -113,11 +63,8 @@ func dial(ctx context.Context, s *cloud.Session) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	compute, err := catalog.Service("compute", computeName, "")
-	if err != nil {
-		return nil, err
-	}
-	return &driver{compute: nova.Compute{Client: compute, About: about}, catalog: catalog, fields: s.Fields, session: s}, nil
+	d, err := nova.NewDriver(s, catalog, about, computeName, imageName)
+	return &driver{d}, err
 }
 
 func region(f cloud.Fields) string {

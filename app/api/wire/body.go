@@ -1,0 +1,270 @@
+package wire
+
+import "loom/app/loom"
+
+// The bodies of requests as the OpenAPI document has them, and the names of members that
+// strict routes know. Functions read them, which take what older clients write and tell absent
+// members from null ones; so nothing is stored in these structs.
+
+type withFields struct {
+	ProviderFields map[string]string `json:"providerFields"`
+}
+
+type withPolicy struct {
+	OnFailure string `json:"onFailure" enum:"keep,undo"`
+	withFields
+}
+
+// ClusterID is the answer of a create.
+type ClusterID struct {
+	ID string `json:"id" required:"true"`
+}
+
+// Started names the operation that a request began.
+type Started struct {
+	OperationID string `json:"operationId" required:"true"`
+}
+
+// Applied says what came of a preview.
+type Applied struct {
+	ID          string `json:"id" required:"true" description:"The cluster."`
+	OperationID string `json:"operationId,omitempty"`
+}
+
+// CatalogDocument is a whole catalog.
+type CatalogDocument struct {
+	Providers        []loom.Provider        `json:"providers"`
+	HardwareTypes    []loom.HardwareType    `json:"hardwaretypes"`
+	ImageTypes       []loom.ImageType       `json:"imagetypes"`
+	Services         []loom.Service         `json:"services"`
+	Templates        []loom.Template        `json:"clustertemplates"`
+	PartialTemplates []loom.PartialTemplate `json:"partialtemplates"`
+}
+
+// ClusterCreate is what ReadCreate reads.
+type ClusterCreate struct {
+	Name                 string            `json:"name" required:"true"`
+	ClusterTemplate      string            `json:"clusterTemplate" required:"true"`
+	Machines             int               `json:"numMachines" required:"true" description:"At least 1, within the template's size."`
+	Description          string            `json:"description"`
+	Provider             string            `json:"provider"`
+	ProviderFields       map[string]any    `json:"providerFields"`
+	Services             []string          `json:"services"`
+	HardwareType         string            `json:"hardwaretype"`
+	ImageType            string            `json:"imagetype"`
+	InitialLeaseDuration int               `json:"initialLeaseDuration" description:"Milliseconds; -1 for the template's, 0 for ever."`
+	DNSSuffix            string            `json:"dnsSuffix"`
+	Config               map[string]any    `json:"config" description:"Replaces the template's."`
+	ConfigPatch          map[string]any    `json:"configPatch" description:"Merge patch over the template's config; not with config."`
+	Labels               map[string]string `json:"labels"`
+	OnFailure            string            `json:"onFailure" enum:"keep,undo"`
+}
+
+// ClusterEdit is what ReadEdit reads.
+type ClusterEdit struct {
+	Description string            `json:"description"`
+	Labels      map[string]string `json:"labels"`
+	Protected   bool              `json:"protected"`
+	OwnerID     string            `json:"ownerId" description:"A user of the tenant; for administrators."`
+}
+
+// ExpiryChange is what ReadExpiry reads.
+type ExpiryChange struct {
+	ExpireTime int64 `json:"expireTime" required:"true" nullable:"true" description:"Milliseconds since 1970; null for never."`
+}
+
+// OperationRequest is what ReadOperation reads.
+type OperationRequest struct {
+	withFields
+}
+
+// ClusterDelete is what ReadDelete reads.
+type ClusterDelete struct {
+	Abort   bool `json:"abort" description:"Abort a running operation first; the delete begins when that has ended."`
+	Abandon bool `json:"abandon" description:"Give up the machines that a delete left behind (leftovers of the cluster) and terminate the cluster at once; administrators only."`
+	withFields
+}
+
+// Configure is what ReadConfigure reads.
+type Configure struct {
+	Config      map[string]any `json:"config" description:"Replaces the whole config."`
+	ConfigPatch map[string]any `json:"configPatch" description:"Merge patch (RFC 7386) over the present config."`
+	Revision    int            `json:"revision" description:"A config that the cluster has had."`
+	Restart     bool           `json:"restart" description:"Stop services before and start them afterwards; true when left out."`
+	withFields
+}
+
+// ServicesAdd is what ReadChange reads for its kind.
+type ServicesAdd struct {
+	Services []string `json:"services" required:"true"`
+	withPolicy
+}
+
+// Expand is what ReadChange reads for its kind.
+type Expand struct {
+	Machines int `json:"numMachines" required:"true" description:"The new total."`
+	withPolicy
+}
+
+// Shrink is what ReadChange reads for its kind.
+type Shrink struct {
+	Machines int      `json:"numMachines" description:"The new total."`
+	Dead     []string `json:"dead" description:"Those of nodes whose machines do not answer: nothing is drained or stopped there."`
+	Nodes    []string `json:"nodes" description:"Ids of the nodes to remove."`
+	withPolicy
+}
+
+// Upgrade is what ReadChange reads for its kind.
+type Upgrade struct {
+	Services   []string `json:"services"`
+	Batch      int      `json:"batch" description:"How many nodes at a time." minimum:"1"`
+	MinHealthy int      `json:"minHealthy" description:"How many nodes of each service must be up at any time; all but one batch if left out." minimum:"0"`
+	withPolicy
+}
+
+// Resize is what ReadChange reads for its kind.
+type Resize struct {
+	HardwareType string   `json:"hardwaretype" required:"true"`
+	Services     []string `json:"services"`
+	Batch        int      `json:"batch" description:"How many nodes at a time." minimum:"1"`
+	MinHealthy   int      `json:"minHealthy" description:"How many nodes of each service must be up at any time; all but one batch if left out." minimum:"0"`
+	withPolicy
+}
+
+// Repair is what ReadChange reads for its kind.
+type Repair struct {
+	Dead  []string `json:"dead" description:"Those of nodes whose machines do not answer: nothing is drained or stopped there."`
+	Nodes []string `json:"nodes" required:"true" description:"Ids of the nodes to make anew."`
+	withPolicy
+}
+
+// Retry is what ReadRetry reads.
+type Retry struct {
+	Services       []string       `json:"services" description:"Services that come in their newest version."`
+	ConfigPatch    map[string]any `json:"configPatch" description:"A merge patch (RFC 7386) over the config of the cluster."`
+	RemoveServices []string       `json:"removeServices" description:"Services that are taken off the cluster."`
+	Skip           []int          `json:"skip" description:"Numbers of tasks to leave out; for administrators, with a reason."`
+	Reason         string         `json:"reason"`
+	OnFailure      string         `json:"onFailure" description:"That of the operation retried when left out." enum:"keep,undo"`
+	withFields
+}
+
+// Skip is what ReadSkip reads.
+type Skip struct {
+	Reason string `json:"reason" required:"true"`
+}
+
+// NodeWrite is what ReadNode reads.
+type NodeWrite struct {
+	ID         string `json:"id" required:"true" description:"A UUID."`
+	ClusterID  string `json:"clusterId" required:"true"`
+	Services   []any  `json:"services" description:"Names, or whole services." schema:"{\"type\":\"array\",\"items\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\"}]}}"`
+	Properties struct {
+		Hostname     string            `json:"hostname"`
+		Addresses    map[string]string `json:"ipaddresses"`
+		Number       int               `json:"nodenum"`
+		HardwareType string            `json:"hardwaretype"`
+		ImageType    string            `json:"imagetype"`
+		Flavor       string            `json:"flavor"`
+		Image        string            `json:"image"`
+		SSHUser      string            `json:"sshuser"`
+		Services     []string          `json:"services"`
+		Automators   []string          `json:"automators"`
+	} `json:"properties"`
+	Actions            []map[string]any `json:"actions" description:"Not read: history is what happened."`
+	ProvisionerResults map[string]any   `json:"provisionerResults" description:"Can be repeated, not changed."`
+}
+
+// NodeQueryBody is what ReadNodeQuery reads.
+type NodeQueryBody struct {
+	ClusterID  string   `json:"clusterId" required:"true"`
+	Properties []string `json:"properties" description:"Names of facts; all when left out."`
+	Services   []string `json:"services" description:"Only nodes that have all of these."`
+}
+
+// PreviewRequest is what ReadPreview reads.
+type PreviewRequest struct {
+	Kind      string `json:"kind" required:"true" enum:"create,configure,add_services,remove_services,start,stop,restart,expand,shrink,upgrade,resize,repair,rollback,retry,authorize,sync,delete"`
+	ClusterID string `json:"clusterId"`
+	Request   struct {
+		Operation int `json:"operation" description:"Number of the operation to roll back, or to retry, which can only be the latest and may be left out; for other kinds it means nothing."`
+	} `json:"request" description:"The body of the call that would do it at once: for create that of POST /v2/clusters. For rollback and retry it names the operation as well."`
+	Service string `json:"service" description:"The one service to start, stop or restart; all when left out."`
+}
+
+// PreviewApply is what ReadApply reads.
+type PreviewApply struct {
+	Hash           string         `json:"hash" required:"true"`
+	ProviderFields map[string]any `json:"providerFields"`
+}
+
+// TokenCreate is what ReadToken reads.
+type TokenCreate struct {
+	Name    string   `json:"name" required:"true"`
+	Scopes  []string `json:"scopes" required:"true" enum:"read,clusters:write,catalog:write,admin"`
+	Expires int      `json:"expires" nullable:"true" description:"Milliseconds since 1970; null for as long as the tenant allows."`
+}
+
+// TenantWrite is what ReadTenant reads.
+type TenantWrite struct {
+	Tenant    TenantFields `json:"tenant" required:"true"`
+	Bootstrap bool         `json:"bootstrap"`
+}
+
+// HookWrite is what ReadHook reads.
+type HookWrite struct {
+	Name       string   `json:"name" required:"true"`
+	URL        string   `json:"url" required:"true" description:"http or https; private networks only where the installation allows them."`
+	Events     []string `json:"events" description:"Left out: all." enum:"start,success,failure"`
+	Actions    []string `json:"actions" description:"Cluster actions; empty: all."`
+	Templates  []string `json:"templates" description:"Names of cluster templates; empty: all."`
+	Secret     string   `json:"secret" description:"16 to 200 characters that sign; left out, one is made up, or the old one stays."`
+	Blocking   bool     `json:"blocking" description:"An operation starts only when the hook agrees: 2xx go, 409 refuses."`
+	OnTimeout  string   `json:"onTimeout" enum:"go,refuse"`
+	Global     bool     `json:"global" description:"All tenants; for superadmins."`
+	LegacyBody bool     `json:"legacyBody" description:"The predecessor's body."`
+	Enabled    bool     `json:"enabled"`
+}
+
+// UserCreate is what ReadUser reads.
+type UserCreate struct {
+	ID          string   `json:"id" required:"true"`
+	Role        string   `json:"role" enum:"user,admin"`
+	DisplayName string   `json:"displayName"`
+	Email       string   `json:"email"`
+	Password    string   `json:"password" description:"Made up when left out." minLength:"10" maxLength:"200"`
+	SSHKeys     []string `json:"sshKeys" description:"Public keys, one line of authorized_keys each."`
+}
+
+// UserEdit is what ReadUserChange reads.
+type UserEdit struct {
+	DisplayName string   `json:"displayName" nullable:"true"`
+	Email       string   `json:"email" nullable:"true"`
+	SSHKeys     []string `json:"sshKeys" nullable:"true" description:"Public keys, one line of authorized_keys each."`
+	Role        string   `json:"role" enum:"user,admin"`
+	Disabled    bool     `json:"disabled"`
+	Password    string   `json:"password" minLength:"10" maxLength:"200"`
+	OldPassword string   `json:"oldPassword" description:"Needed to change one's own password."`
+	EndTokens   bool     `json:"endTokens" description:"Revoke the API tokens of the user with the new password, that of the request included."`
+}
+
+// SettingsEdit is what ReadSettings reads.
+type SettingsEdit struct {
+	LeaseReminderHours []int `json:"leaseReminderHours" items:"{\"minimum\":1,\"maximum\":8760}"`
+	LeaseGraceHours    int   `json:"leaseGraceHours" minimum:"0" maximum:"8760"`
+	MaxTokenDays       int   `json:"maxTokenDays" nullable:"true" description:"null: tokens may live for ever."`
+	RequireLease       bool  `json:"requireLease" description:"Every cluster has an end."`
+}
+
+// TenantFields are those of a tenant that a request may set.
+type TenantFields struct {
+	Name             string   `json:"name" required:"true"`
+	Description      string   `json:"description"`
+	Workers          int      `json:"workers"`
+	WorkersFrom      string   `json:"workersFrom" description:"Another tenant by name: workers that are not free are taken from it; 409 where it has too few or runs more tasks than it would keep workers."`
+	MaxClusters      int      `json:"maxClusters"`
+	MaxNodes         int      `json:"maxNodes"`
+	PrivateNetworks  bool     `json:"privateNetworks" description:"Providers and their machines may be in private networks; left out, no for a new tenant."`
+	InstanceRoles    bool     `json:"instanceRoles" description:"Providers may use the role of the host of a provisioner; left out, no for a new tenant."`
+	ProviderTypesOff []string `json:"providerTypesOff" description:"Provider types that nothing new is made with; left out, static for a new tenant."`
+}

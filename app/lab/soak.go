@@ -1,0 +1,274 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"loom/app/failpoint"
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/app/wiring"
+	"loom/app/wiring/devdb"
+	"loom/migrations"
+)
+
+const (
+	// soakPoints is how many faults a long run strikes unless told otherwise.
+	soakPoints = 2000
+	// soakNodes is the size of its clusters.
+	soakNodes = 20
+	// soakChangesEach is how many changes each of them goes through.
+	soakChangesEach = 2
+	// soakLease is the lease of its processes unless told otherwise: short, because a
+	// killed one is waited for that long, but not so short that a host with something
+	// else to do loses leases all the time.
+	soakLease = 1500 * time.Millisecond
+	// soakPatience is how long an operation may stand still, and its rest take: longer
+	// than what a process fetched and never heard of waits for the reconciler.
+	soakPatience = 6 * time.Minute
+)
+
+// soak kills, freezes and cuts off the processes of small installations while
+// clusters of simulated machines come and go, and looks after each operation
+// whether anything was lost, doubled or left behind.
+type soak struct {
+	points, lanes, nodes int
+	// changes is how many there are in the life of a cluster, between its growing and its
+	// shrinking; 0 counts as 1.
+	changes int
+	seed    uint64
+	lease   time.Duration // 0 means soakLease
+	// fault, if not empty, is what every provisioner and scheduler gets, once each,
+	// instead of faults drawn by the seed.
+	fault string
+	// dsn makes the database of a lane, migrated.
+	dsn func(ctx context.Context, lane int) (string, error)
+	out io.Writer
+	// environ is what processes get beside their own.
+	environ []string
+
+	mu       sync.Mutex
+	began    time.Time
+	struck   map[string]int // faults by point and action
+	ended    map[string]int // operations by kind and outcome
+	count    int
+	lives    int
+	tasks    int
+	attempts int
+	failures []string
+	// stall is how long this process itself had no processor at most: others of the host
+	// fared no better.
+	stall time.Duration
+}
+
+// Soak runs lanes side by side on a private PostgreSQL that does not wait for
+// the disk.
+func Soak(ctx context.Context, e *wiring.Environment, args []string) (err error) {
+	s := &soak{points: soakPoints, lanes: 3, nodes: soakNodes, changes: soakChangesEach, seed: uint64(time.Now().UnixNano() % 1_000_000), out: e.Out, environ: os.Environ()}
+	for name, to := range map[string]*int{"points": &s.points, "lanes": &s.lanes, "nodes": &s.nodes} {
+		text, rest, ok := wiring.TakeFlag(args, name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1_000_000 {
+			return wiring.UsageError("--%s takes a number from 1, not “%s”", name, text)
+		}
+		*to, args = n, rest
+	}
+	if text, rest, ok := wiring.TakeFlag(args, "seed"); ok {
+		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return wiring.UsageError("--seed takes a whole number, not “%s”", text)
+		}
+		args = rest
+	}
+	if text, rest, ok := wiring.TakeFlag(args, "lease"); ok {
+		if s.lease, err = time.ParseDuration(text); err != nil || s.lease < time.Second || s.lease > time.Minute {
+			return wiring.UsageError("--lease takes a time from 1s to 1m, such as 5s, not “%s”", text)
+		}
+		args = rest
+	}
+	if s.fault, args, _ = wiring.TakeFlag(args, "fault"); s.fault != "" {
+		if err := failpoint.Check(s.fault); err != nil {
+			return wiring.UsageError("--fault: %v", err)
+		}
+	}
+	if len(args) > 0 {
+		return wiring.UsageError("loom soak takes --points, --seed, --lanes, --nodes, --lease and --fault only, not “%s”", strings.Join(args, " "))
+	}
+	dir, err := os.MkdirTemp("", "loom-soak-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	// The database runs as a user of its own and must get through.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return err
+	}
+	pg, err := devdb.New(devdb.Options{Dir: filepath.Join(dir, "pg"), BinDir: e.Values.Text("LOOM_PG_BIN"), Scratch: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pg.Remove(context.WithoutCancel(ctx))) }()
+	if err := pg.Start(ctx); err != nil {
+		return err
+	}
+	s.dsn = func(ctx context.Context, lane int) (string, error) {
+		db, err := store.Open(ctx, pg.DSN("postgres"), 1)
+		if err != nil {
+			return "", err
+		}
+		defer db.Close()
+		name := fmt.Sprintf("lane%d", lane)
+		if err := store.CreateDatabase(ctx, db, name); err != nil {
+			return "", err
+		}
+		return pg.DSN(name), migrations.Up(ctx, pg.DSN(name))
+	}
+	return s.run(ctx)
+}
+
+// run runs all lanes and sums up. Each failure is printed when it is found, with
+// the command that repeats it as far as several processes can be repeated.
+func (s *soak) run(ctx context.Context) error {
+	s.began, s.struck, s.ended = time.Now(), map[string]int{}, map[string]int{}
+	fmt.Fprintf(s.out, "Soak: %d faults, clusters of %d nodes, %d lanes, seed %d\n", s.points, s.nodes, s.lanes, s.seed)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var lanes sync.WaitGroup
+	errs := make([]error, s.lanes)
+	for i := range s.lanes {
+		lanes.Go(func() {
+			lane, err := s.newLane(ctx, i)
+			if err == nil {
+				err = lane.live(ctx)
+			}
+			if err = errors.Join(err, lane.end()); err != nil {
+				errs[i] = fmt.Errorf("lane %d: %w", i, err)
+				cancel() // what is found is to be looked at, not buried
+			}
+		})
+	}
+	stop := make(chan struct{})
+	go s.tell(stop)
+	go s.watchHost(stop)
+	lanes.Wait()
+	close(stop)
+	s.summary()
+	if len(s.failures) > 0 {
+		return fmt.Errorf("%d things are not as they must be; repeat with: %s", len(s.failures), s.command())
+	}
+	return errors.Join(errs...)
+}
+
+// leased is the lease of its processes.
+func (s *soak) leased() time.Duration { return cmp.Or(s.lease, soakLease) }
+
+// command repeats the run.
+func (s *soak) command() string {
+	text := fmt.Sprintf("loom soak --seed %d --points %d --lanes %d --nodes %d", s.seed, s.points, s.lanes, s.nodes)
+	if s.lease != 0 {
+		text += " --lease " + s.lease.String()
+	}
+	if s.fault != "" {
+		text += " --fault " + s.fault
+	}
+	return text
+}
+
+// tell says now and then how far it is.
+func (s *soak) tell(stop <-chan struct{}) {
+	tick := time.NewTicker(30 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			s.mu.Lock()
+			fmt.Fprintf(s.out, "  %s: %d faults, %d clusters, %d failures\n", time.Since(s.began).Round(time.Second), s.count, s.lives, len(s.failures))
+			s.mu.Unlock()
+		}
+	}
+}
+
+// watchHost measures how long the host lets its processes stand still. What happens on
+// one that does so for about as long as a lease takes says little.
+func (s *soak) watchHost(stop <-chan struct{}) {
+	const step = 20 * time.Millisecond
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		s.stall = max(s.stall, time.Since(last)-step)
+		s.mu.Unlock()
+		last = time.Now()
+	}
+}
+
+// enough reports whether all faults were struck.
+func (s *soak) enough() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count >= s.points || len(s.failures) > 0
+}
+
+// strike counts a fault.
+func (s *soak) strike(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.struck[what]++
+	s.count++
+}
+
+// end counts an operation that was looked over.
+func (s *soak) end(kind loom.PreviewKind, status loom.OperationStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[fmt.Sprintf("%s %s", kind, status)]++
+}
+
+// fail notes and prints what is not as it must be.
+func (s *soak) fail(lane *soakLane, texts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, text := range texts {
+		text = fmt.Sprintf("lane %d, cluster %d: %s", lane.number, lane.life, text)
+		if slices.Contains(s.failures, text) { // what is wrong stays so until the cluster is gone
+			continue
+		}
+		s.failures = append(s.failures, text)
+		fmt.Fprintln(s.out, "FAILURE", text)
+	}
+	fmt.Fprintf(s.out, "  faults of this cluster: %s\n  without a processor for up to %s, leases of %s\n  repeat with: %s\n",
+		strings.Join(lane.recent, ", "), s.stall.Round(time.Millisecond), s.leased(), s.command())
+}
+
+func (s *soak) summary() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := time.Since(s.began)
+	fmt.Fprintf(s.out, "%d faults in %s (%.1f a minute), %d clusters, %d tasks in %d attempts, without a processor for up to %s, %d failures\n",
+		s.count, took.Round(time.Second), float64(s.count)/took.Minutes(), s.lives, s.tasks, s.attempts, s.stall.Round(time.Millisecond), len(s.failures))
+	for _, counts := range []map[string]int{s.ended, s.struck} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(s.out, "  %5d  %s\n", counts[what], what)
+		}
+	}
+}

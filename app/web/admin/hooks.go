@@ -1,0 +1,485 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/hook"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/layout"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+var deliveryStates = map[loom.DeliveryStatus]ui.State{
+	loom.DeliveryWaiting:   {Word: "Waiting", Icon: "circle", Tone: ui.ToneIdle},
+	loom.DeliveryDelivered: {Word: "Delivered", Icon: "check-circle", Tone: ui.ToneOK},
+	loom.DeliveryRefused:   {Word: "Refused", Icon: "ban", Tone: ui.ToneWarn},
+	loom.DeliveryFailed:    {Word: "Failed", Icon: "error", Tone: ui.ToneBad},
+}
+
+func deliveryState(d loom.DeliveryStatus) *ui.State {
+	state, ok := deliveryStates[d]
+	if !ok {
+		state = ui.State{Word: string(d), Icon: "circle", Tone: ui.ToneIdle}
+	}
+	return &state
+}
+
+func (s *Server) adminHook(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.hookPage(w, r, actor, nil)
+}
+
+// hookPage shows a hook with the log of its deliveries; tried is what a test gave.
+func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, tried *hook.Tried) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	result, filter := q.Get("result"), hook.Filter{}
+	if _, known := deliveryStates[loom.DeliveryStatus(result)]; known {
+		filter.Statuses = []loom.DeliveryStatus{loom.DeliveryStatus(result)}
+	}
+	list, err := s.Hooks.Deliveries(r.Context(), actor, h.ID, filter, s.PageOf(r))
+	if err != nil {
+		return err
+	}
+	state := hookState(h)
+	m := officeview.SheetModel{Title: h.Name, State: &state, Actions: []ui.ButtonModel{
+		{Label: "Edit", Small: true, Href: route.AdminHookVerb(h.ID, "edit")}, page.Opening("Delete", "", route.AdminHookVerb(h.ID, "delete"), ui.Danger)},
+		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/hooks/"+itoa(h.ID), ""), page.Call("deliveries", http.MethodGet, "/v2/hooks/"+itoa(h.ID)+"/deliveries", "")}}
+	if !h.Enabled {
+		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(h.ID, "edit")}}
+	}
+	if tried != nil {
+		m.Parts = append(m.Parts, triedPart(*tried))
+	}
+	filters := officeview.FiltersModel{Action: route.AdminHook(h.ID), Target: "deliveries-list", Fields: []ui.FieldModel{
+		{Name: "result", Label: "Result", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true,
+			Options: page.Options(result, "", "All results", "delivered", "Delivered", "waiting", "Waiting", "failed", "Failed", "refused", "Refused")}}}
+	if result != "" {
+		filters.Clear = route.AdminHook(h.ID)
+	}
+	grid := s.deliveryGrid(h, list, result)
+	grid.CSV, grid.JSON = s.ExportsAt(route.AdminDeliveries(h.ID), q)
+	m.Parts = append(m.Parts, ui.Definitions(hookFacts(h)),
+		officeview.Act(route.AdminHookVerb(h.ID, "test"), ui.ButtonModel{Label: "Send a test", Busy: "Sending…", Icon: "play", Submit: true}),
+		officeview.Card("deliveries-title", "Deliveries", officeview.Filters(filters), officeview.Grid(grid)))
+	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), m)
+}
+
+func hookFacts(h loom.Hook) []ui.Def {
+	all := func(text string) string {
+		if text == "" {
+			return "all"
+		}
+		return text
+	}
+	facts := []ui.Def{{Term: "Address", Text: h.URL, Mono: true}, {Term: "Events", Text: hookWords(h.Events)},
+		{Term: "Actions", Text: all(hookWords(h.Actions))}, {Term: "Templates", Text: all(hookWords(h.Templates))}, {Term: "Secret", Text: "set and sealed; never shown"}}
+	if h.Blocking {
+		facts = append(facts, ui.Def{Term: "Blocking", Text: map[string]string{loom.OnTimeoutGo: "yes; without an answer the operation goes", loom.OnTimeoutRefuse: "yes; without an answer the operation is refused"}[h.OnTimeout]})
+	}
+	if h.Global {
+		facts = append(facts, ui.Def{Term: "For", Text: "all tenants"})
+	}
+	if h.LegacyBody {
+		facts = append(facts, ui.Def{Term: "Body", Text: "that of the predecessor"})
+	}
+	return facts
+}
+
+// hookIsOff says why nothing is sent again.
+const hookIsOff = "The hook is off, so nothing is sent to it, also not again. Edit it to switch it on."
+
+func (s *Server) deliveryGrid(h loom.Hook, list hook.List, result string) officeview.GridModel {
+	id := h.ID
+	m := officeview.GridModel{ID: "deliveries", Caption: "Deliveries, the newest first", Now: s.Now(),
+		Columns: []ui.Column{{Label: "Delivery"}, {Label: "Event"}, {Label: "Result"}, {Label: "Operation"}, {Label: "Tries", Numeric: true, Low: true}, {Label: "When"}, {Label: "Actions", LabelHidden: true}},
+		Pages:   page.Turned("Pages of deliveries", route.AdminHook(id), list.Next, list.Prev, "result", result),
+		Empty:   ui.EmptyModel{Icon: "external", Text: "Nothing was sent yet. Send a test, or start an operation."}}
+	if result != "" {
+		m.Empty = ui.EmptyModel{Icon: "search", Text: "No delivery has this result."}
+	}
+	if !h.Enabled {
+		m.Columns = m.Columns[:len(m.Columns)-1]
+	}
+	for _, d := range list.Items {
+		outcome := officeview.Cell{State: deliveryState(d.Status), Sub: d.Error}
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: itoa(d.ID), Href: route.AdminDelivery(id, d.ID), Mono: true}, {Text: string(d.Event)},
+			outcome, {Text: d.Operation.String(), Href: route.Operation(d.Operation), Mono: true}, {Text: strconv.Itoa(d.Tries)}, {Time: d.Created}})
+		if h.Enabled {
+			m.Rows[len(m.Rows)-1] = append(m.Rows[len(m.Rows)-1], officeview.Cell{Part: officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Small: true, Submit: true, Busy: "Sending…", Attrs: templ.Attributes{"aria-label": "Send again: delivery " + itoa(d.ID)}})})
+		}
+	}
+	return m
+}
+
+func answered(code int) string {
+	if code == 0 {
+		return "none"
+	}
+	return strconv.Itoa(code) + " " + http.StatusText(code)
+}
+
+func triedPart(t hook.Tried) templ.Component {
+	banner := ui.BannerModel{Tone: ui.ToneOK, Text: "The endpoint answered " + answered(t.Code) + " after " + ui.Duration(t.Took) + "."}
+	if !t.OK {
+		banner = ui.BannerModel{Tone: ui.ToneBad, Text: t.Problem}
+	}
+	parts := []templ.Component{ui.Banner(banner), ui.Code(ui.CodeModel{ID: "test-body", Label: "what was sent", Text: prettyText(t.Body), Wrap: true})}
+	if t.Answer != "" {
+		parts = append(parts, ui.Code(ui.CodeModel{ID: "test-answer", Label: "what came back", Text: t.Answer, Wrap: true}))
+	}
+	return officeview.Card("test-title", "Test", parts...)
+}
+
+// prettyText indents JSON; other text stays as it is.
+func prettyText(text string) string {
+	if tree := page.ParseTree([]byte(text)); tree != nil {
+		return page.PrettyJSON(tree)
+	}
+	return text
+}
+
+// adminHookTest sends a test and shows what came of it in the answer.
+func (s *Server) adminHookTest(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, err := pathHook(r)
+	if err != nil {
+		return err
+	}
+	tried, err := s.Hooks.Test(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	return s.hookPage(w, r, actor, &tried)
+}
+
+func pathDelivery(r *http.Request) (loom.HookID, loom.DeliveryID, error) {
+	id, err := pathHook(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err := page.PathNumber(r, "delivery", "delivery")
+	return id, loom.DeliveryID(n), err
+}
+
+// adminDeliveries leads to the page that shows them: its files are at this address.
+func (s *Server) adminDeliveries(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.AdminHook(h.ID))
+}
+
+func (s *Server) adminDelivery(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, delivery, err := pathDelivery(r)
+	if err != nil {
+		return err
+	}
+	h, err := s.Hooks.Hook(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	d, err := s.Hooks.Delivery(r.Context(), actor, id, delivery)
+	if err != nil {
+		return err
+	}
+	facts := []ui.Def{
+		{Term: "Event", Text: string(d.Event)}, {Term: "Operation", Value: officeview.Link(d.Operation.String(), route.Operation(d.Operation))},
+		{Term: "Happened", Value: ui.Time(d.Time, s.Now())}, {Term: "Tries", Text: strconv.Itoa(d.Tries)},
+	}
+	if d.Tries > 0 {
+		facts = append(facts, ui.Def{Term: "Answer", Text: answered(d.Code)}, ui.Def{Term: "Took", Text: ui.Duration(d.Took)})
+	}
+	if d.Error != "" {
+		facts = append(facts, ui.Def{Term: "Problem", Text: d.Error})
+	}
+	if !d.Next.IsZero() {
+		facts = append(facts, ui.Def{Term: "Next try", Value: ui.Time(d.Next, s.Now())})
+	}
+	again := ui.Banner(ui.BannerModel{Tone: ui.ToneHold, Text: hookIsOff, Action: "Edit", ActionHref: route.AdminHookVerb(id, "edit")})
+	if h.Enabled {
+		again = officeview.Act(route.AdminDeliveryReplay(id, d.ID), ui.ButtonModel{Label: "Send again", Busy: "Sending…", Icon: "rotate", Submit: true})
+	}
+	m := officeview.SheetModel{Title: "Delivery " + itoa(d.ID), State: deliveryState(d.Status), Parts: []templ.Component{ui.Definitions(facts), again,
+		ui.Code(ui.CodeModel{ID: "body", Label: "what was sent", Text: prettyText(d.Body)}),
+	}}
+	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame("Delivery "+itoa(d.ID), ui.Crumb{Label: h.Name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Delivery " + itoa(d.ID)}), m)
+}
+
+func (s *Server) adminDeliveryReplay(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, delivery, err := pathDelivery(r)
+	if err != nil {
+		return err
+	}
+	d, err := s.Hooks.Replay(r.Context(), actor, id, delivery)
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminHook(id), httpx.Flash{Tone: "ok", Text: "Sending the notice again, as delivery " + itoa(d.ID) + "."})
+}
+
+// Names of the fields of the form of a hook, besides page.FieldName.
+const (
+	fieldURL       = "url"
+	fieldEvents    = "events"
+	fieldActions   = "actions"
+	fieldTemplates = "templates"
+	fieldBlocking  = "blocking"
+	fieldOnTimeout = "onTimeout"
+	fieldGlobal    = "global"
+	fieldLegacy    = "legacyBody"
+	fieldEnabled   = "enabled"
+	fieldSecret    = "secret"
+)
+
+func hooksFrame(title string, crumbs ...ui.Crumb) layout.Model {
+	if len(crumbs) > 0 {
+		crumbs = append([]ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Hooks", Href: route.AdminHooks()}}, crumbs...)
+	}
+	m := page.AdminFrame(title, route.AdminHooks(), crumbs...)
+	if title != "Hooks" {
+		m.Section = "Hooks"
+	}
+	return m
+}
+
+func (s *Server) adminHooks(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	hooks, err := s.Hooks.Hooks(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	add := ui.ButtonModel{Label: "New hook", Icon: "plus", Kind: ui.Primary, Href: route.AdminHookNew()}
+	m := officeview.SheetModel{
+		Title: "Hooks", Actions: []ui.ButtonModel{add}, Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/hooks", "")},
+		Intro: "A hook tells another system by HTTP when operations start and end. A blocking hook is asked first and may refuse.",
+	}
+	grid := officeview.GridModel{ID: "hooks", Caption: "Hooks of the tenant", Now: s.Now(),
+		Columns: []ui.Column{{Label: "Name"}, {Label: "Address"}, {Label: "Events"}, {Label: "State"}, {Label: "Created", Low: true}},
+		Empty:   ui.EmptyModel{Icon: "external", Text: "There are no hooks yet. A hook calls an address of yours when an operation starts, succeeds or fails.", Action: add}}
+	for _, h := range hooks {
+		state := hookState(h)
+		grid.Rows = append(grid.Rows, []officeview.Cell{
+			{Text: h.Name, Href: route.AdminHook(h.ID), Sub: hookKind(h)}, {Text: h.URL, Mono: true}, {Text: hookWords(h.Events)}, {State: &state}, {Time: h.Created},
+		})
+	}
+	grid.CSV, grid.JSON = s.ExportsOf(r)
+	m.Parts = []templ.Component{officeview.Grid(grid)}
+	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame("Hooks"), m)
+}
+
+func hookState(h loom.Hook) ui.State {
+	if h.Enabled {
+		return ui.State{Word: "On", Icon: "check-circle", Tone: ui.ToneOK}
+	}
+	return ui.State{Word: "Off", Icon: "ban", Tone: ui.ToneIdle}
+}
+
+func hookKind(h loom.Hook) string {
+	var words []string
+	if h.Blocking {
+		words = append(words, "blocking")
+	}
+	if h.Global {
+		words = append(words, "for all tenants")
+	}
+	return strings.Join(words, ", ")
+}
+
+func hookWords[T ~string](items []T) string {
+	words := make([]string, len(items))
+	for i, item := range items {
+		words[i] = string(item)
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s *Server) adminHookNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	in := hook.Input{Events: loom.HookEvents, Enabled: true, OnTimeout: loom.OnTimeoutRefuse}
+	return s.hookForm(w, r, actor, http.StatusOK, 0, "", in, ui.FormErrors{})
+}
+
+// hookForm is the form of a new hook (id 0) or an old one.
+func (s *Server) hookForm(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, id loom.HookID, name string, in hook.Input, errs ui.FormErrors) error {
+	m := officeview.FormModel{Action: route.AdminHooks(), Errors: errs, Button: "Create hook", Busy: "Creating…", Cancel: route.AdminHooks()}
+	frame := hooksFrame("New hook", ui.Crumb{Label: "New"})
+	secret := ui.FieldModel{Name: fieldSecret, Label: "Secret", Kind: ui.FieldPassword, Optional: true, MaxLength: 200, Autocomplete: "off",
+		Help: "Signs every delivery; 16 to 200 characters. One is made up, and shown once, when this is left empty."}
+	if id != 0 {
+		m.Action, m.Button, m.Busy, m.Cancel = route.AdminHook(id), "Save hook", "Saving…", route.AdminHook(id)
+		frame = hooksFrame("Edit "+name, ui.Crumb{Label: name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Edit"})
+		secret.Label, secret.Help = "New secret", "16 to 200 characters; the present one stays when this is left empty. It is never shown."
+	}
+	m.Parts = []templ.Component{
+		page.Field(ui.FieldModel{Name: page.FieldName, Label: "Name", Value: in.Name, MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}, errs),
+		page.Field(ui.FieldModel{Name: fieldURL, Label: "Address", Value: in.URL, Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}, errs),
+		ui.Picker(ui.ChoiceModel{Name: fieldEvents, Legend: "Events", Help: "None chosen means all.", Optional: true, Choices: choices(loom.HookEvents, in.Events), Error: errs.For(fieldEvents)}),
+		ui.Picker(ui.ChoiceModel{Name: fieldActions, Legend: "Only for these actions", Help: "None chosen means all.", Optional: true, Filter: "Filter actions",
+			Choices: choices(loom.HookActions, in.Actions), Error: errs.For(fieldActions)}),
+		page.Field(ui.FieldModel{Name: fieldTemplates, Label: "Only for clusters of these templates", Value: strings.Join(in.Templates, " "), Mono: true, Optional: true, Width: "l",
+			Help: "Names, separated by blanks; none means all."}, errs),
+		page.Field(ui.FieldModel{Name: fieldBlocking, Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox, Checked: in.Blocking,
+			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}, errs),
+		page.Field(ui.FieldModel{Name: fieldOnTimeout, Label: "When there is no answer that counts", Kind: ui.FieldSelect, Width: "s", Optional: true,
+			Options: page.Options(in.OnTimeout, loom.OnTimeoutRefuse, "refuse the operation", loom.OnTimeoutGo, "let it go")}, errs),
+		page.Field(secret, errs),
+		page.Field(ui.FieldModel{Name: fieldLegacy, Label: "Send the body of the predecessor", Kind: ui.FieldCheckbox, Checked: in.LegacyBody, Help: "Cluster, job and nodes, for receivers that were written for it."}, errs),
+		page.Field(ui.FieldModel{Name: fieldEnabled, Label: "On", Kind: ui.FieldCheckbox, Checked: in.Enabled}, errs),
+	}
+	if actor.IsSuperadmin() {
+		m.Parts = append(m.Parts, page.Field(ui.FieldModel{Name: fieldGlobal, Label: "For all tenants", Kind: ui.FieldCheckbox, Checked: in.Global}, errs))
+	}
+	return s.Sheet(w, r, actor, status, frame, officeview.SheetModel{Parts: []templ.Component{officeview.Form(m)}})
+}
+
+func choices[T ~string](all, chosen []T) []ui.Choice {
+	var out []ui.Choice
+	for _, value := range all {
+		c := ui.Choice{Value: string(value), Label: string(value)}
+		for _, v := range chosen {
+			c.Checked = c.Checked || v == value
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func readHook(f url.Values) hook.Input {
+	in := hook.Input{
+		Name: f.Get(page.FieldName), URL: strings.TrimSpace(f.Get(fieldURL)), Templates: strings.Fields(strings.ReplaceAll(f.Get(fieldTemplates), ",", " ")),
+		Blocking: f.Get(fieldBlocking) == "true", OnTimeout: f.Get(fieldOnTimeout), Global: f.Get(fieldGlobal) == "true", LegacyBody: f.Get(fieldLegacy) == "true", Enabled: f.Get(fieldEnabled) == "true",
+	}
+	for _, e := range f[fieldEvents] {
+		in.Events = append(in.Events, loom.HookEvent(e))
+	}
+	for _, a := range f[fieldActions] {
+		in.Actions = append(in.Actions, loom.ClusterAction(a))
+	}
+	if secret := f.Get(fieldSecret); secret != "" {
+		in.Secret = &secret
+	}
+	return in
+}
+
+// hookErrors puts the errors of members of lists beside their field.
+func hookErrors(err error, title string) (ui.FormErrors, int, bool) {
+	e := loom.AsError(err)
+	status, ok := httpx.PageStatus(e.Kind), e.Kind == loom.Invalid || e.Kind == loom.Exhausted || e.Kind == loom.Conflict
+	if !ok {
+		return ui.FormErrors{}, 0, false
+	}
+	errs := ui.NewFormErrors(title, e.Fields)
+	if len(e.Fields) == 0 {
+		errs.Items = []ui.FormError{{Message: e.Message}}
+	}
+	for i := range errs.Items {
+		name, _, _ := strings.Cut(errs.Items[i].Field, "[")
+		if name != "" {
+			errs.Items[i].Field, errs.Items[i].FieldID = name, ui.FieldID("", name)
+		}
+	}
+	return errs, status, true
+}
+
+// adminHookCreate stores a hook; a secret that was made up is in the answer.
+func (s *Server) adminHookCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	in := readHook(f)
+	h, secret, err := s.Hooks.Create(r.Context(), actor, in)
+	if errs, status, ok := hookErrors(err, "The hook was not created."); err != nil && ok {
+		return s.hookForm(w, r, actor, status, 0, "", in, errs)
+	}
+	if err != nil {
+		return err
+	}
+	if secret.IsZero() {
+		return s.Say(w, r, route.AdminHook(h.ID), httpx.Flash{Tone: "ok", Text: "Created the hook " + h.Name + "."})
+	}
+	shown := officeview.Secret(officeview.SecretModel{
+		Title: "Hook " + h.Name + " was created", Warning: "Copy the secret now. It is shown this once; it proves that a delivery is Loom's.", Back: route.AdminHook(h.ID), Button: "I have copied the secret",
+		Facts: []ui.Def{{Term: "Address", Text: h.URL, Mono: true}, {Term: "Secret", Value: ui.CopyText(secret.Reveal(), "secret")},
+			{Term: "How it signs", Text: "X-Loom-Signature: t=<seconds>,v1=<HMAC-SHA256 of “t.body”, hexadecimal>"}},
+	})
+	return s.Sheet(w, r, actor, http.StatusOK, hooksFrame(h.Name, ui.Crumb{Label: h.Name}), officeview.SheetModel{Parts: []templ.Component{shown}})
+}
+
+func pathHook(r *http.Request) (loom.HookID, error) {
+	n, err := page.PathNumber(r, "id", "hook")
+	return loom.HookID(n), err
+}
+
+// ofHook reads the hook of the path.
+func (s *Server) ofHook(r *http.Request, actor loom.Actor) (loom.Hook, error) {
+	id, err := pathHook(r)
+	if err != nil {
+		return loom.Hook{}, err
+	}
+	return s.Hooks.Hook(r.Context(), actor, id)
+}
+
+func (s *Server) adminHookEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	in := hook.Input{Name: h.Name, URL: h.URL, Events: h.Events, Actions: h.Actions, Templates: h.Templates, Blocking: h.Blocking,
+		OnTimeout: h.OnTimeout, Global: h.Global, LegacyBody: h.LegacyBody, Enabled: h.Enabled}
+	return s.hookForm(w, r, actor, http.StatusOK, h.ID, h.Name, in, ui.FormErrors{})
+}
+
+func (s *Server) adminHookSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	old, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	in := readHook(f)
+	h, err := s.Hooks.Put(r.Context(), actor, old.ID, in)
+	if errs, status, ok := hookErrors(err, "The hook was not changed."); err != nil && ok {
+		return s.hookForm(w, r, actor, status, old.ID, old.Name, in, errs)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminHook(h.ID), httpx.Flash{Tone: "ok", Text: "Saved the hook " + h.Name + "."})
+}
+
+func (s *Server) adminHookDeleteAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Delete hook " + h.Name, Busy: "Deleting…", Cancel: route.AdminHook(h.ID),
+		Lines: []string{"Nothing more is sent to " + h.URL + ", also not what waits, and the log of deliveries goes with it. An operation that waits for its answer goes on."}}
+	return s.Confirm(w, r, actor, hooksFrame("Delete hook "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Delete"}), officeview.Confirm(m))
+}
+
+func (s *Server) adminHookDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	h, err := s.ofHook(r, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.Hooks.Delete(r.Context(), actor, h.ID); err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminHooks(), httpx.Flash{Tone: "ok", Text: "Deleted the hook " + h.Name + "."})
+}
+
+func itoa[T ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,0 +1,432 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/account"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/accountview"
+	"loom/views/layout"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func pathUser(r *http.Request) loom.UserID { return loom.UserID(route.Segment(r.PathValue("id"))) }
+
+func userFrame(id loom.UserID, last string) layout.Model {
+	crumbs := []ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Users", Href: route.AdminUsers()}, {Label: string(id)}}
+	title := string(id)
+	if last != "" {
+		crumbs[2].Href = route.AdminUser(id)
+		crumbs, title = append(crumbs, ui.Crumb{Label: last}), last+" "+title
+	}
+	m := page.AdminFrame(title, route.AdminUsers(), crumbs...)
+	m.Section = "Users"
+	return m
+}
+
+func (s *Server) adminUser(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.userPage(w, r, actor, http.StatusOK, nil, nil, ui.FormErrors{})
+}
+
+// userPage shows a user of the tenant with what he has; given is what a refused
+// form held.
+func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, top templ.Component, given *account.UserInput, errs ui.FormErrors) error {
+	u, err := s.Accounts.UserSummary(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	tokens, err := s.Accounts.TokensOf(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
+	sessions, err := s.Accounts.SessionsOf(r.Context(), actor, u.ID)
+	if err != nil {
+		return err
+	}
+	in := account.UserInput{ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email}
+	if given != nil {
+		in = *given
+	}
+	m := officeview.SheetModel{
+		Title: string(u.ID), Actions: userActions(actor, u),
+		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/users/"+string(u.ID), ""), page.Call("change", http.MethodPatch, "/v2/users/"+string(u.ID), `{"displayName":"Eve"}`)},
+	}
+	if u.Disabled {
+		m.State = &disabledState
+	}
+	if top != nil {
+		m.Parts = append(m.Parts, top)
+	}
+	m.Parts = append(m.Parts, s.userFacts(u), officeview.Card("edit-title", "Change", userForm(actor, u.ID, in, errs)),
+		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
+	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
+}
+
+func (s *Server) userFacts(u loom.UserSummary) templ.Component {
+	facts := []ui.Def{
+		{Term: "Role", Text: string(u.Role)}, {Term: "Clusters", Value: officeview.Link(strconv.Itoa(u.Clusters), route.Query(route.Clusters(), "owner", string(u.ID)))},
+		{Term: "SSH keys", Text: strconv.Itoa(len(u.SSHKeys))}, {Term: "Last seen", Value: ui.Time(u.LastSeen, s.Now())}, {Term: "Created", Value: ui.Time(u.Created, s.Now())},
+		{Term: "What was done", Value: officeview.Link("Audit", route.Query(route.AdminAudit(), "actor", string(u.ID)))},
+	}
+	if u.PasswordChange == loom.PasswordRequired {
+		facts = append(facts, ui.Def{Term: "Password", Text: "To be changed at the next sign-in"})
+	}
+	return ui.Definitions(facts)
+}
+
+// userActions are what an administrator does to somebody else.
+func userActions(actor loom.Actor, u loom.UserSummary) []ui.ButtonModel {
+	if u.ID == actor.User {
+		return []ui.ButtonModel{{Label: "Your account", Icon: "user", Href: route.Account()}}
+	}
+	reset := page.Opening("New password", "", route.AdminUserVerb(u.ID, "password"), ui.Secondary)
+	if u.Disabled {
+		reset = page.Opening("Enable", "", route.AdminUserVerb(u.ID, "enable"), ui.Secondary)
+	}
+	actions := []ui.ButtonModel{reset}
+	if u.ID != loom.AdminUser {
+		if !u.Disabled {
+			actions = append(actions, page.Opening("Disable", "", route.AdminUserVerb(u.ID, "disable"), ui.Danger))
+		}
+		actions = append(actions, page.Opening("Delete", "", route.AdminUserVerb(u.ID, "delete"), ui.Danger))
+	}
+	return actions
+}
+
+func userForm(actor loom.Actor, id loom.UserID, in account.UserInput, errs ui.FormErrors) templ.Component {
+	role := ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}
+	switch {
+	case id == actor.User:
+		role.LockedWhy, role.Value = "Nobody changes his own role.", string(in.Role)
+	case id == loom.AdminUser:
+		role.LockedWhy, role.Value = "The built-in administrator stays one.", string(in.Role)
+	}
+	return officeview.Form(officeview.FormModel{Action: route.AdminUser(id), Errors: errs, Button: "Save", Busy: "Saving…", Parts: []templ.Component{
+		page.Field(role, errs),
+		page.Field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
+		page.Field(ui.FieldModel{Name: fieldEmail, Label: "E-mail", Kind: ui.FieldEmail, Value: in.Email, Optional: true, MaxLength: 200}, errs),
+	}})
+}
+
+func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component {
+	m := officeview.GridModel{ID: "tokens", Caption: "API tokens", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "key", Text: "The user has no API tokens."},
+		Columns: []ui.Column{{Label: "Name"}, {Label: "Starts with", Low: true}, {Label: "Scopes"}, {Label: "Last used", Low: true}, {Label: "Expires"}, {Label: "Actions", LabelHidden: true}}}
+	for _, t := range tokens {
+		used := officeview.Cell{Time: t.LastUsed, ShowTime: true}
+		if t.LastAddress != "" {
+			used.Sub = "from " + t.LastAddress
+		}
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: t.Name}, {Text: t.Prefix + "…", Mono: true}, {Text: page.ScopeWords(t.Scopes)}, used, {Time: t.Expires, ShowTime: true},
+			{Buttons: []ui.ButtonModel{page.Opening("Revoke", "Revoke token "+t.Name, route.AdminUserToken(id, t.ID), ui.Danger)}},
+		})
+	}
+	return officeview.Grid(m)
+}
+
+func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Component {
+	m := officeview.GridModel{ID: "sessions", Caption: "Sessions", ShowCaption: true, Now: s.Now(), Empty: ui.EmptyModel{Icon: "monitor", Text: "The user is signed in nowhere."},
+		Columns: []ui.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Last used"}, {Label: "Signed in", Low: true}, {Label: "Actions", LabelHidden: true}}}
+	for _, one := range sessions {
+		m.Rows = append(m.Rows, []officeview.Cell{
+			{Text: page.BrowserName(one.Agent)}, {Text: one.Address, Mono: true}, {Time: one.LastUsed, ShowTime: true}, {Time: one.Created},
+			{Buttons: []ui.ButtonModel{page.Opening("Sign out", "Sign out "+page.BrowserName(one.Agent)+" at "+one.Address, route.AdminUserSession(id, one.ID), ui.Danger)}},
+		})
+	}
+	return officeview.Grid(m)
+}
+
+func (s *Server) adminUserSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	in, id := readUser(f), pathUser(r)
+	change := account.UserChange{SelfInput: account.SelfInput{DisplayName: &in.DisplayName, Email: &in.Email}}
+	if f.Has(fieldRole) {
+		change.Role = &in.Role
+	}
+	_, err = s.Accounts.UpdateUser(r.Context(), actor, id, change)
+	if errs, status, ok := page.FormErrors(err, "The user was not changed."); ok {
+		return s.userPage(w, r, actor, status, nil, &in, errs)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminUser(id), httpx.Flash{Tone: "ok", Text: "Saved " + string(id) + "."})
+}
+
+// userVerb is a medium act on a user: its question, and what it does.
+type userVerb struct {
+	verb, button, busy, said string
+	lines                    func(u loom.UserSummary) []string
+	harmless                 bool
+}
+
+var userVerbs = map[string]userVerb{
+	"disable": {"Disable", "Disable", "Disabling…", "Disabled", func(u loom.UserSummary) []string {
+		return []string{"The user is signed out everywhere, " + ui.Count(u.Tokens, "API token is", "API tokens are") + " revoked, and nobody signs in under the name. The clusters stay as they are."}
+	}, false},
+	"enable": {"Enable", "Enable", "Enabling…", "Enabled", func(loom.UserSummary) []string {
+		return []string{"The user may sign in again with the present password. Tokens that were revoked stay revoked."}
+	}, true},
+	"password": {"New password for", "Make a new password for", "Making…", "", func(loom.UserSummary) []string {
+		return []string{"A password is generated and shown once. The user is signed out everywhere, and has to choose another one at the next sign-in."}
+	}, false},
+	"delete": {"Delete", "Delete user", "Deleting…", "Deleted", func(loom.UserSummary) []string {
+		return []string{"The user is gone for good: sessions and tokens end at once. What was done stays in the audit."}
+	}, false},
+}
+
+func pathVerb(r *http.Request) (userVerb, error) {
+	v, ok := userVerbs[r.PathValue("verb")]
+	if !ok {
+		return v, loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
+	}
+	return v, nil
+}
+
+func (s *Server) adminUserAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := pathVerb(r)
+	if err != nil {
+		return err
+	}
+	u, err := s.Accounts.UserSummary(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Lines: v.lines(u), Button: v.button + " " + string(u.ID), Busy: v.busy, Cancel: route.AdminUser(u.ID), Harmless: v.harmless}
+	if r.PathValue("verb") == "password" {
+		m.Fields = []ui.FieldModel{{Name: accountview.FieldEndTokens, Label: "Revoke the API tokens too", Kind: ui.FieldCheckbox,
+			Help: ui.Count(u.Tokens, "valid token", "valid tokens") + " now; programs need new ones then."}}
+	}
+	if r.PathValue("verb") == "delete" && u.Clusters > 0 {
+		m.WhyNot = string(u.ID) + " owns " + ui.Count(u.Clusters, "cluster that is", "clusters that are") + " not terminated; delete them or give them to another owner first."
+		m.Instead, m.InsteadHref = "See the clusters", route.Query(route.Clusters(), "owner", string(u.ID))
+	}
+	return s.Confirm(w, r, actor, userFrame(u.ID, v.verb), officeview.Confirm(m))
+}
+
+// adminUserAct does what was confirmed. A new password is in the answer: it is not
+// kept for a redirect.
+func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := pathVerb(r)
+	if err != nil {
+		return err
+	}
+	id, back := pathUser(r), route.AdminUser(pathUser(r))
+	switch verb := r.PathValue("verb"); verb {
+	case "password":
+		f, err := page.ReadForm(w, r)
+		if err != nil {
+			return err
+		}
+		made, err := s.Accounts.ResetPassword(r.Context(), actor, id, f.Get(accountview.FieldEndTokens) == "true")
+		if err != nil {
+			return err
+		}
+		shown := s.MadePassword(r, "New password of "+string(id), actor.TenantName, string(id), made, back)
+		return s.userPage(w, r, actor, http.StatusOK, shown, nil, ui.FormErrors{})
+	case "delete":
+		err, back = s.Accounts.DeleteUser(r.Context(), actor, id), route.AdminUsers()
+	default:
+		disabled := verb == "disable"
+		_, err = s.Accounts.UpdateUser(r.Context(), actor, id, account.UserChange{Disabled: &disabled})
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, back, httpx.Flash{Tone: "ok", Text: v.said + " the user " + string(id) + "."})
+}
+
+// userToken finds a token of the path's user.
+func (s *Server) userToken(r *http.Request, actor loom.Actor) (loom.Token, error) {
+	tokens, err := s.Accounts.TokensOf(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return loom.Token{}, err
+	}
+	for _, t := range tokens {
+		if strconv.FormatInt(t.ID, 10) == r.PathValue("token") {
+			return t, nil
+		}
+	}
+	return loom.Token{}, loom.NewError(loom.NotFound, "There is no such token; it may have been revoked.")
+}
+
+func (s *Server) adminUserTokenAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	t, err := s.userToken(r, actor)
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Revoke token " + t.Name, Busy: "Revoking…", Cancel: route.AdminUser(pathUser(r)),
+		Lines: []string{"Programs that use the token " + t.Name + " (" + t.Prefix + "…) are refused from the next request on. This cannot be undone."}}
+	return s.Confirm(w, r, actor, userFrame(pathUser(r), "Revoke a token of"), officeview.Confirm(m))
+}
+
+func (s *Server) adminUserTokenRevoke(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	t, err := s.userToken(r, actor)
+	if err != nil {
+		return err
+	}
+	if err := s.Accounts.RevokeToken(r.Context(), actor, t.ID); err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminUser(pathUser(r)), httpx.Flash{Tone: "ok", Text: "Revoked the token " + t.Name + "."})
+}
+
+func (s *Server) adminUserSessionAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	sessions, err := s.Accounts.SessionsOf(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
+	}
+	for _, one := range sessions {
+		if one.ID == r.PathValue("session") {
+			m := officeview.ConfirmModel{Action: r.URL.Path, Button: "Sign out " + string(pathUser(r)), Busy: "Signing out…", Cancel: route.AdminUser(pathUser(r)),
+				Lines: []string{strings.TrimSpace("The session of " + page.BrowserName(one.Agent) + " at " + one.Address + " ends at once; the user may sign in again.")}}
+			return s.Confirm(w, r, actor, userFrame(pathUser(r), "End a session of"), officeview.Confirm(m))
+		}
+	}
+	return loom.NewError(loom.NotFound, "There is no such session; it may have ended.")
+}
+
+func (s *Server) adminUserSessionEnd(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if err := s.Accounts.EndSession(r.Context(), actor, r.PathValue("session")); err != nil {
+		return err
+	}
+	return s.Say(w, r, route.AdminUser(pathUser(r)), httpx.Flash{Tone: "ok", Text: "Signed " + string(pathUser(r)) + " out there."})
+}
+
+// Names of the fields of the forms about users.
+const (
+	fieldUser    = "id"
+	fieldRole    = "role"
+	fieldDisplay = "displayName"
+	fieldEmail   = "email"
+)
+
+var disabledState = ui.State{Word: "Disabled", Icon: "ban", Tone: ui.ToneIdle}
+
+func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.usersPage(w, r, actor, http.StatusOK, nil, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
+}
+
+// usersPage lists users, beneath the form for a new one with what was given.
+func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, in account.UserInput, errs ui.FormErrors) error {
+	q := r.URL.Query()
+	list := account.UserListInput{Page: s.PageOf(r), Q: q.Get("q")}
+	role, state := q.Get("role"), q.Get("state")
+	if role == string(loom.RoleUser) || role == string(loom.RoleAdmin) {
+		list.Roles = []loom.Role{loom.Role(role)}
+		if role == string(loom.RoleAdmin) {
+			list.Roles = append(list.Roles, loom.RoleSuperadmin)
+		}
+	}
+	if state == "active" || state == "disabled" {
+		disabled := state == "disabled"
+		list.Disabled = &disabled
+	}
+	users, err := s.Accounts.ListUsers(r.Context(), actor, list)
+	if err != nil {
+		return err
+	}
+	m := officeview.SheetModel{
+		Title: "Users", Intro: "Who may sign in to this tenant. Administrators do everything in it; users see and change what is theirs.",
+		Actions: []ui.ButtonModel{{Label: "New user", Icon: "plus", Kind: ui.Primary, Href: "#new-user"}},
+		Calls:   []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/users", ""), page.Call("create", http.MethodPost, "/v2/users", `{"id":"eve","role":"user"}`)},
+	}
+	if made != nil {
+		m.Parts = append(m.Parts, made)
+	}
+	filtered := list.Q != "" || role != "" || state != ""
+	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(r, users, filtered, "q", list.Q, "role", role, "state", state),
+		officeview.Card("new-user", "New user", newUserForm(in, errs)))
+	return s.Sheet(w, r, actor, status, page.AdminFrame("Users", route.AdminUsers()), m)
+}
+
+func userFilters(q, role, state string, filtered bool) templ.Component {
+	m := officeview.FiltersModel{Action: route.AdminUsers(), Target: "users-list", Fields: []ui.FieldModel{
+		{Name: "q", Label: "Search users", LabelHidden: true, Kind: ui.FieldSearch, Width: "full", Value: q, Placeholder: "Search id, name or e-mail", Optional: true, MaxLength: 200},
+		{Name: "role", ID: "filter-role", Label: "Role", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(role, "", "All roles", "user", "Users", "admin", "Administrators")},
+		{Name: "state", Label: "State", LabelHidden: true, Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(state, "", "All states", "active", "Active", "disabled", "Disabled")},
+	}}
+	if filtered {
+		m.Clear = route.AdminUsers()
+	}
+	return officeview.Filters(m)
+}
+
+func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool, filters ...string) templ.Component {
+	m := officeview.GridModel{ID: "users", Caption: "Users of the tenant", Now: s.Now(), Columns: []ui.Column{
+		{Label: "User"}, {Label: "Name", Low: true}, {Label: "Role"}, {Label: "Clusters", Numeric: true}, {Label: "Tokens", Numeric: true, Low: true}, {Label: "Last seen"}, {Label: "Created", Low: true}},
+		Pages: page.Turned("Pages of users", route.AdminUsers(), users.Next, users.Prev, filters...),
+		Empty: ui.EmptyModel{Icon: "user", Text: "There are no users yet."},
+	}
+	if filtered {
+		m.Empty = ui.EmptyModel{Icon: "search", Text: "No user matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.AdminUsers()}}
+	}
+	for _, u := range users.Items {
+		id := officeview.Cell{Text: string(u.ID), Href: route.AdminUser(u.ID), Mono: true}
+		if u.Disabled {
+			id.State = &disabledState
+		}
+		m.Rows = append(m.Rows, []officeview.Cell{
+			id, {Text: u.DisplayName, Sub: u.Email}, {Text: string(u.Role)}, {Text: strconv.Itoa(u.Clusters)}, {Text: strconv.Itoa(u.Tokens)},
+			{Time: u.LastSeen, ShowTime: true}, {Time: u.Created},
+		})
+	}
+	m.CSV, m.JSON = s.ExportsOf(r)
+	return officeview.Grid(m)
+}
+
+func roleOptions(role loom.Role) []ui.Option {
+	chosen := string(loom.RoleUser)
+	if role != loom.RoleUser {
+		chosen = string(loom.RoleAdmin)
+	}
+	return page.Options(chosen, string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")
+}
+
+func newUserForm(in account.UserInput, errs ui.FormErrors) templ.Component {
+	return officeview.Form(officeview.FormModel{Action: route.AdminUsers(), Errors: errs, Button: "Create user", Busy: "Creating…", Parts: []templ.Component{
+		officeview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in."),
+		page.Field(ui.FieldModel{Name: fieldUser, Label: "User name", Value: string(in.ID), Mono: true, MaxLength: 255, Width: "s"}, errs),
+		page.Field(ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}, errs),
+		page.Field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
+		page.Field(ui.FieldModel{Name: fieldEmail, Label: "E-mail", Kind: ui.FieldEmail, Value: in.Email, Optional: true, MaxLength: 200}, errs),
+	}})
+}
+
+func readUser(f url.Values) account.UserInput {
+	return account.UserInput{
+		ID: loom.UserID(strings.TrimSpace(f.Get(fieldUser))), Role: loom.Role(f.Get(fieldRole)),
+		DisplayName: strings.TrimSpace(f.Get(fieldDisplay)), Email: strings.TrimSpace(f.Get(fieldEmail)),
+	}
+}
+
+// adminUserCreate makes a user and answers with the password in the page: it is
+// not kept for a redirect.
+func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	f, err := page.ReadForm(w, r)
+	if err != nil {
+		return err
+	}
+	in := readUser(f)
+	user, password, err := s.Accounts.CreateUser(r.Context(), actor, in)
+	if errs, status, ok := page.FormErrors(err, "The user was not created."); ok {
+		return s.usersPage(w, r, actor, status, nil, in, errs)
+	}
+	if err != nil {
+		return err
+	}
+	made := s.MadePassword(r, "User "+string(user.ID)+" was created", actor.TenantName, string(user.ID), password, route.AdminUsers())
+	return s.usersPage(w, r, actor, http.StatusOK, made, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
+}

@@ -1,0 +1,177 @@
+package catalog
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/adminview"
+	"loom/views/ui"
+)
+
+// definition is an entry in a form that can be read: facts, and parts with tables.
+func definition(entry loom.Entry) ([]ui.Def, []adminview.Section) {
+	facts := describedFacts(entry)
+	switch e := entry.(type) {
+	case *loom.Provider:
+		return facts, providerSections(e)
+	case *loom.HardwareType:
+		return facts, []adminview.Section{providerMap(e.ProviderMap, "flavor", "Flavor")}
+	case *loom.ImageType:
+		return facts, []adminview.Section{providerMap(e.ProviderMap, "image", "Image")}
+	case *loom.Service:
+		return serviceFacts(e), serviceSections(e)
+	case *loom.Template:
+		facts = append(facts, templateFacts(*e)...)
+		if e.Extends != nil {
+			facts = append(facts, ui.Def{Term: "Extends", Text: e.Extends.Name, Mono: true})
+		}
+		if len(e.Includes) > 0 {
+			var names []string
+			for _, part := range e.Includes {
+				names = append(names, part.Name)
+			}
+			facts = append(facts, ui.Def{Term: "Includes", Text: strings.Join(names, ", "), Mono: true})
+		}
+		return append(facts, ui.Def{Term: "On failure", Text: onFailure(e.Administration.OnFailure)}), templateSections(*e)
+	case *loom.PartialTemplate:
+		t := asTemplate(e)
+		facts = append(facts, templateFacts(*t)...)
+		return append(facts, ui.Def{Term: "Config", Text: immutable(e.Immutable)}), templateSections(*t)
+	}
+	return nil, nil
+}
+
+// serviceFacts are what a service has to do with others.
+func serviceFacts(s *loom.Service) []ui.Def {
+	facts := describedFacts(s)
+	if len(facts) == 0 {
+		facts = append(facts, ui.Def{Term: "Dependencies", Text: "none"})
+	}
+	return facts
+}
+
+// describedFacts are the fields of an entry that have a label and no code of their own here,
+// where they have a value.
+func describedFacts(entry loom.Entry) []ui.Def {
+	var facts []ui.Def
+	for _, d := range loom.Described(entry) {
+		if text := describedText(d.Value); text != "" && !d.OwnPage {
+			facts = append(facts, ui.Def{Term: d.Label, Text: text, Mono: true})
+		}
+	}
+	return facts
+}
+
+// factText is a value for people, "" for none.
+func describedText(v reflect.Value) string {
+	if v.IsZero() {
+		return ""
+	}
+	switch value := v.Interface().(type) {
+	case bool:
+		return "yes"
+	case []string:
+		return strings.Join(value, ", ")
+	case string:
+		return value
+	}
+	return page.CompactJSON(v.Interface())
+}
+
+func onFailure(what string) string {
+	if what == loom.OnFailureUndo {
+		return "undo what was done"
+	}
+	return "keep what was made"
+}
+
+func immutable(yes bool) string {
+	if yes {
+		return "protected against later parts"
+	}
+	return "may be changed by later parts"
+}
+
+// providerSections shows settings by name. Sealed ones are only said to be set;
+// a plain one whose name looks secret is masked too.
+func providerSections(p *loom.Provider) []adminview.Section {
+	s := adminview.Section{ID: "settings", Title: "Settings", Keys: true, Note: "No settings.", Columns: []ui.Column{{Label: "Field"}, {Label: "Value"}}}
+	fields, _ := loom.MaskSecrets(p.Fields).(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := page.CompactJSON(fields[name])
+		if text, ok := fields[name].(string); ok {
+			value = text
+		}
+		s.Rows = append(s.Rows, []string{name, value})
+	}
+	for _, name := range p.Sealed {
+		s.Rows = append(s.Rows, []string{name, "set and sealed; never shown"})
+	}
+	return []adminview.Section{s}
+}
+
+func providerMap(providers map[string]map[string]string, key, label string) adminview.Section {
+	s := adminview.Section{ID: "map", Title: "On each provider", Keys: true, Note: "No provider can use it yet.",
+		Columns: []ui.Column{{Label: "Provider"}, {Label: label}, {Label: "Further terms"}}}
+	for _, provider := range slices.Sorted(maps.Keys(providers)) {
+		var further []string
+		for _, name := range slices.Sorted(maps.Keys(providers[provider])) {
+			if name != key {
+				further = append(further, name+" = "+providers[provider][name])
+			}
+		}
+		s.Rows = append(s.Rows, []string{provider, providers[provider][key], strings.Join(further, ", ")})
+	}
+	return s
+}
+
+func serviceSections(s *loom.Service) []adminview.Section {
+	actions := adminview.Section{ID: "actions", Title: "Actions", Keys: true, Note: "It has no actions: nothing is done on its nodes.",
+		Columns: []ui.Column{{Label: "Action"}, {Label: "Automator"}, {Label: "Fields"}}}
+	for _, name := range actionOrder {
+		action, ok := s.Provisioner.Actions[name]
+		if !ok {
+			continue
+		}
+		var fields []string
+		for _, field := range slices.Sorted(maps.Keys(action.Fields)) {
+			fields = append(fields, field+" = "+action.Fields[field])
+		}
+		actions.Rows = append(actions.Rows, []string{string(name), action.Type, strings.Join(fields, ", ")})
+	}
+	sections := []adminview.Section{actions}
+	if len(s.Links) > 0 {
+		sections = append(sections, linkSection(s.Links, "Links of each node with it"))
+	}
+	if len(s.DefaultConfig) > 0 {
+		sections = append(sections, adminview.Section{ID: "config", Title: "Default config", Code: page.PrettyJSON(s.DefaultConfig)})
+	}
+	return sections
+}
+
+func templateSections(t loom.Template) []adminview.Section {
+	services := adminview.Section{ID: "services", Title: "Services of a new cluster", Items: t.Defaults.Services}
+	if len(t.Defaults.Services) == 0 {
+		services.Note = "None."
+	}
+	sections := []adminview.Section{services, {ID: "rules", Title: "Rules", Items: templateRules(t)}}
+	if len(t.Links) > 0 {
+		sections = append(sections, linkSection(t.Links, "Links of a cluster"))
+	}
+	if len(t.Defaults.Config) > 0 {
+		sections = append(sections, adminview.Section{ID: "config", Title: "Default config", Code: page.PrettyJSON(t.Defaults.Config)})
+	}
+	return sections
+}
+
+func linkSection(links []loom.Link, title string) adminview.Section {
+	s := adminview.Section{ID: "links", Title: title, Columns: []ui.Column{{Label: "Label"}, {Label: "URL"}}}
+	for _, l := range links {
+		s.Rows = append(s.Rows, []string{l.Label, l.URL})
+	}
+	return s
+}

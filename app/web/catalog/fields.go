@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"loom/app/loom"
+	"loom/app/web/form"
+	"loom/app/web/page"
+	"loom/views/adminview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// aboutSection is what every kind of entry begins with: name, label, description,
+// icon and whether it is offered for choosing.
+func aboutSection(d formDraft, help string) form.Section {
+	face := nameField(d.Kind)
+	face.Autofocus = d.Doc.Text(form.At("name")) == ""
+	var name form.Part = form.Field{Path: form.At("name"), Empty: form.EmptyText, Face: face}
+	if d.Name != "" {
+		name = form.Fixed{Path: form.At("name"), Label: "Name", Mono: true, Why: "It cannot be changed; duplicate the entry to have it under another name."}
+	}
+	described := func(name string, face ui.FieldModel) form.Part {
+		words := loom.Describe(d.Kind, name)
+		face.Label, face.Help = words.Label, words.Help
+		return form.Field{Path: form.At(name), Face: face}
+	}
+	parts := []form.Part{
+		name,
+		described("label", ui.FieldModel{Optional: true}),
+		described("description", ui.FieldModel{Kind: ui.FieldTextarea, Rows: 2, Optional: true}),
+	}
+	for _, field := range loom.Described(loom.NewEntry(d.Kind)) {
+		if !field.OwnForm {
+			parts = append(parts, form.Described(field))
+		}
+	}
+	return form.Section{ID: "about", Title: "About", Help: help, Parts: append(parts,
+		form.Fold{Title: "Icon and standing", Parts: []form.Part{
+			described("icon", ui.FieldModel{Mono: true, Optional: true, Width: "l"}),
+			described("deprecated", ui.FieldModel{Kind: ui.FieldCheckbox}),
+		}},
+	)}
+}
+
+// nameField is the field for the name of a new entry; whether it can be had is asked
+// as soon as it was typed.
+func nameField(kind loom.EntityKind) ui.FieldModel {
+	return ui.FieldModel{Name: adminview.FieldName, Label: "Name", Mono: true, MaxLength: loom.MaxNameLength, Autocomplete: "off", Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.",
+		Attrs: templ.Attributes{"hx-post": route.AdminValidate(kind) + "/name", "hx-trigger": "change", "hx-target": "closest .c-field", "hx-swap": "outerHTML", "hx-sync": "this:replace"}}
+}
+
+// choicesOf makes choices of entries.
+func choicesOf(entries []loom.Entry) []form.Choice {
+	choices := make([]form.Choice, len(entries))
+	for i, e := range entries {
+		meta := e.Meta()
+		choices[i] = form.Choice{Value: meta.Name, Label: meta.Name, Description: meta.Description, Deprecated: meta.Deprecated}
+		if meta.Label != "" && meta.Label != meta.Name {
+			choices[i].Label = meta.Label
+			choices[i].Facts = []string{meta.Name}
+		}
+	}
+	return choices
+}
+
+// without leaves out the choice of a name.
+func without(choices []form.Choice, name string) []form.Choice {
+	return slices.DeleteFunc(slices.Clone(choices), func(c form.Choice) bool { return c.Value == name })
+}
+
+// durationField is a field for a time span in milliseconds; zero says what 0 means.
+func durationField(p form.Path, words loom.Description, zero string) form.Duration {
+	return form.Duration{Path: p, Label: words.Label, Help: words.Help, Zero: zero, Parse: page.ParseLease, Say: loom.Duration, Write: func(millis int64) string {
+		if text := page.WriteLease(millis); text != "" {
+			return text
+		}
+		return strconv.FormatInt(millis, 10) // below a second
+	}}
+}

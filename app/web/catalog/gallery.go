@@ -1,0 +1,154 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/catalog"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/catalogview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// galleryRows is how many templates are on a page of the gallery.
+const galleryRows = 24
+
+// catalogGallery shows the templates that are not deprecated, as cards.
+func (s *Server) catalogGallery(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q := r.URL.Query()
+	deprecated := false
+	list, err := s.Catalog.Entries(r.Context(), actor, loom.KindTemplate, catalog.ListInput{
+		Page: loom.Page{Limit: galleryRows, After: q.Get("after"), Before: q.Get("before")}, Q: q.Get(catalogview.FieldQ), Deprecated: &deprecated,
+	})
+	if err != nil {
+		return err
+	}
+	m := catalogview.GalleryModel{Q: q.Get(catalogview.FieldQ), Admin: actor.IsAdmin(), Text: ui.Count(list.Total, "template", "templates")}
+	if list.Next != "" {
+		m.Next = route.Query(route.Catalog(), catalogview.FieldQ, m.Q, "after", list.Next)
+	}
+	if list.Prev != "" {
+		m.Prev = route.Query(route.Catalog(), catalogview.FieldQ, m.Q, "before", list.Prev)
+	}
+	for _, item := range list.Items {
+		card, err := s.templateCard(r.Context(), actor, item.Entry.(*loom.Template))
+		if err != nil {
+			return err
+		}
+		m.Cards = append(m.Cards, card)
+	}
+	page := layout.Model{Title: "Templates", Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog()}
+	return s.Render(w, r, actor, http.StatusOK, page, catalogview.GalleryPage(m))
+}
+
+func (s *Server) templateCard(ctx context.Context, actor loom.Actor, stored *loom.Template) (catalogview.TemplateCard, error) {
+	t, problem, err := s.resolved(ctx, actor, *stored)
+	if err != nil {
+		return catalogview.TemplateCard{}, err
+	}
+	services := strings.Join(t.Defaults.Services, ", ")
+	if services == "" {
+		services = "none"
+	}
+	return catalogview.TemplateCard{
+		Name: t.Name, Label: t.Label, Description: t.Description, Size: sizeText(t.Constraints.Size), Lease: page.LeaseText(t.Administration.Lease),
+		Services: services, Href: route.CatalogTemplate(t.Name), CreateHref: route.ClusterNewFrom(t.Name), Problem: problem,
+	}, nil
+}
+
+// resolved merges a template with what it extends and includes. problem says why
+// that cannot be done; the template is then the one that is stored.
+func (s *Server) resolved(ctx context.Context, actor loom.Actor, stored loom.Template) (t loom.Template, problem string, err error) {
+	t, err = s.Catalog.Resolve(ctx, actor, stored)
+	if errors.Is(err, loom.Invalid) || errors.Is(err, loom.NotFound) {
+		return stored, loom.AsError(err).Message, nil
+	}
+	return t, "", err
+}
+
+// catalogTemplate shows one template, or with ?as=json the stored document.
+func (s *Server) catalogTemplate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	name := route.Segment(r.PathValue("template"))
+	entry, info, err := s.Catalog.Entry(r.Context(), actor, loom.KindTemplate, name, 0)
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("as") == "json" {
+		return httpx.WriteJSON(w, entry)
+	}
+	t, problem, err := s.resolved(r.Context(), actor, *entry.(*loom.Template))
+	if err != nil {
+		return err
+	}
+	m := catalogview.TemplateModel{
+		Name: t.Name, Label: t.Label, Description: t.Description, Version: info.Version, Deprecated: t.Deprecated,
+		Facts: templateFacts(t), Rules: templateRules(t), Problem: problem,
+		JSON: entryJSON(loom.KindTemplate, entry, route.CatalogTemplate(name)),
+	}
+	if problem == "" {
+		m.CreateHref = route.ClusterNewFrom(t.Name)
+	}
+	if actor.IsAdmin() {
+		m.EditHref = route.AdminEntry(loom.KindTemplate, t.Name)
+	}
+	for _, l := range t.Links {
+		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
+	}
+	services, err := s.Services(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	m.Services = templateServices(services, t)
+	m.Ties = page.TemplateTies(services, t, route.CatalogService)
+	if problem == "" {
+		if err := s.exampleLayout(r.Context(), actor, t, &m); err != nil {
+			return err
+		}
+	}
+	title := t.Label
+	if title == "" {
+		title = t.Name
+	}
+	page := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog(),
+		Crumbs: []ui.Crumb{{Label: "Templates", Href: route.Catalog()}, {Label: t.Name}}}
+	return s.Render(w, r, actor, http.StatusOK, page, catalogview.TemplatePage(m))
+}
+
+// templateServices lists the default services of a template, then those that may
+// be added.
+func templateServices(services map[string]loom.Service, t loom.Template) []catalogview.ServiceRow {
+	var rows []catalogview.ServiceRow
+	seen := map[string]bool{}
+	for i, name := range slices.Concat(t.Defaults.Services, t.Compatibility.Services) {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		row := catalogview.ServiceRow{Name: name, Default: i < len(t.Defaults.Services), Description: "There is no such service now."}
+		if service, there := services[name]; there {
+			row.Description, row.Needs, row.Href = service.Description, needs(service), route.CatalogService(name)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// entryJSON is the JSON pane of an entry, with the calls that read and write it.
+func entryJSON(kind loom.EntityKind, entry loom.Entry, address string) ui.JSONModel {
+	name, path := entry.Meta().Name, "/v2/"+string(kind)
+	auth := `curl -H "Authorization: Bearer $LOOM_TOKEN" `
+	return ui.JSONModel{ID: "json", Text: page.PrettyJSON(entry), Raw: route.JSON(address), Calls: []ui.JSONCall{
+		{Label: "read it", Curl: auth + `"$LOOM_URL` + path + "/" + name + `"`},
+		{Label: "read version " + strconv.Itoa(entry.Meta().Version), Curl: auth + `"$LOOM_URL` + path + "/" + name + "/" + strconv.Itoa(entry.Meta().Version) + `"`},
+		{Label: "list all", Curl: auth + `"$LOOM_URL` + path + `"`},
+		{Label: "store a new version from a file", Curl: auth + `-X PUT -H "Content-Type: application/json" --data @` + name + `.json "$LOOM_URL` + path + "/" + name + `"`},
+	}}
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"net/http"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/catalogview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// catalogService shows one service to users, or with ?as=json the stored document.
+func (s *Server) catalogService(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	name := route.Segment(r.PathValue("service"))
+	entry, info, err := s.Catalog.Entry(r.Context(), actor, loom.KindService, name, 0)
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("as") == "json" {
+		return httpx.WriteJSON(w, entry)
+	}
+	services, err := s.Services(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	service, address := entry.(*loom.Service), route.CatalogService(name)
+	m := catalogview.ServiceModel{
+		Name: name, Label: service.Label, Description: service.Description, Version: info.Version, Deprecated: service.Deprecated,
+		Facts: serviceFacts(service), Actions: actionRows(service), JSON: entryJSON(loom.KindService, entry, address),
+		Ties: page.ServiceTies(services, name, page.HopsOf(r.URL.Query().Get("hops")), address, route.CatalogService),
+	}
+	for _, l := range service.Links {
+		m.Links = append(m.Links, ui.Def{Term: l.Label, Text: l.URL, Mono: true})
+	}
+	if actor.IsAdmin() {
+		m.EditHref = route.AdminEntry(loom.KindService, name)
+	}
+	if m.Templates, err = s.templatesOf(r, actor, name); err != nil {
+		return err
+	}
+	title := service.Label
+	if title == "" {
+		title = name
+	}
+	frame := layout.Model{Title: title, Section: "Catalog", Area: layout.AreaCatalog, Here: route.Catalog(),
+		Crumbs: []ui.Crumb{{Label: "Templates", Href: route.Catalog()}, {Label: name}}}
+	return s.Render(w, r, actor, http.StatusOK, frame, catalogview.ServicePage(m))
+}
+
+// templatesOf lists the templates that name a service, each once.
+func (s *Server) templatesOf(r *http.Request, actor loom.Actor, service string) ([]catalogview.TemplateOf, error) {
+	uses, err := s.Catalog.Uses(r.Context(), actor, loom.KindService, service)
+	if err != nil {
+		return nil, err
+	}
+	var found []catalogview.TemplateOf
+	at := map[string]int{}
+	for _, use := range uses {
+		if use.Kind != loom.KindTemplate {
+			continue
+		}
+		i, known := at[use.Name]
+		if !known {
+			i = len(found)
+			at[use.Name] = i
+			found = append(found, catalogview.TemplateOf{Name: use.Name, Href: route.CatalogTemplate(use.Name)})
+		}
+		found[i].Default = found[i].Default || strings.HasPrefix(use.Field, "/defaults/services")
+	}
+	return found, nil
+}
+
+// actionOrder is the order in which people think of the actions of a service.
+var actionOrder = []loom.TaskAction{
+	loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart, loom.ActionDrain, loom.ActionStop, loom.ActionRemove,
+}
+
+// actionMeans says when an action of a service runs.
+var actionMeans = map[loom.TaskAction]string{
+	loom.ActionInstall:    "Once on each node that gets the service.",
+	loom.ActionConfigure:  "After install, and again when the cluster's configuration changes.",
+	loom.ActionInitialize: "Once, after configure and before the first start.",
+	loom.ActionStart:      "Whenever the service is to run.",
+	loom.ActionDrain:      "On a node that leaves the cluster, before stop.",
+	loom.ActionStop:       "Whenever the service is to rest, and before it is removed.",
+	loom.ActionRemove:     "When the service is taken off a node that stays.",
+}
+
+func actionRows(s *loom.Service) []catalogview.ActionRow {
+	var rows []catalogview.ActionRow
+	for _, a := range actionOrder {
+		if action, there := s.Provisioner.Actions[a]; there {
+			rows = append(rows, catalogview.ActionRow{Action: string(a), Means: actionMeans[a], Automator: action.Type})
+		}
+	}
+	return rows
+}

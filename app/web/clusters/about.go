@@ -1,0 +1,139 @@
+package clusters
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"loom/app/catalog"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// aboutPart is the description of a cluster with its labels.
+func aboutPart(v lifecycle.ClusterView) clusterview.AboutModel {
+	m := clusterview.AboutModel{ID: v.ID, Description: v.Description}
+	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
+		label := key + "=" + v.Labels[key]
+		m.Labels = append(m.Labels, clusterview.LabelLink{Text: label, Href: route.Query(route.Clusters(), "label", label)})
+	}
+	if v.Status != loom.ClusterTerminated {
+		m.Edit = route.ClusterEdit(v.ID)
+	}
+	return m
+}
+
+// labelLines writes labels as readLabels reads them.
+func labelLines(all map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, key+"="+all[key])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// clusterWriting is what stands in the form for description and labels: both texts, what
+// they were when the form was made, and against what somebody else wrote meanwhile.
+type clusterWriting struct {
+	description, labels         string
+	seenDescription, seenLabels string
+	// known says that the form tells what was seen.
+	known   bool
+	clash   string
+	changes []ui.ChangeModel
+}
+
+func writtenNow(v lifecycle.ClusterView) clusterWriting {
+	labels := labelLines(v.Labels)
+	return clusterWriting{description: v.Description, labels: labels, seenDescription: v.Description, seenLabels: labels, known: true}
+}
+
+func readWriting(form url.Values) clusterWriting {
+	lines := func(name string) string { return strings.ReplaceAll(form.Get(name), "\r\n", "\n") }
+	return clusterWriting{
+		description: strings.TrimSpace(lines(clusterview.FieldDescription)), labels: lines(clusterview.FieldLabels),
+		seenDescription: lines(clusterview.FieldSeenDescription), seenLabels: lines(clusterview.FieldSeenLabels),
+		known: form.Has(clusterview.FieldSeenDescription) && form.Has(clusterview.FieldSeenLabels),
+	}
+}
+
+// input is what the texts change in what was seen. Texts that nobody touched change
+// nothing, also where they cannot be read back. errs say which lines are no labels.
+func (c clusterWriting) input(v lifecycle.ClusterView) (in lifecycle.EditInput, errs []loom.FieldError) {
+	if !c.known || c.description != strings.TrimSpace(c.seenDescription) {
+		in.Description = &c.description
+	}
+	if !c.known || strings.TrimSpace(c.labels) != strings.TrimSpace(c.seenLabels) {
+		in.Labels, errs = readLabels(c.labels)
+	}
+	if c.known {
+		in.Seen = &lifecycle.Written{Description: c.seenDescription}
+		if in.Seen.Labels = v.Labels; c.seenLabels != labelLines(v.Labels) {
+			in.Seen.Labels, _ = readLabels(c.seenLabels)
+		}
+		if c.seenDescription == strings.ReplaceAll(v.Description, "\r\n", "\n") {
+			in.Seen.Description = v.Description
+		}
+	}
+	return in, errs
+}
+
+// against makes the texts an answer to what somebody else stored meanwhile: it says what
+// they would change in that, and saving them now replaces it.
+func (c clusterWriting) against(stored lifecycle.Written) clusterWriting {
+	mine, _ := readLabels(c.labels)
+	tree := func(description string, labels map[string]string) any {
+		text, err := json.Marshal(map[string]any{"description": description, "labels": labels})
+		if err != nil {
+			return nil // texts are always JSON
+		}
+		return page.ParseTree(text)
+	}
+	if mine == nil {
+		mine = map[string]string{}
+	}
+	if stored.Labels == nil {
+		stored.Labels = map[string]string{}
+	}
+	if c.description == strings.TrimSpace(c.seenDescription) {
+		c.description = stored.Description
+	}
+	if strings.TrimSpace(c.labels) == strings.TrimSpace(c.seenLabels) {
+		c.labels, mine = labelLines(stored.Labels), stored.Labels
+	}
+	c.changes = page.ChangesOf(catalog.Differences(tree(stored.Description, stored.Labels), tree(c.description, mine)))
+	c.seenDescription, c.seenLabels = stored.Description, labelLines(stored.Labels)
+	c.clash = "Somebody else has changed this since you began to write. Below stands what you wrote: take over what should stay of theirs, keep yours, or take theirs."
+	return c
+}
+
+// readLabels reads key=value lines.
+func readLabels(text string) (map[string]string, []loom.FieldError) {
+	labels := map[string]string{}
+	var errs []loom.FieldError
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		key, value, found := strings.Cut(line, "=")
+		key = strings.TrimSpace(key)
+		_, twice := labels[key]
+		switch {
+		case !found || key == "":
+			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d is “%.40s”; write key=value.", i+1, line)})
+		case twice:
+			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("Line %d: the label “%.40s” is there twice.", i+1, key)})
+		default:
+			labels[key] = strings.TrimSpace(value)
+		}
+	}
+	return labels, errs
+}

@@ -1,0 +1,163 @@
+package clusters
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// clusterActions is the menu of a cluster: what cannot be done now says why.
+func clusterActions(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
+	if v.Status == loom.ClusterTerminated {
+		return nil
+	}
+	at := func(verb loom.ClusterVerb) string { return route.ClusterVerb(v.ID, string(verb)) }
+	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
+	items := []ui.MenuItem{
+		{Label: "Scale", Icon: "layers", Href: route.ClusterScale(v.ID), WhyNot: v.Allowed[loom.VerbExpand]},
+		{Label: "Reconfigure", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.VerbConfigure]},
+		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.VerbAddServices]},
+		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.VerbRemoveServices]},
+		{Label: "Start all services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.VerbStart], Divider: true},
+		{Label: "Stop all services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.VerbStop]},
+		{Label: "Restart all services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.VerbRestart]},
+		{Label: "Upgrade", Icon: "arrow-up", Href: at(loom.VerbUpgrade), WhyNot: v.Allowed[loom.VerbUpgrade], Divider: true},
+		{Label: "Change hardware", Icon: "cpu", Href: at(loom.VerbResize), WhyNot: v.Allowed[loom.VerbResize]},
+		{Label: "Repair nodes", Icon: "shield", Href: at(loom.VerbRepair), WhyNot: v.Allowed[loom.VerbRepair]},
+	}
+	if v.NewerTemplate > 0 { // the banner above the tabs says it as well
+		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.VerbSync), WhyNot: v.Allowed[loom.VerbSync]})
+	}
+	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete && v.Latest.Action != loom.ClusterAuthorize {
+		items = append(items, ui.MenuItem{Label: "Roll back operation " + strconv.Itoa(v.Latest.Ref.Number), Icon: "back",
+			Href: route.OperationVerb(v.Latest.Ref, "rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+	}
+	protect := ui.MenuItem{Label: "Protect", Icon: "lock", Post: route.ClusterProtect(v.ID, !v.Protected), WhyNot: v.Allowed[loom.VerbEdit]}
+	if v.Protected {
+		protect.Label = "Take the protection off"
+	}
+	lease := route.ClusterLease(v.ID)
+	items = append(items,
+		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.VerbLease], Attrs: ui.OpensDialog(lease), Divider: true},
+		ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)},
+		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.VerbEdit]}, protect,
+	)
+	return append(items, ownerAction(actor, v)...)
+}
+
+// nodeActions is what can be done to one node.
+func nodeActions(v lifecycle.ClusterView, n loom.Node) []ui.MenuItem {
+	if v.Status == loom.ClusterTerminated {
+		return nil
+	}
+	items := []ui.MenuItem{{Label: "Repair", Icon: "shield", Href: route.ClusterRepair(v.ID, n.ID), WhyNot: v.Allowed[loom.VerbRepair]}}
+	if n.State == loom.NodeDeleted {
+		return items
+	}
+	remove := ui.MenuItem{Label: "Remove this node", Icon: "trash", Danger: true, Href: route.ClusterScale(v.ID, n.ID), WhyNot: v.Allowed[loom.VerbShrink]}
+	if !n.Leaving && lastPlaced(v) {
+		remove.WhyNot = cmp.Or(remove.WhyNot, "It is the only node; delete the cluster instead.")
+	}
+	return append(items, remove)
+}
+
+// lastPlaced says that fewer than two nodes are members that stay. It is asked for each
+// node of a list, and a cluster may have thousands.
+func lastPlaced(v lifecycle.ClusterView) bool {
+	placed := 0
+	for i := range v.Nodes {
+		if v.Nodes[i].Leaving || v.Nodes[i].State == loom.NodeDeleted {
+			continue
+		}
+		if placed++; placed == 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// serviceActions is what can be done to one service.
+func serviceActions(v lifecycle.ClusterView, service string) []ui.MenuItem {
+	if v.Status == loom.ClusterTerminated {
+		return nil
+	}
+	var items []ui.MenuItem
+	for _, a := range []struct {
+		verb        loom.ClusterVerb
+		label, icon string
+	}{{loom.VerbStart, "Start", "play"}, {loom.VerbStop, "Stop", "square"}, {loom.VerbRestart, "Restart", "rotate"}} {
+		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: route.ClusterService(v.ID, service, string(a.verb)), WhyNot: v.Allowed[a.verb]})
+	}
+	return items
+}
+
+// buttons are menu items as buttons of a page.
+func buttons(items []ui.MenuItem) []ui.ButtonModel {
+	var out []ui.ButtonModel
+	for _, i := range items {
+		b := ui.ButtonModel{Label: i.Label, Icon: i.Icon, Href: i.Href, WhyNot: i.WhyNot, Small: true}
+		if i.Danger {
+			b.Kind = ui.Danger
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// operationActions is what can be done about an operation: while it runs, and after it
+// failed when it is the latest.
+func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonModel {
+	verb := func(word string) string { return route.OperationVerb(op.Ref, word) }
+	latest := v.Latest != nil && v.Latest.Ref == op.Ref
+	var out []ui.ButtonModel
+	switch {
+	case op.NeverBegan():
+		if latest {
+			out = append(out, ui.ButtonModel{Label: "Ask again", Icon: "rotate", FormAction: verb("resubmit"), Attrs: titled("Makes the same request again")})
+		}
+	case !latest && op.Status.Final():
+		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete && op.Action != loom.ClusterAuthorize {
+			out = append(out, ui.ButtonModel{Label: "Roll back to before this", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+		}
+	case !op.Status.Final():
+		if op.Status == loom.OperationPaused {
+			out = append(out, ui.ButtonModel{Label: "Resume", Icon: "play", FormAction: verb("resume")})
+		} else {
+			out = append(out, ui.ButtonModel{Label: "Pause", Icon: "pause", FormAction: verb("pause"), WhyNot: v.Allowed[loom.VerbPause]})
+		}
+		out = append(out, ui.ButtonModel{Label: "Abort", Icon: "ban", Kind: ui.Danger, Href: verb("abort"), WhyNot: v.Allowed[loom.VerbAbort], Attrs: ui.OpensDialog(verb("abort"))})
+	case v.Status == loom.ClusterTerminated:
+	case op.Action == loom.ClusterAuthorize:
+		if op.Status != loom.OperationComplete {
+			out = append(out, ui.ButtonModel{Label: "Add my keys", Icon: "key", FormAction: route.ClusterVerb(v.ID, "authorize"), WhyNot: v.Allowed[loom.VerbAuthorize], Attrs: titled("Puts your SSH keys on all machines again")})
+		}
+	case op.Status == loom.OperationComplete:
+		if op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
+			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
+		}
+	default:
+		out = append(out,
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.VerbRetry], Attrs: titled("Runs what is not complete again; what finished stays finished")},
+			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
+	}
+	return out
+}
+
+// titled explains a button to who points at it.
+func titled(text string) templ.Attributes { return templ.Attributes{"title": text} }
+
+// skippedPart are the tasks that were left out and never ran.
+func skippedPart(v lifecycle.ClusterView) clusterview.SkippedModel {
+	m := clusterview.SkippedModel{ID: v.ID}
+	for _, t := range v.Skipped {
+		m.Tasks = append(m.Tasks, clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref), Since: "by " + string(t.SkippedBy) + ": " + t.SkipReason})
+	}
+	return m
+}

@@ -1,0 +1,547 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// fixedFacts are what another config leaves as it is.
+func fixedFacts(v lifecycle.ClusterView) []ui.Def {
+	return []ui.Def{
+		{Term: "Template", Text: v.Template.Name + " " + strconv.Itoa(v.Template.Version)},
+		{Term: "Provider", Text: v.Provider.Name},
+		{Term: "Nodes", Text: strconv.Itoa(len(placedNodes(v)))},
+		{Term: "Services", Text: strings.Join(slices.Sorted(maps.Keys(v.Services)), ", ")},
+	}
+}
+
+// restartable names the services that are configured and run, which may need a restart to
+// read their settings.
+func restartable(v lifecycle.ClusterView) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
+		actions := v.Services[name].Provisioner.Actions
+		_, configures := actions[loom.ActionConfigure]
+		_, starts := actions[loom.ActionStart]
+		if configures && starts {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return " No service of the cluster is both configured and started."
+	}
+	return " It concerns " + strings.Join(names, ", ") + "."
+}
+
+// changePage is what the form of a kind says and asks for.
+type changePage struct {
+	lead, lost string
+	// live has the answer follow the form as it is filled in.
+	live bool
+	// parts makes the controls. A text instead of them says why there is nothing to do.
+	parts func(s *Server, ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error)
+}
+
+// lostWarning is said where machines are taken away or made anew.
+const lostWarning = "What is on the disks of these machines is lost."
+
+var changePages map[loom.PreviewKind]changePage
+
+func init() { // a literal would refer to itself
+	changePages = map[loom.PreviewKind]changePage{
+		kindScale:                  {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
+		loom.PreviewConfigure:      {lead: "What stands in the field becomes the config. Services are configured again with it.", live: true, parts: (*Server).configureParts},
+		loom.PreviewAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
+		loom.PreviewRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
+		loom.PreviewStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
+		loom.PreviewStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
+		loom.PreviewRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
+		loom.PreviewUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
+		loom.PreviewResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
+		loom.PreviewRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
+		loom.PreviewRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
+		loom.PreviewRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
+		loom.PreviewSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
+	}
+}
+
+// changeModel makes the form without its panel.
+func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) (clusterview.ChangeModel, error) {
+	page, known := changePages[f.Kind]
+	if !known {
+		return clusterview.ChangeModel{}, loom.NewError(loom.NotFound, "There is no form for “%.40s”.", f.Kind)
+	}
+	m := clusterview.ChangeModel{
+		Cluster: v.ID, Name: v.Name, Title: changeTitle(v, f), Lead: page.lead, Lost: page.lost, Errors: errs, Live: page.live,
+		Back: route.Cluster(v.ID), WhyNot: v.Allowed[f.verb()],
+	}
+	for _, h := range []clusterview.HiddenField{{Name: "kind", Value: string(f.Kind)}, {Name: "cluster", Value: v.ID.String()}, {Name: "service", Value: f.Service}, {Name: "operation", Value: f.Operation}, {Name: "revision", Value: f.Revision}} {
+		if h.Value != "" {
+			m.Hidden = append(m.Hidden, h)
+		}
+	}
+	if f.Revision != "" {
+		m.Lead = "A config that the cluster has had comes back. Services are configured again with it."
+	}
+	if m.WhyNot != "" || page.parts == nil {
+		return m, nil
+	}
+	var err error
+	m.Parts, m.WhyNot, err = page.parts(s, ctx, actor, v, f, errs)
+	return m, err
+}
+
+func changeTitle(v lifecycle.ClusterView, f changeForm) string {
+	words := kindWords[f.Kind].title
+	switch {
+	case f.Kind == kindScale:
+		words = "Scale"
+	case f.Revision != "":
+		return "Restore config " + f.Revision + " of " + v.Name
+	case f.Service != "":
+		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
+	case f.Kind == loom.PreviewRetry:
+		return "Retry operation " + f.Operation + " of " + v.Name
+	case f.Kind == loom.PreviewRollback:
+		return "Roll back operation " + f.Operation + " of " + v.Name
+	}
+	return words + " " + v.Name
+}
+
+func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	sizes, err := s.Clusters.Sizes(ctx, actor, v.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	have := len(placedNodes(v))
+	if f.Machines == "" {
+		f.Machines = fmt.Sprint(have)
+	}
+	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines, Min: "1", Error: errs.For("numMachines"),
+		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, page.NodesRange(sizes.Min, sizes.Max)), Autofocus: true}
+	if why := v.Allowed[loom.VerbShrink]; why != "" {
+		field.Help += " Fewer is not possible: " + why
+	}
+	return []clusterview.FormPart{{Field: &field}, policyPart(v, f, errs)}, "", nil
+}
+
+// leavingPart lists the nodes of which some go, once a number below the present one is
+// asked for. Of a preview they are those that it takes, else those that were ticked.
+func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
+	total, have := 0, len(placedNodes(v))
+	if v.Allowed[loom.VerbShrink] != "" {
+		return m
+	}
+	if _, err := fmt.Sscanf(f.Machines, "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
+		return m
+	}
+	ticked := f.Nodes
+	if f.For != f.Machines {
+		ticked = nil
+	}
+	if p != nil {
+		ticked = nil
+		for _, n := range p.Gone {
+			ticked = append(ticked, string(n.ID))
+		}
+	}
+	m.For = f.Machines
+	m.Leaving = &ui.ChoiceModel{Name: "nodes", Legend: "Nodes that leave", Help: "The ticked ones go; tick others instead if you like. " + lostWarning}
+	for _, n := range removable(v) {
+		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "), Checked: slices.Contains(ticked, string(n.ID))}
+		if n.Leaving {
+			c.Facts = []string{"on its way out already"}
+		}
+		m.Leaving.Choices = append(m.Leaving.Choices, c)
+	}
+	m.Dead = deadPart(v, f, ticked)
+	return m
+}
+
+// deadPart asks which of the nodes that leave do not answer; nil where none leaves.
+func deadPart(v lifecycle.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
+	m := &ui.ChoiceModel{Name: "dead", Legend: "Machines that do not answer", Optional: true,
+		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
+	for _, n := range removable(v) {
+		if id := string(n.ID); slices.Contains(leaving, id) {
+			c := ui.Choice{Value: id, Label: page.ShortHost(n.Hostname), Checked: slices.Contains(f.Dead, id)}
+			if n.State == loom.NodeFailed {
+				c.Facts = []string{"its last task failed"}
+			}
+			m.Choices = append(m.Choices, c)
+		}
+	}
+	if len(m.Choices) == 0 {
+		return nil
+	}
+	return m
+}
+
+// folded hides what is rarely needed.
+func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clusterview.FormPart {
+	part := clusterview.FormPart{Fold: "Advanced", Open: f.OnFailure != ""}
+	for _, field := range fields {
+		part.Open = part.Open || errs.For(field.Name) != ""
+		part.More = append(part.More, clusterview.FormPart{Field: &field})
+	}
+	return part
+}
+
+// policyPart hides what a failure does.
+func policyPart(v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) clusterview.FormPart {
+	return folded(f, errs, failureField("If it fails", f.OnFailure, v.Template.Administration.OnFailure, errs))
+}
+
+// failureField chooses what becomes of a failure; usual is what the template says.
+func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel {
+	return ui.FieldModel{Name: "onFailure", Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For("onFailure"), Options: []ui.Option{
+		{Value: "", Label: "as the template says (" + usualPolicy(usual) + ")", Selected: chosen == ""},
+		{Value: loom.OnFailureKeep, Label: "keep what was done, to look at it", Selected: chosen == loom.OnFailureKeep},
+		{Value: loom.OnFailureUndo, Label: "take back what was done", Selected: chosen == loom.OnFailureUndo},
+	}}
+}
+
+func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
+		Help: "Otherwise they are configured while they run, and many read their settings only when they start." + restartable(v)}
+	if f.Revision != "" {
+		config := ui.FieldModel{ID: "f-revision", Name: "revision", Label: "Config", Value: "config " + f.Revision, Error: errs.For("revision"),
+			LockedWhy: "The cluster has had it before. All of it takes the place of the present config, hidden values as well."}
+		return []clusterview.FormPart{{Field: &config}, {Field: &restart}}, "", nil
+	}
+	if f.Config == "" {
+		shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
+		f.Config = configText(shown)
+	}
+	config := configField(f.Config, errs)
+	config.Optional, config.Rows = false, 18
+	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
+	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
+}
+
+func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	failed, err := s.failures(ctx, actor, v)
+	if err != nil {
+		return nil, "", err
+	}
+	picker := ui.ChoiceModel{Name: "nodes", Legend: "Nodes", Filter: "Filter nodes", Error: errs.For("nodes")}
+	for _, n := range v.Nodes {
+		c := ui.Choice{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Description: strings.Join(n.Services, ", "),
+			Facts: []string{strings.ToLower(standingOf(v, &n).state().Word)}, Checked: slices.Contains(f.Nodes, string(n.ID))}
+		if n.Leaving {
+			c.Facts = append(c.Facts, "leaving; a repair keeps it")
+		}
+		if task, is := failed[n.ID]; is {
+			c.Facts = append(c.Facts, fmt.Sprintf("task %d, %s, failed: %s", task.Ref.Number, task.Action, task.Message))
+		}
+		picker.Choices = append(picker.Choices, c)
+	}
+	if len(picker.Choices) == 0 {
+		return nil, "The cluster has no nodes to repair.", nil
+	}
+	return []clusterview.FormPart{{Picker: &picker}}, "", nil
+}
+
+// failures are the tasks that failed in the newest operation, by node: the first of each.
+// They tell which machine may be broken while its node has reached its state.
+func (s *Server) failures(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (map[loom.NodeID]loom.Task, error) {
+	if v.LatestOperation == 0 {
+		return nil, nil
+	}
+	ref := loom.OperationRef{Cluster: v.ID, Number: v.LatestOperation}
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed}})
+	failed := make(map[loom.NodeID]loom.Task, len(tasks))
+	for _, t := range slices.Backward(tasks) {
+		failed[t.Node] = t
+	}
+	return failed, err
+}
+
+// changeLines is how much of a preview a form shows of itself.
+const changeLines = 8
+
+// changeShow is the form of a kind, filled in as the query says.
+func (s *Server) changeShow(kind loom.PreviewKind) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		v, err := s.pathCluster(r, actor)
+		if err != nil {
+			return err
+		}
+		q := r.URL.Query()
+		f := readChangeForm(q)
+		f.Kind, f.Service = kind, route.Segment(r.PathValue("service"))
+		if _, there := v.Services[f.Service]; f.Service != "" && !there {
+			return loom.NewError(loom.NotFound, "Cluster %s has no service “%.40s”.", v.ID, f.Service)
+		}
+		if kind == loom.PreviewRollback || kind == loom.PreviewRetry {
+			if _, err := pathOperation(r); err != nil {
+				return err
+			}
+			f.Operation = r.PathValue("n")
+		}
+		if nodes := q["node"]; kind == loom.PreviewRepair && len(nodes) > 0 {
+			f.Nodes = nodes
+		}
+		if id := q.Get(previewParam); kind == loom.PreviewConfigure && id != "" {
+			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
+				return err
+			}
+		}
+		if nodes := q["leave"]; kind == kindScale && len(nodes) > 0 {
+			f.leave(v, nodes)
+		}
+		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
+	}
+}
+
+// configureAgain fills in the config that a preview of this cluster was asked for.
+func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, id loom.PreviewID, f *changeForm) error {
+	p, err := s.Clusters.PreviewByID(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	in := p.Asked.Configure
+	if p.Asked.Cluster != v.ID || in == nil {
+		return loom.NewError(loom.NotFound, "Preview %.40s is not about the config of this cluster.", id)
+	}
+	config := in.Config
+	if config == nil {
+		config = loom.MergePatch(masked(v.Config), in.ConfigPatch)
+	}
+	f.Config, f.Restart = configText(config), in.Restart
+	return nil
+}
+
+// changeTry says what the form as it stands would come to.
+func (s *Server) changeTry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	panel, err := s.tryChange(r.Context(), actor, v, readChangeForm(form))
+	if err != nil {
+		return err
+	}
+	return s.Fragment(w, r, http.StatusOK, templ.Join(clusterview.ChangePanelPart(panel), clusterview.CheckLine(panel.Check.Head, true)))
+}
+
+// previewChange makes the preview that a form asks for.
+func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, form url.Values) error {
+	id, ok := loom.ParseClusterID(form.Get("cluster"))
+	if !ok {
+		return loom.NewError(loom.NotFound, "There is no cluster “%.40s”.", form.Get("cluster"))
+	}
+	v, err := s.Clusters.Cluster(r.Context(), actor, id)
+	if err != nil {
+		return err
+	}
+	f := readChangeForm(form)
+	if f.Change != "" {
+		if err := f.apply(v, f.Change); err != nil {
+			return err
+		}
+	}
+	if f.Change != "" || f.Do != "" {
+		return s.showChange(w, r, actor, http.StatusOK, v, f, ui.FormErrors{}, nil)
+	}
+	in, errs := f.input(v)
+	err = loom.InvalidFields(errs)
+	if err == nil {
+		var p lifecycle.PreviewView
+		if p, err = s.Clusters.Preview(r.Context(), actor, in); err == nil {
+			return httpx.SeeOther(w, r, route.Preview(p.ID))
+		}
+	}
+	return s.refuseChange(w, r, actor, v, f, err)
+}
+
+// refuseChange shows the form again with what is wrong.
+func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error) error {
+	e := loom.AsError(err)
+	switch e.Kind {
+	case loom.Invalid, loom.Unsolvable, loom.Conflict, loom.Exhausted, loom.Unavailable, loom.NotFound:
+	default:
+		return err
+	}
+	if _, known := changePages[f.Kind]; !known {
+		return err
+	}
+	fields := e.Fields
+	if len(fields) == 0 {
+		fields = []loom.FieldError{{Message: e.Message}}
+	}
+	status := httpx.PageStatus(e.Kind)
+	if e.Kind == loom.NotFound {
+		status = http.StatusUnprocessableEntity
+	}
+	return s.showChange(w, r, actor, status, v, f, formErrors(plainFields(fields)), err)
+}
+
+// plainFields leads errors about an entry of a list to the list.
+func plainFields(fields []loom.FieldError) []loom.FieldError {
+	out := make([]loom.FieldError, len(fields))
+	for i, e := range fields {
+		e.Field, _, _ = strings.Cut(e.Field, "[")
+		out[i] = e
+	}
+	return out
+}
+
+// showChange answers with the form. refused is why there is no preview; without it the
+// form is tried.
+func (s *Server) showChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors, refused error) error {
+	m, err := s.changeModel(r.Context(), actor, v, f, errs)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.WhyNot != "":
+	case refused != nil:
+		m.Panel = refusedPanel(actor, v, f, refused)
+		if err := s.scaleWithin(r.Context(), actor, v, f, refused, &m.Panel); err != nil {
+			return err
+		}
+		if m.Panel.Leaving != nil {
+			m.Panel.Leaving.Error = errs.For("nodes")
+		}
+	default:
+		if m.Panel, err = s.tryChange(r.Context(), actor, v, f); err != nil {
+			return err
+		}
+	}
+	page := clusterPage(m.Title, "Clusters", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: m.Title})
+	return s.Render(w, r, actor, status, page, clusterview.ChangePage(m))
+}
+
+// tryChange asks what the form comes to and words the answer.
+func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm) (clusterview.ChangePanel, error) {
+	if text := f.blank(v); text != "" {
+		return leavingPart(v, f, nil, clusterview.ChangePanel{Check: clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: text}}}), nil
+	}
+	in, errs := f.input(v)
+	err := loom.InvalidFields(errs)
+	if err == nil {
+		var p lifecycle.PreviewView
+		if p, err = s.Clusters.Try(ctx, actor, in); err == nil {
+			return fittingPanel(v, f, p), nil
+		}
+	}
+	switch loom.AsError(err).Kind {
+	case loom.Invalid, loom.Unsolvable, loom.Conflict, loom.Exhausted, loom.Unavailable, loom.NotFound, loom.Forbidden:
+		m := refusedPanel(actor, v, f, err)
+		return m, s.scaleWithin(ctx, actor, v, f, err, &m)
+	}
+	return clusterview.ChangePanel{}, err
+}
+
+// refusedPanel words why a change cannot be made, and what would work.
+func refusedPanel(actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error) clusterview.ChangePanel {
+	e := loom.AsError(err)
+	m := clusterview.ChangePanel{}
+	switch {
+	case e.Unsat != nil:
+		st := &settled{form: createForm{Template: v.Template.Name}}
+		bare := *e.Unsat
+		bare.Suggestions = nil
+		m.Check = cannot(actor, st, &bare)
+		for _, su := range e.Unsat.Suggestions {
+			if len(su.Template)+len(su.Catalog) > 0 { // nothing that this form could set
+				m.Check.Elsewhere = append(m.Check.Elsewhere, su.Label)
+				continue
+			}
+			name, value := changeSuggestion(su)
+			m.Check.Suggestions = append(m.Check.Suggestions, ui.Suggestion{Label: su.Label, Name: name, Value: value})
+		}
+	case errors.Is(err, loom.Invalid) || errors.Is(err, loom.NotFound):
+		m.Check.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "Something is missing or wrong"}
+		for _, item := range ui.NewFormErrors("", plainFields(configFields(e.Fields))).Items {
+			if item.FieldID == "" {
+				continue
+			}
+			m.Check.Errors = append(m.Check.Errors, item)
+		}
+		if len(m.Check.Errors) == 0 {
+			m.Check.Head.Headline = strings.TrimSuffix(e.Message, ".")
+		}
+	case errors.Is(err, loom.Unavailable):
+		m.Check.Head = ui.CheckModel{State: ui.CheckUnsure, Headline: "The search took too long", Note: e.Message}
+	default:
+		m.Check.Head = ui.CheckModel{State: ui.CheckCannot, Headline: "This cannot begin"}
+		m.Check.Reasons = []ui.Reason{{Text: e.Message}}
+		if errors.Is(err, loom.Exhausted) {
+			m.Check.Head.Headline, m.Check.Reasons[0].Origin = "The quota does not allow it", "quota"
+		}
+	}
+	return leavingPart(v, f, nil, m)
+}
+
+// fittingPanel is what the preview will say, in short.
+func fittingPanel(v lifecycle.ClusterView, f changeForm, p lifecycle.PreviewView) clusterview.ChangePanel {
+	m := clusterview.ChangePanel{Check: clusterview.CheckPanel{
+		Head: ui.CheckModel{State: ui.CheckFits, Headline: strings.TrimSuffix(p.Summary(), " Changes nothing else.")}, Warnings: p.Warnings,
+	}}
+	if len(p.Missing) > 0 {
+		m.Check.Warnings = append(m.Check.Warnings, "The provider needs "+missingLabels(p.Missing)+" when the preview is applied.")
+	}
+	if p.Before.Nodes != p.After.Nodes {
+		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes in use afterwards", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
+	}
+	if p.Kind == loom.PreviewExpand {
+		for _, n := range p.Nodes {
+			if n.State == loom.NodePlanned && n.Incarnation == 1 {
+				m.Coming = append(m.Coming, clusterview.PreviewNode{
+					Hostname: page.ShortHost(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
+			}
+		}
+	} else if p.Kind != loom.PreviewShrink {
+		m.Changes = previewChanges(p)
+		m.More = max(0, p.ChangeCount-changeLines)
+		m.Changes = m.Changes[:min(len(m.Changes), changeLines)]
+	}
+	return leavingPart(v, f, &p, m)
+}
+
+// scaleWithin offers the greatest number of nodes that the quota, this installation and
+// the rules of the cluster allow, where more were asked for than the first two do.
+// Clashes of rules bring suggestions of their own.
+func (s *Server) scaleWithin(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error, m *clusterview.ChangePanel) error {
+	asked, wrong := strconv.Atoi(f.Machines)
+	have := len(placedNodes(v))
+	if f.Kind != kindScale || wrong != nil || asked <= have || !errors.Is(err, loom.Exhausted) && !errors.Is(err, loom.Invalid) {
+		return nil
+	}
+	sizes, failed := s.Clusters.Sizes(ctx, actor, v.ID)
+	switch {
+	case refused(failed):
+		return nil // the panel says what is the matter
+	case failed != nil:
+		return failed
+	case sizes.Max > have && sizes.Max < asked:
+		n := strconv.Itoa(sizes.Max)
+		m.Check.Suggestions = append(m.Check.Suggestions, ui.Suggestion{Label: "Use " + ui.Count(sizes.Max, "node", "nodes"), Name: "numMachines", Value: n})
+	case sizes.Max <= have && errors.Is(err, loom.Exhausted):
+		m.Check.Head.Note = "No further node can be had now."
+	}
+	return nil
+}

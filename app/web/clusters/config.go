@@ -1,0 +1,164 @@
+package clusters
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// problemsShown is how many macros that cannot be filled in are named.
+const problemsShown = 10
+
+// clusterConfig is the config in use, raw or with its macros filled in for a node, how
+// it differs from the template's, and every one before it.
+func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	base, q := route.ClusterTab(v.ID, "config"), r.URL.Query()
+	present, diffs := masked(v.Config), newConfigDiffs("", configLines)
+	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
+		Differences: diffs.of(masked(v.Template.Defaults.Config), present)}
+	if v.Allowed[loom.VerbConfigure] == "" && v.Status != loom.ClusterTerminated {
+		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
+	}
+	expanded := q.Get("macros") == "expanded"
+	m.Macros = clusterview.Choices{Label: "Macros", Options: []ui.Tab{{Label: "As written", Href: base, Current: !expanded}, {Label: "Filled in", Href: route.Query(base, "macros", "expanded"), Current: expanded}}}
+	if expanded {
+		node := nodeOf(v, q.Get("node"))
+		filled, problems := v.ExpandedConfig(node.ID)
+		m.Label, m.Text = "Config with macros filled in", configText(masked(filled))
+		if node.ID != "" {
+			m.Label += ", as " + page.ShortHost(node.Hostname) + " reads it"
+		}
+		for _, p := range problems[:min(len(problems), problemsShown)] {
+			m.Problems = append(m.Problems, problemWords(p))
+		}
+		m.More = max(0, len(problems)-problemsShown)
+		for _, n := range placedNodes(v) {
+			m.Nodes = append(m.Nodes, ui.Option{Value: string(n.ID), Label: page.ShortHost(n.Hostname), Selected: n.ID == node.ID})
+		}
+		m.Action = base
+	}
+	if err := s.configHistory(r.Context(), actor, v, &m, diffs, base, q.Get("revision")); err != nil {
+		return err
+	}
+	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Config"), clusterview.ConfigPage(s.clusterHead(actor, v, "config"), m))
+}
+
+func masked(config map[string]any) map[string]any {
+	out, _ := loom.MaskSecrets(config).(map[string]any)
+	return out
+}
+
+// nodeOf is the named node of a cluster, or its first one.
+func nodeOf(v lifecycle.ClusterView, id string) loom.Node {
+	nodes := placedNodes(v)
+	for _, n := range nodes {
+		if string(n.ID) == id {
+			return n
+		}
+	}
+	if len(nodes) > 0 {
+		return nodes[0]
+	}
+	return loom.Node{}
+}
+
+// restoreAction offers the config from before an operation that was to bring another
+// one and failed; nil where there is none, or it is in use.
+func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (*ui.ButtonModel, error) {
+	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
+	if !failed || op.Action != loom.ClusterConfigure && op.Action != loom.ClusterConfigureWithRestart {
+		return nil, nil
+	}
+	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
+	if err != nil || len(revisions) < 2 {
+		return nil, err
+	}
+	before := revisions[1]
+	return &ui.ButtonModel{Label: "Restore config " + strconv.Itoa(before.Revision), Icon: "rotate", Href: route.ConfigRestore(v.ID, before.Revision, true), WhyNot: v.Allowed[loom.VerbConfigure]}, nil
+}
+
+// configHistory lists the configs there were; of the chosen one it shows what it
+// changed, and what has changed since.
+func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, base, chosen string) error {
+	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
+	if err != nil {
+		return err
+	}
+	m.Now = s.Now()
+	for i, rev := range revisions {
+		number := strconv.Itoa(rev.Revision)
+		row := clusterview.ConfigRow{Number: number, By: string(rev.Author), Time: rev.Time, Href: route.Query(base, "revision", number) + "#config-revision", InUse: i == 0, Shown: number == chosen}
+		if rev.Operation > 0 {
+			row.Operation, row.OperationHref = strconv.Itoa(rev.Operation), route.Operation(loom.OperationRef{Cluster: v.ID, Number: rev.Operation})
+		}
+		m.History = append(m.History, row)
+		if !row.Shown {
+			continue
+		}
+		config, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, rev.Revision)
+		if err != nil {
+			return err
+		}
+		m.Revision = &clusterview.ConfigRevision{Number: number, Text: configText(masked(config))}
+		if i > 0 {
+			m.Revision.Since = diffs.of(masked(config), masked(v.Config))
+			m.Revision.IsOld = true
+			if m.Edit != "" {
+				m.Revision.Restore = route.ConfigRestore(v.ID, rev.Revision, true)
+			}
+		}
+		if i+1 < len(revisions) {
+			before, err := s.Clusters.ConfigVersion(ctx, actor, v.ID, revisions[i+1].Revision)
+			if err != nil {
+				return err
+			}
+			m.Revision.Before = strconv.Itoa(revisions[i+1].Revision)
+			m.Revision.Changed = diffs.of(masked(before), masked(config))
+		}
+	}
+	if chosen != "" && m.Revision == nil {
+		return loom.NewError(loom.NotFound, "Cluster %s has had no config “%.20s”.", v.ID, chosen)
+	}
+	return nil
+}
+
+// configFields words errors about a place in a config, "config/web/port", as errors of
+// the field in which the config is typed.
+func configFields(fields []loom.FieldError) []loom.FieldError {
+	out := make([]loom.FieldError, len(fields))
+	for i, e := range fields {
+		name, pointer, within := strings.Cut(e.Field, "/")
+		if name == "config" || name == "configPatch" {
+			if e.Field = "config"; within {
+				e.Message = "At " + page.PlainPath(pointer) + ": " + e.Message
+			}
+		}
+		out[i] = e
+	}
+	return out
+}
+
+// problemWords says which macro of a config could not be filled in, where it stands and
+// why.
+func problemWords(p lifecycle.ConfigProblem) string {
+	text := strings.TrimSuffix(p.Reason, ".") + "."
+	if p.Macro != "" {
+		text = "“" + p.Macro + "” stays as written: " + text
+	}
+	if p.Pointer != "" {
+		text = page.PlainPath(p.Pointer) + ": " + text
+	}
+	return text
+}

@@ -1,0 +1,288 @@
+package clusters
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) nodeShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.showNode(w, r, actor, nil)
+}
+
+func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Actor, revealed *clusterview.RevealModel) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	c, err := s.connections(r.Context(), actor, v, readAddressChoice(r.URL.Query()))
+	if err != nil {
+		return err
+	}
+	m := s.nodeModel(v, n, actor, &c)
+	m.Revealed = revealed
+	if page.Wants(r, clusterview.NodeID) {
+		return s.Fragment(w, r, http.StatusOK, clusterview.NodePart(m))
+	}
+	if m.Use, err = s.nodeUse(r, actor, v, n); err != nil {
+		return err
+	}
+	short := page.ShortHost(n.Hostname)
+	frame := clusterPage(short, "Nodes", ui.Crumb{Label: v.Name, Href: route.Cluster(v.ID)}, ui.Crumb{Label: "Nodes", Href: route.ClusterNodes(v.ID)}, ui.Crumb{Label: short})
+	frame.Topics = []string{route.TopicCluster(v.ID)}
+	page.Reloading(r, &frame, v.Status == loom.ClusterPending && revealed == nil)
+	return s.Render(w, r, actor, http.StatusOK, frame, clusterview.NodePage(m))
+}
+
+// pathNode reads the node that a path names, with its cluster.
+func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, loom.Node, error) {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return v, loom.Node{}, err
+	}
+	id := route.Segment(r.PathValue("node"))
+	for _, n := range v.Nodes {
+		if string(n.ID) == id {
+			n, err = s.Clusters.NodeRecord(r.Context(), actor, v.ID, n.ID)
+			return v, n, err
+		}
+	}
+	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)
+}
+
+func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, actor loom.Actor, c *connections) clusterview.NodeModel {
+	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
+	command, why := c.command(&n)
+	m := clusterview.NodeModel{
+		Cluster: v.ID, Now: s.Now(), Hostname: n.Hostname, State: nodeState(v, &n), Services: nodeServices(v, n),
+		Command: command, WhyNot: why, Live: self(c.choice), Log: route.NodeLog(v.ID, n.ID), Addresses: addressChoices([]loom.Node{n}, c.choice, self),
+		Leaving: n.Leaving && n.State != loom.NodeDeleted, Actions: buttons(nodeActions(v, n)),
+	}
+	m.Links = nodeLinks(v, n)
+	if c.reachable(&n) {
+		m.Key = keyModel(v, actor, c)
+	}
+	if c.signIns.HasPassword(n.ID) && actor.Has(loom.ScopeClusterWrite) {
+		m.Reveal = route.Query(route.NodeReveal(v.ID, n.ID), addressParam, string(c.choice))
+	}
+	m.Facts = []ui.Def{
+		{Term: "Addresses", Text: strings.Join(addresses(n), ", "), Mono: true},
+		{Term: "Hardware", Text: n.HardwareType + " → " + n.Flavor},
+		{Term: "Image", Text: n.ImageType + " → " + n.Image},
+		{Term: "Provider", Text: v.Provider.Name},
+		{Term: "Number", Text: strconv.Itoa(n.Number)},
+		{Term: "Id", Value: ui.CopyText(string(n.ID), "node id")},
+	}
+	if len(addresses(n)) == 0 {
+		m.Facts = m.Facts[1:]
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Results)) {
+		m.Results = append(m.Results, ui.Def{Term: key, Text: factText(n.Results[key]), Mono: true})
+	}
+	for _, a := range slices.Backward(n.Actions) {
+		m.History = append(m.History, clusterview.NodeEvent{
+			Action: string(a.Action), Service: a.Service, Href: route.TaskAttempt(a.Task, a.Attempt), State: historyState(a),
+			Attempt: strconv.Itoa(a.Attempt), Log: route.TaskAttempt(a.Task, a.Attempt) + "#log",
+			Started: a.Started, Ended: a.Ended,
+		})
+	}
+	return m
+}
+
+// nodeServices are the services of a node, each with the newest action there.
+func nodeServices(v lifecycle.ClusterView, n loom.Node) []clusterview.NodeService {
+	var out []clusterview.NodeService
+	for _, on := range servicesOn(n) {
+		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name)}
+		for _, a := range n.Actions {
+			if a.Service == on.Name && !a.Started.Before(row.LastAt) {
+				row.Last, row.LastHref, row.LastAt, row.LastState = string(a.Action), route.TaskAttempt(a.Task, a.Attempt), a.Started, historyState(a)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// factText writes a fact of a plugin; secrets among them were masked before.
+func factText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	return loom.JSONText(v)
+}
+
+func historyState(a loom.NodeAction) ui.State {
+	switch a.Status {
+	case "complete":
+		return ui.TaskState(loom.TaskComplete)
+	case "failed":
+		return ui.TaskState(loom.TaskFailed)
+	}
+	return ui.TaskState(loom.TaskRunning)
+}
+
+// nodeReveal shows a machine's own password, once.
+func (s *Server) nodeReveal(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	secret, err := s.Clusters.RevealPassword(r.Context(), actor, v.ID, n.ID)
+	if err != nil {
+		return err
+	}
+	m := clusterview.RevealModel{Hostname: page.ShortHost(n.Hostname), User: secret.User, Password: secret.Password.Reveal(), Again: route.NodeReveal(v.ID, n.ID)}
+	w.Header().Set("Cache-Control", "no-store")
+	if page.Wants(r, clusterview.RevealID) {
+		return s.Fragment(w, r, http.StatusOK, clusterview.Reveal(m))
+	}
+	return s.showNode(w, r, actor, &m)
+}
+
+// nodeHide is what stands in place of a sign-in after a while. Opened by itself it
+// leads to the node.
+func (s *Server) nodeHide(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, n, err := s.pathNode(r, actor)
+	if err != nil {
+		return err
+	}
+	if page.Wants(r, clusterview.RevealID) {
+		return s.Fragment(w, r, http.StatusOK, clusterview.RevealGone())
+	}
+	http.Redirect(w, r, route.Node(v.ID, n.ID), http.StatusSeeOther)
+	return nil
+}
+
+// nodeStanding is how a node stands: the state of its machine, and of a ready one
+// whether its services serve. A node is ready only when they do.
+type nodeStanding string
+
+const (
+	standingReady   = nodeStanding(loom.NodeReady)
+	standingSettles = nodeStanding("setting-up")
+	standingUnready = nodeStanding("not-ready")
+)
+
+// nodeStandings in the order of a node's life.
+var nodeStandings = []nodeStanding{
+	nodeStanding(loom.NodePlanned), nodeStanding(loom.NodeCreating), standingSettles, standingReady, standingUnready,
+	nodeStanding(loom.NodeFailed), nodeStanding(loom.NodeDeleting), nodeStanding(loom.NodeDeleted),
+}
+
+func (s nodeStanding) state() ui.State {
+	switch s {
+	case standingSettles:
+		return ui.State{Word: "Setting up", Icon: "ring", Tone: ui.ToneRun}
+	case standingUnready:
+		return ui.State{Word: "Not ready", Icon: "error", Tone: ui.ToneBad}
+	}
+	return ui.NodeState(loom.NodeState(s))
+}
+
+func standingOf(v lifecycle.ClusterView, n *loom.Node) nodeStanding {
+	switch {
+	case n.State != loom.NodeReady || !v.Unmet[n.ID].Wanted:
+		return nodeStanding(n.State)
+	case v.Latest != nil && !v.Latest.Status.Final():
+		return standingSettles
+	}
+	return standingUnready
+}
+
+// nodeState shows how a node stands, and which of its services do not serve.
+func nodeState(v lifecycle.ClusterView, n *loom.Node) ui.State {
+	unmet := v.Unmet[n.ID].Services
+	standing := standingOf(v, n)
+	state := standing.state()
+	switch {
+	case len(unmet) == 0, n.State == loom.NodeFailed && !serviceFailed(n):
+		return state // of a machine that failed itself, nothing can be expected
+	case standing == standingSettles:
+		return state.With(fmt.Sprintf("· %d of %s", len(n.Services)-len(unmet), ui.Count(len(n.Services), "service", "services")))
+	case standing == standingReady:
+		state.Icon, state.Tone = "square", ui.ToneIdle
+	}
+	return state.With("· " + unmetText(n, unmet))
+}
+
+func serviceFailed(n *loom.Node) bool {
+	return slices.ContainsFunc(n.Services, func(name string) bool { return n.ServiceStates[name] == loom.ServiceFailed })
+}
+
+// unmetText names the first service that does not serve, one that failed before others.
+func unmetText(n *loom.Node, unmet []string) string {
+	name := unmet[0]
+	for _, s := range unmet {
+		if n.ServiceStates[s] == loom.ServiceFailed {
+			name = s
+			break
+		}
+	}
+	text := name + " "
+	switch n.ServiceStates[name] {
+	case loom.ServiceFailed:
+		text += "failed"
+	case loom.ServiceStopped:
+		text += "stopped"
+	case loom.ServiceInstalled:
+		text += "not started"
+	default:
+		text += "not installed"
+	}
+	if more := len(unmet) - 1; more > 0 {
+		text += fmt.Sprintf(", %d more", more)
+	}
+	return text
+}
+
+// nodeUse is a picture of for how long a node had a machine, nil when it never had one.
+func (s *Server) nodeUse(r *http.Request, actor loom.Actor, v lifecycle.ClusterView, n loom.Node) (templ.Component, error) {
+	see := ui.ViewerOf(r.Context())
+	in := fleet.NodeUseInput{Cluster: v.ID, Node: n.ID, Until: goneAt(n), Zone: see.In(s.Now()).Location()}
+	use, ok, err := s.Fleet.NodeUse(r.Context(), actor, in)
+	if err != nil || !ok {
+		return nil, err
+	}
+	chart := ui.ChartModel{ID: "node-use", Title: "Use", Unit: "node-hours", PlaceWord: page.GroupWord(use.GroupBy), Decimals: 1,
+		Series: []ui.ChartSeries{{Name: "node-hours", Values: use.Hours}}}
+	for i := range use.Hours {
+		chart.Places = append(chart.Places, page.PlaceOf(use.Marks[i], use.GroupBy))
+	}
+	m := clusterview.NodeUseModel{Chart: chart, Facts: []ui.Def{
+		{Term: "In use", Text: ui.Duration(time.Duration(use.Total * float64(time.Hour)))},
+		{Term: "First machine", Value: ui.Time(use.First, s.Now())},
+	}}
+	if n.Incarnation > 1 {
+		m.Facts = append(m.Facts, ui.Def{Term: "Machines so far", Text: ui.Figure(float64(n.Incarnation), 0)})
+	}
+	return clusterview.NodeUse(m), nil
+}
+
+// goneAt is when the machine of a node that is deleted went, the zero time while it is
+// there.
+func goneAt(n loom.Node) (at time.Time) {
+	if n.State != loom.NodeDeleted {
+		return at
+	}
+	for _, a := range n.Actions {
+		if a.Action == loom.ActionDelete && a.Ended.After(at) {
+			at = a.Ended
+		}
+	}
+	return at
+}

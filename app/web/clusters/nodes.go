@@ -1,0 +1,231 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+const (
+	// nodesFlat is up to how many nodes the tab opens with one table of all.
+	nodesFlat = 4
+	// nodesShown is how many rows a table of nodes has.
+	nodesShown = 100
+)
+
+// nodesQuery is what the filters of the tab of nodes say: view "sets" or "flat", set
+// the services of one set joined with ",".
+type nodesQuery struct {
+	view, q, service, state, set string
+	address                      addressChoice
+	page                         int
+}
+
+func readNodesQuery(q url.Values, nodes int) nodesQuery {
+	n := nodesQuery{q.Get("view"), page.SearchOf(q), q.Get("service"), q.Get("state"), q.Get("set"), readAddressChoice(q), 1}
+	if n.view != "flat" && n.view != "sets" {
+		if n.view = "sets"; nodes <= nodesFlat {
+			n.view = "flat"
+		}
+	}
+	if page, err := strconv.Atoi(q.Get("page")); err == nil {
+		n.page = min(max(page, 1), nodes/nodesShown+1)
+	}
+	return n
+}
+
+func (n nodesQuery) url(base string) string {
+	page := ""
+	if n.page > 1 {
+		page = strconv.Itoa(n.page)
+	}
+	return route.Query(base, "view", n.view, "q", n.q, "service", n.service, "state", n.state, "set", n.set, addressParam, string(n.address), "page", page)
+}
+
+func (n nodesQuery) filtered() bool { return n.q+n.service+n.state+n.set != "" }
+
+// noServices names the set of nodes without services in a query.
+const noServices = "none"
+
+func setOf(n loom.Node) string {
+	if len(n.Services) == 0 {
+		return noServices
+	}
+	return strings.Join(slices.Sorted(slices.Values(n.Services)), ",")
+}
+
+// matches reports whether a node passes the filters; words are looked for in its name,
+// addresses and types.
+func (n nodesQuery) matches(v lifecycle.ClusterView, node loom.Node) bool {
+	if n.service != "" && !slices.Contains(node.Services, n.service) || n.state != "" && string(standingOf(v, &node)) != n.state || n.set != "" && setOf(node) != n.set {
+		return false
+	}
+	text := strings.ToLower(strings.Join(append(addresses(node), node.Hostname, string(node.ID), node.HardwareType, node.ImageType, strconv.Itoa(node.Number)), " "))
+	for _, word := range strings.Fields(strings.ToLower(n.q)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	m, err := s.nodesPart(r.Context(), actor, v, readNodesQuery(r.URL.Query(), len(v.Nodes)))
+	if err != nil {
+		return err
+	}
+	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Nodes"), clusterview.NodesPage(s.clusterHead(actor, v, "nodes"), m))
+}
+
+// nodesPart is the machines: in sets that have the same services, or all in one table.
+func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
+	base := route.ClusterNodes(v.ID)
+	m := clusterview.NodesModel{
+		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
+		Live: q.url(clusterview.PartURL(v.ID, clusterview.PartNodes)), Address: string(q.address), Copies: copyLinks(v.ID, q.address),
+	}
+	m.Addresses = addressChoices(v.Nodes, q.address, func(c addressChoice) string {
+		to := q
+		to.address = c
+		return to.url(base)
+	})
+	c, err := s.connections(ctx, actor, v, q.address)
+	if err != nil {
+		return m, err
+	}
+	for _, view := range []struct{ word, label string }{{"sets", "By services"}, {"flat", "All in one table"}} {
+		to := q
+		to.view, to.page, to.set = view.word, 1, ""
+		m.Views.Options = append(m.Views.Options, ui.Tab{Label: view.label, Href: to.url(base), Current: view.word == q.view})
+	}
+	m.Views.Label = "View"
+	m.Services, m.States = nodeFilters(v, q)
+	var shown []loom.Node
+	for _, n := range v.Nodes {
+		if q.matches(v, n) {
+			shown = append(shown, n)
+		}
+	}
+	m.Matched = len(shown)
+	row := func(n loom.Node) clusterview.NodeRow { return s.nodeRow(v, n, &c) }
+	if q.view == "flat" {
+		from := min((q.page-1)*nodesShown, len(shown))
+		to := min(from+nodesShown, len(shown))
+		for _, n := range shown[from:to] {
+			m.Rows = append(m.Rows, row(n))
+		}
+		if len(shown) > nodesShown {
+			m.Pages = ui.PaginationModel{Label: "Pages of nodes", Text: fmt.Sprintf("%d–%d of %d nodes", from+1, to, len(shown))}
+			prev, next := q, q
+			if prev.page--; prev.page > 0 {
+				m.Pages.Prev = prev.url(base)
+			}
+			if next.page++; to < len(shown) {
+				m.Pages.Next = next.url(base)
+			}
+		}
+		return m, nil
+	}
+	m.Sets = nodeSets(v, shown, q, base, row)
+	return m, nil
+}
+
+// nodeSets gathers nodes with the same services, the largest set first; of a large one
+// the first nodes stand for it.
+func nodeSets(v lifecycle.ClusterView, nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
+	const first = 25
+	sets := map[string]int{}
+	var out []clusterview.NodeSet
+	standings := map[string]map[nodeStanding]int{}
+	for _, n := range nodes {
+		key := setOf(n)
+		at, ok := sets[key]
+		if !ok {
+			at = len(out)
+			sets[key] = at
+			flat := q
+			flat.view, flat.set, flat.page = "flat", key, 1
+			out = append(out, clusterview.NodeSet{Key: key, Services: slices.Sorted(slices.Values(n.Services)), All: flat.url(base)})
+			standings[key] = map[nodeStanding]int{}
+		}
+		out[at].Count++
+		standings[key][standingOf(v, &n)]++
+		if len(out[at].Rows) < first {
+			out[at].Rows = append(out[at].Rows, row(n))
+		}
+	}
+	for i := range out {
+		set := &out[i]
+		set.Title = ui.Count(set.Count, "node", "nodes") + " with " + ui.Count(len(set.Services), "service", "services")
+		if set.Count > 1 && len(set.Services) > 0 {
+			set.Title += " each"
+		}
+		for _, standing := range nodeStandings {
+			if k := standings[set.Key][standing]; k > 0 {
+				set.States = append(set.States, standing.state().With(strconv.Itoa(k)))
+			}
+		}
+		set.Open = len(out) <= 6 && set.Count <= first
+	}
+	slices.SortStableFunc(out, func(a, b clusterview.NodeSet) int { return b.Count - a.Count })
+	return out
+}
+
+// setsPart sums the nodes up by what is on them.
+func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
+	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
+	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
+}
+
+func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, c *connections) clusterview.NodeRow {
+	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
+	command, why := c.command(&n)
+	return clusterview.NodeRow{
+		ID: string(n.ID), Hostname: n.Hostname, Href: route.Query(route.Node(v.ID, n.ID), addressParam, string(c.choice)), State: nodeState(v, &n), Addresses: addresses(n),
+		Hardware: n.HardwareType, Image: n.ImageType, Services: servicesOn(n), Command: command, WhyNot: why,
+		Leaving: n.Leaving && n.State != loom.NodeDeleted, Menu: menu,
+	}
+}
+
+// nodeFilters offers what occurs among the nodes.
+func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.Option) {
+	services, states = []ui.Option{{Label: "All services"}}, []ui.Option{{Label: "All states"}}
+	there := map[string]bool{}
+	for _, n := range v.Nodes {
+		there["state "+string(standingOf(v, &n))] = true
+		for _, name := range n.Services {
+			there[name] = true
+		}
+	}
+	var names []string
+	for name := range there {
+		if !strings.HasPrefix(name, "state ") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		services = append(services, ui.Option{Value: name, Label: name, Selected: name == q.service})
+	}
+	for _, standing := range nodeStandings {
+		if there["state "+string(standing)] {
+			states = append(states, ui.Option{Value: string(standing), Label: standing.state().Word, Selected: string(standing) == q.state})
+		}
+	}
+	return services, states
+}

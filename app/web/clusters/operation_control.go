@@ -1,0 +1,244 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// operationControl pauses or resumes an operation at once.
+func (s *Server) operationControl(verb string) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := pathOperation(r)
+		if err != nil {
+			return err
+		}
+		act, want, text := s.Operations.Pause, loom.OperationPaused, " is paused. Tasks under way finish, nothing more starts."
+		if verb == "resume" {
+			act, want, text = s.Operations.Resume, loom.OperationRunning, " goes on."
+		}
+		op, err := act(r.Context(), actor, ref)
+		if err != nil {
+			return err
+		}
+		flash := httpx.Flash{Tone: "ok", Text: "Operation " + strconv.Itoa(ref.Number) + text}
+		if op.Status != want {
+			flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " is " + string(op.Status) + "; it stays so."}
+		}
+		return s.Say(w, r, route.Operation(ref), flash)
+	}
+}
+
+// operationAgain leads from the address of a button, which a reload asks for, back to
+// the page.
+func (s *Server) operationAgain(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.Operation(ref))
+}
+
+// confirm shows a question as a page or in the dialog.
+func (s *Server) confirm(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, name string, id loom.ClusterID, m clusterview.ConfirmModel) error {
+	if page.Wants(r, page.DialogID) {
+		return s.Fragment(w, r, status, clusterview.ConfirmDialog(m))
+	}
+	page := clusterPage(m.Title, "Clusters", ui.Crumb{Label: name, Href: route.Cluster(id)}, ui.Crumb{Label: m.Title})
+	return s.Render(w, r, actor, status, page, clusterview.ConfirmPage(m))
+}
+
+// operationAbortForm says what an abort leaves behind.
+func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	op, err := s.pathOperation(r, actor)
+	if err != nil {
+		return err
+	}
+	ref := op.Ref
+	v, err := s.briefCluster(r.Context(), actor, ref.Cluster)
+	if err != nil {
+		return err
+	}
+	m := clusterview.ConfirmModel{
+		Title: "Abort operation " + strconv.Itoa(ref.Number) + " of " + v.Name, Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
+		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.VerbAbort],
+		Text: "What runs is told to stop, what waits never begins. What was done so far stays as it is; it can be retried or rolled back afterwards.",
+	}
+	if op.OnFailure == loom.OnFailureUndo && op.Status != loom.OperationRollingBack {
+		m.Text = "What runs is told to stop, what waits never begins. Then what the operation made is taken back, as its failure policy says."
+	}
+	if v.Latest == nil || v.Latest.Ref != ref {
+		m.WhyNot = "Operation " + strconv.Itoa(ref.Number) + " has ended."
+	}
+	return s.confirm(w, r, actor, http.StatusOK, v.Name, v.ID, m)
+}
+
+func (s *Server) operationAbort(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	op, err := s.Operations.Abort(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	flash := httpx.Flash{Tone: "ok", Text: "Aborting operation " + strconv.Itoa(ref.Number) + "."}
+	if op.Status == loom.OperationComplete {
+		flash = httpx.Flash{Tone: "warn", Text: "Operation " + strconv.Itoa(ref.Number) + " was complete already."}
+	}
+	return s.Say(w, r, route.Operation(ref), flash)
+}
+
+// taskSkipForm asks why a task is left out.
+func (s *Server) taskSkipForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.showSkip(w, r, actor, http.StatusOK, "", nil)
+}
+
+func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, reason string, refused error) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	if !actor.IsAdmin() {
+		return loom.NewError(loom.Forbidden, "Leaving out a task needs the role of a tenant administrator; ask one of your tenant.")
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
+	if err != nil {
+		return err
+	}
+	field := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: reason, MaxLength: 1000, Help: "It stays with the task."}
+	m := clusterview.ConfirmModel{
+		Title: "Leave out task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Leave out task " + strconv.Itoa(ref.Number), Busy: "Leaving out…", Danger: true,
+		Text: page.Capital(taskText(t.Task)) + " will not run, and what waits for it goes on as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
+	}
+	if refused != nil {
+		e := loom.AsError(refused)
+		if len(e.Fields) == 0 {
+			m.WhyNot = e.Message
+		}
+		m.Errors = formErrors(e.Fields)
+		m.Errors.Title = "Nothing was left out."
+		field.Error = m.Errors.For("reason")
+	}
+	m.Fields = []ui.FieldModel{field}
+	return s.confirm(w, r, actor, status, v.Name, v.ID, m)
+}
+
+func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(form.Get("reason"))
+	err = s.Operations.Skip(r.Context(), actor, ref, reason)
+	if errors.Is(err, loom.Invalid) || errors.Is(err, loom.Conflict) {
+		return s.showSkip(w, r, actor, httpx.PageStatus(loom.AsError(err).Kind), reason, err)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.Task(ref), httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + " is left out. Resume the operation to go on."})
+}
+
+// taskActions is what can be done about a task: an administrator leaves out one of a
+// paused operation, and after a failure the operation can be retried.
+func taskActions(actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t loom.Task) []ui.ButtonModel {
+	var out []ui.ButtonModel
+	if actor.IsAdmin() && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
+		at := route.TaskSkip(t.Ref)
+		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: op.WhyNotSkipped(&t), Attrs: ui.OpensDialog(at)})
+	}
+	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
+		out = append(out,
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.VerbRetry]},
+			ui.ButtonModel{Label: "Repair " + page.ShortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.VerbRepair]})
+	}
+	return out
+}
+
+// retriesRead bounds the tasks of an operation that are looked at as tried again.
+const retriesRead = 1000
+
+// nextTries reads which tasks of an operation are tried again, what is due first first.
+// They are looked for only where its counts say that there are any.
+func nextTries(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation) ([]lifecycle.NextTry, error) {
+	if op.Again == 0 || op.Status.Final() {
+		return nil, nil
+	}
+	return clusters.NextTries(ctx, actor, op.Ref, retriesRead)
+}
+
+// retries names the tasks that failed and are tried again, the first few, with the logs
+// of what failed.
+func (s *Server) retries(ctx context.Context, actor loom.Actor, op loom.Operation) (clusterview.RetryList, error) {
+	tries, err := nextTries(ctx, s.Clusters, actor, op)
+	if len(tries) == 0 {
+		return clusterview.RetryList{}, err
+	}
+	m := clusterview.RetryList{Count: max(op.Again, len(tries))}
+	for _, try := range tries[:min(len(tries), runningShown)] {
+		ref := loom.TaskRef{Operation: op.Ref, Number: try.Number}
+		where := page.ShortHost(try.Hostname)
+		if where == "" {
+			where = "node " + strconv.Itoa(try.NodeNumber)
+		}
+		when := tryTime(ctx, try)
+		if try.Message != "" {
+			when += ", after: " + try.Message
+		}
+		m.Tasks = append(m.Tasks, clusterview.RetryLink{
+			Text: strings.TrimSpace(try.Action+" "+try.Service) + " on " + where, Href: route.Task(ref), When: when,
+			Log: route.TaskAttempt(ref, try.Attempt) + "#log", LogText: "Log of attempt " + strconv.Itoa(try.Attempt),
+			Error: lastLines(try.Error, errorLines),
+			Actions: []ui.ButtonModel{
+				{Label: "Retry now", Icon: "rotate", Small: true, FormAction: route.TaskVerb(ref, "retry-now"), Attrs: titled("Begins the next try of task " + strconv.Itoa(try.Number))},
+				{Label: "Stop retrying", Icon: "ban", Small: true, FormAction: route.TaskVerb(ref, "stop-retrying"), Attrs: titled("Gives up task " + strconv.Itoa(try.Number) + ", and with it the operation")},
+			},
+		})
+	}
+	if m.Count > len(m.Tasks) {
+		m.All = route.Query(route.OperationTasks(op.Ref), "status", "waiting")
+	}
+	return m, nil
+}
+
+// errorLines is how much of what a task that is tried again said is shown.
+const errorLines = 3
+
+// lastLines are the last lines of a text that are not empty.
+func lastLines(text string, n int) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// tryTime says which attempt comes when: "at 18:30:08 UTC as attempt 2".
+func tryTime(ctx context.Context, try lifecycle.NextTry) string {
+	return "at " + try.At.In(loom.ZoneOf(ctx)).Format("15:04:05 MST") + " as attempt " + strconv.Itoa(try.Attempt+1)
+}

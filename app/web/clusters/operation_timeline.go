@@ -1,0 +1,277 @@
+package clusters
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/planner/draw"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// lanesShown is how many nodes a page of the timeline shows; above it, it opens by
+// step.
+const lanesShown = 40
+
+// timeQuery is what the options of the timeline say: by is "node" or "step", sort ""
+// or "busy", page counts from 1.
+type timeQuery struct {
+	By, Sort string
+	Page     int
+}
+
+func readTimeQuery(q url.Values, nodes int) timeQuery {
+	t := timeQuery{By: q.Get("by"), Sort: q.Get("sort"), Page: 1}
+	if t.By != "node" && t.By != "step" {
+		if t.By = "node"; nodes > lanesShown {
+			t.By = "step"
+		}
+	}
+	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 {
+		t.Page = min(n, (nodes+lanesShown-1)/lanesShown)
+	}
+	t.Page = max(t.Page, 1)
+	return t
+}
+
+func (t timeQuery) url(ref loom.OperationRef) string {
+	page := ""
+	if t.Page > 1 {
+		page = strconv.Itoa(t.Page)
+	}
+	return route.Query(route.OperationTimeline(ref), "by", t.By, "sort", t.Sort, "page", page)
+}
+
+// operationTimeline is what ran when.
+func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	op, err := s.pathOperation(r, actor)
+	if err != nil {
+		return err
+	}
+	ref := op.Ref
+	groups, err := s.Clusters.TaskGroups(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.Now)
+	if err != nil {
+		return err
+	}
+	q := readTimeQuery(r.URL.Query(), len(names))
+	m := clusterview.TimelineView{Options: timeOptions(ref, q), Chart: ui.TimelineModel{ID: "timeline"}}
+	axis := s.operationAxis(op, groups)
+	if q.By == "step" {
+		s.stepLanes(&m, op, axis, groups)
+	} else if err := s.nodeLanes(r, actor, &m, op, axis, q); err != nil {
+		return err
+	}
+	for _, t := range axis.Ticks {
+		text := ui.Duration(t.After)
+		if t.After == 0 {
+			text = "0"
+		}
+		m.Chart.Ticks = append(m.Chart.Ticks, ui.TimelineTick{X: t.X, Text: text})
+	}
+	m.Nothing = !slices.ContainsFunc(m.Chart.Lanes, func(l ui.TimelineLane) bool { return len(l.Bars) > 0 })
+	return s.showOperation(w, r, actor, op, "timeline", clusterview.OperationView{Time: &m})
+}
+
+func timeOptions(ref loom.OperationRef, q timeQuery) []clusterview.Choices {
+	option := func(label string, to timeQuery) ui.Tab {
+		return ui.Tab{Label: label, Href: to.url(ref), Current: to.By == q.By && to.Sort == q.Sort}
+	}
+	rows := clusterview.Choices{Label: "Rows", Options: []ui.Tab{option("Nodes", timeQuery{By: "node", Sort: q.Sort}), option("Actions", timeQuery{By: "step", Sort: q.Sort})}}
+	if q.By == "step" {
+		return []clusterview.Choices{rows}
+	}
+	return []clusterview.Choices{rows, {Label: "Order", Options: []ui.Tab{
+		option("By number", timeQuery{By: "node"}), option("Busiest first", timeQuery{By: "node", Sort: "busy"})}}}
+}
+
+// operationAxis goes from the start of the operation to its end, or to now.
+func (s *Server) operationAxis(op loom.Operation, groups []lifecycle.TaskGroup) draw.Axis {
+	start, end := op.Started, op.Ended
+	for i := range groups {
+		g := &groups[i]
+		if !g.Started.IsZero() && (start.IsZero() || g.Started.Before(start)) {
+			start = g.Started
+		}
+		if !op.Ended.IsZero() && g.Ended.After(end) {
+			end = g.Ended
+		}
+	}
+	if end.IsZero() {
+		end = s.Now()
+	}
+	if start.IsZero() {
+		start = end
+	}
+	return draw.NewAxis(start, end)
+}
+
+// nodeLanes has a lane for each node of the page, with a bar for each task.
+func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, q timeQuery) error {
+	nodes, err := s.Clusters.NodeCourses(r.Context(), actor, op.Ref)
+	if err != nil {
+		return err
+	}
+	m.Chart.Label = "Nodes"
+	if q.Sort == "busy" {
+		slices.SortStableFunc(nodes, func(a, b lifecycle.NodeCourse) int { return cmp.Compare(b.Busy, a.Busy) })
+	}
+	from := (q.Page - 1) * lanesShown
+	shown := nodes[min(from, len(nodes)):min(from+lanesShown, len(nodes))]
+	if len(nodes) > lanesShown {
+		m.Pages = ui.PaginationModel{Label: "Pages of nodes", Text: fmt.Sprintf("%d–%d of %d nodes", from+1, from+len(shown), len(nodes))}
+		if q.Page > 1 {
+			m.Pages.Prev = timeQuery{q.By, q.Sort, q.Page - 1}.url(op.Ref)
+		}
+		if from+len(shown) < len(nodes) {
+			m.Pages.Next = timeQuery{q.By, q.Sort, q.Page + 1}.url(op.Ref)
+		}
+	}
+	ids := make([]loom.NodeID, len(shown))
+	for i, n := range shown {
+		ids[i] = n.Node
+	}
+	tasks, err := s.Clusters.TasksOn(r.Context(), actor, op.Ref, ids)
+	if err != nil {
+		return err
+	}
+	of := map[loom.NodeID][]loom.Task{}
+	for _, t := range tasks {
+		if !t.Started.IsZero() {
+			of[t.Node] = append(of[t.Node], t)
+		}
+	}
+	for _, n := range shown {
+		name, href := page.ShortHost(n.Hostname), route.Node(op.Ref.Cluster, n.Node)
+		lane := ui.TimelineLane{ID: string(n.Node), Label: name, Href: href, Note: ui.Duration(n.Busy), Bars: s.taskBars(op, axis, of[n.Node])}
+		m.Chart.Lanes = append(m.Chart.Lanes, lane)
+		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
+			Name: name, Href: href, Tasks: fmt.Sprintf("%d of %d", n.Done, n.Tasks), Busy: ui.Duration(n.Busy), Failed: n.Failed,
+			TasksIn: route.Query(route.OperationTasks(op.Ref), "node", string(n.Node)),
+		}, n.Started, n.Ended, n.Running > 0, n.Busy))
+	}
+	return nil
+}
+
+// courseRow fills in when it began and ended, and how long nothing ran between.
+func (s *Server) courseRow(axis draw.Axis, row clusterview.CourseRow, started, ended time.Time, running bool, busy time.Duration) clusterview.CourseRow {
+	if started.IsZero() {
+		return row
+	}
+	row.Begin = ui.Duration(started.Sub(axis.Start))
+	if running {
+		ended = s.Now()
+	} else {
+		row.End = ui.Duration(ended.Sub(axis.Start))
+	}
+	if busy > 0 {
+		row.Idle = ui.Duration(max(0, ended.Sub(started)-busy))
+	}
+	return row
+}
+
+// endOf is when a task ended, or until when it is drawn.
+func (s *Server) endOf(op loom.Operation, t *loom.Task) time.Time {
+	switch {
+	case !t.Ended.IsZero():
+		return t.Ended
+	case !op.Ended.IsZero():
+		return op.Ended
+	}
+	return s.Now()
+}
+
+func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) []ui.TimelineBar {
+	slices.SortStableFunc(tasks, func(a, b loom.Task) int { return a.Started.Compare(b.Started) })
+	spans := make([]draw.Span, len(tasks))
+	for i := range tasks {
+		spans[i] = draw.Span{Start: tasks[i].Started, End: s.endOf(op, &tasks[i])}
+	}
+	bars := make([]ui.TimelineBar, len(tasks))
+	for i, p := range axis.Place(spans) {
+		t := &tasks[i]
+		state := ui.TaskStateOf(t)
+		words := []string{taskText(*t), strings.ToLower(state.Word), ui.Duration(spans[i].End.Sub(t.Started)), "after " + ui.Duration(t.Started.Sub(axis.Start))}
+		if t.Attempt > 1 {
+			words = append(words, "attempt "+strconv.Itoa(t.Attempt))
+		}
+		if t.Critical && !op.Status.Final() {
+			words = append(words, "on the longest path")
+		}
+		bars[i] = ui.TimelineBar{
+			X: p.X, Width: p.Width, Look: ui.LookOf(state), Text: stepText(t.Action, t.Service, false), Label: strings.Join(words, ", "),
+			Href: route.Task(t.Ref), Critical: t.Critical,
+		}
+	}
+	return bars
+}
+
+// stepLanes has a lane for each step, from its first start to its last end on any node.
+func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, groups []lifecycle.TaskGroup) {
+	m.Chart.Label = "Actions"
+	type key struct {
+		action  loom.TaskAction
+		service string
+		undo    bool
+	}
+	type step struct {
+		key
+		sumOfTasks
+		started, ended time.Time
+	}
+	steps := map[key]*step{}
+	var order []*step
+	for i := range groups {
+		g := &groups[i]
+		k := key{g.Action, g.Service, g.Undo}
+		if steps[k] == nil {
+			steps[k] = &step{key: k}
+			order = append(order, steps[k])
+		}
+		st := steps[k]
+		st.add(g)
+		if !g.Started.IsZero() && (st.started.IsZero() || g.Started.Before(st.started)) {
+			st.started = g.Started
+		}
+		if g.Ended.After(st.ended) {
+			st.ended = g.Ended
+		}
+	}
+	for n, st := range order {
+		text := stepText(st.action, st.service, st.undo)
+		href := route.Query(route.OperationTasks(op.Ref), "action", string(st.action), "service", st.service)
+		state, detail := st.state()
+		lane := ui.TimelineLane{ID: strconv.Itoa(n + 1), Label: text, Href: href}
+		running := st.count[loom.TaskRunning] > 0
+		if !st.started.IsZero() {
+			end := st.ended
+			if running || end.IsZero() {
+				end = s.endOf(op, &loom.Task{})
+			}
+			p := axis.Place([]draw.Span{{Start: st.started, End: end}})[0]
+			lane.Note = ui.Duration(end.Sub(st.started))
+			lane.Bars = []ui.TimelineBar{{
+				X: p.X, Width: p.Width, Look: ui.LookOf(state), Text: fmt.Sprintf("%d of %d", st.count[loom.TaskComplete]+st.count[loom.TaskSkipped], st.total),
+				Label: text + ", " + detail + ", " + lane.Note + ", after " + ui.Duration(st.started.Sub(axis.Start)), Href: href, Critical: st.critical,
+			}}
+		}
+		m.Chart.Lanes = append(m.Chart.Lanes, lane)
+		m.Nodes = append(m.Nodes, s.courseRow(axis, clusterview.CourseRow{
+			Name: text, Href: href, TasksIn: href, Busy: lane.Note, Failed: st.count[loom.TaskFailed],
+			Tasks: fmt.Sprintf("%d of %d", st.count[loom.TaskComplete]+st.count[loom.TaskSkipped], st.total),
+		}, st.started, st.ended, running, 0))
+	}
+}

@@ -1,0 +1,132 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// operationsShown is how many operations a page of the tab has.
+const operationsShown = 25
+
+// operationsQuery is what the filters of the tab of operations say.
+type operationsQuery struct{ action, result, after, before string }
+
+func readOperationsQuery(q url.Values) operationsQuery {
+	return operationsQuery{q.Get("action"), q.Get("result"), q.Get("after"), q.Get("before")}
+}
+
+func (q operationsQuery) url(base string) string {
+	return route.Query(base, "action", q.action, "result", q.result, "after", q.after, "before", q.before)
+}
+
+func (q operationsQuery) input() lifecycle.OperationListInput {
+	in := lifecycle.OperationListInput{Page: loom.Page{Sort: "-number", Limit: operationsShown, After: q.after, Before: q.before}}
+	if q.action != "" {
+		in.Actions = []loom.ClusterAction{loom.ClusterAction(q.action)}
+	}
+	switch q.result {
+	case "":
+	case "running":
+		for _, status := range loom.OperationStatuses {
+			if !status.Final() {
+				in.Statuses = append(in.Statuses, status)
+			}
+		}
+	default:
+		in.Statuses = []loom.OperationStatus{loom.OperationStatus(q.result)}
+	}
+	return in
+}
+
+func (s *Server) clusterOperations(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	q := readOperationsQuery(r.URL.Query())
+	m, err := s.operationsPart(r.Context(), actor, v.ID, q)
+	if err != nil {
+		return err
+	}
+	m.Filters = operationFilters(v, q)
+	page := clusterview.OperationsPage(s.clusterHead(actor, v, "operations"), m)
+	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Operations"), page)
+}
+
+// operationsPart is a page of the operations of a cluster, newest first.
+func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.ClusterID, q operationsQuery) (clusterview.OperationsModel, error) {
+	base := route.ClusterOperations(id)
+	m := clusterview.OperationsModel{ID: id, Now: s.Now(), Live: q.url(clusterview.PartURL(id, clusterview.PartOperations)), Clear: base}
+	list, err := s.Clusters.OperationPage(ctx, actor, id, q.input())
+	if err != nil && !errors.Is(err, loom.Invalid) { // no operation is what no filter is
+		return m, err
+	}
+	s.fillOperations(&m, list.Items)
+	if list.Next != "" || list.Prev != "" {
+		m.Pages = ui.PaginationModel{Label: "Pages of operations", Text: ui.Count(len(m.Rows), "operation", "operations")}
+		next, prev := q, q
+		if next.after, next.before = list.Next, ""; list.Next != "" {
+			m.Pages.Next = next.url(base)
+		}
+		if prev.after, prev.before = "", list.Prev; list.Prev != "" {
+			m.Pages.Prev = prev.url(base)
+		}
+	}
+	return m, nil
+}
+
+// recentOperationRows are the newest operations of a cluster.
+func (s *Server) recentOperationRows(ctx context.Context, actor loom.Actor, id loom.ClusterID) (clusterview.OperationsModel, error) {
+	m := clusterview.OperationsModel{ID: id, Now: s.Now(), Live: route.Query(clusterview.PartURL(id, clusterview.PartOperations), "limit", strconv.Itoa(recentOperations))}
+	list, err := s.Clusters.OperationPage(ctx, actor, id, lifecycle.OperationListInput{Page: loom.Page{Sort: "-number", Limit: recentOperations}})
+	s.fillOperations(&m, list.Items)
+	return m, err
+}
+
+func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loom.Operation) {
+	for _, op := range operations {
+		p := op.Progress()
+		tasks := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total)
+		if failed := op.Tasks[loom.TaskFailed]; failed > 0 {
+			tasks += ", " + strconv.Itoa(failed) + " failed"
+		}
+		row := clusterview.OperationRow{
+			Number: strconv.Itoa(op.Ref.Number), Action: op.Action.Verb(), Href: route.Operation(op.Ref), By: string(op.RequestedBy),
+			State: ui.OperationState(op.Status, op.Aborted), Started: op.Started, Duration: s.elapsed(op.Started, op.Ended), Tasks: tasks,
+		}
+		if !op.Status.Final() {
+			row.Tasks = strconv.Itoa(p.Total) // how far it is stands where that is kept up to date
+		}
+		if !op.Status.Final() && !op.Started.IsZero() {
+			row.Runs, row.Elapsed = true, s.Now().Sub(op.Started)
+		}
+		m.Rows = append(m.Rows, row)
+	}
+}
+
+// operationFilters offers actions and results.
+func operationFilters(v lifecycle.ClusterView, q operationsQuery) *clusterview.OperationFilters {
+	f := &clusterview.OperationFilters{
+		Action: route.ClusterOperations(v.ID), Filtered: q.action+q.result != "",
+		Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}, {Value: "running", Label: "Not ended", Selected: q.result == "running"}},
+	}
+	for _, action := range loom.ClusterActions {
+		f.Actions = append(f.Actions, ui.Option{Value: string(action), Label: page.Capital(action.Verb()), Selected: string(action) == q.action})
+	}
+	for _, status := range loom.OperationStatuses {
+		if status.Final() {
+			f.Results = append(f.Results, ui.Option{Value: string(status), Label: ui.OperationState(status, false).Word, Selected: string(status) == q.result})
+		}
+	}
+	return f
+}

@@ -1,0 +1,222 @@
+package clusters
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// heavyKinds want the name of the cluster typed whatever their plan is.
+var heavyKinds = []loom.PreviewKind{
+	loom.PreviewDelete, loom.PreviewShrink, loom.PreviewResize, loom.PreviewRepair, loom.PreviewRollback, loom.PreviewSync,
+}
+
+// heavy says whether applying a preview takes the name of the cluster: it deletes
+// machines, or cannot be taken back (portals.md 2.3).
+func heavy(p lifecycle.PreviewView) bool {
+	return slices.Contains(heavyKinds, p.Kind) || p.ByAction[loom.ActionDelete] > 0
+}
+
+// kindWords are the words of the forms and of the buttons that apply.
+var kindWords = map[loom.PreviewKind]struct{ title, apply string }{
+	loom.PreviewConfigure:      {"Reconfigure", "Reconfigure cluster"},
+	loom.PreviewAddServices:    {"Add services to", "Add services to cluster"},
+	loom.PreviewRemoveServices: {"Remove services from", "Remove services from cluster"},
+	loom.PreviewStart:          {"Start services of", "Start services of cluster"},
+	loom.PreviewStop:           {"Stop services of", "Stop services of cluster"},
+	loom.PreviewRestart:        {"Restart services of", "Restart services of cluster"},
+	loom.PreviewExpand:         {"Scale", "Expand cluster"},
+	loom.PreviewShrink:         {"Scale", "Shrink cluster"},
+	loom.PreviewUpgrade:        {"Upgrade", "Upgrade cluster"},
+	loom.PreviewResize:         {"Change the hardware of", "Change the hardware of cluster"},
+	loom.PreviewRepair:         {"Repair", "Repair cluster"},
+	loom.PreviewRollback:       {"Roll back", "Roll back cluster"},
+	loom.PreviewRetry:          {"Retry", "Retry on cluster"},
+	loom.PreviewAuthorize:      {"Add my keys to", "Add my keys to cluster"},
+	loom.PreviewSync:           {"Sync the template of", "Sync the template of cluster"},
+}
+
+// applyWords begin the button that applies a preview of a kind.
+func applyWords(kind loom.PreviewKind) string {
+	if words, known := kindWords[kind]; known {
+		return words.apply
+	}
+	return "Apply to cluster"
+}
+
+// previewParam names the preview whose request fills in a form.
+const previewParam = "preview"
+
+// changeURL is the form that the request of a preview came from, filled in as it was.
+func changeURL(preview loom.PreviewID, in lifecycle.PreviewInput) string {
+	at, q := "", url.Values{}
+	id, c := in.Cluster, in.Change
+	switch in.Kind {
+	case loom.PreviewExpand, loom.PreviewShrink:
+		at = route.ClusterScale(id)
+		if c.Machines > 0 {
+			q.Set("numMachines", strconv.Itoa(c.Machines))
+		}
+		for _, n := range c.Nodes {
+			q.Add("leave", string(n))
+		}
+	case loom.PreviewAddServices:
+		at, q["services"] = route.ClusterServices(id, "add"), in.Services
+	case loom.PreviewRemoveServices:
+		at, q["services"] = route.ClusterServices(id, "remove"), c.Services
+	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+		at = route.ClusterServices(id, string(in.Kind))
+		if in.Service != "" {
+			at = route.ClusterService(id, in.Service, string(in.Kind))
+		}
+	case loom.PreviewUpgrade, loom.PreviewResize:
+		at, q["services"] = route.ClusterVerb(id, string(in.Kind)), c.Services
+		q.Set("hardwaretype", c.HardwareType)
+		if c.Batch > 0 {
+			q.Set("batch", strconv.Itoa(c.Batch))
+		}
+		if c.MinHealthy != nil {
+			q.Set("minHealthy", strconv.Itoa(*c.MinHealthy))
+		}
+	case loom.PreviewRepair:
+		at = route.ClusterRepair(id, c.Nodes...)
+	case loom.PreviewRollback, loom.PreviewRetry:
+		at = route.OperationVerb(loom.OperationRef{Cluster: id, Number: c.Operation}, string(in.Kind))
+		for _, n := range c.Skip {
+			q.Add("skip", strconv.Itoa(n))
+		}
+		q.Set("reason", c.Reason)
+	case loom.PreviewSync:
+		at = route.ClusterVerb(id, string(in.Kind))
+	case loom.PreviewConfigure:
+		switch {
+		case in.Configure == nil:
+			return ""
+		case in.Configure.Revision != nil:
+			at = route.ConfigRestore(id, *in.Configure.Revision, in.Configure.Restart)
+		default: // a config does not go into an address
+			at = route.ClusterVerb(id, "reconfigure")
+			q.Set(previewParam, string(preview))
+		}
+	default:
+		return ""
+	}
+	q.Set("onFailure", c.OnFailure)
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		for _, value := range q[name] {
+			pairs = append(pairs, name, value)
+		}
+	}
+	return route.Query(at, pairs...)
+}
+
+// previewMake works out what a form asks for and goes to the page that shows it.
+// The buttons of a form that only change it come here as well, so that they work
+// without scripts.
+func (s *Server) previewMake(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	kind := loom.PreviewKind(v.Get("kind"))
+	if kind == loom.PreviewCreate || kind == "" {
+		return s.previewCreate(w, r, actor, v)
+	}
+	return s.previewChange(w, r, actor, v)
+}
+
+func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor, v url.Values) error {
+	f := readCreateForm(v)
+	if f.Change != "" {
+		if err := f.apply(f.Change); err != nil {
+			return err
+		}
+	}
+	if f.Do == resetConfig {
+		f.Config = ""
+	}
+	st, err := s.settle(r.Context(), actor, f)
+	if err != nil {
+		return err
+	}
+	if f.Do == saveDraft {
+		s.keepCreateDraft(r, actor, st, v)
+		return s.Say(w, r, route.Clusters(), httpx.Flash{Tone: "ok", Text: "The draft is kept for 7 days; secrets in it are not.", Link: "Go on with it", URL: route.ClusterNew()})
+	}
+	if f.Change != "" || f.Do != "" {
+		return s.showForm(w, r, actor, http.StatusOK, st, ui.FormErrors{}, nil)
+	}
+	in, errs := st.form.input(st.facts)
+	if len(errs) > 0 {
+		// Said together with what else is wrong, so that nobody corrects in rounds.
+		result, err := s.Clusters.Check(r.Context(), actor, in)
+		if err != nil {
+			return err
+		}
+		return s.refuseForm(w, r, actor, st, &loom.Error{Kind: loom.Invalid, Fields: replaceFields(errs, result.Fields)})
+	}
+	p, err := s.Clusters.Preview(r.Context(), actor, lifecycle.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+	if err != nil {
+		return s.refuseForm(w, r, actor, st, err)
+	}
+	return httpx.SeeOther(w, r, route.Preview(p.ID))
+}
+
+// refuseForm shows the form again with what is wrong, as far as that can be put
+// right there.
+func (s *Server) refuseForm(w http.ResponseWriter, r *http.Request, actor loom.Actor, st *settled, err error) error {
+	e := loom.AsError(err)
+	fields := e.Fields
+	switch e.Kind {
+	case loom.Invalid, loom.Unsolvable:
+	case loom.NotFound:
+		if len(fields) == 0 {
+			return err
+		}
+	case loom.Exhausted, loom.Unavailable:
+	default:
+		return err
+	}
+	if len(fields) == 0 {
+		fields = []loom.FieldError{{Message: e.Message}}
+	}
+	status := httpx.PageStatus(e.Kind)
+	if e.Kind == loom.NotFound {
+		status = http.StatusUnprocessableEntity
+	}
+	return s.showForm(w, r, actor, status, st, formErrors(fields), e.Unsat)
+}
+
+// fieldLabels are the names of the form's fields for people.
+var fieldLabels = map[string]string{
+	"clusterTemplate": "Template", "name": "Name", "numMachines": "Number of nodes", "description": "Description", "provider": "Provider",
+	"hardwaretype": "Hardware type", "imagetype": "Image type", "services": "Services", "initialLeaseDuration": "Lease",
+	"dnsSuffix": "DNS suffix", "onFailure": "If the operation fails", "config": "Config", "nodes": "Nodes", "skip": "Tasks to leave out",
+	"reason": "Reason", "batch": "Nodes at a time", "minHealthy": "Nodes that stay up",
+}
+
+// fieldOrder is the order of the fields in the form.
+var fieldOrder = []string{
+	"clusterTemplate", "name", "numMachines", "description", "provider", "hardwaretype", "imagetype", "services",
+	"initialLeaseDuration", "dnsSuffix", "nodes", "skip", "reason", "batch", "minHealthy", "onFailure", "config",
+}
+
+// formErrors is the summary above the form.
+func formErrors(fields []loom.FieldError) ui.FormErrors {
+	errs := ui.NewFormErrors("There is no preview yet.", configFields(fields))
+	for i := range errs.Items {
+		errs.Items[i].Label = fieldLabels[errs.Items[i].Field]
+	}
+	place := func(e ui.FormError) int { return slices.Index(fieldOrder, e.Field) }
+	slices.SortStableFunc(errs.Items, func(a, b ui.FormError) int { return place(a) - place(b) })
+	return errs
+}

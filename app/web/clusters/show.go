@@ -1,0 +1,407 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// clusterFacts is what the top of each of its pages says of a cluster; labels where they
+// do not stand below with the description.
+func (s *Server) clusterFacts(v lifecycle.ClusterView, labelled bool) []ui.Def {
+	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
+	change := ""
+	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
+		change = route.ClusterLease(v.ID)
+	}
+	lease := ui.Def{Term: "Lease", Value: clusterview.LeaseFact(v.Expires, s.Now(), change)}
+	if !v.Expires.IsZero() {
+		lease.Term = "Lease ends"
+	}
+	facts := []ui.Def{
+		{Term: "Id", Value: ui.CopyText(v.ID.String(), "id")},
+		{Term: "Owner", Text: string(v.Owner.User)},
+		{Term: "Created", Value: ui.Time(v.Created, s.Now())},
+		{Term: "Template", Text: template},
+		{Term: "Provider", Text: v.Provider.Name},
+	}
+	if v.Status != loom.ClusterTerminated {
+		facts = append(facts, lease)
+	}
+	if labelled && len(v.Labels) > 0 {
+		var labels []string
+		for key, value := range v.Labels {
+			labels = append(labels, key+"="+value)
+		}
+		slices.Sort(labels)
+		facts = append(facts, ui.Def{Term: "Labels", Text: strings.Join(labels, ", ")})
+	}
+	return facts
+}
+
+const (
+	// failureLines are the last lines of a failed task's log on the cluster's page.
+	failureLines = 20
+	// runningShown bounds the tasks that are named as running.
+	runningShown = 8
+	// recentOperations are listed on the overview.
+	recentOperations = 5
+)
+
+func (s *Server) clusterShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathCluster(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.showCluster(w, r, actor, http.StatusOK, v, nil)
+}
+
+// pathCluster reads the cluster that a path names, without the history of its nodes.
+func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+	id, err := pathCluster(r)
+	if err != nil {
+		return lifecycle.ClusterView{}, err
+	}
+	return s.Clusters.Overview(r.Context(), actor, id)
+}
+
+// pathHistory reads the cluster that a path names with the history of its nodes.
+func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+	id, err := pathCluster(r)
+	if err != nil {
+		return lifecycle.ClusterView{}, err
+	}
+	return s.Clusters.Cluster(r.Context(), actor, id)
+}
+
+func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
+	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Revealed: revealed}
+	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
+	var err error
+	if m.Operation, err = s.operationPart(r.Context(), actor, v); err != nil {
+		return err
+	}
+	if m.Connect, err = s.connectPart(r.Context(), actor, v, readAddressChoice(r.URL.Query())); err != nil {
+		return err
+	}
+	m.Sets = s.setsPart(v)
+	if m.Recent, err = s.recentOperationRows(r.Context(), actor, v.ID); err != nil {
+		return err
+	}
+	return s.Render(w, r, actor, status, s.clusterFrame(r, v, ""), clusterview.ShowPage(m))
+}
+
+// clusterFrame is the frame of a cluster's pages; tab is the label of the tab,
+// empty for the overview.
+func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab string) layout.Model {
+	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}}
+	if tab != "" {
+		crumbs = append(crumbs, ui.Crumb{Label: tab})
+	}
+	m := clusterPage(v.Name, "Clusters", crumbs...)
+	m.Topics = []string{route.TopicCluster(v.ID)}
+	m.TitlePrefix = s.titlePrefix(v.Latest)
+	next := loom.OperationRef{Cluster: v.ID, Number: v.LatestOperation + 1}
+	if v.Latest != nil && !v.Latest.Status.Final() {
+		m.Topics = append(m.Topics, route.TopicOperation(v.Latest.Ref))
+	}
+	if v.Status != loom.ClusterTerminated {
+		m.Topics = append(m.Topics, route.TopicOperation(next)) // which may begin while the page is open
+	}
+	page.Reloading(r, &m, v.Status == loom.ClusterPending)
+	return m
+}
+
+// clusterPanel gives one live part of a cluster's page.
+func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	read := s.pathCluster
+	switch clusterview.Part(r.URL.Query().Get("part")) {
+	case clusterview.PartSaid:
+		return s.clusterSaidPart(w, r, actor)
+	case clusterview.PartServices:
+		read = s.pathHistory
+	case clusterview.PartOperation:
+		r = r.WithContext(lifecycle.Grouped(r.Context())) // its panel tells how long it still takes
+	}
+	v, err := read(r, actor)
+	if err != nil {
+		return err
+	}
+	part, err := s.clusterPart(r, actor, v)
+	if err != nil {
+		return err
+	}
+	return s.Fragment(w, r, http.StatusOK, part)
+}
+
+// clusterPart makes the part of a cluster's page that the query names.
+func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.ClusterView) (templ.Component, error) {
+	ctx, q := r.Context(), r.URL.Query()
+	switch part := clusterview.Part(q.Get("part")); part {
+	case clusterview.PartHead:
+		return clusterview.Head(s.clusterHead(actor, v, q.Get("tab"))), nil
+	case clusterview.PartOperation:
+		m, err := s.operationPart(ctx, actor, v)
+		return clusterview.OperationPart(m), err
+	case clusterview.PartLeftovers:
+		return clusterview.LeftoversPart(s.leftoversPart(v)), nil
+	case clusterview.PartSkipped:
+		return clusterview.SkippedPart(skippedPart(v)), nil
+	case clusterview.PartConnect:
+		m, err := s.connectPart(ctx, actor, v, readAddressChoice(q))
+		return clusterview.ConnectPart(m), err
+	case clusterview.PartAbout:
+		m := aboutPart(v)
+		m.Back = q.Get("back") != ""
+		return clusterview.AboutPart(m), nil
+	case clusterview.PartSets:
+		return clusterview.SetsPart(s.setsPart(v)), nil
+	case clusterview.PartNodes:
+		m, err := s.nodesPart(ctx, actor, v, readNodesQuery(q, len(v.Nodes)))
+		return clusterview.NodesPart(m), err
+	case clusterview.PartServices:
+		return clusterview.ServicesPart(s.servicesPart(v)), nil
+	case clusterview.PartOperations:
+		if q.Get("limit") != "" {
+			m, err := s.recentOperationRows(ctx, actor, v.ID)
+			return clusterview.OperationsPart(m), err
+		}
+		m, err := s.operationsPart(ctx, actor, v.ID, readOperationsQuery(q))
+		return clusterview.OperationsPart(m), err
+	default:
+		return nil, loom.NewError(loom.NotFound, "A cluster's page has no part “%.40s”.", part)
+	}
+}
+
+// clusterTabs are the parts of a cluster; the word is the last part of the path.
+var clusterTabs = []struct{ word, label string }{
+	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
+}
+
+func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab string) clusterview.HeadModel {
+	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
+	if _, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
+		why, abortFirst := deletable(v)
+		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
+		if abortFirst {
+			m.DeleteWord = "Abort, then delete"
+		}
+	}
+	if v.Status == loom.ClusterTerminated {
+		m.Again = route.ClusterNewLike(v.ID)
+	}
+	if v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated {
+		m.Newer = fmt.Sprintf("Template %s %d is out (this cluster uses %d).", v.Template.Name, v.NewerTemplate, v.Template.Version)
+		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.VerbSync]
+	}
+	for _, t := range clusterTabs {
+		href := route.Cluster(v.ID)
+		if t.word != "" {
+			href = route.ClusterTab(v.ID, t.word)
+		}
+		m.Tabs = append(m.Tabs, ui.Tab{Label: t.label, Href: href, Current: t.word == tab})
+	}
+	m.Tabs[1].Count = strconv.Itoa(len(v.Nodes))
+	m.Tabs[3].Count = strconv.Itoa(v.LatestOperation)
+	m.Said = s.clusterSaid(v)
+	m.Facts, m.LeaseNote = s.clusterFacts(v, tab != ""), v.LeaseNote
+	m.Actions, m.Extend = clusterActions(actor, v), s.extend(v)
+	return m
+}
+
+// progress is the bar of an operation with its text.
+func (s *Server) progress(op loom.Operation) ui.ProgressModel {
+	p := op.Progress()
+	text := strconv.Itoa(p.Done) + " of " + ui.Count(p.Total, "task", "tasks")
+	runs := !op.Started.IsZero() && !op.Status.Final()
+	if d := s.elapsed(op.Started, op.Ended); d != "" && !runs {
+		text += " · " + d
+	}
+	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationFailing
+	if failed {
+		text = "Failed at " + text
+	}
+	m := ui.ProgressModel{Label: "Progress of " + op.Action.Verb(), Value: p.Done, Max: p.Total, Text: text, Failed: failed, Runs: runs}
+	if runs {
+		m.Elapsed = s.Now().Sub(op.Started)
+	}
+	return m
+}
+
+// elapsed is how long something took, or takes so far; empty before it began.
+func (s *Server) elapsed(started, ended time.Time) string {
+	if started.IsZero() {
+		return ""
+	}
+	if ended.IsZero() {
+		ended = s.Now()
+	}
+	return ui.Duration(ended.Sub(started))
+}
+
+// operationPart is the newest operation as long as it says something: while it
+// runs, and after a failure.
+func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.OperationPanel, error) {
+	m := clusterview.OperationPanel{ID: v.ID, None: true}
+	op := v.Latest
+	if op == nil {
+		return m, nil
+	}
+	m.Topic = route.TopicOperation(op.Ref)
+	if op.Status == loom.OperationComplete {
+		return m, nil
+	}
+	m.None = false
+	m.Title = page.Capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number)
+	m.Href, m.State, m.Progress = route.Operation(op.Ref), ui.OperationState(op.Status, op.Aborted), s.progress(*op)
+	var err error
+	if m.Progress.Left, err = s.left(ctx, actor, v, *op); err != nil {
+		return m, err
+	}
+	tasks, err := s.notableTasks(ctx, actor, *op)
+	if err != nil {
+		return m, err
+	}
+	if op.OnFailure == loom.OnFailureUndo && !op.Status.Final() {
+		if m.Note = "If it fails, what was done is taken back."; op.Action == loom.ClusterCreate {
+			m.Note = "If it fails, what was made is deleted again."
+		}
+	}
+	if op.Waiting != "" && !op.ForRetry {
+		m.Note = op.Waiting
+	}
+	if op.Status == loom.OperationPaused && !v.Expires.IsZero() {
+		m.Note += " The lease of the cluster goes on meanwhile."
+	}
+	m.Actions = operationActions(v, *op)
+	if m.Retrying, err = s.retries(ctx, actor, *op); err != nil {
+		return m, err
+	}
+	m.Running = s.taskLinks(tasks, loom.TaskRunning, op.Tasks[loom.TaskRunning])
+	var node loom.NodeID
+	if m.Failure, node, err = s.firstFailure(ctx, actor, *op, tasks); err != nil {
+		return m, err
+	}
+	restore, err := s.restoreAction(ctx, actor, v, *op)
+	if err != nil {
+		return m, err
+	}
+	if restore != nil {
+		m.Actions = append(m.Actions, *restore)
+	}
+	if m.Actions, err = s.ways(ctx, actor, v, *op, tasks, m.Actions); err != nil {
+		return m, err
+	}
+	m.Actions = append(m.Actions, failureActions(v, *op, node)...)
+	return m, nil
+}
+
+// failureActions are what else can be done once an operation failed: about the node on
+// which it did, and about all of the cluster.
+func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID) []ui.ButtonModel {
+	if !op.Status.Final() || v.Status == loom.ClusterTerminated || op.NeverBegan() {
+		return nil
+	}
+	var out []ui.ButtonModel
+	for _, n := range v.Nodes {
+		if n.ID == node && !n.Leaving {
+			out = append(out, ui.ButtonModel{Label: "Repair " + page.ShortHost(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.VerbRepair]})
+		}
+	}
+	if op.Status == loom.OperationFailed && op.Action == loom.ClusterDelete {
+		at := route.ClusterDelete(v.ID)
+		out = append(out, ui.ButtonModel{Label: "Delete again", Icon: "trash", Kind: ui.Danger, Href: at, WhyNot: v.Allowed[loom.VerbDelete], Attrs: ui.OpensDialog(at)})
+	}
+	if op.Status == loom.OperationFailed {
+		out = append(out, ui.ButtonModel{Label: "Log of the operation", Icon: "list", Kind: ui.Quiet, Href: route.OperationLog(op.Ref)})
+	}
+	return out
+}
+
+// notableTasks are the tasks of an operation that failed and the first of those that run.
+// They are looked for only where its counts say that there are any.
+func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Operation) ([]loom.Task, error) {
+	switch running, failed := op.Tasks[loom.TaskRunning], op.Tasks[loom.TaskFailed]; {
+	case running+failed == 0:
+		return nil, nil
+	case failed > 0:
+		return s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+	}
+	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, g := range groups {
+		for _, n := range g.Running {
+			numbers = append(numbers, int(n))
+		}
+	}
+	slices.Sort(numbers)
+	return s.Clusters.TasksNumbered(ctx, actor, op.Ref, numbers[:min(len(numbers), 2*runningShown)]) // some may have ended by now
+}
+
+// taskLinks names the tasks of a status, the first few; all of them are so many.
+func (s *Server) taskLinks(tasks []loom.Task, status loom.TaskStatus, all int) []clusterview.TaskLink {
+	var links []clusterview.TaskLink
+	for _, t := range tasks {
+		if t.Status != status || len(links) == runningShown {
+			continue
+		}
+		link := clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref)}
+		if status == loom.TaskRunning && !t.Started.IsZero() {
+			link.Runs, link.Elapsed = true, s.Now().Sub(t.Started)
+		} else {
+			link.Since = s.elapsed(t.Started, t.Ended)
+		}
+		if status == loom.TaskFailed && t.Message != "" {
+			link.Since = t.Message
+		}
+		links = append(links, link)
+	}
+	if len(links) == runningShown && all > runningShown {
+		table := route.Query(route.OperationTasks(tasks[0].Ref.Operation), "status", string(status))
+		links = append(links, clusterview.TaskLink{Text: "and " + strconv.Itoa(all-runningShown) + " more", Href: table})
+	}
+	return links
+}
+
+// taskText is a task in words: "install nginx on web1-1001".
+func taskText(t loom.Task) string {
+	return strings.TrimSpace(string(t.Action)+" "+t.Service) + " on " + page.ShortHost(t.NodeHostname)
+}
+
+// firstFailure is the task that failed first, with the end of its log, and its node.
+func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Operation, tasks []loom.Task) (*clusterview.FailureModel, loom.NodeID, error) {
+	var first *loom.Task
+	for i, t := range tasks {
+		if t.Status == loom.TaskFailed && (first == nil || t.Ended.Before(first.Ended)) {
+			first = &tasks[i]
+		}
+	}
+	if first == nil {
+		if op.Status == loom.OperationFailed && op.Message != "" {
+			return &clusterview.FailureModel{Task: op.Action.Verb(), Href: route.Operation(op.Ref), Message: op.Message}, "", nil
+		}
+		return nil, "", nil
+	}
+	lines, _, err := s.Clusters.Log(ctx, actor, first.Ref, lifecycle.LogInput{Tail: failureLines})
+	if err != nil {
+		return nil, "", err
+	}
+	return &clusterview.FailureModel{Task: taskText(*first), Href: route.Task(first.Ref), Message: first.Message, Lines: logLines(lines)}, first.Node, nil
+}

@@ -1,0 +1,155 @@
+package clusters
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) clusterServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	v, err := s.pathHistory(r, actor)
+	if err != nil {
+		return err
+	}
+	known, err := s.Services(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	page := templ.Join(clusterview.ServicesPage(s.clusterHead(actor, v, "services"), s.servicesPart(v)), ui.TiesSection("How they depend on each other", page.ClusterTies(v, known)))
+	return s.Render(w, r, actor, http.StatusOK, s.clusterFrame(r, v, "Services"), page)
+}
+
+func servicesOn(n loom.Node) []clusterview.ServiceOn {
+	var out []clusterview.ServiceOn
+	for _, name := range n.Services {
+		out = append(out, clusterview.ServiceOn{Name: name, State: serviceState(n, name)})
+	}
+	return out
+}
+
+func serviceState(n loom.Node, service string) ui.State {
+	state := n.ServiceStates[service]
+	if state == "" {
+		state = loom.ServiceAbsent
+	}
+	return ui.ServiceState(state)
+}
+
+const (
+	// serviceNodes is up to how many nodes of a service are named in its row.
+	serviceNodes = 3
+	// serviceLinksShown bounds the links of a service that are shown.
+	serviceLinksShown = 4
+)
+
+// serviceStates are the states of services, what needs attention first.
+var serviceStates = []loom.ServiceState{loom.ServiceFailed, loom.ServiceAbsent, loom.ServiceInstalled, loom.ServiceStopped, loom.ServiceStarted}
+
+// servicesPart is the table of services, each with where it runs.
+func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel {
+	m := clusterview.ServicesModel{ID: v.ID, Now: s.Now()}
+	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
+		m.Rows = append(m.Rows, s.serviceRow(v, name))
+	}
+	return m
+}
+
+func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.ServiceRow {
+	row := clusterview.ServiceRow{
+		Name: name, Description: v.Services[name].Description, Version: strconv.Itoa(v.Services[name].Version),
+		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name), Actions: serviceActions(v, name),
+	}
+	states := map[loom.ServiceState]int{}
+	var last loom.NodeAction
+	var linked []string // the host of each link
+	for _, n := range v.Nodes {
+		if !slices.Contains(n.Services, name) {
+			continue
+		}
+		row.Count++
+		state := n.ServiceStates[name]
+		if state == "" {
+			state = loom.ServiceAbsent
+		}
+		states[state]++
+		if row.Count <= serviceNodes {
+			row.Nodes = append(row.Nodes, clusterview.NodeOf{Hostname: page.ShortHost(n.Hostname), Href: route.Node(v.ID, n.ID)})
+		}
+		for _, a := range n.Actions {
+			if a.Service == name && !a.Started.Before(last.Started) {
+				last = a
+			}
+		}
+		for _, l := range serviceLinks(v, n, name) {
+			if len(row.Links) < serviceLinksShown {
+				row.Links, linked = append(row.Links, l), append(linked, page.ShortHost(n.Hostname))
+			}
+		}
+	}
+	for i := range row.Links {
+		if row.Count > 1 {
+			row.Links[i].Label += " on " + linked[i]
+		}
+	}
+	for _, state := range serviceStates {
+		if k := states[state]; k > 0 {
+			badge := ui.ServiceState(state)
+			if row.Count > 1 {
+				badge = badge.With(strconv.Itoa(k))
+			}
+			row.States = append(row.States, badge)
+		}
+	}
+	if !last.Started.IsZero() {
+		row.Last, row.LastHref, row.LastState = string(last.Action), route.Task(last.Task), historyState(last)
+		row.LastAt = last.Started
+	}
+	return row
+}
+
+// nodeLinks are those of the services of a node that run.
+func nodeLinks(v lifecycle.ClusterView, n loom.Node) []clusterview.LinkModel {
+	var links []clusterview.LinkModel
+	for _, name := range n.Services {
+		links = append(links, serviceLinks(v, n, name)...)
+	}
+	return links
+}
+
+// serviceLinks are those of one service on a node, while it runs there.
+func serviceLinks(v lifecycle.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
+	if !v.Runs(&n, service) {
+		return nil
+	}
+	return linkModels(v.ServiceLinks[n.ID][service])
+}
+
+// macroLeft finds a macro that could not be expanded yet.
+var macroLeft = regexp.MustCompile(`%(host|ip|num|instance|cluster)\.|%(join|map)\(`)
+
+// linkModels leaves out links that are not known in full yet.
+func linkModels(links []loom.Link) []clusterview.LinkModel {
+	var out []clusterview.LinkModel
+	for _, l := range links {
+		if macroLeft.MatchString(l.URL) {
+			continue
+		}
+		label := l.Label
+		if label == "" {
+			label = l.URL
+		}
+		out = append(out, clusterview.LinkModel{Label: label, URL: l.URL})
+	}
+	return out
+}

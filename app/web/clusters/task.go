@@ -1,0 +1,360 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"loom/app/catalog"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/clusterview"
+	"loom/views/layout"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// pluginOf names what carries a task out.
+func pluginOf(v lifecycle.ClusterView, t loom.Task) string {
+	switch {
+	case t.Service != "":
+		return v.Services[t.Service].Provisioner.Actions[t.Action].Type
+	case t.Action == loom.ActionBootstrap:
+		return "automators of the node"
+	case t.Action == loom.ActionKeys:
+		return "Loom"
+	}
+	return v.Provider.Type
+}
+
+// taskInput is what the plugin is given, as far as it may be shown: of a service the
+// fields of its action, of a machine those of the provider. Secrets are masked.
+func taskInput(v lifecycle.ClusterView, t loom.Task) clusterview.TaskInput {
+	m := clusterview.TaskInput{Config: route.Query(route.ClusterTab(v.ID, "config"), "macros", "expanded", "node", string(t.Node))}
+	fields := map[string]any{}
+	if t.Service != "" {
+		for key, value := range v.Services[t.Service].Provisioner.Actions[t.Action].Fields {
+			fields[key] = value
+		}
+	} else if t.Action != loom.ActionBootstrap && t.Action != loom.ActionKeys {
+		maps.Copy(fields, v.Provider.Fields)
+	}
+	m.Fields = shownFields(fields)
+	return m
+}
+
+// shownFields lists what a plugin is given or gives back, by name; secrets are masked.
+func shownFields(fields map[string]any) []ui.Def {
+	var list []ui.Def
+	shown, _ := loom.MaskSecrets(fields).(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(shown)) {
+		list = append(list, ui.Def{Term: key, Text: factText(shown[key]), Mono: true})
+	}
+	return list
+}
+
+// scriptButton leads an administrator from a task to the script that it runs, where that
+// is a plugin resource: the version in use, else the newest. Nil for others.
+func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, t loom.Task) (*ui.ButtonModel, error) {
+	action := v.Services[t.Service].Provisioner.Actions[t.Action]
+	script := action.Fields["script"]
+	if !actor.IsAdmin() || script == "" {
+		return nil, nil
+	}
+	ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: action.Type, Type: "scripts", Name: script}
+	versions, err := s.Catalog.Resources(ctx, actor, catalog.ResourceFilter{ResourceRef: ref})
+	if errors.Is(err, loom.NotFound) || errors.Is(err, loom.Invalid) || err == nil && len(versions) == 0 {
+		return nil, nil // it comes with the plugin, or is a path on the machine
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown := versions[len(versions)-1]
+	for _, version := range versions {
+		if version.Live {
+			shown = version
+		}
+	}
+	return &ui.ButtonModel{Label: "Edit " + script, Icon: "edit", Href: page.ResourceURL(shown)}, nil
+}
+
+// logTail is how many lines of a log a page opens with.
+const logTail = 500
+
+func (s *Server) taskShow(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	shown := t.Attempt
+	if n, err := strconv.Atoi(r.URL.Query().Get("attempt")); err == nil && n > 0 {
+		shown = n
+	}
+	m := clusterview.TaskModel{Waiting: len(t.Attempts) == 0}
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
+	if err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	if m.Panel, err = s.taskPanelModel(r.Context(), actor, v, op, t, shown); err != nil {
+		return err
+	}
+	m.Input = taskInput(v, t.Task)
+	m.Tabs = attemptTabs(t, shown)
+	if m.Log, err = s.taskLogModel(r, actor, t, shown); err != nil {
+		return err
+	}
+	if page.Wants(r, clusterview.TaskSideID) {
+		return s.Fragment(w, r, http.StatusOK, clusterview.TaskSidePart(besidePlan(m)))
+	}
+	page := s.taskFrame(r, v, op, t)
+	page.Topics = append(page.Topics, m.Panel.Topics()[1:]...)
+	if m.Log.Topic != "" && !m.Panel.Speaks {
+		page.Topics = append(page.Topics, m.Log.Topic)
+	}
+	// A log of the past is not read by reloading.
+	if page.Refresh > 0 && t.Status.Final() {
+		page.Refresh = 0
+	}
+	return s.Render(w, r, actor, http.StatusOK, page, clusterview.TaskPage(m))
+}
+
+// besidePlan makes a task's page a part of the page of its plan, whose topics do not
+// tell of its log, and which may have a log of its own.
+func besidePlan(m clusterview.TaskModel) clusterview.TaskModel {
+	m.Panel.Side, m.Log.ID = true, "task-log"
+	if m.Log.More != "" {
+		m.Log.Topic, m.Log.Every = "", lookEvery
+	}
+	return m
+}
+
+// taskFrame is the frame of a task's page; its title begins as that of its operation.
+func (s *Server) taskFrame(r *http.Request, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView) layout.Model {
+	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(t.Ref.Number)})
+	page.Title = taskText(t.Task)
+	return page
+}
+
+// attemptTabs are the tries, newest first.
+func attemptTabs(t lifecycle.TaskView, shown int) []ui.Tab {
+	var tabs []ui.Tab
+	for _, a := range slices.Backward(t.Attempts) {
+		label := fmt.Sprintf("Attempt %d, %s", a.Number, ui.AttemptState(a.Status).Word)
+		tabs = append(tabs, ui.Tab{Label: label, Href: route.TaskAttempt(t.Ref, a.Number), Current: a.Number == shown})
+	}
+	return tabs
+}
+
+// taskPanel is the facts of a task, fetched again while the operation runs.
+func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	t, err := s.Clusters.Task(r.Context(), actor, ref)
+	if err != nil {
+		return err
+	}
+	shown, err := strconv.Atoi(r.URL.Query().Get("attempt"))
+	if err != nil {
+		shown = t.Attempt
+	}
+	v, err := s.briefCluster(r.Context(), actor, ref.Operation.Cluster)
+	if err != nil {
+		return err
+	}
+	op, err := s.Clusters.Operation(r.Context(), actor, ref.Operation)
+	if err != nil {
+		return err
+	}
+	m, err := s.taskPanelModel(r.Context(), actor, v, op, t, shown)
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("side") != "" { // the page is that of the plan
+		m.Side = true
+		return s.Fragment(w, r, http.StatusOK, clusterview.TaskPanelPart(m))
+	}
+	return s.Fragment(w, r, http.StatusOK, layout.Titled(s.taskFrame(r, v, op, t), clusterview.TaskPanelPart(m)))
+}
+
+func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
+	m := clusterview.TaskPanel{
+		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskStateOf(&t.Task),
+		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.Now(),
+	}
+	attempt := attemptOf(t, shown)
+	if attempt.Message != "" && attempt.Status == loom.AttemptFailed {
+		m.Message, m.Bad = attempt.Message, true
+	}
+	if t.Attempt > shown {
+		m.Newer = fmt.Sprintf("Attempt %d has begun.", t.Attempt)
+		m.NewerHref = route.TaskAttempt(t.Ref, t.Attempt)
+	}
+	m.Facts, m.Result = s.taskFacts(v, t, attempt), shownFields(attempt.Facts)
+	otherTries(&m, t)
+	if attempt.Status == loom.AttemptFailed {
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: shown, Tail: tailLines})
+		if err != nil {
+			return m, err
+		}
+		m.Tail = logLines(lines)
+		for i := range m.Tail {
+			m.Tail[i].Copied = true // the whole log is below
+		}
+		script, err := s.scriptButton(ctx, actor, v, t.Task)
+		if err != nil {
+			return m, err
+		}
+		if script != nil {
+			m.Actions = append(m.Actions, *script)
+		}
+	}
+	if err := s.taskDoing(ctx, actor, t, attempt, &m); err != nil {
+		return m, err
+	}
+	tasks, err := s.Clusters.TasksNumbered(ctx, actor, t.Ref.Operation, slices.Concat(t.DependsOn, t.Next))
+	if err != nil {
+		return m, err
+	}
+	byNumber := map[int]loom.Task{}
+	for _, other := range tasks {
+		byNumber[other.Ref.Number] = other
+	}
+	deps := func(numbers []int) []clusterview.TaskDep {
+		var out []clusterview.TaskDep
+		for _, n := range numbers {
+			other := byNumber[n]
+			out = append(out, clusterview.TaskDep{Text: taskText(other), Href: route.Task(other.Ref), State: ui.TaskStateOf(&other)})
+		}
+		return out
+	}
+	m.Before, m.After = deps(t.DependsOn), deps(t.Next)
+	for _, b := range t.Behind {
+		if b.Service == "" {
+			m.Behind = append(m.Behind, fmt.Sprintf("%s of %s", b.Action, ui.Count(b.Count, "node", "nodes")))
+			continue
+		}
+		m.Behind = append(m.Behind, fmt.Sprintf("%s of %s on all its nodes (%s)", b.Action, b.Service, ui.Count(b.Count, "task", "tasks")))
+	}
+	return m, nil
+}
+
+// tailLines are the last lines of a failed attempt's log above its facts.
+const tailLines = 8
+
+// triesShown is how many other attempts the facts of a task tell of.
+const triesShown = 5
+
+// otherTries are the attempts beside the one that is shown.
+func otherTries(m *clusterview.TaskPanel, t lifecycle.TaskView) {
+	for _, a := range slices.Backward(t.Attempts) {
+		if a.Number == m.Attempt {
+			continue
+		}
+		if len(m.Tries) == triesShown {
+			m.MoreTries++
+			continue
+		}
+		try := clusterview.TaskTry{Text: fmt.Sprintf("Attempt %d", a.Number), Href: route.TaskAttempt(t.Ref, a.Number), Message: a.Message, State: ui.AttemptState(a.Status), Ended: a.Ended}
+		if a.Ended.IsZero() {
+			try.Ended = a.Started
+		}
+		if try.Message == m.Message { // said above
+			try.Message = ""
+		}
+		m.Tries = append(m.Tries, try)
+	}
+}
+
+// taskDoing says what the task does or waits for just now: what makes and prepares
+// machines tells that in its log, as when a base root is built first.
+func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.TaskView, a loom.Attempt, m *clusterview.TaskPanel) error {
+	switch {
+	case t.Status == loom.TaskReady && len(t.Attempts) > 0:
+		m.Doing = "It waits to be tried again."
+		tries, err := s.Clusters.NextTries(ctx, actor, t.Ref.Operation, retriesRead)
+		for _, try := range tries {
+			if try.Number == t.Ref.Number {
+				m.Doing = "It is tried again " + tryTime(ctx, try) + "."
+			}
+		}
+		return err
+	case t.Status == loom.TaskReady:
+		m.Doing = "It waits until its node, which does one task at a time, and a worker are free."
+	case a.Status == loom.AttemptRunning && t.Service == "":
+		m.Speaks = true
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: a.Number, Tail: 1})
+		if err != nil {
+			return err
+		}
+		if len(lines) > 0 && lines[0].Stream == "loom" {
+			m.Doing = lines[0].Text
+		}
+	}
+	return nil
+}
+
+func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {
+	for _, a := range t.Attempts {
+		if a.Number == number {
+			return a
+		}
+	}
+	return loom.Attempt{}
+}
+
+func (s *Server) taskFacts(v lifecycle.ClusterView, t lifecycle.TaskView, a loom.Attempt) []ui.Def {
+	facts := []ui.Def{
+		{Term: "Node", Value: clusterview.TextLink(t.NodeHostname, route.Node(t.Ref.Operation.Cluster, t.Node))},
+		{Term: "Plugin", Text: pluginOf(v, t.Task)},
+		{Term: "Stage", Text: strconv.Itoa(t.Level)},
+	}
+	facts = append(facts, s.waitFacts(t)...)
+	if a.Number > 0 {
+		facts = append(facts,
+			ui.Def{Term: "Started", Value: ui.Time(a.Started, s.Now())},
+			ui.Def{Term: "Run time", Text: s.elapsed(a.Started, a.Ended)},
+			ui.Def{Term: "By", Text: string(a.Process), Mono: true})
+		if a.Ended.IsZero() {
+			facts[len(facts)-2].Value = ui.Elapsed(s.Now().Sub(a.Started))
+		} else {
+			facts = append(facts, ui.Def{Term: "Exit status", Text: strconv.Itoa(a.Code)})
+		}
+	}
+	if len(t.Attempts) > 1 {
+		facts = append(facts, ui.Def{Term: "Attempts", Text: strconv.Itoa(len(t.Attempts))})
+	}
+	if t.Undo {
+		facts = append(facts, ui.Def{Term: "Purpose", Text: "Takes back what other tasks of the operation did"})
+	}
+	if t.SkippedBy != "" {
+		facts = append(facts, ui.Def{Term: "Skipped by", Text: string(t.SkippedBy) + ": " + t.SkipReason})
+	}
+	return facts
+}
+
+// waitFacts is how long the task waited for its node and a worker, once nothing else
+// kept it from starting.
+func (s *Server) waitFacts(t lifecycle.TaskView) []ui.Def {
+	switch {
+	case t.Ready.IsZero() || t.Status == loom.TaskSkipped || t.Status == loom.TaskDropped:
+		return nil
+	case len(t.Attempts) > 0:
+		return []ui.Def{{Term: "Waited", Text: ui.Duration(t.Attempts[0].Started.Sub(t.Ready))}}
+	}
+	return []ui.Def{{Term: "Waiting for", Value: ui.Elapsed(s.Now().Sub(t.Ready))}}
+}

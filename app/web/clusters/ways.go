@@ -1,0 +1,232 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/catalog"
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/views/clusterview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// failedServices are the services that had a failed task in an operation, as the tasks
+// come.
+func failedServices(tasks []loom.Task) []string {
+	var names []string
+	for _, t := range tasks {
+		if t.Status == loom.TaskFailed && t.Service != "" && !slices.Contains(names, t.Service) {
+			names = append(names, t.Service)
+		}
+	}
+	return names
+}
+
+// ways are the ways out of a failed operation: the one that most likely helps comes
+// first, and is the primary one.
+func (s *Server) ways(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, tasks []loom.Task, rest []ui.ButtonModel) ([]ui.ButtonModel, error) {
+	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
+	if !failed || op.NeverBegan() || op.Undone || v.Latest == nil || v.Latest.Ref != op.Ref || v.Status == loom.ClusterTerminated || op.Action == loom.ClusterDelete || op.Action == loom.ClusterAuthorize {
+		return rest, nil
+	}
+	services, why := failedServices(tasks), v.Allowed[loom.VerbRetry]
+	var newer, text []string
+	for _, name := range services {
+		newest, err := s.newestService(ctx, actor, name)
+		if err != nil {
+			return nil, err
+		}
+		if present, there := v.Services[name]; there && newest != nil && newest.Version > present.Version && !newest.SameWork(&present) {
+			newer, text = append(newer, name), append(text, name+" "+strconv.Itoa(newest.Version))
+		}
+	}
+	var out []ui.ButtonModel
+	if len(newer) > 0 {
+		out = append(out, ui.ButtonModel{Label: "Retry with " + strings.Join(text, ", "), Icon: "rotate", Href: route.OperationRetry(op.Ref, newer, nil, false), WhyNot: why})
+	}
+	change := ui.ButtonModel{Label: "Change config and retry", Icon: "edit", Href: route.OperationRetry(op.Ref, newer, nil, true), WhyNot: why}
+	if len(services) > 0 || len(newer) > 0 {
+		out = append(out, change)
+	}
+	for _, b := range rest {
+		if b.Label == "Retry failed" {
+			b.Label = "Retry"
+			if len(newer) > 0 {
+				b.Label = "Retry as it is"
+			}
+			if len(services) == 0 {
+				out = append(out, b, change)
+				continue
+			}
+		}
+		out = append(out, b)
+	}
+	for _, name := range services[:min(len(services), 3)] {
+		if _, there := v.Services[name]; there && len(v.Services) > 1 {
+			out = append(out, ui.ButtonModel{Label: "Remove " + name, Icon: "trash", Href: route.OperationRetry(op.Ref, nil, []string{name}, false), WhyNot: why})
+		}
+	}
+	if out[0].WhyNot == "" {
+		out[0].Kind = ui.Primary
+	}
+	return out, nil
+}
+
+// retryParts change what failed: versions, services, config; administrators may leave out
+// tasks.
+func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+	var parts []clusterview.FormPart
+	if op := v.Latest; op != nil && op.Action != loom.ClusterDelete {
+		changes, err := s.mendParts(ctx, actor, v, f, errs)
+		if err != nil {
+			return nil, "", err
+		}
+		parts = changes
+	}
+	skip, err := s.skipParts(ctx, actor, v, f, errs)
+	return append(parts, skip...), "", err
+}
+
+func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
+	newest := ui.ChoiceModel{Name: "services", Legend: "Newer versions", Optional: true, Error: errs.For("services"), Help: "The ticked ones come in their newest version, the others as before."}
+	remove := ui.ChoiceModel{Name: "removeServices", Legend: "Services to remove", Optional: true, Error: errs.For("removeServices")}
+	var newer []clusterview.NewerService
+	for _, c := range presentServices(v, f, errs).Choices {
+		present := v.Services[c.Value]
+		off := c
+		off.Checked = slices.Contains(f.Remove, c.Value)
+		remove.Choices = append(remove.Choices, off)
+		found, err := s.newestService(ctx, actor, c.Value)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil || found.Version == present.Version {
+			continue
+		}
+		c.Facts = append(c.Facts, fmt.Sprintf("version %d → %d", present.Version, found.Version))
+		newest.Choices = append(newest.Choices, c)
+		differences, err := catalog.CompareEntries(&present, found)
+		if err != nil {
+			return nil, err
+		}
+		newer = append(newer, newerService(present, *found, differences))
+	}
+	var parts []clusterview.FormPart
+	if len(newest.Choices) > 0 {
+		parts = append(parts, clusterview.FormPart{Picker: &newest}, clusterview.FormPart{Newer: newer})
+	}
+	edited := f.Config != "" && f.Config != configText(masked(v.Config))
+	if f.Config == "" {
+		f.Config = configText(masked(v.Config))
+	}
+	config := configField(f.Config, errs)
+	config.Rows, config.Autofocus = 14, f.Edit == "config"
+	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
+	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Edit == "config" || errs.For("config") != "", More: []clusterview.FormPart{{Field: &config}}})
+	if len(remove.Choices) > 1 {
+		parts = append(parts, clusterview.FormPart{Fold: "Remove services", Open: len(f.Remove) > 0 || remove.Error != "", More: []clusterview.FormPart{{Picker: &remove}}})
+	}
+	return parts, nil
+}
+
+// mend puts what the form of a retry changes into the request.
+func (f *changeForm) mend(v lifecycle.ClusterView, in *lifecycle.PreviewInput) []loom.FieldError {
+	in.Change.Services, in.Change.RemoveServices = f.Services, f.Remove
+	if f.Config == "" || f.Config == configText(masked(v.Config)) {
+		return nil
+	}
+	configure, errs := f.configure(v)
+	if len(configure.ConfigPatch) > 0 {
+		in.Change.ConfigPatch = configure.ConfigPatch
+	}
+	return errs
+}
+
+// operationResubmit asks again for an operation that was refused.
+func (s *Server) operationResubmit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	ref, err := pathOperation(r)
+	if err != nil {
+		return err
+	}
+	begun, err := s.Clusters.Resubmit(r.Context(), actor, ref, nil)
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.Operation(begun), httpx.Flash{Tone: "ok", Text: "Operation " + strconv.Itoa(ref.Number) + " is asked for again."})
+}
+
+// taskRetrying begins the next try of a task that waits for it, or gives it up.
+func (s *Server) taskRetrying(verb string) httpx.ActorHandler {
+	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+		ref, err := pathTask(r)
+		if err != nil {
+			return err
+		}
+		act, text := s.Operations.RetryNow, " is tried again now."
+		if verb == "stop-retrying" {
+			act, text = s.Operations.StopRetrying, " is not tried again; the operation ends."
+		}
+		flash := httpx.Flash{Tone: "ok", Text: "Task " + strconv.Itoa(ref.Number) + text}
+		if err := act(r.Context(), actor, ref); err != nil {
+			if e := loom.AsError(err); e.Kind != loom.Conflict {
+				return err
+			}
+			flash = httpx.Flash{Tone: "warn", Text: loom.AsError(err).Message}
+		}
+		return s.Say(w, r, route.Operation(ref.Operation), flash)
+	}
+}
+
+// taskAgain leads from the address of such a button, which a reload asks for, back to
+// the task.
+func (s *Server) taskAgain(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	ref, err := pathTask(r)
+	if err != nil {
+		return err
+	}
+	return httpx.SeeOther(w, r, route.Task(ref))
+}
+
+// skipParts let administrators leave out tasks.
+func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
+	if !actor.IsAdmin() {
+		return nil, nil
+	}
+	ref := loom.OperationRef{Cluster: v.ID}
+	if _, err := fmt.Sscanf(f.Operation, "%d", &ref.Number); err != nil {
+		return nil, loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", v.ID, f.Operation)
+	}
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed, loom.TaskDropped}})
+	if err != nil {
+		return nil, err
+	}
+	picker := ui.ChoiceModel{Name: "skip", Legend: "Tasks to leave out", Optional: true, Filter: "Filter tasks", Error: errs.For("skip"),
+		Help: "What waits for them goes on as if they were complete. Only failed tasks and those that never ran are listed."}
+	for _, failed := range []bool{true, false} {
+		for _, t := range tasks {
+			if failed != (t.Status == loom.TaskFailed) {
+				continue
+			}
+			number := fmt.Sprint(t.Ref.Number)
+			c := ui.Choice{Value: number, Label: number + " · " + taskText(t), Checked: slices.Contains(f.Skip, number)}
+			if failed {
+				c.Description = "failed: " + t.Message
+			}
+			picker.Choices = append(picker.Choices, c)
+		}
+	}
+	if len(picker.Choices) == 0 {
+		return nil, nil
+	}
+	reason := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: f.Reason, Optional: true, MaxLength: 1000, Error: errs.For("reason"),
+		Help: "Needed when tasks are left out; it stays with them."}
+	return []clusterview.FormPart{{Fold: "Leave out tasks", Open: len(f.Skip) > 0 || f.Reason != "" || errs.For("skip")+errs.For("reason") != "",
+		More: []clusterview.FormPart{{Picker: &picker}, {Field: &reason}}}}, nil
+}

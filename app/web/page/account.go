@@ -1,0 +1,84 @@
+package page
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// leadToPassword sends whoever has to choose a new password to the form for it.
+func (s *Shared) leadToPassword(w http.ResponseWriter, r *http.Request) {
+	next := ""
+	if r.Method == http.MethodGet && !httpx.IsFragment(r) {
+		next = r.URL.RequestURI()
+	}
+	httpx.SeeOther(w, r, route.AccountPassword(route.Local(next, ""))) //nolint:errcheck // it returns none
+}
+
+// passwordNotice asks who signs in with a password of the first start to change it.
+func passwordNotice(actor loom.Actor, session loom.Session) (ui.BannerModel, bool) {
+	if session.PasswordChange != loom.PasswordAsked || actor.ActsAbroad() {
+		return ui.BannerModel{}, false
+	}
+	return ui.BannerModel{Key: "password", Tone: ui.ToneRun, Text: "Loom generated your password at its first start.",
+		Action: "Choose one of your own", ActionHref: route.AccountPassword("")}, true
+}
+
+var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+
+// WithoutPrivateKeys leaves out what was pasted by mistake: it must not come back
+// in a page.
+func WithoutPrivateKeys(text string) string { return privateKey.ReplaceAllString(text, "") }
+
+// BrowserName gives the usual name of a browser and its system; the full description
+// is beside it. The order matters: most browsers also claim to be others.
+func BrowserName(agent string) string {
+	find := func(names [][2]string) string {
+		for _, n := range names {
+			if strings.Contains(agent, n[0]) {
+				return n[1]
+			}
+		}
+		return ""
+	}
+	name := find([][2]string{{"Firefox/", "Firefox"}, {"Edg", "Edge"}, {"OPR/", "Opera"}, {"Chrom", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}})
+	system := find([][2]string{{"Android", "Android"}, {"iPhone", "iOS"}, {"iPad", "iOS"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}})
+	switch {
+	case name == "" && agent == "":
+		return "Unknown browser"
+	case name == "":
+		name, _, _ = strings.Cut(agent, " ")
+	}
+	if system == "" {
+		return name
+	}
+	return name + " on " + system
+}
+
+// ScopeWords writes the scopes of a token for people.
+func ScopeWords(scopes []loom.Scope) string {
+	var words []string
+	for _, s := range scopes {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, ", ")
+}
+
+// MadePassword shows a generated password, this once, with where to sign in.
+func (s *Shared) MadePassword(r *http.Request, title, tenant, user string, password loom.Secret, back string) templ.Component {
+	at := s.signInAddress(r, tenant)
+	return officeview.Secret(officeview.SecretModel{
+		Title: title, Warning: "Copy the password now. It is shown this once; Loom keeps only a hash of it.", Back: back, Button: "I have copied the password",
+		Facts: []ui.Def{{Term: "Sign in at", Value: ui.CopyText(at, "address")}, {Term: "Tenant", Text: tenant, Mono: true}, {Term: "User name", Text: user, Mono: true},
+			{Term: "Password", Value: ui.CopyText(password.Reveal(), "password")}},
+		All: "Sign in at: " + at + "\nTenant: " + tenant + "\nUser name: " + user + "\nPassword: " + password.Reveal() + "\n", What: "the sign-in",
+	})
+}

@@ -1,0 +1,91 @@
+package page
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/loom"
+	"loom/views/officeview"
+	"loom/views/ui"
+)
+
+// WhyWaiting names the share of workers that makes tasks wait.
+func WhyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
+	n := c.Waiting
+	switch {
+	case !t.Paused.At.IsZero():
+		return "A superadmin has paused the queue of the tenant: what runs goes on, nothing new starts until it is resumed. " + ui.Count(n, "task waits", "tasks wait") + "."
+	case n == 0:
+		return "No task waits for a worker."
+	case t.Wanted == 0:
+		return "The tenant has no workers, so nothing starts; a superadmin gives it some."
+	case t.Dealt == 0:
+		return "No provisioner that runs has workers to spare for the tenant; " + ui.Count(n, "task waits", "tasks wait") + "."
+	case t.Dealt < t.Wanted:
+		return "The tenant is to have " + ui.Count(t.Wanted, "worker", "workers") + ", the provisioners that run gave it " + strconv.Itoa(t.Dealt) + "; " + ui.Count(n, "task waits", "tasks wait") + "."
+	case t.Busy >= t.Dealt:
+		return AllBusy(t) + "; " + ui.Count(n, "task waits", "tasks wait") + " for one."
+	}
+	return ui.Count(n, "task is", "tasks are") + " about to start."
+}
+
+// AllBusy says that no worker of a tenant is free.
+func AllBusy(t fleet.TenantWorkers) string {
+	if t.Dealt == 1 {
+		return "The one worker of the tenant is busy"
+	}
+	return "All " + strconv.Itoa(t.Dealt) + " workers of the tenant are busy"
+}
+
+// LookNow asks for a search.
+var LookNow = ui.ButtonModel{Label: "Look now", Busy: "Asking…", Icon: "search", Submit: true}
+
+// LookCells say when a provider was last searched for orphans, and what is under way.
+func (s *Shared) LookCells(l loom.Sweep) (last, progress officeview.Cell) {
+	if l.Last != nil {
+		last = officeview.Cell{Time: *l.Last, Sub: l.Failure}
+	} else {
+		last = officeview.Cell{Text: "never"}
+	}
+	switch {
+	case l.Asked == nil && l.Failure != "":
+		progress = officeview.Cell{State: &ui.State{Word: "Failed", Icon: "error", Tone: ui.ToneBad}}
+	case l.Asked == nil:
+		progress = officeview.Cell{Text: ui.Count(l.Found, "orphan", "orphans")}
+	case l.Started:
+		progress = officeview.Cell{State: &ui.State{Word: "Looking", Icon: "search", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
+	default:
+		progress = officeview.Cell{State: &ui.State{Word: "Waiting for a provisioner", Icon: "clock", Tone: ui.ToneRun}, Sub: "since " + s.waited(*l.Asked)}
+	}
+	return last, progress
+}
+
+func (s *Shared) waited(since time.Time) string {
+	return ui.Duration(max(0, s.Now().Sub(since)).Truncate(time.Second))
+}
+
+// OrphanName is what an orphan is called, and what the node of that name has.
+func OrphanName(o loom.Orphan) string {
+	if o.Own == "" {
+		return o.Name
+	}
+	return "The node " + o.Name + " has " + o.Own + "."
+}
+
+// PastRows is how much of what happened stands on the page of a tenant.
+const PastRows = 10
+
+// QuotaBars show how much of the quotas of a tenant is used.
+func QuotaBars(use loom.QuotaUse) templ.Component {
+	limit := func(n int) int {
+		if n >= loom.Unlimited {
+			return -1
+		}
+		return n
+	}
+	return officeview.Card("quota-title", "Quotas", ui.Quota(ui.QuotaModel{Label: "Clusters", Used: use.Clusters, Max: limit(use.MaxClusters)}),
+		ui.Quota(ui.QuotaModel{Label: "Nodes", Used: use.Nodes, Max: limit(use.MaxNodes)}))
+}

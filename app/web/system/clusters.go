@@ -1,0 +1,72 @@
+package system
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/httpx"
+	"loom/app/lifecycle"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+// systemClusters lists the clusters of all tenants. Their pages belong to the tenant:
+// who wants to see one acts as its administrator.
+func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	get := func(name string) string { return strings.TrimSpace(r.URL.Query().Get(name)) }
+	f := lifecycle.OfTenantsFilter{Tenant: get("tenant"), Owner: get("owner"), Words: get("q"), Status: loom.ClusterStatus(get("status"))}
+	in := lifecycle.OfTenants{Page: s.PageOf(r), ClusterOfTenantFilter: f}
+	in.Page.Sort = ""
+	status, errs := http.StatusOK, ui.FormErrors{}
+	list, err := s.Clusters.ClustersOfTenants(r.Context(), actor, in)
+	if e := loom.AsError(err); err != nil {
+		if e.Kind != loom.Invalid || len(e.Fields) == 0 {
+			return err
+		}
+		errs, status = ui.NewFormErrors("", e.Fields), http.StatusUnprocessableEntity
+	}
+	statuses := []string{"", "All but terminated"}
+	for _, st := range loom.ClusterStatuses {
+		statuses = append(statuses, string(st), ui.ClusterState(st).Word)
+	}
+	text := func(name, label, value string) ui.FieldModel {
+		return ui.FieldModel{Name: name, Label: label, Value: value, Optional: true, Width: "s", MaxLength: 255, Error: errs.For(name)}
+	}
+	filters := officeview.FiltersModel{Action: route.SystemClusters(), Target: "clusters-list", Fields: []ui.FieldModel{
+		{Name: "q", Label: "Search", Kind: ui.FieldSearch, Value: f.Words, Optional: true, Width: "s", MaxLength: 200}, text("tenant", "Tenant", f.Tenant), text("owner", "Owner", f.Owner),
+		{Name: "status", Label: "Status", Kind: ui.FieldSelect, Width: "s", Optional: true, Options: page.Options(string(f.Status), statuses...), Error: errs.For("status")}}}
+	grid := officeview.GridModel{ID: "clusters", Caption: "Clusters of all tenants, the newest first", Now: s.Now(),
+		Pages:   page.Turned("Pages of clusters", route.SystemClusters(), list.Next, list.Prev, "q", f.Words, "tenant", f.Tenant, "owner", f.Owner, "status", string(f.Status)),
+		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true}, {Label: "Created", Low: true}, {Label: "Lease ends", Low: true}},
+		Empty:   ui.EmptyModel{Icon: "cluster", Text: "No tenant has a cluster."}}
+	if f != (lifecycle.OfTenantsFilter{}) {
+		filters.Clear = route.SystemClusters()
+		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemClusters()}}
+	}
+	if len(errs.Items) == 0 {
+		grid.CSV, grid.JSON = s.ExportsOf(r)
+	}
+	for _, c := range list.Items {
+		state := ui.ClusterState(c.Status)
+		name := officeview.Cell{Text: c.Name, Sub: c.ID.String()}
+		if c.Tenant == actor.TenantName {
+			name.Href = route.Cluster(c.ID)
+		}
+		grid.Rows = append(grid.Rows, []officeview.Cell{name, {State: &state}, {Text: c.Tenant, Href: route.SystemTenant(c.Tenant), Mono: true}, {Text: string(c.Owner), Mono: true}, {Text: c.Template},
+			{Text: strconv.Itoa(c.Nodes)}, {Time: c.Created}, {Time: c.Expires}})
+	}
+	m := officeview.SheetModel{Title: "Clusters", Intro: "Clusters of all tenants. To open one of another tenant, act as the administrator of that tenant; its page offers that.",
+		Parts: []templ.Component{officeview.Filters(filters), officeview.Grid(grid)}}
+	return s.Sheet(w, r, actor, status, page.SystemFrame("Clusters", route.SystemClusters()), m)
+}
+
+// systemHooks are the hooks of the superadmin tenant, where those for all tenants are.
+func (s *Server) systemHooks(w http.ResponseWriter, r *http.Request, _ loom.Actor) error {
+	return httpx.SeeOther(w, r, route.AdminHooks())
+}

@@ -1,0 +1,146 @@
+package system
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+var pausedState = ui.State{Word: "Paused", Icon: "pause", Tone: ui.ToneHold}
+
+// queueWord names a queue for people.
+func queueWord(q fleet.Queue) string {
+	if q.Tenant != "" {
+		return "tasks of " + q.Tenant
+	}
+	word := map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "tests of providers", fleet.SweepQueue: "searches for machines"}[q.Name]
+	if word == "" {
+		return "tasks of a tenant that is gone"
+	}
+	return word
+}
+
+// queueButton pauses a queue, or resumes it.
+func queueButton(q fleet.Queue) ui.ButtonModel {
+	verb := "pause"
+	if q.IsPaused() {
+		verb = "resume"
+	}
+	return page.Opening(page.Capital(verb), page.Capital(verb)+" the queue: "+queueWord(q), route.SystemQueueVerb(q.Name, verb), ui.Secondary)
+}
+
+// pausedText says since when a queue is paused, and by whom.
+func (s *Server) pausedText(r *http.Request, p fleet.Pause) string {
+	text := "since " + ui.ViewerOf(r.Context()).Full(p.At)
+	if p.By != "" {
+		text += ", by " + string(p.By)
+	}
+	return text
+}
+
+// queueStates lists the queues with what is on them.
+func (s *Server) queueStates(queues []fleet.Queue) templ.Component {
+	m := officeview.GridModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Queue"}, {Label: "State"}},
+		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Every queue is empty."}}
+	for _, state := range countedStates {
+		m.Columns = append(m.Columns, ui.Column{Label: jobStates[state].Word, Numeric: true, Low: state == "pending" || state == "scheduled"})
+	}
+	m.Columns = append(m.Columns, ui.Column{Label: "Oldest"}, ui.Column{Label: "Actions", LabelHidden: true})
+	m.CSV, m.JSON = s.ExportsAt(route.SystemQueues(), nil)
+	for _, q := range queues {
+		works, name := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}, officeview.Cell{Text: page.Capital(queueWord(q)), Sub: q.Name}
+		if q.Tenant != "" {
+			name.Href = route.SystemTenant(q.Tenant)
+		}
+		state := officeview.Cell{State: &works}
+		if q.IsPaused() {
+			state = officeview.Cell{State: &pausedState, Time: q.Paused.At}
+			if q.Paused.By != "" {
+				state.Sub = "by " + string(q.Paused.By)
+			}
+		}
+		row := []officeview.Cell{name, state}
+		for _, counted := range countedStates {
+			row = append(row, officeview.Cell{Text: cappedText(q.Counts[counted])})
+		}
+		actions := officeview.Cell{}
+		if q.MayPause() {
+			actions.Buttons = []ui.ButtonModel{queueButton(q)}
+		}
+		m.Rows = append(m.Rows, append(row, officeview.Cell{Time: q.Oldest}, actions))
+	}
+	return officeview.Grid(m)
+}
+
+// whatStops says what pausing a queue means.
+func whatStops(q fleet.Queue) []string {
+	lines := map[string][]string{
+		fleet.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
+			"Lost processes are still found, and their tasks given to others."},
+		fleet.HookQueue:  {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
+		fleet.ProbeQueue: {"No provider is tested."},
+		fleet.SweepQueue: {"The search for orphans waits, and so does the removal of machines that were left behind."},
+	}[q.Name]
+	if q.Tenant != "" {
+		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",
+			"Operations can be created, paused and aborted meanwhile. Machines are made and deleted only once the queue is resumed, also those of leases that are over."}
+	}
+	return append(lines, "Nothing is lost: all of it goes on where it was when the queue is resumed. It stays paused until then, also over restarts.")
+}
+
+func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	q, err := s.Fleet.FindQueue(r.Context(), actor, r.PathValue("queue"))
+	if err != nil {
+		return err
+	}
+	verb := r.PathValue("verb")
+	m := officeview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemQueues(), Button: page.Capital(verb) + " " + queueWord(q)}
+	switch verb {
+	case "pause":
+		m.Busy, m.Lines = "Pausing…", whatStops(q)
+		if n := q.Counts["running"]; n > 0 {
+			m.Lines = append(m.Lines, ui.Count(n, "River job runs", "River jobs run")+" now.")
+		}
+		if q.IsPaused() {
+			m.WhyNot = "The queue is paused already, " + s.pausedText(r, q.Paused) + "."
+		}
+	case "resume":
+		m.Busy, m.Harmless, m.Lines = "Resuming…", true, []string{"What waits starts again at once: " + strconv.Itoa(q.Counts["available"]) + " now."}
+		if !q.IsPaused() {
+			m.WhyNot = "The queue is not paused."
+		}
+	default:
+		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
+	}
+	page := page.SystemFrame(m.Button, route.SystemQueues(), ui.Crumb{Label: "Queues", Href: route.SystemQueues()}, ui.Crumb{Label: page.Capital(verb)})
+	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+}
+
+func (s *Server) systemQueueAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	name, said, err := r.PathValue("queue"), "", error(nil)
+	switch r.PathValue("verb") {
+	case "pause":
+		err, said = s.Fleet.PauseQueue(r.Context(), actor, name), " is paused."
+	case "resume":
+		err, said = s.Fleet.ResumeQueue(r.Context(), actor, name), " goes on."
+	default:
+		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
+	}
+	if err != nil {
+		return err
+	}
+	q, err := s.Fleet.FindQueue(r.Context(), actor, name)
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.SystemQueues(), httpx.Flash{Tone: "ok", Text: "The queue of " + queueWord(q) + said})
+}

@@ -1,0 +1,211 @@
+package system
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"loom/app/fleet"
+	"loom/app/httpx"
+	"loom/app/loom"
+	"loom/app/web/page"
+	"loom/views/officeview"
+	"loom/views/route"
+	"loom/views/ui"
+)
+
+func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	processes, err := s.Fleet.List(r.Context(), actor, "")
+	if err != nil {
+		return err
+	}
+	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	provisioners := officeview.GridModel{ID: "provisioners", Caption: "Provisioners", ShowCaption: true, Now: s.Now(),
+		Columns: []ui.Column{{Label: "Process"}, {Label: "State"}, {Label: "Capacity", Numeric: true}, {Label: "Dealt to"}, {Label: "At work for"}, {Label: "Renewed", Low: true}, {Label: "Last error"}, {Label: "Actions", LabelHidden: true}},
+		Empty:   ui.EmptyModel{Icon: "server", Text: "No provisioner runs, so no task starts. Start one with “loom provisioner”."}}
+	others := officeview.GridModel{ID: "others", Caption: "Other processes", ShowCaption: true, Now: s.Now(),
+		Columns: []ui.Column{{Label: "Process"}, {Label: "Kind"}, {Label: "Version", Low: true}, {Label: "Started"}, {Label: "Renewed", Low: true}, {Label: "Last error"}},
+		Empty:   ui.EmptyModel{Icon: "server", Text: "No other process runs."}}
+	for _, p := range processes {
+		if p.Kind == loom.ProcessProvisioner {
+			provisioners.Rows = append(provisioners.Rows, workerRow(p))
+			continue
+		}
+		others.Rows = append(others.Rows, []officeview.Cell{{Text: string(p.ID), Mono: true, Sub: p.Host}, {Text: p.Kind}, {Text: p.Version}, {Time: p.Started}, {Time: p.LastSeen, ShowTime: true}, lastError(p)})
+	}
+	m := officeview.SheetModel{Title: "Workers", Intro: "Processes whose lease runs. Provisioners do the tasks; their workers are dealt to the tenants by what each is to have.",
+		Calls: []ui.JSONCall{page.Call("list", http.MethodGet, "/v2/provisioners", "")}}
+	if len(processes) > 0 {
+		others.CSV, others.JSON = s.ExportsAt(route.SystemWorkers(), nil)
+	}
+	if shortage.Short() {
+		m.Parts = append(m.Parts, ui.Banner(ui.BannerModel{Tone: ui.ToneWarn,
+			Text: "Tenants are to have " + strconv.Itoa(shortage.Wanted) + " workers, the running provisioners could give them " + strconv.Itoa(shortage.Dealt) + ". Start another provisioner, or raise LOOM_PROVISIONER_CAPACITY."}))
+	}
+	m.Parts = append(m.Parts, officeview.Grid(provisioners), officeview.Grid(others))
+	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Workers", route.SystemWorkers()), m)
+}
+
+func workerRow(p fleet.Process) []officeview.Cell {
+	state := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}
+	button := page.Opening("Drain", "Drain "+string(p.ID), route.SystemWorkerVerb(p.ID, "drain"), ui.Danger)
+	switch {
+	case p.Ending:
+		state, button = ui.State{Word: "Ending", Icon: "square", Tone: ui.ToneHold}, ui.ButtonModel{}
+	case p.Draining:
+		state = ui.State{Word: "Draining", Icon: "pause", Tone: ui.ToneHold}
+		button = page.Opening("Resume", "Resume "+string(p.ID), route.SystemWorkerVerb(p.ID, "resume"), ui.Secondary)
+	}
+	busy := 0
+	for _, n := range p.Working {
+		busy += n
+	}
+	actions := officeview.Cell{}
+	if button.Label != "" {
+		actions.Buttons = []ui.ButtonModel{button}
+	}
+	id := officeview.Cell{Text: string(p.ID), Mono: true, Sub: strings.TrimSpace(p.Host + " · " + p.Version)}
+	if len(p.Plugins) > 0 {
+		plugins := make([]ui.Def, len(p.Plugins))
+		for i, name := range p.Plugins {
+			plugins[i] = ui.Def{Term: name, Text: "part of Loom, " + p.Version}
+			if release := p.Versions[name]; release != "" {
+				plugins[i].Text = "release " + release
+			}
+		}
+		id.Part = officeview.Details(officeview.DetailsModel{Summary: ui.Count(len(plugins), "plugin", "plugins"), Facts: plugins})
+	}
+	return []officeview.Cell{id, {State: &state}, {Text: strconv.Itoa(busy) + " of " + strconv.Itoa(p.Capacity), Sub: strconv.Itoa(p.Free()) + " free"},
+		{Text: byTenant(p.Dealt)}, {Text: byTenant(p.Working)}, {Time: p.LastSeen, ShowTime: true}, lastError(p), actions}
+}
+
+// lastError is what last went wrong in a process itself; what goes wrong with tasks is
+// told by their operations.
+func lastError(p fleet.Process) officeview.Cell {
+	if p.Trouble == "" {
+		return officeview.Cell{Text: "none"}
+	}
+	return officeview.Cell{Time: p.TroubleAt, Sub: p.Trouble}
+}
+
+// byTenant lists numbers by the names of tenants.
+func byTenant(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if counts[name] > 0 {
+			parts = append(parts, name+" "+strconv.Itoa(counts[name]))
+		}
+	}
+	if len(parts) == 0 {
+		return "nobody"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	p, err := s.Fleet.One(r.Context(), actor, loom.ProcessProvisioner, loom.ProcessID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	m := officeview.ConfirmModel{Action: r.URL.Path, Cancel: route.SystemWorkers()}
+	switch r.PathValue("verb") {
+	case "drain":
+		m.Button, m.Busy = "Drain "+string(p.ID), "Draining…"
+		m.Lines = []string{"It takes no new tasks; its workers are dealt to other provisioners. What it works on goes on: " + byTenant(p.Working) + ".", "It may be resumed at any time."}
+	case "resume":
+		m.Button, m.Busy, m.Harmless = "Resume "+string(p.ID), "Resuming…", true
+		m.Lines = []string{"It takes tasks again, and workers are dealt to it."}
+	default:
+		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
+	}
+	page := page.SystemFrame(m.Button, route.SystemWorkers(), ui.Crumb{Label: "Workers", Href: route.SystemWorkers()}, ui.Crumb{Label: m.Button})
+	return s.Confirm(w, r, actor, page, officeview.Confirm(m))
+}
+
+func (s *Server) systemWorkerAct(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	id, said, err := loom.ProcessID(r.PathValue("id")), "", error(nil)
+	switch r.PathValue("verb") {
+	case "drain":
+		_, err = s.Fleet.Drain(r.Context(), actor, id)
+		said = string(id) + " drains."
+	case "resume":
+		_, err = s.Fleet.Resume(r.Context(), actor, id)
+		said = string(id) + " takes tasks again."
+	default:
+		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(w, r, route.SystemWorkers(), httpx.Flash{Tone: "ok", Text: said})
+}
+
+func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	if page.Wants(r, statesID) {
+		part, err := s.queueStatesPart(r, actor)
+		if err != nil {
+			return err
+		}
+		return s.Fragment(w, r, http.StatusOK, part)
+	}
+	counts, err := s.Fleet.Queues(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	tenants, err := s.Accounts.Tenants(r.Context(), actor)
+	if err != nil {
+		return err
+	}
+	figures, failed := s.Fleet.Figures(r.Context())
+	oldest := map[string]loom.QueueLength{}
+	for _, q := range figures.Queues {
+		oldest[q.Tenant] = q
+	}
+	workers, queued := shares(shortage), queuesByName(counts)
+	grid := officeview.GridModel{ID: "queues", Caption: "Tasks by tenant", Now: s.Now(),
+		Columns: []ui.Column{{Label: "Tenant"}, {Label: "Waiting", Numeric: true}, {Label: "Oldest"}, {Label: "At work", Numeric: true}, {Label: "Workers", Numeric: true}, {Label: "Why it waits", Low: true}},
+		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "Nothing waits and nothing is at work."}}
+	for _, t := range tenants {
+		q, work := queued[t.Name], workers[t.ID]
+		if q.Waiting+q.Running == 0 {
+			continue
+		}
+		age := officeview.Cell{}
+		if o, ok := oldest[t.Name]; ok {
+			age.Text = ui.Duration(o.Oldest)
+		}
+		why := officeview.Cell{}
+		if q.Waiting > 0 {
+			why.Text = page.WhyWaiting(q, work)
+		}
+		grid.Rows = append(grid.Rows, []officeview.Cell{
+			{Text: t.Name, Href: route.SystemTenant(t.Name), Mono: true}, {Text: strconv.Itoa(q.Waiting)}, age, {Text: strconv.Itoa(q.Running)},
+			{Text: strconv.Itoa(work.Dealt) + " of " + strconv.Itoa(t.Workers)}, why,
+		})
+	}
+	m := officeview.SheetModel{Title: "Queues", Intro: "Tasks that wait for a worker and those at work, of the tenants that have any.", Parts: []templ.Component{officeview.Grid(grid)},
+		Actions: []ui.ButtonModel{{Label: "River jobs", Icon: "file", Href: route.SystemJobs()}}, Calls: []ui.JSONCall{page.Call("count", http.MethodGet, "/v2/metrics/queues", "")}}
+	if failed != nil {
+		m.Parts = append([]templ.Component{ui.Banner(ui.BannerModel{Tone: ui.ToneWarn, Text: "How long the oldest tasks wait could not be read in time."})}, m.Parts...)
+	}
+	if page.Wants(r, page.RegionID) {
+		return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Queues", route.SystemQueues()), m)
+	}
+	// What was is not asked for again every few seconds.
+	more, err := s.paceParts(r, actor)
+	if err != nil {
+		return err
+	}
+	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Queues", route.SystemQueues()), m, more...)
+}

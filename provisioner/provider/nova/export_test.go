@@ -1,0 +1,4 @@
+package nova
+
+// Password returns the password of a machine that an earlier try stored.
+var Password = password
