@@ -13,7 +13,7 @@ import (
 var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook"}
 
 // area is what the pages of an area may import; never another area.
-var area = append([]string{"app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
+var area = append([]string{"app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
 
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in
@@ -24,12 +24,13 @@ var may = map[string][]string{
 	"app/lab":               {"..."},
 	"app/wiring":            {"..."},
 	"app/wiring/devdb":      {},
-	"app/config":            {},
+	"app/config":            {"app/loom"},
 	"app/loom":              {},
 	"app/archive":           {},
 	"app/places":            {"app/loom"},
 	"app/diskspace":         {"app/loom"},
 	"app/lenient":           {"app/loom"},
+	"app/cache":             {},
 	"app/failpoint":         {},
 	"app/store":             {"app/places", "app/loom", "app/failpoint", "jobs"},
 	"app/secret":            {"app/loom"},
@@ -37,7 +38,7 @@ var may = map[string][]string{
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/catalog":           {"app/archive", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/lifecycle":         {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
-	"app/execution":         {"app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
+	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
 	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},

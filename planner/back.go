@@ -40,7 +40,9 @@ type BackInput struct {
 
 // InputOf begins the input of Back about an operation.
 func InputOf(l *loom.Lineage) BackInput {
-	in := BackInput{Plan: l.Plan, Begun: l.Begun, Done: l.Done, Before: State(l.Before), After: State(l.After)}
+	course := CourseOf(l.Plans)
+	in := BackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: State(l.Before), After: State(l.After)}
+	in.After.Nodes = replacing(course.Plan, l.Before.Nodes, l.After.Nodes)
 	if l.First != nil {
 		first := InputOf(l.First)
 		in.First = &first

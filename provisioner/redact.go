@@ -12,9 +12,6 @@ import (
 	"loom/provisioner/remote"
 )
 
-// Redacted stands in the place of a secret.
-const Redacted = "[redacted]"
-
 // minSecret is the shortest value that is looked for, in bytes; shorter ones
 // would hide half of every text.
 const minSecret = 4
@@ -265,7 +262,7 @@ func (s *Stream) advance(piece string, final bool) string {
 		}
 		// A secret that overlaps what is hidden already needs no second mark.
 		if begun := i == 0 && s.hidden > 0; !begun && (at == 0 || sp.from >= at) {
-			out.WriteString(Redacted)
+			out.WriteString(loom.Redacted)
 		}
 		at = max(at, sp.to)
 	}

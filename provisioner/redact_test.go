@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/loom"
 	"loom/provisioner/remote"
 	"loom/provisioner/remote/sshtest"
 )
@@ -32,17 +33,17 @@ func TestRedactorForms(t *testing.T) {
 		"last line": "ZZZZ9999",
 		"whole key": key,
 	} {
-		if got := r.Text("<" + text + ">"); !strings.HasPrefix(got, "<"+Redacted) || !strings.HasSuffix(got, ">") || strings.Contains(got, text) {
+		if got := r.Text("<" + text + ">"); !strings.HasPrefix(got, "<"+loom.Redacted) || !strings.HasSuffix(got, ">") || strings.Contains(got, text) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 	if got := r.Text("abc is too short"); got != "abc is too short" {
 		t.Errorf("short value: %q", got)
 	}
-	if got := NewRedactor("abcdef", "defghi").Text("xabcdefghiy"); got != "x"+Redacted+"y" {
+	if got := NewRedactor("abcdef", "defghi").Text("xabcdefghiy"); got != "x"+loom.Redacted+"y" {
 		t.Errorf("overlap: %q", got)
 	}
-	if got := NewRedactor("one1", "two2").Text("one1two2 one1"); got != Redacted+Redacted+" "+Redacted {
+	if got := NewRedactor("one1", "two2").Text("one1two2 one1"); got != loom.Redacted+loom.Redacted+" "+loom.Redacted {
 		t.Errorf("neighbours: %q", got)
 	}
 }
@@ -55,7 +56,7 @@ func TestRedactorAmidBase64(t *testing.T) {
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for before := range 7 {
 			text := r.Text(encoding.EncodeToString([]byte(strings.Repeat("{", before) + secret + "\"}")))
-			begin, rest, found := strings.Cut(text, Redacted)
+			begin, rest, found := strings.Cut(text, loom.Redacted)
 			left, _ := base64.RawStdEncoding.DecodeString(begin + strings.TrimRight(rest, "="))
 			if !found || len(begin) > before*8/6+1 || len(rest) > 6 || strings.Contains(string(left), "pa55") {
 				t.Errorf("after %d bytes: %q", before, text)
@@ -72,7 +73,7 @@ func TestShortSecretsOfConfigsAreShown(t *testing.T) {
 	spec.Config = map[string]any{"token": []any{"mock: ", "line", "install", "mock: \nline\noutput\n", "long enough"}}
 	spec.Provider.Fields["ssh_password"] = "s3cr"
 	got := NewRedactor(sensitive(spec)...).Text("mock: line 1 of install, output, long enough, s3cr")
-	if got != "mock: line 1 of install, output, "+Redacted+", "+Redacted {
+	if got != "mock: line 1 of install, output, "+loom.Redacted+", "+loom.Redacted {
 		t.Error(got)
 	}
 }
@@ -138,7 +139,7 @@ func checkChunks(t *testing.T, secrets []string, text string, seed uint64) {
 		t.Fatalf("pieces give %q, the whole gives %q", out.String(), whole)
 	}
 	// The mark itself may hold a very short secret such as "reda".
-	bare := strings.ReplaceAll(out.String(), Redacted, "\x00")
+	bare := strings.ReplaceAll(out.String(), loom.Redacted, "\x00")
 	for _, secret := range secrets {
 		if len(secret) >= minSecret && strings.TrimSpace(secret) != "" && !strings.Contains(secret, "\x00") && strings.Contains(bare, secret) {
 			t.Fatalf("secret %q survived in %q (text %q)", secret, out.String(), text)
@@ -190,7 +191,7 @@ func TestRedactingSinkAcrossSplitLines(t *testing.T) {
 	sink.Log("loom", "got s3cret-of-cloud")
 	sink.Flush()
 	text := next.Text()
-	if strings.Contains(text, "horse") || strings.Contains(text, "s3cret") || !strings.Contains(text, Redacted+" staple") || strings.Count(text, "y") != remote.MaxLine {
+	if strings.Contains(text, "horse") || strings.Contains(text, "s3cret") || !strings.Contains(text, loom.Redacted+" staple") || strings.Count(text, "y") != remote.MaxLine {
 		t.Fatal(text)
 	}
 	if next.Facts()[0]["ssh-auth"].(map[string]any)["password"] != "s3cret-of-cloud" {
@@ -225,7 +226,7 @@ func TestChainsOfSecrets(t *testing.T) {
 		}
 	}
 	for _, n := range []int{4, 7, 8, 100, 357, 400} {
-		want := "x" + Redacted + "b"
+		want := "x" + loom.Redacted + "b"
 		if n < 8 {
 			want = "x" + strings.Repeat("a", n) + "b"
 		}

@@ -12,10 +12,10 @@ import (
 func sensitive(spec *loom.TaskSpec) []string {
 	values := append([]string{spec.PrivateKey.Reveal()}, spec.Sensitive...)
 	values = append(values, passwordsIn(spec.Results)...)
-	for _, name := range []string{"ssh_keyfile", "ssh_key_passphrase", loom.FieldSSHPassword} {
+	for _, name := range []string{loom.FieldPrivateKey, "ssh_key_passphrase", loom.FieldSSHPassword} {
 		value, _ := spec.Provider.Fields[name].(string)
 		values = append(values, value)
-		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && name == "ssh_keyfile" {
+		if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && name == loom.FieldPrivateKey {
 			values = append(values, string(decoded))
 		}
 	}

@@ -166,7 +166,7 @@ func (c Cluster) resized(hardware string, services []string) (Cluster, *loom.Uns
 		}
 	}
 	if !found {
-		return c, refusal(CodeNotPresent, "present("+services[0]+")", fmt.Sprintf("No node has %s.", series(sortedSet(services), "or")))
+		return c, refusal(CodeNotPresent, "present("+services[0]+")", fmt.Sprintf("No node has %s.", loom.Or(sortedSet(services))))
 	}
 	return c, nil
 }

@@ -145,7 +145,7 @@ func way(was ask, parts []part) Way {
 			size = []string{"take away " + list2(p.names) + " instead"}
 		case resizePart:
 			s.Services = p.names
-			size = []string{"resize the nodes with " + series(p.names, "or") + " only"}
+			size = []string{"resize the nodes with " + loom.Or(p.names) + " only"}
 		case entryPart:
 			entries = append(entries, p.words)
 			if s.Catalog == nil {

@@ -33,7 +33,7 @@ func applied(t testing.TB, in Input, s loom.Suggestion) Input {
 				t.Fatal(err)
 			}
 			var is loom.Service
-			if err := json.Unmarshal([]byte(toJSON(t, mergePatch(was, change.(map[string]any)))), &is); err != nil {
+			if err := json.Unmarshal([]byte(toJSON(t, loom.MergePatch(was, change.(map[string]any)))), &is); err != nil {
 				t.Fatal(err)
 			}
 			in.Catalog[name] = is
@@ -48,30 +48,12 @@ func applied(t testing.TB, in Input, s loom.Suggestion) Input {
 			t.Fatal(err)
 		}
 		var is loom.Template
-		if err := json.Unmarshal([]byte(toJSON(t, mergePatch(was, change))), &is); err != nil {
+		if err := json.Unmarshal([]byte(toJSON(t, loom.MergePatch(was, change))), &is); err != nil {
 			t.Fatal(err)
 		}
 		in.Template = is
 	}
 	return in
-}
-
-// mergePatch is RFC 7396.
-func mergePatch(to, change map[string]any) map[string]any {
-	if to == nil {
-		to = map[string]any{}
-	}
-	for k, v := range change {
-		if inner, ok := v.(map[string]any); ok {
-			was, _ := to[k].(map[string]any)
-			to[k] = mergePatch(was, inner)
-		} else if v == nil {
-			delete(to, k)
-		} else {
-			to[k] = v
-		}
-	}
-	return to
 }
 
 // drops are the suggestions with one part less.

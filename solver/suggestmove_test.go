@@ -25,7 +25,7 @@ func changedInput(t testing.TB, in Input, w Way) Input {
 			t.Fatal(err)
 		}
 		if ok {
-			value = mergePatch(value, one)
+			value = loom.MergePatch(value, one)
 		}
 		if err := json.Unmarshal([]byte(toJSON(t, value)), is); err != nil {
 			t.Fatal(err)

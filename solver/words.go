@@ -196,7 +196,7 @@ func are(n int, word string) string { return count(n, word) + isAre(n) }
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // list joins names with commas and a final "and".
-func list(names []string) string { return series(names, "and") }
+func list(names []string) string { return loom.And(names) }
 
 // listed is list for names of which there may be many.
 func listed(names []string) string {
@@ -214,13 +214,5 @@ func choice(names []string) string {
 	if len(names) > 5 {
 		return fmt.Sprintf("%s or %d others", strings.Join(names[:4], ", "), len(names)-4)
 	}
-	return series(names, "or")
-}
-
-func series(names []string, word string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+	return loom.Or(names)
 }

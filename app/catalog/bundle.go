@@ -141,7 +141,7 @@ func checkMembers(o *lenient.Object) {
 			o.Fail(name, "There is no member “%.60s” in a catalog; did you mean “%s”?", name, near)
 			continue
 		}
-		o.Fail(name, "There is no member “%.60s” in a catalog; there are %s.", name, enumerate(known, "and"))
+		o.Fail(name, "There is no member “%.60s” in a catalog; there are %s.", name, loom.And(known))
 	}
 }
 

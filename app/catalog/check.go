@@ -28,12 +28,12 @@ func (c *Catalog) Check(ctx context.Context, actor loom.Actor, in CheckInput) ([
 	var errs []loom.FieldError
 	for _, kind := range in.Kinds {
 		if !slices.Contains(loom.TenantKinds, kind) {
-			errs = append(errs, loom.FieldError{Field: "kind", Message: "A kind is one of " + oneOf(loom.TenantKinds) + "."})
+			errs = append(errs, loom.FieldError{Field: "kind", Message: "A kind is one of " + loom.Or(loom.TenantKinds) + "."})
 		}
 	}
 	for _, severity := range in.Severities {
 		if !slices.Contains(loom.FindingSeverities, severity) {
-			errs = append(errs, loom.FieldError{Field: "severity", Message: "A severity is one of " + oneOf(loom.FindingSeverities) + "."})
+			errs = append(errs, loom.FieldError{Field: "severity", Message: "A severity is one of " + loom.Or(loom.FindingSeverities) + "."})
 		}
 	}
 	if err := loom.InvalidFields(errs); err != nil {
@@ -188,12 +188,4 @@ func (f *finder) children(kind loom.EntityKind, name string) map[string]bool {
 		}
 	}
 	return found
-}
-
-func oneOf[T ~string](values []T) string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = string(v)
-	}
-	return enumerate(texts, "or")
 }

@@ -363,11 +363,3 @@ func (f *finder) layout(l loom.LayoutConstraints) {
 		}
 	}
 }
-
-// enumerate joins names for people: "a, b and c".
-func enumerate(names []string, word string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " " + word + " " + names[len(names)-1]
-}

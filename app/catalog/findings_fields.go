@@ -31,7 +31,7 @@ func (f *finder) actions(s *loom.Service) {
 				has = append(has, string(a))
 			}
 			f.say(loom.FindingError, loom.FindingDangling, pointer("provisioner", "actions", name, "type"), action.Type,
-				fmt.Sprintf("The automator type “%s” has no action “%s”, so it would fail.", action.Type, name), fmt.Sprintf("Take the action out, or let another automator carry it out; this one has %s.", enumerate(has, "and")))
+				fmt.Sprintf("The automator type “%s” has no action “%s”, so it would fail.", action.Type, name), fmt.Sprintf("Take the action out, or let another automator carry it out; this one has %s.", loom.And(has)))
 		}
 		values := make(map[string]any, len(action.Fields))
 		for field, value := range action.Fields {
@@ -64,9 +64,9 @@ func lackingWords(plugin *loom.PluginType, present map[string]any, word func(nam
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			words = append(words, word(name))
 		}
-		ways = append(ways, enumerate(words, "and"))
+		ways = append(ways, loom.And(words))
 	}
-	return enumerate(slices.Compact(ways), "or")
+	return loom.Or(slices.Compact(ways))
 }
 
 // fieldLabel is what people call a field of a plugin.
@@ -96,7 +96,7 @@ func (f *finder) fields(kind loom.EntityKind, plugin *loom.PluginType, values ma
 		schema, known := declared[name]
 		switch {
 		case !known:
-			remedy := fmt.Sprintf("Take it out; the %s “%s” has the fields %s.", kind.Word(), plugin.Name, enumerate(names, "and"))
+			remedy := fmt.Sprintf("Take it out; the %s “%s” has the fields %s.", kind.Word(), plugin.Name, loom.And(names))
 			if near := loom.Nearest(name, names); near != "" {
 				remedy = fmt.Sprintf("Did you mean “%s”? Else take it out.", near)
 			}

@@ -94,7 +94,7 @@ func (f *finder) replaced(word string, lost []string, from string, at ...any) {
 		verb = "do"
 	}
 	f.say(loom.FindingWarning, loom.FindingPointless, pointer(at...), from,
-		fmt.Sprintf("The %s is replaced whole: %s of the template “%s” %s not apply.", word, enumerate(lost, "and"), from, verb),
+		fmt.Sprintf("The %s is replaced whole: %s of the template “%s” %s not apply.", word, loom.And(lost), from, verb),
 		"Repeat here what is to hold, or take this out so that all of it comes from there.")
 }
 

@@ -217,7 +217,7 @@ func invalidBundle(invalid []InvalidEntry) error {
 	if len(invalid) > told {
 		names = append(names, fmt.Sprintf("%d more", len(invalid)-told))
 	}
-	message := fmt.Sprintf("%d entries are invalid: %s; nothing was imported.", len(invalid), enumerate(names, "and"))
+	message := fmt.Sprintf("%d entries are invalid: %s; nothing was imported.", len(invalid), loom.And(names))
 	if len(invalid) == 1 {
 		message = fmt.Sprintf("The %s is invalid; nothing was imported.", names[0])
 	}

@@ -75,14 +75,9 @@ func (c *Catalog) Entries(ctx context.Context, actor loom.Actor, kind loom.Entit
 	for i, e := range entries {
 		list.Items[i] = Item{Entry: e.Entry, VersionInfo: e.VersionInfo}
 	}
-	if len(entries) > 0 {
-		if more && forwards || !forwards {
-			list.Next = cursorAt(in.Sort, filter, list.Items[len(entries)-1])
-		}
-		if more && !forwards || forwards && cursor != nil {
-			list.Prev = cursorAt(in.Sort, filter, list.Items[0])
-		}
-	}
+	list.Next, list.Prev = loom.PageCursors(in.Page, list.Items, more, func(item Item) []string {
+		return []string{item.Time.UTC().Format(time.RFC3339Nano), item.Entry.Meta().Name, filter}
+	})
 	return list, nil
 }
 
@@ -93,8 +88,4 @@ func (in ListInput) filter() string {
 		text += "\n" + strconv.FormatBool(*in.Deprecated)
 	}
 	return text
-}
-
-func cursorAt(sort, filter string, item Item) string {
-	return loom.Cursor{Sort: sort, Keys: []string{item.Time.UTC().Format(time.RFC3339Nano), item.Entry.Meta().Name, filter}}.Encode()
 }

@@ -104,7 +104,7 @@ func moved(ctx context.Context, q sqlx.ExtContext, before, after loom.Provider, 
 			by = append(by, "“"+plugin.Word(name)+"”")
 		}
 		if len(by) > 0 {
-			errs = append(errs, loom.FieldError{Field: at, Message: fmt.Sprintf("Give “%s” again: it would be sent to another address, or with other checks, since %s changed.", plugin.Word(field), enumerate(by, "and"))})
+			errs = append(errs, loom.FieldError{Field: at, Message: fmt.Sprintf("Give “%s” again: it would be sent to another address, or with other checks, since %s changed.", plugin.Word(field), loom.And(by))})
 		}
 	}
 	return errs, nil

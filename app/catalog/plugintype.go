@@ -157,7 +157,6 @@ func addField(t *loom.PluginType, name string, field loom.FieldSchema) {
 // sealEarlier seals what versions of providers hold in plain from the time
 // before their type was known. The newest value of a field wins.
 func (c *Catalog) sealEarlier(ctx context.Context, tx *sqlx.Tx, plugin loom.PluginType) error {
-	declared := declaredFields(plugin)
 	versions, err := store.ProviderVersionsAllTenants(ctx, tx, plugin.Name)
 	if err != nil {
 		return err
@@ -171,7 +170,7 @@ func (c *Catalog) sealEarlier(ctx context.Context, tx *sqlx.Tx, plugin loom.Plug
 		s := split{given: map[string]loom.Secret{}}
 		touched := false
 		for field, value := range p.Fields {
-			if !sensitive(declared, field) {
+			if !plugin.Seals(field) {
 				continue
 			}
 			touched = true

@@ -52,12 +52,11 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	if err != nil && !errors.Is(err, loom.NotFound) {
 		return split{}, err
 	}
-	declared := declaredFields(plugin)
 	s := split{given: map[string]loom.Secret{}, sealed: sealed, before: before, known: known, plugin: plugin}
 	for _, field := range slices.Sorted(maps.Keys(p.Fields)) {
 		value := p.Fields[field]
 		empty := value == nil || value == ""
-		if !sensitive(declared, field) {
+		if !plugin.Seals(field) {
 			if _, stored := sealed[field]; stored && !empty {
 				s.dropped = append(s.dropped, field)
 			}
@@ -79,7 +78,7 @@ func (c *Catalog) splitProvider(ctx context.Context, tx *sqlx.Tx, tenant loom.Te
 	}
 	if known && before.Type != "" && before.Type != p.Type {
 		for _, field := range slices.Sorted(maps.Keys(sealed)) {
-			if _, has := declared[field]; !has && s.given[field].IsZero() && !slices.Contains(s.dropped, field) {
+			if _, has := plugin.Schema(field); !has && s.given[field].IsZero() && !slices.Contains(s.dropped, field) {
 				s.dropped = append(s.dropped, field)
 			}
 		}
@@ -195,25 +194,4 @@ func (c *Catalog) providerType(ctx context.Context, q sqlx.ExtContext, name stri
 		return loom.PluginType{}, false, nil
 	}
 	return plugin, err == nil, err
-}
-
-// declaredFields gives the fields that the schema of a type knows, and whether each is
-// sensitive.
-func declaredFields(plugin loom.PluginType) map[string]bool {
-	declared := map[string]bool{}
-	for _, group := range plugin.Parameters {
-		for name, field := range group.Fields {
-			declared[name] = declared[name] || field.IsSensitive()
-		}
-	}
-	return declared
-}
-
-// sensitive reports whether a field is sealed: by the schema, or, where it does not
-// know the field, by the look of its name.
-func sensitive(declared map[string]bool, field string) bool {
-	if sensitive, known := declared[field]; known {
-		return sensitive
-	}
-	return loom.LooksSecret(field)
 }

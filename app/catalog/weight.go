@@ -40,5 +40,5 @@ func weighed(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, write func(
 		names[i] = fmt.Sprintf("%s “%s” (%d KiB)", e.Kind.Word(), e.Name, e.Weight>>10)
 	}
 	return loom.NewError(loom.Exhausted, "The catalog of the tenant would take %d KiB of memory, and may take %d. The largest entries are %s. Take large texts and long lists out of their configs and fields, for example into plugin resources, or delete entries; nothing was stored.",
-		after>>10, MaxCatalog>>10, enumerate(names, "and"))
+		after>>10, MaxCatalog>>10, loom.And(names))
 }

@@ -63,7 +63,7 @@ func (e *environment) printResult(result loom.TaskResult) error {
 		open, hidden := loom.SplitFacts(result.Result)
 		for name := range hidden {
 			if open[name] == nil {
-				open[name] = provisioner.Redacted
+				open[name] = loom.Redacted
 			}
 		}
 		result.Result = open
@@ -237,7 +237,7 @@ func sensitiveOf(p *wiring.Plugins, spec *loom.TaskSpec) []string {
 	var values []string
 	for name, value := range spec.Provider.Fields {
 		text, ok := value.(string)
-		if ok && (loom.LooksSecret(name) || described.Parameters["admin"].Fields[name].IsSensitive() || described.Parameters["user"].Fields[name].IsSensitive()) {
+		if ok && described.Hides(name) {
 			values = append(values, text)
 		}
 	}

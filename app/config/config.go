@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"loom/app/loom"
 )
 
 // Option is a row of the table. Its flag is the name in lower case with dashes:
@@ -177,7 +179,7 @@ func (v *Values) Print() string {
 		value := v.values[o.Name]
 		// A URL with an “@” may hold a password, whether Loom takes it or not.
 		if o.Secret && value != "" || strings.Contains(value, "://") && (strings.Contains(value, "@") || strings.Contains(value, "%40")) {
-			value = "[redacted]"
+			value = loom.Redacted
 		}
 		fmt.Fprintf(&b, "%-30s %-30q %s\n", o.Name, value, v.sources[o.Name])
 	}
@@ -263,7 +265,7 @@ func optionOfFlag(flag string) Option {
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 1<<30
 	for _, c := range candidates {
-		if d := distance(word, c); d < bestDistance {
+		if d := loom.EditDistance(word, c, bestDistance); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -274,29 +276,8 @@ func Nearest(word string, candidates []string) string {
 // of its letters differ.
 func Near(word string, candidates []string) string {
 	nearest := Nearest(word, candidates)
-	if distance(word, nearest) > (len(word)+2)/3 {
+	if loom.EditDistance(word, nearest, (len(word)+2)/3+1) > (len(word)+2)/3 {
 		return ""
 	}
 	return nearest
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -4,36 +4,19 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"loom/app/loom"
 	"loom/app/store"
 )
 
-// serviceCache remembers the services of clusters while an operation runs: every
-// node of a big cluster asks for them once.
-type serviceCache struct {
-	mu sync.Mutex
-	of map[loom.OperationRef]map[string]loom.Service
-}
-
 // services gives the services of a task's cluster, as the operation leaves them.
 func (o *Operations) services(ctx context.Context, f *store.SpecFacts) (map[string]loom.Service, error) {
-	o.known.mu.Lock()
-	defer o.known.mu.Unlock()
 	ref := f.Ref.Operation
-	if services, there := o.known.of[ref]; there {
-		return services, nil
-	}
-	all, err := store.ServicesOfClusters(ctx, o.db, f.Tenant, []loom.ClusterID{ref.Cluster})
-	if err != nil {
-		return nil, err
-	}
-	if len(o.known.of) >= maxClusters || o.known.of == nil {
-		o.known.of = map[loom.OperationRef]map[string]loom.Service{}
-	}
-	o.known.of[ref] = all[ref.Cluster]
-	return all[ref.Cluster], nil
+	return o.known.Get(ctx, ref, time.Now, func(ctx context.Context) (map[string]loom.Service, error) {
+		all, err := store.ServicesOfClusters(ctx, o.db, f.Tenant, []loom.ClusterID{ref.Cluster})
+		return all[ref.Cluster], err
+	})
 }
 
 // bootstrapFields gives the fields that the actions of a node's services set, by

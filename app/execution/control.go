@@ -119,15 +119,12 @@ func (o *Operations) Skip(ctx context.Context, actor loom.Actor, ref loom.TaskRe
 		if err := loom.InvalidFields(loom.CheckReason("reason", reason)); err != nil {
 			return false, err
 		}
-		if op.Status != loom.OperationPaused {
-			return false, loom.NewError(loom.Conflict, "Operation %d is not paused; pause it first, then leave out task %d.", op.Ref.Number, ref.Number)
-		}
-		if task.Status != loom.TaskReady {
-			return false, notNext(task)
+		if why := op.WhyNotSkipped(&task); why != "" {
+			return false, loom.NewError(loom.Conflict, "%s", why)
 		}
 		skipped, err := store.SkipTask(ctx, tx, task.Row, store.Skip{By: actor.User, Reason: reason})
 		if err == nil && !skipped {
-			err = notNext(task)
+			err = loom.NewError(loom.Conflict, "Task %d is %s already.", ref.Number, task.Status)
 		}
 		if err != nil {
 			return false, err
@@ -139,15 +136,4 @@ func (o *Operations) Skip(ctx context.Context, actor loom.Actor, ref loom.TaskRe
 		})
 	})
 	return err
-}
-
-// notNext says why a task cannot be left out.
-func notNext(t loom.Task) error {
-	switch t.Status {
-	case loom.TaskBlocked:
-		return loom.NewError(loom.Conflict, "Task %d still waits for others; only what is next can be left out.", t.Ref.Number)
-	case loom.TaskRunning:
-		return loom.NewError(loom.Conflict, "Task %d is running; it can be left out when this attempt ends without success.", t.Ref.Number)
-	}
-	return loom.NewError(loom.Conflict, "Task %d is %s already.", t.Ref.Number, t.Status)
 }

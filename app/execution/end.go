@@ -50,7 +50,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 				return err
 			}
 			if !op.Retries { // which changed nothing of it
-				if err := store.RestoreLayout(ctx, tx, op); err != nil {
+				if err := restoreLayout(ctx, tx, op); err != nil {
 					return err
 				}
 			}
@@ -111,7 +111,7 @@ func settle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.Fi
 	case end.Operation == loom.OperationRolledBack && end.Cluster == loom.ClusterTerminated:
 		return store.DropMade(ctx, tx, op.Tenant, op.Ref.Cluster)
 	case end.Operation == loom.OperationRolledBack:
-		if err := store.RestoreLayout(ctx, tx, op); err != nil {
+		if err := restoreLayout(ctx, tx, op); err != nil {
 			return err
 		}
 		return store.SettleNodes(ctx, tx, op.Tenant, op.Ref.Cluster, true)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"loom/app/cache"
 	"loom/app/loom"
 	"loom/app/secret"
 	"loom/app/store"
@@ -56,16 +57,19 @@ type Options struct {
 
 // Operations runs operations.
 type Operations struct {
-	db        *sqlx.DB
-	ring      *secret.Ring
-	opts      Options
-	cache     nodeCache
-	known     serviceCache
+	db    *sqlx.DB
+	ring  *secret.Ring
+	opts  Options
+	cache nodeCache
+	// known are the services of clusters while an operation runs: every node of a big
+	// cluster asks for them once.
+	known     cache.Cache[loom.OperationRef, map[string]loom.Service]
 	prepared  *store.Prepared
-	permitted permits
+	permitted cache.Cache[loom.TenantID, loom.Permits]
 	logs      logStore
 
-	timeouts timeoutCache
+	// timeouts are the time limits that plugin types set, by plugin.
+	timeouts cache.Cache[struct{}, map[string]loom.PluginTimeouts]
 }
 
 // New makes the use cases. The ring opens sealed values when a task starts.
@@ -91,8 +95,12 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 	if opts.Logged == nil {
 		opts.Logged = func(int) {}
 	}
-	return &Operations{db: db, ring: ring, opts: opts, prepared: store.Prepare(db), logs: logStore{db: db},
+	o := &Operations{db: db, ring: ring, opts: opts, prepared: store.Prepare(db), logs: logStore{db: db},
 		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
+	o.known.Most = maxClusters
+	o.permitted.Age, o.permitted.Most = permitsAge, maxPermits
+	o.timeouts.Age, o.timeouts.Most = timeoutsFor, 1
+	return o
 }
 
 // StartTasks begins attempts of delivered tasks for a process and returns those

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -142,34 +141,4 @@ func (o *Operations) sealNode(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 		return err
 	}
 	return o.sealFacts(ctx, tx, tenant, node, hidden)
-}
-
-// revealFact lays a sealed result of earlier tasks over the node's open ones.
-func revealFact(s *loom.TaskSpec, name string, plain loom.Secret) error {
-	d := json.NewDecoder(strings.NewReader(plain.Reveal()))
-	d.UseNumber()
-	var value any
-	if err := d.Decode(&value); err != nil {
-		return fmt.Errorf("read the sealed result %s of node %s", name, s.Node) // the cause would quote it
-	}
-	s.Results = loom.JoinFacts(s.Results, map[string]any{name: value})
-	return nil
-}
-
-// collectAll notes every text of a value.
-func collectAll(sensitive map[string]bool, value any) {
-	switch v := value.(type) {
-	case string:
-		collect(sensitive, v)
-	case json.Number:
-		collect(sensitive, v.String())
-	case map[string]any:
-		for _, inner := range v {
-			collectAll(sensitive, inner)
-		}
-	case []any:
-		for _, inner := range v {
-			collectAll(sensitive, inner)
-		}
-	}
 }

@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"loom/app/loom"
@@ -13,31 +12,15 @@ import (
 // were: they change rarely, and every attempt asks.
 const timeoutsFor = 10 * time.Second
 
-// timeoutCache keeps the time limits that plugin types set.
-type timeoutCache struct {
-	mu    sync.Mutex
-	until time.Time
-	of    map[string]loom.PluginTimeouts
-}
-
 // LongestLimit is the longest limit set here or by default; plugin types may set
 // longer ones, up to loom.MaxTaskLimit.
 func (o *Operations) LongestLimit() time.Duration { return o.opts.Limits.Longest() }
 
 // pluginTimeouts gives the time limits that plugin types set, by plugin.
 func (o *Operations) pluginTimeouts(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
-	c := &o.timeouts
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Now().Before(c.until) {
-		return c.of, nil
-	}
-	of, err := store.PluginTimeouts(ctx, o.db)
-	if err != nil {
-		return nil, err
-	}
-	c.of, c.until = of, time.Now().Add(timeoutsFor)
-	return of, nil
+	return o.timeouts.Get(ctx, struct{}{}, time.Now, func(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
+		return store.PluginTimeouts(ctx, o.db)
+	})
 }
 
 // limit is how long an attempt may take, by what carries it out.

@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"loom/app/loom"
@@ -13,35 +12,14 @@ import (
 // on: reading them for every task would cost more than all else that a spec reads.
 const permitsAge = time.Second
 
-// permits remembers what tenants may.
-type permits struct {
-	mu sync.Mutex
-	of map[loom.TenantID]agedPermits
-}
-
-type agedPermits struct {
-	loom.Permits
-	read time.Time
-}
+// maxPermits is of how many tenants they are kept.
+const maxPermits = 1000
 
 // permits gives what a tenant may: as it is now for a CREATE, else as it was a moment ago.
 func (o *Operations) permits(ctx context.Context, tenant loom.TenantID, action loom.TaskAction) (loom.Permits, error) {
-	o.permitted.mu.Lock()
-	known, ok := o.permitted.of[tenant]
-	o.permitted.mu.Unlock()
-	if ok && action != loom.ActionCreate && time.Since(known.read) < permitsAge {
-		return known.Permits, nil
+	read := func(ctx context.Context) (loom.Permits, error) { return store.Permits(ctx, o.db, tenant) }
+	if action == loom.ActionCreate {
+		return o.permitted.Renew(ctx, tenant, time.Now, read)
 	}
-	now := time.Now()
-	p, err := store.Permits(ctx, o.db, tenant)
-	if err != nil {
-		return p, err
-	}
-	o.permitted.mu.Lock()
-	defer o.permitted.mu.Unlock()
-	if o.permitted.of == nil {
-		o.permitted.of = map[loom.TenantID]agedPermits{}
-	}
-	o.permitted.of[tenant] = agedPermits{p, now}
-	return p, nil
+	return o.permitted.Get(ctx, tenant, time.Now, read)
 }

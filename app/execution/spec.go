@@ -13,12 +13,6 @@ import (
 	"loom/planner/macro"
 )
 
-// Fields under which the key pair made for a cluster is sealed.
-const (
-	clusterKeyField       = "ssh_keyfile"
-	clusterPublicKeyField = "ssh_public_key"
-)
-
 // Unbuildable says that an attempt cannot run because of what the cluster holds:
 // the result it ends with. Trying again would not help.
 type Unbuildable struct{ Result loom.TaskResult }
@@ -145,15 +139,17 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 				return unbuildable("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
 			}
 			if v.Entity == node {
-				if err := revealFact(s, v.Field, plain); err != nil {
-					return err
+				fact, err := loom.RevealFact(v.Field, plain)
+				if err != nil {
+					return fmt.Errorf("reveal what node %s reported: %w", s.Node, err)
 				}
+				s.Results = loom.JoinFacts(s.Results, fact)
 				continue
 			}
 			switch {
-			case ofCluster && v.Field == clusterKeyField:
+			case ofCluster && v.Field == loom.FieldPrivateKey:
 				s.PrivateKey = plain
-			case ofCluster && v.Field == clusterPublicKeyField:
+			case ofCluster && v.Field == loom.FieldPublicKey:
 				s.PublicKey = plain.Reveal()
 				continue
 			default:
@@ -172,7 +168,9 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 		if loom.ReportedByAutomator(name) {
 			reported[name] = value
 		} else {
-			collectAll(sensitive, value)
+			for _, text := range loom.TextsIn(value) {
+				collect(sensitive, text)
+			}
 		}
 	}
 	ofServices, _ := loom.HiddenTexts(reported, true)

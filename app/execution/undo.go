@@ -3,7 +3,6 @@ package execution
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/jmoiron/sqlx"
 
@@ -31,7 +30,7 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 	if err != nil {
 		return false, err
 	}
-	of, plan, err := undoPlan(ctx, tx, op, after)
+	of, back, err := planUndo(ctx, tx, op, after)
 	if err != nil {
 		domain := loom.AsError(err)
 		if domain.Kind == loom.Internal || domain.Kind == loom.Unavailable { // it is tried again
@@ -40,23 +39,62 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 		end.Message = fmt.Sprintf("%s It could not be undone: %s", sentence(op.Message), domain.Message)
 		return true, nil
 	}
-	if err := store.BeginUndo(ctx, tx, op, of, after, plan); err != nil {
+	if err := store.BeginUndo(ctx, tx, op, of, &back.After, back.Plan); err != nil {
 		return false, err
 	}
-	changed, err := store.ReturnLayout(ctx, tx, op, after)
-	if err != nil {
+	if err := returnLayout(ctx, tx, op, back.After); err != nil {
 		return false, err
 	}
-	if changed {
-		if err := store.InsertConfigRevision(ctx, tx, op.Tenant, op.Ref, op.RequestedBy); err != nil {
-			return false, err
-		}
-	}
-	if len(plan.Tasks) > 0 {
+	if len(back.Plan.Tasks) > 0 {
 		return false, nil
 	}
 	*end, _ = planner.Final(planner.FinalInput{Action: op.Action, Status: loom.OperationRollingBack, Message: op.Message})
 	return true, nil
+}
+
+// planUndo reads what the planner has to know of an operation that takes back what it did.
+func planUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (*loom.Lineage, planner.Undo, error) {
+	of, err := store.LineageOf(ctx, tx, op.Tenant, *op, *after)
+	if err != nil {
+		return nil, planner.Undo{}, err
+	}
+	machines, err := store.NodesWithMachine(ctx, tx, op.Tenant, op.Ref.Cluster)
+	if err != nil {
+		return nil, planner.Undo{}, err
+	}
+	undo, err := planner.MakeUndo(of, func(node loom.NodeID) bool { return machines[node] })
+	return of, undo, err
+}
+
+// returnLayout gives the cluster of an operation that begins to take back what it did
+// the layout and config from before it. After a create there is nothing to return to.
+func returnLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after loom.Snapshot) error {
+	before, err := store.SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
+	if err != nil || before == nil {
+		return err
+	}
+	if err := store.RestoreLayout(ctx, tx, op.Tenant, op.Ref.Cluster, planner.WhileUndone(*before, after)); err != nil {
+		return err
+	}
+	changed, err := store.ConfigDiffers(ctx, tx, op.Tenant, op.Ref.Cluster, after.Config)
+	if err != nil || !changed {
+		return err
+	}
+	return store.InsertConfigRevision(ctx, tx, op.Tenant, op.Ref, op.RequestedBy)
+}
+
+// restoreLayout gives the cluster of an operation that never began, or was undone, the
+// layout from before it. An operation without a layout before it changes nothing.
+func restoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
+	read := store.SnapshotBefore
+	if op.Mends && op.Started.IsZero() {
+		read = store.SnapshotStart
+	}
+	before, err := read(ctx, tx, op.Tenant, op.Ref)
+	if err != nil || before == nil {
+		return err
+	}
+	return store.RestoreLayout(ctx, tx, op.Tenant, op.Ref.Cluster, *before)
 }
 
 // layoutAfter is what the operation was to make of its cluster: the nodes that are
@@ -78,45 +116,6 @@ func layoutAfter(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (*loom.Sn
 		}
 	}
 	return after, nil
-}
-
-// undoPlan plans what takes the operation back. Its tasks carry out services as the
-// operation brought them, unless they are old: then as they were before it.
-func undoPlan(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (*loom.Lineage, loom.Plan, error) {
-	of, err := store.LineageOf(ctx, tx, op.Tenant, *op, *after)
-	if err != nil {
-		return nil, loom.Plan{}, err
-	}
-	before := of.Goal
-	if before == nil {
-		if op.Action != loom.ClusterCreate {
-			return nil, loom.Plan{}, loom.NewError(loom.Conflict, "An earlier release began it, which did not keep the layout before it.")
-		}
-		before = &loom.Snapshot{}
-	}
-	machines, err := store.NodesWithMachine(ctx, tx, op.Tenant, op.Ref.Cluster)
-	if err != nil {
-		return nil, loom.Plan{}, err
-	}
-	in := planner.InputOf(of)
-	in.HasMachine = func(node loom.NodeID) bool { return machines[node] }
-	if of.First != nil {
-		in.To = planner.State{Nodes: append([]loom.Node{}, before.Nodes...), Services: before.Services, Config: before.Config}
-		// What goes was there at different times.
-		after.Services = maps.Clone(after.Services)
-		maps.Copy(after.Services, in.Definitions())
-	}
-	plan, err := planner.Back(in)
-	if err != nil {
-		return nil, loom.Plan{}, err
-	}
-	for i := range plan.Tasks {
-		t := &plan.Tasks[i]
-		// Back counts from where it starts, the operation from where it started.
-		_, was := before.Services[t.Service]
-		t.Old, t.Undo = was && !t.Old, true
-	}
-	return of, plan, nil
 }
 
 // sentence ends a message with a full stop.

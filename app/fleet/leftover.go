@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,13 +11,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
-)
-
-// Fields under which the key pair made for a cluster is sealed; they are no fields
-// of a provider.
-const (
-	clusterKeyField       = "ssh_keyfile"
-	clusterPublicKeyField = "ssh_public_key"
 )
 
 // removeLeftover tries once more to remove a machine that the delete of its cluster
@@ -112,9 +104,9 @@ func (f *Fleet) readCall(ctx context.Context, tx *sqlx.Tx, l loom.Leftover) (*lo
 		for field, plain := range opened {
 			c.Sensitive = append(c.Sensitive, plain.Reveal())
 			switch field {
-			case clusterKeyField:
+			case loom.FieldPrivateKey:
 				c.PrivateKey = plain
-			case clusterPublicKeyField:
+			case loom.FieldPublicKey:
 			default:
 				fields[field] = plain.Reveal()
 			}
@@ -127,31 +119,14 @@ func (f *Fleet) readCall(ctx context.Context, tx *sqlx.Tx, l loom.Leftover) (*lo
 		return nil, err
 	}
 	for name, plain := range hidden {
-		var value any
-		if err := json.Unmarshal([]byte(plain.Reveal()), &value); err != nil {
-			return nil, fmt.Errorf("read the sealed result %s of node %s", name, l.Node) // the cause would quote it
+		fact, err := loom.RevealFact(name, plain)
+		if err != nil {
+			return nil, fmt.Errorf("reveal what node %s reported: %w", l.Node, err)
 		}
-		c.Facts = loom.JoinFacts(c.Facts, map[string]any{name: value})
-		c.Sensitive = append(c.Sensitive, texts(value)...)
+		c.Facts = loom.JoinFacts(c.Facts, fact)
+		c.Sensitive = append(c.Sensitive, loom.TextsIn(fact)...)
 	}
 	return c, nil
-}
-
-// texts gives every text of a value of JSON.
-func texts(value any) (all []string) {
-	switch v := value.(type) {
-	case string:
-		return []string{v}
-	case map[string]any:
-		for _, inner := range v {
-			all = append(all, texts(inner)...)
-		}
-	case []any:
-		for _, inner := range v {
-			all = append(all, texts(inner)...)
-		}
-	}
-	return all
 }
 
 // endLeftover records what came of a try, and ends the cluster when nothing is left.

@@ -155,10 +155,10 @@ func (d *liveDraft) warnOfUses(names []string) {
 // of which nothing changes (lifecycle.md 7), and checks what comes of it, as all
 // of it is expanded for the new services. Invalid.
 func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
-	defaults := any(map[string]any{})
+	defaults := map[string]any{}
 	for _, name := range names {
 		if c := d.Services[name].DefaultConfig; c != nil {
-			defaults = mergePatch(defaults, c)
+			defaults = loom.MergePatch(defaults, c)
 		}
 	}
 	config, _ := below(cluster.Config, defaults).(map[string]any) // of two objects comes one

@@ -108,10 +108,11 @@ func (f *following) computeRetry(ctx context.Context, q sqlx.ExtContext, tenant 
 	if err != nil {
 		return err
 	}
-	course, err := store.CourseOf(ctx, q, tenant, op)
+	plans, err := store.PlansOf(ctx, q, tenant, op)
 	if err != nil {
 		return err
 	}
+	course := planner.CourseOf(plans)
 	if err := loom.InvalidFields(checkSkipped(course, f.Asked.Skip)); err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (f *following) computeRetry(ctx context.Context, q sqlx.ExtContext, tenant 
 }
 
 // checkSkipped finds what is wrong with the tasks that a retry is to leave out.
-func checkSkipped(course *store.Course, skip []int) []loom.FieldError {
+func checkSkipped(course *planner.Course, skip []int) []loom.FieldError {
 	var errs []loom.FieldError
 	for i, number := range skip {
 		field := fmt.Sprintf("skip[%d]", i)

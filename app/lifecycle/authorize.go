@@ -124,7 +124,7 @@ func (u *Clusters) SignIns(ctx context.Context, actor loom.Actor, c loom.Cluster
 	if sealed.Public != nil && sealed.Private {
 		// What cannot be opened, because the installation's key is another one, is no way in, and
 		// no reason to show no page.
-		if public, err := u.ring.Open(c.Owner.Tenant, store.ClusterSecrets(c.ID), fieldPublicKey, sealed.Public); err == nil {
+		if public, err := u.ring.Open(c.Owner.Tenant, store.ClusterSecrets(c.ID), loom.FieldPublicKey, sealed.Public); err == nil {
 			s.cluster = fingerprint(public.Reveal())
 		}
 	}

@@ -12,33 +12,6 @@ import (
 	"loom/app/loom"
 )
 
-// PatchedConfig is a config with a merge patch (RFC 7386) on top; it changes neither.
-func PatchedConfig(config, patch map[string]any) map[string]any {
-	out, _ := mergePatch(config, patch).(map[string]any) // a patch that is an object gives one
-	return out
-}
-
-// mergePatch applies an RFC 7386 merge patch to a document without changing
-// either: null removes, objects merge, everything else replaces.
-func mergePatch(target any, patch any) any {
-	changes, ok := patch.(map[string]any)
-	if !ok {
-		return patch
-	}
-	out := map[string]any{}
-	if old, ok := target.(map[string]any); ok {
-		maps.Copy(out, old)
-	}
-	for key, value := range changes {
-		if value == nil {
-			delete(out, key)
-			continue
-		}
-		out[key] = mergePatch(out[key], value)
-	}
-	return out
-}
-
 // config gives the config of a request (lifecycle.md 7): its own, whole; else
 // the defaults of the services, below those of the template, with the request's
 // patch on top.
@@ -46,19 +19,19 @@ func (w *world) config(in loom.CreateInput) map[string]any {
 	if in.Config != nil {
 		return in.Config
 	}
-	config := any(map[string]any{})
+	config := map[string]any{}
 	for _, name := range w.serviceNames(in.Services) {
 		if d := w.services[name].DefaultConfig; d != nil {
-			config = mergePatch(config, d)
+			config = loom.MergePatch(config, d)
 		}
 	}
 	if d := w.template.Defaults.Config; d != nil {
-		config = mergePatch(config, d)
+		config = loom.MergePatch(config, d)
 	}
 	if in.ConfigPatch != nil {
-		config = mergePatch(config, in.ConfigPatch)
+		config = loom.MergePatch(config, in.ConfigPatch)
 	}
-	return config.(map[string]any) // a patch that is an object gives an object
+	return config
 }
 
 // Limits of what a request may hold in its free-form parts.

@@ -67,7 +67,7 @@ func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.C
 	case in.Config != nil:
 		d.After = in.Config
 	case in.ConfigPatch != nil:
-		d.After, _ = mergePatch(cluster.Config, in.ConfigPatch).(map[string]any) // a patch that is an object gives one
+		d.After = loom.MergePatch(cluster.Config, in.ConfigPatch)
 	default:
 		config, err := store.ConfigOfRevision(ctx, u.db, cluster.Owner.Tenant, cluster.ID, *in.Revision)
 		if isNotFound(err) {

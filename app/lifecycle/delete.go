@@ -74,10 +74,7 @@ func (u *Clusters) abortFirst(ctx context.Context, actor loom.Actor, id loom.Clu
 		if cluster.Status != loom.ClusterPending || cluster.LatestOperation == 0 || still != nil && !still(cluster) {
 			return none, nil
 		}
-		// All that forbids a delete but the operation, which is about to end.
-		then := cluster
-		then.Status = loom.ClusterActive
-		if why := then.WhyNot(loom.VerbDelete, nil); why != "" {
+		if why := cluster.WhyNotDeletedIdle(); why != "" {
 			return none, loom.NewError(loom.Conflict, "%s", why)
 		}
 		if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {

@@ -10,13 +10,8 @@ import (
 	"loom/app/loom"
 )
 
-// Fields of a cluster's own key pair among its secrets.
-const (
-	fieldPrivateKey = "ssh_keyfile"
-	fieldPublicKey  = "ssh_public_key"
-	// fieldKeyResource names a key of the tenant; with it, or a password, no pair is made.
-	fieldKeyResource = "ssh_key_resource"
-)
+// fieldKeyResource names a key of the tenant; with it, or a password, no pair is made.
+const fieldKeyResource = "ssh_key_resource"
 
 // providerFields is what a request's provider fields come to (entities.md 17).
 type providerFields struct {

@@ -46,7 +46,7 @@ func (u *Clusters) takeProviderFields(ctx context.Context, tx *sqlx.Tx, actor lo
 	}
 	// Given secrets replace all earlier ones but the key pair of the cluster.
 	for name := range stored {
-		if name == fieldPrivateKey || name == fieldPublicKey {
+		if name == loom.FieldPrivateKey || name == loom.FieldPublicKey {
 			continue
 		}
 		if err := store.DeleteSecrets(ctx, tx, actor.Tenant, entity, name); err != nil {

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -111,34 +110,6 @@ func TestTakeFields(t *testing.T) {
 				t.Errorf("missing %v, errors %v, incomplete %q", got.missing, got.errs, got.incomplete)
 			}
 		})
-	}
-}
-
-func TestMergePatch(t *testing.T) {
-	t.Parallel()
-	// The examples of RFC 7386, appendix A, that have an object as patch or target.
-	for _, c := range [][3]string{
-		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`}, {`{"a":"b"}`, `{"a":null}`, `{}`},
-		{`{"a":"b","b":"c"}`, `{"a":null}`, `{"b":"c"}`}, {`{"a":["b"]}`, `{"a":"c"}`, `{"a":"c"}`}, {`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
-		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`}, {`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
-		{`{"a":"b"}`, `["c"]`, `["c"]`}, {`{"a":"foo"}`, `null`, `null`}, {`{"e":null}`, `{"a":1}`, `{"a":1,"e":null}`},
-		{`[1,2]`, `{"a":"b","c":null}`, `{"a":"b"}`}, {`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
-	} {
-		var target, patch, want, before any
-		for i, into := range []*any{&target, &patch, &want} {
-			if err := json.Unmarshal([]byte(c[i]), into); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := json.Unmarshal([]byte(c[0]), &before); err != nil {
-			t.Fatal(err)
-		}
-		if got := mergePatch(target, patch); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s with %s: %v, want %s", c[0], c[1], got, c[2])
-		}
-		if !reflect.DeepEqual(target, before) {
-			t.Errorf("%s with %s changed its target", c[0], c[1])
-		}
 	}
 }
 

@@ -23,12 +23,12 @@ func (u *Clusters) sealCluster(tenant loom.TenantID, id loom.ClusterID, p loom.P
 	if values == nil {
 		values = map[string]loom.Secret{}
 	}
-	if _, own := values[fieldPrivateKey]; !own && !bringsSignIn(p) {
+	if _, own := values[loom.FieldPrivateKey]; !own && !bringsSignIn(p) {
 		private, public, err := newKeyPair(id)
 		if err != nil {
 			return nil, err
 		}
-		values[fieldPrivateKey], values[fieldPublicKey] = private, loom.NewSecret(public)
+		values[loom.FieldPrivateKey], values[loom.FieldPublicKey] = private, loom.NewSecret(public)
 	}
 	return u.seal(tenant, id, values)
 }

@@ -258,7 +258,7 @@ func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Clust
 		return err
 	}
 	if why := c.WhyNot(verb, latest); why != "" {
-		if verb == loom.VerbDelete && c.Status == loom.ClusterPending && c.WhyNot(loom.VerbAbort, latest) == "" {
+		if verb == loom.VerbDelete && c.DeleteAborts(latest) {
 			why += AbortFirst
 		}
 		return loom.NewError(loom.Conflict, "%s", why)

@@ -175,10 +175,11 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, d *liveDraft, cluster l
 	if err != nil || op == nil || op.Undone || op.Action == loom.ClusterDelete {
 		return err
 	}
-	course, err := store.CourseOf(ctx, u.db, cluster.Owner.Tenant, *op)
+	plans, err := store.PlansOf(ctx, u.db, cluster.Owner.Tenant, *op)
 	if err != nil {
 		return err
 	}
+	course := planner.CourseOf(plans)
 	alone := map[loom.NodeID]bool{}
 	d.pairs(func(before, after *loom.Node) {
 		if before != nil && after != nil && before.Incarnation == after.Incarnation {

@@ -118,10 +118,10 @@ func (u *Clusters) clusterKey(ctx context.Context, tx *sqlx.Tx, tenant loom.Tena
 	}
 	// A public key beside the private one says that Loom made the pair; a key
 	// that someone gave as a provider field is his and stays hidden.
-	if sealed[fieldPublicKey] == nil || sealed[fieldPrivateKey] == nil {
+	if sealed[loom.FieldPublicKey] == nil || sealed[loom.FieldPrivateKey] == nil {
 		return loom.Secret{}, nil
 	}
-	key, err := u.ring.Open(tenant, store.ClusterSecrets(id), fieldPrivateKey, sealed[fieldPrivateKey])
+	key, err := u.ring.Open(tenant, store.ClusterSecrets(id), loom.FieldPrivateKey, sealed[loom.FieldPrivateKey])
 	if err != nil {
 		return loom.Secret{}, fmt.Errorf("open the key of cluster %s: %w", id, err)
 	}

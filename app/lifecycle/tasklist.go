@@ -147,25 +147,6 @@ func pageByNumber[T any](p loom.Page, filter string, sorts []string, number func
 	if out.Items, err = read(r); err != nil {
 		return out, err
 	}
-	more := p.Limit > 0 && len(out.Items) > p.Limit
-	if more {
-		out.Items = out.Items[:p.Limit]
-	}
-	if back {
-		slices.Reverse(out.Items)
-	}
-	if len(out.Items) == 0 {
-		return out, nil
-	}
-	at := func(item T) string {
-		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.Itoa(number(item)), mark}}.Encode()
-	}
-	// Where one came from is always a neighbour.
-	if back || more {
-		out.Next = at(out.Items[len(out.Items)-1])
-	}
-	if back && more || p.After != "" {
-		out.Prev = at(out.Items[0])
-	}
+	out.Items, out.Next, out.Prev = loom.CutPage(p, out.Items, false, func(item T) []string { return []string{strconv.Itoa(number(item)), mark} })
 	return out, nil
 }

@@ -3,7 +3,6 @@ package loom
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ClusterVerb is something a person can do to a cluster. The words of previews
@@ -110,6 +109,42 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 	return ""
 }
 
+// WhyNotDeletedIdle returns the sentence why the cluster could not be deleted without an
+// operation under way either, or "" when it could.
+func (c *Cluster) WhyNotDeletedIdle() string {
+	idle := *c
+	idle.Status = ClusterActive
+	return idle.WhyNot(VerbDelete, nil)
+}
+
+// DeleteAborts reports whether the latest operation has to be aborted before the cluster
+// can be deleted: one that has not ended and leads anywhere but to a delete.
+func (c *Cluster) DeleteAborts(latest *Operation) bool {
+	return c.Status == ClusterPending && c.DeleteWanted == "" && latest != nil && !latest.Status.Final() && latest.Action != ClusterDelete
+}
+
+// WhyNot returns the sentence why verb cannot begin now, or "" when it can, as far as the
+// summary tells: see Cluster.WhyNot.
+func (s *ClusterSummary) WhyNot(verb ClusterVerb) string {
+	return (&Cluster{Status: s.Status, Protected: s.Protected}).WhyNot(verb, nil)
+}
+
+// WhyNotSkipped returns the sentence why a task of the operation cannot be left out now,
+// or "" when it can: only what is next may be, and while the operation is paused.
+func (o *Operation) WhyNotSkipped(t *Task) string {
+	switch {
+	case o.Status != OperationPaused:
+		return fmt.Sprintf("Operation %d is not paused; pause it first, then leave out task %d.", o.Ref.Number, t.Ref.Number)
+	case t.Status == TaskBlocked:
+		return fmt.Sprintf("Task %d still waits for others; only what is next can be left out.", t.Ref.Number)
+	case t.Status == TaskRunning:
+		return fmt.Sprintf("Task %d is running; it can be left out when this attempt ends without success.", t.Ref.Number)
+	case t.Status != TaskReady:
+		return fmt.Sprintf("Task %d is %s already.", t.Ref.Number, t.Status)
+	}
+	return ""
+}
+
 // whyProtected says why protection keeps the verb from beginning (changes.md 6):
 // it deletes machines that nobody has called broken.
 func (c *Cluster) whyProtected(verb ClusterVerb, latest *Operation) string {
@@ -195,5 +230,5 @@ func ways(verbs ...ClusterVerb) string {
 	for i, v := range verbs {
 		words[i] = wayOut[v]
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	return Or(words)
 }

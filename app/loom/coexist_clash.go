@@ -53,12 +53,12 @@ func (t *Template) bothLists(group []string) []LayoutClash {
 		switch {
 		case direct >= 0 && len(names) == 2:
 			c.Must = []int{direct}
-			c.Message = fmt.Sprintf("%s are in both lists: they must share their nodes, and may not.", listed(names))
+			c.Message = fmt.Sprintf("%s are in both lists: they must share their nodes, and may not.", And(names))
 		case direct >= 0:
 			c.Must = []int{direct}
-			c.Message = fmt.Sprintf("%s are in both lists: they must share their nodes, and may not all do so.", listed(names))
+			c.Message = fmt.Sprintf("%s are in both lists: they must share their nodes, and may not all do so.", And(names))
 		default:
-			c.Message = fmt.Sprintf("%s may not share a node, but groups that must coexist chain them together: %s.", listed(names), listed(group))
+			c.Message = fmt.Sprintf("%s may not share a node, but groups that must coexist chain them together: %s.", And(names), And(group))
 		}
 		found = append(found, c)
 	}
@@ -99,10 +99,10 @@ func (t *Template) types(group []string, word string, allowed []string, of func(
 	clash := func(names []string) []LayoutClash {
 		var needs []string
 		for _, name := range names {
-			needs = append(needs, name+" "+series(of(t.Constraints.Services[name]), "or"))
+			needs = append(needs, name+" "+Or(of(t.Constraints.Services[name])))
 		}
 		return []LayoutClash{{Services: names, Pairs: pairsOf(names), Must: t.mustSets(group),
-			Message: fmt.Sprintf("%s must coexist, but need different %s: %s.", listed(names), word, strings.Join(needs, ", "))}}
+			Message: fmt.Sprintf("%s must coexist, but need different %s: %s.", And(names), word, strings.Join(needs, ", "))}}
 	}
 	for i, a := range bound {
 		for _, b := range bound[i+1:] {
@@ -136,7 +136,7 @@ func (t *Template) counts(group []string) []LayoutClash {
 	}
 	names := distinct([]string{most, least})
 	return []LayoutClash{{Services: names, Pairs: pairsOf(names), Must: t.mustSets(group),
-		Message: fmt.Sprintf("%s must share their nodes, but %s has to be on %d or more and %s may be on %d at most.", listed(names), most, high, least, low)}}
+		Message: fmt.Sprintf("%s must share their nodes, but %s has to be on %d or more and %s may be on %d at most.", And(names), most, high, least, low)}}
 }
 
 // Bounds returns the numbers of nodes, filled in where nothing is given.
@@ -157,7 +157,7 @@ func (t *Template) foes(group []string, services map[string]Service) []LayoutCla
 	for _, way := range Foes(group, services) {
 		p := NewPair(way.A, way.B)
 		found = append(found, LayoutClash{Services: []string{p.A, p.B}, Pairs: []Pair{p}, Must: t.mustSets(group),
-			Message: fmt.Sprintf("%s must coexist, but %s conflicts with %s: no cluster can have both.", listed([]string{p.A, p.B}), way.A, way.B)})
+			Message: fmt.Sprintf("%s must coexist, but %s conflicts with %s: no cluster can have both.", And([]string{p.A, p.B}), way.A, way.B)})
 	}
 	return found
 }
@@ -227,18 +227,8 @@ func (t *Template) idleSets() []LayoutClash {
 		})
 		if within >= 0 {
 			found = append(found, LayoutClash{Services: names, Cant: []int{i, within}, Idle: true,
-				Message: fmt.Sprintf("This group adds nothing: %s may not share a node anyway.", listed(distinct(l.CantCoexist[within])))})
+				Message: fmt.Sprintf("This group adds nothing: %s may not share a node anyway.", And(distinct(l.CantCoexist[within])))})
 		}
 	}
 	return found
-}
-
-// listed joins names for people: "a, b and c".
-func listed(names []string) string { return series(names, "and") }
-
-func series(names []string, word string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " " + word + " " + names[len(names)-1]
 }

@@ -1,6 +1,11 @@
 package loom
 
-import "maps"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
 
 // authFact is the result that says how to sign in to a machine. All of it is
 // secret but for the members below.
@@ -9,6 +14,13 @@ const authFact = "ssh-auth"
 // FieldSSHPassword is the field of a provider with the password of all its machines. It is
 // sent wherever Loom signs in to a node, and is never among a node's facts.
 const FieldSSHPassword = "ssh_password"
+
+// The fields under which the key pair that Loom makes for a cluster is sealed. A
+// provider's own private key has the same name.
+const (
+	FieldPrivateKey = "ssh_keyfile"
+	FieldPublicKey  = "ssh_public_key"
+)
 
 // openAuth are the members of ssh-auth that anybody who sees the node may see.
 var openAuth = map[string]bool{"user": true, "identityfile": true, "port": true}
@@ -124,4 +136,34 @@ func JoinFacts(open, hidden map[string]any) map[string]any {
 		out[name] = h
 	}
 	return out
+}
+
+// RevealFact returns a result that was sealed as JSON, under its name; see JoinFacts.
+func RevealFact(name string, plain Secret) (map[string]any, error) {
+	d := json.NewDecoder(strings.NewReader(plain.Reveal()))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil {
+		return nil, fmt.Errorf("the sealed result %s is not JSON", name) // the cause would quote it
+	}
+	return map[string]any{name: value}, nil
+}
+
+// TextsIn returns every text of a JSON value, and every number as one.
+func TextsIn(value any) (texts []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case json.Number:
+		return []string{v.String()}
+	case map[string]any:
+		for _, inner := range v {
+			texts = append(texts, TextsIn(inner)...)
+		}
+	case []any:
+		for _, inner := range v {
+			texts = append(texts, TextsIn(inner)...)
+		}
+	}
+	return texts
 }

@@ -3,6 +3,8 @@ package loom_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"loom/app/loom"
@@ -46,4 +48,23 @@ func tree(t *testing.T, text string) map[string]any {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func TestRevealFact(t *testing.T) {
+	t.Parallel()
+	fact, err := loom.RevealFact("db", loom.NewSecret(`{"password": "p", "ports": ["5433", "b"], "on": true, "none": null}`))
+	if err != nil || !reflect.DeepEqual(fact, tree(t, `{"db": {"password": "p", "ports": ["5433", "b"], "on": true, "none": null}}`)) {
+		t.Errorf("%v, %v", fact, err)
+	}
+	texts := loom.TextsIn(fact)
+	slices.Sort(texts)
+	if !slices.Equal(texts, []string{"5433", "b", "p"}) {
+		t.Errorf("texts %q", texts)
+	}
+	if fact, err := loom.RevealFact("pin", loom.NewSecret("12345678901234567890")); err != nil || !slices.Equal(loom.TextsIn(fact), []string{"12345678901234567890"}) {
+		t.Errorf("a number is a text with all its digits: %v, %v", fact, err)
+	}
+	if _, err := loom.RevealFact("db", loom.NewSecret(`{"password": hunter2`)); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("what is no JSON is refused without quoting it: %v", err)
+	}
 }

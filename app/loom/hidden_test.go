@@ -46,3 +46,22 @@ func TestHiddenTexts(t *testing.T) {
 		t.Errorf("%q", texts)
 	}
 }
+
+// TestSealedAndHiddenFields: the type decides what is sealed, the name where it does not
+// know the field; what looks secret is hidden from people in any case.
+func TestSealedAndHiddenFields(t *testing.T) {
+	t.Parallel()
+	plugin := PluginType{Parameters: map[string]FieldGroup{
+		"admin": {Fields: map[string]FieldSchema{"api_key": {Sensitive: true}, "pin": {Type: "password"}, "token_url": {Type: "text"}, "both": {Type: "text"}}},
+		"user":  {Fields: map[string]FieldSchema{"both": {Sensitive: true}}},
+	}}
+	for field, want := range map[string][2]bool{
+		"api_key": {true, true}, "pin": {true, true}, "both": {true, true},
+		"token_url":      {false, true},
+		"other_password": {true, true}, "region": {false, false},
+	} {
+		if got := [2]bool{plugin.Seals(field), plugin.Hides(field)}; got != want {
+			t.Errorf("%s: sealed and hidden %v, want %v", field, got, want)
+		}
+	}
+}

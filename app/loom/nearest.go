@@ -12,30 +12,37 @@ func Nearest(word string, known []string) string {
 	}
 	best, least := "", most+1
 	for _, k := range known {
-		if d := distance([]rune(strings.ToLower(word)), []rune(strings.ToLower(k))); d < least && 2*d < len([]rune(k)) {
+		if d := EditDistance(strings.ToLower(word), strings.ToLower(k), least); d < least && 2*d < len([]rune(k)) {
 			best, least = k, d
 		}
 	}
 	return best
 }
 
-// distance counts the letters to add, drop or change to get from a to b.
-func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
+// EditDistance returns how many letters to insert, delete, replace or swap with their
+// neighbor lead from one word to another. From limit on it may be any larger number.
+func EditDistance(from, to string, limit int) int {
+	a, b := []rune(from), []rune(to)
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for i, x := range a {
-		before := row[0]
-		row[0] = i + 1
-		for j, y := range b {
-			changed := before
-			if x != y {
-				changed++
+	for i := range a {
+		next[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
 			}
-			before = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row, next = row, next, before
 	}
 	return row[len(b)]
 }

@@ -77,3 +77,36 @@ func (p *Page) Check(keys int, sorts ...string) (*Cursor, error) {
 	}
 	return &c, nil
 }
+
+// CutPage returns the rows of a page in the order of its list, and the cursors of the
+// pages beside it, "" where there is none. rows are read in the direction of the page,
+// from its cursor on, one more than its limit where there are so many; further says that
+// there are more in any case. keys returns the keys of a row's cursor.
+func CutPage[R any](p Page, rows []R, further bool, keys func(R) []string) (page []R, next, prev string) {
+	if p.Limit > 0 && len(rows) > p.Limit {
+		rows, further = rows[:p.Limit], true
+	}
+	if p.Before != "" {
+		slices.Reverse(rows)
+	}
+	next, prev = PageCursors(p, rows, further, keys)
+	return rows, next, prev
+}
+
+// PageCursors returns the cursors of the pages beside rows, which are those of a page in
+// the order of its list. further says that there are more in the direction of the page.
+func PageCursors[R any](p Page, rows []R, further bool, keys func(R) []string) (next, prev string) {
+	if len(rows) == 0 {
+		return "", ""
+	}
+	at := func(r R) string { return Cursor{Sort: p.Sort, Keys: keys(r)}.Encode() }
+	// Where one came from is always a neighbor.
+	back := p.Before != ""
+	if back || further {
+		next = at(rows[len(rows)-1])
+	}
+	if back && further || p.After != "" {
+		prev = at(rows[0])
+	}
+	return next, prev
+}

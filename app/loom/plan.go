@@ -1,5 +1,10 @@
 package loom
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Plan is the graph of tasks of one operation. Vertices are tasks and gates;
 // an edge says "From before To". Contracting the gates gives exactly the order
 // rules of planner.md 4.
@@ -48,6 +53,11 @@ type Gate struct {
 // Edge joins two vertices: task number n is vertex n (from 1), Gates[i] is
 // vertex len(Tasks)+1+i.
 type Edge struct{ From, To int }
+
+// SortEdges sorts edges by the vertices they come from, then by those they lead to.
+func SortEdges(edges []Edge) {
+	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+}
 
 // EndVertex is the vertex of the end gate.
 func (p *Plan) EndVertex() int { return len(p.Tasks) + len(p.Gates) }

@@ -179,6 +179,24 @@ func (t PluginType) Schema(name string) (schema FieldSchema, known bool) {
 	return schema, known
 }
 
+// Seals reports whether values of a field are sealed and never shown: as the type
+// declares the field, or, where it does not know it, by its name.
+func (t PluginType) Seals(field string) bool {
+	known := false
+	for _, group := range t.Parameters {
+		schema, has := group.Fields[field]
+		if schema.IsSensitive() {
+			return true
+		}
+		known = known || has
+	}
+	return !known && LooksSecret(field)
+}
+
+// Hides reports whether values of a field are hidden in texts for people: those that
+// are sealed, and those whose name looks secret whatever the type declares.
+func (t PluginType) Hides(field string) bool { return LooksSecret(field) || t.Seals(field) }
+
 // Word gives the label of a field, or its name where the type has none.
 func (t PluginType) Word(field string) string {
 	if schema, _ := t.Schema(field); schema.Label != "" {

@@ -134,7 +134,7 @@ func TestResolveTemplateErrors(t *testing.T) {
 func TestMaskSecrets(t *testing.T) {
 	t.Parallel()
 	in := map[string]any{"db_password": "x", "n": 1, "list": []any{map[string]any{"API_KEY": "y", "token": "", "secret": nil}}}
-	want := map[string]any{"db_password": redacted, "n": 1, "list": []any{map[string]any{"API_KEY": redacted, "token": "", "secret": nil}}}
+	want := map[string]any{"db_password": Redacted, "n": 1, "list": []any{map[string]any{"API_KEY": Redacted, "token": "", "secret": nil}}}
 	if got := MaskSecrets(in); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -2,7 +2,8 @@ package loom
 
 import "log/slog"
 
-const redacted = "[redacted]"
+// Redacted stands in the place of a secret in texts that people see.
+const Redacted = "[redacted]"
 
 // Secret holds a sensitive text. Printing, logging and JSON give
 // "[redacted]"; only Reveal gives the text.
@@ -19,13 +20,13 @@ func (s Secret) Reveal() string { return s.text }
 func (s Secret) IsZero() bool { return s.text == "" }
 
 // String hides the text.
-func (s Secret) String() string { return redacted }
+func (s Secret) String() string { return Redacted }
 
 // GoString hides the text from %#v.
-func (s Secret) GoString() string { return redacted }
+func (s Secret) GoString() string { return Redacted }
 
 // MarshalJSON hides the text.
-func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + Redacted + `"`), nil }
 
 // LogValue hides the text.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(Redacted) }

@@ -99,7 +99,7 @@ func MaskSecrets(value any) any {
 		out := make(map[string]any, len(v))
 		for key, item := range v {
 			if LooksSecret(key) && item != nil && item != "" {
-				out[key] = redacted
+				out[key] = Redacted
 				continue
 			}
 			out[key] = MaskSecrets(item)

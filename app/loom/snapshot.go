@@ -9,13 +9,18 @@ type Snapshot struct {
 	Config   map[string]any     `json:"config"`
 }
 
+// StoredPlan is the plan of an operation as it is stored, tasks that undo included. States
+// are its tasks as they are now, by number.
+type StoredPlan struct {
+	Plan
+	States map[int]Task
+}
+
 // Lineage is an operation with those that it goes on with: what a plan that takes it back,
 // or leads on from it, is made of.
 type Lineage struct {
-	Plan Plan
-	// Begun and Done are by the number of a task: whether it was tried, and whether it is
-	// complete or was left out.
-	Begun, Done func(number int) bool
+	// Plans are those of the operation and, behind it, of the operations that it retries.
+	Plans []StoredPlan
 	// Before and After are the layouts around it. After of one that has ended without
 	// success is what it was to lead to.
 	Before, After Snapshot

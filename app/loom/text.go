@@ -55,3 +55,23 @@ func Short(text string) string {
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func upper(s string) string { return strings.ToUpper(s) }
+
+// And joins names for people: "a, b and c".
+func And[T ~string](names []T) string { return series(names, "and") }
+
+// Or joins names for people: "a, b or c".
+func Or[T ~string](names []T) string { return series(names, "or") }
+
+func series[T ~string](names []T, word string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" " + word + " ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(name))
+	}
+	return b.String()
+}

@@ -72,3 +72,56 @@ func TestWhyNotLooksAtTheWishToDelete(t *testing.T) {
 		t.Errorf("abort: %q", why)
 	}
 }
+
+// A delete ends what runs first, unless that is a delete or one is wanted already.
+func TestDeleteAborts(t *testing.T) {
+	t.Parallel()
+	pending := loom.Cluster{Status: loom.ClusterPending}
+	expands := &loom.Operation{Action: loom.ClusterExpand, Status: loom.OperationRunning}
+	for name, test := range map[string]struct {
+		cluster loom.Cluster
+		latest  *loom.Operation
+		want    bool
+	}{
+		"running":        {pending, expands, true},
+		"failing":        {pending, &loom.Operation{Action: loom.ClusterExpand, Status: loom.OperationFailing}, true},
+		"ended":          {pending, &loom.Operation{Action: loom.ClusterExpand, Status: loom.OperationFailed}, false},
+		"a delete":       {pending, &loom.Operation{Action: loom.ClusterDelete, Status: loom.OperationRunning}, false},
+		"none":           {pending, nil, false},
+		"wanted already": {loom.Cluster{Status: loom.ClusterPending, DeleteWanted: "ana"}, expands, false},
+		"idle":           {loom.Cluster{Status: loom.ClusterActive}, expands, false},
+	} {
+		if got := test.cluster.DeleteAborts(test.latest); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if why := pending.WhyNotDeletedIdle(); why != "" || pending.Status != loom.ClusterPending {
+		t.Errorf("%q, %s", why, pending.Status)
+	}
+	pending.Protected = true
+	if why := pending.WhyNotDeletedIdle(); !strings.Contains(why, "protected") {
+		t.Errorf("%q", why)
+	}
+}
+
+// Only what is next is left out, and only while nothing begins by itself.
+func TestWhyNotSkipped(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		operation loom.OperationStatus
+		task      loom.TaskStatus
+		want      string
+	}{
+		{loom.OperationPaused, loom.TaskReady, ""},
+		{loom.OperationPaused, loom.TaskBlocked, "Task 7 still waits for others"},
+		{loom.OperationPaused, loom.TaskRunning, "Task 7 is running"},
+		{loom.OperationPaused, loom.TaskComplete, "Task 7 is complete already."},
+		{loom.OperationRunning, loom.TaskReady, "Operation 2 is not paused"},
+	} {
+		op := loom.Operation{Ref: loom.OperationRef{Cluster: 1, Number: 2}, Status: test.operation}
+		why := op.WhyNotSkipped(&loom.Task{Ref: loom.TaskRef{Operation: op.Ref, Number: 7}, Status: test.task})
+		if (why == "") != (test.want == "") || !strings.HasPrefix(why, test.want) {
+			t.Errorf("%s, %s: %q, want %q", test.operation, test.task, why, test.want)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -251,28 +250,13 @@ func auditPage(ctx context.Context, q sqlx.ExtContext, b *binder, list string, c
 	if err != nil {
 		return AuditList{}, wrap(err, "list the audit")
 	}
-	more := full || len(rows) > limit
-	if len(rows) > limit {
-		rows = rows[:limit]
-	}
-	if back {
-		slices.Reverse(rows)
-	}
-	page := AuditList{Items: make([]loom.AuditEntry, len(rows))}
+	var page AuditList
+	p.Limit = limit
+	rows, page.Next, page.Prev = loom.CutPage(p, rows, full, func(r row) []string { return []string{strconv.FormatInt(r.ID, 10), f.fingerprint(list)} })
+	page.Items = make([]loom.AuditEntry, len(rows))
 	for i := range rows {
 		page.Items[i] = rows[i].entry()
 		page.Items[i].Actor.TenantName = rows[i].TenantName
-	}
-	at := func(e loom.AuditEntry) string {
-		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.FormatInt(e.ID, 10), f.fingerprint(list)}}.Encode()
-	}
-	if n := len(page.Items); n > 0 {
-		if back || more {
-			page.Next = at(page.Items[n-1])
-		}
-		if back && more || p.After != "" {
-			page.Prev = at(page.Items[0])
-		}
 	}
 	return page, nil
 }

@@ -297,28 +297,13 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 			return ClusterList{}, err
 		}
 	}
-	more := p.Limit > 0 && len(rows) > p.Limit
-	if more {
-		rows = rows[:p.Limit]
-	}
-	if back {
-		slices.Reverse(rows)
-	}
-	result := ClusterList{Items: make([]loom.ClusterSummary, len(rows)), Total: total}
+	result := ClusterList{Total: total}
+	rows, result.Next, result.Prev = loom.CutPage(p, rows, false, func(r clusterSummaryRow) []string {
+		return []string{r.Key, strconv.FormatInt(r.ID, 10), f.fingerprint()}
+	})
+	result.Items = make([]loom.ClusterSummary, len(rows))
 	for i := range rows {
 		result.Items[i] = rows[i].summary()
-	}
-	at := func(r clusterSummaryRow) string {
-		return loom.Cursor{Sort: p.Sort, Keys: []string{r.Key, strconv.FormatInt(r.ID, 10), f.fingerprint()}}.Encode()
-	}
-	if len(rows) > 0 {
-		// Where one came from is always a neighbour.
-		if back || more {
-			result.Next = at(rows[len(rows)-1])
-		}
-		if back && more || p.After != "" {
-			result.Prev = at(rows[0])
-		}
 	}
 	return result, nil
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,27 +88,11 @@ func Deliveries(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ho
 	if err != nil {
 		return DeliveryList{}, wrap(err, "list deliveries of hook %d", hook)
 	}
-	more := len(rows) > p.Limit
-	if more {
-		rows = rows[:p.Limit]
-	}
-	if back {
-		slices.Reverse(rows)
-	}
-	list := DeliveryList{Items: make([]loom.Delivery, len(rows))}
+	var list DeliveryList
+	rows, list.Next, list.Prev = loom.CutPage(p, rows, false, func(r deliveryRow) []string { return []string{strconv.FormatInt(r.ID, 10), fingerprint} })
+	list.Items = make([]loom.Delivery, len(rows))
 	for i := range rows {
 		list.Items[i] = rows[i].delivery()
-	}
-	place := func(r deliveryRow) string {
-		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.FormatInt(r.ID, 10), fingerprint}}.Encode()
-	}
-	if len(rows) > 0 {
-		if back || more {
-			list.Next = place(rows[len(rows)-1])
-		}
-		if back && more || p.After != "" {
-			list.Prev = place(rows[0])
-		}
 	}
 	return list, nil
 }

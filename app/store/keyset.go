@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,24 +89,7 @@ func readKeyset[R interface{ keys() []string }](ctx context.Context, q sqlx.ExtC
 	if err := sqlx.SelectContext(ctx, q, &rows, query, b.values...); err != nil {
 		return nil, "", "", wrap(err, "read a page")
 	}
-	more := p.Limit > 0 && len(rows) > p.Limit
-	if more {
-		rows = rows[:p.Limit]
-	}
-	if back {
-		slices.Reverse(rows)
-	}
-	if len(rows) == 0 {
-		return rows, "", "", nil
-	}
-	at := func(r R) string { return loom.Cursor{Sort: p.Sort, Keys: append(r.keys(), print)}.Encode() }
-	// Where one came from is always a neighbour.
-	if back || more {
-		next = at(rows[len(rows)-1])
-	}
-	if back && more || p.After != "" {
-		prev = at(rows[0])
-	}
+	rows, next, prev = loom.CutPage(p, rows, false, func(r R) []string { return append(r.keys(), print) })
 	return rows, next, prev, nil
 }
 

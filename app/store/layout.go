@@ -165,38 +165,29 @@ WITH held AS (
 UPDATE nodes n SET leaving = true, state = CASE WHEN coalesce(n.results->>'providerid', '') = '' THEN 'deleted' ELSE n.state END
 FROM held h WHERE n.id = h.id`
 
-// RestoreLayout gives the held cluster of an operation, which never began or was
-// undone, the nodes, services and config from before it; what is known of machines
-// stays. An operation without a layout before it changes nothing.
-func RestoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
-	read := SnapshotBefore
-	if op.Mends && op.Started.IsZero() {
-		read = SnapshotStart
-	}
-	before, err := read(ctx, tx, op.Tenant, op.Ref)
-	if err != nil || before == nil {
-		return err
-	}
-	ids := make([]string, len(before.Nodes))
-	for i, n := range before.Nodes {
+// RestoreLayout gives a cluster, whose lock the caller holds, the nodes, services and
+// config of a layout that it had; what is known of machines stays.
+func RestoreLayout(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID, to loom.Snapshot) error {
+	ids := make([]string, len(to.Nodes))
+	for i, n := range to.Nodes {
 		ids[i] = string(n.ID)
 	}
-	if _, err := tx.ExecContext(ctx, dropMade, op.Tenant, int64(op.Ref.Cluster), pq.Array(ids)); err != nil {
-		return wrap(err, "drop the nodes that operation %s was to make", op.Ref)
+	if _, err := tx.ExecContext(ctx, dropMade, tenant, int64(cluster), pq.Array(ids)); err != nil {
+		return wrap(err, "drop the nodes that were to be made for cluster %s", cluster)
 	}
-	services := before.Services
+	services := to.Services
 	if services == nil {
 		services = map[string]loom.Service{}
 	}
-	if err := SetClusterConfig(ctx, tx, op.Tenant, op.Ref.Cluster, before.Config); err != nil {
+	if err := SetClusterConfig(ctx, tx, tenant, cluster, to.Config); err != nil {
 		return err
 	}
 	// Those that were on their way out are so again.
 	var leaving []loom.NodeID
-	for _, n := range before.Nodes {
+	for _, n := range to.Nodes {
 		if n.Leaving {
 			leaving = append(leaving, n.ID)
 		}
 	}
-	return SetLayout(ctx, tx, op.Tenant, op.Ref.Cluster, NewLayout{Changed: before.Nodes, Leaving: leaving, Services: services})
+	return SetLayout(ctx, tx, tenant, cluster, NewLayout{Changed: to.Nodes, Leaving: leaving, Services: services})
 }

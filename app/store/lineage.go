@@ -12,21 +12,15 @@ import (
 // LineageOf reads the lineage of an operation that is idle, and which
 // was to lead to after.
 func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, after loom.Snapshot) (*loom.Lineage, error) {
-	course, err := CourseOf(ctx, q, tenant, op)
+	plans, op, err := plansOf(ctx, q, tenant, op)
 	if err != nil {
 		return nil, err
 	}
-	l := &loom.Lineage{Plan: course.Plan, Begun: course.Begun, Done: course.Done, After: after}
-	for op.Retries {
-		if op, err = OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}); err != nil {
-			return nil, err
-		}
-	}
+	l := &loom.Lineage{Plans: plans, After: after}
 	if !op.Mends {
 		if l.Goal, err = SnapshotBefore(ctx, q, tenant, op.Ref); err == nil && l.Goal != nil {
 			l.Before = *l.Goal
 		}
-		l.After.Nodes = replacing(course, l.Before.Nodes, after.Nodes)
 		return l, err
 	}
 	start, err := SnapshotStart(ctx, q, tenant, op.Ref)
@@ -43,28 +37,33 @@ func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op 
 		return nil, err
 	}
 	l.Goal = l.First.Goal
-	l.After.Nodes = replacing(course, l.Before.Nodes, after.Nodes)
 	return l, nil
 }
 
-// replacing counts up the incarnation of nodes whose machine was to be replaced and was not:
-// their records do so only when the old one is deleted.
-func replacing(course *Course, before, after []loom.Node) []loom.Node {
-	type step struct {
-		node   loom.NodeID
-		action loom.TaskAction
-	}
-	planned := map[step]bool{}
-	for _, t := range course.Plan.Tasks {
-		planned[step{t.Node, t.Action}] = true
-	}
-	nodes := slices.Clone(after)
-	for i := range nodes {
-		n := &nodes[i]
-		was := slices.IndexFunc(before, func(b loom.Node) bool { return b.ID == n.ID && b.Incarnation == n.Incarnation })
-		if was >= 0 && planned[step{n.ID, loom.ActionDelete}] && planned[step{n.ID, loom.ActionCreate}] {
-			n.Incarnation++
+// maxRetried bounds how many operations may retry one another.
+const maxRetried = 1000
+
+// PlansOf reads the plan of an operation and, behind it, those of the operations that it
+// retries.
+func PlansOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) ([]loom.StoredPlan, error) {
+	plans, _, err := plansOf(ctx, q, tenant, op)
+	return plans, err
+}
+
+// plansOf also returns the operation that was retried first.
+func plansOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) (plans []loom.StoredPlan, first loom.Operation, err error) {
+	for range maxRetried {
+		plan, states, err := PlanByOperation(ctx, q, tenant, op)
+		if err != nil {
+			return nil, op, err
+		}
+		plans = append(plans, loom.StoredPlan{Plan: plan, States: states})
+		if !op.Retries {
+			break
+		}
+		if op, err = OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}); err != nil {
+			return nil, op, err
 		}
 	}
-	return nodes
+	return plans, op, nil
 }

@@ -60,28 +60,14 @@ func NodesByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 	if err := sqlx.SelectContext(ctx, q, &rows, query, args...); err != nil {
 		return NodeList{}, wrap(err, "list nodes")
 	}
-	more := p.Limit > 0 && len(rows) > p.Limit
-	if more {
-		rows = rows[:p.Limit]
-	}
-	if back {
-		slices.Reverse(rows)
-	}
-	list := NodeList{Items: make([]loom.Node, len(rows))}
+	var list NodeList
+	rows, list.Next, list.Prev = loom.CutPage(p, rows, false, func(r nodeRow) []string {
+		return []string{strconv.FormatInt(r.ClusterID, 10), strconv.Itoa(r.Number)}
+	})
+	list.Items = make([]loom.Node, len(rows))
 	for i := range rows {
 		if list.Items[i], err = rows[i].node(); err != nil {
 			return NodeList{}, err
-		}
-	}
-	at := func(r nodeRow) string {
-		return loom.Cursor{Sort: p.Sort, Keys: []string{strconv.FormatInt(r.ClusterID, 10), strconv.Itoa(r.Number)}}.Encode()
-	}
-	if len(rows) > 0 {
-		if back || more {
-			list.Next = at(rows[len(rows)-1])
-		}
-		if back && more || p.After != "" {
-			list.Prev = at(rows[0])
 		}
 	}
 	return list, nil

@@ -1,11 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -341,10 +339,6 @@ func PlanByOperation(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 			}
 		}
 	}
-	sortEdges(plan.Edges)
+	loom.SortEdges(plan.Edges)
 	return plan, tasks, nil
-}
-
-func sortEdges(edges []loom.Edge) {
-	slices.SortFunc(edges, func(a, b loom.Edge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 }

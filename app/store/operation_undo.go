@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -94,33 +93,15 @@ func appendTasks(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, plan loom
 	return promoteFirst(ctx, tx, &plan, remaining)
 }
 
-// ReturnLayout gives the held cluster of an operation that begins to take back what
-// it did the layout and config from before it. Services that only the operation
-// brought stay known until its end: what stops and removes them is theirs. After a
-// create there is nothing to return to. It reports whether the config changed.
-func ReturnLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.Snapshot) (bool, error) {
-	before, err := SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
-	if err != nil || before == nil {
-		return false, err
-	}
-	if err := RestoreLayout(ctx, tx, op); err != nil {
-		return false, err
-	}
-	services := maps.Clone(after.Services)
-	if services == nil {
-		services = map[string]loom.Service{}
-	}
-	maps.Copy(services, before.Services)
-	if err := setServices(ctx, tx, op.Tenant, op.Ref.Cluster, services); err != nil {
-		return false, err
-	}
-	var changed bool
-	old, err := json.Marshal(orEmpty(after.Config))
+// ConfigDiffers reports whether the config of a cluster is another one than config.
+func ConfigDiffers(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, config map[string]any) (bool, error) {
+	other, err := json.Marshal(orEmpty(config))
 	if err != nil {
-		return false, fmt.Errorf("encode the config of cluster %s: %w", op.Ref.Cluster, err)
+		return false, fmt.Errorf("encode the config of cluster %s: %w", cluster, err)
 	}
-	err = tx.GetContext(ctx, &changed, `SELECT config <> $3::jsonb FROM clusters WHERE tenant_id = $1 AND id = $2`, op.Tenant, op.Ref.Cluster, string(old))
-	return changed, wrap(err, "compare the configs of cluster %s", op.Ref.Cluster)
+	var differs bool
+	err = sqlx.GetContext(ctx, q, &differs, `SELECT config <> $3::jsonb FROM clusters WHERE tenant_id = $1 AND id = $2`, tenant, int64(cluster), string(other))
+	return differs, wrap(err, "compare the configs of cluster %s", cluster)
 }
 
 // DropMade lets the nodes of a cluster that an undone create made be gone.

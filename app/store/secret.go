@@ -74,7 +74,7 @@ type SealedSignIns struct {
 }
 
 const signInSecrets = `
-SELECT s.field, s.sealed, '' AS node FROM secrets s WHERE s.tenant_id = $1 AND s.entity = $3 AND s.field IN ('ssh_keyfile', 'ssh_public_key')
+SELECT s.field, s.sealed, '' AS node FROM secrets s WHERE s.tenant_id = $1 AND s.entity = $3 AND s.field IN ('` + loom.FieldPrivateKey + `', '` + loom.FieldPublicKey + `')
 UNION ALL
 SELECT 'ssh-auth', '', n.id::text FROM nodes n
 LEFT JOIN secrets s ON s.tenant_id = n.tenant_id AND s.entity = 'node:' || n.id::text AND s.field = 'ssh-auth'
@@ -95,7 +95,7 @@ func SignInSecrets(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 		switch {
 		case r.Node != "":
 			found.Nodes[loom.NodeID(r.Node)] = true
-		case r.Field == "ssh_public_key":
+		case r.Field == loom.FieldPublicKey:
 			found.Public = r.Sealed
 		default:
 			found.Private = true

@@ -13,11 +13,22 @@ import (
 // What reads and changes layouts for an undo, a retry and a rollback is held against
 // the test of tenants as well.
 func init() {
-	walked = append(walked, "operation_undo.go", "operation_course.go")
+	walked = append(walked, "operation_undo.go", "lineage.go")
 	maps.Copy(trespassers, map[string]trespasser{
-		"CourseOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
-			course, err := store.CourseOf(ctx, tx, t, loom.Operation{Ref: ownOperation})
-			return []any{course, leak(course != nil && len(course.Plan.Tasks) > 0)}, err
+		"PlansOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			plans, err := store.PlansOf(ctx, tx, t, loom.Operation{Ref: ownOperation})
+			return []any{plans, leak(len(plans) > 0 && len(plans[0].Tasks) > 0)}, err
+		},
+		"LineageOf": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			l, err := store.LineageOf(ctx, tx, t, loom.Operation{Ref: ownOperation}, loom.Snapshot{})
+			return []any{l, leak(l != nil && len(l.Plans) > 0 && len(l.Plans[0].Tasks) > 0)}, err
+		},
+		"RestoreLayout": nothing(func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) error {
+			return store.RestoreLayout(ctx, tx, t, 1, loom.Snapshot{Nodes: []loom.Node{}})
+		}),
+		"ConfigDiffers": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
+			differs, err := store.ConfigDiffers(ctx, tx, t, 1, map[string]any{"none": true})
+			return leak(differs), err
 		},
 		"SnapshotAfter": func(ctx context.Context, tx *sqlx.Tx, t loom.TenantID) (any, error) {
 			return store.SnapshotAfter(ctx, tx, t, ownOperation)

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"loom/app/loom"
 )
 
 // nearestMacro gives the macro that a wrong name was likely meant to be, "" when
@@ -55,36 +57,9 @@ func (f *Facts) near(service string) string {
 func nearest(name string, candidates []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, c := range candidates {
-		if d := distance(name, c, least); d < least && c != name {
+		if d := loom.EditDistance(name, c, least); d < least && c != name {
 			best, least = c, d
 		}
 	}
 	return best
-}
-
-// distance counts the characters to put in, take out, exchange or swap with their
-// neighbour; from limit on it may give any larger number.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before, row, next = row, next, before
-	}
-	return row[len(b)]
 }

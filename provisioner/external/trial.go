@@ -138,7 +138,7 @@ func sensitiveIn(t loom.PluginType, request map[string]any) (found []string) {
 	common := provider.CommonFields()
 	for name, value := range fields {
 		text, ok := value.(string)
-		if ok && (t.Parameters["admin"].Fields[name].IsSensitive() || t.Parameters["user"].Fields[name].IsSensitive() || common[name].IsSensitive() || loom.LooksSecret(name)) {
+		if ok && (t.Hides(name) || common[name].IsSensitive()) {
 			found = append(found, text)
 		}
 	}

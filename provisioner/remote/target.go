@@ -73,7 +73,7 @@ func TargetOf(spec *loom.TaskSpec, files string) (Target, error) {
 	if !spec.PrivateKey.IsZero() {
 		t.Keys = append(t.Keys, spec.PrivateKey)
 	}
-	if encoded := text(spec.Provider.Fields["ssh_keyfile"]); encoded != "" {
+	if encoded := text(spec.Provider.Fields[loom.FieldPrivateKey]); encoded != "" {
 		pem, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
 		if err != nil {
 			return t, fail(ErrCredentials, nil, "provider field ssh_keyfile is not base64; give the private key file encoded with base64")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"loom/app/lenient"
@@ -91,21 +90,11 @@ func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
 		return in, createErrors(in.Create, request)
 	}
 	if !slices.Contains(loom.PreviewKinds, in.Kind) {
-		o.Fail("kind", "The kind of a preview is %s.", kinds())
+		o.Fail("kind", "The kind of a preview is %s.", loom.Or(loom.PreviewKinds))
 		return in, o.Err()
 	}
 	readLive(o, request, &in)
 	return in, o.Err()
-}
-
-// kinds lists the kinds of previews.
-func kinds() string {
-	words := make([]string, len(loom.PreviewKinds))
-	for i, k := range loom.PreviewKinds {
-		words[i] = string(k)
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // ReadApply reads what applies a preview. Invalid.

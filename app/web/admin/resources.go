@@ -291,5 +291,5 @@ func syncText(coming, going int) string {
 	if going > 0 {
 		parts = append(parts, ui.Count(going, "version goes", "versions go")+" out of use")
 	}
-	return page.And(parts)
+	return loom.And(parts)
 }

@@ -371,7 +371,7 @@ func namesOf(names []catalog.EntryName) string {
 	if more := len(names) - maxInLine; more > 0 {
 		words = append(words, strconv.Itoa(more)+" more")
 	}
-	return page.And(words)
+	return loom.And(words)
 }
 
 func invalidEntries(invalid []catalog.InvalidEntry) templ.Component {

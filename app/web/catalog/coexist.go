@@ -10,7 +10,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/web/form"
-	"loom/app/web/page"
 	"loom/views/formview"
 	"loom/views/templateview"
 	"loom/views/ui"
@@ -288,9 +287,9 @@ func mustReading(set []string) string {
 	case 1:
 		return "Choose at least one more service; " + names[0] + " alone means nothing."
 	case 2:
-		return "If both are on a cluster, every node with " + or(names) + " has both."
+		return "If both are on a cluster, every node with " + loom.Or(names) + " has both."
 	}
-	return fmt.Sprintf("Where any of %s is, all of them are, as far as they are on the cluster.", page.And(names))
+	return fmt.Sprintf("Where any of %s is, all of them are, as far as they are on the cluster.", loom.And(names))
 }
 
 func cantReading(set []string) string {
@@ -301,9 +300,9 @@ func cantReading(set []string) string {
 	case 1:
 		return "Choose at least one more service; " + names[0] + " alone would be on no node at all."
 	case 2:
-		return "No node has both " + page.And(names) + "."
+		return "No node has both " + loom.And(names) + "."
 	}
-	return fmt.Sprintf("No node has all of %s; any fewer of them may share one.", page.And(names))
+	return fmt.Sprintf("No node has all of %s; any fewer of them may share one.", loom.And(names))
 }
 
 // chainNotes tell which groups hang together, so that more services share their
@@ -322,7 +321,7 @@ func chainNotes(l loom.LayoutConstraints) []string {
 			}
 		}
 		if !all {
-			notes = append(notes, fmt.Sprintf("Groups that overlap chain together: with all of %s on a cluster, every node with one of them has them all.", page.And(group)))
+			notes = append(notes, fmt.Sprintf("Groups that overlap chain together: with all of %s on a cluster, every node with one of them has them all.", loom.And(group)))
 		}
 	}
 	return notes

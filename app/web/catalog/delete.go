@@ -70,7 +70,7 @@ func (s *Server) adminDelete(kind loom.EntityKind) httpx.ActorHandler {
 			return err
 		}
 		if by := needing(usersOf(uses)); len(by) > 0 {
-			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, page.And(by[:min(len(by), maxAffected)]), nameIt(len(by)))
+			return loom.NewError(loom.Conflict, "The %s “%s” is not deleted: %s %s. Take it out there first, or deprecate it.", kind.Word(), name, loom.And(by[:min(len(by), maxAffected)]), nameIt(len(by)))
 		}
 		if err := s.Catalog.Delete(r.Context(), actor, kind, name, 0); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (s *Server) deletedDraft(r *http.Request, actor loom.Actor, d *draft) (bool
 		lost = append(lost, p.Sealed...)
 	}
 	if len(lost) > 0 {
-		d.note += " Secrets were not kept; give them anew: " + page.And(lost) + "."
+		d.note += " Secrets were not kept; give them anew: " + loom.And(lost) + "."
 	}
 	d.changed = true
 	d.body, err = draftOf(d.kind, found.Entry)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,7 @@ func (s *Server) adminNew(kind loom.EntityKind) httpx.ActorHandler {
 			}
 			entry.Meta().Name = from + "-copy"
 			if p, ok := entry.(*loom.Provider); ok && len(p.Sealed) > 0 {
-				d.note = "Sealed fields are not copied; give them anew: " + page.And(p.Sealed) + "."
+				d.note = "Sealed fields are not copied; give them anew: " + loom.And(p.Sealed) + "."
 			}
 			if d.body, err = draftOf(kind, entry); err != nil {
 				return err
@@ -308,17 +309,10 @@ func (s *Server) shownDraft(r *http.Request, actor loom.Actor, kind loom.EntityK
 		return "", "", err
 	}
 	shown, emptied := withoutSecrets(body, func(field string) bool {
-		for _, t := range types {
-			for _, group := range t.Parameters {
-				if f, ok := group.Fields[field]; ok && f.IsSensitive() {
-					return true
-				}
-			}
-		}
-		return loom.LooksSecret(field)
+		return loom.LooksSecret(field) || slices.ContainsFunc(types, func(t loom.PluginType) bool { return t.Seals(field) })
 	})
 	if len(emptied) > 0 {
-		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + page.And(emptied) + "."
+		note = "Secrets are not sent back to the browser. Give anew, or leave empty to keep what is stored: " + loom.And(emptied) + "."
 	}
 	return shown, note, nil
 }

@@ -31,7 +31,7 @@ func (s *Server) addLacks(r *http.Request, actor loom.Actor, entry loom.Entry, m
 		}
 		switch {
 		case isFile:
-			lack.Text = "The " + catalog.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + page.And(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
+			lack.Text = "The " + catalog.FileWord(ref.Type) + " " + ref.Name + " is neither active nor staged; " + loom.And(actionsAt(f.places)) + " " + nameIt(len(f.places)) + "."
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Write or upload it", Href: uploadOf(ref)})
 		case f.Kind != m.Kind || f.Name != m.Name:
 			lack.Links = append(lack.Links, adminview.LostLink{Label: "Edit the " + f.Kind.Word() + " " + f.Name, Href: route.AdminEntryEdit(f.Kind, f.Name)})
@@ -114,7 +114,7 @@ func (d draft) tellForm(doc *form.Doc, errs []loom.FieldError, m *adminview.Chec
 			at[label] = len(m.Needed)
 			m.Needed = append(m.Needed, p)
 		}
-		m.Needed[at[label]].Message = page.Capital(label) + " of " + page.And(of[label])
+		m.Needed[at[label]].Message = page.Capital(label) + " of " + loom.And(of[label])
 	}
 	if len(mistakes) < len(errs) {
 		shown = d.form.Show(doc, "", "", mistakes, d.read)
@@ -161,7 +161,7 @@ func (d draft) tellLacking(found []loom.Finding, errs []loom.FieldError, m *admi
 		p := draftWarnings(d, []loom.Finding{lacks[set].first})[0]
 		p.Path, p.Message = "", set
 		if places := lacks[set].places; len(places) > 0 {
-			p.Message += " of " + page.And(places)
+			p.Message += " of " + loom.And(places)
 		}
 		need(m, p)
 	}

@@ -109,7 +109,7 @@ func (w *templateDraft) resolved() templateview.ResolvedModel {
 			i = len(m.Groups)
 			m.Groups = append(m.Groups, templateview.ResolvedGroup{Title: title})
 		}
-		row := templateview.ResolvedRow{Term: term, Value: shortText(o.Value), From: o.Kind.Word() + " " + o.Name, Href: route.AdminEntry(o.Kind, o.Name), Over: page.And(o.Over), Locked: o.Locked,
+		row := templateview.ResolvedRow{Term: term, Value: shortText(o.Value), From: o.Kind.Word() + " " + o.Name, Href: route.AdminEntry(o.Kind, o.Name), Over: loom.And(o.Over), Locked: o.Locked,
 			Own: o.Kind == loom.KindTemplate && o.Name == w.t.Name}
 		if row.Value == row.Term {
 			row.Value = ""

@@ -105,7 +105,7 @@ func tellFiles(service *loom.Service, found []loom.Finding, m *adminview.CheckMo
 		m.Files = append(m.Files, told)
 	}
 	if len(names) > 0 {
-		m.Warnings = append(m.Warnings, adminview.Problem{Path: "Files", FieldID: ui.FieldID("", first), Message: page.And(names) + isNotThere(len(names))})
+		m.Warnings = append(m.Warnings, adminview.Problem{Path: "Files", FieldID: ui.FieldID("", first), Message: loom.And(names) + isNotThere(len(names))})
 	}
 	return rest
 }

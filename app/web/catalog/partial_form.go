@@ -50,7 +50,7 @@ func (w *templateDraft) ignoredParts() string {
 	if a.Lease != (loom.LeaseRule{}) || a.OnFailure != "" {
 		parts = append(parts, "lease or failures")
 	}
-	return page.And(parts)
+	return loom.And(parts)
 }
 
 // effectsPart is how the templates that build on the draft would change.

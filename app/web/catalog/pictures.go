@@ -133,7 +133,7 @@ func orderNotes(o lifecycle.Order, service string) []string {
 		}
 	}
 	if len(more) > 0 {
-		notes = append(notes, "Added because it is required: "+page.And(more)+".")
+		notes = append(notes, "Added because it is required: "+loom.And(more)+".")
 	}
 	if !o.Allowed {
 		notes = append(notes, "The template does not allow all of these services yet; this is the plan as if it did.")

@@ -47,7 +47,7 @@ func templateRules(t loom.Template) []string {
 	}
 	for _, set := range t.Constraints.Layout.MustCoexist {
 		if len(set) > 1 {
-			rules = append(rules, "Where one of "+page.And(set)+" is, the others of them are too.")
+			rules = append(rules, "Where one of "+loom.And(set)+" is, the others of them are too.")
 		}
 	}
 	for _, set := range t.Constraints.Layout.CantCoexist {
@@ -56,9 +56,9 @@ func templateRules(t loom.Template) []string {
 		case 1:
 			rules = append(rules, set[0]+" may be on no node.")
 		case 2:
-			rules = append(rules, page.And(set)+" are never on the same node.")
+			rules = append(rules, loom.And(set)+" are never on the same node.")
 		default:
-			rules = append(rules, page.And(set)+" are never all on the same node.")
+			rules = append(rules, loom.And(set)+" are never all on the same node.")
 		}
 	}
 	rules = appendAllowed(rules, "hardware types", t.Compatibility.HardwareTypes)
@@ -76,10 +76,10 @@ func serviceRules(name string, c loom.ServiceConstraint) []string {
 		rules = append(rules, quantityRule(name, *c.Quantities))
 	}
 	if len(c.HardwareTypes) > 0 {
-		rules = append(rules, name+" needs the hardware type "+or(c.HardwareTypes)+".")
+		rules = append(rules, name+" needs the hardware type "+loom.Or(c.HardwareTypes)+".")
 	}
 	if len(c.ImageTypes) > 0 {
-		rules = append(rules, name+" needs the image type "+or(c.ImageTypes)+".")
+		rules = append(rules, name+" needs the image type "+loom.Or(c.ImageTypes)+".")
 	}
 	return rules
 }
@@ -133,15 +133,13 @@ func needs(s loom.Service) string {
 	both := func(a, b []string) []string { return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b)))) }
 	d := s.Dependencies
 	if r := both(d.Install.Requires, d.Runtime.Requires); len(r) > 0 {
-		parts = append(parts, "requires "+page.And(r))
+		parts = append(parts, "requires "+loom.And(r))
 	}
 	if u := both(d.Install.Uses, d.Runtime.Uses); len(u) > 0 {
-		parts = append(parts, "uses "+page.And(u))
+		parts = append(parts, "uses "+loom.And(u))
 	}
 	if len(d.Conflicts) > 0 {
-		parts = append(parts, "conflicts with "+page.And(d.Conflicts))
+		parts = append(parts, "conflicts with "+loom.And(d.Conflicts))
 	}
 	return strings.Join(parts, "; ")
 }
-
-func or(names []string) string { return page.Series(names, "or") }

@@ -145,7 +145,7 @@ func (e *serviceEditor) needChoices() []form.Choice {
 	}
 	choices := without(choicesOf(entries), e.name)
 	for _, name := range page.SortedKeys(providers) {
-		choices = append(choices, form.Choice{Value: name, Label: name, Facts: []string{"provided by " + page.And(providers[name])}})
+		choices = append(choices, form.Choice{Value: name, Label: name, Facts: []string{"provided by " + loom.And(providers[name])}})
 	}
 	return choices
 }
@@ -171,7 +171,7 @@ func (e *serviceEditor) provides(doc *form.Doc) form.Part {
 	for _, name := range page.SortedKeys(asked) {
 		c := form.Choice{Value: name, Label: name}
 		if len(asked[name]) > 0 {
-			c.Facts = []string{"asked for by " + page.And(asked[name])}
+			c.Facts = []string{"asked for by " + loom.And(asked[name])}
 		}
 		choices = append(choices, c)
 	}

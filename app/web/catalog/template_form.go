@@ -13,7 +13,6 @@ import (
 
 	"loom/app/loom"
 	"loom/app/web/form"
-	"loom/app/web/page"
 	"loom/views/templateview"
 	"loom/views/ui"
 )
@@ -394,7 +393,7 @@ func (p advicePart) Show(out *form.Output) templ.Component {
 				them, m.word = "them", m.word+"s"
 			}
 			list = append(list, templateview.AdviceModel{
-				Text:   fmt.Sprintf("%s: %s of new clusters, but not compatible any more.", page.And(m.names), m.word),
+				Text:   fmt.Sprintf("%s: %s of new clusters, but not compatible any more.", loom.And(m.names), m.word),
 				Button: out.Step(ui.ButtonModel{Label: "Take " + them + " out of the defaults", Small: true, ID: out.ID("drop-" + m.key)}, "drop", m.path, p.Region),
 			})
 		}
@@ -407,14 +406,14 @@ func (p advicePart) requirements(out *form.Output, chosen []string) []templatevi
 	add, open := loom.RequiredServices(chosen, p.draft.services)
 	if len(add) > 0 {
 		list = append(list, templateview.AdviceModel{
-			Text:   fmt.Sprintf("These services require %s, which %s not ticked.", page.And(add), map[bool]string{true: "is", false: "are"}[len(add) == 1]),
+			Text:   fmt.Sprintf("These services require %s, which %s not ticked.", loom.And(add), map[bool]string{true: "is", false: "are"}[len(add) == 1]),
 			Button: out.Step(ui.ButtonModel{Label: "Add required " + map[bool]string{true: "service", false: "services"}[len(add) == 1], Icon: "plus", Small: true}, "require", p.Services, p.Region),
 		})
 	}
 	for _, o := range open {
-		text := fmt.Sprintf("%s: “%s” is required, and no service is or provides it.", page.And(o.By), o.Name)
+		text := fmt.Sprintf("%s: “%s” is required, and no service is or provides it.", loom.And(o.By), o.Name)
 		if len(o.Offers) > 0 {
-			text = fmt.Sprintf("%s: “%s” is required; tick %s.", page.And(o.By), o.Name, or(o.Offers))
+			text = fmt.Sprintf("%s: “%s” is required; tick %s.", loom.And(o.By), o.Name, loom.Or(o.Offers))
 		}
 		list = append(list, templateview.AdviceModel{Text: text})
 	}
@@ -446,10 +445,10 @@ func limitReading(name string, c loom.ServiceConstraint) string {
 	}
 	text := strings.TrimPrefix(quantityRule(name, q), name+" is ")
 	if len(c.HardwareTypes) > 0 {
-		text = strings.TrimSuffix(text, ".") + ", with " + or(c.HardwareTypes) + "."
+		text = strings.TrimSuffix(text, ".") + ", with " + loom.Or(c.HardwareTypes) + "."
 	}
 	if len(c.ImageTypes) > 0 {
-		text = strings.TrimSuffix(text, ".") + ", with " + or(c.ImageTypes) + "."
+		text = strings.TrimSuffix(text, ".") + ", with " + loom.Or(c.ImageTypes) + "."
 	}
 	return text
 }
@@ -460,7 +459,7 @@ func chosenWords(lists ...[]string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ": " + page.And(names)
+	return ": " + loom.And(names)
 }
 
 // keyed is a part of a list by its place, with a title that people know.

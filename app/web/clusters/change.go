@@ -232,7 +232,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	}
 	config := configField(f.Config, errs)
 	config.Optional, config.Rows = false, 18
-	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
+	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
 	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
 }
 
@@ -323,7 +323,7 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v lifecyc
 	}
 	config := in.Config
 	if config == nil {
-		config = lifecycle.PatchedConfig(masked(v.Config), in.ConfigPatch)
+		config = loom.MergePatch(masked(v.Config), in.ConfigPatch)
 	}
 	f.Config, f.Restart = configText(config), in.Restart
 	return nil

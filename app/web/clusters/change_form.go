@@ -188,9 +188,6 @@ func nodeIDs(texts []string) []loom.NodeID {
 	return ids
 }
 
-// maskedText is what stands for a secret in a config that is shown.
-var maskedText = fmt.Sprint(loom.MaskSecrets(map[string]any{"password": "x"}).(map[string]any)["password"])
-
 // configure is the change of the config: what differs from what was shown, so that
 // secrets that were hidden stay as they are.
 func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInput, []loom.FieldError) {
@@ -207,35 +204,11 @@ func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInp
 		return in, []loom.FieldError{{Field: "config", Message: problem}}
 	}
 	shown, _ := loom.MaskSecrets(v.Config).(map[string]any)
-	in.ConfigPatch = mergePatch(shown, given)
-	if strings.Contains(configText(in.ConfigPatch), maskedText) {
-		return in, []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + maskedText + ") was moved or copied; write the value itself."}}
+	in.ConfigPatch = loom.DiffPatch(shown, given)
+	if strings.Contains(configText(in.ConfigPatch), loom.Redacted) {
+		return in, []loom.FieldError{{Field: "config", Message: "A value that is hidden (" + loom.Redacted + ") was moved or copied; write the value itself."}}
 	}
 	return in, nil
-}
-
-// mergePatch is what leads from one object to another (RFC 7386).
-func mergePatch(from, to map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key := range from {
-		if _, stays := to[key]; !stays {
-			patch[key] = nil
-		}
-	}
-	for key, now := range to {
-		old, had := from[key]
-		left, leftOK := old.(map[string]any)
-		right, rightOK := now.(map[string]any)
-		switch {
-		case had && leftOK && rightOK:
-			if inner := mergePatch(left, right); len(inner) > 0 {
-				patch[key] = inner
-			}
-		case !had || configText(map[string]any{"": old}) != configText(map[string]any{"": now}):
-			patch[key] = now
-		}
-	}
-	return patch
 }
 
 // changeSuggestion packs what a suggestion changes into one field of the form.

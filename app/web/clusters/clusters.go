@@ -2,6 +2,10 @@
 package clusters
 
 import (
+	"time"
+
+	"loom/app/cache"
+	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 )
@@ -9,13 +13,33 @@ import (
 // Server answers browsers.
 type Server struct {
 	*page.Shared
-	typical estimates
+	// typical is how long tasks usually take, by tenant and type of provider: a running
+	// page asks every second.
+	typical cache.Cache[[2]string, lifecycle.Typical]
 	plans   plans
 	names   nodeNames
-	// sums and running are what home pages showed a moment ago.
-	sums    page.Recent[homeKey, homeSums]
-	running page.Recent[homeKey, map[loom.ClusterID]loom.Operation]
+	// sums and running are what home pages showed a moment ago, sums over a whole tenant.
+	// They are for whole pages only: parts are fetched upon signals, and read what the
+	// signal was about.
+	sums    cache.Cache[homeKey, homeSums]
+	running cache.Cache[homeKey, map[loom.ClusterID]loom.Operation]
 }
 
+const (
+	// recentFor is for how long what was read is good enough for a page that sums up a
+	// tenant.
+	recentFor = time.Second
+	// recentMost is how much of a sort is kept.
+	recentMost = 1000
+)
+
 // New makes the handlers of the area.
-func New(shared *page.Shared) *Server { return &Server{Shared: shared} }
+func New(shared *page.Shared) *Server {
+	s := &Server{Shared: shared}
+	s.typical.Age, s.typical.Most = estimatesKept, estimatesMost
+	s.plans.Age, s.plans.Most, s.plans.Weight = planFor, keptTasks, func(k planKey) int { return k.tasks }
+	s.names.Age, s.names.Most = planFor, namesKept
+	s.sums.Age, s.sums.Most = recentFor, recentMost
+	s.running.Age, s.running.Most = recentFor, recentMost
+	return s
+}

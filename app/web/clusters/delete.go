@@ -49,14 +49,10 @@ func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
 // deletable says why a cluster cannot be deleted now, and whether its operation has to
 // be aborted for that.
 func deletable(v lifecycle.ClusterView) (whyNot string, abortFirst bool) {
-	whyNot = v.Allowed[loom.VerbDelete]
-	if v.Status != loom.ClusterPending || v.Latest == nil || v.Latest.Status.Final() || v.Latest.Action == loom.ClusterDelete || v.DeleteWanted != "" {
-		return whyNot, false
+	if v.DeleteAborts(v.Latest) {
+		return v.WhyNotDeletedIdle(), true
 	}
-	// All that forbids it but the operation, which would end.
-	then := v.Cluster
-	then.Status = loom.ClusterActive
-	return then.WhyNot(loom.VerbDelete, nil), true
+	return v.Allowed[loom.VerbDelete], false
 }
 
 func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, m clusterview.DeleteModel) error {

@@ -390,8 +390,8 @@ func (f *createForm) input(facts *lifecycle.TemplateFacts) (loom.CreateInput, []
 		config, problem := parseConfig(f.Config)
 		if problem != "" {
 			errs = append(errs, loom.FieldError{Field: "config", Message: problem})
-		} else if strings.Contains(f.Config, maskedText) {
-			errs = append(errs, loom.FieldError{Field: "config", Message: "A hidden value (" + maskedText + ") is not known here; write the value itself."})
+		} else if strings.Contains(f.Config, loom.Redacted) {
+			errs = append(errs, loom.FieldError{Field: "config", Message: "A hidden value (" + loom.Redacted + ") is not known here; write the value itself."})
 		} else {
 			in.Config = config
 		}

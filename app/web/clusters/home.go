@@ -192,7 +192,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 // deleteButton opens the question whether to delete a cluster.
 func deleteButton(c loom.ClusterSummary) ui.ButtonModel {
 	b := ui.ButtonModel{Label: "Delete", Icon: "trash", Kind: ui.Danger, Small: true, Href: route.ClusterDelete(c.ID), Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))}
-	b.WhyNot = (&loom.Cluster{Status: c.Status, Protected: c.Protected}).WhyNot(loom.VerbDelete, nil)
+	b.WhyNot = c.WhyNot(loom.VerbDelete)
 	return b
 }
 
@@ -237,7 +237,7 @@ func (h homeSums) live() int {
 // whoever just made the first of it is not told that there is none.
 func (s *Server) homeSums(ctx context.Context, actor loom.Actor) (homeSums, error) {
 	read := func(ctx context.Context) (homeSums, error) { return s.readHomeSums(ctx, actor) }
-	sums, err := s.sums.Of(ctx, homeOf(actor), s.Now, read)
+	sums, err := s.sums.Get(ctx, homeOf(actor), s.Now, read)
 	if err == nil && (!sums.templates || sums.live() == 0) {
 		return read(ctx)
 	}
@@ -268,7 +268,7 @@ func (s *Server) homeOperations(ctx context.Context, actor loom.Actor, clusters 
 	if !whole || len(clusters) == 0 {
 		return read(ctx)
 	}
-	latest, err := s.running.Of(ctx, homeOf(actor), s.Now, read)
+	latest, err := s.running.Get(ctx, homeOf(actor), s.Now, read)
 	if err == nil && slices.ContainsFunc(clusters, func(c loom.ClusterSummary) bool { return latest[c.ID].Ref.Number != c.LatestOperation }) {
 		return s.running.Renew(ctx, homeOf(actor), s.Now, read) // one has just begun
 	}

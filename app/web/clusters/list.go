@@ -313,13 +313,12 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 			Text: strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total),
 		}
 	}
-	cluster := &loom.Cluster{Status: c.Status, Protected: c.Protected}
 	lease := route.ClusterLease(c.ID)
-	if cluster.WhyNot(loom.VerbLease, nil) == "" {
+	if c.WhyNot(loom.VerbLease) == "" {
 		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
 	}
 	row.Menu = append(row.Menu, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
-	if why := cluster.WhyNot(loom.VerbDelete, nil); why == "" || c.Protected {
+	if why := c.WhyNot(loom.VerbDelete); why == "" || c.Protected {
 		row.Menu = append(row.Menu, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
 	}
 	return row

@@ -2,13 +2,12 @@ package clusters
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"loom/app/cache"
 	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
@@ -26,54 +25,17 @@ const (
 	estimatesMost = 500
 )
 
-// estimates remembers how long tasks usually take: a running page asks every second.
-// The zero value is ready.
-type estimates struct {
-	mu      sync.Mutex
-	known   map[[2]string]estimate
-	reading page.Together[[2]string, lifecycle.Typical]
-}
-
-type estimate struct {
-	typical lifecycle.Typical
-	read    time.Time
-}
-
-func (e *estimates) of(key [2]string, now time.Time) (lifecycle.Typical, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found, ok := e.known[key]
-	return found.typical, ok && now.Sub(found.read) < estimatesKept
-}
-
-func (e *estimates) keep(key [2]string, now time.Time, typical lifecycle.Typical) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.known == nil || len(e.known) >= estimatesMost {
-		e.known = map[[2]string]estimate{}
-	}
-	e.known[key] = estimate{typical, now}
-}
-
 // left says how long an operation that runs may still take, "" where that is not known.
 func (s *Server) left(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (string, error) {
 	if op.Status != loom.OperationRunning || op.Started.IsZero() {
 		return "", nil
 	}
 	key := [2]string{string(actor.Tenant), v.Provider.Type}
-	typical, ok := s.typical.of(key, s.Now())
-	if !ok {
-		var err error
-		typical, err = s.typical.reading.Do(ctx, key, func(ctx context.Context) (lifecycle.Typical, error) {
-			typical, err := s.Clusters.Typical(ctx, actor, v.Provider.Type)
-			if err == nil {
-				s.typical.keep(key, s.Now(), typical)
-			}
-			return typical, err
-		})
-		if err != nil {
-			return "", err
-		}
+	typical, err := s.typical.Get(ctx, key, s.Now, func(ctx context.Context) (lifecycle.Typical, error) {
+		return s.Clusters.Typical(ctx, actor, v.Provider.Type)
+	})
+	if err != nil {
+		return "", err
 	}
 	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
 	if err != nil {
@@ -117,48 +79,20 @@ const namesKept = 100
 
 // nodeNames keeps which nodes large operations are about: to find them all tasks are
 // looked at, and they do not change but with the plan. Their host names may be as old as
-// those of kept plans. The zero value is ready.
+// those of kept plans.
 type nodeNames struct {
-	mu      sync.Mutex
-	kept    map[planKey]keptNames
-	reading page.Together[planKey, []lifecycle.NodeName]
-}
-
-type keptNames struct {
-	names []lifecycle.NodeName
-	read  time.Time
+	cache.Cache[planKey, []lifecycle.NodeName]
 }
 
 // of gives the nodes of an operation that the actor has just read, by number.
-func (n *nodeNames) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now time.Time) ([]lifecycle.NodeName, error) {
+func (n *nodeNames) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) ([]lifecycle.NodeName, error) {
 	key := planKey{op.Row, op.Progress().Total}
 	if key.tasks <= draw.GroupAbove {
 		return clusters.OperationNodes(ctx, actor, op.Ref)
 	}
-	n.mu.Lock()
-	k, there := n.kept[key]
-	n.mu.Unlock()
-	if there && now.Sub(k.read) <= planFor {
-		return k.names, nil
-	}
-	return n.reading.Do(ctx, key, func(ctx context.Context) ([]lifecycle.NodeName, error) {
-		names, err := clusters.OperationNodes(ctx, actor, op.Ref)
-		if err == nil {
-			n.keep(key, keptNames{names, now})
-		}
-		return names, err
+	return n.Get(ctx, key, now, func(ctx context.Context) ([]lifecycle.NodeName, error) {
+		return clusters.OperationNodes(ctx, actor, op.Ref)
 	})
-}
-
-// keep stores names and drops old ones, all others where there are too many.
-func (n *nodeNames) keep(key planKey, k keptNames) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	maps.DeleteFunc(n.kept, func(_ planKey, old keptNames) bool { return k.read.Sub(old.read) > planFor })
-	if n.kept == nil || len(n.kept) >= namesKept {
-		n.kept = map[planKey]keptNames{}
-	}
-	n.kept[key] = k
 }
 
 // titleEnds is for how long the titles of pages tell how an operation ended.
@@ -422,6 +356,6 @@ func (s *Server) operationPlan(r *http.Request, actor loom.Actor) (loom.Operatio
 	if err != nil {
 		return op, loom.Plan{}, planTasks{}, err
 	}
-	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.Now())
+	plan, tasks, err := s.plans.of(r.Context(), s.Clusters, actor, op, s.Now)
 	return op, plan, tasks, err
 }

@@ -127,7 +127,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	field := ui.FieldModel{Name: "reason", Label: "Reason", Kind: ui.FieldTextarea, Rows: 2, Value: reason, MaxLength: 1000, Help: "It stays with the task."}
 	m := clusterview.ConfirmModel{
 		Title: "Leave out task " + strconv.Itoa(ref.Number), Post: route.TaskSkip(ref), Back: route.Task(ref), Button: "Leave out task " + strconv.Itoa(ref.Number), Busy: "Leaving out…", Danger: true,
-		Text: page.Capital(taskText(t.Task)) + " will not run, and what waits for it goes on as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: skipWhyNot(op, t.Task),
+		Text: page.Capital(taskText(t.Task)) + " will not run, and what waits for it goes on as if it were complete. The cluster shows it until a later operation runs it.", WhyNot: op.WhyNotSkipped(&t.Task),
 	}
 	if refused != nil {
 		e := loom.AsError(refused)
@@ -140,19 +140,6 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 	}
 	m.Fields = []ui.FieldModel{field}
 	return s.confirm(w, r, actor, status, v.Name, v.ID, m)
-}
-
-// skipWhyNot says why a task cannot be left out now, "" when it can.
-func skipWhyNot(op loom.Operation, t loom.Task) string {
-	switch {
-	case op.Status != loom.OperationPaused:
-		return "The operation is not paused; pause it first."
-	case t.Status == loom.TaskBlocked:
-		return "The task still waits for others; only what is next can be left out."
-	case t.Status != loom.TaskReady:
-		return "The task is " + string(t.Status) + "."
-	}
-	return ""
 }
 
 func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
@@ -181,7 +168,7 @@ func taskActions(actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t
 	var out []ui.ButtonModel
 	if actor.IsAdmin() && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
 		at := route.TaskSkip(t.Ref)
-		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: skipWhyNot(op, t), Attrs: ui.OpensDialog(at)})
+		out = append(out, ui.ButtonModel{Label: "Leave out", Icon: "ban", Href: at, WhyNot: op.WhyNotSkipped(&t), Attrs: ui.OpensDialog(at)})
 	}
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,

@@ -92,7 +92,7 @@ func (s *Server) operationTable(w http.ResponseWriter, r *http.Request, actor lo
 		if err != nil {
 			return err
 		}
-		nodes, err := s.names.of(r.Context(), s.Clusters, actor, op, s.Now())
+		nodes, err := s.names.of(r.Context(), s.Clusters, actor, op, s.Now)
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (s *Server) operationTimeline(w http.ResponseWriter, r *http.Request, actor
 	if err != nil {
 		return err
 	}
-	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.Now())
+	names, err := s.names.of(r.Context(), s.Clusters, actor, op, s.Now)
 	if err != nil {
 		return err
 	}

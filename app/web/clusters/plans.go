@@ -2,14 +2,12 @@ package clusters
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
+	"loom/app/cache"
 	"loom/app/lifecycle"
 	"loom/app/loom"
-	"loom/app/web/page"
 	"loom/planner/draw"
 	"loom/views/ui"
 )
@@ -22,11 +20,9 @@ const (
 
 // plans keeps plans of large operations that are looked at: a plan does not change
 // but by getting more tasks, while a page of it is fetched each second. How the tasks
-// stand is read each time. The zero value is ready.
+// stand is read each time.
 type plans struct {
-	mu      sync.Mutex
-	kept    map[planKey]keptPlan
-	reading page.Together[planKey, keptPlan]
+	cache.Cache[planKey, keptPlan]
 }
 
 // planKey names a plan as long as no tasks are added to it.
@@ -38,7 +34,6 @@ type planKey struct {
 type keptPlan struct {
 	plan  loom.Plan
 	tasks planTasks
-	read  time.Time
 }
 
 // planTasks are the tasks of a plan by number, with their present statuses. The tasks
@@ -100,28 +95,18 @@ func (pt planTasks) all() []loom.Task {
 
 // of gives the plan of an operation that the actor has just read, and its tasks with
 // their present statuses. Of a kept plan the rest of a task may be as old as the plan.
-func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now time.Time) (loom.Plan, planTasks, error) {
+func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) (loom.Plan, planTasks, error) {
 	key := planKey{op.Row, op.Progress().Total}
 	if key.tasks <= draw.GroupAbove {
 		plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)
 		return plan, newPlanTasks(plan, tasks), err
 	}
-	ps.mu.Lock()
-	k, there := ps.kept[key]
-	ps.mu.Unlock()
-	if !there || now.Sub(k.read) > planFor {
-		var err error
-		k, err = ps.reading.Do(ctx, key, func(ctx context.Context) (keptPlan, error) {
-			plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)
-			k := keptPlan{plan, newPlanTasks(plan, tasks), now}
-			if err == nil {
-				ps.keep(key, k)
-			}
-			return k, err
-		})
-		if err != nil {
-			return k.plan, k.tasks, err
-		}
+	k, err := ps.Get(ctx, key, now, func(ctx context.Context) (keptPlan, error) {
+		plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)
+		return keptPlan{plan, newPlanTasks(plan, tasks)}, err
+	})
+	if err != nil {
+		return k.plan, k.tasks, err
 	}
 	// How they stand now; who waited for the reading of another may know of more.
 	statuses, err := clusters.TaskStatuses(ctx, actor, op.Ref)
@@ -130,21 +115,4 @@ func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loo
 	}
 	tries, err := nextTries(ctx, clusters, actor, op)
 	return k.plan, k.tasks.standing(statuses, tries), err
-}
-
-// keep stores a plan, in place of the oldest while there are too many.
-func (ps *plans) keep(key planKey, k keptPlan) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if ps.kept == nil {
-		ps.kept = map[planKey]keptPlan{}
-	}
-	ps.kept[key] = k
-	byAge := slices.SortedFunc(maps.Keys(ps.kept), func(a, b planKey) int { return ps.kept[b].read.Compare(ps.kept[a].read) })
-	sum := 0
-	for _, at := range byAge {
-		if sum += at.tasks; sum > keptTasks || k.read.Sub(ps.kept[at].read) > planFor {
-			delete(ps.kept, at)
-		}
-	}
 }

@@ -128,7 +128,7 @@ func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 	}
 	config := configField(f.Config, errs)
 	config.Rows, config.Autofocus = 14, f.Edit == "config"
-	config.Help += " Hidden values stay as they are while they are left as " + maskedText + "."
+	config.Help += " Hidden values stay as they are while they are left as " + loom.Redacted + "."
 	parts = append(parts, clusterview.FormPart{Fold: "Change the config", Open: edited || f.Edit == "config" || errs.For("config") != "", More: []clusterview.FormPart{{Field: &config}}})
 	if len(remove.Choices) > 1 {
 		parts = append(parts, clusterview.FormPart{Fold: "Remove services", Open: len(f.Remove) > 0 || remove.Error != "", More: []clusterview.FormPart{{Picker: &remove}}})

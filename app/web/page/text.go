@@ -47,7 +47,7 @@ func Placed(message string, places []string) string {
 	if places = slices.DeleteFunc(slices.Clone(places), func(place string) bool { return place == "" }); len(places) == 0 {
 		return message
 	}
-	return message + " (" + Capital(And(places)) + ")"
+	return message + " (" + Capital(loom.And(places)) + ")"
 }
 
 // placeNames are the members of entries as people call them; "" is left out, as the name
@@ -92,17 +92,6 @@ func PlaceWords(pointer string) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// And joins names as in "a, b and c".
-func And(names []string) string { return Series(names, "and") }
-
-// Series joins names as in "a, b or c", with the word before the last.
-func Series(names []string, word string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " " + word + " " + names[len(names)-1]
 }
 
 // LeftoverText is a machine that was left behind, in words.

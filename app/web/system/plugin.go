@@ -112,7 +112,7 @@ func requiredText(sets [][]string) string {
 	var texts []string
 	for _, set := range sets {
 		if len(set) > 0 {
-			texts = append(texts, page.And(set))
+			texts = append(texts, loom.And(set))
 		}
 	}
 	switch len(texts) {

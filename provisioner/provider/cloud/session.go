@@ -75,7 +75,7 @@ const messageLimit = 500
 func (s *Session) clean(text string) string {
 	for _, secret := range s.secrets {
 		if len(secret) >= 4 {
-			text = strings.ReplaceAll(text, secret, "[redacted]")
+			text = strings.ReplaceAll(text, secret, loom.Redacted)
 		}
 	}
 	text = strings.Join(strings.Fields(text), " ")

@@ -1,10 +1,6 @@
-package store
+package planner
 
 import (
-	"context"
-
-	"github.com/jmoiron/sqlx"
-
 	"loom/app/loom"
 )
 
@@ -24,70 +20,55 @@ func (c *Course) Begun(number int) bool { return c.begun[number] }
 // Done reports whether the task of a number is complete, or was left out.
 func (c *Course) Done(number int) bool { return c.done[number] }
 
-// maxRetried bounds how many operations may go on with one another.
-const maxRetried = 1000
-
-// CourseOf reads the course of an operation that has ended, or of which nothing runs
-// any more.
-func CourseOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) (*Course, error) {
-	plan, tasks, err := PlanByOperation(ctx, q, tenant, op)
-	if err != nil {
-		return nil, err
+// CourseOf returns the course of an operation that has ended, or of which nothing runs
+// any more: plans are its own as it is stored, and behind it those of the operations that
+// it retries, the newest first. The course of no plan is empty.
+func CourseOf(plans []loom.StoredPlan) *Course {
+	course := &Course{begun: map[int]bool{}, done: map[int]bool{}}
+	if len(plans) == 0 {
+		return course
 	}
-	back := takenBack{}
-	for i := range plan.Tasks {
-		if t := &plan.Tasks[i]; t.Undo && settled(tasks[t.Number].Status) {
+	own, back := plans[0], takenBack{}
+	for i := range own.Tasks {
+		if t := &own.Tasks[i]; t.Undo && settled(own.States[t.Number].Status) {
 			back.note(t)
 		}
 	}
-	course := &Course{Plan: forward(plan), begun: map[int]bool{}, done: map[int]bool{}}
+	course.Plan = forward(own.Plan)
 	for i := range course.Plan.Tasks {
 		t := &course.Plan.Tasks[i]
-		now := tasks[t.Number]
+		now := own.States[t.Number]
 		if t.Number = i + 1; back.includes(t) {
 			continue
 		}
 		course.done[t.Number] = settled(now.Status)
 		course.begun[t.Number] = settled(now.Status) || now.Attempt > 0
 	}
-	for range maxRetried {
-		if !op.Retries {
-			break
-		}
-		op, err = OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns})
-		if err != nil {
-			return nil, err
-		}
-		if err := course.goesOnWith(ctx, q, tenant, op, back); err != nil {
-			return nil, err
-		}
+	for _, earlier := range plans[1:] {
+		course.continues(earlier, back)
 	}
-	return course, nil
+	return course
 }
 
-// goesOnWith notes what an earlier operation began and the course has left to do, and
+// continues notes what an earlier operation began and the course has left to do, and
 // takes in what of it was taken back.
-func (c *Course) goesOnWith(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, back takenBack) error {
-	plan, tasks, err := PlanByOperation(ctx, q, tenant, op)
-	if err != nil {
-		return err
-	}
+func (c *Course) continues(earlier loom.StoredPlan, back takenBack) {
 	type step struct {
-		place
+		target
 		action loom.TaskAction
 	}
 	tried := map[step]bool{}
 	var lost []loom.PlanTask
-	for _, t := range plan.Tasks {
-		switch now := tasks[t.Number]; {
+	for _, t := range earlier.Tasks {
+		switch now := earlier.States[t.Number]; {
 		case settled(now.Status) && back.includes(&t):
 			lost = append(lost, t)
 		case !settled(now.Status) && now.Attempt > 0:
-			tried[step{place{t.Node, t.Service}, t.Action}] = true
+			tried[step{target{t.Node, t.Service}, t.Action}] = true
 		}
 	}
 	for i := range c.Plan.Tasks {
-		if t := &c.Plan.Tasks[i]; !back.includes(t) && tried[step{place{t.Node, t.Service}, t.Action}] {
+		if t := &c.Plan.Tasks[i]; !back.includes(t) && tried[step{target{t.Node, t.Service}, t.Action}] {
 			c.begun[t.Number] = true
 		}
 	}
@@ -108,8 +89,7 @@ func (c *Course) goesOnWith(ctx context.Context, q sqlx.ExtContext, tenant loom.
 	for i := range lost {
 		c.Plan.Edges = append(c.Plan.Edges, loom.Edge{From: n + i + 1, To: c.Plan.EndVertex()})
 	}
-	sortEdges(c.Plan.Edges)
-	return nil
+	loom.SortEdges(c.Plan.Edges)
 }
 
 func settled(s loom.TaskStatus) bool { return s == loom.TaskComplete || s == loom.TaskSkipped }
@@ -147,18 +127,18 @@ func forward(plan loom.Plan) loom.Plan {
 			out.Edges = append(out.Edges, loom.Edge{From: vertex[e.From], To: vertex[e.To]})
 		}
 	}
-	sortEdges(out.Edges)
+	loom.SortEdges(out.Edges)
 	return out
 }
 
-// place is a service on a node, or with the service "" the node itself.
-type place struct {
+// target is a service on a node, or with the service "" the node itself.
+type target struct {
 	node    loom.NodeID
 	service string
 }
 
 // takenBack are the actions that were taken back, by where.
-type takenBack map[place]map[loom.TaskAction]bool
+type takenBack map[target]map[loom.TaskAction]bool
 
 // opposites are the actions that another one takes back on the same service or node.
 var opposites = map[loom.TaskAction][]loom.TaskAction{
@@ -174,7 +154,7 @@ var opposites = map[loom.TaskAction][]loom.TaskAction{
 // note takes in a task that took something back. With the machine goes all that is
 // on it.
 func (b takenBack) note(t *loom.PlanTask) {
-	at := place{t.Node, t.Service}
+	at := target{t.Node, t.Service}
 	if b[at] == nil {
 		b[at] = map[loom.TaskAction]bool{}
 	}
@@ -182,10 +162,10 @@ func (b takenBack) note(t *loom.PlanTask) {
 }
 
 func (b takenBack) includes(t *loom.PlanTask) bool {
-	if t.Service != "" && b[place{t.Node, ""}][loom.ActionDelete] {
+	if t.Service != "" && b[target{t.Node, ""}][loom.ActionDelete] {
 		return true
 	}
-	for action := range b[place{t.Node, t.Service}] {
+	for action := range b[target{t.Node, t.Service}] {
 		for _, undone := range opposites[action] {
 			if undone == t.Action {
 				return true
