@@ -390,6 +390,7 @@ var unstable = []struct {
 	{regexp.MustCompile(`(127\.0\.0\.1|localhost):[0-9]+`), "HOST"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+(Z|[+-][0-9:]+)?( UTC)?`), "TIME"},
 	{regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}`), "DAY"},
+	{regexp.MustCompile(`\b((Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, )?[0-9]{1,2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*( 20[0-9]{2})?\b`), "DAY"},
 	{regexp.MustCompile(`\b1[0-9]{12}\b`), "MILLIS"},
 	{regexp.MustCompile(`\b[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\b`), "CLOCK"},
 	{regexp.MustCompile(`(just now|\b(about )?([0-9]+|an?) (second|minute|hour|day)s? ago|in ([0-9]+|an?) (second|minute|hour|day)s?)`), "AGE"},
