@@ -78,7 +78,7 @@ DIR ?= var/recordings
 .PHONY: recordings
 recordings: deps build ## answers of all routes for each role, and plans of 500 clusters, into DIR (var/recordings)
 	@rm -rf '$(DIR)'; mkdir -p '$(DIR)'; export LOOM_RECORD="$$(cd '$(DIR)' && pwd)"; $(scratch) \
-	go test -vet=off -count 1 -timeout 30m -tags '$(TAGS)' ./app/lifecycle ./app/cli -run '^TestRecord'
+	go test -vet=off -count 1 -timeout 30m -tags '$(TAGS)' ./app/clusters ./app/cli -run '^TestRecord'
 
 .PHONY: check
 check: ## format, vet, lint, generated and vendored files; no tests

@@ -10,7 +10,7 @@ import (
 )
 
 // useCases may be imported by surfaces and by jobs/work; not by each other.
-var useCases = []string{"app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook"}
+var useCases = []string{"app/account", "app/catalog", "app/clusters", "app/execution", "app/processes", "app/live", "app/hook"}
 
 // area is what the pages of an area may import; never another area.
 var area = append([]string{"app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
@@ -37,9 +37,9 @@ var may = map[string][]string{
 	"app/telemetry":         {"app/loom"},
 	"app/account":           {"app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/catalog":           {"app/archive", "app/diskspace", "app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
-	"app/lifecycle":         {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
+	"app/clusters":          {"app/places", "app/store", "app/secret", "app/loom", "app/lenient", "jobs", "solver", "planner/..."},
 	"app/execution":         {"app/cache", "app/store", "app/secret", "app/loom", "jobs", "solver", "planner/..."},
-	"app/fleet":             {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},
+	"app/processes":         {"app/store", "app/secret", "app/loom", "app/failpoint", "jobs"},
 	"app/live":              {"app/store", "app/loom"},
 	"app/hook":              {"app/store", "app/secret", "app/loom", "app/places"},
 	"app/httpx":             {"app/places", "app/loom", "app/account", "app/live", "static"},
@@ -97,7 +97,7 @@ var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/t
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
 	"github.com/lib/pq":       {"app/store", "migrations", "app/wiring/devdb", "app/testkit"},
-	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/lifecycle", "app/execution", "app/fleet", "app/live", "app/hook", "app/testkit", "jobs/work"},
+	"github.com/jmoiron/sqlx": {"app/store", "migrations", "app/lab", "app/wiring", "app/account", "app/catalog", "app/clusters", "app/execution", "app/processes", "app/live", "app/hook", "app/testkit", "jobs/work"},
 	"github.com/riverqueue":   {"jobs/work", "migrations"},
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
@@ -105,7 +105,7 @@ var foreign = map[string][]string{
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
-	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/lifecycle"},
+	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters"},
 	// One provider per client of a cloud; the catalog bounds the requests of its bucket.
 	"github.com/aws":          {"provisioner/provider/aws", "app/catalog", "app/testkit/s3test"},
 	"github.com/digitalocean": {"provisioner/provider/digitalocean"},

@@ -18,13 +18,13 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // Deps are what the API works with. All fields are needed but those that say
@@ -32,11 +32,11 @@ import (
 type Deps struct {
 	Accounts *account.Accounts
 	Catalog  *catalog.Catalog
-	Clusters *lifecycle.Clusters
+	Clusters *clusters.Clusters
 	// Operations pauses, resumes and aborts.
 	Operations *execution.Operations
 	Hooks      *hook.Hooks
-	Fleet      *fleet.Fleet
+	Processes  *processes.Processes
 	// Hub wakes event streams and followers of logs; something must Run it.
 	Hub      *live.Hub
 	Sessions *httpx.Sessions

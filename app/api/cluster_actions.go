@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"loom/app/api/wire"
+	"loom/app/clusters"
 	"loom/app/execution"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -53,7 +53,7 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 		if err != nil {
 			return err
 		}
-		in := lifecycle.ServicesInput{Kind: kind, Service: r.PathValue("service"), ProviderFields: fields}
+		in := clusters.ServicesInput{Kind: kind, Service: r.PathValue("service"), ProviderFields: fields}
 		ref, err := a.Clusters.RunServices(r.Context(), actor, id, in)
 		if err != nil {
 			return err
@@ -338,7 +338,7 @@ func (a *api) showConfig(w http.ResponseWriter, r *http.Request, actor loom.Acto
 
 // clusterFilters reads the filters of the list that the predecessor did not have.
 // Its clients cannot send them, so that what is wrong with them is said.
-func clusterFilters(r *http.Request, in *lifecycle.ListInput) error {
+func clusterFilters(r *http.Request, in *clusters.ListInput) error {
 	q := r.URL.Query()
 	var errs []loom.FieldError
 	for _, pair := range strings.Split(q.Get("label"), ",") {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"loom/app/api/wire"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -29,7 +29,7 @@ func (a *api) listClusters(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	q := r.URL.Query()
-	in := lifecycle.ListInput{Page: page, Template: q.Get("template"), Provider: q.Get("provider"), Owner: q.Get("owner"), Q: q.Get("q"), Uncounted: true}
+	in := clusters.ListInput{Page: page, Template: q.Get("template"), Provider: q.Get("provider"), Owner: q.Get("owner"), Q: q.Get("q"), Uncounted: true}
 	for _, word := range words(q.Get("status")) {
 		if status := loom.ClusterStatus(strings.ToLower(word)); slices.Contains(loom.ClusterStatuses, status) {
 			in.Statuses = append(in.Statuses, status)
@@ -92,10 +92,10 @@ func (a *api) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Act
 	return answer(w, r, shown)
 }
 
-func (a *api) cluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+func (a *api) cluster(r *http.Request, actor loom.Actor) (clusters.ClusterView, error) {
 	id, err := clusterID(r)
 	if err != nil {
-		return lifecycle.ClusterView{}, err
+		return clusters.ClusterView{}, err
 	}
 	return a.Clusters.Cluster(r.Context(), actor, id)
 }
@@ -200,7 +200,7 @@ func (a *api) downloadKey(w http.ResponseWriter, r *http.Request, actor loom.Act
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", lifecycle.KeyFile(id)))
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", clusters.KeyFile(id)))
 	return answerBytes(w, r, []byte(key.Reveal()), mediaKey, "")
 }
 

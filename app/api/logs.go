@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"loom/app/api/wire"
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
 )
@@ -86,7 +86,7 @@ func (a *api) logLines(w http.ResponseWriter, r *http.Request, actor loom.Actor,
 	lines, more := []wire.Line{}, true
 	for more && len(lines) < page.Limit {
 		var read []loom.LogLine
-		in := lifecycle.LogInput{Attempt: q.attempt, After: q.after, Limit: page.Limit}
+		in := clusters.LogInput{Attempt: q.attempt, After: q.after, Limit: page.Limit}
 		if read, more, err = a.Clusters.Log(r.Context(), actor, q.ref, in); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (a *api) rawLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, q
 		return err
 	}
 	for first := true; ; first = false {
-		lines, more, err := a.Clusters.Log(r.Context(), actor, q.ref, lifecycle.LogInput{Attempt: q.attempt, After: q.after, Limit: logChunk})
+		lines, more, err := a.Clusters.Log(r.Context(), actor, q.ref, clusters.LogInput{Attempt: q.attempt, After: q.after, Limit: logChunk})
 		if err != nil {
 			if !first {
 				a.cutOff(r, err)
@@ -177,7 +177,7 @@ func (a *api) followLog(w http.ResponseWriter, r *http.Request, actor loom.Actor
 		return err
 	}
 	f := follower{api: a, r: r, actor: actor, logRequest: q, only: q.attempt > 0, pacer: newPacer(),
-		same: lifecycle.TaskFilter{Node: task.Node, Service: task.Service, Action: task.Action}}
+		same: clusters.TaskFilter{Node: task.Node, Service: task.Service, Action: task.Action}}
 	if f.attempt == 0 {
 		f.attempt = max(1, task.Attempt)
 	}
@@ -212,7 +212,7 @@ type follower struct {
 	stream *httpx.Stream
 	logRequest
 	only    bool // the attempt that was asked for
-	same    lifecycle.TaskFilter
+	same    clusters.TaskFilter
 	signals *live.Subscription
 	pacer
 }
@@ -320,7 +320,7 @@ func (f *follower) sendLines() error {
 		}
 		var lines []loom.LogLine
 		var err error
-		lines, more, err = f.Clusters.Log(f.r.Context(), f.actor, f.ref, lifecycle.LogInput{Attempt: f.attempt, After: f.after, Limit: logChunk})
+		lines, more, err = f.Clusters.Log(f.r.Context(), f.actor, f.ref, clusters.LogInput{Attempt: f.attempt, After: f.after, Limit: logChunk})
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"loom/app/api/wire"
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -26,7 +26,7 @@ func (a *api) operationLog(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	return a.severalLog(w, r, actor, lifecycle.LogSource{Operation: ref})
+	return a.severalLog(w, r, actor, clusters.LogSource{Operation: ref})
 }
 
 // nodeLog gives the lines of all tasks of a node, through all operations.
@@ -35,11 +35,11 @@ func (a *api) nodeLog(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	if err != nil {
 		return err
 	}
-	return a.severalLog(w, r, actor, lifecycle.LogSource{Operation: loom.OperationRef{Cluster: id}, Node: loom.NodeID(r.PathValue("nodeId"))})
+	return a.severalLog(w, r, actor, clusters.LogSource{Operation: loom.OperationRef{Cluster: id}, Node: loom.NodeID(r.PathValue("nodeId"))})
 }
 
-func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource) error {
-	var in lifecycle.InterleavedInput
+func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Actor, of clusters.LogSource) error {
+	var in clusters.InterleavedInput
 	var err error
 	if in.Attempt, err = queryInt(r, "attempt"); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *api) severalLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 
 // rawSeveral sends the text of all lines that are stored by now, each behind its
 // task and attempt.
-func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput, raw func(text string) string) error {
+func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of clusters.LogSource, in clusters.InterleavedInput, raw func(text string) string) error {
 	in.Limit = logChunk
 	for first := true; ; first = false {
 		log, err := a.Clusters.Interleaved(r.Context(), actor, of, in)
@@ -116,7 +116,7 @@ func (a *api) rawSeveral(w http.ResponseWriter, r *http.Request, actor loom.Acto
 // followSeveral streams the lines that are stored and those that come, to the end
 // of the operation or, for a node, of what happens to its cluster. The id of an
 // event is the cursor of its line.
-func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of lifecycle.LogSource, in lifecycle.InterleavedInput) error {
+func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.Actor, of clusters.LogSource, in clusters.InterleavedInput) error {
 	probe := in
 	probe.Limit = 1
 	if _, err := a.Clusters.Interleaved(r.Context(), actor, of, probe); err != nil {
@@ -159,8 +159,8 @@ func (a *api) followSeveral(w http.ResponseWriter, r *http.Request, actor loom.A
 // severalFollower sends the lines of several tasks to one client.
 type severalFollower struct {
 	follower
-	of lifecycle.LogSource
-	in lifecycle.InterleavedInput
+	of clusters.LogSource
+	in clusters.InterleavedInput
 }
 
 // run ends with the log, the client or the process. Lines of the whole installation

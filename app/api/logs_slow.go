@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"loom/app/api/wire"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -85,7 +85,7 @@ func (f *follower) checkKept(task loom.Task) error {
 	if f.after == 0 {
 		return nil
 	}
-	lines, _, err := f.Clusters.Log(f.r.Context(), f.actor, f.ref, lifecycle.LogInput{Attempt: f.attempt, After: f.after - 1, Limit: 1})
+	lines, _, err := f.Clusters.Log(f.r.Context(), f.actor, f.ref, clusters.LogInput{Attempt: f.attempt, After: f.after - 1, Limit: 1})
 	if err != nil {
 		_, err = f.fail(err)
 		return err
@@ -102,7 +102,7 @@ func (f *follower) checkKept(task loom.Task) error {
 
 // skip passes over all but the newest lines and says where they are to be had.
 func (f *follower) skip() error {
-	gap, err := f.Clusters.SkipLog(f.r.Context(), f.actor, f.ref, lifecycle.LogInput{Attempt: f.attempt, After: f.after, Tail: gapTail}, f.levels)
+	gap, err := f.Clusters.SkipLog(f.r.Context(), f.actor, f.ref, clusters.LogInput{Attempt: f.attempt, After: f.after, Tail: gapTail}, f.levels)
 	if err != nil || gap.Skipped == 0 {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"loom/app/api/wire"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/places"
 )
@@ -111,7 +111,7 @@ func (a *api) nodeProperties(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 func (a *api) clusterStatuses(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	found, err := a.Clusters.Clusters(r.Context(), actor, lifecycle.ListInput{Page: loom.Page{Limit: -1}})
+	found, err := a.Clusters.Clusters(r.Context(), actor, clusters.ListInput{Page: loom.Page{Limit: -1}})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"loom/app/api/wire"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -19,7 +19,7 @@ func (a *api) listOperations(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	in := lifecycle.OperationListInput{Page: page, Statuses: wordsOf[loom.OperationStatus](r, "status"), Actions: wordsOf[loom.ClusterAction](r, "action")}
+	in := clusters.OperationListInput{Page: page, Statuses: wordsOf[loom.OperationStatus](r, "status"), Actions: wordsOf[loom.ClusterAction](r, "action")}
 	found, err := a.Clusters.OperationPage(r.Context(), actor, id, in)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (a *api) listTasks(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil {
 		return err
 	}
-	in := lifecycle.TaskListInput{
+	in := clusters.TaskListInput{
 		Page: page, Statuses: wordsOf[loom.TaskStatus](r, "status"), Node: loom.NodeID(r.URL.Query().Get("node")),
 		Services: wordsOf[string](r, "service"), Actions: wordsOf[loom.TaskAction](r, "action"),
 	}

@@ -24,7 +24,7 @@ func (a *api) orphanRoutes() []route {
 }
 
 func (a *api) listLeftovers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	leftovers, err := a.Fleet.Leftovers(r.Context(), actor)
+	leftovers, err := a.Processes.Leftovers(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *api) listLeftovers(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 func (a *api) listOrphans(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	orphans, err := a.Fleet.Orphans(r.Context(), actor)
+	orphans, err := a.Processes.Orphans(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (a *api) removeOrphan(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return loom.NewError(loom.NotFound, "There is no orphaned machine “%.40s”.", r.PathValue("id"))
 	}
-	if err := a.Fleet.RemoveOrphan(r.Context(), actor, id); err != nil {
+	if err := a.Processes.RemoveOrphan(r.Context(), actor, id); err != nil {
 		return err
 	}
 	return done(w)
 }
 
 func (a *api) listSweeps(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	sweeps, err := a.Fleet.Sweeps(r.Context(), actor)
+	sweeps, err := a.Processes.Sweeps(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func (a *api) listSweeps(w http.ResponseWriter, r *http.Request, actor loom.Acto
 }
 
 func (a *api) beginSweeps(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if _, err := a.Fleet.BeginSweeps(r.Context(), actor); err != nil {
+	if _, err := a.Processes.BeginSweeps(r.Context(), actor); err != nil {
 		return err
 	}
 	return done(w)
 }
 
 func (a *api) sweep(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	sweep, _, err := a.Fleet.Sweep(r.Context(), actor, r.PathValue("name"))
+	sweep, _, err := a.Processes.Sweep(r.Context(), actor, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *api) sweep(w http.ResponseWriter, r *http.Request, actor loom.Actor) er
 }
 
 func (a *api) beginSweep(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	if err := a.Fleet.BeginSweep(r.Context(), actor, r.PathValue("name")); err != nil {
+	if err := a.Processes.BeginSweep(r.Context(), actor, r.PathValue("name")); err != nil {
 		return err
 	}
 	return a.sweep(w, r, actor)

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"loom/app/api/wire"
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -25,7 +25,7 @@ func (a *api) createPreview(w http.ResponseWriter, r *http.Request, actor loom.A
 	return answerPreview(w, r, v)
 }
 
-func answerPreview(w http.ResponseWriter, r *http.Request, v lifecycle.PreviewView) error {
+func answerPreview(w http.ResponseWriter, r *http.Request, v clusters.PreviewView) error {
 	var missing any
 	if len(v.Missing) > 0 {
 		missing = httpx.MissingFields(v.Missing)
@@ -33,7 +33,7 @@ func answerPreview(w http.ResponseWriter, r *http.Request, v lifecycle.PreviewVi
 	return answer(w, r, wire.NewPreview(v, missing))
 }
 
-func (a *api) preview(r *http.Request, actor loom.Actor) (lifecycle.PreviewView, error) {
+func (a *api) preview(r *http.Request, actor loom.Actor) (clusters.PreviewView, error) {
 	return a.Clusters.PreviewByID(r.Context(), actor, loom.PreviewID(r.PathValue("id")))
 }
 

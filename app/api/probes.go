@@ -21,7 +21,7 @@ func (a *api) probeRoutes() []route {
 }
 
 func (a *api) lastProbe(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	probe, err := a.Fleet.LastProbe(r.Context(), actor, r.PathValue("name"))
+	probe, err := a.Processes.LastProbe(r.Context(), actor, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (a *api) lastProbe(w http.ResponseWriter, r *http.Request, actor loom.Actor
 }
 
 func (a *api) probe(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	probe, err := a.Fleet.Probe(r.Context(), actor, r.PathValue("name"))
+	probe, err := a.Processes.Probe(r.Context(), actor, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func (a *api) probeDraft(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if err != nil {
 		return err
 	}
-	id, err := a.Fleet.BeginDraft(r.Context(), actor, draft)
+	id, err := a.Processes.BeginDraft(r.Context(), actor, draft)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/v2/probes/"+strconv.FormatInt(id, 10))
-	begun, err := a.Fleet.ProbeByID(r.Context(), actor, id)
+	begun, err := a.Processes.ProbeByID(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a *api) showProbe(w http.ResponseWriter, r *http.Request, actor loom.Actor
 	if err != nil || id <= 0 {
 		return loom.NewError(loom.NotFound, "There is no test “%.40s”.", r.PathValue("probe"))
 	}
-	probe, err := a.Fleet.ProbeByID(r.Context(), actor, id)
+	probe, err := a.Processes.ProbeByID(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}

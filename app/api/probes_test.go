@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/store"
 )
 
@@ -41,10 +41,10 @@ func (a *answering) Remove(context.Context, *loom.ProviderCall, loom.TaggedMachi
 }
 
 // provisioner starts one that ends with the test.
-func (w *world) provisioner(asker fleet.Asker) {
+func (w *world) provisioner(asker processes.Asker) {
 	w.t.Helper()
-	f := fleet.New(w.db.DB, fleet.Options{Ring: w.ring, Lease: time.Hour})
-	process, err := f.Register(w.t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
+	f := processes.New(w.db.DB, processes.Options{Ring: w.ring, Lease: time.Hour})
+	process, err := f.Register(w.t.Context(), processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
@@ -137,8 +137,8 @@ func TestProbeBeforeSaving(t *testing.T) {
 
 func TestProbeThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(d *Deps) { d.Fleet = nil })
-	w.api.Fleet = fleet.New(w.db.DB, fleet.Options{AskTimeout: 20 * time.Millisecond})
+	w := newWorld(t, func(d *Deps) { d.Processes = nil })
+	w.api.Processes = processes.New(w.db.DB, processes.Options{AskTimeout: 20 * time.Millisecond})
 	a := w.call(w.admin, post, "/v2/providers/lab/probe", "")
 	a.fails(503, "", "loom provisioner")
 }
@@ -163,7 +163,7 @@ func TestOrphans(t *testing.T) {
 			Key: loom.IdempotencyKey(loom.NodeID(n.ID), 1), Cluster: id, Tenant: loom.TenantID(n.Tenant)})
 	}
 	w.provisioner(asker)
-	w.must(w.deps.Fleet.RequestSweeps(t.Context()))
+	w.must(w.deps.Processes.RequestSweeps(t.Context()))
 	until := time.Now().Add(30 * time.Second)
 	var all []map[string]any
 	for len(all) < 3 && time.Now().Before(until) {

@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	"loom/app/api/wire"
-	"loom/app/fleet"
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // queueRoutes are what superadmins read of the queue and over all tenants.
@@ -39,25 +39,25 @@ func (a *api) queueRoutes() []route {
 }
 
 func (a *api) listQueues(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	all, err := a.Fleet.ListQueues(r.Context(), actor)
+	all, err := a.Processes.ListQueues(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	name := func(q fleet.Queue) string { return q.Name }
-	return answerList(w, r, true, all, wire.NewQueueState, order[fleet.Queue]{"queue", name}, order[fleet.Queue]{"-queue", name})
+	name := func(q processes.Queue) string { return q.Name }
+	return answerList(w, r, true, all, wire.NewQueueState, order[processes.Queue]{"queue", name}, order[processes.Queue]{"-queue", name})
 }
 
 // holdQueue pauses or resumes.
 func (a *api) holdQueue(pause bool) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-		name, act := r.PathValue("queue"), a.Fleet.ResumeQueue
+		name, act := r.PathValue("queue"), a.Processes.ResumeQueue
 		if pause {
-			act = a.Fleet.PauseQueue
+			act = a.Processes.PauseQueue
 		}
 		if err := act(r.Context(), actor, name); err != nil {
 			return err
 		}
-		q, err := a.Fleet.FindQueue(r.Context(), actor, name)
+		q, err := a.Processes.FindQueue(r.Context(), actor, name)
 		if err != nil {
 			return err
 		}
@@ -71,13 +71,13 @@ func (a *api) listRiverJobs(w http.ResponseWriter, r *http.Request, actor loom.A
 		return err
 	}
 	q := r.URL.Query()
-	in := fleet.RiverJobInput{Page: page, State: q.Get("state"), Queue: q.Get("queue"), Kind: q.Get("kind"), Tenant: q.Get("tenant")}
+	in := processes.RiverJobInput{Page: page, State: q.Get("state"), Queue: q.Get("queue"), Kind: q.Get("kind"), Tenant: q.Get("tenant")}
 	if text := q.Get("id"); text != "" {
 		if in.ID, err = strconv.ParseInt(text, 10, 64); err != nil || in.ID <= 0 {
 			return loom.InvalidFields([]loom.FieldError{{Field: "id", Message: "This is the number of a River job."}})
 		}
 	}
-	found, err := a.Fleet.RiverJobs(r.Context(), actor, in)
+	found, err := a.Processes.RiverJobs(r.Context(), actor, in)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *api) showRiverJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil || id <= 0 {
 		return loom.NewError(loom.NotFound, "There is no River job “%.40s”.", r.PathValue("id"))
 	}
-	j, err := a.Fleet.RiverJob(r.Context(), actor, id)
+	j, err := a.Processes.RiverJob(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *api) listTenantClusters(w http.ResponseWriter, r *http.Request, actor l
 		return err
 	}
 	q := r.URL.Query()
-	in := lifecycle.OfTenants{Page: page, ClusterOfTenantFilter: lifecycle.OfTenantsFilter{
+	in := clusters.OfTenants{Page: page, ClusterOfTenantFilter: clusters.OfTenantsFilter{
 		Tenant: q.Get("tenant"), Owner: q.Get("owner"), Words: q.Get("q"), Status: loom.ClusterStatus(q.Get("status"))}}
 	found, err := a.Clusters.ClustersOfTenants(r.Context(), actor, in)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *api) listTenantNodes(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	found, err := a.Fleet.LiveNodesOf(r.Context(), actor, tenant.ID, page)
+	found, err := a.Processes.LiveNodesOf(r.Context(), actor, tenant.ID, page)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // TestNodes reads nodes of visible clusters, page by page, and writes what may be
@@ -229,10 +229,10 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`UPDATE tenants SET workers = 3 WHERE name = 'acme'`)
-	f := fleet.New(w.db.DB, fleet.Options{})
-	p, err := f.Register(t.Context(), fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 10, Port: 9100, Version: "1.2"})
+	f := processes.New(w.db.DB, processes.Options{})
+	p, err := f.Register(t.Context(), processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 10, Port: 9100, Version: "1.2"})
 	w.must(err)
-	s, err := f.Register(t.Context(), fleet.NewProcess{Kind: loom.ProcessScheduler, Version: "1.2"})
+	s, err := f.Register(t.Context(), processes.NewProcess{Kind: loom.ProcessScheduler, Version: "1.2"})
 	w.must(err)
 	w.cluster(w.user, "busy")
 	w.exec(`UPDATE tasks SET status = 'running', process_id = $1 WHERE number = 1 AND NOT gate`, p)

@@ -20,13 +20,13 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
@@ -63,9 +63,9 @@ func newWorld(t *testing.T, change ...func(*Deps)) *world {
 	accounts, cat := w.deps.Accounts, w.deps.Catalog
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w.deps = Deps{
-		Accounts: accounts, Catalog: cat, Clusters: lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 50}),
+		Accounts: accounts, Catalog: cat, Clusters: clusters.New(w.db.DB, ring, clusters.Options{MaxMachines: 50}),
 		Operations: execution.New(w.db.DB, ring, execution.Options{}),
-		Fleet:      fleet.New(w.db.DB, fleet.Options{Ring: ring}),
+		Processes:  processes.New(w.db.DB, processes.Options{Ring: ring}),
 		Hub:        live.New(w.db.DB, w.db.DSN, log), Sessions: httpx.NewSessions(accounts, false), Log: log,
 		Hooks: hook.New(w.db.DB, ring, hook.Options{}),
 		Ready: func(context.Context) error { return nil }, Version: "test", Stopping: w.stopping,

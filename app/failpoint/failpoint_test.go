@@ -150,8 +150,8 @@ func TestShort(t *testing.T) {
 	for function, want := range map[string]string{
 		"loom/app/execution.(*Operations).Reconcile.func1": "execution.Reconcile",
 		"loom/app/execution.(*Operations).StartTasks":      "execution.StartTasks",
-		"loom/app/fleet.Deal":                              "fleet.Deal",
-		"loom/app/lifecycle.(*Clusters).Create.func2.1":    "lifecycle.Create",
+		"loom/app/processes.Deal":                          "processes.Deal",
+		"loom/app/clusters.(*Clusters).Create.func2.1":     "clusters.Create",
 		"loom/app/account.change[...]":                     "account.change",
 	} {
 		if got := short(function); got != want {

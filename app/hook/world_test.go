@@ -16,9 +16,9 @@ import (
 
 	"loom/app/api/wire"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
@@ -85,8 +85,8 @@ func (w *world) text(query string, args ...any) string {
 // runs starts a scheduler and a provisioner whose tasks end as result says.
 func (w *world) runs(result loom.TaskResult) {
 	w.t.Helper()
-	leases := fleet.New(w.db.DB, fleet.Options{Lease: 4 * time.Second, RenewEvery: 100 * time.Millisecond, GiveUpAfter: 3200 * time.Millisecond})
-	common := work.Common{DSN: w.db.DSN, Operations: w.ops, Fleet: leases, Hooks: w.hooks, Version: "test", Logger: slog.New(slog.DiscardHandler), Test: true}
+	leases := processes.New(w.db.DB, processes.Options{Lease: 4 * time.Second, RenewEvery: 100 * time.Millisecond, GiveUpAfter: 3200 * time.Millisecond})
+	common := work.Common{DSN: w.db.DSN, Operations: w.ops, Processes: leases, Hooks: w.hooks, Version: "test", Logger: slog.New(slog.DiscardHandler), Test: true}
 	scheduler := &work.Scheduler{Common: common, ReapEvery: 50 * time.Millisecond, ReconcileEvery: 100 * time.Millisecond}
 	provisioner := &work.Provisioner{Common: common, Runner: runner{result}, Capacity: 10, DrainTimeout: -1, Sweep: 300 * time.Millisecond}
 	for _, run := range []func(context.Context) error{scheduler.Run, provisioner.Run} {

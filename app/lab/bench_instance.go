@@ -254,7 +254,7 @@ func (p *benchProcess) ended() error {
 // waitWorkers waits until the tenant has its workers.
 func (b *benchInstance) waitWorkers(ctx context.Context) error {
 	return b.wait(ctx, "workers", func() (bool, error) {
-		short, err := b.Fleet.Shortage(ctx, b.actor)
+		short, err := b.Processes.Shortage(ctx, b.actor)
 		return err == nil && short.Dealt > 0 && !short.Short(), err
 	})
 }

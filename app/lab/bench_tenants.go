@@ -62,7 +62,7 @@ func (b *benchInstance) measureIdle(ctx context.Context, tenants int, quiet time
 			return err
 		}
 		if err := b.wait(ctx, "workers of all tenants", func() (bool, error) {
-			short, err := b.Fleet.Shortage(ctx, wiring.CliActor())
+			short, err := b.Processes.Shortage(ctx, wiring.CliActor())
 			return err == nil && short.Wanted > 0 && !short.Short(), err
 		}); err != nil {
 			return err

@@ -33,20 +33,20 @@ func join(lists ...[]soakPoint) []soakPoint {
 // by the faults at any point.
 var soakTargets = map[string][]soakPoint{
 	loom.ProcessProvisioner: join(
-		around("fleet.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
+		around("processes.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
 		around("execution.StartTasks", 20), around("execution.StoreFact", 8),
 		[]soakPoint{{failpoint.BeforeCall, 20}, {failpoint.AfterCall, 20}, {failpoint.ResultKept, 20}},
 		around("execution.CompleteTasks", 20), around("execution.FailTask", 1),
 		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	loom.ProcessScheduler: join(
-		around("fleet.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
-		around("fleet.Reap", 15), around("execution.Due", 15), around("execution.Reconcile", 4),
+		around("processes.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
+		around("processes.Reap", 15), around("execution.Due", 15), around("execution.Reconcile", 4),
 		around("execution.EndOperation", 1), around("execution.Delivered", 2),
 		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	// What a web process does: one transaction that begins an operation.
-	loom.ProcessWeb: join(around("lifecycle.Create", 1), around("lifecycle.atOnce", 1)),
+	loom.ProcessWeb: join(around("clusters.Create", 1), around("clusters.atOnce", 1)),
 }
 
 // soakDraw draws faults by a seed: every point with every action in turn, each

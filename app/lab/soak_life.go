@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/wiring"
 )
@@ -60,12 +60,12 @@ func (l *soakLane) cluster(ctx context.Context) error {
 // before or after the commit; then whoever asks looks whether it is there, and
 // asks again if not.
 func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, error) {
-	if faults := l.draw.request("lifecycle.Create"); faults != "" && !l.soak.enough() {
+	if faults := l.draw.request("clusters.Create"); faults != "" && !l.soak.enough() {
 		committed, err := l.request(ctx, faults, string(loom.PreviewCreate), name, l.lookup, strconv.Itoa(l.soak.nodes))
 		if err != nil {
 			return 0, err
 		}
-		list, err := l.Clusters.Clusters(ctx, l.actor, lifecycle.ListInput{Q: name})
+		list, err := l.Clusters.Clusters(ctx, l.actor, clusters.ListInput{Q: name})
 		if err != nil {
 			return 0, err
 		}
@@ -89,7 +89,7 @@ func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, err
 // begin begins an operation on a cluster, now and then through a process that is
 // killed.
 func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep) error {
-	if faults := l.draw.request("lifecycle.atOnce"); faults != "" && !l.soak.enough() {
+	if faults := l.draw.request("clusters.atOnce"); faults != "" && !l.soak.enough() {
 		change, err := json.Marshal(s.change)
 		if err != nil {
 			return err
@@ -116,14 +116,14 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep)
 }
 
 // beginChange begins an operation of a kind.
-func beginChange(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change lifecycle.ChangeInput) (loom.OperationRef, error) {
+func beginChange(ctx context.Context, uc *clusters.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change clusters.ChangeInput) (loom.OperationRef, error) {
 	switch kind {
 	case loom.PreviewDelete:
-		return clusters.Delete(ctx, actor, id, lifecycle.DeleteInput{})
+		return uc.Delete(ctx, actor, id, clusters.DeleteInput{})
 	case loom.PreviewRollback:
-		return clusters.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
+		return uc.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
 	}
-	return clusters.Begin(ctx, actor, lifecycle.PreviewInput{Kind: kind, Cluster: id, Change: change})
+	return uc.Begin(ctx, actor, clusters.PreviewInput{Kind: kind, Cluster: id, Change: change})
 }
 
 // request asks through a process of its own, which faults are to kill; committed
@@ -174,7 +174,7 @@ func SoakRequest(ctx context.Context, e *wiring.Environment, args []string) erro
 		_, err = s.Clusters.Create(ctx, actor, soakCluster(args[1], args[0], args[2], nodes))
 		return err
 	}
-	var change lifecycle.ChangeInput
+	var change clusters.ChangeInput
 	id, ok := loom.ParseClusterID(args[1])
 	if err := json.Unmarshal([]byte(args[len(args)-1]), &change); !ok || err != nil {
 		return wiring.UsageError("loom soak-request: %v", err)

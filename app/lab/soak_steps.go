@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/app/wiring"
@@ -24,7 +24,7 @@ type soakShape struct {
 // soakStep is a change of a cluster and what is to come of it.
 type soakStep struct {
 	kind   loom.PreviewKind
-	change lifecycle.ChangeInput
+	change clusters.ChangeInput
 	// nodes is how many there are afterwards, shape what the cluster is to be: nodes
 	// that it does not name are new ones.
 	nodes int
@@ -111,7 +111,7 @@ func (l *soakLane) lifeOf(ctx context.Context, id loom.ClusterID) error {
 	}
 	l.past = map[int]soakShape{}
 	n := len(was.hardware) + 1 + l.draw.number(few)
-	if err := l.step(ctx, id, soakStep{kind: loom.PreviewExpand, change: lifecycle.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
+	if err := l.step(ctx, id, soakStep{kind: loom.PreviewExpand, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
 		return err
 	}
 	for range max(1, l.soak.changes) {
@@ -123,7 +123,7 @@ func (l *soakLane) lifeOf(ctx context.Context, id loom.ClusterID) error {
 		return err
 	}
 	if n = len(was.hardware) - 1 - l.draw.number(few); n > 0 {
-		if err := l.step(ctx, id, soakStep{kind: loom.PreviewShrink, change: lifecycle.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
+		if err := l.step(ctx, id, soakStep{kind: loom.PreviewShrink, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
 			return err
 		}
 	}
@@ -152,10 +152,10 @@ func (l *soakLane) change(ctx context.Context, id loom.ClusterID, how soakChange
 	if err != nil {
 		return err
 	}
-	s := soakStep{nodes: len(nodes), shape: was, change: lifecycle.ChangeInput{Batch: 2 + l.draw.number(min(4, max(1, len(nodes)/2)))}}
+	s := soakStep{nodes: len(nodes), shape: was, change: clusters.ChangeInput{Batch: 2 + l.draw.number(min(4, max(1, len(nodes)/2)))}}
 	switch how {
 	case soakRepair:
-		s.kind, s.change = loom.PreviewRepair, lifecycle.ChangeInput{Nodes: []loom.NodeID{nodes[l.draw.number(len(nodes))].ID}}
+		s.kind, s.change = loom.PreviewRepair, clusters.ChangeInput{Nodes: []loom.NodeID{nodes[l.draw.number(len(nodes))].ID}}
 		return l.step(ctx, id, s)
 	case soakResize:
 		s.kind, s.change.HardwareType = loom.PreviewResize, "soak-large"
@@ -178,7 +178,7 @@ func (l *soakLane) change(ctx context.Context, id loom.ClusterID, how soakChange
 
 // rollback leads to before an operation.
 func (l *soakLane) rollback(of int) soakStep {
-	return soakStep{kind: loom.PreviewRollback, change: lifecycle.ChangeInput{Operation: of}, nodes: len(l.past[of].hardware), shape: l.past[of]}
+	return soakStep{kind: loom.PreviewRollback, change: clusters.ChangeInput{Operation: of}, nodes: len(l.past[of].hardware), shape: l.past[of]}
 }
 
 // upgrade takes new versions of some services, good ones or such as fail here and

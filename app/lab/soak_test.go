@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"loom/app/clusters"
 	"loom/app/failpoint"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/testkit"
 )
@@ -75,7 +75,7 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := soakStep{kind: loom.PreviewCreate, nodes: 2, shape: shape, change: lifecycle.ChangeInput{Batch: 1}}
+	step := soakStep{kind: loom.PreviewCreate, nodes: 2, shape: shape, change: clusters.ChangeInput{Batch: 1}}
 	if err := lane.settle(t.Context(), ref, step); err != nil || len(s.failures) > 0 {
 		t.Fatalf("%v\n%s", err, out.String())
 	}

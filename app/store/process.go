@@ -145,7 +145,7 @@ func DeleteProcess(ctx context.Context, tx *sqlx.Tx, id loom.ProcessID) error {
 	return wrap(err, "remove process %s", id)
 }
 
-// Keys of the advisory locks of the fleet.
+// Keys of the advisory locks of processes.
 const (
 	reapLock = 7081103214
 	dealLock = 7081103215

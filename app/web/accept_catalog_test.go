@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/testkit"
 	"loom/views/route"
 )
@@ -51,7 +51,7 @@ func TestAdminButtonsByForms(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	w.press("admin", "/admin/providers/lab/test", "Test connection").is(http.StatusServiceUnavailable, "No provisioner is running")
-	_, err := w.fleet.Register(w.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
+	_, err := w.processes.Register(w.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	w.must(err)
 	w.press("admin", "/admin/providers/lab/test", "Test connection").goesTo("/admin/providers/lab/test")
 

@@ -21,7 +21,7 @@ var formsSent = struct {
 var noForms = map[string]string{
 	"POST /admin/starter":              "loads what only a whole instance has",
 	"POST /csp-reports":                "browsers send it, no form does",
-	"POST /system/orphans/{id}/remove": "waits for a provisioner: TestLeftoversByForms sees it refused, package fleet what it does",
+	"POST /system/orphans/{id}/remove": "waits for a provisioner: TestLeftoversByForms sees it refused, package processes what it does",
 }
 
 // countForms notes which routes forms are sent to.

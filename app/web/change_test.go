@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/adminview"
 	"loom/views/route"
@@ -20,7 +20,7 @@ func (w *clusterWorld) active(name string, machines int) loom.ClusterID {
 	return ref.Cluster
 }
 
-func (w *clusterWorld) cluster(id loom.ClusterID) lifecycle.ClusterView {
+func (w *clusterWorld) cluster(id loom.ClusterID) clusters.ClusterView {
 	w.t.Helper()
 	v, err := w.clusters.Cluster(w.ctx, w.actor("ana"), id)
 	w.must(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/testkit"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -25,7 +25,7 @@ func TestTextsOfAClusterAreEditedInPlace(t *testing.T) {
 	}
 	write := func(description string, labels map[string]string) {
 		t.Helper()
-		_, err := w.clusters.Edit(w.ctx, w.actor("admin"), id, lifecycle.EditInput{Description: &description, Labels: labels})
+		_, err := w.clusters.Edit(w.ctx, w.actor("admin"), id, clusters.EditInput{Description: &description, Labels: labels})
 		w.must(err)
 	}
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/views/clusterview"
 	"loom/views/route"
 )
@@ -71,7 +71,7 @@ func TestConfigInWords(t *testing.T) {
 	motd := "first line\nsecond line\nthird line"
 	set := func(config map[string]any) {
 		t.Helper()
-		ref, err := w.clusters.Configure(w.ctx, w.actor("ana"), op.Cluster, lifecycle.ConfigureInput{Config: config}, nil)
+		ref, err := w.clusters.Configure(w.ctx, w.actor("ana"), op.Cluster, clusters.ConfigureInput{Config: config}, nil)
 		w.must(err)
 		w.finish(ref, "active")
 	}

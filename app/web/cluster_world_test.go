@@ -17,13 +17,13 @@ import (
 	"loom/app/api"
 	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/testkit"
 	"loom/app/web"
@@ -32,17 +32,17 @@ import (
 // clusterWorld is a test's own world: two tenants, a small catalog and the whole
 // router of the pages.
 type clusterWorld struct {
-	t        testing.TB
-	ctx      context.Context
-	db       *testkit.Database
-	accounts *account.Accounts
-	catalog  *catalog.Catalog
-	clusters *lifecycle.Clusters
-	hub      *live.Hub
-	ops      *execution.Operations
-	fleet    *fleet.Fleet
-	hooks    *hook.Hooks
-	handler  http.Handler
+	t         testing.TB
+	ctx       context.Context
+	db        *testkit.Database
+	accounts  *account.Accounts
+	catalog   *catalog.Catalog
+	clusters  *clusters.Clusters
+	hub       *live.Hub
+	ops       *execution.Operations
+	processes *processes.Processes
+	hooks     *hook.Hooks
+	handler   http.Handler
 	// serve makes the router anew, as a process that starts does.
 	serve  func(hub *live.Hub) http.Handler
 	tenant loom.Tenant
@@ -105,17 +105,17 @@ func clusterWorldOn(t testing.TB, db *testkit.Database) *clusterWorld {
 	t.Cleanup(cancel)
 	w := &clusterWorld{t: t, ctx: ctx, db: db, tenant: clusterBasis.tenant, cookies: maps.Clone(clusterBasis.cookies), troubles: &troubles{}}
 	ring := w.useCases()
-	w.clusters = lifecycle.New(w.db.DB, ring, lifecycle.Options{MaxMachines: 500})
+	w.clusters = clusters.New(w.db.DB, ring, clusters.Options{MaxMachines: 500})
 	w.ops = execution.New(w.db.DB, ring, execution.Options{})
 	log := slog.New(slog.NewTextHandler(w.troubles, &slog.HandlerOptions{Level: slog.LevelError}))
 	w.hub = live.New(w.db.DB, w.db.DSN, log)
 	sessions := httpx.NewSessions(w.accounts, false)
-	w.fleet = fleet.New(w.db.DB, fleet.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	w.processes = processes.New(w.db.DB, processes.Options{Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	w.hooks = hook.New(w.db.DB, ring, hook.Options{Body: wire.HookBody})
 	w.serve = func(hub *live.Hub) http.Handler {
-		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})
+		rest := api.New(api.Deps{Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test"})
 		pages := web.New(web.Deps{
-			Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Fleet: w.fleet, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test",
+			Accounts: w.accounts, Catalog: w.catalog, Clusters: w.clusters, Operations: w.ops, Processes: w.processes, Hooks: w.hooks, Hub: hub, Sessions: sessions, Log: log, Version: "test",
 			API: rest, APIDocument: api.Document(),
 		})
 		return countForms(httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

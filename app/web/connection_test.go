@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/testkit"
 	"loom/provisioner/fakecloud"
 	"loom/provisioner/fakecloud/stack"
@@ -53,7 +53,7 @@ func (r *rooms) withStack() string {
 	dialect.PublicKey = key.Authorized
 	api := fakecloud.New(dialect, nil)
 	r.t.Cleanup(api.Close)
-	process, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
+	process, err := r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 1})
 	check(r.t, err)
 	ctx, cancel := context.WithCancel(r.ctx)
 	over := make(chan struct{})
@@ -65,7 +65,7 @@ func (r *rooms) withStack() string {
 			var id int64
 			err := r.db.GetContext(ctx, &id, `DELETE FROM river_job WHERE id = (SELECT min(id) FROM river_job WHERE kind = 'probe_provider') RETURNING (args->>'request_id')::bigint`)
 			if err == nil {
-				err = r.fleet.WorkRequest(ctx, process, id, asker)
+				err = r.processes.WorkRequest(ctx, process, id, asker)
 			}
 			if err != nil {
 				select {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -213,12 +213,12 @@ func TestPagesWhileOperationsRun(t *testing.T) {
 		})
 	}
 	ana := w.actor("ana")
-	begin := func(in lifecycle.PreviewInput) {
+	begin := func(in clusters.PreviewInput) {
 		t.Helper()
 		in.Cluster = id
 		v, err := w.clusters.Preview(w.ctx, ana, in)
 		if err == nil {
-			_, err = w.clusters.Apply(w.ctx, ana, lifecycle.ApplyInput{ID: v.ID, Hash: v.Hash})
+			_, err = w.clusters.Apply(w.ctx, ana, clusters.ApplyInput{ID: v.ID, Hash: v.Hash})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", in.Kind, err)
@@ -231,27 +231,27 @@ func TestPagesWhileOperationsRun(t *testing.T) {
 		}
 	}
 	settles(loom.ClusterActive)
-	for _, in := range []lifecycle.PreviewInput{
-		{Kind: loom.PreviewExpand, Change: lifecycle.ChangeInput{Machines: 6}},
+	for _, in := range []clusters.PreviewInput{
+		{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 6}},
 		{Kind: loom.PreviewAddServices, Services: []string{"cache"}},
-		{Kind: loom.PreviewConfigure, Configure: &lifecycle.ConfigureInput{ConfigPatch: map[string]any{"a": 1}, Restart: true}},
-		{Kind: loom.PreviewRemoveServices, Change: lifecycle.ChangeInput{Services: []string{"cache"}}},
-		{Kind: loom.PreviewResize, Change: lifecycle.ChangeInput{HardwareType: "small", Batch: 2}},
-		{Kind: loom.PreviewShrink, Change: lifecycle.ChangeInput{Machines: 4}},
+		{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{ConfigPatch: map[string]any{"a": 1}, Restart: true}},
+		{Kind: loom.PreviewRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
+		{Kind: loom.PreviewResize, Change: clusters.ChangeInput{HardwareType: "small", Batch: 2}},
+		{Kind: loom.PreviewShrink, Change: clusters.ChangeInput{Machines: 4}},
 	} {
 		begin(in)
 		settles(loom.ClusterActive)
 	}
 	h.fails.Store("install")
-	begin(lifecycle.PreviewInput{Kind: loom.PreviewExpand, Change: lifecycle.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
+	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
 	settles(loom.ClusterActive)
-	begin(lifecycle.PreviewInput{Kind: loom.PreviewExpand, Change: lifecycle.ChangeInput{Machines: 5}})
+	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5}})
 	settles(loom.ClusterInconsistent)
 	h.fails.Store("")
-	begin(lifecycle.PreviewInput{Kind: loom.PreviewRollback, Change: lifecycle.ChangeInput{Operation: w.cluster(id).LatestOperation}})
+	begin(clusters.PreviewInput{Kind: loom.PreviewRollback, Change: clusters.ChangeInput{Operation: w.cluster(id).LatestOperation}})
 	settles(loom.ClusterActive)
 	// Held up, left out of sight, and stopped.
-	begin(lifecycle.PreviewInput{Kind: loom.PreviewExpand, Change: lifecycle.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
+	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
 	for _, control := range []func() (loom.Operation, error){
 		func() (loom.Operation, error) { return w.ops.Pause(w.ctx, ana, w.latest(id)) },
 		func() (loom.Operation, error) { return w.ops.Resume(w.ctx, ana, w.latest(id)) },
@@ -262,7 +262,7 @@ func TestPagesWhileOperationsRun(t *testing.T) {
 		}
 	}
 	settles(loom.ClusterActive)
-	begin(lifecycle.PreviewInput{Kind: loom.PreviewDelete})
+	begin(clusters.PreviewInput{Kind: loom.PreviewDelete})
 	settles(loom.ClusterTerminated)
 	// A while after the end.
 	for now := asked.Load(); asked.Load() < now+100 && !t.Failed(); {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/views/route"
 )
 
@@ -218,7 +218,7 @@ func TestTenantsPages(t *testing.T) {
 func TestWorkersPages(t *testing.T) {
 	t.Parallel()
 	r := newRooms(t)
-	id, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Version: "v9", Capacity: 1, Plugins: []string{"shell"}})
+	id, err := r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Version: "v9", Capacity: 1, Plugins: []string{"shell"}})
 	check(t, err)
 	v, admin := r.signedIn("superadmin", "admin"), r.signedIn("demo", "admin")
 	worker := "/system/workers/" + string(id)

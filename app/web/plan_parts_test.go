@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
 )
 
 // previewOf makes a preview of ana's and opens its page.
-func (w *clusterWorld) previewOf(in lifecycle.PreviewInput) (string, clusterAnswer) {
+func (w *clusterWorld) previewOf(in clusters.PreviewInput) (string, clusterAnswer) {
 	w.t.Helper()
 	v, err := w.clusters.Preview(w.ctx, w.actor("ana"), in)
 	w.must(err)
@@ -24,7 +24,7 @@ func TestPreviewFoldsWhatStays(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 4)
-	at, page := w.previewOf(lifecycle.PreviewInput{Kind: loom.PreviewShrink, Cluster: id, Change: lifecycle.ChangeInput{Machines: 3}})
+	at, page := w.previewOf(clusters.PreviewInput{Kind: loom.PreviewShrink, Cluster: id, Change: clusters.ChangeInput{Machines: 3}})
 	// The node that goes is listed among the others, and those are folded.
 	page.has(`<details class="c-set c-kept" id="kept">`, ">keep 3<", ">remove 2<", "shop-front1-1003", "3 nodes and ")
 	if _, folded, _ := strings.Cut(page.Body, `id="kept"`); strings.Contains(folded[:strings.Index(folded, "</details>")], "1003") {
@@ -35,7 +35,7 @@ func TestPreviewFoldsWhatStays(t *testing.T) {
 	w.get("ana", at+"?only=nonsense").is(200, `id="kept">`)
 
 	// What is stopped is no longer among what stays.
-	_, page = w.previewOf(lifecycle.PreviewInput{Kind: loom.PreviewStop, Cluster: id, Service: "haproxy"})
+	_, page = w.previewOf(clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id, Service: "haproxy"})
 	page.has(">stop<", ">nothing<", `id="kept"`)
 	// All of a new cluster comes.
 	to := w.post("ana", route.Previews(), createValues("second", "3")).goesTo(`/previews/.*`)

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/testkit/browser"
 	"loom/views/route"
 )
@@ -83,7 +83,7 @@ func TestTextsInPlaceByKeyboard(t *testing.T) {
 	pressKeys(b, kb.Enter)
 	b.Wait("the field once more", focused(b, aboutText))
 	b.WaitFor("#cluster-about[data-ready]")
-	_, err := w.clusters.Edit(w.ctx, w.actor("admin"), id, lifecycle.EditInput{Description: new("Theirs")})
+	_, err := w.clusters.Edit(w.ctx, w.actor("admin"), id, clusters.EditInput{Description: new("Theirs")})
 	w.must(err)
 	refreshAll(b) // what is being written is not taken away
 	pressKeys(b, ".", kb.Enter)

@@ -13,8 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/secret"
 	"loom/app/web"
@@ -71,7 +71,7 @@ func (w *clusterWorld) counted() *counter {
 	w.must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	pages := web.New(web.Deps{
-		Accounts: w.accounts, Catalog: w.catalog, Clusters: lifecycle.New(db, ring, lifecycle.Options{MaxMachines: 500}), Operations: w.ops, Hub: w.hub,
+		Accounts: w.accounts, Catalog: w.catalog, Clusters: clusters.New(db, ring, clusters.Options{MaxMachines: 500}), Operations: w.ops, Hub: w.hub,
 		Sessions: httpx.NewSessions(w.accounts, false), Log: log, Version: "test",
 	})
 	w.handler = httpx.Chain(log, false, http.NewCrossOriginProtection(), web.ErrorPage("test"), pages)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -70,7 +70,7 @@ func TestFailedTaskLeadsToItsScript(t *testing.T) {
 	_, err := w.catalog.Upload(w.ctx, w.actor("admin"), script, strings.NewReader("exit 1"), 0)
 	w.must(err)
 	op := w.create("shop", 2)
-	tasks, err := w.clusters.Tasks(w.ctx, w.actor("ana"), op, lifecycle.TaskFilter{})
+	tasks, err := w.clusters.Tasks(w.ctx, w.actor("ana"), op, clusters.TaskFilter{})
 	w.must(err)
 	at := slices.IndexFunc(tasks, func(t loom.Task) bool { return t.Service == "nginx" })
 	w.fail(tasks[at].Ref, "nginx.sh exited with 1")

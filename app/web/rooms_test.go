@@ -21,13 +21,13 @@ import (
 	"loom/app/api"
 	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/testkit"
 	"loom/app/web"
@@ -37,14 +37,14 @@ import (
 // rooms is the whole surface of the pages on a database of its own, with the
 // tenants superadmin and demo as a first start makes them.
 type rooms struct {
-	t        *testing.T
-	ctx      context.Context
-	server   *httptest.Server
-	catalog  *catalog.Catalog
-	accounts *account.Accounts
-	fleet    *fleet.Fleet
-	hooks    *hook.Hooks
-	db       *sqlx.DB
+	t         *testing.T
+	ctx       context.Context
+	server    *httptest.Server
+	catalog   *catalog.Catalog
+	accounts  *account.Accounts
+	processes *processes.Processes
+	hooks     *hook.Hooks
+	db        *sqlx.DB
 	// passwords by "tenant/user".
 	passwords map[string]loom.Secret
 }
@@ -85,19 +85,19 @@ func makeRooms(t *testing.T, withAPI bool, change ...func(*web.Deps)) *rooms {
 	})
 	r := &rooms{t: t, ctx: context.Background(), passwords: maps.Clone(roomsBasis.passwords)}
 	ring := r.useCases(db)
-	r.fleet = fleet.New(db.DB, fleet.Options{Ring: ring, Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
+	r.processes = processes.New(db.DB, processes.Options{Ring: ring, Lease: time.Minute, AskTimeout: 50 * time.Millisecond})
 	r.hooks = hook.New(db.DB, ring, hook.Options{Reach: loom.Reach{Networks: loom.Named(netip.MustParsePrefix("127.0.0.0/8"))}, PublicURL: "https://loom.example", Body: wire.HookBody})
 	r.db = db.DB
 
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	deps := web.Deps{
-		Accounts: r.accounts, Catalog: r.catalog, Clusters: lifecycle.New(db.DB, ring, lifecycle.Options{}),
-		Fleet: r.fleet, Hooks: r.hooks,
+		Accounts: r.accounts, Catalog: r.catalog, Clusters: clusters.New(db.DB, ring, clusters.Options{}),
+		Processes: r.processes, Hooks: r.hooks,
 		Hub: live.New(db.DB, db.DSN, log), Sessions: httpx.NewSessions(r.accounts, false), Log: log, Version: "test",
 	}
 	if withAPI {
 		deps.API = api.New(api.Deps{Accounts: deps.Accounts, Catalog: deps.Catalog, Clusters: deps.Clusters, Operations: execution.New(db.DB, ring, execution.Options{}),
-			Fleet: deps.Fleet, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
+			Processes: deps.Processes, Hooks: deps.Hooks, Hub: deps.Hub, Sessions: deps.Sessions, Log: log, Version: "test"})
 	}
 	for _, c := range change {
 		c(&deps)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/testkit"
 )
 
@@ -70,7 +70,7 @@ func TestTenantForm(t *testing.T) {
 		return v.get("/system/tenants/new", "HX-Request", "true", "HX-Target", "worker-room").shows(t, 200, `id="worker-room"`).hides(t, "<main")
 	}
 	room().shows(t, 200, "No provisioner runs")
-	_, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
+	_, err := r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
 	check(t, err)
 	_, err = r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 4 ELSE 0 END`, r.tenant("demo").ID)
 	check(t, err)
@@ -122,7 +122,7 @@ func TestTenantWorkers(t *testing.T) {
 		}
 	}
 	preset("0")
-	_, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 100})
+	_, err := r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 100})
 	check(t, err)
 	set(95)
 	preset("4")
@@ -181,10 +181,10 @@ func TestQueuePages(t *testing.T) {
 	v.post("/system/queues/hook/resume").goes(t, "/system/queues")
 	v.get("/system/queues").shows(t, 200, "goes on.").hides(t, "Resume")
 
-	queue := "/system/queues/" + fleet.TenantQueue(r.tenant("demo").ID)
+	queue := "/system/queues/" + processes.TenantQueue(r.tenant("demo").ID)
 	_, err := r.db.Exec(`UPDATE tenants SET workers = CASE WHEN id = $1 THEN 1 ELSE 0 END`, r.tenant("demo").ID)
 	check(t, err)
-	_, err = r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
+	_, err = r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Capacity: 9})
 	check(t, err)
 	v.get("/system/tenants/demo").shows(t, 200, "Pause queue", queue+"/pause")
 	v.get(queue+"/pause").shows(t, 200, "No new task of the tenant demo starts")
@@ -206,7 +206,7 @@ func TestQueuePages(t *testing.T) {
 func TestProcessesTell(t *testing.T) {
 	t.Parallel()
 	r := makeRooms(t, true)
-	id, err := r.fleet.Register(r.ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Version: "v9", Capacity: 1, Plugins: []string{"shell", "planted"}, Versions: map[string]string{"planted": "1.4.0"}})
+	id, err := r.processes.Register(r.ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Version: "v9", Capacity: 1, Plugins: []string{"shell", "planted"}, Versions: map[string]string{"planted": "1.4.0"}})
 	check(t, err)
 	v := r.signedIn("superadmin", "admin")
 	v.get("/system/workers").shows(t, 200, "Last error", "none", "part of Loom, v9", "release 1.4.0", "/system/workers?as=csv")

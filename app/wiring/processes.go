@@ -18,7 +18,7 @@ import (
 // Common is what schedulers and provisioners share.
 func (e *Environment) Common(s *System, port int) work.Common {
 	return work.Common{
-		DSN: s.dsn, Operations: s.operations, Fleet: s.Fleet, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
+		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
 		LinkAudit: s.Accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
 		Expire:      s.Clusters.Expire, Hooks: s.Hooks, Watch: watch{s.metrics, s.Health},
@@ -51,7 +51,7 @@ func (e *Environment) sweepBucket(ctx context.Context, s *System) error {
 // Scheduler makes a scheduler; it is the one that tells the metrics of the whole
 // installation.
 func (e *Environment) Scheduler(s *System, port int) *work.Scheduler {
-	s.metrics.State(s.Fleet.Figures, e.Log)
+	s.metrics.State(s.Processes.Figures, e.Log)
 	// The last two are 0, and so the usual ones, where the lease is.
 	return &work.Scheduler{Common: e.Common(s, port), ReapEvery: e.Lease / 10, ReconcileEvery: e.Lease}
 }
@@ -72,7 +72,7 @@ func (e *Environment) Provisioner(ctx context.Context, s *System, p *Plugins, po
 		e.RescanOnHangup(ctx, s, p)
 	}
 	host, adopted := e.adopt(ctx, p)
-	s.metrics.Tenants(s.Fleet.TenantNames, e.Log)
+	s.metrics.Tenants(s.Processes.TenantNames, e.Log)
 	runner, pool, err := e.Runner(p, s.Catalog)
 	if err != nil {
 		return nil, nil, err

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"loom/app/api"
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/telemetry"
 	"loom/app/web"
 )
@@ -71,16 +71,16 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
 		}
 	}
-	trouble := &fleet.Trouble{}
+	trouble := &processes.Trouble{}
 	log := telemetry.Spare(trouble.Log(e.Log)) // strangers can make it fail as often as they like
 	rest := api.New(api.Deps{
-		Accounts: s.Accounts, Fleet: s.Fleet, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
+		Accounts: s.Accounts, Processes: s.Processes, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
 		TrustedNetworks: networks, Hosts: httpx.OwnHosts(e.Values.Text("LOOM_PUBLIC_URL")), Protection: protection, Hooks: s.Hooks,
 		Ready: s.Health.ready, Metrics: s.metrics.Handler(), MetricsNetworks: collectors,
 	})
 	pages := web.New(web.Deps{
-		Accounts: s.Accounts, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Fleet: s.Fleet, Hooks: s.Hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
-		Starter: s.starter, Shortage: s.shortage, Condition: s.Fleet.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
+		Accounts: s.Accounts, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Processes: s.Processes, Hooks: s.Hooks, Hub: hub, Sessions: sessions, Log: log, Version: version,
+		Starter: s.starter, Shortage: s.shortage, Condition: s.Processes.Condition, API: rest, APIDocument: api.Document(), PublicURL: strings.TrimSuffix(origin, "/"),
 		ProxyUnknown: e.proxyUnknown(),
 	})
 	errorPage := web.ErrorPage(version)
@@ -98,7 +98,7 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 		}
 		pages.ServeHTTP(w, r)
 	})
-	process := fleet.NewProcess{Kind: loom.ProcessWeb, Version: version, Trouble: trouble}
+	process := processes.NewProcess{Kind: loom.ProcessWeb, Version: version, Trouble: trouble}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		process.Port = tcp.Port
 	}
@@ -107,7 +107,7 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 	return &site{
 		Listener: httpx.Listen(listener, proxies), hub: hub, URL: origin,
 		stay: func(ctx context.Context) {
-			s.Fleet.Stay(ctx, process, func(held bool) { watch{s.metrics, s.Health}.LeaseHeld(process.Kind, held) }, func(err error) {
+			s.Processes.Stay(ctx, process, func(held bool) { watch{s.metrics, s.Health}.LeaseHeld(process.Kind, held) }, func(err error) {
 				e.Log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())
 			})
 		},
@@ -164,7 +164,7 @@ func (s *site) Serve(ctx context.Context) error {
 
 // shortage says to administrators that workers are short.
 func (s *System) shortage(ctx context.Context, actor loom.Actor) (string, error) {
-	short, err := s.Fleet.ShortageAtRest(ctx, actor)
+	short, err := s.Processes.ShortageAtRest(ctx, actor)
 	if err != nil {
 		return "", err
 	}

@@ -15,12 +15,12 @@ import (
 	"loom/app/account"
 	"loom/app/api/wire"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/diskspace"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
-	"loom/app/lifecycle"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/telemetry"
 	"loom/provisioner"
@@ -42,9 +42,9 @@ type System struct {
 	Ring       *secret.Ring
 	Accounts   *account.Accounts
 	Catalog    *catalog.Catalog
-	Clusters   *lifecycle.Clusters
+	Clusters   *clusters.Clusters
 	operations *execution.Operations
-	Fleet      *fleet.Fleet
+	Processes  *processes.Processes
 	Hooks      *hook.Hooks
 	metrics    *telemetry.Metrics
 	Health     *health
@@ -88,9 +88,9 @@ func (e *Environment) System(ctx context.Context) (*System, error) {
 	accounts.Resources, accounts.SignedIn = c, e.ForgetSignIn
 	return &System{
 		dsn: e.dsn, DB: db, Ring: ring, Catalog: c, Accounts: accounts,
-		Clusters:   lifecycle.New(db, ring, lifecycle.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),
+		Clusters:   clusters.New(db, ring, clusters.Options{MaxMachines: e.Values.Number("LOOM_MAX_CLUSTER_SIZE"), Solved: metrics.Solved}),
 		operations: execution.New(db, ring, running),
-		Fleet:      fleet.New(db, fleet.Options{Ring: ring, Lease: e.Lease}),
+		Processes:  processes.New(db, processes.Options{Ring: ring, Lease: e.Lease}),
 		metrics:    metrics,
 		Health:     newHealth(e.dsn),
 		Hooks:      hook.New(db, ring, hook.Options{Reach: hooks, PublicURL: e.publicURL(), Body: wire.HookBody}),

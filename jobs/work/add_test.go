@@ -11,7 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/store"
 )
@@ -76,7 +76,7 @@ func TestAddedServicesRun(t *testing.T) {
 		}
 		return loom.TaskResult{}
 	}), 5)
-	clusters := lifecycle.New(w.db.DB, w.ring, lifecycle.Options{})
+	uc := clusters.New(w.db.DB, w.ring, clusters.Options{})
 	ana := loom.Actor{Tenant: w.tenant, TenantName: "t1", User: "ana", Role: loom.RoleUser, Via: "session"}
 	end := func(ref loom.OperationRef, err error) {
 		t.Helper()
@@ -90,11 +90,11 @@ func TestAddedServicesRun(t *testing.T) {
 		w.ends(op, 30*time.Second, loom.OperationComplete)
 	}
 	// The provisioner has read the nodes without the new service.
-	end(clusters.RunServices(ctx, ana, id, lifecycle.ServicesInput{Kind: loom.PreviewStart}))
+	end(uc.RunServices(ctx, ana, id, clusters.ServicesInput{Kind: loom.PreviewStart}))
 	mu.Lock()
 	seen = nil
 	mu.Unlock()
-	end(clusters.Begin(ctx, ana, lifecycle.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: []string{"cache"}}))
+	end(uc.Begin(ctx, ana, clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: []string{"cache"}}))
 	mu.Lock()
 	defer mu.Unlock()
 	counts := map[string]int{}

@@ -26,7 +26,7 @@ func (l *life) tellCarried(ctx context.Context, told []string, shown map[string]
 		if slices.Equal(names, told) && maps.Equal(versions, shown) {
 			continue
 		}
-		if err := l.p.Fleet.Carries(ctx, l.id, names, versions); err != nil {
+		if err := l.p.Processes.Carries(ctx, l.id, names, versions); err != nil {
 			if ctx.Err() == nil {
 				l.p.logger().Warn("the list of processes does not show the plugins of now", "process_id", l.id, "error", err)
 			}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs"
 )
 
@@ -25,14 +25,14 @@ const (
 // dispatcher holds the queues of tenants that are assigned to this process and
 // have work: a queue costs polling and wake-ups, also while it is empty.
 type dispatcher struct {
-	client  *riverClient
-	id      loom.ProcessID
-	fleet   *fleet.Fleet
-	limiter *limiter
-	workers int
-	sweep   time.Duration
-	idle    time.Duration
-	log     *slog.Logger
+	client    *riverClient
+	id        loom.ProcessID
+	processes *processes.Processes
+	limiter   *limiter
+	workers   int
+	sweep     time.Duration
+	idle      time.Duration
+	log       *slog.Logger
 	// look asks for a sweep, without waiting.
 	look chan struct{}
 
@@ -49,8 +49,8 @@ type heldQueue struct {
 	leaving bool
 }
 
-func newDispatcher(client *riverClient, id loom.ProcessID, f *fleet.Fleet, l *limiter, workers int, sweep, idle time.Duration, log *slog.Logger) *dispatcher {
-	return &dispatcher{client: client, id: id, fleet: f, limiter: l, workers: workers, sweep: sweep, idle: idle, log: log,
+func newDispatcher(client *riverClient, id loom.ProcessID, f *processes.Processes, l *limiter, workers int, sweep, idle time.Duration, log *slog.Logger) *dispatcher {
+	return &dispatcher{client: client, id: id, processes: f, limiter: l, workers: workers, sweep: sweep, idle: idle, log: log,
 		look: make(chan struct{}, 1), held: map[string]*heldQueue{}}
 }
 
@@ -73,7 +73,7 @@ func (d *dispatcher) lookAround() {
 }
 
 // run adds and removes queues until ctx ends or wakeups closes.
-func (d *dispatcher) run(ctx context.Context, wakeups <-chan fleet.Wakeup, onStop func()) {
+func (d *dispatcher) run(ctx context.Context, wakeups <-chan processes.Wakeup, onStop func()) {
 	tick := time.NewTicker(d.sweep)
 	defer tick.Stop()
 	// Queues on their way out are looked at more often.
@@ -133,7 +133,7 @@ func (d *dispatcher) add(queue string) {
 // sweepOnce adds the queues that have work and lets go of those that have none,
 // or whose tenant has no workers here any more.
 func (d *dispatcher) sweepOnce(ctx context.Context) {
-	busy, err := d.fleet.BusyQueues(ctx)
+	busy, err := d.processes.BusyQueues(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("the busy queues could not be listed", "error", err)
@@ -161,7 +161,7 @@ func (d *dispatcher) lookElsewhere(ctx context.Context) {
 	if len(crowded) == 0 {
 		return
 	}
-	free, err := d.fleet.FreeElsewhere(ctx, d.id, crowded)
+	free, err := d.processes.FreeElsewhere(ctx, d.id, crowded)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("the free workers of other processes could not be counted", "error", err)

@@ -33,7 +33,7 @@ func TestToldToDrain(t *testing.T) {
 	common, db := w.common(4)
 	defer db.Close()
 	super := loom.Actor{Tenant: loom.SuperTenant, User: "admin", Role: loom.RoleSuperadmin}
-	drained, err := common.Fleet.Drain(t.Context(), super, first)
+	drained, err := common.Processes.Drain(t.Context(), super, first)
 	if err != nil || !drained.Draining || drained.Ending || len(drained.Workers) != 0 || drained.Free() != 3 {
 		t.Fatalf("%+v, %v", drained, err)
 	}
@@ -57,7 +57,7 @@ func TestToldToDrain(t *testing.T) {
 	}
 
 	second.stop(t)
-	if _, err := common.Fleet.Resume(t.Context(), super, first); err != nil {
+	if _, err := common.Processes.Resume(t.Context(), super, first); err != nil {
 		t.Fatal(err)
 	}
 	again, nodes := w.cluster(w.tenant, 2)

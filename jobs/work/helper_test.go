@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/jobs/work"
@@ -36,7 +36,7 @@ func helper(dsn string) {
 	}
 	ring, _ := secret.ParseKeys(secret.GenerateKey())
 	common := work.Common{DSN: dsn, Operations: execution.New(db, ring, execution.Options{Logger: quiet()}),
-		Fleet: fleet.New(db, times), Logger: quiet(), Test: true}
+		Processes: processes.New(db, times), Logger: quiet(), Test: true}
 	kind := os.Getenv(helperKind)
 	if kind == "scheduler" {
 		s := &work.Scheduler{Common: common, ReapEvery: 50 * time.Millisecond, ReconcileEvery: 200 * time.Millisecond}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs/work"
 	"loom/provisioner"
 	"loom/provisioner/automator"
@@ -58,14 +58,14 @@ func TestDeleteAlwaysEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &provisioner.Runner{Providers: providers, Automators: automators, Log: quiet()}
-	asks := fleet.New(w.db.DB, fleet.Options{AskTimeout: time.Minute})
+	asks := processes.New(w.db.DB, processes.Options{AskTimeout: time.Minute})
 	w.scheduler()
 	w.provisioner(runner, 4, func(p *work.Provisioner) {
 		opts := times
 		opts.Ring = w.ring
 		common, db := w.common(3)
 		t.Cleanup(func() { db.Close() })
-		common.Fleet = fleet.New(db, opts)
+		common.Processes = processes.New(db, opts)
 		common.Asker = runner
 		p.Common = common
 	})

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs"
 )
 
@@ -16,7 +16,7 @@ var super = loom.Actor{Tenant: loom.SuperTenant, TenantName: "superadmin", User:
 
 func (w *world) pause(pause bool) {
 	w.t.Helper()
-	f, queue := fleet.New(w.db.DB, times), jobs.TenantQueue(w.tenant)
+	f, queue := processes.New(w.db.DB, times), jobs.TenantQueue(w.tenant)
 	act := f.ResumeQueue
 	if pause {
 		act = f.PauseQueue
@@ -110,7 +110,7 @@ func TestPausingLosesNothing(t *testing.T) {
 		t.Errorf("%d tasks were tried twice", n)
 	}
 	// All of them are in the figures of the last hour.
-	pace, err := fleet.New(w.db.DB, fleet.Options{}).Pace(context.Background(), super)
+	pace, err := processes.New(w.db.DB, processes.Options{}).Pace(context.Background(), super)
 	done, waited, ran := 0, 0.0, 0.0
 	for _, p := range pace {
 		done, waited, ran = done+p.Tasks, max(waited, p.Wait95), max(ran, p.Run50)
@@ -127,7 +127,7 @@ func TestPausingLosesNothing(t *testing.T) {
 func TestPausedControlQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	ctx, f := context.Background(), fleet.New(w.db.DB, times)
+	ctx, f := context.Background(), processes.New(w.db.DB, times)
 	if err := f.PauseQueue(ctx, super, jobs.ControlQueue); err != nil { // nobody holds it yet
 		t.Fatal(err)
 	}

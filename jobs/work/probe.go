@@ -8,8 +8,8 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs"
 	"loom/provisioner"
 )
@@ -26,9 +26,9 @@ const (
 // probeProvider works probe_provider.
 type probeProvider struct {
 	river.WorkerDefaults[jobs.ProbeProvider]
-	fleet   *fleet.Fleet
-	asker   fleet.Asker
-	process loom.ProcessID
+	processes *processes.Processes
+	asker     processes.Asker
+	process   loom.ProcessID
 	// until ends when the process is told to: what is asked of providers can wait
 	// for another one.
 	until context.Context
@@ -48,11 +48,11 @@ func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvi
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.until, cancel)()
-	err := w.fleet.WorkRequest(ctx, w.process, job.Args.RequestID, w.asker)
+	err := w.processes.WorkRequest(ctx, w.process, job.Args.RequestID, w.asker)
 	switch {
-	case errors.Is(err, fleet.ErrNotForUs), err != nil && w.until.Err() != nil:
+	case errors.Is(err, processes.ErrNotForUs), err != nil && w.until.Err() != nil:
 		return river.JobSnooze(snooze)
-	case errors.Is(err, fleet.ErrRecorded):
+	case errors.Is(err, processes.ErrRecorded):
 		w.log.Warn("a provider could not be asked", "request_id", job.Args.RequestID, "error", err.Error())
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/store"
 	"loom/jobs/work"
 	"loom/provisioner"
@@ -21,7 +21,7 @@ import (
 
 // asking makes a runner with a mock provider, what a provisioner needs to use it,
 // and the use cases of whoever asks.
-func (w *world) asking() (*provisioner.Runner, func(*work.Provisioner), *fleet.Fleet) {
+func (w *world) asking() (*provisioner.Runner, func(*work.Provisioner), *processes.Processes) {
 	w.t.Helper()
 	providers, err := provider.NewRegistry(mock.New())
 	if err != nil {
@@ -38,10 +38,10 @@ func (w *world) asking() (*provisioner.Runner, func(*work.Provisioner), *fleet.F
 		// On the pool of the process: one of the test's would outlive it.
 		common, db := w.common(3)
 		w.t.Cleanup(func() { db.Close() })
-		common.Fleet = fleet.New(db, opts)
+		common.Processes = processes.New(db, opts)
 		common.Asker = runner
 		p.Common = common
-	}, fleet.New(w.db.DB, fleet.Options{AskTimeout: time.Minute})
+	}, processes.New(w.db.DB, processes.Options{AskTimeout: time.Minute})
 }
 
 // provider stores a provider of the type mock with fields, pin sealed.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs"
 	"loom/provisioner"
 )
@@ -140,7 +140,7 @@ type life struct {
 // live registers the process and works until ctx ends or the lease is lost.
 func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	carried, versions := p.Plugins(), p.Versions()
-	id, err := p.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
+	id, err := p.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
 		Capacity: p.Capacity, Plugins: carried, Versions: versions, Local: p.Local, OnlyTenant: p.OnlyTenant, Trouble: p.trouble})
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	l.client, err = newRiver(asking, &p.Common, id, true, map[string]river.QueueConfig{
 		jobs.ProbeQueue: {MaxWorkers: probeWorkers}, jobs.SweepQueue: {MaxWorkers: sweepWorkers}}, worker)
 	if err != nil {
-		return errors.Join(err, p.Fleet.Deregister(base, id))
+		return errors.Join(err, p.Processes.Deregister(base, id))
 	}
 	defer func() {
 		if l.stuck {
@@ -172,7 +172,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 		}
 		l.client.pool.Close()
 	}()
-	l.dispatch = newDispatcher(l.client, id, p.Fleet, l.limiter, p.Capacity, p.Sweep, p.QueueIdle, worker.log)
+	l.dispatch = newDispatcher(l.client, id, p.Processes, l.limiter, p.Capacity, p.Sweep, p.QueueIdle, worker.log)
 	worker.note = l.dispatch.note
 
 	var background sync.WaitGroup
@@ -186,11 +186,11 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	background.Go(func() { l.keep(leaseCtx) })
 	background.Go(func() { l.tellCarried(leaseCtx, carried, versions) })
 	if err := l.client.Start(base); err != nil {
-		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Fleet.Deregister(base, id))
+		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Processes.Deregister(base, id))
 	}
-	wakeups, err := p.Fleet.Wakeups(leaseCtx, p.DSN)
+	wakeups, err := p.Processes.Wakeups(leaseCtx, p.DSN)
 	if err != nil {
-		return errors.Join(err, l.client.StopAndCancel(base), p.Fleet.Deregister(base, id))
+		return errors.Join(err, l.client.StopAndCancel(base), p.Processes.Deregister(base, id))
 	}
 	dispatchCtx, endDispatch := context.WithCancel(leaseCtx)
 	var dispatching sync.WaitGroup
@@ -208,7 +208,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	lost = l.drain(base, lost, endLife)
 	if lost == nil {
 		endLease()
-		return p.Fleet.Deregister(base, id)
+		return p.Processes.Deregister(base, id)
 	}
 	return lost
 }
@@ -223,7 +223,7 @@ func (l *life) renewSoon() {
 
 // keep holds the lease and acts on what each renewal tells.
 func (l *life) keep(ctx context.Context) {
-	err := l.p.Fleet.Keep(ctx, l.id, l.nudge, l.draining.Load, func(r fleet.Renewal) {
+	err := l.p.Processes.Keep(ctx, l.id, l.nudge, l.draining.Load, func(r processes.Renewal) {
 		l.attempts.trust(r.Until)
 		if l.limiter.set(r.Workers) {
 			l.dispatch.lookAround()

@@ -10,9 +10,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/jobs"
 )
 
@@ -58,7 +58,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 }
 
 func (s *Scheduler) live(ctx context.Context) error {
-	id, err := s.Fleet.Register(ctx, fleet.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, Trouble: s.trouble})
+	id, err := s.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, Trouble: s.trouble})
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (s *Scheduler) live(ctx context.Context) error {
 	log := s.logger().With("process_id", id)
 	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), elsewhere{})
 	if err != nil {
-		return errors.Join(err, s.Fleet.Deregister(base, id))
+		return errors.Join(err, s.Processes.Deregister(base, id))
 	}
 	defer client.pool.Close()
 	if err := client.Start(base); err != nil {
-		return errors.Join(fmt.Errorf("start River's client: %w", err), s.Fleet.Deregister(base, id))
+		return errors.Join(fmt.Errorf("start River's client: %w", err), s.Processes.Deregister(base, id))
 	}
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -88,7 +88,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	leaseCtx, endLease := context.WithCancel(base)
 	defer endLease()
 	background.Go(func() {
-		lost <- s.Fleet.Keep(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(fleet.Renewal) {})
+		lost <- s.Processes.Keep(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(processes.Renewal) {})
 	})
 	log.Info("scheduler began")
 
@@ -109,7 +109,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	if lostErr != nil {
 		return lostErr
 	}
-	return s.Fleet.Deregister(base, id)
+	return s.Processes.Deregister(base, id)
 }
 
 // every calls do now and then after each interval, until ctx ends.
@@ -128,7 +128,7 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 
 // reap gives back the work of lost processes and makes due retries available.
 func (s *Scheduler) reap(ctx context.Context, log *slog.Logger) {
-	lost, err := s.Fleet.Reap(ctx)
+	lost, err := s.Processes.Reap(ctx)
 	for _, l := range lost {
 		log.Warn("a process was lost, its tasks go elsewhere", "lost_process_id", l.Process, "kind", l.Kind, "tasks", len(l.Tasks))
 		if _, weary := s.Operations.GiveUpWeary(ctx, l.Tasks); weary != nil {

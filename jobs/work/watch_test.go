@@ -136,7 +136,7 @@ func TestMetricsOfAQueue(t *testing.T) {
 	common, db := w.common(2)
 	defer db.Close()
 	state := telemetry.NewMetrics()
-	state.State(common.Fleet.Figures, quiet())
+	state.State(common.Processes.Figures, quiet())
 	w.told(state, map[string]string{
 		fmt.Sprintf("loom_queue_depth{tenant=%q}", w.tenant): "3",
 		`loom_workers_capacity`:                              "2",

@@ -21,9 +21,9 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/store"
 	"loom/jobs"
 )
@@ -38,14 +38,14 @@ type Runner interface {
 type Common struct {
 	// DSN of the database, for River's own small pool and for listening.
 	DSN string
-	// Operations and Fleet are the use cases.
+	// Operations and Processes are the use cases.
 	Operations *execution.Operations
-	Fleet      *fleet.Fleet
+	Processes  *processes.Processes
 	// Hooks sends notices. It is called in schedulers only; nil elsewhere.
 	Hooks *hook.Hooks
 	// Asker asks providers what no task is about. It is called in provisioners
 	// only; nil elsewhere.
-	Asker fleet.Asker
+	Asker processes.Asker
 	// Expire deletes clusters whose lease is over; nil does nothing. It is called
 	// in schedulers only.
 	Expire func(ctx context.Context) error
@@ -71,12 +71,12 @@ type Common struct {
 	Test bool
 
 	// trouble has the last error of the process, once remember was called.
-	trouble *fleet.Trouble
+	trouble *processes.Trouble
 }
 
 // remember makes the list of processes show the last error that is logged.
 func (c *Common) remember() {
-	c.trouble = &fleet.Trouble{}
+	c.trouble = &processes.Trouble{}
 	c.Logger = c.trouble.Log(c.logger())
 }
 
@@ -201,8 +201,8 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 	river.AddWorker(w, runTask)
 	river.AddWorker(w, &endOperation{ops: c.Operations})
 	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations, watch: c.watch()})
-	river.AddWorker(w, &probeProvider{fleet: c.Fleet, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
-	river.AddWorker(w, duty[jobs.SweepProviders]("ask for sweeps of providers", c.Fleet.RequestSweeps))
+	river.AddWorker(w, &probeProvider{processes: c.Processes, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
+	river.AddWorker(w, duty[jobs.SweepProviders]("ask for sweeps of providers", c.Processes.RequestSweeps))
 	river.AddWorker(w, duty[jobs.ExpireClusters]("expire clusters", c.Expire))
 	river.AddWorker(w, duty[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))
 	river.AddWorker(w, duty[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))

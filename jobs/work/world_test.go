@@ -15,8 +15,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/secret"
 	"loom/app/store"
 	"loom/app/testkit"
@@ -223,7 +223,7 @@ type process struct {
 }
 
 // times makes leases short, but not so short that a busy machine loses them.
-var times = fleet.Options{Lease: 4 * time.Second, RenewEvery: 100 * time.Millisecond, GiveUpAfter: 3200 * time.Millisecond}
+var times = processes.Options{Lease: 4 * time.Second, RenewEvery: 100 * time.Millisecond, GiveUpAfter: 3200 * time.Millisecond}
 
 func (w *world) common(conns int) (work.Common, *sqlx.DB) {
 	w.t.Helper()
@@ -232,7 +232,7 @@ func (w *world) common(conns int) (work.Common, *sqlx.DB) {
 		w.t.Fatal(err)
 	}
 	return work.Common{DSN: w.db.DSN, Operations: execution.New(db, w.ring, execution.Options{Logger: quiet()}),
-		Fleet: fleet.New(db, times), Version: "test", Logger: quiet(), Test: true}, db
+		Processes: processes.New(db, times), Version: "test", Logger: quiet(), Test: true}, db
 }
 
 func (w *world) run(db *sqlx.DB, run func(ctx context.Context) error) *process {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -84,7 +84,7 @@ type Leftover struct {
 }
 
 // NewCluster gives the wire form of a cluster.
-func NewCluster(v lifecycle.ClusterView) Cluster {
+func NewCluster(v clusters.ClusterView) Cluster {
 	c := Cluster{
 		ID: v.ID.String(), Name: v.Name, Description: v.Description, Account: v.Owner, Created: Millis(v.Created), Expires: Millis(v.Expires),
 		Provider: v.Provider, Template: v.Template, Nodes: []Node{}, Services: ServiceNames(v.Cluster), Status: v.Status,

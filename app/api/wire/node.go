@@ -3,20 +3,20 @@ package wire
 import (
 	"encoding/json"
 
+	"loom/app/clusters"
 	"loom/app/lenient"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
 // ReadNode reads a node as it is written (entities.md 14). Services are names or
 // whole services; the history is not read, it is what happened. Invalid.
-func ReadNode(body []byte) (lifecycle.NodeInput, error) {
+func ReadNode(body []byte) (clusters.NodeInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.NodeInput{}, err
+		return clusters.NodeInput{}, err
 	}
 	p := o.Object("properties")
-	in := lifecycle.NodeInput{
+	in := clusters.NodeInput{
 		ID: loom.NodeID(o.Text("id")), Number: p.IntPtr("nodenum"), Hostname: p.TextPtr("hostname"), SSHUser: p.TextPtr("sshuser"),
 		HardwareType: p.TextPtr("hardwaretype"), ImageType: p.TextPtr("imagetype"), Flavor: p.TextPtr("flavor"), Image: p.TextPtr("image"),
 		Results: o.FreeObject("provisionerResults"),

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -66,7 +66,7 @@ type Change struct {
 
 // NewPreview gives the wire form; missing are the missing provider fields in
 // theirs, nil for none.
-func NewPreview(v lifecycle.PreviewView, missing any) Preview {
+func NewPreview(v clusters.PreviewView, missing any) Preview {
 	p := Preview{
 		ID: v.ID, Kind: v.Kind, Hash: v.Hash, Cluster: v.Cluster.String(), Revision: v.Revision, Expires: Millis(v.Expires),
 		Layout: list(v.Layout), Changes: NewChanges(v.Changes[:min(len(v.Changes), MaxChanges)]), Warnings: list(v.Warnings), OnFailure: v.OnFailure, MissingFields: missing,
@@ -87,7 +87,7 @@ func NewPreview(v lifecycle.PreviewView, missing any) Preview {
 }
 
 // NewChanges gives the wire form of changes.
-func NewChanges(changes []lifecycle.Change) []Change {
+func NewChanges(changes []clusters.Change) []Change {
 	out := make([]Change, len(changes))
 	for i, c := range changes {
 		out[i] = Change{c.Change, c.Object, c.Name, c.Node, c.Old, c.New, c.Because}

@@ -3,8 +3,8 @@ package wire
 import (
 	"strconv"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // Probe is what asking a provider gave (rest-api.md 6.2).
@@ -23,7 +23,7 @@ type Probe struct {
 }
 
 // NewProbe gives the wire form.
-func NewProbe(r fleet.ProbeRun) Probe {
+func NewProbe(r processes.ProbeRun) Probe {
 	p := Probe{ID: strconv.FormatInt(r.ID, 10), Provider: r.Provider, State: "waiting", Checks: list(r.Answer.Checks), Flavors: list(r.Answer.Flavors), Images: list(r.Answer.Images), Choices: r.Answer.Choices}
 	if p.Choices == nil {
 		p.Choices = map[string][]loom.ProbeChoice{}

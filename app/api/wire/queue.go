@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"loom/app/fleet"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // QueueState is a queue of River jobs, as superadmins see it. Counts are by state; Oldest
@@ -21,7 +21,7 @@ type QueueState struct {
 }
 
 // NewQueueState gives the wire form.
-func NewQueueState(q fleet.Queue) QueueState {
+func NewQueueState(q processes.Queue) QueueState {
 	w := QueueState{Queue: q.Name, Tenant: q.Tenant, Counts: object(q.Counts), PausedBy: q.Paused.By}
 	if !q.Oldest.IsZero() {
 		at := Millis(q.Oldest)
@@ -51,7 +51,7 @@ type RiverJob struct {
 }
 
 // NewRiverJob gives the wire form, without traces.
-func NewRiverJob(j fleet.RiverJob) RiverJob {
+func NewRiverJob(j processes.RiverJob) RiverJob {
 	w := RiverJob{ID: strconv.FormatInt(j.ID, 10), Queue: j.Queue, Kind: j.Kind, State: j.State, Attempt: j.Attempt, MaxAttempts: j.MaxAttempts,
 		Args: json.RawMessage(j.Args), Created: Millis(j.Created), Due: Millis(j.Due), Error: j.Error}
 	if !j.Attempted.IsZero() {
@@ -79,7 +79,7 @@ type TenantCluster struct {
 }
 
 // NewTenantCluster gives the wire form.
-func NewTenantCluster(c lifecycle.ClusterOfTenant) TenantCluster {
+func NewTenantCluster(c clusters.ClusterOfTenant) TenantCluster {
 	return TenantCluster{ID: c.ID.String(), Name: c.Name, Status: c.Status, Tenant: c.Tenant, Owner: c.Owner, Template: c.Template, Nodes: c.Nodes,
 		Created: Millis(c.Created), Expires: Millis(c.Expires)}
 }
@@ -98,7 +98,7 @@ type TenantNode struct {
 }
 
 // NewTenantNode gives the wire form.
-func NewTenantNode(n fleet.NodeOfTenant) TenantNode {
+func NewTenantNode(n processes.NodeOfTenant) TenantNode {
 	return TenantNode{ID: string(n.Node), Hostname: n.Hostname, State: string(n.State), Cluster: n.Cluster.String(), ClusterName: n.ClusterName, Owner: n.Owner,
 		Provider: n.Provider, Machine: n.Machine, Created: Millis(n.Created)}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"loom/app/clusters"
 	"loom/app/lenient"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -74,12 +74,12 @@ func providerFields(o *lenient.Object) map[string]any {
 }
 
 // ReadPreview reads a request for a preview (rest-api.md 6.2, 6.4). Invalid.
-func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
+func ReadPreview(body []byte) (clusters.PreviewInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.PreviewInput{}, err
+		return clusters.PreviewInput{}, err
 	}
-	in := lifecycle.PreviewInput{Kind: loom.PreviewKind(o.Text("kind"))}
+	in := clusters.PreviewInput{Kind: loom.PreviewKind(o.Text("kind"))}
 	request := o.Object("request")
 	if in.Kind == loom.PreviewCreate {
 		if !o.Has("request") && o.Err() == nil {
@@ -98,12 +98,12 @@ func ReadPreview(body []byte) (lifecycle.PreviewInput, error) {
 }
 
 // ReadApply reads what applies a preview. Invalid.
-func ReadApply(body []byte, id loom.PreviewID) (lifecycle.ApplyInput, error) {
+func ReadApply(body []byte, id loom.PreviewID) (clusters.ApplyInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.ApplyInput{}, err
+		return clusters.ApplyInput{}, err
 	}
-	return lifecycle.ApplyInput{ID: id, Hash: o.Text("hash"), ProviderFields: o.FreeObject("providerFields")}, o.Err()
+	return clusters.ApplyInput{ID: id, Hash: o.Text("hash"), ProviderFields: o.FreeObject("providerFields")}, o.Err()
 }
 
 // ReadExpiry reads a change of the end of a lease: milliseconds, or an explicit
@@ -124,13 +124,13 @@ func ReadExpiry(body []byte) (time.Time, error) {
 
 // ReadEdit reads a change of what needs no operation; members that there are not
 // are refused. Invalid.
-func ReadEdit(body []byte) (lifecycle.EditInput, error) {
+func ReadEdit(body []byte) (clusters.EditInput, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.EditInput{}, err
+		return clusters.EditInput{}, err
 	}
 	o.Only(lenient.Names[ClusterEdit]()...)
-	in := lifecycle.EditInput{Description: o.TextPtr("description"), Protected: o.BoolPtr("protected")}
+	in := clusters.EditInput{Description: o.TextPtr("description"), Protected: o.BoolPtr("protected")}
 	if o.Has("labels") {
 		in.Labels = o.TextMap("labels")
 	}

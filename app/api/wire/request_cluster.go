@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/lenient"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 )
 
@@ -23,16 +23,16 @@ func ReadMillis(text string) (int64, bool) {
 // ReadDelete reads the optional body of a delete: provider fields, whether a running
 // operation is to be aborted first, and whether machines that a delete left behind are
 // given up. Invalid.
-func ReadDelete(body []byte) (lifecycle.DeleteInput, error) {
+func ReadDelete(body []byte) (clusters.DeleteInput, error) {
 	if Empty(body) {
-		return lifecycle.DeleteInput{}, nil
+		return clusters.DeleteInput{}, nil
 	}
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.DeleteInput{}, err
+		return clusters.DeleteInput{}, err
 	}
 	readPolicy(o, loom.ClusterDelete)
-	return lifecycle.DeleteInput{ProviderFields: providerFields(o), Abort: o.Bool("abort"), Abandon: o.Bool("abandon")}, o.Err()
+	return clusters.DeleteInput{ProviderFields: providerFields(o), Abort: o.Bool("abort"), Abandon: o.Bool("abandon")}, o.Err()
 }
 
 // policyWord reads a failure policy. Whether operations of the kind take it is for the
@@ -48,7 +48,7 @@ func policyWord(o *lenient.Object) string {
 // readPolicy refuses a policy that operations of an action do not take: there is only
 // one that they do.
 func readPolicy(o *lenient.Object, action loom.ClusterAction) {
-	for _, e := range lifecycle.CheckPolicy(action, o.Text("onFailure")) {
+	for _, e := range clusters.CheckPolicy(action, o.Text("onFailure")) {
 		o.Fail(e.Field, "%s", e.Message)
 	}
 }
@@ -71,18 +71,18 @@ func ReadOperation(action loom.ClusterAction, body []byte) (map[string]any, erro
 // ReadConfigure reads a change of a cluster's config, and the provider fields that
 // come with it. Services restart unless it says otherwise. Invalid; that exactly
 // one way to give the config is used is for the use case to say.
-func ReadConfigure(body []byte) (lifecycle.ConfigureInput, map[string]any, error) {
+func ReadConfigure(body []byte) (clusters.ConfigureInput, map[string]any, error) {
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.ConfigureInput{}, nil, err
+		return clusters.ConfigureInput{}, nil, err
 	}
 	in := readConfigure(o)
 	readPolicy(o, loom.ClusterConfigure)
 	return in, providerFields(o), o.Err()
 }
 
-func readConfigure(o *lenient.Object) lifecycle.ConfigureInput {
-	in := lifecycle.ConfigureInput{
+func readConfigure(o *lenient.Object) clusters.ConfigureInput {
+	in := clusters.ConfigureInput{
 		Config: o.FreeObject("config"), ConfigPatch: o.FreeObject("configPatch"), Revision: o.IntPtr("revision"), Restart: true,
 	}
 	if restart := o.BoolPtr("restart"); restart != nil {
@@ -95,8 +95,8 @@ func readConfigure(o *lenient.Object) lifecycle.ConfigureInput {
 // versions of its services, and the provider fields that come with it: of the kinds
 // add_services, expand, shrink, remove_services, upgrade, resize and repair. Invalid;
 // what is to be said of the cluster is for the use case, which first looks for it.
-func ReadChange(kind loom.PreviewKind, body []byte) (lifecycle.PreviewInput, error) {
-	in := lifecycle.PreviewInput{Kind: kind}
+func ReadChange(kind loom.PreviewKind, body []byte) (clusters.PreviewInput, error) {
+	in := clusters.PreviewInput{Kind: kind}
 	if Empty(body) && kind == loom.PreviewUpgrade { // which has nothing that must be said
 		return in, nil
 	}
@@ -113,7 +113,7 @@ func ReadChange(kind loom.PreviewKind, body []byte) (lifecycle.PreviewInput, err
 }
 
 // readChange reads what the kind of a change has.
-func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
+func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 	c := &in.Change
 	switch in.Kind {
 	case loom.PreviewAddServices:
@@ -144,7 +144,7 @@ func readChange(o *lenient.Object, in *lifecycle.PreviewInput) {
 }
 
 // readRoll reads how many nodes are changed at a time, and how many must be up.
-func readRoll(o *lenient.Object, c *lifecycle.ChangeInput) {
+func readRoll(o *lenient.Object, c *clusters.ChangeInput) {
 	if batch := o.IntPtr("batch"); batch != nil {
 		if c.Batch = *batch; c.Batch < 1 {
 			o.Fail("batch", "A batch has at least 1 node.")
@@ -176,7 +176,7 @@ func nodeIDs(o *lenient.Object, field string) []loom.NodeID {
 
 // readLive reads what all requests for previews of changes to a cluster share,
 // and then what their kind has.
-func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
+func readLive(o, request *lenient.Object, in *clusters.PreviewInput) {
 	id, ok := loom.ParseClusterID(o.Text("clusterId"))
 	if !ok {
 		o.Fail("clusterId", "Name the cluster, such as “00000042”.")
@@ -204,15 +204,15 @@ func readLive(o, request *lenient.Object, in *lifecycle.PreviewInput) {
 
 // ReadRetry reads the optional body of a request to go on with a failed operation.
 // Invalid.
-func ReadRetry(body []byte) (lifecycle.RetryInput, error) {
+func ReadRetry(body []byte) (clusters.RetryInput, error) {
 	if Empty(body) {
-		return lifecycle.RetryInput{}, nil
+		return clusters.RetryInput{}, nil
 	}
 	o, err := lenient.Read(body)
 	if err != nil {
-		return lifecycle.RetryInput{}, err
+		return clusters.RetryInput{}, err
 	}
-	return lifecycle.RetryInput{
+	return clusters.RetryInput{
 		Skip: o.Ints("skip"), Reason: o.Text("reason"), ProviderFields: providerFields(o), OnFailure: policyWord(o),
 		Services: o.Texts("services"), RemoveServices: o.Texts("removeServices"), ConfigPatch: o.FreeObject("configPatch"),
 	}, o.Err()

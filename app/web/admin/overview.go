@@ -8,9 +8,9 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/officeview"
@@ -107,11 +107,11 @@ func (s *Server) adminState(r *http.Request, actor loom.Actor) (now, past []temp
 
 // queueDef says what of the tenant waits for a worker.
 func (s *Server) queueDef(r *http.Request, actor loom.Actor) (ui.Def, error) {
-	counts, err := s.Fleet.Queues(r.Context(), actor)
+	counts, err := s.Processes.Queues(r.Context(), actor)
 	if err != nil {
 		return ui.Def{}, err
 	}
-	var own fleet.QueueCount
+	var own processes.QueueCount
 	for _, c := range counts {
 		if c.Tenant == actor.TenantName {
 			own = c

@@ -7,9 +7,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -24,11 +24,11 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 	running := r.URL.Query().Get("state") == queueRunning
 	asked := s.PageOf(r)
 	asked.Sort = ""
-	q, err := s.Fleet.Queued(r.Context(), actor, running, asked)
+	q, err := s.Processes.Queued(r.Context(), actor, running, asked)
 	if err != nil {
 		return err
 	}
-	busy, err := s.Clusters.Clusters(r.Context(), actor, lifecycle.ListInput{Page: loom.Page{Limit: page.OfficeRows}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true})
+	busy, err := s.Clusters.Clusters(r.Context(), actor, clusters.ListInput{Page: loom.Page{Limit: page.OfficeRows}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true})
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Label: "Running", Href: route.Query(route.AdminQueue(), "state", queueRunning), Current: running, Count: strconv.Itoa(q.Running)}},
 		Calls: []ui.JSONCall{page.Call("count", http.MethodGet, "/v2/metrics/queues", "")},
 	}
-	banner := ui.BannerModel{Tone: ui.ToneWarn, Text: page.WhyWaiting(fleet.QueueCount{Waiting: q.Waiting}, q.Share)}
+	banner := ui.BannerModel{Tone: ui.ToneWarn, Text: page.WhyWaiting(processes.QueueCount{Waiting: q.Waiting}, q.Share)}
 	if q.Oldest.IsZero() && q.Share.Paused.At.IsZero() {
 		banner.Tone = ui.ToneOK
 		if q.Waiting > 0 {
@@ -57,7 +57,7 @@ func (s *Server) adminQueue(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 // queueGrid lists the single tasks.
-func (s *Server) queueGrid(q fleet.Queued, running bool) templ.Component {
+func (s *Server) queueGrid(q processes.Queued, running bool) templ.Component {
 	m := officeview.GridModel{ID: "tasks", Caption: "Tasks that wait, the longest wait first", ShowCaption: true,
 		Columns: []ui.Column{{Label: "Task"}, {Label: "Cluster"}, {Label: "Node", Low: true}, {Label: "Waits for"}, {Label: "Because"}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No task waits for a worker."}}
@@ -80,7 +80,7 @@ func (s *Server) queueGrid(q fleet.Queued, running bool) templ.Component {
 }
 
 // waitedFor is how long a task has waited or run.
-func waitedFor(t fleet.QueuedTask) string {
+func waitedFor(t processes.QueuedTask) string {
 	if t.Since.After(t.Now) {
 		return "–"
 	}
@@ -89,7 +89,7 @@ func waitedFor(t fleet.QueuedTask) string {
 
 // whyTaskWaits says what a single task waits for: its operation, the time of its next
 // try, or the share of workers of the tenant.
-func whyTaskWaits(t fleet.QueuedTask, share fleet.TenantWorkers) string {
+func whyTaskWaits(t processes.QueuedTask, share processes.TenantWorkers) string {
 	switch {
 	case !share.Paused.At.IsZero():
 		return "The queue of the tenant is paused."
@@ -117,7 +117,7 @@ func whyTaskWaits(t fleet.QueuedTask, share fleet.TenantWorkers) string {
 	return page.AllBusy(share) + "."
 }
 
-func (s *Server) busyGrid(list lifecycle.List) templ.Component {
+func (s *Server) busyGrid(list clusters.List) templ.Component {
 	m := officeview.GridModel{ID: "busy", Caption: "Clusters with an operation at work", ShowCaption: true, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Owner"}, {Label: "Operation"}, {Label: "Done", Numeric: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "No operation is at work."}}

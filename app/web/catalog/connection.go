@@ -12,9 +12,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/officeview"
@@ -34,7 +34,7 @@ var (
 const slowProbe = 5 * time.Second
 
 // connection shows a test.
-func (s *Server) connection(run fleet.ProbeRun) adminview.ConnectionModel {
+func (s *Server) connection(run processes.ProbeRun) adminview.ConnectionModel {
 	m := adminview.ConnectionModel{State: testRuns, Now: s.Now(), ID: strconv.FormatInt(run.ID, 10), Steps: stepsOf(run.Answer)}
 	switch {
 	case !run.Ended && !run.Started && run.Now.Sub(run.Asked) > slowProbe:
@@ -69,7 +69,7 @@ func (s *Server) addConnection(r *http.Request, actor loom.Actor, d draft, m *ad
 	if d.name == "" {
 		return nil
 	}
-	last, err := s.Fleet.LastProbe(r.Context(), actor, d.name)
+	last, err := s.Processes.LastProbe(r.Context(), actor, d.name)
 	if errors.Is(err, loom.NotFound) {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *Server) adminDraftProbe(w http.ResponseWriter, r *http.Request, actor l
 	} else {
 		var given loom.ProviderDraft
 		if given, err = s.Catalog.ProviderDraft(r.Context(), actor, []byte(d.body)); err == nil {
-			id, err = s.Fleet.BeginDraft(r.Context(), actor, given)
+			id, err = s.Processes.BeginDraft(r.Context(), actor, given)
 		}
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) adminDraftProbe(w http.ResponseWriter, r *http.Request, actor l
 	if !page.Wants(r, adminview.ConnectionID) {
 		return httpx.SeeOther(w, r, route.AdminProbeRun(strconv.FormatInt(id, 10)))
 	}
-	run, err := s.Fleet.ProbeByID(r.Context(), actor, id)
+	run, err := s.Processes.ProbeByID(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *Server) stepsBefore(r *http.Request, actor loom.Actor) []adminview.Conn
 	if err != nil {
 		return nil
 	}
-	run, err := s.Fleet.ProbeByID(r.Context(), actor, id)
+	run, err := s.Processes.ProbeByID(r.Context(), actor, id)
 	if err != nil {
 		return nil // it is of the past
 	}
@@ -181,7 +181,7 @@ func (s *Server) adminProbeRun(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	run, err := s.Fleet.ProbeByID(r.Context(), actor, id)
+	run, err := s.Processes.ProbeByID(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *Server) adminProbeRun(w http.ResponseWriter, r *http.Request, actor loo
 }
 
 // connectionPart answers with the panel, or without scripts with a page of it.
-func (s *Server) connectionPart(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m adminview.ConnectionModel, run *fleet.ProbeRun) error {
+func (s *Server) connectionPart(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, m adminview.ConnectionModel, run *processes.ProbeRun) error {
 	if page.Wants(r, adminview.ConnectionID) {
 		return s.Fragment(w, r, http.StatusOK, adminview.Connection(m)) // the panel itself says what is wrong
 	}
@@ -241,7 +241,7 @@ func (s *Server) choices(r *http.Request, actor loom.Actor, provider string) (ma
 	if provider == "" {
 		return suggested, nil
 	}
-	last, err := s.Fleet.LastProbe(r.Context(), actor, provider)
+	last, err := s.Processes.LastProbe(r.Context(), actor, provider)
 	if errors.Is(err, loom.NotFound) {
 		return suggested, nil
 	}

@@ -67,7 +67,7 @@ func (s *Server) adminList(kind loom.EntityKind) httpx.ActorHandler {
 
 // addTests adds how the last test of each provider went.
 func (s *Server) addTests(r *http.Request, actor loom.Actor, m *adminview.ListModel) error {
-	tests, err := s.Fleet.ProbeOutcomes(r.Context(), actor)
+	tests, err := s.Processes.ProbeOutcomes(r.Context(), actor)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (s *Server) adminOrphans(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	name := entry.Meta().Name
-	sweep, orphans, err := s.Fleet.Sweep(r.Context(), actor, name)
+	sweep, orphans, err := s.Processes.Sweep(r.Context(), actor, name)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) adminOrphans(w http.ResponseWriter, r *http.Request, actor loom
 
 func (s *Server) adminOrphansLook(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := entryName(r)
-	err := s.Fleet.BeginSweep(r.Context(), actor, name)
+	err := s.Processes.BeginSweep(r.Context(), actor, name)
 	said := httpx.Flash{Tone: "ok", Text: "Searching " + name + "; the result comes here."}
 	if errors.Is(err, loom.Conflict) {
 		said, err = httpx.Flash{Tone: "warn", Text: loom.AsError(err).Message}, nil

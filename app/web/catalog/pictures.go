@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
@@ -122,7 +122,7 @@ func (s *Server) orderResult(ctx context.Context, actor loom.Actor, template str
 	return r, nil
 }
 
-func orderNotes(o lifecycle.Order, service string) []string {
+func orderNotes(o clusters.Order, service string) []string {
 	notes := []string{"For the smallest cluster: " + ui.Count(o.Machines, "node", "nodes") + ", " +
 		ui.Count(len(o.Plan.Tasks), "task", "tasks") + " in " + ui.Count(o.Plan.Levels(), "stage", "stages") +
 		". Stages are no barriers: a task starts when what it waits for is done."}

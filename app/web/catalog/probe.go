@@ -32,11 +32,11 @@ func (s *Server) probePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		return err
 	}
 	name := entry.Meta().Name
-	open, testing, err := s.Fleet.OpenProbe(r.Context(), actor, name)
+	open, testing, err := s.Processes.OpenProbe(r.Context(), actor, name)
 	if err != nil {
 		return err
 	}
-	last, err := s.Fleet.LastProbe(r.Context(), actor, name)
+	last, err := s.Processes.LastProbe(r.Context(), actor, name)
 	if err != nil && !errors.Is(err, loom.NotFound) {
 		return err
 	}
@@ -159,7 +159,7 @@ func unless0(n int, unit string) string {
 
 func (s *Server) adminProbeAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	name := entryName(r)
-	_, err := s.Fleet.BeginProbe(r.Context(), actor, name)
+	_, err := s.Processes.BeginProbe(r.Context(), actor, name)
 	if e := loom.AsError(err); err != nil && (e.Kind == loom.Unavailable || e.Kind == loom.Throttled) {
 		return s.probePage(w, r, actor, e)
 	}

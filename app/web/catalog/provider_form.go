@@ -36,7 +36,7 @@ func (s *Server) offersFor(r *http.Request, actor loom.Actor, kind loom.OfferKin
 		return o, err
 	}
 	o.kind, o.failed, o.now = kind, d.Told, s.Now()
-	o.verified, err = s.Fleet.Verified(r.Context(), actor, kind)
+	o.verified, err = s.Processes.Verified(r.Context(), actor, kind)
 	return o, err
 }
 
@@ -45,7 +45,7 @@ func (s *Server) offers(r *http.Request, actor loom.Actor) (providerOffers, erro
 	if err != nil {
 		return providerOffers{}, err
 	}
-	probes, err := s.Fleet.Offers(r.Context(), actor)
+	probes, err := s.Processes.Offers(r.Context(), actor)
 	return providerOffers{providers: found[loom.KindProvider], probes: probes}, err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -65,8 +65,8 @@ func (f *tryForm) apply(suggestion string) {
 const tryPrefix = "try."
 
 // input is the question that the form asks, with what cannot be read.
-func (f *tryForm) input() (lifecycle.TrialInput, ui.FormErrors) {
-	in := lifecycle.TrialInput{Provider: f.Provider, HardwareType: f.Hardware, ImageType: f.Image, Services: f.Services}
+func (f *tryForm) input() (clusters.TrialInput, ui.FormErrors) {
+	in := clusters.TrialInput{Provider: f.Provider, HardwareType: f.Hardware, ImageType: f.Image, Services: f.Services}
 	var errs []loom.FieldError
 	for _, n := range []struct {
 		name, text string
@@ -78,8 +78,8 @@ func (f *tryForm) input() (lifecycle.TrialInput, ui.FormErrors) {
 			continue
 		}
 		value, err := strconv.Atoi(n.text)
-		if err != nil || value < 1 || value > lifecycle.DefaultMaxMachines {
-			errs = append(errs, loom.FieldError{Field: n.name, Message: fmt.Sprintf("Give a whole number from 1 to %d.", lifecycle.DefaultMaxMachines)})
+		if err != nil || value < 1 || value > clusters.DefaultMaxMachines {
+			errs = append(errs, loom.FieldError{Field: n.name, Message: fmt.Sprintf("Give a whole number from 1 to %d.", clusters.DefaultMaxMachines)})
 			continue
 		}
 		*n.to = value
@@ -169,7 +169,7 @@ func (s *Server) try(ctx context.Context, actor loom.Actor, f *tryForm, what tri
 }
 
 // tryFields are the fields of the form.
-func tryFields(f *tryForm, t lifecycle.Trial, providers []string, errs ui.FormErrors) templateview.TryFields {
+func tryFields(f *tryForm, t clusters.Trial, providers []string, errs ui.FormErrors) templateview.TryFields {
 	number := func(name, label, value, help string) ui.FieldModel {
 		return ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "1", Help: help, Error: errs.For(name), Optional: true}
 	}
@@ -226,7 +226,7 @@ func (f *tryForm) differs(d loom.Defaults) string {
 }
 
 // tryAnswer words what came of a trial.
-func tryAnswer(t lifecycle.Trial, what tried) templateview.TryAnswer {
+func tryAnswer(t clusters.Trial, what tried) templateview.TryAnswer {
 	var a templateview.TryAnswer
 	if len(t.Fields) > 0 {
 		a.Panel.Head = ui.CheckModel{State: ui.CheckIncomplete, Headline: "It cannot be tried yet"}
@@ -289,15 +289,15 @@ func tryName(field string) string {
 }
 
 // tryPanel is the answer about the asked size.
-func tryPanel(t lifecycle.Trial) (m clusterview.CheckPanel) {
+func tryPanel(t clusters.Trial) (m clusterview.CheckPanel) {
 	switch t.Asked.State {
-	case lifecycle.TrialFits:
+	case clusters.TrialFits:
 		m.Head = ui.CheckModel{State: ui.CheckFits, Headline: page.FitsHeadline(t.Asked.Layout)}
 		m.Layout = ui.NewLayoutPicture("trial-layout", t.Asked.Layout)
 		if t.Tasks > 0 {
 			m.Facts = []ui.Def{{Term: "Plan", Text: ui.Count(t.Tasks, "task", "tasks") + " in " + ui.Count(t.Stages, "stage", "stages")}}
 		}
-	case lifecycle.TrialCannot:
+	case clusters.TrialCannot:
 		m.Head = ui.CheckModel{State: ui.CheckCannot, Headline: strings.TrimSuffix(t.Asked.Unsat.Headline, ".")}
 		for _, r := range t.Asked.Unsat.Reasons {
 			m.Reasons = append(m.Reasons, ui.Reason{Text: r.Message})
@@ -310,7 +310,7 @@ func tryPanel(t lifecycle.Trial) (m clusterview.CheckPanel) {
 }
 
 // trySizes is the chart of all sizes.
-func trySizes(t lifecycle.Trial, what tried) templateview.SizesModel {
+func trySizes(t clusters.Trial, what tried) templateview.SizesModel {
 	m := templateview.SizesModel{Summary: trySummary(t)}
 	for _, size := range t.Sizes {
 		row := templateview.SizeRow{
@@ -345,7 +345,7 @@ func whyNot(reason string) string {
 }
 
 // trySummary is the answer about all sizes in a sentence.
-func trySummary(t lifecycle.Trial) string {
+func trySummary(t clusters.Trial) string {
 	low, high := t.Facts.MinMachines, t.Facts.MaxMachines
 	switch {
 	case t.Unsure:

@@ -76,7 +76,7 @@ func (s *Server) verifyRow(r *http.Request, actor loom.Actor, d *draft) {
 		}
 		id := strings.TrimSpace(doc.Text(at.To(member)))
 		kind := map[string]loom.OfferKind{fieldFlavor: loom.OfferFlavor, fieldImage: loom.OfferImage}[member]
-		if _, err := s.Fleet.Verify(r.Context(), actor, provider, loom.Offer{Kind: kind, ID: id}); err != nil {
+		if _, err := s.Processes.Verify(r.Context(), actor, provider, loom.Offer{Kind: kind, ID: id}); err != nil {
 			e := loom.AsError(err)
 			message := e.Message
 			if len(e.Fields) > 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -18,7 +18,7 @@ import (
 )
 
 // aboutPart is the description of a cluster with its labels.
-func aboutPart(v lifecycle.ClusterView) clusterview.AboutModel {
+func aboutPart(v clusters.ClusterView) clusterview.AboutModel {
 	m := clusterview.AboutModel{ID: v.ID, Description: v.Description}
 	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
 		label := key + "=" + v.Labels[key]
@@ -50,7 +50,7 @@ type clusterWriting struct {
 	changes []ui.ChangeModel
 }
 
-func writtenNow(v lifecycle.ClusterView) clusterWriting {
+func writtenNow(v clusters.ClusterView) clusterWriting {
 	labels := labelLines(v.Labels)
 	return clusterWriting{description: v.Description, labels: labels, seenDescription: v.Description, seenLabels: labels, known: true}
 }
@@ -66,7 +66,7 @@ func readWriting(form url.Values) clusterWriting {
 
 // input is what the texts change in what was seen. Texts that nobody touched change
 // nothing, also where they cannot be read back. errs say which lines are no labels.
-func (c clusterWriting) input(v lifecycle.ClusterView) (in lifecycle.EditInput, errs []loom.FieldError) {
+func (c clusterWriting) input(v clusters.ClusterView) (in clusters.EditInput, errs []loom.FieldError) {
 	if !c.known || c.description != strings.TrimSpace(c.seenDescription) {
 		in.Description = &c.description
 	}
@@ -74,7 +74,7 @@ func (c clusterWriting) input(v lifecycle.ClusterView) (in lifecycle.EditInput, 
 		in.Labels, errs = readLabels(c.labels)
 	}
 	if c.known {
-		in.Seen = &lifecycle.Written{Description: c.seenDescription}
+		in.Seen = &clusters.Written{Description: c.seenDescription}
 		if in.Seen.Labels = v.Labels; c.seenLabels != labelLines(v.Labels) {
 			in.Seen.Labels, _ = readLabels(c.seenLabels)
 		}
@@ -87,7 +87,7 @@ func (c clusterWriting) input(v lifecycle.ClusterView) (in lifecycle.EditInput, 
 
 // against makes the texts an answer to what somebody else stored meanwhile: it says what
 // they would change in that, and saving them now replaces it.
-func (c clusterWriting) against(stored lifecycle.Written) clusterWriting {
+func (c clusterWriting) against(stored clusters.Written) clusterWriting {
 	mine, _ := readLabels(c.labels)
 	tree := func(description string, labels map[string]string) any {
 		text, err := json.Marshal(map[string]any{"description": description, "labels": labels})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -14,7 +14,7 @@ import (
 )
 
 // clusterActions is the menu of a cluster: what cannot be done now says why.
-func clusterActions(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
+func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
@@ -53,7 +53,7 @@ func clusterActions(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
 }
 
 // nodeActions is what can be done to one node.
-func nodeActions(v lifecycle.ClusterView, n loom.Node) []ui.MenuItem {
+func nodeActions(v clusters.ClusterView, n loom.Node) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
@@ -70,7 +70,7 @@ func nodeActions(v lifecycle.ClusterView, n loom.Node) []ui.MenuItem {
 
 // lastPlaced says that fewer than two nodes are members that stay. It is asked for each
 // node of a list, and a cluster may have thousands.
-func lastPlaced(v lifecycle.ClusterView) bool {
+func lastPlaced(v clusters.ClusterView) bool {
 	placed := 0
 	for i := range v.Nodes {
 		if v.Nodes[i].Leaving || v.Nodes[i].State == loom.NodeDeleted {
@@ -84,7 +84,7 @@ func lastPlaced(v lifecycle.ClusterView) bool {
 }
 
 // serviceActions is what can be done to one service.
-func serviceActions(v lifecycle.ClusterView, service string) []ui.MenuItem {
+func serviceActions(v clusters.ClusterView, service string) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
@@ -113,7 +113,7 @@ func buttons(items []ui.MenuItem) []ui.ButtonModel {
 
 // operationActions is what can be done about an operation: while it runs, and after it
 // failed when it is the latest.
-func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonModel {
+func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonModel {
 	verb := func(word string) string { return route.OperationVerb(op.Ref, word) }
 	latest := v.Latest != nil && v.Latest.Ref == op.Ref
 	var out []ui.ButtonModel
@@ -154,7 +154,7 @@ func operationActions(v lifecycle.ClusterView, op loom.Operation) []ui.ButtonMod
 func titled(text string) templ.Attributes { return templ.Attributes{"title": text} }
 
 // skippedPart are the tasks that were left out and never ran.
-func skippedPart(v lifecycle.ClusterView) clusterview.SkippedModel {
+func skippedPart(v clusters.ClusterView) clusterview.SkippedModel {
 	m := clusterview.SkippedModel{ID: v.ID}
 	for _, t := range v.Skipped {
 		m.Tasks = append(m.Tasks, clusterview.TaskLink{Text: taskText(t), Href: route.Task(t.Ref), Since: "by " + string(t.SkippedBy) + ": " + t.SkipReason})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"loom/app/account"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -46,7 +46,7 @@ func (s *Server) readChosen(r *http.Request, actor loom.Actor) (chosen, error) {
 			return c, nil
 		}
 		c.more = len(ids) > maxBulk
-		in = lifecycle.ListInput{Page: in.Page, IDs: ids}
+		in = clusters.ListInput{Page: in.Page, IDs: ids}
 	}
 	list, err := s.Clusters.Clusters(r.Context(), actor, in)
 	c.items = list.Items
@@ -99,7 +99,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
 		row := bulkRow(item)
-		view, err := s.Clusters.Try(r.Context(), actor, lifecycle.PreviewInput{Kind: loom.PreviewDelete, Cluster: item.ID})
+		view, err := s.Clusters.Try(r.Context(), actor, clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: item.ID})
 		switch e := loom.AsError(err); {
 		case err == nil && len(view.Missing) > 0:
 			row.Key, row.WhyNot = "", "Its provider asks for credentials; delete it from its own page."
@@ -109,7 +109,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 			tasks += len(view.Plan.Tasks)
 			row.Cells = []string{strconv.Itoa(len(view.Nodes)), strconv.Itoa(len(view.Plan.Tasks)), strings.Join(view.Services, ", ")}
 		case e.Kind == loom.NotFound || e.Kind == loom.Conflict || e.Kind == loom.Invalid || e.Kind == loom.Forbidden:
-			row.Key, row.WhyNot = "", strings.Replace(e.Message, lifecycle.AbortFirst, " Its own page offers “Abort, then delete”.", 1)
+			row.Key, row.WhyNot = "", strings.Replace(e.Message, clusters.AbortFirst, " Its own page offers “Abort, then delete”.", 1)
 		default:
 			return err
 		}
@@ -181,7 +181,7 @@ func (s *Server) bulkDeleteDo(w http.ResponseWriter, r *http.Request, actor loom
 	begun := 0
 	for _, item := range c.items {
 		row := clusterview.DoneRow{Name: item.Name, Href: route.Cluster(item.ID)}
-		ref, err := s.Clusters.Delete(r.Context(), actor, item.ID, lifecycle.DeleteInput{})
+		ref, err := s.Clusters.Delete(r.Context(), actor, item.ID, clusters.DeleteInput{})
 		if err != nil && !refused(err) {
 			return err
 		}
@@ -324,7 +324,7 @@ const (
 )
 
 // ownerAction is what administrators find in the menu of a cluster besides.
-func ownerAction(actor loom.Actor, v lifecycle.ClusterView) []ui.MenuItem {
+func ownerAction(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if !actor.IsAdmin() {
 		return nil
 	}
@@ -414,7 +414,7 @@ func (s *Server) bulkOwnerDo(w http.ResponseWriter, r *http.Request, actor loom.
 			rows = append(rows, row)
 			continue
 		}
-		_, err := s.Clusters.Edit(r.Context(), actor, item.ID, lifecycle.EditInput{Owner: &to})
+		_, err := s.Clusters.Edit(r.Context(), actor, item.ID, clusters.EditInput{Owner: &to})
 		e := loom.AsError(err)
 		switch {
 		case err == nil:

@@ -13,8 +13,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -23,7 +23,7 @@ import (
 )
 
 // fixedFacts are what another config leaves as it is.
-func fixedFacts(v lifecycle.ClusterView) []ui.Def {
+func fixedFacts(v clusters.ClusterView) []ui.Def {
 	return []ui.Def{
 		{Term: "Template", Text: v.Template.Name + " " + strconv.Itoa(v.Template.Version)},
 		{Term: "Provider", Text: v.Provider.Name},
@@ -34,7 +34,7 @@ func fixedFacts(v lifecycle.ClusterView) []ui.Def {
 
 // restartable names the services that are configured and run, which may need a restart to
 // read their settings.
-func restartable(v lifecycle.ClusterView) string {
+func restartable(v clusters.ClusterView) string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		actions := v.Services[name].Provisioner.Actions
@@ -56,7 +56,7 @@ type changePage struct {
 	// live has the answer follow the form as it is filled in.
 	live bool
 	// parts makes the controls. A text instead of them says why there is nothing to do.
-	parts func(s *Server, ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error)
+	parts func(s *Server, ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error)
 }
 
 // lostWarning is said where machines are taken away or made anew.
@@ -83,7 +83,7 @@ func init() { // a literal would refer to itself
 }
 
 // changeModel makes the form without its panel.
-func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) (clusterview.ChangeModel, error) {
+func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) (clusterview.ChangeModel, error) {
 	page, known := changePages[f.Kind]
 	if !known {
 		return clusterview.ChangeModel{}, loom.NewError(loom.NotFound, "There is no form for “%.40s”.", f.Kind)
@@ -108,7 +108,7 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v lifecycle.
 	return m, err
 }
 
-func changeTitle(v lifecycle.ClusterView, f changeForm) string {
+func changeTitle(v clusters.ClusterView, f changeForm) string {
 	words := kindWords[f.Kind].title
 	switch {
 	case f.Kind == kindScale:
@@ -125,7 +125,7 @@ func changeTitle(v lifecycle.ClusterView, f changeForm) string {
 	return words + " " + v.Name
 }
 
-func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	sizes, err := s.Clusters.Sizes(ctx, actor, v.ID)
 	if err != nil {
 		return nil, "", err
@@ -144,7 +144,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v lifecycle.C
 
 // leavingPart lists the nodes of which some go, once a number below the present one is
 // asked for. Of a preview they are those that it takes, else those that were ticked.
-func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
+func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
 	total, have := 0, len(placedNodes(v))
 	if v.Allowed[loom.VerbShrink] != "" {
 		return m
@@ -176,7 +176,7 @@ func leavingPart(v lifecycle.ClusterView, f changeForm, p *lifecycle.PreviewView
 }
 
 // deadPart asks which of the nodes that leave do not answer; nil where none leaves.
-func deadPart(v lifecycle.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
+func deadPart(v clusters.ClusterView, f changeForm, leaving []string) *ui.ChoiceModel {
 	m := &ui.ChoiceModel{Name: "dead", Legend: "Machines that do not answer", Optional: true,
 		Help: "Nothing is stopped on the ticked ones; their machines are only deleted."}
 	for _, n := range removable(v) {
@@ -205,7 +205,7 @@ func folded(f changeForm, errs ui.FormErrors, fields ...ui.FieldModel) clustervi
 }
 
 // policyPart hides what a failure does.
-func policyPart(v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) clusterview.FormPart {
+func policyPart(v clusters.ClusterView, f changeForm, errs ui.FormErrors) clusterview.FormPart {
 	return folded(f, errs, failureField("If it fails", f.OnFailure, v.Template.Administration.OnFailure, errs))
 }
 
@@ -218,7 +218,7 @@ func failureField(label, chosen, usual string, errs ui.FormErrors) ui.FieldModel
 	}}
 }
 
-func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) configureParts(_ context.Context, _ loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	restart := ui.FieldModel{Name: "restart", Label: "Restart the services as well", Kind: ui.FieldCheckbox, Checked: f.Restart,
 		Help: "Otherwise they are configured while they run, and many read their settings only when they start." + restartable(v)}
 	if f.Revision != "" {
@@ -236,7 +236,7 @@ func (s *Server) configureParts(_ context.Context, _ loom.Actor, v lifecycle.Clu
 	return []clusterview.FormPart{{Facts: fixedFacts(v)}, {Field: &config}, {Field: &restart}}, "", nil
 }
 
-func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	failed, err := s.failures(ctx, actor, v)
 	if err != nil {
 		return nil, "", err
@@ -261,12 +261,12 @@ func (s *Server) repairParts(ctx context.Context, actor loom.Actor, v lifecycle.
 
 // failures are the tasks that failed in the newest operation, by node: the first of each.
 // They tell which machine may be broken while its node has reached its state.
-func (s *Server) failures(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (map[loom.NodeID]loom.Task, error) {
+func (s *Server) failures(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (map[loom.NodeID]loom.Task, error) {
 	if v.LatestOperation == 0 {
 		return nil, nil
 	}
 	ref := loom.OperationRef{Cluster: v.ID, Number: v.LatestOperation}
-	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed}})
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, clusters.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed}})
 	failed := make(map[loom.NodeID]loom.Task, len(tasks))
 	for _, t := range slices.Backward(tasks) {
 		failed[t.Node] = t
@@ -312,7 +312,7 @@ func (s *Server) changeShow(kind loom.PreviewKind) httpx.ActorHandler {
 }
 
 // configureAgain fills in the config that a preview of this cluster was asked for.
-func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, id loom.PreviewID, f *changeForm) error {
+func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v clusters.ClusterView, id loom.PreviewID, f *changeForm) error {
 	p, err := s.Clusters.PreviewByID(ctx, actor, id)
 	if err != nil {
 		return err
@@ -368,7 +368,7 @@ func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loo
 	in, errs := f.input(v)
 	err = loom.InvalidFields(errs)
 	if err == nil {
-		var p lifecycle.PreviewView
+		var p clusters.PreviewView
 		if p, err = s.Clusters.Preview(r.Context(), actor, in); err == nil {
 			return httpx.SeeOther(w, r, route.Preview(p.ID))
 		}
@@ -377,7 +377,7 @@ func (s *Server) previewChange(w http.ResponseWriter, r *http.Request, actor loo
 }
 
 // refuseChange shows the form again with what is wrong.
-func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error) error {
+func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, v clusters.ClusterView, f changeForm, err error) error {
 	e := loom.AsError(err)
 	switch e.Kind {
 	case loom.Invalid, loom.Unsolvable, loom.Conflict, loom.Exhausted, loom.Unavailable, loom.NotFound:
@@ -410,7 +410,7 @@ func plainFields(fields []loom.FieldError) []loom.FieldError {
 
 // showChange answers with the form. refused is why there is no preview; without it the
 // form is tried.
-func (s *Server) showChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors, refused error) error {
+func (s *Server) showChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, f changeForm, errs ui.FormErrors, refused error) error {
 	m, err := s.changeModel(r.Context(), actor, v, f, errs)
 	if err != nil {
 		return err
@@ -435,14 +435,14 @@ func (s *Server) showChange(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 // tryChange asks what the form comes to and words the answer.
-func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm) (clusterview.ChangePanel, error) {
+func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm) (clusterview.ChangePanel, error) {
 	if text := f.blank(v); text != "" {
 		return leavingPart(v, f, nil, clusterview.ChangePanel{Check: clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: text}}}), nil
 	}
 	in, errs := f.input(v)
 	err := loom.InvalidFields(errs)
 	if err == nil {
-		var p lifecycle.PreviewView
+		var p clusters.PreviewView
 		if p, err = s.Clusters.Try(ctx, actor, in); err == nil {
 			return fittingPanel(v, f, p), nil
 		}
@@ -456,7 +456,7 @@ func (s *Server) tryChange(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 }
 
 // refusedPanel words why a change cannot be made, and what would work.
-func refusedPanel(actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error) clusterview.ChangePanel {
+func refusedPanel(actor loom.Actor, v clusters.ClusterView, f changeForm, err error) clusterview.ChangePanel {
 	e := loom.AsError(err)
 	m := clusterview.ChangePanel{}
 	switch {
@@ -497,7 +497,7 @@ func refusedPanel(actor loom.Actor, v lifecycle.ClusterView, f changeForm, err e
 }
 
 // fittingPanel is what the preview will say, in short.
-func fittingPanel(v lifecycle.ClusterView, f changeForm, p lifecycle.PreviewView) clusterview.ChangePanel {
+func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) clusterview.ChangePanel {
 	m := clusterview.ChangePanel{Check: clusterview.CheckPanel{
 		Head: ui.CheckModel{State: ui.CheckFits, Headline: strings.TrimSuffix(p.Summary(), " Changes nothing else.")}, Warnings: p.Warnings,
 	}}
@@ -525,7 +525,7 @@ func fittingPanel(v lifecycle.ClusterView, f changeForm, p lifecycle.PreviewView
 // scaleWithin offers the greatest number of nodes that the quota, this installation and
 // the rules of the cluster allow, where more were asked for than the first two do.
 // Clashes of rules bring suggestions of their own.
-func (s *Server) scaleWithin(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, err error, m *clusterview.ChangePanel) error {
+func (s *Server) scaleWithin(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, err error, m *clusterview.ChangePanel) error {
 	asked, wrong := strconv.Atoi(f.Machines)
 	have := len(placedNodes(v))
 	if f.Kind != kindScale || wrong != nil || asked <= have || !errors.Is(err, loom.Exhausted) && !errors.Is(err, loom.Invalid) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 )
@@ -52,19 +52,19 @@ func (f *changeForm) verb() loom.ClusterVerb {
 }
 
 // placedNodes are the nodes that count: those with a place in the cluster.
-func placedNodes(v lifecycle.ClusterView) []loom.Node {
+func placedNodes(v clusters.ClusterView) []loom.Node {
 	return slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving || n.State == loom.NodeDeleted })
 }
 
 // removable are the nodes that a shrink may name: members, and those that an earlier
 // one left on their way out.
-func removable(v lifecycle.ClusterView) []loom.Node {
+func removable(v clusters.ClusterView) []loom.Node {
 	return slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.State == loom.NodeDeleted })
 }
 
 // blank says in a sentence what a form must still be told before anything can be
 // looked for, "" when it can.
-func (f *changeForm) blank(v lifecycle.ClusterView) string {
+func (f *changeForm) blank(v clusters.ClusterView) string {
 	switch f.Kind {
 	case kindScale:
 		if have := len(placedNodes(v)); f.Machines == "" || f.Machines == strconv.Itoa(have) && !f.named() {
@@ -96,7 +96,7 @@ func (f *changeForm) named() bool {
 }
 
 // leave ticks nodes and sets the number that is left without them.
-func (f *changeForm) leave(v lifecycle.ClusterView, nodes []string) {
+func (f *changeForm) leave(v clusters.ClusterView, nodes []string) {
 	left := 0
 	for _, n := range placedNodes(v) {
 		if !slices.Contains(nodes, string(n.ID)) {
@@ -108,8 +108,8 @@ func (f *changeForm) leave(v lifecycle.ClusterView, nodes []string) {
 }
 
 // input is the request that the form makes, with what cannot be read at all.
-func (f *changeForm) input(v lifecycle.ClusterView) (lifecycle.PreviewInput, []loom.FieldError) {
-	in := lifecycle.PreviewInput{Kind: f.Kind, Cluster: v.ID, Service: f.Service}
+func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, []loom.FieldError) {
+	in := clusters.PreviewInput{Kind: f.Kind, Cluster: v.ID, Service: f.Service}
 	in.Change.OnFailure = f.OnFailure
 	var errs []loom.FieldError
 	number := func(field, text, remedy string) int {
@@ -152,7 +152,7 @@ func (f *changeForm) input(v lifecycle.ClusterView) (lifecycle.PreviewInput, []l
 }
 
 // scale makes the number an expand or a shrink.
-func (f *changeForm) scale(v lifecycle.ClusterView, total int, in *lifecycle.PreviewInput) []loom.FieldError {
+func (f *changeForm) scale(v clusters.ClusterView, total int, in *clusters.PreviewInput) []loom.FieldError {
 	have := len(placedNodes(v))
 	in.Kind, in.Change.Machines = loom.PreviewExpand, total
 	switch {
@@ -190,15 +190,15 @@ func nodeIDs(texts []string) []loom.NodeID {
 
 // configure is the change of the config: what differs from what was shown, so that
 // secrets that were hidden stay as they are.
-func (f *changeForm) configure(v lifecycle.ClusterView) (*lifecycle.ConfigureInput, []loom.FieldError) {
+func (f *changeForm) configure(v clusters.ClusterView) (*clusters.ConfigureInput, []loom.FieldError) {
 	if f.Revision != "" {
 		number, err := strconv.Atoi(f.Revision)
 		if err != nil {
-			return &lifecycle.ConfigureInput{}, []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
+			return &clusters.ConfigureInput{}, []loom.FieldError{{Field: "revision", Message: "Name the config by its number, such as 2."}}
 		}
-		return &lifecycle.ConfigureInput{Restart: f.Restart, Revision: &number}, nil
+		return &clusters.ConfigureInput{Restart: f.Restart, Revision: &number}, nil
 	}
-	in := &lifecycle.ConfigureInput{Restart: f.Restart, ConfigPatch: map[string]any{}}
+	in := &clusters.ConfigureInput{Restart: f.Restart, ConfigPatch: map[string]any{}}
 	given, problem := parseConfig(f.Config)
 	if problem != "" {
 		return in, []loom.FieldError{{Field: "config", Message: problem}}
@@ -230,7 +230,7 @@ func changeSuggestion(su loom.Suggestion) (name, value string) {
 }
 
 // apply changes the form as a pressed suggestion says.
-func (f *changeForm) apply(v lifecycle.ClusterView, suggestion string) error {
+func (f *changeForm) apply(v clusters.ClusterView, suggestion string) error {
 	name, value, _ := strings.Cut(suggestion, "=")
 	q := url.Values{name: {value}}
 	if name == "form" {

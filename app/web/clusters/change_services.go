@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -29,7 +29,7 @@ func (s *Server) newestService(ctx context.Context, actor loom.Actor, name strin
 	return service, err
 }
 
-func (s *Server) addParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) addParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	picker := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Error: errs.For("services"),
 		Help: "Those that the template knows and the cluster does not have."}
 	for _, name := range slices.Sorted(slices.Values(v.Template.Compatibility.Services)) {
@@ -51,7 +51,7 @@ func (s *Server) addParts(ctx context.Context, actor loom.Actor, v lifecycle.Clu
 }
 
 // presentServices lists the services of a cluster to choose from.
-func presentServices(v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ui.ChoiceModel {
+func presentServices(v clusters.ClusterView, f changeForm, errs ui.FormErrors) ui.ChoiceModel {
 	picker := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Error: errs.For("services")}
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		on := 0
@@ -66,7 +66,7 @@ func presentServices(v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) 
 	return picker
 }
 
-func (s *Server) removeParts(_ context.Context, _ loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) removeParts(_ context.Context, _ loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	picker := presentServices(v, f, errs)
 	if len(picker.Choices) == 0 {
 		return nil, "The cluster has no services.", nil
@@ -86,7 +86,7 @@ func rollFields(f changeForm, errs ui.FormErrors, healthy bool) clusterview.Form
 	return part
 }
 
-func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) upgradeParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	picker := presentServices(v, f, errs)
 	picker.Optional, picker.Help = true, "None ticked: all of these."
 	files, err := s.Clusters.UpgradeFiles(ctx, actor, v.ID)
@@ -143,7 +143,7 @@ func newerService(present, newest loom.Service, differences []catalog.Difference
 	return n
 }
 
-func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) resizeParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	list, err := s.Catalog.Entries(ctx, actor, loom.KindHardwareType, catalog.ListInput{Page: loom.Page{Limit: loom.MaxPageLimit}})
 	if err != nil {
 		return nil, "", err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -13,7 +13,7 @@ import (
 )
 
 // checkPanel words the answer of a check.
-func checkPanel(actor loom.Actor, st *settled, r lifecycle.CheckResult) clusterview.CheckPanel {
+func checkPanel(actor loom.Actor, st *settled, r clusters.CheckResult) clusterview.CheckPanel {
 	var m clusterview.CheckPanel
 	switch {
 	case r.Unsat != nil:
@@ -47,7 +47,7 @@ func checkPanel(actor loom.Actor, st *settled, r lifecycle.CheckResult) clusterv
 	return m
 }
 
-func checkFacts(r lifecycle.CheckResult) []ui.Def {
+func checkFacts(r clusters.CheckResult) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Nodes in use afterwards", Text: page.UsedOf(r.Quota.Nodes, r.Quota.MaxNodes)},
 		{Term: "Clusters afterwards", Text: page.UsedOf(r.Quota.Clusters, r.Quota.MaxClusters)},

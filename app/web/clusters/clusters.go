@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"loom/app/cache"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 )
@@ -15,7 +15,7 @@ type Server struct {
 	*page.Shared
 	// typical is how long tasks usually take, by tenant and type of provider: a running
 	// page asks every second.
-	typical cache.Cache[[2]string, lifecycle.Typical]
+	typical cache.Cache[[2]string, clusters.Typical]
 	plans   plans
 	names   nodeNames
 	// sums and running are what home pages showed a moment ago, sums over a whole tenant.

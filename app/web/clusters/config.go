@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -61,7 +61,7 @@ func masked(config map[string]any) map[string]any {
 }
 
 // nodeOf is the named node of a cluster, or its first one.
-func nodeOf(v lifecycle.ClusterView, id string) loom.Node {
+func nodeOf(v clusters.ClusterView, id string) loom.Node {
 	nodes := placedNodes(v)
 	for _, n := range nodes {
 		if string(n.ID) == id {
@@ -76,7 +76,7 @@ func nodeOf(v lifecycle.ClusterView, id string) loom.Node {
 
 // restoreAction offers the config from before an operation that was to bring another
 // one and failed; nil where there is none, or it is in use.
-func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (*ui.ButtonModel, error) {
+func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (*ui.ButtonModel, error) {
 	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
 	if !failed || op.Action != loom.ClusterConfigure && op.Action != loom.ClusterConfigureWithRestart {
 		return nil, nil
@@ -91,7 +91,7 @@ func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v lifecycl
 
 // configHistory lists the configs there were; of the chosen one it shows what it
 // changed, and what has changed since.
-func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, base, chosen string) error {
+func (s *Server) configHistory(ctx context.Context, actor loom.Actor, v clusters.ClusterView, m *clusterview.ConfigModel, diffs *configDiffs, base, chosen string) error {
 	revisions, err := s.Clusters.ConfigVersions(ctx, actor, v.ID)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func configFields(fields []loom.FieldError) []loom.FieldError {
 
 // problemWords says which macro of a config could not be filled in, where it stands and
 // why.
-func problemWords(p lifecycle.ConfigProblem) string {
+func problemWords(p clusters.ConfigProblem) string {
 	text := strings.TrimSuffix(p.Reason, ".") + "."
 	if p.Macro != "" {
 		text = "“" + p.Macro + "” stays as written: " + text

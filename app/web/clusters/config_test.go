@@ -3,7 +3,7 @@ package clusters
 import (
 	"testing"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 )
 
@@ -16,10 +16,10 @@ func TestConfigFields(t *testing.T) {
 			t.Errorf("%+v, want %+v", got[i], want[i])
 		}
 	}
-	if text := problemWords(lifecycle.ConfigProblem{Pointer: "/a", Macro: "%x%", Reason: "no node has it."}); text != "a: “%x%” stays as written: no node has it." {
+	if text := problemWords(clusters.ConfigProblem{Pointer: "/a", Macro: "%x%", Reason: "no node has it."}); text != "a: “%x%” stays as written: no node has it." {
 		t.Error(text)
 	}
-	if text := problemWords(lifecycle.ConfigProblem{Reason: "too large"}); text != "too large." {
+	if text := problemWords(clusters.ConfigProblem{Reason: "too large"}); text != "too large." {
 		t.Error(text)
 	}
 }

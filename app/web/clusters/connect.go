@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -20,7 +20,7 @@ import (
 const connectShown = 20
 
 // connectPart is the links of a cluster and how to sign in to its machines.
-func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, choice addressChoice) (clusterview.ConnectModel, error) {
+func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, choice addressChoice) (clusterview.ConnectModel, error) {
 	at := func(base string) string { return route.Query(base, addressParam, string(choice)) }
 	m := clusterview.ConnectModel{ID: v.ID, Live: at(clusterview.PartURL(v.ID, clusterview.PartConnect)), Copies: copyLinks(v.ID, choice), Gone: v.Status == loom.ClusterTerminated}
 	if m.Gone {
@@ -63,11 +63,11 @@ func (s *Server) connectPart(ctx context.Context, actor loom.Actor, v lifecycle.
 type connections struct {
 	cluster  loom.ClusterID
 	provider string
-	signIns  lifecycle.SignIns
+	signIns  clusters.SignIns
 	choice   addressChoice
 }
 
-func (s *Server) connections(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, choice addressChoice) (connections, error) {
+func (s *Server) connections(ctx context.Context, actor loom.Actor, v clusters.ClusterView, choice addressChoice) (connections, error) {
 	signIns, err := s.Clusters.SignIns(ctx, actor, v.Cluster)
 	return connections{v.ID, v.Provider.Name, signIns, choice}, err
 }
@@ -88,11 +88,11 @@ func (c *connections) command(n *loom.Node) (line, whyNot string) {
 	}
 	words := []string{"ssh"}
 	switch c.signIns.Way(n) {
-	case lifecycle.WayCluster:
-		words = append(words, "-i", lifecycle.KeyFile(c.cluster))
-	case lifecycle.WayNone:
+	case clusters.WayCluster:
+		words = append(words, "-i", clusters.KeyFile(c.cluster))
+	case clusters.WayNone:
 		return "", "none of your keys is on it"
-	case lifecycle.WayOwn, lifecycle.WayPassword:
+	case clusters.WayOwn, clusters.WayPassword:
 	}
 	if c.signIns.Jump != "" {
 		words = append(words, "-J", c.signIns.Jump)
@@ -106,8 +106,8 @@ func (c *connections) command(n *loom.Node) (line, whyNot string) {
 }
 
 // keyModel is what there is to do about keys, and why somebody cannot sign in.
-func keyModel(v lifecycle.ClusterView, actor loom.Actor, c *connections) clusterview.KeyModel {
-	m := clusterview.KeyModel{File: lifecycle.KeyFile(v.ID), Provider: c.provider, HasKeys: len(c.signIns.Keys) > 0, Jump: c.signIns.Jump}
+func keyModel(v clusters.ClusterView, actor loom.Actor, c *connections) clusterview.KeyModel {
+	m := clusterview.KeyModel{File: clusters.KeyFile(v.ID), Provider: c.provider, HasKeys: len(c.signIns.Keys) > 0, Jump: c.signIns.Jump}
 	operates := actor.Has(loom.ScopeClusterWrite)
 	if operates && c.signIns.Downloads(v.Nodes) {
 		m.Download = route.ClusterVerb(v.ID, "key")
@@ -118,13 +118,13 @@ func keyModel(v lifecycle.ClusterView, actor loom.Actor, c *connections) cluster
 	for i := range v.Nodes {
 		if n := &v.Nodes[i]; c.reachable(n) {
 			switch c.signIns.Way(n) {
-			case lifecycle.WayOwn:
+			case clusters.WayOwn:
 				m.Own++
-			case lifecycle.WayCluster:
+			case clusters.WayCluster:
 				m.ByFile++
-			case lifecycle.WayPassword:
+			case clusters.WayPassword:
 				m.ByPassword++
-			case lifecycle.WayNone:
+			case clusters.WayNone:
 				m.Closed++
 			}
 		}
@@ -157,7 +157,7 @@ func (s *Server) clusterKey(w http.ResponseWriter, r *http.Request, actor loom.A
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/x-pem-file")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", lifecycle.KeyFile(id)))
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", clusters.KeyFile(id)))
 	_, err = w.Write([]byte(key.Reveal()))
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -43,7 +43,7 @@ func (s *Server) clusterSSHConfig(w http.ResponseWriter, r *http.Request, actor 
 
 // sshConfig has an entry for each node that the viewer can sign in to, and a comment for
 // each other one that has an address.
-func sshConfig(v lifecycle.ClusterView, c *connections) string {
+func sshConfig(v clusters.ClusterView, c *connections) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Nodes of cluster %s (%s). Include it from ~/.ssh/config.\n", v.ID, plainLine(v.Name))
 	for i := range v.Nodes {
@@ -64,8 +64,8 @@ func sshConfig(v lifecycle.ClusterView, c *connections) string {
 		if c.signIns.Jump != "" {
 			fmt.Fprintf(&b, "  ProxyJump %s\n", c.signIns.Jump)
 		}
-		if c.signIns.Way(n) == lifecycle.WayCluster {
-			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", lifecycle.KeyFile(v.ID))
+		if c.signIns.Way(n) == clusters.WayCluster {
+			fmt.Fprintf(&b, "  IdentityFile %s\n  IdentitiesOnly yes\n", clusters.KeyFile(v.ID))
 		}
 	}
 	return b.String()
@@ -115,7 +115,7 @@ func (s *Server) clusterCopy(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 // hostsEntries has a line for each node with an address.
-func hostsEntries(v lifecycle.ClusterView, choice addressChoice) string {
+func hostsEntries(v clusters.ClusterView, choice addressChoice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Nodes of cluster %s (%s).\n", v.ID, plainLine(v.Name))
 	for _, n := range v.Nodes {
@@ -137,7 +137,7 @@ func plainLine(text string) string { return unsafeConfig.ReplaceAllString(text, 
 
 // nodesCSV has a line for each node, those that are gone too; the SSH command names the
 // chosen address.
-func nodesCSV(v lifecycle.ClusterView, c *connections) string {
+func nodesCSV(v clusters.ClusterView, c *connections) string {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	// Writing to memory does not fail.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -26,7 +26,7 @@ func (s *Server) clusterDeleteForm(w http.ResponseWriter, r *http.Request, actor
 	return s.showDelete(w, r, actor, http.StatusOK, v, deleteModel(v))
 }
 
-func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
+func deleteModel(v clusters.ClusterView) clusterview.DeleteModel {
 	m := clusterview.DeleteModel{ID: v.ID, Name: v.Name}
 	m.WhyNot, m.AbortFirst = deletable(v)
 	services := map[string]bool{}
@@ -48,14 +48,14 @@ func deleteModel(v lifecycle.ClusterView) clusterview.DeleteModel {
 
 // deletable says why a cluster cannot be deleted now, and whether its operation has to
 // be aborted for that.
-func deletable(v lifecycle.ClusterView) (whyNot string, abortFirst bool) {
+func deletable(v clusters.ClusterView) (whyNot string, abortFirst bool) {
 	if v.DeleteAborts(v.Latest) {
 		return v.WhyNotDeletedIdle(), true
 	}
 	return v.Allowed[loom.VerbDelete], false
 }
 
-func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, m clusterview.DeleteModel) error {
+func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, m clusterview.DeleteModel) error {
 	if page.Wants(r, page.DialogID) {
 		return s.Fragment(w, r, status, clusterview.DeleteDialog(m))
 	}
@@ -81,7 +81,7 @@ func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loo
 		return s.showDelete(w, r, actor, http.StatusUnprocessableEntity, v, m)
 	}
 	m.Abandon = form.Get("abandon") != ""
-	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, lifecycle.DeleteInput{ProviderFields: givenFields(form), Abort: m.AbortFirst, Abandon: m.Abandon})
+	ref, err := s.Clusters.Delete(r.Context(), actor, v.ID, clusters.DeleteInput{ProviderFields: givenFields(form), Abort: m.AbortFirst, Abandon: m.Abandon})
 	e := loom.AsError(err)
 	switch {
 	case errors.Is(err, loom.Invalid):

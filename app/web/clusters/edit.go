@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -23,7 +23,7 @@ func (s *Server) clusterEditForm(w http.ResponseWriter, r *http.Request, actor l
 	return s.showEdit(w, r, actor, http.StatusOK, v, writtenNow(v), ui.FormErrors{})
 }
 
-func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, c clusterWriting, errs ui.FormErrors) error {
+func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, c clusterWriting, errs ui.FormErrors) error {
 	m := clusterview.EditModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbEdit], Errors: errs, Inline: page.Wants(r, clusterview.PartAbout.ID()),
 		SeenDescription: c.seenDescription, SeenLabels: c.seenLabels, Clash: c.clash, Changes: c.changes,
 		Description: ui.FieldModel{Name: clusterview.FieldDescription, Label: "Description", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Value: c.description, Error: errs.For(clusterview.FieldDescription), MaxLength: loom.MaxDescription},
@@ -51,7 +51,7 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 	if err = loom.InvalidFields(errs); err == nil && (in.Description != nil || in.Labels != nil) {
 		_, err = s.Clusters.Edit(r.Context(), actor, v.ID, in)
 	}
-	var meanwhile *lifecycle.EditConflict
+	var meanwhile *clusters.EditConflict
 	switch {
 	case errors.Is(err, loom.Invalid):
 		fields := loom.AsError(err).Fields
@@ -101,7 +101,7 @@ func (s *Server) clusterProtect(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	on := r.URL.Query().Get("off") == ""
-	if _, err := s.Clusters.Edit(r.Context(), actor, v.ID, lifecycle.EditInput{Protected: &on}); err != nil {
+	if _, err := s.Clusters.Edit(r.Context(), actor, v.ID, clusters.EditInput{Protected: &on}); err != nil {
 		return err
 	}
 	text := v.Name + " is protected: its nodes cannot be taken away, also not by a shrink, other hardware or the end of its lease."

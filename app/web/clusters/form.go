@@ -15,8 +15,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -204,7 +204,7 @@ const saveDraft = "draft"
 // resourcePickers makes fields that name a plugin resource a choice of those there are; a
 // text that may name one suggests them. One that is named and not there stays, so that the
 // check can speak of it.
-func resourcePickers(fields []ui.FieldModel, facts *lifecycle.TemplateFacts) {
+func resourcePickers(fields []ui.FieldModel, facts *clusters.TemplateFacts) {
 	for i := range fields {
 		f := &fields[i]
 		schema := facts.ProviderFields[strings.TrimPrefix(f.Name, fieldPrefix)]
@@ -352,7 +352,7 @@ func readCreateForm(v url.Values) createForm {
 }
 
 // input is the request that the form makes, with what cannot be read at all.
-func (f *createForm) input(facts *lifecycle.TemplateFacts) (loom.CreateInput, []loom.FieldError) {
+func (f *createForm) input(facts *clusters.TemplateFacts) (loom.CreateInput, []loom.FieldError) {
 	in := loom.CreateInput{
 		Name: f.Name, Template: f.Template, Description: f.Description, Provider: f.Provider, HardwareType: f.Hardware,
 		ImageType: f.Image, DNSSuffix: f.DNSSuffix, OnFailure: f.OnFailure, Services: slices.Clone(f.Services),

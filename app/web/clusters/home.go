@@ -10,7 +10,7 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -42,7 +42,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request, actor loom.Actor) 
 	m := clusterview.HomeModel{MayMake: actor.IsAdmin(), Templates: sums.templates}
 	all := sums.live()
 	if all == 0 {
-		past, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{CountOnly: true})
+		past, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{CountOnly: true})
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (s *Server) runningItems(ctx context.Context, actor loom.Actor, whole bool)
 // their lease ends.
 func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterview.AttentionModel, int, error) {
 	m := clusterview.AttentionModel{Now: s.Now()}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Uncounted: true, Brief: true})
+	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: attentionStatuses, Uncounted: true, Brief: true})
 	if err != nil {
 		return m, 0, err
 	}
@@ -170,7 +170,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 			Actions: []ui.ButtonModel{{Label: "View failure", Small: true, Href: route.Operation(ref)}, deleteButton(c)},
 		})
 	}
-	ending, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{
+	ending, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{
 		Page: loom.Page{Limit: homeItems, Sort: "expireTime"}, Statuses: []loom.ClusterStatus{loom.ClusterActive}, ExpiresBefore: s.Now().Add(leaseSoon), Uncounted: true, Brief: true})
 	if err != nil {
 		return m, 0, err
@@ -277,6 +277,6 @@ func (s *Server) homeOperations(ctx context.Context, actor loom.Actor, clusters 
 
 // runningList are the newest clusters that an operation is at work on.
 func (s *Server) runningList(ctx context.Context, actor loom.Actor) ([]loom.ClusterSummary, error) {
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true, Brief: true})
+	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: homeItems}, Statuses: []loom.ClusterStatus{loom.ClusterPending}, Uncounted: true, Brief: true})
 	return list.Items, err
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -31,7 +31,7 @@ func (s *Server) clusterLeaseForm(w http.ResponseWriter, r *http.Request, actor 
 	return s.showLease(w, r, actor, http.StatusOK, v, s.leaseModel(ui.ViewerOf(r.Context()), v, "", ui.FormErrors{}))
 }
 
-func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, m clusterview.LeaseModel) error {
+func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, m clusterview.LeaseModel) error {
 	if page.Wants(r, page.DialogID) {
 		return s.Fragment(w, r, status, clusterview.LeaseDialog(m))
 	}
@@ -39,7 +39,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.Render(w, r, actor, status, page, clusterview.LeasePage(m))
 }
 
-func (s *Server) leaseModel(see ui.Viewer, v lifecycle.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
+func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
 	m := clusterview.LeaseModel{
 		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbLease], Extend: s.extend(v),
 		MayNever: v.Lease.Latest.IsZero(), IsForever: v.Expires.IsZero(),
@@ -69,7 +69,7 @@ func (s *Server) leaseModel(see ui.Viewer, v lifecycle.ClusterView, value string
 }
 
 // extend is the button that prolongs a lease by its step; none where that cannot be.
-func (s *Server) extend(v lifecycle.ClusterView) clusterview.ExtendModel {
+func (s *Server) extend(v clusters.ClusterView) clusterview.ExtendModel {
 	if v.Allowed[loom.VerbLease] != "" || v.Expires.IsZero() {
 		return clusterview.ExtendModel{}
 	}

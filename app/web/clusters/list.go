@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -79,8 +79,8 @@ var statusTabs = []struct {
 }
 
 // input asks for a page of that many rows.
-func (q listQuery) input(rows int) lifecycle.ListInput {
-	in := lifecycle.ListInput{
+func (q listQuery) input(rows int) clusters.ListInput {
+	in := clusters.ListInput{
 		Page:     loom.Page{Limit: rows, After: q.After, Before: q.Before, Sort: q.Sort},
 		Template: q.Template, Provider: q.Provider, Owner: q.Owner, Q: q.search(),
 	}
@@ -160,7 +160,7 @@ func (s *Server) listOptions(ctx context.Context, actor loom.Actor, q listQuery,
 	return nil
 }
 
-func (s *Server) listTable(actor loom.Actor, q listQuery, list lifecycle.List, rows int) clusterview.ListTable {
+func (s *Server) listTable(actor loom.Actor, q listQuery, list clusters.List, rows int) clusterview.ListTable {
 	t := clusterview.ListTable{ShowOwner: actor.IsAdmin(), Now: s.Now(), MaySelect: q.Status != string(loom.ClusterTerminated)}
 	t.Columns = listColumns(q, actor.IsAdmin(), t.MaySelect)
 	var ids []string

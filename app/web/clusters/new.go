@@ -9,7 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -186,7 +186,7 @@ func replaceFields(unread, said []loom.FieldError) []loom.FieldError {
 // likeCluster is the request for another cluster like one that is there, or was. Its
 // name is to be given anew, and so are secrets; types are those on which all of its
 // nodes agree.
-func likeCluster(v lifecycle.ClusterView) loom.CreateInput {
+func likeCluster(v clusters.ClusterView) loom.CreateInput {
 	in := loom.CreateInput{
 		Template: v.Template.Name, Description: v.Description, Provider: v.Provider.Name, DNSSuffix: v.DNSSuffix, Labels: v.Labels,
 		LeaseMillis: loom.TemplateLease, Config: masked(v.Config), Services: slices.Sorted(maps.Keys(v.Services)),

@@ -11,9 +11,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -49,7 +49,7 @@ func (s *Server) showNode(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 // pathNode reads the node that a path names, with its cluster.
-func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, loom.Node, error) {
+func (s *Server) pathNode(r *http.Request, actor loom.Actor) (clusters.ClusterView, loom.Node, error) {
 	v, err := s.pathCluster(r, actor)
 	if err != nil {
 		return v, loom.Node{}, err
@@ -64,7 +64,7 @@ func (s *Server) pathNode(r *http.Request, actor loom.Actor) (lifecycle.ClusterV
 	return v, loom.Node{}, loom.NewError(loom.NotFound, "Cluster %s has no node “%.40s”.", v.ID, id)
 }
 
-func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, actor loom.Actor, c *connections) clusterview.NodeModel {
+func (s *Server) nodeModel(v clusters.ClusterView, n loom.Node, actor loom.Actor, c *connections) clusterview.NodeModel {
 	self := func(c addressChoice) string { return route.Query(route.Node(v.ID, n.ID), addressParam, string(c)) }
 	command, why := c.command(&n)
 	m := clusterview.NodeModel{
@@ -104,7 +104,7 @@ func (s *Server) nodeModel(v lifecycle.ClusterView, n loom.Node, actor loom.Acto
 }
 
 // nodeServices are the services of a node, each with the newest action there.
-func nodeServices(v lifecycle.ClusterView, n loom.Node) []clusterview.NodeService {
+func nodeServices(v clusters.ClusterView, n loom.Node) []clusterview.NodeService {
 	var out []clusterview.NodeService
 	for _, on := range servicesOn(n) {
 		row := clusterview.NodeService{ServiceOn: on, Actions: serviceActions(v, on.Name)}
@@ -194,7 +194,7 @@ func (s nodeStanding) state() ui.State {
 	return ui.NodeState(loom.NodeState(s))
 }
 
-func standingOf(v lifecycle.ClusterView, n *loom.Node) nodeStanding {
+func standingOf(v clusters.ClusterView, n *loom.Node) nodeStanding {
 	switch {
 	case n.State != loom.NodeReady || !v.Unmet[n.ID].Wanted:
 		return nodeStanding(n.State)
@@ -205,7 +205,7 @@ func standingOf(v lifecycle.ClusterView, n *loom.Node) nodeStanding {
 }
 
 // nodeState shows how a node stands, and which of its services do not serve.
-func nodeState(v lifecycle.ClusterView, n *loom.Node) ui.State {
+func nodeState(v clusters.ClusterView, n *loom.Node) ui.State {
 	unmet := v.Unmet[n.ID].Services
 	standing := standingOf(v, n)
 	state := standing.state()
@@ -251,10 +251,10 @@ func unmetText(n *loom.Node, unmet []string) string {
 }
 
 // nodeUse is a picture of for how long a node had a machine, nil when it never had one.
-func (s *Server) nodeUse(r *http.Request, actor loom.Actor, v lifecycle.ClusterView, n loom.Node) (templ.Component, error) {
+func (s *Server) nodeUse(r *http.Request, actor loom.Actor, v clusters.ClusterView, n loom.Node) (templ.Component, error) {
 	see := ui.ViewerOf(r.Context())
-	in := fleet.NodeUseInput{Cluster: v.ID, Node: n.ID, Until: goneAt(n), Zone: see.In(s.Now()).Location()}
-	use, ok, err := s.Fleet.NodeUse(r.Context(), actor, in)
+	in := processes.NodeUseInput{Cluster: v.ID, Node: n.ID, Until: goneAt(n), Zone: see.In(s.Now()).Location()}
+	use, ok, err := s.Processes.NodeUse(r.Context(), actor, in)
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -67,7 +67,7 @@ func setOf(n loom.Node) string {
 
 // matches reports whether a node passes the filters; words are looked for in its name,
 // addresses and types.
-func (n nodesQuery) matches(v lifecycle.ClusterView, node loom.Node) bool {
+func (n nodesQuery) matches(v clusters.ClusterView, node loom.Node) bool {
 	if n.service != "" && !slices.Contains(node.Services, n.service) || n.state != "" && string(standingOf(v, &node)) != n.state || n.set != "" && setOf(node) != n.set {
 		return false
 	}
@@ -93,7 +93,7 @@ func (s *Server) clusterNodes(w http.ResponseWriter, r *http.Request, actor loom
 }
 
 // nodesPart is the machines: in sets that have the same services, or all in one table.
-func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
+func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView, q nodesQuery) (clusterview.NodesModel, error) {
 	base := route.ClusterNodes(v.ID)
 	m := clusterview.NodesModel{
 		ID: v.ID, None: len(v.Nodes) == 0, Action: base, Clear: nodesQuery{view: q.view, address: q.address}.url(base), Filtered: q.filtered(), Q: q.q, View: q.view,
@@ -147,7 +147,7 @@ func (s *Server) nodesPart(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 
 // nodeSets gathers nodes with the same services, the largest set first; of a large one
 // the first nodes stand for it.
-func nodeSets(v lifecycle.ClusterView, nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
+func nodeSets(v clusters.ClusterView, nodes []loom.Node, q nodesQuery, base string, row func(n loom.Node) clusterview.NodeRow) []clusterview.NodeSet {
 	const first = 25
 	sets := map[string]int{}
 	var out []clusterview.NodeSet
@@ -187,12 +187,12 @@ func nodeSets(v lifecycle.ClusterView, nodes []loom.Node, q nodesQuery, base str
 }
 
 // setsPart sums the nodes up by what is on them.
-func (s *Server) setsPart(v lifecycle.ClusterView) clusterview.SetsModel {
+func (s *Server) setsPart(v clusters.ClusterView) clusterview.SetsModel {
 	none := func(loom.Node) clusterview.NodeRow { return clusterview.NodeRow{} }
 	return clusterview.SetsModel{ID: v.ID, Sets: nodeSets(v, placedNodes(v), nodesQuery{}, route.ClusterNodes(v.ID), none)}
 }
 
-func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, c *connections) clusterview.NodeRow {
+func (s *Server) nodeRow(v clusters.ClusterView, n loom.Node, c *connections) clusterview.NodeRow {
 	menu := append([]ui.MenuItem{{Label: "Log", Icon: "list", Href: route.NodeLog(v.ID, n.ID)}}, nodeActions(v, n)...)
 	command, why := c.command(&n)
 	return clusterview.NodeRow{
@@ -203,7 +203,7 @@ func (s *Server) nodeRow(v lifecycle.ClusterView, n loom.Node, c *connections) c
 }
 
 // nodeFilters offers what occurs among the nodes.
-func nodeFilters(v lifecycle.ClusterView, q nodesQuery) (services, states []ui.Option) {
+func nodeFilters(v clusters.ClusterView, q nodesQuery) (services, states []ui.Option) {
 	services, states = []ui.Option{{Label: "All services"}}, []ui.Option{{Label: "All states"}}
 	there := map[string]bool{}
 	for _, n := range v.Nodes {

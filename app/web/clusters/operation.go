@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"loom/app/cache"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/planner/draw"
@@ -26,12 +26,12 @@ const (
 )
 
 // left says how long an operation that runs may still take, "" where that is not known.
-func (s *Server) left(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (string, error) {
+func (s *Server) left(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (string, error) {
 	if op.Status != loom.OperationRunning || op.Started.IsZero() {
 		return "", nil
 	}
 	key := [2]string{string(actor.Tenant), v.Provider.Type}
-	typical, err := s.typical.Get(ctx, key, s.Now, func(ctx context.Context) (lifecycle.Typical, error) {
+	typical, err := s.typical.Get(ctx, key, s.Now, func(ctx context.Context) (clusters.Typical, error) {
 		return s.Clusters.Typical(ctx, actor, v.Provider.Type)
 	})
 	if err != nil {
@@ -81,17 +81,17 @@ const namesKept = 100
 // looked at, and they do not change but with the plan. Their host names may be as old as
 // those of kept plans.
 type nodeNames struct {
-	cache.Cache[planKey, []lifecycle.NodeName]
+	cache.Cache[planKey, []clusters.NodeName]
 }
 
 // of gives the nodes of an operation that the actor has just read, by number.
-func (n *nodeNames) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) ([]lifecycle.NodeName, error) {
+func (n *nodeNames) of(ctx context.Context, uc *clusters.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) ([]clusters.NodeName, error) {
 	key := planKey{op.Row, op.Progress().Total}
 	if key.tasks <= draw.GroupAbove {
-		return clusters.OperationNodes(ctx, actor, op.Ref)
+		return uc.OperationNodes(ctx, actor, op.Ref)
 	}
-	return n.Get(ctx, key, now, func(ctx context.Context) ([]lifecycle.NodeName, error) {
-		return clusters.OperationNodes(ctx, actor, op.Ref)
+	return n.Get(ctx, key, now, func(ctx context.Context) ([]clusters.NodeName, error) {
+		return uc.OperationNodes(ctx, actor, op.Ref)
 	})
 }
 
@@ -160,7 +160,7 @@ func (s *Server) operationSaid(op *loom.Operation, name string) string {
 
 // clusterSaid is the part of all pages of a cluster that keeps their titles and what is
 // said up to date.
-func (s *Server) clusterSaid(v lifecycle.ClusterView) clusterview.SaidModel {
+func (s *Server) clusterSaid(v clusters.ClusterView) clusterview.SaidModel {
 	m := clusterview.SaidModel{ID: v.ID, Said: s.operationSaid(v.Latest, v.Name), Topics: []string{route.TopicCluster(v.ID)}}
 	if v.Latest != nil {
 		m.Topics = append(m.Topics, route.TopicOperation(v.Latest.Ref))
@@ -218,16 +218,16 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 
 // briefCluster is a cluster with its latest operation and what can be done, without
 // its nodes and their history: pages of operations ask for it every second.
-func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (lifecycle.ClusterView, error) {
+func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (clusters.ClusterView, error) {
 	c, latest, err := s.Clusters.Latest(ctx, actor, id)
-	v := lifecycle.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ClusterVerb]string{}}
+	v := clusters.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ClusterVerb]string{}}
 	for _, verb := range loom.ClusterVerbs {
 		v.Allowed[verb] = c.WhyNot(verb, latest)
 	}
 	return v, err
 }
 
-func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
+func (s *Server) operationHead(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation) (clusterview.OperationHead, error) {
 	m := clusterview.OperationHead{
 		Ref: op.Ref, Title: page.Capital(op.Action.Verb()) + " · operation " + strconv.Itoa(op.Ref.Number),
 		State: ui.OperationState(op.Status, op.Aborted), Message: op.Message, Said: s.operationSaid(&op, v.Name),
@@ -340,7 +340,7 @@ func (s *Server) showOperation(w http.ResponseWriter, r *http.Request, actor loo
 	return s.Render(w, r, actor, http.StatusOK, page, clusterview.OperationPage(clusterview.OperationModel{Head: head, View: m}))
 }
 
-func (s *Server) operationFrame(r *http.Request, v lifecycle.ClusterView, op loom.Operation, more ...ui.Crumb) layout.Model {
+func (s *Server) operationFrame(r *http.Request, v clusters.ClusterView, op loom.Operation, more ...ui.Crumb) layout.Model {
 	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}, {Label: "Operation " + strconv.Itoa(op.Ref.Number), Href: route.Operation(op.Ref)}}
 	m := clusterPage(page.Capital(op.Action.Verb())+" "+v.Name, "Operations", append(crumbs, more...)...)
 	if !op.Status.Final() {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -164,7 +164,7 @@ func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 
 // taskActions is what can be done about a task: an administrator leaves out one of a
 // paused operation, and after a failure the operation can be retried.
-func taskActions(actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t loom.Task) []ui.ButtonModel {
+func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t loom.Task) []ui.ButtonModel {
 	var out []ui.ButtonModel
 	if actor.IsAdmin() && op.Status == loom.OperationPaused && (t.Status == loom.TaskReady || t.Status == loom.TaskBlocked) {
 		at := route.TaskSkip(t.Ref)
@@ -183,7 +183,7 @@ const retriesRead = 1000
 
 // nextTries reads which tasks of an operation are tried again, what is due first first.
 // They are looked for only where its counts say that there are any.
-func nextTries(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation) ([]lifecycle.NextTry, error) {
+func nextTries(ctx context.Context, clusters *clusters.Clusters, actor loom.Actor, op loom.Operation) ([]clusters.NextTry, error) {
 	if op.Again == 0 || op.Status.Final() {
 		return nil, nil
 	}
@@ -239,6 +239,6 @@ func lastLines(text string, n int) string {
 }
 
 // tryTime says which attempt comes when: "at 18:30:08 UTC as attempt 2".
-func tryTime(ctx context.Context, try lifecycle.NextTry) string {
+func tryTime(ctx context.Context, try clusters.NextTry) string {
 	return "at " + try.At.In(loom.ZoneOf(ctx)).Format("15:04:05 MST") + " as attempt " + strconv.Itoa(try.Attempt+1)
 }

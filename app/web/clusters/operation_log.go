@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -21,7 +21,7 @@ const lookEvery = 3
 
 // wholeLog is the log of an operation or a node, interleaved by time.
 type wholeLog struct {
-	source lifecycle.LogSource
+	source clusters.LogSource
 	label  string
 	// url is its page.
 	url string
@@ -32,7 +32,7 @@ type wholeLog struct {
 }
 
 // lines are rows that say where they come from.
-func (l *wholeLog) lines(log lifecycle.InterleavedLog) []ui.LogLine {
+func (l *wholeLog) lines(log clusters.InterleavedLog) []ui.LogLine {
 	out := make([]ui.LogLine, len(log.Lines))
 	for i, line := range log.Lines {
 		source := strconv.Itoa(line.Task.Number)
@@ -55,7 +55,7 @@ func (l *wholeLog) lines(log lifecycle.InterleavedLog) []ui.LogLine {
 func (s *Server) wholeLogModel(r *http.Request, actor loom.Actor, l *wholeLog) (ui.LogModel, error) {
 	q := r.URL.Query()
 	m := ui.LogModel{ID: "log", Label: l.label}
-	find := lifecycle.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logTail}
+	find := clusters.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logTail}
 	before := q.Get("before")
 	if before != "" {
 		find.Limit = logPage
@@ -112,9 +112,9 @@ func (s *Server) logRows(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	if after == "0" { // of a page without a line
 		after = ""
 	}
-	log, err := s.Clusters.Interleaved(r.Context(), actor, l.source, lifecycle.InterleavedInput{After: after, Limit: logPage})
+	log, err := s.Clusters.Interleaved(r.Context(), actor, l.source, clusters.InterleavedInput{After: after, Limit: logPage})
 	if err == nil && log.Over && log.Waiting {
-		log, err = s.Clusters.Interleaved(r.Context(), actor, l.source, lifecycle.InterleavedInput{After: after, Limit: logPage, Whole: true})
+		log, err = s.Clusters.Interleaved(r.Context(), actor, l.source, clusters.InterleavedInput{After: after, Limit: logPage, Whole: true})
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *Server) operationLog(w http.ResponseWriter, r *http.Request, actor loom
 		return err
 	}
 	l := &wholeLog{
-		source: lifecycle.LogSource{Operation: op.Ref}, url: route.OperationLog(op.Ref),
+		source: clusters.LogSource{Operation: op.Ref}, url: route.OperationLog(op.Ref),
 		label: fmt.Sprintf("Log of operation %d", op.Ref.Number),
 	}
 	if l.names, err = s.taskNames(r.Context(), actor, op); err != nil {
@@ -166,7 +166,7 @@ func (s *Server) taskNames(ctx context.Context, actor loom.Actor, op loom.Operat
 	if op.Progress().Total > namedTasks {
 		return nil, nil
 	}
-	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{})
+	tasks, err := s.Clusters.Tasks(ctx, actor, op.Ref, clusters.TaskFilter{})
 	names := make(map[int]string, len(tasks))
 	for _, t := range tasks {
 		names[t.Ref.Number] = briefTask(t)
@@ -192,7 +192,7 @@ func (s *Server) nodeLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 	}
 	short := page.ShortHost(n.Hostname)
 	l := &wholeLog{
-		source: lifecycle.LogSource{Operation: loom.OperationRef{Cluster: v.ID}, Node: n.ID}, url: route.NodeLog(v.ID, n.ID),
+		source: clusters.LogSource{Operation: loom.OperationRef{Cluster: v.ID}, Node: n.ID}, url: route.NodeLog(v.ID, n.ID),
 		label: "Log of " + short, operations: true,
 	}
 	if r.URL.Query().Get("rows") != "" {

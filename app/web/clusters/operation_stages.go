@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/planner/draw"
@@ -39,7 +39,7 @@ func (s *Server) stageList(ctx context.Context, actor loom.Actor, op loom.Operat
 	}
 	if tasks == nil {
 		var err error
-		if tasks, err = s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{}); err != nil {
+		if tasks, err = s.Clusters.Tasks(ctx, actor, op.Ref, clusters.TaskFilter{}); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +96,7 @@ type sumOfTasks struct {
 	critical bool
 }
 
-func (t *sumOfTasks) add(g *lifecycle.TaskGroup) {
+func (t *sumOfTasks) add(g *clusters.TaskGroup) {
 	if t.count == nil {
 		t.count = map[loom.TaskStatus]int{}
 	}
@@ -135,7 +135,7 @@ func (t *sumOfTasks) state() (ui.State, string) {
 }
 
 // stageGroups lists what the stages of a large plan do.
-func stageGroups(ref loom.OperationRef, groups []lifecycle.TaskGroup) []clusterview.Stage {
+func stageGroups(ref loom.OperationRef, groups []clusters.TaskGroup) []clusterview.Stage {
 	type step struct {
 		level   int
 		action  loom.TaskAction

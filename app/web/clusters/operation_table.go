@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -38,8 +38,8 @@ func (q tableQuery) url(ref loom.OperationRef, after, before string) string {
 	return route.Query(route.OperationTasks(ref), "status", q.status, "action", q.action, "service", q.service, "node", q.node, "stage", q.stage, "after", after, "before", before)
 }
 
-func (q tableQuery) input() lifecycle.TaskListInput {
-	in := lifecycle.TaskListInput{Page: loom.Page{Sort: "number", Limit: tasksShown, After: q.after, Before: q.before}, Node: loom.NodeID(q.node)}
+func (q tableQuery) input() clusters.TaskListInput {
+	in := clusters.TaskListInput{Page: loom.Page{Sort: "number", Limit: tasksShown, After: q.after, Before: q.before}, Node: loom.NodeID(q.node)}
 	if q.service != "" {
 		in.Services = []string{q.service}
 	}
@@ -118,7 +118,7 @@ func (s *Server) taskRow(t loom.Task) clusterview.TaskRow {
 const nodesOffered = 60
 
 // tableOptions offers what occurs in the plan.
-func tableOptions(m *clusterview.TaskTable, groups []lifecycle.TaskGroup, nodes []lifecycle.NodeName, q tableQuery) {
+func tableOptions(m *clusterview.TaskTable, groups []clusters.TaskGroup, nodes []clusters.NodeName, q tableQuery) {
 	services, actions, levels := map[string]bool{}, map[string]bool{}, 0
 	for _, g := range groups {
 		actions[string(g.Action)] = true

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/planner/draw"
@@ -99,7 +99,7 @@ func timeOptions(ref loom.OperationRef, q timeQuery) []clusterview.Choices {
 }
 
 // operationAxis goes from the start of the operation to its end, or to now.
-func (s *Server) operationAxis(op loom.Operation, groups []lifecycle.TaskGroup) draw.Axis {
+func (s *Server) operationAxis(op loom.Operation, groups []clusters.TaskGroup) draw.Axis {
 	start, end := op.Started, op.Ended
 	for i := range groups {
 		g := &groups[i]
@@ -127,7 +127,7 @@ func (s *Server) nodeLanes(r *http.Request, actor loom.Actor, m *clusterview.Tim
 	}
 	m.Chart.Label = "Nodes"
 	if q.Sort == "busy" {
-		slices.SortStableFunc(nodes, func(a, b lifecycle.NodeCourse) int { return cmp.Compare(b.Busy, a.Busy) })
+		slices.SortStableFunc(nodes, func(a, b clusters.NodeCourse) int { return cmp.Compare(b.Busy, a.Busy) })
 	}
 	from := (q.Page - 1) * lanesShown
 	shown := nodes[min(from, len(nodes)):min(from+lanesShown, len(nodes))]
@@ -220,7 +220,7 @@ func (s *Server) taskBars(op loom.Operation, axis draw.Axis, tasks []loom.Task) 
 }
 
 // stepLanes has a lane for each step, from its first start to its last end on any node.
-func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, groups []lifecycle.TaskGroup) {
+func (s *Server) stepLanes(m *clusterview.TimelineView, op loom.Operation, axis draw.Axis, groups []clusters.TaskGroup) {
 	m.Chart.Label = "Actions"
 	type key struct {
 		action  loom.TaskAction

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -29,8 +29,8 @@ func (q operationsQuery) url(base string) string {
 	return route.Query(base, "action", q.action, "result", q.result, "after", q.after, "before", q.before)
 }
 
-func (q operationsQuery) input() lifecycle.OperationListInput {
-	in := lifecycle.OperationListInput{Page: loom.Page{Sort: "-number", Limit: operationsShown, After: q.after, Before: q.before}}
+func (q operationsQuery) input() clusters.OperationListInput {
+	in := clusters.OperationListInput{Page: loom.Page{Sort: "-number", Limit: operationsShown, After: q.after, Before: q.before}}
 	if q.action != "" {
 		in.Actions = []loom.ClusterAction{loom.ClusterAction(q.action)}
 	}
@@ -88,7 +88,7 @@ func (s *Server) operationsPart(ctx context.Context, actor loom.Actor, id loom.C
 // recentOperationRows are the newest operations of a cluster.
 func (s *Server) recentOperationRows(ctx context.Context, actor loom.Actor, id loom.ClusterID) (clusterview.OperationsModel, error) {
 	m := clusterview.OperationsModel{ID: id, Now: s.Now(), Live: route.Query(clusterview.PartURL(id, clusterview.PartOperations), "limit", strconv.Itoa(recentOperations))}
-	list, err := s.Clusters.OperationPage(ctx, actor, id, lifecycle.OperationListInput{Page: loom.Page{Sort: "-number", Limit: recentOperations}})
+	list, err := s.Clusters.OperationPage(ctx, actor, id, clusters.OperationListInput{Page: loom.Page{Sort: "-number", Limit: recentOperations}})
 	s.fillOperations(&m, list.Items)
 	return m, err
 }
@@ -115,7 +115,7 @@ func (s *Server) fillOperations(m *clusterview.OperationsModel, operations []loo
 }
 
 // operationFilters offers actions and results.
-func operationFilters(v lifecycle.ClusterView, q operationsQuery) *clusterview.OperationFilters {
+func operationFilters(v clusters.ClusterView, q operationsQuery) *clusterview.OperationFilters {
 	f := &clusterview.OperationFilters{
 		Action: route.ClusterOperations(v.ID), Filtered: q.action+q.result != "",
 		Actions: []ui.Option{{Label: "All actions"}}, Results: []ui.Option{{Label: "All results"}, {Value: "running", Label: "Not ended", Selected: q.result == "running"}},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"loom/app/cache"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/planner/draw"
 	"loom/views/ui"
@@ -57,7 +57,7 @@ func newPlanTasks(plan loom.Plan, tasks map[int]loom.Task) planTasks {
 }
 
 // standing are the same tasks with other statuses, of which some are tried again.
-func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64, tries []lifecycle.NextTry) planTasks {
+func (pt planTasks) standing(statuses map[loom.TaskStatus][]int64, tries []clusters.NextTry) planTasks {
 	now := planTasks{pt.tasks, slices.Clone(pt.statuses), map[int]bool{}}
 	for status, numbers := range statuses {
 		for _, n := range numbers {
@@ -95,7 +95,7 @@ func (pt planTasks) all() []loom.Task {
 
 // of gives the plan of an operation that the actor has just read, and its tasks with
 // their present statuses. Of a kept plan the rest of a task may be as old as the plan.
-func (ps *plans) of(ctx context.Context, clusters *lifecycle.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) (loom.Plan, planTasks, error) {
+func (ps *plans) of(ctx context.Context, clusters *clusters.Clusters, actor loom.Actor, op loom.Operation, now func() time.Time) (loom.Plan, planTasks, error) {
 	key := planKey{op.Row, op.Progress().Total}
 	if key.tasks <= draw.GroupAbove {
 		plan, tasks, err := clusters.PlanOf(ctx, actor, op.Ref)

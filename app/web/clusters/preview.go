@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/planner"
@@ -99,7 +99,7 @@ type previewPlace struct {
 
 // previewTouched are the places that the plan, or a line of the changes, is about. Those
 // without an action have no task; those of long lists have no line.
-func previewTouched(p lifecycle.PreviewView) map[previewPlace]bool {
+func previewTouched(p clusters.PreviewView) map[previewPlace]bool {
 	touched, ids := map[previewPlace]bool{}, map[int]loom.NodeID{}
 	for _, n := range slices.Concat(p.Gone, p.Nodes) {
 		ids[n.Number] = n.ID
@@ -120,7 +120,7 @@ func previewTouched(p lifecycle.PreviewView) map[previewPlace]bool {
 
 // previewKept is what stays as it is: nodes with the services on them that nothing is
 // done to, and such services of other nodes. A new or a deleted cluster keeps nothing.
-func previewKept(p lifecycle.PreviewView) clusterview.KeptChanges {
+func previewKept(p clusters.PreviewView) clusterview.KeptChanges {
 	var m clusterview.KeptChanges
 	if wholeCluster(p) {
 		return m
@@ -167,7 +167,7 @@ func previewKept(p lifecycle.PreviewView) clusterview.KeptChanges {
 
 // previewNodes are the machines, those that go included. What becomes of each is said
 // where not all fare alike.
-func previewNodes(p lifecycle.PreviewView) []clusterview.PreviewNode {
+func previewNodes(p clusters.PreviewView) []clusterview.PreviewNode {
 	words := map[int]ui.ChangeSign{}
 	for _, c := range p.Changes {
 		if c.Object == "node" {
@@ -194,7 +194,7 @@ func previewNodes(p lifecycle.PreviewView) []clusterview.PreviewNode {
 
 // previewServices are the services with what is done for each, in the order of the plan,
 // and on how many nodes where that is not on all of them.
-func previewServices(p lifecycle.PreviewView) []clusterview.PreviewService {
+func previewServices(p clusters.PreviewView) []clusterview.PreviewService {
 	type step struct{ service, words string }
 	on, steps, times := map[string]int{}, map[string][]string{}, map[step]int{}
 	for _, n := range p.Nodes {
@@ -231,7 +231,7 @@ func previewServices(p lifecycle.PreviewView) []clusterview.PreviewService {
 
 // previewMoved is what a fresh preview shows otherwise than the one it takes the place
 // of: facts, config, and lines of the changes.
-func previewMoved(old, fresh lifecycle.PreviewView) []ui.ChangeModel {
+func previewMoved(old, fresh clusters.PreviewView) []ui.ChangeModel {
 	var lines []ui.ChangeModel
 	was := map[string]string{}
 	for _, d := range previewFacts(old) {
@@ -252,7 +252,7 @@ func previewMoved(old, fresh lifecycle.PreviewView) []ui.ChangeModel {
 
 // comparedChanges are the changes as two previews can be compared: host names of a new
 // cluster begin with its id, which is another in each preview.
-func comparedChanges(p lifecycle.PreviewView) []ui.ChangeModel {
+func comparedChanges(p clusters.PreviewView) []ui.ChangeModel {
 	if p.Kind != loom.PreviewCreate {
 		return previewChanges(p)
 	}
@@ -297,7 +297,7 @@ func movedLines(before, after []ui.ChangeModel) []ui.ChangeModel {
 	return lines
 }
 
-func planText(p lifecycle.PreviewView) string {
+func planText(p clusters.PreviewView) string {
 	return ui.Count(len(p.Plan.Tasks), "task", "tasks") + " in " + ui.Count(p.Plan.Levels(), "stage", "stages")
 }
 
@@ -336,7 +336,7 @@ func (s *Server) previewGraph(w http.ResponseWriter, r *http.Request, actor loom
 	return sendSVG(w, "preview-"+p.Name, plannedGraph(p))
 }
 
-func (s *Server) previewModel(r *http.Request, p lifecycle.PreviewView) clusterview.PreviewModel {
+func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clusterview.PreviewModel {
 	m := clusterview.PreviewModel{
 		ID: p.ID, Name: p.Name, Title: "Preview of " + p.Name, Summary: p.Summary(), Hash: p.Hash, Expires: p.Expires, Now: s.Now(),
 		Apply: "Create cluster " + p.Name, Busy: "Creating…", EditHref: clusterview.EditURL(p.ID), Warnings: p.Warnings,
@@ -385,7 +385,7 @@ func (s *Server) previewModel(r *http.Request, p lifecycle.PreviewView) clusterv
 	return m
 }
 
-func previewFacts(p lifecycle.PreviewView) []ui.Def {
+func previewFacts(p clusters.PreviewView) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Template", Text: p.Template.Name + " " + strconv.Itoa(p.Template.Version)},
 		{Term: "Provider", Text: p.Provider.Name},
@@ -410,7 +410,7 @@ func previewFacts(p lifecycle.PreviewView) []ui.Def {
 }
 
 // ifItFails says what becomes of a failure where that can be chosen.
-func ifItFails(p lifecycle.PreviewView) string {
+func ifItFails(p clusters.PreviewView) string {
 	switch {
 	case p.OnFailure != loom.OnFailureUndo:
 		return "what was done stays, to be looked at"
@@ -422,7 +422,7 @@ func ifItFails(p lifecycle.PreviewView) string {
 
 // previewChanges are the nodes, each with its services in one line; where nodes
 // stay, everything that changes.
-func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
+func previewChanges(p clusters.PreviewView) []ui.ChangeModel {
 	if !wholeCluster(p) {
 		lines := make([]ui.ChangeModel, len(p.Changes))
 		for i, c := range p.Changes {
@@ -444,12 +444,12 @@ func previewChanges(p lifecycle.PreviewView) []ui.ChangeModel {
 }
 
 // wholeCluster says that all nodes come, or all go.
-func wholeCluster(p lifecycle.PreviewView) bool {
+func wholeCluster(p clusters.PreviewView) bool {
 	return p.Kind == loom.PreviewCreate || p.Kind == loom.PreviewDelete
 }
 
 // changeDetail says where a change happens and what it leads from and to.
-func changeDetail(c lifecycle.Change) string {
+func changeDetail(c clusters.Change) string {
 	var parts []string
 	if c.Node > 0 && c.Object == "service" {
 		parts = append(parts, fmt.Sprintf("node %d", c.Node))
@@ -476,7 +476,7 @@ func changeDetail(c lifecycle.Change) string {
 
 // plannedHosts are the host names of all nodes that a plan is about, those that go
 // included.
-func plannedHosts(p lifecycle.PreviewView) map[loom.NodeID]string {
+func plannedHosts(p clusters.PreviewView) map[loom.NodeID]string {
 	hosts := map[loom.NodeID]string{}
 	for _, n := range slices.Concat(p.Nodes, p.Gone) {
 		hosts[n.ID] = n.Hostname
@@ -484,7 +484,7 @@ func plannedHosts(p lifecycle.PreviewView) map[loom.NodeID]string {
 	return hosts
 }
 
-func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
+func plannedGraph(p clusters.PreviewView) ui.DAGModel {
 	hosts := plannedHosts(p)
 	d := draw.Draw(p.Plan, draw.Options{})
 	return graphModel(p.Plan, d, graphLabels{
@@ -497,7 +497,7 @@ func plannedGraph(p lifecycle.PreviewView) ui.DAGModel {
 	})
 }
 
-func plannedStages(p lifecycle.PreviewView) []clusterview.Stage {
+func plannedStages(p clusters.PreviewView) []clusterview.Stage {
 	hosts := plannedHosts(p)
 	stages := make([]clusterview.Stage, p.Plan.Levels())
 	for i := range stages {

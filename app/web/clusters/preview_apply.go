@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/route"
 	"loom/views/ui"
@@ -34,7 +34,7 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 		m.Errors = ui.NewFormErrors("Nothing was started.", []loom.FieldError{{Field: "confirm", Message: m.ConfirmError}})
 		return s.showPreview(w, r, actor, http.StatusUnprocessableEntity, m)
 	}
-	ref, err := s.Clusters.Apply(r.Context(), actor, lifecycle.ApplyInput{ID: id, Hash: v.Get("hash"), ProviderFields: givenFields(v)})
+	ref, err := s.Clusters.Apply(r.Context(), actor, clusters.ApplyInput{ID: id, Hash: v.Get("hash"), ProviderFields: givenFields(v)})
 	if err != nil {
 		return s.applyRefused(w, r, actor, p, v, err)
 	}
@@ -69,7 +69,7 @@ func givenFields(v url.Values) map[string]any {
 
 // applyRefused says on the page of a preview why it was not applied: of the fresh
 // one where the world moved, else of the one at hand.
-func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom.Actor, p lifecycle.PreviewView, v url.Values, err error) error {
+func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom.Actor, p clusters.PreviewView, v url.Values, err error) error {
 	e := loom.AsError(err)
 	switch e.Kind {
 	case loom.Conflict, loom.Invalid, loom.Exhausted, loom.Unsolvable:
@@ -113,7 +113,7 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 }
 
 // waitFirst adds the remedy to a refusal where another operation has the cluster.
-func (s *Server) waitFirst(ctx context.Context, actor loom.Actor, p lifecycle.PreviewView, b *ui.BannerModel) error {
+func (s *Server) waitFirst(ctx context.Context, actor loom.Actor, p clusters.PreviewView, b *ui.BannerModel) error {
 	if p.Kind == loom.PreviewCreate {
 		return nil
 	}

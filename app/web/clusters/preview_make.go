@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/route"
 	"loom/views/ui"
@@ -21,7 +21,7 @@ var heavyKinds = []loom.PreviewKind{
 
 // heavy says whether applying a preview takes the name of the cluster: it deletes
 // machines, or cannot be taken back (portals.md 2.3).
-func heavy(p lifecycle.PreviewView) bool {
+func heavy(p clusters.PreviewView) bool {
 	return slices.Contains(heavyKinds, p.Kind) || p.ByAction[loom.ActionDelete] > 0
 }
 
@@ -56,7 +56,7 @@ func applyWords(kind loom.PreviewKind) string {
 const previewParam = "preview"
 
 // changeURL is the form that the request of a preview came from, filled in as it was.
-func changeURL(preview loom.PreviewID, in lifecycle.PreviewInput) string {
+func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 	at, q := "", url.Values{}
 	id, c := in.Cluster, in.Change
 	switch in.Kind {
@@ -164,7 +164,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		return s.refuseForm(w, r, actor, st, &loom.Error{Kind: loom.Invalid, Fields: replaceFields(errs, result.Fields)})
 	}
-	p, err := s.Clusters.Preview(r.Context(), actor, lifecycle.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+	p, err := s.Clusters.Preview(r.Context(), actor, clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
 	if err != nil {
 		return s.refuseForm(w, r, actor, st, err)
 	}

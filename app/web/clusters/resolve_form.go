@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 )
@@ -19,7 +19,7 @@ type settled struct {
 	templates []loom.Template
 	providers []loom.Base
 	// facts is nil without a usable template; unusable says why.
-	facts    *lifecycle.TemplateFacts
+	facts    *clusters.TemplateFacts
 	unusable []loom.FieldError
 	note     string
 	// restored is when the form was kept that is shown again, zero for a new one.
@@ -102,7 +102,7 @@ func (s *Server) startOver(ctx context.Context, actor loom.Actor, st *settled) e
 		f.For = f.Template
 		return nil
 	}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User), CountOnly: true})
+	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User), CountOnly: true})
 	if err != nil {
 		return err
 	}
@@ -146,8 +146,8 @@ func (st *settled) keepChoices() {
 	}
 }
 
-func choosable(choices []lifecycle.Choice, name string) bool {
-	return slices.ContainsFunc(choices, func(c lifecycle.Choice) bool { return c.Name == name && c.WhyNot == "" })
+func choosable(choices []clusters.Choice, name string) bool {
+	return slices.ContainsFunc(choices, func(c clusters.Choice) bool { return c.Name == name && c.WhyNot == "" })
 }
 
 // apply changes the form as a pressed suggestion says.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"loom/app/account"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/adminview"
@@ -99,7 +99,7 @@ func foundClusters(items []loom.ClusterSummary) []sharedview.Found {
 	return found
 }
 
-func foundNodes(nodes []lifecycle.FoundNode) []sharedview.Found {
+func foundNodes(nodes []clusters.FoundNode) []sharedview.Found {
 	var found []sharedview.Found
 	for _, n := range nodes {
 		note := "of " + n.Name

@@ -11,7 +11,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -22,7 +22,7 @@ import (
 
 // clusterFacts is what the top of each of its pages says of a cluster; labels where they
 // do not stand below with the description.
-func (s *Server) clusterFacts(v lifecycle.ClusterView, labelled bool) []ui.Def {
+func (s *Server) clusterFacts(v clusters.ClusterView, labelled bool) []ui.Def {
 	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
 	change := ""
 	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
@@ -71,24 +71,24 @@ func (s *Server) clusterShow(w http.ResponseWriter, r *http.Request, actor loom.
 }
 
 // pathCluster reads the cluster that a path names, without the history of its nodes.
-func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+func (s *Server) pathCluster(r *http.Request, actor loom.Actor) (clusters.ClusterView, error) {
 	id, err := pathCluster(r)
 	if err != nil {
-		return lifecycle.ClusterView{}, err
+		return clusters.ClusterView{}, err
 	}
 	return s.Clusters.Overview(r.Context(), actor, id)
 }
 
 // pathHistory reads the cluster that a path names with the history of its nodes.
-func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (lifecycle.ClusterView, error) {
+func (s *Server) pathHistory(r *http.Request, actor loom.Actor) (clusters.ClusterView, error) {
 	id, err := pathCluster(r)
 	if err != nil {
-		return lifecycle.ClusterView{}, err
+		return clusters.ClusterView{}, err
 	}
 	return s.Clusters.Cluster(r.Context(), actor, id)
 }
 
-func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v lifecycle.ClusterView, revealed *clusterview.RevealModel) error {
+func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, revealed *clusterview.RevealModel) error {
 	m := clusterview.ShowModel{Head: s.clusterHead(actor, v, ""), About: aboutPart(v), Revealed: revealed}
 	m.Leftovers, m.Skipped = s.leftoversPart(v), skippedPart(v)
 	var err error
@@ -107,7 +107,7 @@ func (s *Server) showCluster(w http.ResponseWriter, r *http.Request, actor loom.
 
 // clusterFrame is the frame of a cluster's pages; tab is the label of the tab,
 // empty for the overview.
-func (s *Server) clusterFrame(r *http.Request, v lifecycle.ClusterView, tab string) layout.Model {
+func (s *Server) clusterFrame(r *http.Request, v clusters.ClusterView, tab string) layout.Model {
 	crumbs := []ui.Crumb{{Label: v.Name, Href: route.Cluster(v.ID)}}
 	if tab != "" {
 		crumbs = append(crumbs, ui.Crumb{Label: tab})
@@ -135,7 +135,7 @@ func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom
 	case clusterview.PartServices:
 		read = s.pathHistory
 	case clusterview.PartOperation:
-		r = r.WithContext(lifecycle.Grouped(r.Context())) // its panel tells how long it still takes
+		r = r.WithContext(clusters.Grouped(r.Context())) // its panel tells how long it still takes
 	}
 	v, err := read(r, actor)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Server) clusterPanel(w http.ResponseWriter, r *http.Request, actor loom
 }
 
 // clusterPart makes the part of a cluster's page that the query names.
-func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v lifecycle.ClusterView) (templ.Component, error) {
+func (s *Server) clusterPart(r *http.Request, actor loom.Actor, v clusters.ClusterView) (templ.Component, error) {
 	ctx, q := r.Context(), r.URL.Query()
 	switch part := clusterview.Part(q.Get("part")); part {
 	case clusterview.PartHead:
@@ -192,7 +192,7 @@ var clusterTabs = []struct{ word, label string }{
 	{"", "Overview"}, {"nodes", "Nodes"}, {"services", "Services"}, {"operations", "Operations"}, {"config", "Config"}, {"activity", "Activity"},
 }
 
-func (s *Server) clusterHead(actor loom.Actor, v lifecycle.ClusterView, tab string) clusterview.HeadModel {
+func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
 	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
 	if _, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
 		why, abortFirst := deletable(v)
@@ -255,7 +255,7 @@ func (s *Server) elapsed(started, ended time.Time) string {
 
 // operationPart is the newest operation as long as it says something: while it
 // runs, and after a failure.
-func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView) (clusterview.OperationPanel, error) {
+func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v clusters.ClusterView) (clusterview.OperationPanel, error) {
 	m := clusterview.OperationPanel{ID: v.ID, None: true}
 	op := v.Latest
 	if op == nil {
@@ -312,7 +312,7 @@ func (s *Server) operationPart(ctx context.Context, actor loom.Actor, v lifecycl
 
 // failureActions are what else can be done once an operation failed: about the node on
 // which it did, and about all of the cluster.
-func failureActions(v lifecycle.ClusterView, op loom.Operation, node loom.NodeID) []ui.ButtonModel {
+func failureActions(v clusters.ClusterView, op loom.Operation, node loom.NodeID) []ui.ButtonModel {
 	if !op.Status.Final() || v.Status == loom.ClusterTerminated || op.NeverBegan() {
 		return nil
 	}
@@ -339,7 +339,7 @@ func (s *Server) notableTasks(ctx context.Context, actor loom.Actor, op loom.Ope
 	case running+failed == 0:
 		return nil, nil
 	case failed > 0:
-		return s.Clusters.Tasks(ctx, actor, op.Ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
+		return s.Clusters.Tasks(ctx, actor, op.Ref, clusters.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskRunning, loom.TaskFailed}})
 	}
 	groups, err := s.Clusters.TaskGroups(ctx, actor, op.Ref)
 	if err != nil {
@@ -399,7 +399,7 @@ func (s *Server) firstFailure(ctx context.Context, actor loom.Actor, op loom.Ope
 		}
 		return nil, "", nil
 	}
-	lines, _, err := s.Clusters.Log(ctx, actor, first.Ref, lifecycle.LogInput{Tail: failureLines})
+	lines, _, err := s.Clusters.Log(ctx, actor, first.Ref, clusters.LogInput{Tail: failureLines})
 	if err != nil {
 		return nil, "", err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -57,7 +57,7 @@ const (
 var serviceStates = []loom.ServiceState{loom.ServiceFailed, loom.ServiceAbsent, loom.ServiceInstalled, loom.ServiceStopped, loom.ServiceStarted}
 
 // servicesPart is the table of services, each with where it runs.
-func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel {
+func (s *Server) servicesPart(v clusters.ClusterView) clusterview.ServicesModel {
 	m := clusterview.ServicesModel{ID: v.ID, Now: s.Now()}
 	for _, name := range slices.Sorted(maps.Keys(v.Services)) {
 		m.Rows = append(m.Rows, s.serviceRow(v, name))
@@ -65,7 +65,7 @@ func (s *Server) servicesPart(v lifecycle.ClusterView) clusterview.ServicesModel
 	return m
 }
 
-func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.ServiceRow {
+func (s *Server) serviceRow(v clusters.ClusterView, name string) clusterview.ServiceRow {
 	row := clusterview.ServiceRow{
 		Name: name, Description: v.Services[name].Description, Version: strconv.Itoa(v.Services[name].Version),
 		AllNodes: route.Query(route.ClusterNodes(v.ID), "view", "flat", "service", name), Actions: serviceActions(v, name),
@@ -119,7 +119,7 @@ func (s *Server) serviceRow(v lifecycle.ClusterView, name string) clusterview.Se
 }
 
 // nodeLinks are those of the services of a node that run.
-func nodeLinks(v lifecycle.ClusterView, n loom.Node) []clusterview.LinkModel {
+func nodeLinks(v clusters.ClusterView, n loom.Node) []clusterview.LinkModel {
 	var links []clusterview.LinkModel
 	for _, name := range n.Services {
 		links = append(links, serviceLinks(v, n, name)...)
@@ -128,7 +128,7 @@ func nodeLinks(v lifecycle.ClusterView, n loom.Node) []clusterview.LinkModel {
 }
 
 // serviceLinks are those of one service on a node, while it runs there.
-func serviceLinks(v lifecycle.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
+func serviceLinks(v clusters.ClusterView, n loom.Node, service string) []clusterview.LinkModel {
 	if !v.Runs(&n, service) {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"loom/app/catalog"
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/clusterview"
@@ -20,7 +20,7 @@ import (
 )
 
 // pluginOf names what carries a task out.
-func pluginOf(v lifecycle.ClusterView, t loom.Task) string {
+func pluginOf(v clusters.ClusterView, t loom.Task) string {
 	switch {
 	case t.Service != "":
 		return v.Services[t.Service].Provisioner.Actions[t.Action].Type
@@ -34,7 +34,7 @@ func pluginOf(v lifecycle.ClusterView, t loom.Task) string {
 
 // taskInput is what the plugin is given, as far as it may be shown: of a service the
 // fields of its action, of a machine those of the provider. Secrets are masked.
-func taskInput(v lifecycle.ClusterView, t loom.Task) clusterview.TaskInput {
+func taskInput(v clusters.ClusterView, t loom.Task) clusterview.TaskInput {
 	m := clusterview.TaskInput{Config: route.Query(route.ClusterTab(v.ID, "config"), "macros", "expanded", "node", string(t.Node))}
 	fields := map[string]any{}
 	if t.Service != "" {
@@ -60,7 +60,7 @@ func shownFields(fields map[string]any) []ui.Def {
 
 // scriptButton leads an administrator from a task to the script that it runs, where that
 // is a plugin resource: the version in use, else the newest. Nil for others.
-func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, t loom.Task) (*ui.ButtonModel, error) {
+func (s *Server) scriptButton(ctx context.Context, actor loom.Actor, v clusters.ClusterView, t loom.Task) (*ui.ButtonModel, error) {
 	action := v.Services[t.Service].Provisioner.Actions[t.Action]
 	script := action.Fields["script"]
 	if !actor.IsAdmin() || script == "" {
@@ -142,14 +142,14 @@ func besidePlan(m clusterview.TaskModel) clusterview.TaskModel {
 }
 
 // taskFrame is the frame of a task's page; its title begins as that of its operation.
-func (s *Server) taskFrame(r *http.Request, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView) layout.Model {
+func (s *Server) taskFrame(r *http.Request, v clusters.ClusterView, op loom.Operation, t clusters.TaskView) layout.Model {
 	page := s.operationFrame(r, v, op, ui.Crumb{Label: "Task " + strconv.Itoa(t.Ref.Number)})
 	page.Title = taskText(t.Task)
 	return page
 }
 
 // attemptTabs are the tries, newest first.
-func attemptTabs(t lifecycle.TaskView, shown int) []ui.Tab {
+func attemptTabs(t clusters.TaskView, shown int) []ui.Tab {
 	var tabs []ui.Tab
 	for _, a := range slices.Backward(t.Attempts) {
 		label := fmt.Sprintf("Attempt %d, %s", a.Number, ui.AttemptState(a.Status).Word)
@@ -191,7 +191,7 @@ func (s *Server) taskPanel(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.Fragment(w, r, http.StatusOK, layout.Titled(s.taskFrame(r, v, op, t), clusterview.TaskPanelPart(m)))
 }
 
-func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, t lifecycle.TaskView, shown int) (clusterview.TaskPanel, error) {
+func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, t clusters.TaskView, shown int) (clusterview.TaskPanel, error) {
 	m := clusterview.TaskPanel{
 		Ref: t.Ref, Attempt: shown, Title: taskText(t.Task), State: ui.TaskStateOf(&t.Task),
 		Message: t.Message, Bad: t.Status == loom.TaskFailed, Actions: taskActions(actor, v, op, t.Task), Now: s.Now(),
@@ -207,7 +207,7 @@ func (s *Server) taskPanelModel(ctx context.Context, actor loom.Actor, v lifecyc
 	m.Facts, m.Result = s.taskFacts(v, t, attempt), shownFields(attempt.Facts)
 	otherTries(&m, t)
 	if attempt.Status == loom.AttemptFailed {
-		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: shown, Tail: tailLines})
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, clusters.LogInput{Attempt: shown, Tail: tailLines})
 		if err != nil {
 			return m, err
 		}
@@ -260,7 +260,7 @@ const tailLines = 8
 const triesShown = 5
 
 // otherTries are the attempts beside the one that is shown.
-func otherTries(m *clusterview.TaskPanel, t lifecycle.TaskView) {
+func otherTries(m *clusterview.TaskPanel, t clusters.TaskView) {
 	for _, a := range slices.Backward(t.Attempts) {
 		if a.Number == m.Attempt {
 			continue
@@ -282,7 +282,7 @@ func otherTries(m *clusterview.TaskPanel, t lifecycle.TaskView) {
 
 // taskDoing says what the task does or waits for just now: what makes and prepares
 // machines tells that in its log, as when a base root is built first.
-func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.TaskView, a loom.Attempt, m *clusterview.TaskPanel) error {
+func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t clusters.TaskView, a loom.Attempt, m *clusterview.TaskPanel) error {
 	switch {
 	case t.Status == loom.TaskReady && len(t.Attempts) > 0:
 		m.Doing = "It waits to be tried again."
@@ -297,7 +297,7 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.Ta
 		m.Doing = "It waits until its node, which does one task at a time, and a worker are free."
 	case a.Status == loom.AttemptRunning && t.Service == "":
 		m.Speaks = true
-		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, lifecycle.LogInput{Attempt: a.Number, Tail: 1})
+		lines, _, err := s.Clusters.Log(ctx, actor, t.Ref, clusters.LogInput{Attempt: a.Number, Tail: 1})
 		if err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (s *Server) taskDoing(ctx context.Context, actor loom.Actor, t lifecycle.Ta
 	return nil
 }
 
-func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {
+func attemptOf(t clusters.TaskView, number int) loom.Attempt {
 	for _, a := range t.Attempts {
 		if a.Number == number {
 			return a
@@ -317,7 +317,7 @@ func attemptOf(t lifecycle.TaskView, number int) loom.Attempt {
 	return loom.Attempt{}
 }
 
-func (s *Server) taskFacts(v lifecycle.ClusterView, t lifecycle.TaskView, a loom.Attempt) []ui.Def {
+func (s *Server) taskFacts(v clusters.ClusterView, t clusters.TaskView, a loom.Attempt) []ui.Def {
 	facts := []ui.Def{
 		{Term: "Node", Value: clusterview.TextLink(t.NodeHostname, route.Node(t.Ref.Operation.Cluster, t.Node))},
 		{Term: "Plugin", Text: pluginOf(v, t.Task)},
@@ -349,7 +349,7 @@ func (s *Server) taskFacts(v lifecycle.ClusterView, t lifecycle.TaskView, a loom
 
 // waitFacts is how long the task waited for its node and a worker, once nothing else
 // kept it from starting.
-func (s *Server) waitFacts(t lifecycle.TaskView) []ui.Def {
+func (s *Server) waitFacts(t clusters.TaskView) []ui.Def {
 	switch {
 	case t.Ready.IsZero() || t.Status == loom.TaskSkipped || t.Status == loom.TaskDropped:
 		return nil

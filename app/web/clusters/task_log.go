@@ -8,7 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/views/route"
 	"loom/views/ui"
@@ -23,7 +23,7 @@ const aroundLine = 100
 
 // taskLogModel is the log of one attempt: its tail, what lies before a line, what is
 // around the lines that a link names, or what is found.
-func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int) (ui.LogModel, error) {
+func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t clusters.TaskView, attempt int) (ui.LogModel, error) {
 	q, page := r.URL.Query(), route.TaskAttempt(t.Ref, attempt)
 	m := ui.LogModel{
 		ID: "log", Label: fmt.Sprintf("Log of %s, attempt %d", taskText(t.Task), attempt), Raw: route.TaskLogRaw(t.Ref, attempt), At: page,
@@ -33,19 +33,19 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.Tas
 	if m.Find.ErrorCount, err = s.errorCount(r, actor, t, attempt); err != nil {
 		return m, err
 	}
-	if find := (lifecycle.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logPage}); find.Contains != "" || find.Errors {
+	if find := (clusters.FindInput{Contains: q.Get("find"), Errors: q.Get("errors") != "", Limit: logPage}); find.Contains != "" || find.Errors {
 		err = s.findInTask(r, actor, t, attempt, find, &m)
 		return m, err
 	}
-	in := lifecycle.LogInput{Attempt: attempt, Tail: logTail}
+	in := clusters.LogInput{Attempt: attempt, Tail: logTail}
 	first, last := lineRange(q.Get("lines"))
 	before, err := strconv.Atoi(q.Get("before"))
 	earlier := err == nil && before > 0
 	switch {
 	case first > 0:
-		in = lifecycle.LogInput{Attempt: attempt, After: max(0, first-aroundLine-1), Limit: min(max(logPage, last-first+2*aroundLine), 5*logPage)}
+		in = clusters.LogInput{Attempt: attempt, After: max(0, first-aroundLine-1), Limit: min(max(logPage, last-first+2*aroundLine), 5*logPage)}
 	case earlier:
-		in = lifecycle.LogInput{Attempt: attempt, Before: before, Limit: logPage}
+		in = clusters.LogInput{Attempt: attempt, Before: before, Limit: logPage}
 	}
 	lines, more, err := s.Clusters.Log(r.Context(), actor, t.Ref, in)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) taskLogModel(r *http.Request, actor loom.Actor, t lifecycle.Tas
 
 // errorCount is how many lines of errors the log of an attempt has, as far as a page
 // lists them.
-func (s *Server) errorCount(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int) (string, error) {
+func (s *Server) errorCount(r *http.Request, actor loom.Actor, t clusters.TaskView, attempt int) (string, error) {
 	n, err := s.Clusters.CountLogErrors(r.Context(), actor, t.Task, attempt, logPage+1)
 	if n > logPage {
 		return strconv.Itoa(logPage) + "+", err
@@ -98,7 +98,7 @@ func lineRange(text string) (first, last int) {
 
 // findInTask fills the log with the lines that a search finds; each leads to where it
 // stands.
-func (s *Server) findInTask(r *http.Request, actor loom.Actor, t lifecycle.TaskView, attempt int, find lifecycle.FindInput, m *ui.LogModel) error {
+func (s *Server) findInTask(r *http.Request, actor loom.Actor, t clusters.TaskView, attempt int, find clusters.FindInput, m *ui.LogModel) error {
 	page := route.TaskAttempt(t.Ref, attempt)
 	m.Find.On, m.Find.Value, m.Find.Clear, m.At = true, find.Contains, page, ""
 	lines, more, err := s.Clusters.FindLog(r.Context(), actor, t.Ref, attempt, find)
@@ -131,8 +131,8 @@ func logLines(lines []loom.LogLine) []ui.LogLine {
 }
 
 // logInput reads attempt, after and before of a request for rows.
-func logInput(r *http.Request) lifecycle.LogInput {
-	in := lifecycle.LogInput{Limit: logPage}
+func logInput(r *http.Request) clusters.LogInput {
+	in := clusters.LogInput{Limit: logPage}
 	q := r.URL.Query()
 	if n, err := strconv.Atoi(q.Get("attempt")); err == nil {
 		in.Attempt = n
@@ -186,12 +186,12 @@ func (s *Server) taskLog(w http.ResponseWriter, r *http.Request, actor loom.Acto
 // skipBehind passes over what a reader who lags far behind a log would not be able to
 // read in time, and gives a row that says so with the newest lines; nil where there is
 // nothing to pass over.
-func (s *Server) skipBehind(r *http.Request, actor loom.Actor, ref loom.TaskRef, in lifecycle.LogInput) (templ.Component, []loom.LogLine, error) {
-	gap, err := s.Clusters.SkipLog(r.Context(), actor, ref, lifecycle.LogInput{Attempt: in.Attempt, After: in.After, Tail: logTail}, nil)
+func (s *Server) skipBehind(r *http.Request, actor loom.Actor, ref loom.TaskRef, in clusters.LogInput) (templ.Component, []loom.LogLine, error) {
+	gap, err := s.Clusters.SkipLog(r.Context(), actor, ref, clusters.LogInput{Attempt: in.Attempt, After: in.After, Tail: logTail}, nil)
 	if err != nil || gap.Skipped == 0 {
 		return nil, nil, err
 	}
-	lines, _, err := s.Clusters.Log(r.Context(), actor, ref, lifecycle.LogInput{Attempt: in.Attempt, After: gap.Seq, Limit: logPage})
+	lines, _, err := s.Clusters.Log(r.Context(), actor, ref, clusters.LogInput{Attempt: in.Attempt, After: gap.Seq, Limit: logPage})
 	first := strconv.Itoa(in.After + 1)
 	return ui.LogGap(ui.Count(gap.Skipped, "line", "lines")+" skipped", route.Query(route.TaskAttempt(ref, in.Attempt), "lines", first)+"#L"+first), lines, err
 }

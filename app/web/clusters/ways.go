@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -31,7 +31,7 @@ func failedServices(tasks []loom.Task) []string {
 
 // ways are the ways out of a failed operation: the one that most likely helps comes
 // first, and is the primary one.
-func (s *Server) ways(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, op loom.Operation, tasks []loom.Task, rest []ui.ButtonModel) ([]ui.ButtonModel, error) {
+func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterView, op loom.Operation, tasks []loom.Task, rest []ui.ButtonModel) ([]ui.ButtonModel, error) {
 	failed := op.Status == loom.OperationFailed || op.Status == loom.OperationAborted
 	if !failed || op.NeverBegan() || op.Undone || v.Latest == nil || v.Latest.Ref != op.Ref || v.Status == loom.ClusterTerminated || op.Action == loom.ClusterDelete || op.Action == loom.ClusterAuthorize {
 		return rest, nil
@@ -81,7 +81,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v lifecycle.Cluster
 
 // retryParts change what failed: versions, services, config; administrators may leave out
 // tasks.
-func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
+func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, string, error) {
 	var parts []clusterview.FormPart
 	if op := v.Latest; op != nil && op.Action != loom.ClusterDelete {
 		changes, err := s.mendParts(ctx, actor, v, f, errs)
@@ -94,7 +94,7 @@ func (s *Server) retryParts(ctx context.Context, actor loom.Actor, v lifecycle.C
 	return append(parts, skip...), "", err
 }
 
-func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
+func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
 	newest := ui.ChoiceModel{Name: "services", Legend: "Newer versions", Optional: true, Error: errs.For("services"), Help: "The ticked ones come in their newest version, the others as before."}
 	remove := ui.ChoiceModel{Name: "removeServices", Legend: "Services to remove", Optional: true, Error: errs.For("removeServices")}
 	var newer []clusterview.NewerService
@@ -137,7 +137,7 @@ func (s *Server) mendParts(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 }
 
 // mend puts what the form of a retry changes into the request.
-func (f *changeForm) mend(v lifecycle.ClusterView, in *lifecycle.PreviewInput) []loom.FieldError {
+func (f *changeForm) mend(v clusters.ClusterView, in *clusters.PreviewInput) []loom.FieldError {
 	in.Change.Services, in.Change.RemoveServices = f.Services, f.Remove
 	if f.Config == "" || f.Config == configText(masked(v.Config)) {
 		return nil
@@ -195,7 +195,7 @@ func (s *Server) taskAgain(w http.ResponseWriter, r *http.Request, _ loom.Actor)
 }
 
 // skipParts let administrators leave out tasks.
-func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v lifecycle.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
+func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v clusters.ClusterView, f changeForm, errs ui.FormErrors) ([]clusterview.FormPart, error) {
 	if !actor.IsAdmin() {
 		return nil, nil
 	}
@@ -203,7 +203,7 @@ func (s *Server) skipParts(ctx context.Context, actor loom.Actor, v lifecycle.Cl
 	if _, err := fmt.Sscanf(f.Operation, "%d", &ref.Number); err != nil {
 		return nil, loom.NewError(loom.NotFound, "Cluster %s has no operation “%.20s”.", v.ID, f.Operation)
 	}
-	tasks, err := s.Clusters.Tasks(ctx, actor, ref, lifecycle.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed, loom.TaskDropped}})
+	tasks, err := s.Clusters.Tasks(ctx, actor, ref, clusters.TaskFilter{Statuses: []loom.TaskStatus{loom.TaskFailed, loom.TaskDropped}})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/solver"
 	"loom/views/ui"
@@ -28,7 +28,7 @@ func FitsHeadline(l loom.Layout) string {
 
 // TypeField chooses a hardware or image type. The template's usual one is named; else
 // the solver takes the first that fits in the order of preferred, then of names.
-func TypeField(name, label string, choices []lifecycle.Choice, chosen, usual string, preferred []string, errs ui.FormErrors) ui.FieldModel {
+func TypeField(name, label string, choices []clusters.Choice, chosen, usual string, preferred []string, errs ui.FormErrors) ui.FieldModel {
 	m := ui.FieldModel{Name: name, Label: label, Kind: ui.FieldSelect, Optional: true, Error: errs.For(name), Width: "s"}
 	first := firstThatFits(choices, preferred)
 	if usual != "" {
@@ -43,7 +43,7 @@ func TypeField(name, label string, choices []lifecycle.Choice, chosen, usual str
 }
 
 // firstThatFits names the one that the solver tries first.
-func firstThatFits(choices []lifecycle.Choice, preferred []string) string {
+func firstThatFits(choices []clusters.Choice, preferred []string) string {
 	var names []string
 	for _, c := range choices {
 		if c.WhyNot == "" {
@@ -69,7 +69,7 @@ func PreferredTypes(t *loom.Template) (hardware, image []string) {
 }
 
 // ServicePicker is the choice of services that a template offers.
-func ServicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.FormErrors) ui.ChoiceModel {
+func ServicePicker(facts *clusters.TemplateFacts, chosen []string, errs ui.FormErrors) ui.ChoiceModel {
 	m := ui.ChoiceModel{Name: "services", Legend: "Services", Filter: "Filter services", Error: errs.For("services")}
 	for _, c := range facts.Services {
 		ticked := slices.Contains(chosen, c.Name)
@@ -86,7 +86,7 @@ func ServicePicker(facts *lifecycle.TemplateFacts, chosen []string, errs ui.Form
 	// What is not there any more stays chosen until somebody takes it out: left out
 	// without a word, the form would ask for something else than was meant.
 	for _, name := range chosen {
-		if !slices.ContainsFunc(facts.Services, func(c lifecycle.Choice) bool { return c.Name == name }) {
+		if !slices.ContainsFunc(facts.Services, func(c clusters.Choice) bool { return c.Name == name }) {
 			m.Choices = append(m.Choices, ui.Choice{Value: name, Label: name, Description: "This service does not exist (any more).", Checked: true})
 		}
 	}
@@ -177,7 +177,7 @@ func ApplySuggestion(suggestion string, fields map[string]*string, services *[]s
 }
 
 // FixedFields shows users what they could give, had the provider not fixed it.
-func FixedFields(fixed []lifecycle.FixedField) []ui.FieldModel {
+func FixedFields(fixed []clusters.FixedField) []ui.FieldModel {
 	var fields []ui.FieldModel
 	for _, f := range fixed {
 		fields = append(fields, ui.FieldModel{Name: "fixed." + f.Name, Label: f.Label, Help: f.Tip, Value: cmp.Or(f.Value, "not shown"), LockedWhy: "An administrator fixed it."})

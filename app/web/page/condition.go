@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/views/layout"
 	"loom/views/route"
 	"loom/views/ui"
@@ -77,7 +77,7 @@ func (s *Shared) conditionBanners(r *http.Request, actor loom.Actor, m *layout.M
 
 // conditionTexts words what hinders work. settled says that processes had the time to
 // come.
-func conditionTexts(c fleet.Condition, err error, settled bool) []ui.BannerModel {
+func conditionTexts(c processes.Condition, err error, settled bool) []ui.BannerModel {
 	warn := func(text string) ui.BannerModel { return ui.BannerModel{Tone: ui.ToneWarn, Text: text} }
 	switch {
 	case err != nil:

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/store"
 	"loom/views/layout"
 )
@@ -19,21 +19,21 @@ import (
 func TestConditionTexts(t *testing.T) {
 	t.Parallel()
 	good := store.Condition{Writable: true, Schedulers: 1, Provisioners: 2, Late: 3}
-	with := func(change func(*store.Condition)) fleet.Condition {
+	with := func(change func(*store.Condition)) processes.Condition {
 		c := good
 		change(&c)
-		return fleet.Condition{Condition: c}
+		return processes.Condition{Condition: c}
 	}
 	for name, c := range map[string]struct {
-		is      fleet.Condition
+		is      processes.Condition
 		err     error
 		young   bool
 		phrases []string
 	}{
-		"all is well":        {is: fleet.Condition{Condition: good, Answer: 20 * time.Millisecond}},
-		"no answer":          {is: fleet.Condition{Condition: good}, err: errors.New("timeout"), phrases: []string{"hardly answers"}},
+		"all is well":        {is: processes.Condition{Condition: good, Answer: 20 * time.Millisecond}},
+		"no answer":          {is: processes.Condition{Condition: good}, err: errors.New("timeout"), phrases: []string{"hardly answers"}},
 		"a standby":          {is: with(func(c *store.Condition) { c.Writable = false; c.Schedulers = 0 }), phrases: []string{"only be read"}},
-		"a slow answer":      {is: fleet.Condition{Condition: good, Answer: 2 * time.Second}, phrases: []string{"answers slowly (2 s)"}},
+		"a slow answer":      {is: processes.Condition{Condition: good, Answer: 2 * time.Second}, phrases: []string{"answers slowly (2 s)"}},
 		"no scheduler":       {is: with(func(c *store.Condition) { c.Schedulers = 0; c.Late = 900 }), phrases: []string{"No scheduler"}},
 		"late work":          {is: with(func(c *store.Condition) { c.Late = 125.5 }), phrases: []string{"late by 2 m 5 s"}},
 		"no provisioner":     {is: with(func(c *store.Condition) { c.Provisioners = 0 }), phrases: []string{"No provisioner"}},
@@ -59,9 +59,9 @@ func TestConditionIsAskedNowAndThen(t *testing.T) {
 	asked, now := 0, time.Unix(1_000_000, 0)
 	s := &Shared{Now: func() time.Time { return now }}
 	s.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	s.Condition = func(context.Context) (fleet.Condition, error) {
+	s.Condition = func(context.Context) (processes.Condition, error) {
 		asked++
-		return fleet.Condition{}, errors.New("no answer")
+		return processes.Condition{}, errors.New("no answer")
 	}
 	look := func(role loom.Role) layout.Model {
 		var m layout.Model
@@ -97,11 +97,11 @@ func TestWhoLeavesTellsNothing(t *testing.T) {
 	t.Parallel()
 	s := &Shared{Now: time.Now}
 	s.Log = slog.New(slog.DiscardHandler)
-	s.Condition = func(ctx context.Context) (fleet.Condition, error) {
+	s.Condition = func(ctx context.Context) (processes.Condition, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			t.Error("the question has no limit")
 		}
-		return fleet.Condition{Condition: store.Condition{Writable: true, Schedulers: 1, Provisioners: 1}}, ctx.Err()
+		return processes.Condition{Condition: store.Condition{Writable: true, Schedulers: 1, Provisioners: 1}}, ctx.Err()
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()

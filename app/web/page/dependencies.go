@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"loom/app/lifecycle"
+	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/planner/draw"
 	"loom/planner/ties"
@@ -296,7 +296,7 @@ func TemplateTies(services map[string]loom.Service, t loom.Template, href func(s
 
 // ClusterTies is the picture of the services of a cluster, as it has them; nil when
 // it has none. Those that the catalog does not know any more lead to their row.
-func ClusterTies(v lifecycle.ClusterView, known map[string]loom.Service) *ui.TiesModel {
+func ClusterTies(v clusters.ClusterView, known map[string]loom.Service) *ui.TiesModel {
 	if len(v.Services) == 0 {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/views/ui"
 )
@@ -67,7 +67,7 @@ func (s *Shared) Summaries(ctx context.Context, actor loom.Actor, ids []loom.Clu
 	if len(ids) == 0 {
 		return found, nil
 	}
-	list, err := s.Clusters.Clusters(ctx, actor, lifecycle.ListInput{Page: loom.Page{Limit: len(ids)}, IDs: ids, Uncounted: true})
+	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: len(ids)}, IDs: ids, Uncounted: true})
 	for _, c := range list.Items {
 		found[c.ID] = c
 	}

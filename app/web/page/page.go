@@ -11,22 +11,22 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
+	"loom/app/clusters"
 	"loom/app/execution"
-	"loom/app/fleet"
 	"loom/app/hook"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/live"
 	"loom/app/loom"
+	"loom/app/processes"
 )
 
 // Deps are what the pages need; all must be set.
 type Deps struct {
-	Accounts *account.Accounts
-	Catalog  *catalog.Catalog
-	Clusters *lifecycle.Clusters
-	Fleet    *fleet.Fleet
-	Hooks    *hook.Hooks
+	Accounts  *account.Accounts
+	Catalog   *catalog.Catalog
+	Clusters  *clusters.Clusters
+	Processes *processes.Processes
+	Hooks     *hook.Hooks
 	// Operations pauses, resumes, aborts and leaves out tasks.
 	Operations *execution.Operations
 	Hub        *live.Hub
@@ -52,7 +52,7 @@ type Deps struct {
 	Shortage func(ctx context.Context, actor loom.Actor) (string, error)
 	// Condition says, for banners, what hinders work in the whole installation; nil never
 	// says anything.
-	Condition func(ctx context.Context) (fleet.Condition, error)
+	Condition func(ctx context.Context) (processes.Condition, error)
 }
 
 // Shared is what the pages of all areas have in common; each area's server embeds it.

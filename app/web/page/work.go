@@ -6,14 +6,14 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/views/officeview"
 	"loom/views/ui"
 )
 
 // WhyWaiting names the share of workers that makes tasks wait.
-func WhyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
+func WhyWaiting(c processes.QueueCount, t processes.TenantWorkers) string {
 	n := c.Waiting
 	switch {
 	case !t.Paused.At.IsZero():
@@ -33,7 +33,7 @@ func WhyWaiting(c fleet.QueueCount, t fleet.TenantWorkers) string {
 }
 
 // AllBusy says that no worker of a tenant is free.
-func AllBusy(t fleet.TenantWorkers) string {
+func AllBusy(t processes.TenantWorkers) string {
 	if t.Dealt == 1 {
 		return "The one worker of the tenant is busy"
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/layout"
 	"loom/views/officeview"
@@ -101,10 +101,10 @@ func (u usageQuery) with(base string, changed ...string) string {
 }
 
 // input makes times of the period: it begins at a full hour or day.
-func (u usageQuery) input(see ui.Viewer, room usageRoom, now time.Time) (in fleet.ReportInput, errs []loom.FieldError) {
+func (u usageQuery) input(see ui.Viewer, room usageRoom, now time.Time) (in processes.ReportInput, errs []loom.FieldError) {
 	now = see.In(now)
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
-	in = fleet.ReportInput{Own: room.own, All: room.all, Tenant: u.tenant, User: loom.UserID(u.user), Template: u.template, GroupBy: u.group, Split: u.split, End: now, Zone: now.Location()}
+	in = processes.ReportInput{Own: room.own, All: room.all, Tenant: u.tenant, User: loom.UserID(u.user), Template: u.template, GroupBy: u.group, Split: u.split, End: now, Zone: now.Location()}
 	if !slices.Contains([]string{"hours", "days"}, u.unit) {
 		errs = append(errs, loom.FieldError{Field: "unit", Message: "The unit is hours or days."})
 	}
@@ -141,10 +141,10 @@ func (u usageQuery) input(see ui.Viewer, room usageRoom, now time.Time) (in flee
 func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Actor, room usageRoom) error {
 	u := readUsage(r.URL.Query(), room)
 	in, bad := u.input(ui.ViewerOf(r.Context()), room, s.Now())
-	var report fleet.Report
+	var report processes.Report
 	err := loom.InvalidFields(bad)
 	if err == nil {
-		report, err = s.Fleet.Report(r.Context(), actor, in)
+		report, err = s.Processes.Report(r.Context(), actor, in)
 	}
 	e := loom.AsError(err)
 	if err != nil && (e.Kind != loom.Invalid || len(e.Fields) == 0) {
@@ -172,7 +172,7 @@ func (s *Server) usagePage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 // usageCall is the call of the REST API that answers with the same sums, but for
 // months, which have 30 days there.
-func usageCall(actor loom.Actor, room usageRoom, u usageQuery, report fleet.Report) string {
+func usageCall(actor loom.Actor, room usageRoom, u usageQuery, report processes.Report) string {
 	tenant, user, split := u.tenant, u.user, u.split
 	if !room.all {
 		tenant = actor.TenantName
@@ -214,7 +214,7 @@ func usageFilters(room usageRoom, u usageQuery, errs ui.FormErrors) templ.Compon
 
 // usageCSV sends a line for each interval and part that is told by interval, and
 // without parts one for each interval.
-func usageCSV(w http.ResponseWriter, u usageQuery, report fleet.Report) error {
+func usageCSV(w http.ResponseWriter, u usageQuery, report processes.Report) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="usage-`+report.Start.Format(time.DateOnly)+"-"+report.End.Format(time.DateOnly)+`.csv"`)
@@ -233,7 +233,7 @@ func usageCSV(w http.ResponseWriter, u usageQuery, report fleet.Report) error {
 		}
 		if len(report.Splits) == 0 || report.Splits[0].Hours == nil {
 			rows = append(rows, []string{from, to, "", value(rest)})
-		} else if report.Parts > fleet.ReportSeries {
+		} else if report.Parts > processes.ReportSeries {
 			rows = append(rows, []string{from, to, "(others)", value(max(rest, 0))})
 		}
 	}
@@ -252,7 +252,7 @@ func unitOf(unit string) (per float64, name string) {
 }
 
 // usageParts are the totals, the picture and the list of parts.
-func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report fleet.Report) ([]templ.Component, error) {
+func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report processes.Report) ([]templ.Component, error) {
 	if report.Total <= 0 {
 		empty := ui.EmptyModel{Icon: "clock", Text: "No finished node time in this range."}
 		if report.Before > 0 {
@@ -288,7 +288,7 @@ func (s *Server) usageParts(r *http.Request, actor loom.Actor, room usageRoom, u
 // usageNames gives the parts of a report by cluster the names of the clusters in place of
 // their ids, and the ids in the order of the parts; nil for other reports and where
 // clusters of other tenants are among them. Clusters of the same name keep the id with it.
-func (s *Server) usageNames(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report fleet.Report) (fleet.Report, []string, error) {
+func (s *Server) usageNames(r *http.Request, actor loom.Actor, room usageRoom, u usageQuery, report processes.Report) (processes.Report, []string, error) {
 	if u.split != "cluster" || room.all {
 		return report, nil, nil
 	}
@@ -321,7 +321,7 @@ func (s *Server) usageNames(r *http.Request, actor loom.Actor, room usageRoom, u
 var perGroup = map[string]string{"hour": "an hour", "day": "a day", "week": "a week", "month": "a month"}
 
 // widest is the length of the longest interval in hours.
-func widest(report fleet.Report) (hours float64) {
+func widest(report processes.Report) (hours float64) {
 	for i := range report.Hours {
 		hours = max(hours, report.Marks[i+1].Sub(report.Marks[i]).Hours())
 	}
@@ -329,7 +329,7 @@ func widest(report fleet.Report) (hours float64) {
 }
 
 // usageFacts are the totals and the comparison with the time before.
-func usageFacts(see ui.Viewer, u usageQuery, report fleet.Report) templ.Component {
+func usageFacts(see ui.Viewer, u usageQuery, report processes.Report) templ.Component {
 	per, unit := unitOf(u.unit)
 	length := report.End.Sub(report.Start)
 	change := "nothing was used then"
@@ -352,7 +352,7 @@ func usageFacts(see ui.Viewer, u usageQuery, report fleet.Report) templ.Componen
 	}))
 }
 
-func usageChart(u usageQuery, report fleet.Report) ui.ChartModel {
+func usageChart(u usageQuery, report processes.Report) ui.ChartModel {
 	per, unit := unitOf(u.unit)
 	m := ui.ChartModel{ID: "usage-chart", Title: "Use of nodes", Unit: unit, PlaceWord: page.GroupWord(u.group), Decimals: 1, TableOpen: true}
 	for i := range report.Hours {
@@ -393,7 +393,7 @@ func splitName(name string) string {
 
 // usageGrid lists the parts, the greatest first; ids are those of clusters. A user leads
 // to his templates, a template and a tenant to their users.
-func usageGrid(room usageRoom, u usageQuery, report fleet.Report, ids []string) templ.Component {
+func usageGrid(room usageRoom, u usageQuery, report processes.Report, ids []string) templ.Component {
 	per, unit := unitOf(u.unit)
 	word := splitWords[u.split]
 	m := officeview.GridModel{ID: "parts", Caption: "By " + strings.ToLower(word), ShowCaption: true,

@@ -7,8 +7,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/clusters"
 	"loom/app/httpx"
-	"loom/app/lifecycle"
 	"loom/app/loom"
 	"loom/app/web/page"
 	"loom/views/officeview"
@@ -20,8 +20,8 @@ import (
 // who wants to see one acts as its administrator.
 func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	get := func(name string) string { return strings.TrimSpace(r.URL.Query().Get(name)) }
-	f := lifecycle.OfTenantsFilter{Tenant: get("tenant"), Owner: get("owner"), Words: get("q"), Status: loom.ClusterStatus(get("status"))}
-	in := lifecycle.OfTenants{Page: s.PageOf(r), ClusterOfTenantFilter: f}
+	f := clusters.OfTenantsFilter{Tenant: get("tenant"), Owner: get("owner"), Words: get("q"), Status: loom.ClusterStatus(get("status"))}
+	in := clusters.OfTenants{Page: s.PageOf(r), ClusterOfTenantFilter: f}
 	in.Page.Sort = ""
 	status, errs := http.StatusOK, ui.FormErrors{}
 	list, err := s.Clusters.ClustersOfTenants(r.Context(), actor, in)
@@ -45,7 +45,7 @@ func (s *Server) systemClusters(w http.ResponseWriter, r *http.Request, actor lo
 		Pages:   page.Turned("Pages of clusters", route.SystemClusters(), list.Next, list.Prev, "q", f.Words, "tenant", f.Tenant, "owner", f.Owner, "status", string(f.Status)),
 		Columns: []ui.Column{{Label: "Cluster"}, {Label: "Status"}, {Label: "Tenant"}, {Label: "Owner"}, {Label: "Template", Low: true}, {Label: "Nodes", Numeric: true}, {Label: "Created", Low: true}, {Label: "Lease ends", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "cluster", Text: "No tenant has a cluster."}}
-	if f != (lifecycle.OfTenantsFilter{}) {
+	if f != (clusters.OfTenantsFilter{}) {
 		filters.Clear = route.SystemClusters()
 		grid.Empty = ui.EmptyModel{Icon: "search", Text: "No cluster matches these filters.", Action: ui.ButtonModel{Label: "Clear filters", Href: route.SystemClusters()}}
 	}

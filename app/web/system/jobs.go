@@ -7,9 +7,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -34,8 +34,8 @@ func (q jobQuery) pairs() []string {
 	return []string{"state", q.state, "queue", q.queue, "kind", q.kind, "id", q.id, "tenant", q.tenant}
 }
 
-func (q jobQuery) input(asked loom.Page) (fleet.RiverJobInput, error) {
-	in := fleet.RiverJobInput{Page: asked, State: q.state, Queue: q.queue, Kind: q.kind, Tenant: q.tenant}
+func (q jobQuery) input(asked loom.Page) (processes.RiverJobInput, error) {
+	in := processes.RiverJobInput{Page: asked, State: q.state, Queue: q.queue, Kind: q.kind, Tenant: q.tenant}
 	in.Page.Sort = ""
 	if q.id == "" {
 		return in, nil
@@ -51,10 +51,10 @@ func (q jobQuery) input(asked loom.Page) (fleet.RiverJobInput, error) {
 func (s *Server) systemJobs(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 	get := func(name string) string { return strings.TrimSpace(r.URL.Query().Get(name)) }
 	q := jobQuery{get("state"), get("queue"), get("kind"), get("id"), get("tenant")}
-	var list fleet.RiverJobList
+	var list processes.RiverJobList
 	in, err := q.input(s.PageOf(r))
 	if err == nil {
-		list, err = s.Fleet.RiverJobs(r.Context(), actor, in)
+		list, err = s.Processes.RiverJobs(r.Context(), actor, in)
 	}
 	errs, status := ui.FormErrors{}, http.StatusOK
 	if e := loom.AsError(err); err != nil {
@@ -70,10 +70,10 @@ func (s *Server) systemJobs(w http.ResponseWriter, r *http.Request, actor loom.A
 
 func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 	states, queues := []string{"", "All but complete"}, []string{"", "All of the installation"}
-	for _, word := range fleet.RiverStates {
+	for _, word := range processes.RiverStates {
 		states = append(states, word, jobStates[word].Word)
 	}
-	for _, name := range fleet.RiverQueues {
+	for _, name := range processes.RiverQueues {
 		queues = append(queues, name, page.Capital(name))
 	}
 	text := func(name, label, value string) ui.FieldModel {
@@ -89,7 +89,7 @@ func jobFilters(q jobQuery, errs ui.FormErrors) templ.Component {
 	return officeview.Filters(m)
 }
 
-func (s *Server) jobGrid(r *http.Request, q jobQuery, list fleet.RiverJobList) templ.Component {
+func (s *Server) jobGrid(r *http.Request, q jobQuery, list processes.RiverJobList) templ.Component {
 	grid := officeview.GridModel{ID: "jobs", Caption: "River jobs, the newest first", Now: s.Now(), Pages: page.Turned("Pages of River jobs", route.SystemJobs(), list.Next, list.Prev, q.pairs()...),
 		Columns: []ui.Column{{Label: "River job"}, {Label: "Kind"}, {Label: "State"}, {Label: "Attempts", Numeric: true, Low: true}, {Label: "Due"}, {Label: "Error", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "There is no River job."}}
@@ -117,7 +117,7 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	if err != nil {
 		return err
 	}
-	j, err := s.Fleet.RiverJob(r.Context(), actor, id)
+	j, err := s.Processes.RiverJob(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 		verb string
 		may  bool
 		kind ui.ButtonKind
-	}{{"retry", fleet.MayRetry(j), ui.Secondary}, {"cancel", fleet.MayCancel(j), ui.Danger}, {"delete", fleet.MayDelete(j), ui.Danger}} {
+	}{{"retry", processes.MayRetry(j), ui.Secondary}, {"cancel", processes.MayCancel(j), ui.Danger}, {"delete", processes.MayDelete(j), ui.Danger}} {
 		if a.may {
 			m.Actions = append(m.Actions, page.Opening(page.Capital(a.verb), about(a.verb), route.SystemJobVerb(j.ID, a.verb), a.kind))
 		}
@@ -154,7 +154,7 @@ func (s *Server) systemJob(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
 }
 
-func jobErrors(see ui.Viewer, j fleet.RiverJob) templ.Component {
+func jobErrors(see ui.Viewer, j processes.RiverJob) templ.Component {
 	var parts []templ.Component
 	for i, e := range j.Errors {
 		code := "error-" + strconv.Itoa(i)
@@ -186,7 +186,7 @@ func (s *Server) systemJobAsk(w http.ResponseWriter, r *http.Request, actor loom
 	if !ok {
 		return loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
-	j, err := s.Fleet.RiverJob(r.Context(), actor, id)
+	j, err := s.Processes.RiverJob(r.Context(), actor, id)
 	if err != nil {
 		return err
 	}
@@ -204,11 +204,11 @@ func (s *Server) systemJobAct(w http.ResponseWriter, r *http.Request, actor loom
 	said, to := "", route.SystemJob(id)
 	switch r.PathValue("verb") {
 	case "retry":
-		err, said = s.Fleet.RetryRiverJob(r.Context(), actor, id), "is due now."
+		err, said = s.Processes.RetryRiverJob(r.Context(), actor, id), "is due now."
 	case "cancel":
-		err, said = s.Fleet.CancelRiverJob(r.Context(), actor, id), "was cancelled."
+		err, said = s.Processes.CancelRiverJob(r.Context(), actor, id), "was cancelled."
 	case "delete":
-		err, said, to = s.Fleet.DeleteRiverJob(r.Context(), actor, id), "was deleted.", route.SystemJobs()
+		err, said, to = s.Processes.DeleteRiverJob(r.Context(), actor, id), "was deleted.", route.SystemJobs()
 	default:
 		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}

@@ -21,7 +21,7 @@ import (
 // looksPart lists when providers were searched for orphans, with the button that
 // searches all of them now.
 func (s *Server) looksPart(r *http.Request, actor loom.Actor) ([]templ.Component, error) {
-	sweeps, err := s.Fleet.Sweeps(r.Context(), actor)
+	sweeps, err := s.Processes.Sweeps(r.Context(), actor)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Server) looksPart(r *http.Request, actor loom.Actor) ([]templ.Component
 }
 
 func (s *Server) systemOrphansLook(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	n, err := s.Fleet.BeginSweeps(r.Context(), actor)
+	n, err := s.Processes.BeginSweeps(r.Context(), actor)
 	said := httpx.Flash{Tone: "ok", Text: "Searching " + ui.Count(n, "provider", "providers") + "; results come here."}
 	if errors.Is(err, loom.Conflict) {
 		said, err = httpx.Flash{Tone: "warn", Text: loom.AsError(err).Message}, nil
@@ -52,11 +52,11 @@ func (s *Server) systemOrphansLook(w http.ResponseWriter, r *http.Request, actor
 }
 
 func (s *Server) systemOrphans(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	orphans, err := s.Fleet.Orphans(r.Context(), actor)
+	orphans, err := s.Processes.Orphans(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	leftovers, err := s.Fleet.Leftovers(r.Context(), actor)
+	leftovers, err := s.Processes.Leftovers(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) ofOrphan(r *http.Request, actor loom.Actor) (loom.Orphan, error
 	if err != nil {
 		return loom.Orphan{}, err
 	}
-	orphans, err := s.Fleet.Orphans(r.Context(), actor)
+	orphans, err := s.Processes.Orphans(r.Context(), actor)
 	if err != nil {
 		return loom.Orphan{}, err
 	}
@@ -163,7 +163,7 @@ func (s *Server) systemOrphanRemove(w http.ResponseWriter, r *http.Request, acto
 	if typed := f.Get(officeview.FieldConfirm); typed != o.Machine {
 		return s.orphanPage(w, r, actor, o, typed, page.BadConfirm(title, o.Machine), http.StatusUnprocessableEntity)
 	}
-	err = s.Fleet.RemoveOrphan(r.Context(), actor, o.ID)
+	err = s.Processes.RemoveOrphan(r.Context(), actor, o.ID)
 	if e := loom.AsError(err); err != nil && (e.Kind == loom.Conflict || e.Kind == loom.Unavailable) {
 		errs := ui.NewFormErrors(title, []loom.FieldError{{Message: e.Message}})
 		return s.orphanPage(w, r, actor, o, o.Machine, errs, httpx.PageStatus(e.Kind))
@@ -175,7 +175,7 @@ func (s *Server) systemOrphanRemove(w http.ResponseWriter, r *http.Request, acto
 }
 
 func (s *Server) systemLeftoversRetry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	n, err := s.Fleet.RetryLeftovers(r.Context(), actor)
+	n, err := s.Processes.RetryLeftovers(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Server) abandonPage(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	all, err := s.Fleet.Leftovers(r.Context(), actor)
+	all, err := s.Processes.Leftovers(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *Server) systemAbandon(w http.ResponseWriter, r *http.Request, actor loo
 
 // systemPlugins lists the plugin types with the processes that carry them.
 func (s *Server) systemPlugins(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	processes, err := s.Fleet.List(r.Context(), actor, loom.ProcessProvisioner)
+	processes, err := s.Processes.List(r.Context(), actor, loom.ProcessProvisioner)
 	if err != nil {
 		return err
 	}

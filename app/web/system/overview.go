@@ -24,16 +24,16 @@ const (
 
 // systemOverview is the installation at a glance: figures, and what is wrong.
 func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	figures, failed := s.Fleet.Figures(r.Context())
+	figures, failed := s.Processes.Figures(r.Context())
 	uses, err := s.Accounts.ListTenants(r.Context(), actor, "", loom.Page{Limit: loom.MaxPageLimit})
 	if err != nil {
 		return err
 	}
-	orphans, err := s.Fleet.Orphans(r.Context(), actor)
+	orphans, err := s.Processes.Orphans(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	leftovers, err := s.Fleet.Leftovers(r.Context(), actor)
+	leftovers, err := s.Processes.Leftovers(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Server) systemOverview(w http.ResponseWriter, r *http.Request, actor lo
 		tiles = append(tiles, tile, ui.TileModel{Number: strconv.Itoa(f.Busy), Label: "Tasks running", Href: route.SystemQueues()})
 	}
 	tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(waiting), Label: "Tasks queued", Href: route.SystemQueues()})
-	if n, err := s.Fleet.LiveNodes(r.Context(), actor); err == nil {
+	if n, err := s.Processes.LiveNodes(r.Context(), actor); err == nil {
 		tiles = append(tiles, ui.TileModel{Number: strconv.Itoa(n), Label: "Live nodes", Href: route.SystemClusters()})
 	}
 	machines := ui.TileModel{Number: strconv.Itoa(len(orphans) + len(leftovers)), Label: "Orphans and leftovers", Href: route.SystemOrphans()}

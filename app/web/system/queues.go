@@ -6,9 +6,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -18,11 +18,11 @@ import (
 var pausedState = ui.State{Word: "Paused", Icon: "pause", Tone: ui.ToneHold}
 
 // queueWord names a queue for people.
-func queueWord(q fleet.Queue) string {
+func queueWord(q processes.Queue) string {
 	if q.Tenant != "" {
 		return "tasks of " + q.Tenant
 	}
-	word := map[string]string{fleet.ControlQueue: "duties of the schedulers", fleet.HookQueue: "deliveries of hooks", fleet.ProbeQueue: "tests of providers", fleet.SweepQueue: "searches for machines"}[q.Name]
+	word := map[string]string{processes.ControlQueue: "duties of the schedulers", processes.HookQueue: "deliveries of hooks", processes.ProbeQueue: "tests of providers", processes.SweepQueue: "searches for machines"}[q.Name]
 	if word == "" {
 		return "tasks of a tenant that is gone"
 	}
@@ -30,7 +30,7 @@ func queueWord(q fleet.Queue) string {
 }
 
 // queueButton pauses a queue, or resumes it.
-func queueButton(q fleet.Queue) ui.ButtonModel {
+func queueButton(q processes.Queue) ui.ButtonModel {
 	verb := "pause"
 	if q.IsPaused() {
 		verb = "resume"
@@ -39,7 +39,7 @@ func queueButton(q fleet.Queue) ui.ButtonModel {
 }
 
 // pausedText says since when a queue is paused, and by whom.
-func (s *Server) pausedText(r *http.Request, p fleet.Pause) string {
+func (s *Server) pausedText(r *http.Request, p processes.Pause) string {
 	text := "since " + ui.ViewerOf(r.Context()).Full(p.At)
 	if p.By != "" {
 		text += ", by " + string(p.By)
@@ -48,7 +48,7 @@ func (s *Server) pausedText(r *http.Request, p fleet.Pause) string {
 }
 
 // queueStates lists the queues with what is on them.
-func (s *Server) queueStates(queues []fleet.Queue) templ.Component {
+func (s *Server) queueStates(queues []processes.Queue) templ.Component {
 	m := officeview.GridModel{ID: "states", Caption: "River jobs by queue", ShowCaption: true, Now: s.Now(), Columns: []ui.Column{{Label: "Queue"}, {Label: "State"}},
 		Empty: ui.EmptyModel{Icon: "check-circle", Text: "Every queue is empty."}}
 	for _, state := range countedStates {
@@ -82,13 +82,13 @@ func (s *Server) queueStates(queues []fleet.Queue) templ.Component {
 }
 
 // whatStops says what pausing a queue means.
-func whatStops(q fleet.Queue) []string {
+func whatStops(q processes.Queue) []string {
 	lines := map[string][]string{
-		fleet.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
+		processes.ControlQueue: {"The schedulers do none of their duties: operations whose tasks are done do not end, leases that are over delete nothing, sessions and old logs stay.",
 			"Lost processes are still found, and their tasks given to others."},
-		fleet.HookQueue:  {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
-		fleet.ProbeQueue: {"No provider is tested."},
-		fleet.SweepQueue: {"The search for orphans waits, and so does the removal of machines that were left behind."},
+		processes.HookQueue:  {"No hook is called. An operation that waits for the answer of a blocking hook waits on."},
+		processes.ProbeQueue: {"No provider is tested."},
+		processes.SweepQueue: {"The search for orphans waits, and so does the removal of machines that were left behind."},
 	}[q.Name]
 	if q.Tenant != "" {
 		lines = []string{"No new task of the tenant " + q.Tenant + " starts, also of operations that are under way; what ends sets others free, and those wait. Tasks that run go on to their end.",
@@ -98,7 +98,7 @@ func whatStops(q fleet.Queue) []string {
 }
 
 func (s *Server) systemQueueAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	q, err := s.Fleet.FindQueue(r.Context(), actor, r.PathValue("queue"))
+	q, err := s.Processes.FindQueue(r.Context(), actor, r.PathValue("queue"))
 	if err != nil {
 		return err
 	}
@@ -129,16 +129,16 @@ func (s *Server) systemQueueAct(w http.ResponseWriter, r *http.Request, actor lo
 	name, said, err := r.PathValue("queue"), "", error(nil)
 	switch r.PathValue("verb") {
 	case "pause":
-		err, said = s.Fleet.PauseQueue(r.Context(), actor, name), " is paused."
+		err, said = s.Processes.PauseQueue(r.Context(), actor, name), " is paused."
 	case "resume":
-		err, said = s.Fleet.ResumeQueue(r.Context(), actor, name), " goes on."
+		err, said = s.Processes.ResumeQueue(r.Context(), actor, name), " goes on."
 	default:
 		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
 	}
 	if err != nil {
 		return err
 	}
-	q, err := s.Fleet.FindQueue(r.Context(), actor, name)
+	q, err := s.Processes.FindQueue(r.Context(), actor, name)
 	if err != nil {
 		return err
 	}

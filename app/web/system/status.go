@@ -13,8 +13,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -30,8 +30,8 @@ const (
 
 // systemStatus tells how each part of the installation is, as this process sees it.
 func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	status, failed := s.Fleet.Status(r.Context(), actor)
-	figures, figuresFailed := s.Fleet.Figures(r.Context())
+	status, failed := s.Processes.Status(r.Context(), actor)
+	figures, figuresFailed := s.Processes.Figures(r.Context())
 	limited, cancel := context.WithTimeout(r.Context(), bucketLimit)
 	defer cancel()
 	bucket := s.Catalog.CheckBucket(limited)
@@ -67,7 +67,7 @@ func (s *Server) systemStatus(w http.ResponseWriter, r *http.Request, actor loom
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Status", route.SystemStatus()), m)
 }
 
-func databaseRows(see ui.Viewer, s fleet.Status) [][]officeview.Cell {
+func databaseRows(see ui.Viewer, s processes.Status) [][]officeview.Cell {
 	answer := "PostgreSQL " + s.Version + ", " + page.SizeOf(s.Size) + ", answers within " + strconv.FormatInt(s.Answer.Milliseconds(), 10) + " ms"
 	if !s.Primary {
 		answer += "; it is a standby and can only be read"

@@ -6,9 +6,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -24,7 +24,7 @@ func (s *Server) systemTenantNodes(w http.ResponseWriter, r *http.Request, actor
 	}
 	asked := s.PageOf(r)
 	asked.Sort = ""
-	list, err := s.Fleet.LiveNodesOf(r.Context(), actor, t.ID, asked)
+	list, err := s.Processes.LiveNodesOf(r.Context(), actor, t.ID, asked)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Server) systemTenantNodes(w http.ResponseWriter, r *http.Request, actor
 	return s.Sheet(w, r, actor, http.StatusOK, tenantFrame("Nodes of "+t.Name, ui.Crumb{Label: t.Name, Href: route.SystemTenant(t.Name)}, ui.Crumb{Label: "Nodes"}), m)
 }
 
-func (s *Server) tenantNodeGrid(t loom.Tenant, list fleet.NodesOfTenant, title bool) officeview.GridModel {
+func (s *Server) tenantNodeGrid(t loom.Tenant, list processes.NodesOfTenant, title bool) officeview.GridModel {
 	m := officeview.GridModel{ID: "nodes", Caption: "Live nodes of " + t.Name, ShowCaption: title, Now: s.Now(),
 		Columns: []ui.Column{{Label: "Machine"}, {Label: "Provider"}, {Label: "State"}, {Label: "Cluster"}, {Label: "Owner", Low: true}, {Label: "Cluster made", Low: true}},
 		Empty:   ui.EmptyModel{Icon: "check-circle", Text: "The tenant has no live node."}}
@@ -66,7 +66,7 @@ func (s *Server) tenantDeletePage(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	live, err := s.Fleet.LiveNodesOf(r.Context(), actor, t.ID, loom.Page{Limit: page.OfficeRows})
+	live, err := s.Processes.LiveNodesOf(r.Context(), actor, t.ID, loom.Page{Limit: page.OfficeRows})
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 
 	"loom/app/account"
 	"loom/app/catalog"
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/layout"
@@ -273,16 +273,16 @@ func tenantFrame(title string, crumbs ...ui.Crumb) layout.Model {
 }
 
 // shares gives what tenants have of the workers, by id.
-func shares(s fleet.Shortage) map[loom.TenantID]fleet.TenantWorkers {
-	by := map[loom.TenantID]fleet.TenantWorkers{}
+func shares(s processes.Shortage) map[loom.TenantID]processes.TenantWorkers {
+	by := map[loom.TenantID]processes.TenantWorkers{}
 	for _, t := range s.Tenants {
 		by[t.Tenant] = t
 	}
 	return by
 }
 
-func queuesByName(counts []fleet.QueueCount) map[string]fleet.QueueCount {
-	by := map[string]fleet.QueueCount{}
+func queuesByName(counts []processes.QueueCount) map[string]processes.QueueCount {
+	by := map[string]processes.QueueCount{}
 	for _, c := range counts {
 		by[c.Tenant] = c
 	}
@@ -299,11 +299,11 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	shortage, err := s.Processes.Shortage(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	counts, err := s.Fleet.Queues(r.Context(), actor)
+	counts, err := s.Processes.Queues(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -489,11 +489,11 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	shortage, err := s.Processes.Shortage(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	counts, err := s.Fleet.Queues(r.Context(), actor)
+	counts, err := s.Processes.Queues(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -503,7 +503,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	}
 	use, work, queue := uses[t.ID], shares(shortage)[t.ID], queuesByName(counts)[t.Name]
 	m := officeview.SheetModel{Title: t.Name, Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/tenants/"+t.Name, "")}}
-	waits := fleet.Queue{Name: fleet.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
+	waits := processes.Queue{Name: processes.TenantQueue(t.ID), Tenant: t.Name, Paused: work.Paused}
 	m.Actions = []ui.ButtonModel{page.Opening(queueButton(waits).Label+" queue", "", queueButton(waits).Href, ui.Secondary)}
 	if waits.IsPaused() {
 		m.Banners = []ui.BannerModel{{Tone: ui.ToneHold, Text: "The queue of the tenant is paused " + s.pausedText(r, waits.Paused) + ": nothing new starts until it is resumed."}}

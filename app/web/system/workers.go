@@ -9,9 +9,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"loom/app/fleet"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/processes"
 	"loom/app/web/page"
 	"loom/views/officeview"
 	"loom/views/route"
@@ -19,11 +19,11 @@ import (
 )
 
 func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	processes, err := s.Fleet.List(r.Context(), actor, "")
+	processes, err := s.Processes.List(r.Context(), actor, "")
 	if err != nil {
 		return err
 	}
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	shortage, err := s.Processes.Shortage(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Server) systemWorkers(w http.ResponseWriter, r *http.Request, actor loo
 	return s.LiveSheet(w, r, actor, route.TopicSystem(), page.SystemFrame("Workers", route.SystemWorkers()), m)
 }
 
-func workerRow(p fleet.Process) []officeview.Cell {
+func workerRow(p processes.Process) []officeview.Cell {
 	state := ui.State{Word: "Works", Icon: "check-circle", Tone: ui.ToneOK}
 	button := page.Opening("Drain", "Drain "+string(p.ID), route.SystemWorkerVerb(p.ID, "drain"), ui.Danger)
 	switch {
@@ -88,7 +88,7 @@ func workerRow(p fleet.Process) []officeview.Cell {
 
 // lastError is what last went wrong in a process itself; what goes wrong with tasks is
 // told by their operations.
-func lastError(p fleet.Process) officeview.Cell {
+func lastError(p processes.Process) officeview.Cell {
 	if p.Trouble == "" {
 		return officeview.Cell{Text: "none"}
 	}
@@ -110,7 +110,7 @@ func byTenant(counts map[string]int) string {
 }
 
 func (s *Server) systemWorkerAsk(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	p, err := s.Fleet.One(r.Context(), actor, loom.ProcessProvisioner, loom.ProcessID(r.PathValue("id")))
+	p, err := s.Processes.One(r.Context(), actor, loom.ProcessProvisioner, loom.ProcessID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func (s *Server) systemWorkerAct(w http.ResponseWriter, r *http.Request, actor l
 	id, said, err := loom.ProcessID(r.PathValue("id")), "", error(nil)
 	switch r.PathValue("verb") {
 	case "drain":
-		_, err = s.Fleet.Drain(r.Context(), actor, id)
+		_, err = s.Processes.Drain(r.Context(), actor, id)
 		said = string(id) + " drains."
 	case "resume":
-		_, err = s.Fleet.Resume(r.Context(), actor, id)
+		_, err = s.Processes.Resume(r.Context(), actor, id)
 		said = string(id) + " takes tasks again."
 	default:
 		err = loom.NewError(loom.NotFound, "There is no page %.100s.", r.URL.Path)
@@ -155,11 +155,11 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 		}
 		return s.Fragment(w, r, http.StatusOK, part)
 	}
-	counts, err := s.Fleet.Queues(r.Context(), actor)
+	counts, err := s.Processes.Queues(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	shortage, err := s.Fleet.Shortage(r.Context(), actor)
+	shortage, err := s.Processes.Shortage(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s *Server) systemQueues(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	figures, failed := s.Fleet.Figures(r.Context())
+	figures, failed := s.Processes.Figures(r.Context())
 	oldest := map[string]loom.QueueLength{}
 	for _, q := range figures.Queues {
 		oldest[q.Tenant] = q

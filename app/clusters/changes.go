@@ -1,0 +1,292 @@
+package clusters
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"loom/app/loom"
+)
+
+// Change is one line of a preview. Change is "create", "change" (in place),
+// "restart", "replace" or "remove"; Object is "node", "service", "config" or "template",
+// Node the number of the node concerned. Name is a host name, a service, or the
+// JSON pointer of a value. Old and New hold values with secrets masked.
+type Change struct {
+	Change, Object, Name string
+	Node                 int
+	Old, New             any
+	// Because is a sentence where the reason is not the request itself.
+	Because string
+}
+
+// maxChanges is how much of a long list of changes a preview holds; the others are
+// counted.
+const maxChanges = 1000
+
+// changeList keeps the first changes and counts all.
+type changeList struct {
+	kept []Change
+	all  int
+}
+
+func (l *changeList) add(c Change) {
+	if l.all++; len(l.kept) < maxChanges {
+		l.kept = append(l.kept, c)
+	}
+}
+
+// wholeNodes lists nodes that come or go, with the services on them.
+func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
+	for _, n := range nodes {
+		l.add(Change{Change: word, Object: "node", Name: n.Hostname, Node: n.Number})
+	}
+	for _, n := range nodes {
+		for _, s := range n.Services {
+			l.add(Change{Change: word, Object: "service", Name: s, Node: n.Number})
+		}
+	}
+}
+
+// live lists what an operation does to machines that stay: first the config, then
+// each node with what happens on it.
+func (l *changeList) live(d *liveDraft, plan loom.Plan) {
+	l.config(d)
+	type place struct {
+		node    loom.NodeID
+		service string
+	}
+	touched := map[place]map[loom.TaskAction]bool{}
+	for _, t := range plan.Tasks {
+		at := place{t.Node, t.Service}
+		if touched[at] == nil {
+			touched[at] = map[loom.TaskAction]bool{}
+		}
+		touched[at][t.Action] = true
+	}
+	for _, n := range d.Nodes {
+		if own := touched[place{n.ID, ""}]; own != nil {
+			because := "It is made ready again for its services."
+			if own[loom.ActionKeys] {
+				because = "Your SSH keys are put on it."
+			}
+			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
+		}
+		for _, name := range n.Services {
+			// A new service without actions comes as well.
+			if actions := touched[place{n.ID, name}]; actions != nil || d.adds(name) {
+				l.add(d.onService(n, name, actions))
+			}
+		}
+	}
+}
+
+// config lists the values of the config that become other ones.
+func (l *changeList) config(d *liveDraft) {
+	if !d.setsConfig() {
+		return
+	}
+	because := ""
+	switch {
+	case d.Added != nil:
+		because = "It is a default of the new services."
+	case d.Followed != nil && !d.Followed.Mends:
+		because = "It was so before."
+	case d.Altered != nil:
+		because = "It is a default of the new versions."
+	}
+	l.documents("config", because, d.Before, d.After)
+}
+
+// documents lists where two JSON documents differ.
+func (l *changeList) documents(object, because string, before, after map[string]any) {
+	c := comparison{most: maxChanges - len(l.kept)}
+	c.compare(false, before, after, true, true)
+	for _, change := range c.found {
+		change.Object, change.Because = object, because
+		l.kept = append(l.kept, change)
+	}
+	l.all += c.all
+}
+
+// onService says what a set of actions does to one service on one node.
+func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) Change {
+	c := Change{Change: "change", Object: "service", Name: name, Node: n.Number}
+	state := func(to loom.ServiceState) {
+		if from := n.ServiceStates[name]; from != "" {
+			c.Old = string(from)
+		}
+		c.New = string(to)
+	}
+	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
+	// A retry may have before it what an earlier operation never started.
+	runs := d.Followed == nil || n.ServiceStates[name] == loom.ServiceStarted
+	switch {
+	case runs && (start && stop || start && actions[loom.ActionConfigure]):
+		c.Change = "restart"
+	case start:
+		state(loom.ServiceStarted)
+	case stop:
+		state(loom.ServiceStopped)
+	}
+	switch {
+	case d.Added != nil:
+		d.onAdding(&c, actions)
+	case d.Service == "" || d.Service == name:
+	case d.Kind == loom.PreviewStart, !stop && d.Kind == loom.PreviewRestart && !dependsOn(d.Services, name, d.Service):
+		c.Because = fmt.Sprintf("“%s” needs it to run.", d.Service)
+	default:
+		c.Because = fmt.Sprintf("It needs “%s” to run.", d.Service)
+	}
+	return c
+}
+
+// dependsOn reports whether a service depends on another at runtime, directly or not.
+func dependsOn(services map[string]loom.Service, name, on string) bool {
+	seen := map[string]bool{}
+	var walk func(name string) bool
+	walk = func(name string) bool {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+		runtime := services[name].Dependencies.Runtime
+		for _, wanted := range slices.Concat(runtime.Requires, runtime.Uses) {
+			for _, other := range sortedNames(services) {
+				if other != wanted && !slices.Contains(services[other].Dependencies.Provides, wanted) {
+					continue
+				}
+				if other == on || walk(other) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return walk(name)
+}
+
+// comparison finds what leads from one JSON document to another, by JSON pointer
+// (RFC 6901) in the order of keys: the first ones up to most, and how many there are.
+// Values of keys that look secret are masked, but that they differ is said.
+type comparison struct {
+	most  int
+	found []Change
+	all   int
+	at    loom.JSONPath
+}
+
+func (c *comparison) compare(secret bool, old, new any, had, has bool) {
+	if had && has {
+		a, both := old.(map[string]any)
+		b, too := new.(map[string]any)
+		if both && too {
+			keys := slices.Collect(maps.Keys(a))
+			for key := range b {
+				if _, known := a[key]; !known {
+					keys = append(keys, key)
+				}
+			}
+			slices.Sort(keys)
+			for _, key := range keys {
+				oldItem, inOld := a[key]
+				newItem, inNew := b[key]
+				c.at.Key(key)
+				c.compare(secret || loom.LooksSecret(key), oldItem, newItem, inOld, inNew)
+				c.at.Up()
+			}
+			return
+		}
+		if sameJSON(old, new) {
+			return
+		}
+	}
+	if c.all++; len(c.found) >= c.most {
+		return
+	}
+	change := Change{Name: c.at.Pointer()}
+	switch {
+	case !had:
+		change.Change, change.New = "create", masked(secret, new)
+	case !has:
+		change.Change, change.Old = "remove", masked(secret, old)
+	default:
+		change.Change, change.Old, change.New = "change", masked(secret, old), masked(secret, new)
+	}
+	c.found = append(c.found, change)
+}
+
+func masked(secret bool, value any) any {
+	if !secret {
+		return loom.MaskSecrets(value)
+	}
+	shown, _ := loom.MaskSecrets(map[string]any{"secret": value}).(map[string]any)
+	return shown["secret"]
+}
+
+// sameJSON compares values as JSON means them: 1, 1.0 and a Go 1 are one number.
+func sameJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, sameJSON)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameJSON)
+	}
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, isNumber := number(a)
+	y, too := number(b)
+	return isNumber && too && x == y
+}
+
+// number gives the value of a number, however it is held. What float64 cannot
+// tell apart is told apart by its text before.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case json.Number:
+		if !strings.ContainsAny(v.String(), ".eE") && len(v) > 15 {
+			return 0, false
+		}
+		f, err := strconv.ParseFloat(v.String(), 64)
+		return f, err == nil
+	case float64:
+		return v, true
+	case int:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+// document is a value as the JSON object it is sent as.
+func document(v any) map[string]any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil // catalog entries were JSON before
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	out := map[string]any{}
+	if err := d.Decode(&out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// paths names what differs, for the audit, where values would be too much.
+func paths(before, after map[string]any) []string {
+	var l changeList
+	l.documents("", "", before, after)
+	names := make([]string, 0, len(l.kept))
+	for _, c := range l.kept {
+		names = append(names, c.Name)
+	}
+	return names
+}

@@ -1,0 +1,223 @@
+package clusters_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// script stores a version of the script of a service; live puts it in use.
+func (b *bundle) script(service string, version int, content string, live bool) {
+	b.t.Helper()
+	b.exec(func(tx *sqlx.Tx) error {
+		ref := loom.ResourceRef{Kind: string(loom.KindAutomatorType), Plugin: "shell", Type: "scripts", Name: service + ".sh"}
+		r := loom.Resource{ResourceRef: ref, Version: version, Format: "file", SHA256: content, Object: fmt.Sprint(service, version)}
+		if _, err := store.InsertResource(b.ctx, tx, b.tenant, r); err != nil || !live {
+			return err
+		}
+		if err := store.SlateResource(b.ctx, tx, b.tenant, ref, version, true); err != nil {
+			return err
+		}
+		_, err := store.NewResourceSet(b.ctx, tx, b.tenant)
+		return err
+	})
+}
+
+// nothingNewer checks that a cluster cannot be upgraded.
+func (b *bundle) nothingNewer(when string, id loom.ClusterID) {
+	b.t.Helper()
+	_, err := b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	if err := says(err, "services", "Nothing is newer"); err != nil {
+		b.t.Errorf("%s: %v", when, err)
+	}
+}
+
+// newerFiles gives what an upgrade of a cluster would say of the files of services.
+func (b *bundle) newerFiles(id loom.ClusterID) string {
+	b.t.Helper()
+	files, err := b.clusters.UpgradeFiles(b.ctx, b.ana(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []string
+	for _, service := range []string{"base", "db", "web"} {
+		for _, f := range files[service] {
+			all = append(all, service+": "+f)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// scripted is a cluster with scripts in version 1, and a mock that runs these.
+func (b *bundle) scripted() (loom.ClusterID, *mock) {
+	b.t.Helper()
+	b.withRoles()
+	m := b.mock()
+	m.scripts = map[string]int{}
+	for _, service := range []string{"base", "db", "web"} {
+		b.script(service, 1, service+" one", true)
+		m.scripts[service] = 1
+	}
+	id := b.create(b.ana(), 3).Cluster
+	m.run(nil)
+	return id, m
+}
+
+// TestReleasedFilesMakeClustersUpgradable: a file that is in use in another version than
+// when a service was set up makes its clusters upgradable, and the upgrade runs what another
+// version of the service would run.
+func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, m := b.scripted()
+	b.nothingNewer("after the create", id)
+	b.script("web", 2, "web two", false)
+	b.nothingNewer("with a file that is not in use", id)
+	b.script("web", 3, "web one", true)
+	b.nothingNewer("with the same content under another number", id)
+	b.script("web", 4, "web four", true)
+	if got := b.newerFiles(id); got != "web: web.sh (version 4)" {
+		t.Errorf("newer files: %s", got)
+	}
+	_, err := b.clusters.UpgradeFiles(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, id)
+	wantKind(t, err, loom.NotFound)
+	if err := says(func() error {
+		_, err := b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
+		return err
+	}(), "services", "Nothing is newer"); err != nil {
+		t.Error(err)
+	}
+	v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	for _, c := range v.Changes {
+		if c.Name == "web" && (c.Change != "restart" || c.Because != "Newer files: web.sh (version 4)." || c.Old != nil) {
+			t.Errorf("change %+v", c)
+		}
+	}
+	if !strings.HasPrefix(v.Summary(), "Brings 1 service to the newest version") {
+		t.Errorf("summary %q", v.Summary())
+	}
+	m.scripts["web"] = 4
+	m.starts(clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id})
+	m.run(nil)
+	same(t, "tasks of web", slices.DeleteFunc(m.ran, func(s string) bool { return !strings.HasSuffix(s, "web") }),
+		[]string{"stop 1001 web", "install 1001 web", "configure 1001 web", "start 1001 web", "stop 1002 web", "install 1002 web", "configure 1002 web", "start 1002 web"})
+	b.nothingNewer("after the upgrade", id)
+
+	// A restart runs the new start alone; what was installed is older still.
+	b.script("db", 2, "db two", true)
+	m.scripts["db"] = 2
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewRestart}); err != nil {
+		t.Fatal(err)
+	}
+	m.run(nil)
+	if got := b.newerFiles(id); got != "db: db.sh (version 2)" {
+		t.Errorf("newer files after a restart: %s", got)
+	}
+	// What is withdrawn is nothing newer.
+	b.db.MustExec(`UPDATE resources SET live = false WHERE name = 'db.sh'`)
+	b.nothingNewer("without the file", id)
+}
+
+// TestLabelsAreNoUpgrade: what people see makes no cluster upgradable, what machines run does.
+func TestLabelsAreNoUpgrade(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRoles()
+	id := b.made(3)
+	for what, change := range map[string]func(*loom.Service){
+		"label": func(s *loom.Service) { s.Label = "Web server" }, "description": func(s *loom.Service) { s.Description = "It serves." },
+		"icon": func(s *loom.Service) { s.Icon = "globe" }, "deprecated": func(s *loom.Service) { s.Deprecated = true },
+		"nothing": func(s *loom.Service) { s.DefaultConfig, s.Follows = map[string]any{}, []string{} },
+	} {
+		s := role("web")
+		change(s)
+		b.save(b.tenant, loom.KindService, s)
+		b.nothingNewer(what, id)
+	}
+	for what, change := range map[string]func(*loom.Service){
+		"an action": func(s *loom.Service) {
+			s.Provisioner.Actions[loom.ActionInstall] = loom.ServiceAction{Type: "shell", Fields: map[string]string{"script": "web.sh", "args": "other"}}
+		},
+		"config":       func(s *loom.Service) { s.DefaultConfig = map[string]any{"web": map[string]any{"threads": 9}} },
+		"dependencies": func(s *loom.Service) { s.Dependencies.Runtime.Uses = []string{"db"} },
+	} {
+		s := role("web")
+		change(s)
+		b.save(b.tenant, loom.KindService, s)
+		if v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
+			t.Errorf("%s: %v", what, v.ByAction)
+		}
+	}
+}
+
+// TestUpgradeOfFilesHasWaysOut: an upgrade for files alone that fails is retried, taken back
+// by itself or rolled back like any other, wherever it fails.
+func TestUpgradeOfFilesHasWaysOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, m := b.scripted()
+	version := 1
+	for _, action := range []loom.TaskAction{loom.ActionStop, loom.ActionInstall, loom.ActionConfigure, loom.ActionStart} {
+		for _, node := range []int{1001, 1002} {
+			for _, way := range []string{"retry", "rollback", "undo"} {
+				what := fmt.Sprintf("%s at %s on %d", way, action, node)
+				version++
+				b.script("web", version, fmt.Sprint("web ", version), true)
+				m.scripts["web"] = version
+				fails := func(s step) bool {
+					return !s.Undo && s.Action == string(action) && s.Service == "web" && s.Node == node
+				}
+				in := clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id}
+				if way == "undo" {
+					in.Change.OnFailure = loom.OnFailureUndo
+				}
+				ref := b.starts(in)
+				m.run(fails)
+				if way == "undo" {
+					if op := b.latest(id); op.Status != loom.OperationRolledBack {
+						t.Fatalf("%s: the operation is %s: %s", what, op.Status, op.Message)
+					}
+				} else {
+					var err error
+					if way == "retry" {
+						_, err = b.clusters.Retry(b.ctx, b.ana(), ref, clusters.RetryInput{})
+					} else {
+						_, err = b.clusters.Rollback(b.ctx, b.ana(), ref, nil)
+					}
+					if err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+					m.run(nil)
+				}
+				c := b.cluster(id)
+				if c.Status != loom.ClusterActive {
+					t.Fatalf("%s: the cluster is %s: %s", what, c.Status, c.Latest.Message)
+				}
+				for _, n := range c.Nodes {
+					if n.ServiceStates["web"] != "" && n.ServiceStates["web"] != loom.ServiceStarted {
+						t.Errorf("%s: web on %d is %s; ran %q", what, n.Number, n.ServiceStates["web"], m.ran)
+					}
+				}
+				if way == "retry" {
+					b.nothingNewer(what, id)
+				} else if i := slices.IndexFunc(m.ran, func(s string) bool {
+					return node == 1001 && strings.HasSuffix(s, " 1002 web") && !strings.Contains(s, "configure")
+				}); i >= 0 {
+					t.Errorf("%s: %s, though that node was not reached; ran %q", what, m.ran[i], m.ran)
+				}
+				if b.newerFiles(id) != "" { // where it went back before it came that far
+					b.starts(clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id})
+					m.run(nil)
+				}
+				b.nothingNewer(what+", upgraded", id)
+			}
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package clusters_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+)
+
+// lease moves the end of a cluster's lease to some time from now, as the database
+// means it.
+func (b *bundle) lease(id loom.ClusterID, from string) {
+	b.t.Helper()
+	b.db.MustExec(`UPDATE clusters SET expires_at = date_trunc('second', now()) + $2::interval WHERE id = $1`, int64(id), from)
+}
+
+func (b *bundle) expire() {
+	b.t.Helper()
+	if err := b.clusters.Expire(b.ctx); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) grace(hours string) {
+	b.t.Helper()
+	b.db.MustExec(`UPDATE tenants SET settings = '{"leaseGraceHours": ` + hours + `}' WHERE id = 't1'`)
+}
+
+func (b *bundle) events(id loom.ClusterID) int {
+	return b.count(`SELECT count(*) FROM events WHERE topic = $1`, "cluster:"+id.String())
+}
+
+func TestLeaseReminders(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	b.lease(id, "30 hours")
+	before := b.events(id)
+	b.expire()
+	if b.events(id) != before || b.cluster(id).LeaseNote != "" {
+		t.Errorf("told of %q too early", b.cluster(id).LeaseNote)
+	}
+	for i, from := range []string{"23 hours", "22 hours", "50 minutes"} {
+		b.lease(id, from)
+		b.expire()
+		b.expire() // told once
+		// Moving the lease begins anew.
+		if got := b.events(id) - before; got != i+1 {
+			t.Errorf("%s before the end: %d events", from, got)
+		}
+	}
+	v := b.cluster(id)
+	if !strings.Contains(v.LeaseNote, "the cluster is deleted then") || v.Status != loom.ClusterActive {
+		t.Errorf("%s: %q", v.Status, v.LeaseNote)
+	}
+	list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{})
+	if err != nil || len(list.Items) != 1 || !list.Items[0].LeaseSoon {
+		t.Errorf("the list says %+v, %v", list.Items, err)
+	}
+	// Other reminders, of another tenant's settings.
+	b.db.MustExec(`UPDATE tenants SET settings = '{"leaseReminderHours": [72]}' WHERE id = 't1'`)
+	b.lease(id, "60 hours")
+	b.expire()
+	if got := b.events(id) - before; got != 4 {
+		t.Errorf("%d events with other settings", got)
+	}
+}
+
+func TestLeaseEndsInTwoSteps(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withStops()
+	b.grace("6")
+	id := b.create(b.ana(), 2).Cluster
+	b.runTasks("")
+	b.lease(id, "-1 minute")
+	b.expire()
+	v := b.cluster(id)
+	if v.Latest.Action != loom.StopServices || v.Latest.RequestedBy != "system" {
+		t.Fatalf("%s by %s", v.Latest.Action, v.Latest.RequestedBy)
+	}
+	b.runTasks("")
+	for range 2 {
+		b.expire()
+	}
+	v = b.cluster(id)
+	if v.Status != loom.ClusterActive || v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "services were stopped; the machines are deleted") {
+		t.Errorf("%s after operation %d: %q", v.Status, v.Latest.Ref.Number, v.LeaseNote)
+	}
+	list, err := b.clusters.Clusters(b.ctx, b.ana(), clusters.ListInput{})
+	if err != nil || list.Items[0].DeletedAt.IsZero() {
+		t.Errorf("the list says %+v, %v", list.Items, err)
+	}
+	if n := b.count(`SELECT count(*) FROM audit WHERE actor = 'system' AND verb = 'update' AND kind = 'cluster' AND after->>'action' = 'stop_services'`); n != 1 {
+		t.Errorf("%d audit entries", n)
+	}
+	// An extension keeps the cluster; its services stay stopped until somebody starts them.
+	if _, err := b.clusters.ChangeExpiry(b.ctx, b.ana(), id, time.Now().Add(90*24*time.Hour).Truncate(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	b.expire()
+	v = b.cluster(id)
+	if v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "until somebody starts them") || !anyState(v, loom.ServiceStopped) {
+		t.Errorf("after the extension: operation %d, %q", v.Latest.Ref.Number, v.LeaseNote)
+	}
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStart}); err != nil {
+		t.Fatal(err)
+	}
+	b.runTasks("")
+	if v = b.cluster(id); v.LeaseNote != "" || anyState(v, loom.ServiceStopped) {
+		t.Errorf("after the start: %q", v.LeaseNote)
+	}
+	// The next end stops them again, and the end of the grace deletes.
+	b.lease(id, "-2 minutes")
+	b.expire()
+	b.runTasks("")
+	b.lease(id, "-7 hours")
+	b.expire()
+	if v = b.cluster(id); v.Latest.Action != loom.ClusterDelete || v.Latest.Ref.Number != 5 {
+		t.Errorf("operation %d is %s", v.Latest.Ref.Number, v.Latest.Action)
+	}
+}
+
+func anyState(v clusters.ClusterView, state loom.ServiceState) bool {
+	for _, n := range v.Nodes {
+		for _, s := range n.ServiceStates {
+			if s == state {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A hook that says no is asked again after an hour, not every minute.
+func TestLeaseEndThatAHookRefuses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking, actions) VALUES ('t1', 'no', 'https://hooks.example/', '{start}', true, '{cluster_delete}')`)
+	b.lease(id, "-1 minute")
+	refuse := func() {
+		t.Helper()
+		b.db.MustExec(`UPDATE hook_deliveries SET status = 'refused', ended_at = now() WHERE status = 'waiting'`)
+		b.db.MustExec(`UPDATE operations SET status = 'failing', message = 'The hook “no” refused: not on Sundays' WHERE status = 'not_submitted'`)
+		b.db.MustExec(`INSERT INTO river_job (state, queue, kind, args, max_attempts) SELECT 'available', 'control', 'end_operation', jsonb_build_object('operation_id', max(id)), 25 FROM operations`)
+		b.endOperations()
+	}
+	b.expire()
+	if v := b.cluster(id); v.Latest.Status != loom.OperationNotSubmitted || v.Latest.Waiting != "A hook has not agreed yet." {
+		t.Fatalf("the operation is %s: %q", v.Latest.Status, v.Latest.Waiting)
+	}
+	refuse()
+	for range 3 {
+		b.expire()
+	}
+	v := b.cluster(id)
+	if v.Status != loom.ClusterActive || v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "That is tried again on") {
+		t.Errorf("%s after operation %d: %q", v.Status, v.Latest.Ref.Number, v.LeaseNote)
+	}
+	b.db.MustExec(`UPDATE lease_ends SET next_at = now() - interval '1 second'`)
+	b.expire()
+	if v := b.cluster(id); v.Latest.Ref.Number != 3 || v.Latest.Action != loom.ClusterDelete {
+		t.Errorf("an hour later: operation %d", v.Latest.Ref.Number)
+	}
+	// Another end of the lease is looked at at once.
+	refuse()
+	b.lease(id, "-2 minutes")
+	b.expire()
+	if v := b.cluster(id); v.Latest.Ref.Number != 4 {
+		t.Errorf("another end: operation %d", v.Latest.Ref.Number)
+	}
+}
+
+func TestLeaseEndThatCannotBegin(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, kept := b.active(2), b.active(2)
+	b.db.MustExec(`WITH x AS (INSERT INTO catalog_versions (tenant_id, kind, name, version, body)
+		SELECT tenant_id, 'providers', 'x', 1, '{"name": "x", "providertype": "gone"}' FROM clusters WHERE id = $1)
+		UPDATE clusters SET provider_name = 'x' WHERE id = $1`, int64(id))
+	b.lease(id, "-1 minute")
+	b.db.MustExec(`UPDATE clusters SET protected = true WHERE id = $1`, int64(kept))
+	b.lease(kept, "-1 minute")
+	before := b.events(kept)
+	b.expire()
+	b.expire()
+	if v := b.cluster(id); v.Latest.Ref.Number != 1 || !strings.Contains(v.LeaseNote, "could not begin (") || !strings.Contains(v.LeaseNote, "gone") {
+		t.Errorf("operation %d: %q", v.Latest.Ref.Number, v.LeaseNote)
+	}
+	// Protection only warns.
+	if v := b.cluster(kept); v.Latest.Ref.Number != 1 || !strings.Contains(v.LeaseNote, "because it is protected") || b.events(kept) != before+1 {
+		t.Errorf("operation %d: %q, %d events", v.Latest.Ref.Number, v.LeaseNote, b.events(kept)-before)
+	}
+	// What a delete left behind is not deleted again every hour: the sweep tries it.
+	b.db.MustExec(`INSERT INTO leftovers (tenant_id, cluster_id, node_id, incarnation, provider_name) SELECT tenant_id, cluster_id, id, 1, 'lab' FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(kept))
+	b.db.MustExec(`UPDATE clusters SET protected = false, status = 'incomplete', revision = revision + 1 WHERE id = $1`, int64(kept))
+	b.expire()
+	if v := b.cluster(kept); v.Latest.Ref.Number != 1 || !strings.Contains(v.LeaseNote, "every hour") {
+		t.Errorf("operation %d: %q", v.Latest.Ref.Number, v.LeaseNote)
+	}
+}

@@ -1,0 +1,132 @@
+// Package clusters is what people do to clusters: check, preview, apply, create,
+// configure and delete them, run their services, and read everything about them.
+//
+// It authorizes, decides and owns the transactions; reads are authorized as
+// well: what an actor may not see answers NotFound. It must not run tasks (that
+// is package execution) nor save catalog entries. A newcomer's usual mistake: calling
+// solver or planner inside a transaction. Both work on what was read before it,
+// and the transaction checks that what was read still holds.
+package clusters
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/places"
+	"loom/app/secret"
+	"loom/app/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxMachines = 10_000
+	DefaultPreviewLife = time.Hour
+	DefaultCheckTime   = 2 * time.Second
+	DefaultSolveTime   = 30 * time.Second
+)
+
+// Options of the use cases; zero values take the defaults.
+type Options struct {
+	// MaxMachines is the largest cluster of this installation.
+	MaxMachines int
+	// PreviewLife is how long a preview can be applied.
+	PreviewLife time.Duration
+	// CheckTime and SolveTime limit the search of a form check, and of a preview
+	// or request.
+	CheckTime, SolveTime time.Duration
+	// Solved is told how long each search for a layout took, for metrics; nil tells
+	// nobody.
+	Solved func(took time.Duration)
+}
+
+// Clusters are the use cases. It keeps no state of its own and is safe for
+// concurrent use.
+type Clusters struct {
+	db   *sqlx.DB
+	kept *store.Kept // for what pages read again and again
+	ring *secret.Ring
+	opts Options
+	// searching are the searches for a layout that run.
+	searching *places.Places
+}
+
+// New makes the use cases on a database; ring seals what clusters keep secret.
+func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Clusters {
+	if opts.MaxMachines == 0 {
+		opts.MaxMachines = DefaultMaxMachines
+	}
+	if opts.PreviewLife == 0 {
+		opts.PreviewLife = DefaultPreviewLife
+	}
+	if opts.CheckTime == 0 {
+		opts.CheckTime = DefaultCheckTime
+	}
+	if opts.SolveTime == 0 {
+		opts.SolveTime = DefaultSolveTime
+	}
+	if opts.Solved == nil {
+		opts.Solved = func(time.Duration) {}
+	}
+	return &Clusters{db: db, kept: store.Keep(db), ring: ring, opts: opts, searching: places.New(searches())}
+}
+
+// searches is how many run at once: as many as there are processors, and a few where
+// there are hardly any, since one that takes long must not hold up the short ones.
+func searches() int { return max(runtime.GOMAXPROCS(0), 4) }
+
+// solving begins a search for a layout that may take as long as limit, with what it
+// waits for a place; where none comes free, the context has ended. over ends the search
+// and says how long it took; calling it again does nothing.
+func (u *Clusters) solving(ctx context.Context, tenant loom.TenantID, limit time.Duration) (solving context.Context, over func()) {
+	solving, cancel := context.WithTimeout(ctx, limit)
+	placed := u.searching.Take(solving, tenant)
+	began := time.Now()
+	return solving, sync.OnceFunc(func() {
+		cancel()
+		if !placed {
+			return
+		}
+		u.searching.Give(tenant)
+		u.opts.Solved(time.Since(began))
+	})
+}
+
+// noCluster is the answer for clusters that are not there and for those the
+// actor may not know of: the two must not differ.
+func noCluster(id loom.ClusterID) error {
+	return loom.NewError(loom.NotFound, "There is no cluster %s.", id)
+}
+
+// see checks that the actor may read the cluster.
+func (u *Clusters) see(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return err
+	}
+	owner, err := ownerOf(ctx, u.kept, actor.Tenant, id)
+	return visible(actor, id, owner, err)
+}
+
+// visible turns "not there" and "not yours" into the same NotFound.
+func visible(actor loom.Actor, id loom.ClusterID, owner loom.Account, err error) error {
+	if err == nil && !actor.MaySee(owner) || err != nil && isNotFound(err) {
+		return noCluster(id)
+	}
+	return err
+}
+
+func isNotFound(err error) bool { return errors.Is(err, loom.NotFound) }
+
+// clusterEvents tell open pages that a cluster changed.
+func clusterEvents(tenant loom.TenantID, id loom.ClusterID) []loom.Event {
+	return []loom.Event{
+		{Tenant: tenant, Topic: "clusters", IDs: []string{id.String()}},
+		{Tenant: tenant, Topic: "cluster:" + id.String()},
+		{Tenant: tenant, Topic: "tenant"},
+	}
+}

@@ -1,0 +1,107 @@
+package clusters_test
+
+import (
+	"testing"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+)
+
+// TestPolicyOfEveryKind: what can be taken back takes “undo”, the others say why not;
+// “keep” is fine with all. The preview shows what counts.
+func TestPolicyOfEveryKind(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := m.grown()
+	kinds := b.undoable(id)
+	if len(kinds) != 6 {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+	for name, in := range kinds {
+		v, err := b.clusters.Preview(b.ctx, b.ana(), in)
+		if err != nil || v.OnFailure != loom.OnFailureUndo || v.Asked.Change.OnFailure != loom.OnFailureUndo {
+			t.Errorf("%s: %q, %v", name, v.OnFailure, err)
+		}
+	}
+	node := b.node(id, 1001)
+	for _, c := range []struct {
+		in   clusters.PreviewInput
+		text string
+	}{
+		{clusters.PreviewInput{Kind: loom.PreviewStart}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.PreviewStop, Service: "web"}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.PreviewRestart}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}}}, "roll back to the config before"},
+		{clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}, Restart: true}}, "roll back to the config before"},
+		{clusters.PreviewInput{Kind: loom.PreviewRepair, Change: clusters.ChangeInput{Nodes: []loom.NodeID{node}}}, "retry it"},
+		{clusters.PreviewInput{Kind: loom.PreviewRollback, Change: clusters.ChangeInput{Operation: 1}}, "goes back already"},
+		{clusters.PreviewInput{Kind: loom.PreviewDelete}, "What a delete took is gone"},
+		{clusters.PreviewInput{Kind: loom.PreviewSync}, "nothing to take back"},
+	} {
+		c.in.Cluster = id
+		c.in.Change.OnFailure = loom.OnFailureUndo
+		_, err := b.clusters.Preview(b.ctx, b.ana(), c.in)
+		wantKind(t, err, loom.Invalid)
+		if err := says(err, "onFailure", c.text, "say “keep”"); err != nil {
+			t.Errorf("%s: %v", c.in.Kind, err)
+		}
+		c.in.Change.OnFailure = "pray"
+		_, err = b.clusters.Preview(b.ctx, b.ana(), c.in)
+		if err := says(err, "onFailure", "“keep” or “undo”"); err != nil {
+			t.Errorf("%s: %v", c.in.Kind, err)
+		}
+		c.in.Change.OnFailure = loom.OnFailureKeep
+		v, err := b.clusters.Preview(b.ctx, b.ana(), c.in)
+		want := loom.OnFailureKeep
+		if c.in.Kind == loom.PreviewSync {
+			want = ""
+		}
+		if err != nil || v.OnFailure != want {
+			t.Errorf("%s: %q, %v", c.in.Kind, v.OnFailure, err)
+		}
+	}
+	create, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: request(2)})
+	if err != nil || create.OnFailure != loom.OnFailureKeep {
+		t.Errorf("create: %q, %v", create.OnFailure, err)
+	}
+}
+
+// TestRetryTakesAPolicy: that of the operation retried, unless it names another; what
+// the retry and the operation before it did is then taken back.
+func TestRetryTakesAPolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	m := b.mock()
+	id := m.grown()
+	before := b.records(id)
+	ref, err := b.begin(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.run(fault(loom.ActionStart, "web"))
+	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
+	_, err = b.clusters.Retry(b.ctx, b.ana(), ref, clusters.RetryInput{OnFailure: "pray"})
+	wantKind(t, err, loom.Invalid)
+	if ref, err = b.clusters.Retry(b.ctx, b.ana(), ref, clusters.RetryInput{OnFailure: loom.OnFailureUndo}); err != nil {
+		t.Fatal(err)
+	}
+	if op := b.latest(id); op.Ref != ref || op.OnFailure != loom.OnFailureUndo {
+		t.Errorf("%+v", op)
+	}
+	m.run(fault(loom.ActionStart, "web"))
+	b.ended(id, loom.OperationRolledBack, loom.ClusterActive)
+	if after := b.records(id); after != before {
+		t.Errorf("the records are\n%s\nwere\n%s", after, before)
+	}
+	// A delete is not undone, so its retry is not either.
+	if _, err := b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{}); err != nil {
+		t.Fatal(err)
+	}
+	m.run(fault(loom.ActionDelete, ""))
+	_, err = b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{OnFailure: loom.OnFailureUndo})
+	wantKind(t, err, loom.Invalid)
+	if err := says(err, "onFailure", "What a delete took is gone"); err != nil {
+		t.Error(err)
+	}
+}

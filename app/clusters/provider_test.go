@@ -1,0 +1,123 @@
+package clusters_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// provider stores another version of the provider “lab”.
+func (b *bundle) provider(fields map[string]any) {
+	b.t.Helper()
+	b.save(b.tenant, loom.KindProvider, &loom.Provider{Base: loom.Base{Name: "lab", Label: "The lab"}, Type: "lab", Fields: fields})
+}
+
+// liveWorld is setup with a type whose region is a place and whose account is for access.
+func liveWorld(t *testing.T) *bundle {
+	b := setup(t)
+	kind := labType()
+	admin := kind.Parameters["admin"].Fields
+	admin["region"] = loom.FieldSchema{Label: "Region", Type: "text", Role: loom.RolePlace}
+	admin["account"] = loom.FieldSchema{Label: "Account", Type: "text", Role: loom.RoleAccess}
+	admin["disk"] = loom.FieldSchema{Label: "Disk", Type: "text", Default: "10"}
+	b.save(loom.SuperTenant, loom.KindProviderType, kind)
+	b.provider(map[string]any{"region": "north", "account": "first"})
+	return b
+}
+
+// TestPreviewPromisesWhatIsBuilt: what a provider needs for access may change between a
+// preview and its use; what decides what is built, and where, makes it stale. A preview
+// that makes no machine does not care.
+func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
+	t.Parallel()
+	b := liveWorld(t)
+	id, machines := b.active(2), 3
+	for _, c := range []struct {
+		what   string
+		before map[string]any
+		after  map[string]any
+		moved  string // the label of the field that changed
+	}{
+		{"the account", map[string]any{"region": "north", "account": "first"}, map[string]any{"region": "north", "account": "second"}, ""},
+		{"what is the default anyway", map[string]any{"region": "north"}, map[string]any{"region": "north", "disk": "10"}, ""},
+		{"the region", map[string]any{"region": "north"}, map[string]any{"region": "south"}, "Region"},
+		{"the disk", map[string]any{"region": "north"}, map[string]any{"region": "north", "disk": "20"}, "Disk"},
+		{"no disk", map[string]any{"region": "north", "disk": "20"}, map[string]any{"region": "north"}, "Disk"},
+	} {
+		for _, in := range []clusters.PreviewInput{
+			{Kind: loom.PreviewCreate, Create: request(2)},
+			{Kind: loom.PreviewExpand, Cluster: id, Change: clusters.ChangeInput{Machines: machines}},
+			{Kind: loom.PreviewStop, Cluster: id},
+			{Kind: loom.PreviewStart, Cluster: id},
+		} {
+			b.provider(c.before)
+			v, err := b.clusters.Preview(b.ctx, b.ana(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.provider(c.after)
+			if again, err := b.clusters.PreviewByID(b.ctx, b.ana(), v.ID); err != nil || again.Hash != v.Hash {
+				t.Errorf("%s, %s: the preview has another hash, %v", c.what, in.Kind, err)
+			}
+			_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+			makes := in.Kind == loom.PreviewCreate || in.Kind == loom.PreviewExpand
+			if makes && c.moved != "" {
+				if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "“"+c.moved+"” changed") || loom.AsError(err).Preview == "" {
+					t.Errorf("%s, %s: %v", c.what, in.Kind, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s, %s: %v", c.what, in.Kind, err)
+			}
+			if in.Cluster == id {
+				b.finish(id, loom.ClusterActive)
+			}
+			if in.Kind == loom.PreviewExpand {
+				machines++
+			}
+		}
+	}
+}
+
+// TestClusterKeepsOnlyItsOwnFields: a cluster reads its provider as it is, with the fields
+// in front that were given for it; what a create and an operation give adds up.
+func TestClusterKeepsOnlyItsOwnFields(t *testing.T) {
+	t.Parallel()
+	b := liveWorld(t)
+	in := request(2)
+	in.ProviderFields = map[string]any{"zone": "a"}
+	ref, err := b.clusters.Create(b.ctx, b.ana(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.finish(ref.Cluster, loom.ClusterActive)
+	b.provider(map[string]any{"region": "north", "account": "second", "zone": "b"})
+	read := func() loom.Cluster {
+		c, err := store.ClusterByID(b.ctx, b.db.DB, b.tenant, ref.Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := read()
+	if want := (map[string]any{"region": "north", "account": "second", "zone": "a"}); !reflect.DeepEqual(c.Provider.Fields, want) || c.Provider.Type != "lab" ||
+		!reflect.DeepEqual(c.ProviderFields, map[string]any{"zone": "a"}) {
+		t.Errorf("the provider is %+v, the cluster's own are %v", c.Provider, c.ProviderFields)
+	}
+	if _, err := b.clusters.Configure(b.ctx, b.ana(), ref.Cluster, clusters.ConfigureInput{Config: map[string]any{"n": json.Number("1")}}, map[string]any{"zone": "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if c = read(); c.ProviderFields["zone"] != "b" || c.Provider.Fields["account"] != "second" {
+		t.Errorf("after another field the provider is %+v", c.Provider)
+	}
+	if kept := b.count(`SELECT count(*) FROM clusters WHERE provider_fields::text LIKE '%second%' OR provider_fields::text LIKE '%north%'`); kept != 0 {
+		t.Error("the cluster has a copy of the provider")
+	}
+}

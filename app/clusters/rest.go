@@ -1,0 +1,205 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"loom/app/loom"
+	"loom/app/store"
+	"loom/planner"
+)
+
+// A repair leads a cluster back to what it should be: beside the nodes that it makes
+// anew, it finishes on the others what operations that failed left half way, and starts
+// what should run. What somebody stopped or left out on purpose stays so.
+
+// history is what was last done on nodes and on the services there.
+type history map[loom.NodeID]map[string]map[loom.TaskAction]store.Step
+
+// pastOf reads the history of those nodes on which something does not run.
+func (u *Clusters) pastOf(ctx context.Context, c loom.Cluster, nodes []loom.Node) (history, error) {
+	var ids []loom.NodeID
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != loom.NodeReady || slices.ContainsFunc(n.Services, func(name string) bool { return !runs(c.Services[name], n.ServiceStates[name]) }) {
+			ids = append(ids, n.ID)
+		}
+	}
+	past := history{}
+	if len(ids) == 0 {
+		return past, nil
+	}
+	steps, err := store.LatestSteps(ctx, u.db, c.Owner.Tenant, c.ID, ids)
+	for _, s := range steps {
+		if past[s.Node] == nil {
+			past[s.Node] = map[string]map[loom.TaskAction]store.Step{}
+		}
+		if past[s.Node][s.Service] == nil {
+			past[s.Node][s.Service] = map[loom.TaskAction]store.Step{}
+		}
+		past[s.Node][s.Service][s.Action] = s
+	}
+	return past, err
+}
+
+// runs reports whether nothing is left to wish of a service in a state.
+func runs(s loom.Service, state loom.ServiceState) bool {
+	switch state {
+	case loom.ServiceStarted:
+		return true
+	case loom.ServiceInstalled:
+		return !s.Defines(loom.ActionStart)
+	case "":
+		return len(s.Provisioner.Actions) == 0
+	}
+	return false
+}
+
+// waits reports whether the machine of a node was to be replaced by an operation that
+// did not get to it: what that was to do on the new one is not to be done.
+func (h history) waits(n loom.NodeID) (operation int, waits bool) {
+	remove, was := h[n][""][loom.ActionDelete]
+	return remove.Operation, was && remove.Open && !remove.Tried
+}
+
+// open reports whether the action is left to be done by what failed.
+func (h history) open(n loom.NodeID, service string, action loom.TaskAction) bool {
+	s := h[n][service][action]
+	operation, waits := h.waits(n)
+	return s.Open && (!waits || s.Operation != operation)
+}
+
+// bare reports whether a node has no machine to do anything on.
+func (h history) bare(n *loom.Node) bool {
+	return n.State == loom.NodePlanned || n.State == loom.NodeDeleted || n.State != loom.NodeReady && h.open(n.ID, "", loom.ActionCreate)
+}
+
+// wanted says whether a service should run on a node, by the last operation that was
+// about that; known is false where none was. A START that was left out is no wish.
+func (h history) wanted(n loom.NodeID, service string) (runs, known bool) {
+	start, starts := h[n][service][loom.ActionStart]
+	stop, stops := h[n][service][loom.ActionStop]
+	last := start
+	if stops && (!starts || stop.Operation > start.Operation) {
+		last = stop
+	}
+	return last.Of != loom.StopServices && (!starts || start.Operation < last.Operation || start.Status != loom.TaskSkipped), starts || stops
+}
+
+// rest gives what is left to do on a node that stays, by service; nil for nothing.
+func (h history) rest(n *loom.Node, services map[string]loom.Service) map[string][]loom.TaskAction {
+	rest := map[string][]loom.TaskAction{}
+	for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
+		if h.open(n.ID, "", action) {
+			rest[""] = append(rest[""], action)
+		}
+	}
+	for _, name := range n.Services {
+		s, state := services[name], n.ServiceStates[name]
+		if runs(s, state) || h[n.ID][name] == nil {
+			continue
+		}
+		if state == loom.ServiceFailed && h.open(n.ID, name, loom.ActionStop) {
+			if h.open(n.ID, name, loom.ActionInstall) {
+				continue // an earlier version may run, which only its own definition stops
+			}
+			rest[name] = append(rest[name], loom.ActionStop)
+		}
+		for _, action := range []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize} {
+			if s.Defines(action) && h.open(n.ID, name, action) {
+				rest[name] = append(rest[name], action)
+			}
+		}
+		if wanted, known := h.wanted(n.ID, name); s.Defines(loom.ActionStart) && wanted && known {
+			rest[name] = append(rest[name], loom.ActionStart)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return rest
+}
+
+// draftRest finds what is left to do on the nodes that a repair does not make anew, and
+// warns of what stays as it is.
+func (u *Clusters) draftRest(ctx context.Context, d *liveDraft, cluster loom.Cluster, past history) error {
+	d.Altered.Rest = planner.Rest{}
+	stopped, down, begun := map[string][]loom.Node{}, map[string][]loom.Node{}, map[string][]loom.Node{}
+	d.pairs(func(before, after *loom.Node) {
+		if before == nil || after == nil {
+			return
+		}
+		made := before.Incarnation != after.Incarnation
+		if rest := past.rest(before, d.Services); rest != nil && !made {
+			d.Altered.Rest[after.ID] = rest
+		}
+		for _, name := range after.Services {
+			if s := d.Services[name]; runs(s, before.ServiceStates[name]) || !s.Defines(loom.ActionStart) {
+				continue
+			}
+			wanted, known := past.wanted(after.ID, name)
+			switch {
+			case made && known && !wanted:
+				begun[name] = append(begun[name], *after)
+			case made || slices.Contains(d.Altered.Rest[after.ID][name], loom.ActionStart):
+			case known && !wanted && before.ServiceStates[name] == loom.ServiceStopped:
+				stopped[name] = append(stopped[name], *after)
+			default:
+				down[name] = append(down[name], *after)
+			}
+		}
+	})
+	for _, name := range sortedNames(d.Services) {
+		if nodes := stopped[name]; len(nodes) > 0 {
+			d.warn("%s “%s” as it is: it was stopped on request.", these(nodes, "keeps", "keep"), name)
+		}
+		if nodes := down[name]; len(nodes) > 0 {
+			d.warn("%s “%s” as it is, which does not run; name %s as well to change that.", these(nodes, "keeps", "keep"), name, them(nodes))
+		}
+		if nodes := begun[name]; len(nodes) > 0 {
+			d.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", these(nodes, "starts", "start"), name)
+		}
+	}
+	return u.warnOfUnfinished(ctx, d, cluster)
+}
+
+func (d *liveDraft) warn(format string, args ...any) {
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
+}
+
+// warnOfUnfinished says what of an operation that failed is left undone by a repair: it
+// puts services right that do not run, and leaves alone what runs.
+func (u *Clusters) warnOfUnfinished(ctx context.Context, d *liveDraft, cluster loom.Cluster) error {
+	op, err := u.halfDone(ctx, cluster)
+	if err != nil || op == nil || op.Undone || op.Action == loom.ClusterDelete {
+		return err
+	}
+	plans, err := store.PlansOf(ctx, u.db, cluster.Owner.Tenant, *op)
+	if err != nil {
+		return err
+	}
+	course := planner.CourseOf(plans)
+	alone := map[loom.NodeID]bool{}
+	d.pairs(func(before, after *loom.Node) {
+		if before != nil && after != nil && before.Incarnation == after.Incarnation {
+			alone[after.ID] = true
+		}
+	})
+	left := 0
+	for _, t := range course.Plan.Tasks {
+		if alone[t.Node] && !course.Done(t.Number) && !slices.Contains(d.Altered.Rest[t.Node][t.Service], t.Action) {
+			left++
+		}
+	}
+	if left > 0 {
+		d.warn("Operation %d (%s) did not finish, and the repair leaves out %s of it on other nodes; retry it first if that is still wanted.",
+			op.Ref.Number, op.Action.Verb(), count(left, "task"))
+	}
+	return nil
+}
+
+// resumes reports whether a repair goes on with a service on a node that stays.
+func (d *liveDraft) resumes(node loom.NodeID, service string) bool {
+	return d.Altered != nil && len(d.Altered.Rest[node][service]) > 0
+}

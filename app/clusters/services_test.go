@@ -1,0 +1,178 @@
+package clusters_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+)
+
+// withStops gives the services of the bundle STOP actions.
+func (b *bundle) withStops() {
+	for _, name := range []string{"db", "web"} {
+		s := service(name, []string{"base"})
+		s.Provisioner.Actions[loom.ActionStop] = s.Provisioner.Actions[loom.ActionStart]
+		s.Provisioner.Actions[loom.ActionConfigure] = s.Provisioner.Actions[loom.ActionStart]
+		if name == "web" {
+			s.Dependencies.Runtime = loom.PhaseDependency{Requires: []string{"db"}}
+		}
+		b.save(b.tenant, loom.KindService, s)
+	}
+}
+
+// tasks gives "action service" of each task of a preview's plan, once each.
+func tasks(v clusters.PreviewView) string {
+	seen := map[string]bool{}
+	var out []string
+	for _, t := range v.Plan.Tasks {
+		word := string(t.Action) + " " + t.Service
+		if !seen[word] {
+			seen[word] = true
+			out = append(out, word)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestServicesWithTheirClosure(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withStops()
+	id := b.active(3)
+	b.db.MustExec(`UPDATE nodes SET service_states = '{"db": "started", "web": "started"}' WHERE cluster_id = $1`, int64(id))
+	for _, c := range []struct {
+		kind          loom.PreviewKind
+		service, want string
+		// changes is "change name old new because" of each line.
+		changes []string
+	}{
+		{loom.PreviewStop, "db", "stop web, stop db", []string{"change db started stopped ", "change web started stopped It needs “db” to run."}},
+		{loom.PreviewStop, "web", "stop web", []string{"change web started stopped "}},
+		{loom.PreviewStart, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
+		{loom.PreviewStart, "db", "start db", []string{"change db started started "}},
+		{loom.PreviewRestart, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},
+		{loom.PreviewStop, "", "stop web, stop db", nil},
+	} {
+		v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: c.kind, Cluster: id, Service: c.service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Numbers follow levels: what must come first is first.
+		if got := tasks(v); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.kind, c.service, got, c.want)
+		}
+		seen := map[string]bool{}
+		for _, change := range v.Changes {
+			state := func(v any) string { s, _ := v.(string); return s }
+			seen[strings.Join([]string{change.Change, change.Name, state(change.Old), state(change.New), change.Because}, " ")] = true
+		}
+		for _, line := range c.changes {
+			if !seen[line] {
+				t.Errorf("%s %s: no line %q in %v", c.kind, c.service, line, seen)
+			}
+		}
+		if c.changes != nil && len(seen) != len(c.changes) {
+			t.Errorf("%s %s: lines %v", c.kind, c.service, seen)
+		}
+		ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: c.kind, Service: c.service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _, err := b.clusters.PlanOf(b.ctx, b.ana(), ref)
+		if err != nil || len(plan.Tasks) != len(v.Plan.Tasks) || plan.Action != map[loom.PreviewKind]loom.ClusterAction{
+			loom.PreviewStart: loom.StartServices, loom.PreviewStop: loom.StopServices, loom.PreviewRestart: loom.RestartServices}[c.kind] {
+			t.Errorf("%s %s: the operation %s has %d tasks, the preview %d; %v", c.kind, c.service, plan.Action, len(plan.Tasks), len(v.Plan.Tasks), err)
+		}
+		b.finish(id, loom.ClusterActive)
+		b.db.MustExec(`UPDATE nodes SET task_id = NULL WHERE cluster_id = $1`, int64(id))
+	}
+}
+
+func TestServicesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	for _, status := range []loom.ClusterStatus{loom.ClusterPending, loom.ClusterIncomplete, loom.ClusterInconsistent, loom.ClusterTerminated} {
+		b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), status)
+		for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
+			_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind})
+			wantKind(t, err, loom.Conflict)
+			_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id})
+			wantKind(t, err, loom.Conflict)
+			// That the service is not there comes before the state.
+			_, err = b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind, Service: "ghost"})
+			wantKind(t, err, loom.NotFound)
+		}
+	}
+	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewDelete})
+	wantKind(t, err, loom.Invalid)
+	_, err = b.clusters.RunServices(b.ctx, b.actor("ben", loom.RoleUser), id, clusters.ServicesInput{Kind: loom.PreviewStop})
+	wantKind(t, err, loom.NotFound)
+}
+
+// A plan without tasks still becomes an operation, and ends by itself.
+func TestStopWithoutStops(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id})
+	if err != nil || len(v.Plan.Tasks) != 0 || !strings.Contains(strings.Join(v.Warnings, " "), "nothing runs") {
+		t.Fatalf("%v, %v", v.Warnings, err)
+	}
+	ref, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.endOperations()
+	if c := b.cluster(id); c.Status != loom.ClusterActive || c.Latest.Ref != ref || c.Latest.Status != loom.OperationComplete {
+		t.Errorf("cluster %s, operation %s %s", c.Status, c.Latest.Ref, c.Latest.Status)
+	}
+}
+
+// What is offered works now; for the rest there is a reason.
+func TestActionsOfferWhatWorks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.active(2)
+	actions, err := b.clusters.Actions(b.ctx, b.ana(), id)
+	if err != nil || len(actions) != len(loom.ClusterVerbs) {
+		t.Fatalf("%v, %v", actions, err)
+	}
+	for _, kind := range loom.PreviewKinds {
+		if why := actions[kind.Verb()]; why != "" && kind != loom.PreviewRetry {
+			t.Errorf("%s: %q", kind, why)
+		}
+	}
+}
+
+// What such tasks took before is what they are expected to take.
+func TestExpectedTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withStops()
+	id := b.active(2)
+	stop := clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id, Service: "web"}
+	v, err := b.clusters.Preview(b.ctx, b.ana(), stop)
+	if err != nil || v.Known {
+		t.Fatalf("known %v from nothing, %v", v.Known, err)
+	}
+	ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.db.MustExec(`UPDATE tasks SET attempt = 1 WHERE cluster_id = $1 AND NOT gate`, int64(id))
+	b.db.MustExec(`INSERT INTO attempts (task_id, number, process_id, status, started_at, ended_at)
+		SELECT id, 1, 'p', 'complete', now() - CASE service WHEN 'web' THEN interval '7 s' ELSE interval '100 s' END, now() FROM tasks WHERE cluster_id = $1 AND NOT gate`, int64(id))
+	b.finish(ref.Cluster, loom.ClusterActive)
+	v, err = b.clusters.Preview(b.ctx, b.ana(), stop)
+	if err != nil || !v.Known || v.Expected.Round(time.Second) != 7*time.Second {
+		t.Errorf("expected %v (%v), %v", v.Expected, v.Known, err)
+	}
+	// Another tenant's past says nothing.
+	stranger := loom.Actor{Tenant: "t2", TenantName: "other", User: "admin", Role: loom.RoleAdmin, Via: "session"}
+	if _, err := b.clusters.Preview(b.ctx, stranger, stop); err == nil {
+		t.Error("a preview of a foreign cluster")
+	}
+}

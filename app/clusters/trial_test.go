@@ -1,0 +1,148 @@
+package clusters_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"loom/app/clusters"
+	"loom/app/loom"
+	"loom/solver"
+)
+
+// gapTemplate allows 1 to 9 machines, of which 3 to 5 have a layout: db once or
+// twice and web two or three times, never on one node.
+func gapTemplate() *loom.Template {
+	n := func(low, high int) loom.ServiceConstraint {
+		return loom.ServiceConstraint{Quantities: &loom.Quantities{Min: &low, Max: &high}}
+	}
+	t := siteTemplate()
+	t.Name = "gaps"
+	t.Constraints.Size = loom.SizeConstraint{Min: 1, Max: 9}
+	t.Constraints.Services = map[string]loom.ServiceConstraint{"db": n(1, 2), "web": n(2, 3), "base": n(0, 9)}
+	t.Constraints.Layout = loom.LayoutConstraints{MustCoexist: [][]string{{"base", "web"}}, CantCoexist: [][]string{{"db", "web"}}}
+	return t
+}
+
+func TestTrialShowsGaps(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.save(b.tenant, loom.KindTemplate, gapTemplate())
+	for _, in := range []clusters.TrialInput{{Template: "gaps"}, {Draft: gapTemplate()}} {
+		trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(trial.Fields) > 0 || trial.Unsure || trial.Works == nil || *trial.Works != (loom.SizeRange{Min: 3, Max: 5}) {
+			t.Fatalf("fields %v, works %v", trial.Fields, trial.Works)
+		}
+		if trial.Asked.Machines != 3 || trial.Asked.State != clusters.TrialFits || trial.Tasks == 0 || trial.Stages == 0 {
+			t.Errorf("asked %+v, %d tasks", trial.Asked, trial.Tasks)
+		}
+		if len(trial.Sizes) != 9 || trial.More {
+			t.Fatalf("%d sizes, more %t", len(trial.Sizes), trial.More)
+		}
+		for i, size := range trial.Sizes {
+			fits := i+1 >= 3 && i+1 <= 5
+			if size.Machines != i+1 || (size.State == clusters.TrialFits) != fits || (size.Why() == "") != fits || fits && size.Layout.Machines() != i+1 {
+				t.Errorf("size %d: %+v %q", i+1, size, size.Why())
+			}
+			if fits {
+				// Whatever a trial shows, a request gets.
+				in := request(i + 1)
+				in.Template = "gaps"
+				if v := b.preview(b.ana(), in); fmt.Sprint(v.Layout) != fmt.Sprint(size.Layout) {
+					t.Errorf("size %d: the trial shows %v, a preview %v", i+1, size.Layout, v.Layout)
+				}
+			}
+		}
+	}
+	if n := b.count(`SELECT count(*) FROM clusters`) + b.count(`SELECT count(*) FROM audit WHERE verb <> 'save'`); n != 0 {
+		t.Errorf("a trial left %d rows", n)
+	}
+}
+
+func TestTrialOfASizeThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Machines: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := trial.Asked.Unsat
+	if trial.Asked.State != clusters.TrialCannot || u == nil || len(u.Reasons) == 0 || len(u.Suggestions) == 0 || u.Suggestions[0].Machines != 5 {
+		t.Fatalf("asked %+v", trial.Asked)
+	}
+	// What is chosen otherwise counts.
+	trial, err = b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Services: []string{"db", "base"}, From: 2, To: 4})
+	if err != nil || trial.Works == nil || trial.Works.Max != 9 || len(trial.Sizes) != 3 || trial.Sizes[0].Machines != 2 {
+		t.Errorf("works %v, sizes %v, %v", trial.Works, trial.Sizes, err)
+	}
+	trial, err = b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: gapTemplate(), Services: []string{"web"}})
+	if err != nil || trial.Works != nil || trial.Asked.Unsat == nil || trial.Asked.Unsat.Code != solver.CodeDependency || trial.Sizes[4].Why() == "" {
+		t.Errorf("web alone lacks base: %+v, %v", trial.Asked, err)
+	}
+}
+
+func TestTrialOfDraftsThatCannotBeTried(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, c := range []struct {
+		name   string
+		change func(t *loom.Template)
+		field  string
+	}{
+		{"sizes the wrong way", func(t *loom.Template) { t.Constraints.Size = loom.SizeConstraint{Min: 5, Max: 2} }, "constraints.size.max"},
+		{"no provider", func(t *loom.Template) { t.Defaults.Provider = "" }, "provider"},
+		{"no such provider", func(t *loom.Template) { t.Defaults.Provider = "moon" }, "provider"},
+		{"no such parent", func(t *loom.Template) { t.Extends = &loom.NameRef{Name: "nobody"} }, "clusterTemplate"},
+		{"its own parent", func(t *loom.Template) { t.Name = "loop"; t.Extends = &loom.NameRef{Name: "loop"} }, "clusterTemplate"},
+	} {
+		draft := gapTemplate()
+		draft.Name = ""
+		c.change(draft)
+		trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: draft})
+		if err != nil || len(trial.Fields) != 1 || trial.Fields[0].Field != c.field || len(trial.Sizes) > 0 {
+			t.Errorf("%s: %+v, %v", c.name, trial.Fields, err)
+		}
+	}
+	empty := &loom.Template{}
+	empty.Defaults.Provider = "lab"
+	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: empty})
+	if err != nil || trial.Asked.State != clusters.TrialCannot || trial.Works != nil || !trial.More || len(trial.Sizes) != clusters.MaxTrialSizes {
+		t.Errorf("nothing in it: %+v, %d sizes, %v", trial.Asked, len(trial.Sizes), err)
+	}
+	if _, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Template: "nobody"}); !errors.Is(err, loom.NotFound) {
+		t.Errorf("no such template: %v", err)
+	}
+	if _, err := b.clusters.TryTemplate(b.ctx, b.ana(), clusters.TrialInput{Template: "site"}); !errors.Is(err, loom.Forbidden) {
+		t.Errorf("a user: %v", err)
+	}
+}
+
+// A draft stands in for what is stored under its name, for itself as for nothing else.
+func TestTrialOfAChangedTemplate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	draft := siteTemplate()
+	draft.Constraints.Size.Max = 3
+	trial, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Draft: draft})
+	if err != nil || len(trial.Sizes) != 2 {
+		t.Errorf("%d sizes, %v", len(trial.Sizes), err)
+	}
+	stored, err := b.clusters.TryTemplate(b.ctx, b.admin(), clusters.TrialInput{Template: "site"})
+	if err != nil || len(stored.Sizes) != 19 {
+		t.Errorf("the stored one has %d sizes, %v", len(stored.Sizes), err)
+	}
+}
+
+func TestTrialEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	if _, err := b.clusters.TryTemplate(ctx, b.admin(), clusters.TrialInput{Template: "site"}); err == nil {
+		t.Error("a request that is over has no answer")
+	}
+}

@@ -1,0 +1,185 @@
+package processes
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+func dealAgain(ctx context.Context, tx *sqlx.Tx, kind string) error {
+	if kind != loom.ProcessProvisioner {
+		return nil
+	}
+	return deal(ctx, tx)
+}
+
+func deal(ctx context.Context, tx *sqlx.Tx) error {
+	if err := store.LockDealing(ctx, tx); err != nil {
+		return err
+	}
+	live, err := store.LiveProvisionersAllTenants(ctx, tx)
+	if err != nil {
+		return err
+	}
+	wanted, err := store.WantedWorkersAllTenants(ctx, tx)
+	if err != nil {
+		return err
+	}
+	// A paused tenant is promised its workers, but none are dealt to it.
+	paused, err := store.PausedTenantsAllTenants(ctx, tx)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(wanted, func(t loom.TenantID, _ int) bool { _, is := paused[t]; return is })
+	assignments := Share(providers(live), wanted)
+	if same(live, assignments) {
+		return nil
+	}
+	return store.ReplaceAssignmentsAllTenants(ctx, tx, assignments)
+}
+
+func providers(live []LiveProcess) []Seats {
+	var seats []Seats
+	for _, p := range live {
+		if !p.Draining && p.Capacity > 0 {
+			seats = append(seats, Seats{p.ID, p.Capacity, p.OnlyTenant})
+		}
+	}
+	return seats
+}
+
+// same reports whether the live processes have exactly these assignments.
+func same(live []LiveProcess, assignments []loom.Assignment) bool {
+	n := 0
+	for _, p := range live {
+		n += len(p.Workers)
+	}
+	if n != len(assignments) {
+		return false
+	}
+	at := map[loom.ProcessID]map[loom.TenantID]int{}
+	for _, p := range live {
+		at[p.ID] = p.Workers
+	}
+	for _, a := range assignments {
+		if at[a.Process][a.Tenant] != a.Workers {
+			return false
+		}
+	}
+	return true
+}
+
+// Seats is the room of one provisioner; Only limits it to one tenant.
+type Seats struct {
+	Process  loom.ProcessID
+	Capacity int
+	Only     loom.TenantID
+}
+
+// Share deals wanted workers over provisioners: everybody gets what they want
+// where there is room, else a share in proportion and at least one where
+// possible. Each tenant is spread, the least loaded provisioner first. The same
+// input gives the same answer, sorted by tenant and process.
+func Share(seats []Seats, wanted map[loom.TenantID]int) []loom.Assignment {
+	seats = slices.Clone(seats)
+	slices.SortFunc(seats, func(a, b Seats) int { return cmp.Compare(a.Process, b.Process) })
+	general := 0
+	own := map[loom.TenantID]int{}
+	for _, s := range seats {
+		if s.Only == "" {
+			general += s.Capacity
+		} else {
+			own[s.Only] += s.Capacity
+		}
+	}
+	// Provisioners of one tenant serve it first; the others are shared.
+	more := map[loom.TenantID]int{}
+	for tenant, n := range wanted {
+		if rest := n - own[tenant]; rest > 0 {
+			more[tenant] = rest
+		}
+	}
+	granted := proportion(general, more)
+
+	load := make([]int, len(seats))
+	var assignments []loom.Assignment
+	for _, tenant := range slices.Sorted(maps.Keys(wanted)) {
+		given := make([]int, len(seats))
+		place := func(n int, only loom.TenantID) {
+			for ; n > 0; n-- {
+				best := -1
+				for i, s := range seats {
+					if s.Only == only && load[i] < s.Capacity && (best < 0 || lighter(load[i], given[i], s, load[best], given[best], seats[best])) {
+						best = i
+					}
+				}
+				if best < 0 {
+					return
+				}
+				load[best]++
+				given[best]++
+			}
+		}
+		place(min(wanted[tenant], own[tenant]), tenant)
+		place(granted[tenant], "")
+		for i, n := range given {
+			if n > 0 {
+				assignments = append(assignments, loom.Assignment{Tenant: tenant, Process: seats[i].Process, Workers: n})
+			}
+		}
+	}
+	return assignments
+}
+
+// lighter reports whether a is less loaded than b, for its size; among equals
+// the one with fewer workers of this tenant.
+func lighter(loadA, givenA int, a Seats, loadB, givenB int, b Seats) bool {
+	return cmp.Or(cmp.Compare(loadA*b.Capacity, loadB*a.Capacity), cmp.Compare(givenA, givenB)) < 0
+}
+
+// proportion shares room among wishes: all of them if they fit, else each its
+// part, the largest remainders rounded up, at least one each while there is room.
+func proportion(room int, wishes map[loom.TenantID]int) map[loom.TenantID]int {
+	total := 0
+	for _, n := range wishes {
+		total += n
+	}
+	if total <= room {
+		return wishes
+	}
+	granted := make(map[loom.TenantID]int, len(wishes))
+	tenants := slices.Sorted(maps.Keys(wishes))
+	left := room
+	for _, t := range tenants {
+		granted[t] = wishes[t] * room / total
+		left -= granted[t]
+	}
+	slices.SortStableFunc(tenants, func(a, b loom.TenantID) int {
+		// Whoever has nothing yet comes first, then the largest remainder.
+		return cmp.Or(cmp.Compare(min(granted[a], 1), min(granted[b], 1)), cmp.Compare(wishes[b]*room%total, wishes[a]*room%total))
+	})
+	for _, t := range tenants {
+		if left > 0 && granted[t] < wishes[t] {
+			granted[t]++
+			left--
+		}
+	}
+	// The smallest wishes still go before the surplus of the largest.
+	for _, t := range tenants {
+		if granted[t] > 0 {
+			continue
+		}
+		rich := slices.MaxFunc(tenants, func(a, b loom.TenantID) int { return cmp.Compare(granted[a], granted[b]) })
+		if granted[rich] > 1 {
+			granted[rich]--
+			granted[t]++
+		}
+	}
+	return granted
+}
