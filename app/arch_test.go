@@ -92,7 +92,7 @@ var may = map[string][]string{
 }
 
 // testOnly packages are imported by test files only.
-var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
+var testOnly = []string{"app/api/wire/schema", "app/archive/archivetest", "app/testkit", "app/testkit/golden", "app/testkit/s3test", "provisioner/remote/sshtest", "provisioner/fakecloud/cloudtest", "provisioner/automator/docker/enginetest", "views/ui/gallery"}
 
 // foreign lists imports from outside that only some packages may have.
 var foreign = map[string][]string{
@@ -102,7 +102,7 @@ var foreign = map[string][]string{
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
 	"github.com/swaggest":     {"app/api/wire/schema"},
-	"github.com/a-h/templ":    {"views", "app/web", "app/httpx"},
+	"github.com/a-h/templ":    {"views", "app/web", "app/httpx", "app/testkit/golden"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},
 	"golang.org/x/crypto/ssh": {"provisioner", "app/account", "app/clusters"},

@@ -3,12 +3,14 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
 
 // textOld is Text with the tasks that carry out the definition before.
@@ -88,7 +90,7 @@ func TestBackGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkShape(t, back)
-			golden(t, "back_"+test.name, textOld(back))
+			golden.File(t, filepath.Join("testdata", "back_"+test.name+".txt"), textOld(back))
 		})
 	}
 }
@@ -193,7 +195,7 @@ func TestBackElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkShape(t, back)
-		golden(t, "back_to_"+name, textOld(back))
+		golden.File(t, filepath.Join("testdata", "back_to_"+name+".txt"), textOld(back))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
 
 func follows(names ...string) func(*loom.Service) {
@@ -86,25 +86,8 @@ func TestMakeChangeGolden(t *testing.T) {
 			if plan.Action != test.action {
 				t.Errorf("this is found to be %q, want %q", plan.Action, test.action)
 			}
-			golden(t, "change_"+test.name, Text(plan))
+			golden.File(t, filepath.Join("testdata", "change_"+test.name+".txt"), Text(plan))
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
 
@@ -185,7 +168,7 @@ func TestServicesAddedTellFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkShape(t, plan)
-	golden(t, "add_followed", Text(plan))
+	golden.File(t, "testdata/add_followed.txt", Text(plan))
 }
 
 // TestFollowersOfRandomAdditions: beside what it would do anyway, an operation that

@@ -2,18 +2,15 @@ package planner
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // service builds a service; actions are words such as "install start".
 func service(name, actions string, change ...func(*loom.Service)) loom.Service {
@@ -111,19 +108,7 @@ func TestMakeGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkShape(t, plan)
-			got, file := Text(plan), filepath.Join("testdata", test.name+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
+			golden.File(t, filepath.Join("testdata", test.name+".txt"), Text(plan))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
 
 // randomRest leaves something to do on some of the nodes that stay as they are.
@@ -51,7 +52,7 @@ func TestRepairFinishesTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkShape(t, plan)
-	golden(t, "change_rest", Text(plan))
+	golden.File(t, "testdata/change_rest.txt", Text(plan))
 	for _, wrong := range []Rest{
 		{"nobody": {}},
 		{list[0].ID: {"db": {loom.ActionStart}}},

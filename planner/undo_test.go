@@ -3,10 +3,12 @@ package planner
 import (
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
 
 func TestUndoGolden(t *testing.T) {
@@ -56,7 +58,7 @@ func TestUndoGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkShape(t, plan)
-			golden(t, "undo_"+test.name, Text(plan))
+			golden.File(t, filepath.Join("testdata", "undo_"+test.name+".txt"), Text(plan))
 		})
 	}
 	if _, err := Back(BackInput{Plan: create, Done: all, After: State{Nodes: list[:1], Services: defined}}); !errors.Is(err, loom.Invalid) {

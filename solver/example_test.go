@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
 
 // worked is a file of testdata: a template's constraints and what comes of it for
@@ -33,8 +33,6 @@ type workedCase struct {
 	Headline string   `json:"headline,omitempty"`
 	Reasons  []string `json:"reasons,omitempty"`
 }
-
-var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
 // rewrite replaces the answers of an example and leaves the question.
 func rewrite(t *testing.T, file string, body []byte, cases []workedCase) {
@@ -92,7 +90,7 @@ func TestWorkedExamples(t *testing.T) {
 			if err := d.Decode(&w); err != nil {
 				t.Fatal(err)
 			}
-			if *update {
+			if *golden.Update {
 				defer func() { rewrite(t, file, body, w.Cases) }()
 			}
 			for i, c := range w.Cases {
@@ -105,7 +103,7 @@ func TestWorkedExamples(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if *update {
+				if *golden.Update {
 					w.Cases[i] = workedCase{Machines: c.Machines, Layout: layoutText(l)}
 					c = w.Cases[i]
 				}
@@ -123,7 +121,7 @@ func TestWorkedExamples(t *testing.T) {
 						reasons = append(reasons, r.ID+": "+r.Message)
 					}
 				}
-				if *update {
+				if *golden.Update {
 					w.Cases[i].Headline, w.Cases[i].Reasons = headline, reasons
 					c = w.Cases[i]
 				}

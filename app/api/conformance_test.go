@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"loom/app/testkit/golden"
 )
 
 // answerMark divides a recorded request from its answer.
@@ -33,7 +35,7 @@ func TestConformance(t *testing.T) {
 		w.must(err)
 		request, want, _ := strings.Cut(string(data), answerMark)
 		got := w.replay(request)
-		if *update {
+		if *golden.Update {
 			w.must(os.WriteFile(file, []byte(request+answerMark+got), 0o644))
 		} else if got != want {
 			t.Errorf("%s: answered\n%s\nrecorded is\n%s", file, got, want)

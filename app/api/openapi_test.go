@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -11,9 +10,8 @@ import (
 
 	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/app/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite openapi.json and the recorded answers")
 
 // TestDocumentIsCurrent generates the OpenAPI document from the table of routes and from the
 // types of the bodies.
@@ -23,7 +21,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if *golden.Update {
 		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
 			t.Fatal(err)
 		}

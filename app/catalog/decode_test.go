@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,8 @@ import (
 	"loom/app/catalog"
 	"loom/app/loom"
 	"loom/app/testkit"
+	"loom/app/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
@@ -46,19 +44,7 @@ func TestDecodeGolden(t *testing.T) {
 			if bytes.Contains(got, []byte(": null")) && !strings.Contains(string(body), "null") {
 				t.Errorf("%s: the answer holds a null:\n%s", file, got)
 			}
-			golden := strings.TrimSuffix(file, ".json") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got)+"\n" != string(want) {
-				t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-			}
+			golden.File(t, strings.TrimSuffix(file, ".json")+".golden", string(got)+"\n")
 			again, err := catalog.Decode(kind, got)
 			if err != nil {
 				t.Errorf("%s: what was written is not read again: %v", file, err)

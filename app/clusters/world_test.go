@@ -39,8 +39,22 @@ func setupWith(t *testing.T, opts clusters.Options) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bundle{t: t, ctx: ctx, db: testkit.NewDatabase(t), ring: ring, tenant: "t1"}
+	db := worldTemplate.NewDatabase(t, func(db *testkit.Database) {
+		(&bundle{t: t, ctx: context.Background(), db: db, tenant: worldTenant}).fillWorld()
+	})
+	b := &bundle{t: t, ctx: ctx, db: db, ring: ring, tenant: worldTenant}
 	b.clusters = clusters.New(b.db.DB, ring, opts)
+	return b
+}
+
+// worldTemplate is the database that these worlds begin with.
+var worldTemplate testkit.Template
+
+const worldTenant loom.TenantID = "t1"
+
+// fillWorld stores two tenants with their users and the catalog of one.
+func (b *bundle) fillWorld() {
+	ctx := b.ctx
 	b.exec(func(tx *sqlx.Tx) error {
 		if err := store.EnsureSuperTenant(ctx, tx); err != nil {
 			return err
@@ -65,7 +79,6 @@ func setupWith(t *testing.T, opts clusters.Options) *bundle {
 	web.DefaultConfig = map[string]any{"web": map[string]any{"port": 80, "threads": 4}}
 	b.save(b.tenant, loom.KindService, web)
 	b.save(b.tenant, loom.KindTemplate, siteTemplate())
-	return b
 }
 
 // labType wants a zone and a token from users.

@@ -1,14 +1,13 @@
 package config
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite docs/configuration.md")
+	"loom/app/testkit/golden"
+)
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
@@ -92,17 +91,5 @@ func TestPrintHidesSecrets(t *testing.T) {
 
 func TestDocumentIsUpToDate(t *testing.T) {
 	t.Parallel()
-	const path = "../../docs/configuration.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(Markdown()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != Markdown() {
-		t.Error("docs/configuration.md is stale: run make generate")
-	}
+	golden.File(t, "../../docs/configuration.md", Markdown())
 }

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,9 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of docs/metrics.md")
 
 // figures are a state in which every part is known.
 func figures() loom.Figures {
@@ -135,7 +133,7 @@ func TestDocument(t *testing.T) {
 	if want == string(text) {
 		return
 	}
-	if !*update {
+	if !*golden.Update {
 		t.Fatalf("%s is stale: go test ./app/telemetry -run TestDocument -update", path)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

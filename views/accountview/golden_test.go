@@ -1,67 +1,17 @@
 package accountview_test
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
 	"github.com/a-h/templ"
 
+	"loom/app/testkit/golden"
 	"loom/views/accountview"
 	"loom/views/ui"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-var (
-	hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
-	now  = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
-)
-
-func render(t *testing.T, c templ.Component) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Render(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// golden compares components with their files, lines broken between elements.
-func golden(t *testing.T, components map[string]templ.Component) {
-	for name, component := range components {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
-			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
-			for _, bad := range []string{"style=", "onclick", "hx-on", "javascript:", "<script"} {
-				if bytes.Contains(got, []byte(bad)) {
-					t.Errorf("the markup holds %s", bad)
-				}
-			}
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v (run with -update to write it)", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs; run with -update and review the difference", path)
-			}
-		})
-	}
-}
+var now = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -75,7 +25,7 @@ func TestGolden(t *testing.T) {
 	filled.Tokens = []accountview.TokenRow{{Name: "nightly", Prefix: "loom_nigh", Scopes: "read", Created: now.Add(-time.Hour), Expires: now.Add(24 * time.Hour),
 		ExpiresSoon: true, LastUsed: now.Add(-time.Minute), LastAddress: "192.0.2.7", Revoke: "/account/tokens/1/revoke"}}
 	revoke := accountview.RevokeForm(accountview.RevokeModel{Name: "nightly", Prefix: "loom_nigh", Action: "/account/tokens/1/revoke"})
-	golden(t, map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"password": accountview.PasswordPage(accountview.PasswordModel{User: "ana", Alone: true, Next: "/clusters", Required: true, Errors: ui.FormErrors{
 			Title: "The password was not changed.", Items: []ui.FormError{{Field: accountview.FieldPassword, FieldID: "f-password", Message: "This is one of the most common passwords."}}}}),
 		"login":        accountview.LoginPage(accountview.LoginModel{Next: "/clusters", TenantHidden: true, OtherHref: "/login?other=1"}),

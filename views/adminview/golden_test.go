@@ -1,69 +1,19 @@
 package adminview_test
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
 	"github.com/a-h/templ"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 	"loom/views/adminview"
 	"loom/views/formview"
 	"loom/views/ui"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-var (
-	hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
-	now  = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
-)
-
-func render(t *testing.T, c templ.Component) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Render(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// golden compares components with their files, lines broken between elements.
-func golden(t *testing.T, components map[string]templ.Component) {
-	for name, component := range components {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
-			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
-			for _, bad := range []string{"style=", "onclick", "hx-on", "javascript:", "<script"} {
-				if bytes.Contains(got, []byte(bad)) {
-					t.Errorf("the markup holds %s", bad)
-				}
-			}
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v (run with -update to write it)", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs; run with -update and review the difference", path)
-			}
-		})
-	}
-}
+var now = time.Date(2026, time.June, 9, 14, 0, 0, 0, time.UTC)
 
 func head() adminview.HeadModel {
 	return adminview.HeadModel{Kind: loom.KindService, Name: "nginx", Deprecated: true, Tabs: []ui.Tab{{Label: "Details", Href: "/admin/services/nginx", Current: true}},
@@ -115,7 +65,7 @@ func TestGolden(t *testing.T) {
 	for _, kind := range loom.TenantKinds {
 		components["new-"+string(kind)] = adminview.EditorPage(adminview.EditorModel{Kind: kind, Action: "/a", Body: "{}"})
 	}
-	golden(t, components)
+	golden.HTML(t, components)
 }
 
 // formEditor is the editor as a form, with each part that a form can have.

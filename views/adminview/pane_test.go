@@ -6,6 +6,7 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 	"loom/views/adminview"
 	"loom/views/ui"
 )
@@ -17,7 +18,7 @@ func TestGoldenEditing(t *testing.T) {
 	gone := adminview.ListModel{Kind: loom.KindService, Now: now, Deleted: true, Filtered: true, Text: "1 service",
 		Rows: []adminview.EntryRow{{Name: "gone", Label: "Was <here>", Author: "ana", Updated: now, Href: "/new?deleted=1"}}}
 	none := adminview.ListModel{Kind: loom.KindService, Deleted: true, Q: "zzz"}
-	golden(t, map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"pane":         adminview.Pane(adminview.PaneModel{Text: `{"name": "<a>"}`, Of: "key", StepURL: "/step"}),
 		"pane-refused": adminview.Pane(adminview.PaneModel{Text: "{", Of: "key", Open: true, Typed: true, Problem: "This is not JSON: line 1, column 2.", Line: 1, Column: 2, StepURL: "/step"}),
 		"pane-taken":   adminview.Pane(adminview.PaneModel{Text: "{}", Of: "key", Open: true, Took: true, Note: "Secrets are not sent back.", StepURL: "/step"}),

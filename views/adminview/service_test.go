@@ -5,6 +5,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/testkit/golden"
 	"loom/views/adminview"
 	"loom/views/ui"
 )
@@ -17,7 +18,7 @@ func TestGoldenService(t *testing.T) {
 	templates := []ui.Option{{Value: "web", Label: "web", Selected: true}, {Value: "bare", Label: "bare (does not name it)"}}
 	result := adminview.OrderResult{Template: "web", Notes: []string{"For the smallest cluster: 1 node."}, Rows: []adminview.OrderRow{
 		{Stage: "1", Others: []string{"create × 2"}}, {Stage: "2", Own: []string{"install"}, Others: []string{"install <b>", "install c"}, More: 3}}}
-	golden(t, map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"order":         adminview.OrderSection(adminview.OrderModel{Service: "nginx", Action: "/admin/services/nginx", Templates: templates, Result: result}),
 		"order-none":    adminview.OrderSection(adminview.OrderModel{Service: "nginx", Action: "/admin/services/nginx"}),
 		"order-problem": adminview.OrderAnswer("nginx", adminview.OrderResult{Template: "web", Problem: "No cluster of web can have it.", Reasons: []string{"nginx needs “x”."}}),

@@ -5,13 +5,14 @@ import (
 
 	"github.com/a-h/templ"
 
+	"loom/app/testkit/golden"
 	"loom/views/catalogview"
 	"loom/views/ui"
 )
 
 func TestGoldenService(t *testing.T) {
 	t.Parallel()
-	golden(t, map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"service": catalogview.ServicePage(catalogview.ServiceModel{Name: "nginx", Label: "Web <server>", Description: "Pages.", Version: 2, Deprecated: true,
 			Facts: []ui.Def{{Term: "Provides", Text: "web", Mono: true}}, Ties: ui.TiesModel{ID: "relations", Nothing: "It has nothing to do with other services."},
 			Actions: []catalogview.ActionRow{{Action: "install", Means: "Once.", Automator: "shell"}}, Links: []ui.Def{{Term: "Page", Text: "http://%ip.self%/", Mono: true}},

@@ -1,37 +1,21 @@
 package clusterview_test
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
 
+	"loom/app/testkit/golden"
 	"loom/views/clusterview"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-var hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
-
-func render(t *testing.T, c templ.Component) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Render(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
 
 // Every page and fragment, from literal models. Lines are broken between elements
 // so that a difference can be read.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, component := range map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"home": clusterview.HomePage(homeModel()), "home_first": clusterview.HomePage(clusterview.HomeModel{First: true, Templates: true}),
 		"home_no_template": clusterview.HomePage(clusterview.HomeModel{First: true}), "home_no_template_admin": clusterview.HomePage(clusterview.HomeModel{First: true, MayMake: true}),
 		"list": clusterview.ListPage(listModel()), "list_empty": clusterview.ListRows(clusterview.ListTable{Empty: listModel().Table.Empty}),
@@ -59,29 +43,7 @@ func TestGolden(t *testing.T) {
 		"copy":         clusterview.CopyPage(clusterview.CopyModel{Title: "Hosts entries", Name: "shop-front", Note: "Lines for /etc/hosts.", Text: "10.77.1.10 web-1", Download: "/clusters/00000042/copy?as=hosts&download=1", Back: "/clusters/00000042/nodes"}),
 		"delete_abort": clusterview.DeletePage(clusterview.DeleteModel{ID: 42, Name: "shop-front", AbortFirst: true, Nodes: []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}}),
 		"node":         clusterview.NodePage(nodeModel()), "reveal": clusterview.Reveal(revealModel()), "reveal_gone": clusterview.RevealGone(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
-			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v (run with -update to write it)", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs; run with -update and review the difference", path)
-			}
-		})
-	}
+	})
 }
 
 var anchor = regexp.MustCompile(`\bid="([^"]+)"`)
@@ -95,7 +57,7 @@ func TestIDsAreUnique(t *testing.T) {
 		"graph": clusterview.OperationPage(operationModel()), "task": clusterview.TaskPage(taskModel()), "node": clusterview.NodePage(nodeModel()),
 	} {
 		seen := map[string]bool{}
-		for _, m := range anchor.FindAllStringSubmatch(render(t, component), -1) {
+		for _, m := range anchor.FindAllStringSubmatch(golden.Render(t, component), -1) {
 			if seen[m[1]] {
 				t.Errorf("%s has the id %q twice", name, m[1])
 			}
@@ -112,7 +74,7 @@ func TestTextsAreEscaped(t *testing.T) {
 	show.Head.Name, show.About.Description = evil, evil
 	show.Connect.Links = []clusterview.LinkModel{{Label: evil, URL: "javascript:alert(1)"}}
 	show.Connect.Nodes[0].Command = evil
-	html := render(t, clusterview.ShowPage(show))
+	html := golden.Render(t, clusterview.ShowPage(show))
 	if strings.Contains(html, "<script") || strings.Contains(html, `href="javascript:`) {
 		t.Errorf("markup of others is on the page: %s", html)
 	}

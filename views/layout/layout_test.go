@@ -1,35 +1,18 @@
 package layout_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
 	"golang.org/x/net/html"
 
+	"loom/app/testkit/golden"
 	"loom/views/layout"
 	"loom/views/ui"
 	"loom/views/ui/gallery"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-var hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
-
-func render(t *testing.T, c templ.Component) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Render(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
 
 func model() layout.Model {
 	return layout.Model{
@@ -46,39 +29,17 @@ func model() layout.Model {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, component := range map[string]templ.Component{
+	golden.HTML(t, map[string]templ.Component{
 		"page":     layout.Wrap(model(), ui.Badge(ui.ClusterState("active"))),
 		"fragment": layout.Fragment(model(), ui.Badge(ui.ClusterState("active"))),
 		"bare": layout.WrapBare(layout.BareModel{Title: "Not found", Version: "0.1.0"},
 			layout.ErrorPage(layout.ErrorModel{Headline: "There is no such page", Message: "Nothing is here.", Remedy: "Check the address.", Back: "Go to clusters", BackHref: "/clusters", RequestID: "01J9"})),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := hash.ReplaceAllString(render(t, component), "/static/HASH/")
-			got := bytes.ReplaceAll([]byte(text+"\n"), []byte("><"), []byte(">\n<"))
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v (run with -update to write it)", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs; run with -update and review the difference", path)
-			}
-		})
-	}
+	})
 }
 
 func TestModelDefaults(t *testing.T) {
 	t.Parallel()
-	page := render(t, layout.Wrap(layout.Model{Title: "x", Theme: "pink"}, ui.Icon("x")))
+	page := golden.Render(t, layout.Wrap(layout.Model{Title: "x", Theme: "pink"}, ui.Icon("x")))
 	for want, why := range map[string]string{
 		`<html lang="en" data-theme="system" `: "an unknown theme is the system's",
 		`<title>x · Loom</title>`:              "an empty section leaves nothing behind",
@@ -94,7 +55,7 @@ func TestModelDefaults(t *testing.T) {
 	}
 	polling := model()
 	polling.Polling = true
-	page = render(t, layout.Wrap(polling, ui.Icon("x")))
+	page = golden.Render(t, layout.Wrap(polling, ui.Icon("x")))
 	if !strings.Contains(page, "data-poll") || strings.Contains(page, "data-events") {
 		t.Error("a page that polls must not open a stream")
 	}
@@ -104,7 +65,7 @@ func TestModelDefaults(t *testing.T) {
 // policy depends on.
 func TestHTMXConfig(t *testing.T) {
 	t.Parallel()
-	document := parse(t, render(t, layout.Wrap(model(), ui.Icon("x"))))
+	document := parse(t, golden.Render(t, layout.Wrap(model(), ui.Icon("x"))))
 	var config map[string]any
 	walk(document, func(n *html.Node) {
 		if n.Data == "meta" && attribute(n, "name") == "htmx-config" {
@@ -129,7 +90,7 @@ func TestHTMXConfig(t *testing.T) {
 // Everything that points at an id must find it, once.
 func TestReferencesAreWhole(t *testing.T) {
 	t.Parallel()
-	document := parse(t, render(t, layout.Wrap(model(), gallery.All())))
+	document := parse(t, golden.Render(t, layout.Wrap(model(), gallery.All())))
 	ids := map[string]int{}
 	walk(document, func(n *html.Node) {
 		if id := attribute(n, "id"); id != "" {

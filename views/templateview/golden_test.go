@@ -1,36 +1,19 @@
 package templateview_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 	"loom/views/adminview"
 	"loom/views/clusterview"
 	"loom/views/templateview"
 	"loom/views/ui"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-var hash = regexp.MustCompile(`/static/[0-9a-f]{12}/`)
-
-func render(t *testing.T, c templ.Component) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Render(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
 
 func matrix(step string) templateview.MatrixModel {
 	m := templateview.MatrixModel{ID: "matrix", Services: []string{"base", "front", "pg"}, StepURL: step}
@@ -81,29 +64,7 @@ func components() map[string]templ.Component {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, component := range components() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			html := hash.ReplaceAllString(render(t, component), "/static/HASH/")
-			got := bytes.ReplaceAll([]byte(html+"\n"), []byte("><"), []byte(">\n<"))
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v (run with -update to write it)", err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s differs; run with -update and review the difference", path)
-			}
-		})
-	}
+	golden.HTML(t, components())
 }
 
 // What a cell says goes there and back, whatever services are called.
@@ -133,7 +94,7 @@ func TestLargeMatrix(t *testing.T) {
 		m.Services = append(m.Services, fmt.Sprintf("hadoop-component-%02d", i))
 		m.Cells = append(m.Cells, make([]templateview.MatrixCell, n))
 	}
-	html := render(t, templateview.Matrix(m))
+	html := golden.Render(t, templateview.Matrix(m))
 	if got := strings.Count(html, "data-cell"); got != n*(n-1) {
 		t.Errorf("%d cells", got)
 	}

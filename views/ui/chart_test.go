@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"loom/app/testkit/golden"
 	"loom/views/ui"
 )
 
@@ -48,7 +49,7 @@ func TestChartGaps(t *testing.T) {
 		{"none", []float64{none, none, none, none, none}, nil, 5},
 	} {
 		m.Series[0].Values = c.values
-		html := render(t, ui.Chart(m))
+		html := golden.Render(t, ui.Chart(m))
 		var lines []string
 		for _, part := range strings.Split(html, `points="`)[1:] {
 			lines = append(lines, part[:strings.IndexByte(part, '"')])
@@ -84,7 +85,7 @@ func FuzzChart(f *testing.F) {
 			}
 			m.Series = append(m.Series, s)
 		}
-		html := render(t, ui.Chart(m))
+		html := golden.Render(t, ui.Chart(m))
 		for _, wrong := range []string{"NaN", "Inf", `class="bar s7"`, `class="line s7"`} {
 			if strings.Contains(html, wrong) {
 				t.Errorf("the chart holds %q", wrong)

@@ -1,12 +1,12 @@
 package ui_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/a-h/templ"
+
+	"loom/app/testkit/golden"
 	"loom/views/ui"
 )
 
@@ -39,30 +39,14 @@ func sampleTies() ui.TiesModel {
 
 func TestGoldenTies(t *testing.T) {
 	t.Parallel()
-	for name, m := range map[string]ui.TiesModel{"ties": sampleTies(), "ties-none": {ID: "relations", Nothing: "There is nothing to draw."}} {
-		html := hash.ReplaceAllString(render(t, ui.Ties(m)), "/static/HASH/")
-		got := []byte(strings.ReplaceAll(html+"\n", "><", ">\n<"))
-		path := filepath.Join("testdata", name+".html")
-		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatalf("%v (run with -update to write it)", err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs; run with -update and review the difference", path)
-		}
-	}
+	golden.HTML(t, map[string]templ.Component{"ties": ui.Ties(sampleTies()), "ties-none": ui.Ties(ui.TiesModel{ID: "relations", Nothing: "There is nothing to draw."})})
 }
 
 // TestTiesTellKindsApart sees that a kind is told by more than its colour: each has
 // its own end, and the legend and the table have it in words.
 func TestTiesTellKindsApart(t *testing.T) {
 	t.Parallel()
-	html := render(t, ui.Ties(sampleTies()))
+	html := golden.Render(t, ui.Ties(sampleTies()))
 	for _, text := range []string{"url(#relations-requires)", "url(#relations-uses)", "url(#relations-provides)", "url(#relations-follows)", "url(#relations-conflicts)",
 		"requires: must be in the cluster, and comes first", "conflicts: never in one cluster", `role="group"`, `role="img"`, "The same as a table", "Missing", "redis-with-a-", "very-long-name-&lt;b&gt;"} {
 		if !strings.Contains(html, text) {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"loom/app/loom"
+	"loom/app/testkit/golden"
 	"loom/views/ui"
 )
 
@@ -57,7 +58,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("Relative(%v) = %q, want %q", at, got, want)
 		}
 	}
-	if got := render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC" data-age="3600">1 hour ago</time>` {
+	if got := golden.Render(t, ui.Time(now.Add(-time.Hour), now)); got != `<time datetime="2026-06-12T13:00:00Z" title="Fri 12 Jun 2026, 13:00:00 UTC" data-age="3600">1 hour ago</time>` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -73,7 +74,7 @@ func TestMiddleEllipsis(t *testing.T) {
 
 func TestSecretsAreNotSentBack(t *testing.T) {
 	t.Parallel()
-	html := render(t, ui.Field(ui.FieldModel{Name: "password", Label: "Password", Kind: ui.FieldPassword, Value: "hunter2"}))
+	html := golden.Render(t, ui.Field(ui.FieldModel{Name: "password", Label: "Password", Kind: ui.FieldPassword, Value: "hunter2"}))
 	if strings.Contains(html, "hunter2") {
 		t.Errorf("a password came back: %s", html)
 	}
@@ -81,7 +82,7 @@ func TestSecretsAreNotSentBack(t *testing.T) {
 
 func TestUnsafeLinksAreDefused(t *testing.T) {
 	t.Parallel()
-	html := render(t, ui.Button(ui.ButtonModel{Label: "x", Href: "javascript:alert(1)"}))
+	html := golden.Render(t, ui.Button(ui.ButtonModel{Label: "x", Href: "javascript:alert(1)"}))
 	if strings.Contains(html, "javascript:") {
 		t.Errorf("a script link got through: %s", html)
 	}
@@ -93,12 +94,12 @@ func TestFormErrors(t *testing.T) {
 	if got := errs.For("constraints.size.min"); got != "Too small." {
 		t.Errorf("got %q", got)
 	}
-	html := render(t, ui.ErrorSummary(errs))
-	field := render(t, ui.Field(ui.FieldModel{Name: "constraints.size.min", Label: "Least", Error: "Too small."}))
+	html := golden.Render(t, ui.ErrorSummary(errs))
+	field := golden.Render(t, ui.Field(ui.FieldModel{Name: "constraints.size.min", Label: "Least", Error: "Too small."}))
 	if !strings.Contains(html, `href="#f-constraints-size-min"`) || !strings.Contains(field, `id="f-constraints-size-min"`) {
 		t.Errorf("the summary does not lead to the field:\n%s\n%s", html, field)
 	}
-	if got := render(t, ui.ErrorSummary(ui.FormErrors{})); got != "" {
+	if got := golden.Render(t, ui.ErrorSummary(ui.FormErrors{})); got != "" {
 		t.Errorf("no errors gave %q", got)
 	}
 }
@@ -110,7 +111,7 @@ func TestLogBlocksKeepLines(t *testing.T) {
 	for i := range 450 {
 		lines = append(lines, ui.LogLine{Seq: i + 1, Stream: "stdout", Text: "x"})
 	}
-	html := render(t, ui.LogLines(lines))
+	html := golden.Render(t, ui.LogLines(lines))
 	if got := strings.Count(html, "c-log-block"); got != 3 {
 		t.Errorf("%d blocks, want 3", got)
 	}
@@ -168,7 +169,7 @@ func FuzzLogLine(f *testing.F) {
 				}
 			}
 		}
-		html := render(t, ui.LogLines([]ui.LogLine{{Seq: 1, Stream: "stdout", Text: line}}))
+		html := golden.Render(t, ui.LogLines([]ui.LogLine{{Seq: 1, Stream: "stdout", Text: line}}))
 		_, text, ok := strings.Cut(html, `<span class="c-log-text">`)
 		if !ok {
 			t.Fatalf("no text in %s", html)
