@@ -55,7 +55,7 @@ func copyOf(t testing.TB, s *testServer, template string) *Database {
 	t.Helper()
 	name := "t_" + random()
 	ctx := context.Background()
-	if _, err := s.admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+template); err != nil {
+	if err := s.create(ctx, name, template); err != nil {
 		t.Fatalf("make a test database: %v", err)
 	}
 	var d *Database
@@ -80,6 +80,7 @@ func open(dsn string) (*Database, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
 	return &Database{DB: db, DSN: dsn}, nil
 }
 
@@ -97,6 +98,13 @@ type testServer struct {
 	admin         *sqlx.DB
 	err           error
 	stop          func()
+}
+
+// create copies a database that nobody is connected to. Copying its files takes a quarter
+// of what it takes to write its pages to the log, and so does dropping the copy.
+func (s *testServer) create(ctx context.Context, name, template string) error {
+	_, err := s.admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY file_copy`)
+	return err
 }
 
 var (

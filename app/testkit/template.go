@@ -39,7 +39,7 @@ func (p *Template) NewDatabase(t testing.TB, fill func(d *Database)) *Database {
 func (p *Template) make(t testing.TB, s *testServer, fill func(d *Database)) {
 	t.Helper()
 	name := "f_" + random()
-	if _, err := s.admin.ExecContext(context.Background(), `CREATE DATABASE `+name+` TEMPLATE `+s.template); err != nil {
+	if err := s.create(context.Background(), name, s.template); err != nil {
 		t.Fatalf("make the template of test databases: %v", err)
 	}
 	templatesMu.Lock()
