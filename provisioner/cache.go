@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"loom/app/loom"
@@ -321,4 +323,204 @@ func permissions(r loom.Resource) fs.FileMode {
 		return 0o600
 	}
 	return 0o644
+}
+
+// heldSet is a set that tasks of this process use at the moment: they share one
+// lock on it, and what is read of its files, which never change.
+type heldSet struct {
+	set     int
+	dir     string
+	users   int
+	release func()
+	// idle runs while nobody uses the set, until it is let go of.
+	idle *time.Timer
+	gone bool
+
+	mu      sync.Mutex
+	secrets map[string][]string
+}
+
+// share lets one more task use the set that others use, if it is new enough. The
+// caller holds the tenant's lock.
+func (c *Cache) share(tenant loom.TenantID, atLeast int) (*heldSet, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.held[tenant]
+	if h == nil {
+		return nil, false
+	}
+	if h.set < atLeast {
+		c.drop(tenant, h) // the next one sweeps it away
+		return nil, false
+	}
+	if h.idle != nil {
+		h.idle.Stop()
+		h.idle = nil
+	}
+	h.users++
+	return h, true
+}
+
+// drop lets go of a set that nobody uses. The caller holds c.mu.
+func (c *Cache) drop(tenant loom.TenantID, h *heldSet) {
+	if h.users > 0 || h.gone {
+		return
+	}
+	h.gone = true
+	if c.held[tenant] == h {
+		delete(c.held, tenant)
+	}
+	h.release()
+}
+
+// shared makes a set that is held one that others may use as well.
+func (c *Cache) shared(tenant loom.TenantID, set int, release func()) *heldSet {
+	h := &heldSet{set: set, dir: c.path(tenant, set), users: 1, release: release, secrets: map[string][]string{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		c.held = map[loom.TenantID]*heldSet{}
+	}
+	c.held[tenant] = h
+	return h
+}
+
+// leave ends the use of a set by one task; a moment after the last one it is let go of.
+func (c *Cache) leave(tenant loom.TenantID, h *heldSet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.users--
+	if h.users > 0 {
+		return
+	}
+	if c.Linger <= 0 || c.held[tenant] != h {
+		c.drop(tenant, h)
+		return
+	}
+	h.idle = time.AfterFunc(c.Linger, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.drop(tenant, h)
+	})
+}
+
+// secretFiles is what the secret resources that a task's plugins can get at hold,
+// read once for all tasks that use the set together.
+func (c *Cache) secretFiles(dir string, spec *loom.TaskSpec) []string {
+	h := c.heldAt(spec.Tenant, dir)
+	if h == nil {
+		return secretFiles(dir, spec)
+	}
+	plugins := spec.Provider.Type + "\n" + strings.Join(spec.Automators, "\n")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	values, ok := h.secrets[plugins]
+	if !ok {
+		values = secretFiles(dir, spec)
+		h.secrets[plugins] = values
+	}
+	return slices.Clone(values)
+}
+
+func (c *Cache) heldAt(tenant loom.TenantID, dir string) *heldSet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.held[tenant]; h != nil && h.dir == dir {
+		return h
+	}
+	return nil
+}
+
+// hold takes a shared lock on a set's file, for as long as the set is in use.
+func (c *Cache) hold(tenant loom.TenantID, set int) (release func(), err error) {
+	if err := os.MkdirAll(c.sets(tenant), 0o700); err != nil {
+		return nil, err
+	}
+	path := c.path(tenant, set) + ".lock"
+	for {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH); err != nil {
+			_ = file.Close()
+			return nil, fmt.Errorf("lock set %d of plugin resources: %w", set, err)
+		}
+		// A sweep may have removed the file between opening and locking it.
+		held, err := file.Stat()
+		now, nowErr := os.Stat(path)
+		if err == nil && nowErr == nil && os.SameFile(held, now) {
+			var once sync.Once
+			return func() { once.Do(func() { _ = file.Close() }) }, nil
+		}
+		_ = file.Close()
+	}
+}
+
+// alone keeps other processes from fetching and sweeping for the tenant.
+func (c *Cache) alone(tenant loom.TenantID) (unlock func(), err error) {
+	if err := os.MkdirAll(c.sets(tenant), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(c.sets(tenant), ".lock"), os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("lock plugin resources of tenant %s: %w", tenant, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// sweep removes sets older than the current one that nobody uses, and then
+// secret files that no set holds. What cannot be removed now is left for the
+// next sweep.
+func (c *Cache) sweep(tenant loom.TenantID, current int) {
+	entries, err := os.ReadDir(c.sets(tenant))
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		set, err := strconv.Atoi(strings.TrimSuffix(entry.Name(), ".lock"))
+		if err != nil || set >= current {
+			continue
+		}
+		c.removeUnused(tenant, set)
+	}
+	c.sweepSecrets(tenant)
+}
+
+func (c *Cache) removeUnused(tenant loom.TenantID, set int) {
+	path := c.path(tenant, set) + ".lock"
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return // in use
+	}
+	_ = os.RemoveAll(c.path(tenant, set))
+	_ = os.Remove(path)
+}
+
+func (c *Cache) sweepSecrets(tenant loom.TenantID) {
+	used := map[string]bool{}
+	_ = filepath.WalkDir(c.sets(tenant), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type()&fs.ModeSymlink != 0 {
+			if to, err := os.Readlink(path); err == nil {
+				used[filepath.Dir(to)] = true
+			}
+		}
+		return nil
+	})
+	versions, _ := filepath.Glob(filepath.Join(c.data(tenant), "*", "*", "*", "*", "*"))
+	for _, dir := range versions {
+		kind := filepath.Base(filepath.Dir(filepath.Dir(dir)))
+		absolute, err := filepath.Abs(dir)
+		if err == nil && loom.SecretResource(kind) && !used[absolute] && !strings.HasPrefix(filepath.Base(dir), ".") {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }

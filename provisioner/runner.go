@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"time"
 
 	"loom/app/loom"
@@ -347,4 +349,68 @@ func below(set string, elements ...string) string {
 		return ""
 	}
 	return filepath.Join(append([]string{set}, elements...)...)
+}
+
+// create calls CREATE where the machine is to be made. A node for which a machine was
+// asked for elsewhere, by an earlier attempt whose answer may be lost, gets that machine:
+// only when there is none is another one made.
+func (r *Runner) create(ctx context.Context, p provider.Provider, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
+	described, _ := r.Providers.Describe(spec.Provider.Type)
+	present, before := described.Placing(spec.Provider.Fields), loom.Placed(spec.Results)
+	place := present
+	if len(before) > 0 && !maps.Equal(before, present) {
+		there, err := r.machineAt(ctx, p, spec, before)
+		if ctx.Err() != nil {
+			return loom.TaskResult{}, context.Cause(ctx)
+		}
+		if err != nil {
+			return loom.TaskResult{Status: 1, Message: fmt.Sprintf("the node may have a machine at %s, where it was asked for before, and that cannot be looked at: %s", loom.JSONText(before), said(err))}, nil
+		}
+		if there {
+			place = before
+		}
+	}
+	given := *spec
+	given.Provider, given.Place = spec.Provider.AtPlace(place), place
+	return p.Create(ctx, &given, sink)
+}
+
+// machineAt reports whether a node has, or may have, its machine at a place.
+func (r *Runner) machineAt(ctx context.Context, p provider.Provider, spec *loom.TaskSpec, place map[string]any) (bool, error) {
+	lister, ok := p.(provider.Lister)
+	if id, _ := spec.Results["providerid"].(string); id != "" || !ok {
+		return true, nil // it stays where it is
+	}
+	machines, err := lister.List(ctx, &loom.ProviderCall{Tenant: spec.Tenant, Provider: spec.Provider.AtPlace(place), ResourceSet: spec.ResourceSet,
+		Sensitive: spec.Sensitive, PrivateKey: spec.PrivateKey, Facts: spec.Results, Reach: spec.Reach})
+	return slices.ContainsFunc(machines, func(m loom.TaggedMachine) bool { return m.Key == spec.IdempotencyKey }), err
+}
+
+// filesRun gives the versions of the files that a service's action has run, by
+// loom.ResourceRef.FileKey; nil where that is not known, or of no account. set is the
+// directory that the files were taken from: its links lead to <version>/<name>.
+func (r *Runner) filesRun(spec *loom.TaskSpec, set string) map[string]int {
+	a, ok := r.Automators.Get(spec.Service.Action.Type)
+	if !ok || set == "" || !spec.Action.SetsUp() {
+		return nil
+	}
+	plugin := a.Type()
+	if len(plugin.ResourceTypes) == 0 {
+		return nil
+	}
+	// A machine that an older release prepared may still have older files.
+	if _, known := preparedWith(spec, plugin.Name); !known {
+		return nil
+	}
+	files := map[string]int{}
+	for _, ref := range loom.FilesOf(&plugin, spec.Service.Action) {
+		target, err := os.Readlink(filepath.Join(below(set, ref.Kind, ref.Plugin), ref.Type, ref.Name))
+		if err != nil {
+			continue // a command, or a path
+		}
+		if version, err := strconv.Atoi(filepath.Base(filepath.Dir(target))); err == nil {
+			files[ref.FileKey()] = version
+		}
+	}
+	return files
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"loom/app/loom"
@@ -227,4 +228,170 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 	}
 	s.Config = expanded
 	return nil
+}
+
+// services gives the services of a task's cluster, as the operation leaves them.
+func (o *Operations) services(ctx context.Context, f *store.SpecFacts) (map[string]loom.Service, error) {
+	ref := f.Ref.Operation
+	return o.known.Get(ctx, ref, time.Now, func(ctx context.Context) (map[string]loom.Service, error) {
+		all, err := store.ServicesOfClusters(ctx, o.db, f.Tenant, []loom.ClusterID{ref.Cluster})
+		return all[ref.Cluster], err
+	})
+}
+
+// bootstrapFields gives the fields that the actions of a node's services set, by
+// automator type: a BOOTSTRAP belongs to no service, but how its tool gets onto the
+// machine is said there.
+func bootstrapFields(names []string, services map[string]loom.Service) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		for _, action := range loom.TaskActions {
+			a, defined := services[name].Provisioner.Actions[action]
+			if !defined {
+				continue
+			}
+			if all[a.Type] == nil {
+				all[a.Type] = map[string]string{}
+			}
+			for field, value := range a.Fields {
+				if _, set := all[a.Type][field]; !set && strings.TrimSpace(value) != "" {
+					all[a.Type][field] = value
+				}
+			}
+		}
+	}
+	return all
+}
+
+// maxClusters is how many clusters' nodes are remembered.
+const maxClusters = 64
+
+// clusterNodes are the nodes of a cluster as tasks see them, shared by all tasks
+// that run on the same facts. They never change.
+type clusterNodes struct {
+	operation, version int64
+	properties         map[loom.NodeID]loom.NodeProperties
+	// all are also those that others are not told of.
+	all   map[loom.NodeID]loom.NodeProperties
+	facts *macro.Facts
+}
+
+// view names the nodes that a task is told of: a node on its way out still knows
+// the others that leave, the rest know those of the layout. What is taken back may
+// stop at any point: its tasks know the nodes only that got an address.
+type view struct {
+	cluster       loom.ClusterID
+	leaving, undo bool
+}
+
+func viewOf(f *store.SpecFacts) view {
+	return view{f.Ref.Operation.Cluster, f.Node.Leaving, f.Undo}
+}
+
+// nodeCache remembers nodes by view: for ten thousand tasks of ten thousand nodes
+// they are read a few times.
+type nodeCache struct {
+	mu       sync.Mutex
+	clusters map[view]*clusterNodes
+	// loading lets one task read while the others wait for it.
+	loading map[view]*sync.Mutex
+}
+
+func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := viewOf(f)
+	if n := c.clusters[id]; n != nil && n.operation == int64(f.Ref.Operation.Number) && n.version >= f.NodesVersion {
+		return n, nil
+	}
+	if c.loading[id] == nil {
+		c.loading[id] = &sync.Mutex{}
+	}
+	return nil, c.loading[id]
+}
+
+func (c *nodeCache) put(id view, n *clusterNodes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.clusters) >= maxClusters {
+		for other := range c.clusters {
+			delete(c.clusters, other)
+			delete(c.loading, other)
+			break
+		}
+	}
+	c.clusters[id] = n
+}
+
+// nodes gives the nodes of a task's cluster, at least as new as its facts.
+func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNodes, error) {
+	n, loading := o.cache.lookup(f)
+	if n != nil {
+		return n, nil
+	}
+	loading.Lock()
+	defer loading.Unlock()
+	if n, _ := o.cache.lookup(f); n != nil {
+		return n, nil
+	}
+	id := viewOf(f)
+	properties, all, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving, id.undo)
+	if err != nil {
+		return nil, err
+	}
+	// The version was read before the nodes: they may be newer than it says, never
+	// older.
+	n = &clusterNodes{int64(f.Ref.Operation.Number), f.NodesVersion, properties, all, macro.NewFacts(string(f.Owner), properties)}
+	o.cache.put(id, n)
+	return n, nil
+}
+
+// timeoutsFor is how long the time limits of plugin types are taken for what they
+// were: they change rarely, and every attempt asks.
+const timeoutsFor = 10 * time.Second
+
+// LongestLimit is the longest limit set here or by default; plugin types may set
+// longer ones, up to loom.MaxTaskLimit.
+func (o *Operations) LongestLimit() time.Duration { return o.opts.Limits.Longest() }
+
+// pluginTimeouts gives the time limits that plugin types set, by plugin.
+func (o *Operations) pluginTimeouts(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
+	return o.timeouts.Get(ctx, struct{}{}, time.Now, func(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
+		return store.PluginTimeouts(ctx, o.db)
+	})
+}
+
+// limit is how long an attempt may take, by what carries it out.
+func (o *Operations) limit(ctx context.Context, f *SpecFacts) (time.Duration, error) {
+	timeouts, err := o.pluginTimeouts(ctx)
+	return o.opts.Limits.Of(f.Action, timeouts, pluginsOf(f)...), err
+}
+
+// pluginsOf names the plugins that carry out an action (provisioner.md 4.1).
+func pluginsOf(f *SpecFacts) []string {
+	switch {
+	case f.Action == loom.ActionBootstrap:
+		return f.Node.Automators
+	case f.Action.OfNode():
+		return []string{f.Provider.Type}
+	case f.ServiceCopy != nil:
+		return []string{f.ServiceCopy.Provisioner.Actions[f.Action].Type}
+	}
+	return nil
+}
+
+// permitsAge is how old the permits may be with which a machine that exists is worked
+// on: reading them for every task would cost more than all else that a spec reads.
+const permitsAge = time.Second
+
+// maxPermits is of how many tenants they are kept.
+const maxPermits = 1000
+
+// permits gives what a tenant may: as it is now for a CREATE, else as it was a moment ago.
+func (o *Operations) permits(ctx context.Context, tenant loom.TenantID, action loom.TaskAction) (loom.Permits, error) {
+	read := func(ctx context.Context) (loom.Permits, error) { return store.Permits(ctx, o.db, tenant) }
+	if action == loom.ActionCreate {
+		return o.permitted.Renew(ctx, tenant, time.Now, read)
+	}
+	return o.permitted.Get(ctx, tenant, time.Now, read)
 }

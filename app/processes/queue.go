@@ -193,3 +193,57 @@ func hold(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, name string, pause
 	}
 	return true, store.WakeProvisioners(ctx, tx)
 }
+
+// QueuedTask is a task that its node holds: it waits for a worker, or has one.
+type QueuedTask = store.QueuedTask
+
+// Queued is what of a tenant waits for workers and what has them, with a page of one of
+// both and the share of workers that the tenant has.
+type Queued struct {
+	store.QueuedSum
+	Items      []QueuedTask
+	Next, Prev string
+	Share      TenantWorkers
+}
+
+// Queued lists the tasks of the actor's tenant that wait for a worker, those that have
+// waited longest first, or with running those that have one. A machine does one task at a
+// time: what waits for its machine is not among them. Errors: Forbidden; Invalid for a
+// cursor of another list.
+func (f *Processes) Queued(ctx context.Context, actor loom.Actor, running bool, p loom.Page) (Queued, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return Queued{}, err
+	}
+	var found Queued
+	var err error
+	if found.Items, found.Next, found.Prev, err = store.QueuedTasks(ctx, f.db, actor.Tenant, running, p); err != nil {
+		return Queued{}, err
+	}
+	if found.QueuedSum, err = store.SumQueued(ctx, f.db, actor.Tenant); err != nil {
+		return Queued{}, err
+	}
+	shortage, err := f.Shortage(ctx, actor)
+	found.Share = TenantWorkers{Tenant: actor.Tenant}
+	for _, t := range shortage.Tenants {
+		if t.Tenant == actor.Tenant {
+			found.Share = t
+		}
+	}
+	return found, err
+}
+
+// QueueCount is how many tasks of a tenant, by name, wait for a worker and are
+// worked on.
+type QueueCount = store.QueueCount
+
+// Queues counts the tasks of the actor's tenant, for its administrators, or of all
+// tenants for superadmins. The figures are those of this moment.
+func (f *Processes) Queues(ctx context.Context, actor loom.Actor) ([]QueueCount, error) {
+	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
+		return nil, err
+	}
+	if actor.IsSuperadmin() {
+		return store.QueueCountsAllTenants(ctx, f.db)
+	}
+	return store.QueueCounts(ctx, f.db, actor.Tenant)
+}

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,22 +12,6 @@ import (
 	"loom/app/loom"
 	"loom/app/store"
 )
-
-// QueueCount is how many tasks of a tenant, by name, wait for a worker and are
-// worked on.
-type QueueCount = store.QueueCount
-
-// Queues counts the tasks of the actor's tenant, for its administrators, or of all
-// tenants for superadmins. The figures are those of this moment.
-func (f *Processes) Queues(ctx context.Context, actor loom.Actor) ([]QueueCount, error) {
-	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
-		return nil, err
-	}
-	if actor.IsSuperadmin() {
-		return store.QueueCountsAllTenants(ctx, f.db)
-	}
-	return store.QueueCounts(ctx, f.db, actor.Tenant)
-}
 
 // UsageInput asks for the use of nodes; empty fields do not filter. Start and End
 // are seconds since 1970, nil for the first use and for now.
@@ -204,4 +189,100 @@ func intervals(start, end, period int64) ([]int64, error) {
 		}
 	}
 	return append(marks, end), nil
+}
+
+// NodeUseInput asks for the use of one node.
+type NodeUseInput struct {
+	Cluster loom.ClusterID
+	Node    loom.NodeID
+	// Until ends the picture, as for a node that is gone; the zero time and what is in
+	// the future are now.
+	Until time.Time
+	// Zone is whose calendar counts; nil is UTC.
+	Zone *time.Location
+}
+
+// NodeUse is for how long a node had a machine: from First until End, by Marks.
+type NodeUse struct {
+	First, End time.Time
+	// GroupBy is hour, day, week or month: what suits the time that is shown.
+	GroupBy string
+	// Marks bound the intervals: one more than there are of Hours.
+	Marks []time.Time
+	Hours []float64
+	Total float64
+}
+
+// leastNodeUse is the shortest time that is shown, so that a node that is new does not
+// fill a picture by itself.
+const leastNodeUse = 12 * time.Hour
+
+// NodeUse sums up for how long a node of a cluster had a machine, over all its life; ok
+// is false when it never had one. Others than administrators get the use of their own
+// clusters only. Errors: Forbidden without the right to read.
+func (f *Processes) NodeUse(ctx context.Context, actor loom.Actor, in NodeUseInput) (u NodeUse, ok bool, err error) {
+	if err := actor.Require(loom.ScopeRead); err != nil {
+		return u, false, err
+	}
+	filter := store.UsageFilter{Tenant: actor.Tenant, Cluster: in.Cluster, Node: in.Node}
+	if !actor.IsAdmin() {
+		filter.User = actor.User
+	}
+	first, ok, now, err := store.FirstUseAllTenants(ctx, f.db, filter)
+	if err != nil || !ok {
+		return u, false, err
+	}
+	zone := cmp.Or(in.Zone, time.UTC)
+	u.First, u.End = time.Unix(first, 0).In(zone), time.Unix(now, 0).In(zone)
+	if !in.Until.IsZero() && in.Until.Before(u.End) {
+		u.End = in.Until.In(zone).Truncate(time.Second)
+	}
+	if !u.First.Before(u.End) {
+		return u, false, nil
+	}
+	u.GroupBy = nodeUseGroup(u.End.Sub(u.First))
+	begin := u.First
+	if earliest := u.End.Add(-leastNodeUse); earliest.Before(begin) {
+		begin = earliest
+	}
+	if u.Marks, err = calendar(beginOf(begin, u.GroupBy), u.End, u.GroupBy); err != nil {
+		return u, false, err
+	}
+	u.Hours = make([]float64, len(u.Marks)-1)
+	_, err = f.used(ctx, filter, "", u.Marks, len(u.Hours), func(i int, _ string, hours float64) {
+		u.Hours[i] = hours
+		u.Total += hours
+	})
+	return u, err == nil, err
+}
+
+// nodeUseGroup is by what a life of that length is shown: at most some 60 bars, but for
+// the months of one that is very long.
+func nodeUseGroup(life time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case life <= 2*day:
+		return "hour"
+	case life <= 60*day:
+		return "day"
+	case life <= 365*day:
+		return "week"
+	}
+	return "month"
+}
+
+// beginOf gives the beginning of the hour, day, week or month that a time is in, by the
+// calendar of its zone.
+func beginOf(at time.Time, group string) time.Time {
+	year, month, day := at.Date()
+	switch group {
+	case "hour":
+		// Counted from what the clock shows, as NextOf does.
+		return at.Add(-time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second - time.Duration(at.Nanosecond()))
+	case "week":
+		return time.Date(year, month, day-(int(at.Weekday())+6)%7, 0, 0, 0, 0, at.Location())
+	case "month":
+		return time.Date(year, month, 1, 0, 0, 0, 0, at.Location())
+	}
+	return time.Date(year, month, day, 0, 0, 0, 0, at.Location())
 }

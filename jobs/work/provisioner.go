@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -312,5 +314,34 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 			err = kept.forget(k.Key)
 		}
 		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
+	}
+}
+
+// carryEvery is how often a provisioner looks whether its plugins are still those
+// that the list of processes shows.
+const carryEvery = time.Second
+
+// tellCarried keeps the list of processes right while plugins are read again, until
+// ctx ends; told and shown are what it shows.
+func (l *life) tellCarried(ctx context.Context, told []string, shown map[string]string) {
+	ticker := time.NewTicker(carryEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		names, versions := l.p.Plugins(), l.p.Versions()
+		if slices.Equal(names, told) && maps.Equal(versions, shown) {
+			continue
+		}
+		if err := l.p.Processes.Carries(ctx, l.id, names, versions); err != nil {
+			if ctx.Err() == nil {
+				l.p.logger().Warn("the list of processes does not show the plugins of now", "process_id", l.id, "error", err)
+			}
+			continue
+		}
+		told, shown = names, versions
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"loom/app/loom"
 	"loom/provisioner/provider"
@@ -229,3 +231,137 @@ func (silent) Log(string, string) {}
 
 // Fact drops the results: there is no node.
 func (silent) Fact(map[string]any) error { return nil }
+
+// verify looks up the one size or image that a call asks for. Providers that cannot do
+// that list what they have.
+func verify(ctx context.Context, prober provider.Prober, call *loom.ProviderCall) (loom.Probe, error) {
+	if v, ok := prober.(provider.Verifier); ok {
+		if probe, err := v.Verify(ctx, call); !errors.Is(err, errors.ErrUnsupported) {
+			return probe, err
+		}
+	}
+	listed, err := prober.Probe(ctx, call)
+	if err != nil {
+		return loom.Probe{}, err
+	}
+	return listedOffer(listed, call.Ask), nil
+}
+
+// listedOffer says whether what a probe lists has a size or image.
+func listedOffer(listed loom.Probe, ask loom.Offer) loom.Probe {
+	name := string(ask.Kind)
+	offers := make([]loom.ProbeImage, len(listed.Flavors), len(listed.Flavors)+len(listed.Images))
+	for i, f := range listed.Flavors {
+		offers[i] = loom.ProbeImage{ID: f.ID, Name: f.Name}
+	}
+	if ask.Kind == loom.OfferImage {
+		offers = listed.Images
+	}
+	probe := loom.Probe{OK: true}
+	for _, o := range offers {
+		if o.ID == ask.ID {
+			probe.Check(name, true, there(ask, o.Name))
+			return probe
+		}
+	}
+	for _, o := range offers {
+		if o.Name == ask.ID {
+			probe.Check(name, false, fmt.Sprintf("“%s” is what people call it; machines are asked for by id: give %s.", ask.ID, o.ID))
+			return probe
+		}
+	}
+	for _, c := range listed.Checks {
+		if !c.OK && len(offers) == 0 {
+			probe.Check(c.Name, false, c.Message)
+			return probe
+		}
+	}
+	if len(offers) == 0 {
+		probe.Check(name, false, fmt.Sprintf("The provider lists no %ss, so whether it has this one cannot be said.", ask.Kind.Noun()))
+		return probe
+	}
+	probe.Check(name, false, fmt.Sprintf("It is not among the %d %ss that the provider lists; test the provider and choose one of those it offers.", len(offers), ask.Kind.Noun()))
+	return probe
+}
+
+// there says that a size or image was found, with its name where that tells more.
+func there(ask loom.Offer, name string) string {
+	if name == "" || name == ask.ID {
+		return "The provider has it."
+	}
+	return "The provider has it: " + name + "."
+}
+
+// cleaner makes an answer fit to be stored and shown: without secrets and control
+// characters, and no longer than answers may be. A provider, and even more a cloud, may say
+// anything.
+type cleaner struct{ *Redactor }
+
+func (c cleaner) text(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, c.Text(strings.ToValidUTF8(text, "")))
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+func (c cleaner) check(check loom.ProbeCheck) loom.ProbeCheck {
+	check.Name, check.Message = c.text(check.Name, loom.MaxProbeName), c.text(check.Message, loom.MaxProbeMessage)
+	check.Millis = max(check.Millis, 0)
+	return check
+}
+
+// offer gives id and name of what is offered; ok is false for an id that cannot be given
+// back to the provider as it is.
+func (c cleaner) offer(id, name string) (cleanID, cleanName string, ok bool) {
+	cleanID = c.text(id, loom.MaxProbeID)
+	return cleanID, c.text(name, loom.MaxProbeMessage), cleanID == id && len(id) <= loom.MaxProbeID && strings.TrimSpace(id) != ""
+}
+
+func (c cleaner) probe(p loom.Probe) loom.Probe {
+	clean := loom.Probe{Time: p.Time, OK: p.OK && len(p.Checks) > 0}
+	for _, check := range p.Checks[:min(len(p.Checks), loom.MaxProbeChecks)] {
+		clean.Checks = append(clean.Checks, c.check(check))
+	}
+	if failed, there := p.Failed(); there { // never left out
+		clean.OK = false
+		if _, shown := clean.Failed(); !shown {
+			clean.Checks[len(clean.Checks)-1] = c.check(failed)
+		}
+	}
+	for _, f := range p.Flavors[:min(len(p.Flavors), loom.MaxProbeOffers)] {
+		if id, name, ok := c.offer(f.ID, f.Name); ok {
+			clean.Flavors = append(clean.Flavors, loom.ProbeFlavor{ID: id, Name: name, VCPU: f.VCPU, RAM: f.RAM})
+		}
+	}
+	for _, i := range p.Images[:min(len(p.Images), loom.MaxProbeOffers)] {
+		if id, name, ok := c.offer(i.ID, i.Name); ok {
+			clean.Images = append(clean.Images, loom.ProbeImage{ID: id, Name: name})
+		}
+	}
+	for field, choices := range p.Choices {
+		if len(clean.Choices) == loom.MaxProbeFields {
+			break
+		}
+		if _, _, ok := c.offer(field, ""); !ok || len(field) > loom.MaxProbeName {
+			continue
+		}
+		if clean.Choices == nil {
+			clean.Choices = map[string][]loom.ProbeChoice{}
+		}
+		for _, choice := range choices[:min(len(choices), loom.MaxProbeChoices)] {
+			if id, name, ok := c.offer(choice.ID, choice.Name); ok {
+				clean.Choices[field] = append(clean.Choices[field], loom.ProbeChoice{ID: id, Name: name})
+			}
+		}
+	}
+	return clean
+}

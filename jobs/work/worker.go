@@ -3,16 +3,68 @@ package work
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
 
+	"loom/app/execution"
+	"loom/app/hook"
 	"loom/app/loom"
 	"loom/app/processes"
 	"loom/jobs"
 	"loom/provisioner"
 )
+
+// endOperation works end_operation.
+type endOperation struct {
+	river.WorkerDefaults[jobs.EndOperation]
+	ops *execution.Operations
+}
+
+// Work looks whether the operation has ended; River tries again after an error.
+func (w *endOperation) Work(ctx context.Context, job *river.Job[jobs.EndOperation]) error {
+	if err := w.ops.EndOperation(ctx, loom.OperationID(job.Args.OperationID)); err != nil {
+		return fmt.Errorf("end operation %d: %w", job.Args.OperationID, err)
+	}
+	return nil
+}
+
+// deliverHook works deliver_hook: it sends a notice, records what came of it and
+// asks to be called again where it is to be tried again.
+type deliverHook struct {
+	river.WorkerDefaults[jobs.DeliverHook]
+	hooks *hook.Hooks
+	ops   *execution.Operations
+	watch Watch
+}
+
+// Work sends once. A crash between sending and recording sends again: delivery is
+// at least once.
+func (w *deliverHook) Work(ctx context.Context, job *river.Job[jobs.DeliverHook]) error {
+	if w.hooks == nil { // never delivered where nothing sends
+		return river.JobSnooze(time.Second)
+	}
+	id := loom.DeliveryID(job.Args.DeliveryID)
+	outcome, ok, err := w.hooks.Send(ctx, id)
+	if err == nil && ok {
+		err = w.ops.Delivered(ctx, id, outcome)
+	}
+	if err != nil {
+		return fmt.Errorf("deliver notice %d: %w", id, err)
+	}
+	if ok {
+		w.watch.Delivered(outcome.Status)
+	}
+	if outcome.After > 0 {
+		return river.JobSnooze(outcome.After)
+	}
+	return nil
+}
+
+// Timeout is well above the one of a call.
+func (w *deliverHook) Timeout(*river.Job[jobs.DeliverHook]) time.Duration { return time.Minute }
 
 const (
 	// probeWorkers is how many providers a provisioner tests at once; a test takes seconds
