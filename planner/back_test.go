@@ -224,14 +224,3 @@ func TestChangesMarkOld(t *testing.T) {
 		}
 	}
 }
-
-func TestUndoable(t *testing.T) {
-	t.Parallel()
-	undone := []loom.ClusterAction{loom.ClusterCreate, loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterUpgrade, loom.ClusterResize}
-	for _, action := range append(slices.Clone(loom.ClusterActions), "other") {
-		why := WhyNotUndone(action)
-		if Undoable(action) != slices.Contains(undone, action) || (why == "") != Undoable(action) || why != "" && !strings.HasSuffix(why, ".") {
-			t.Errorf("%s is undoable: %v, because %q", action, Undoable(action), why)
-		}
-	}
-}

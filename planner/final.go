@@ -85,7 +85,7 @@ func Final(in FinalInput) (FinalState, bool) {
 				end.Message += ": " + in.Message
 			}
 		}
-	case in.Undo && Undoable(in.Action):
+	case in.Undo && in.Action.Undoable():
 		end.Operation, end.Cluster = loom.OperationRollingBack, loom.ClusterPending
 	}
 	return end, true
@@ -114,32 +114,6 @@ func nothingMade(in FinalInput) bool {
 // tried reports whether any attempt ended without success.
 func tried(tasks []TaskEnd) bool {
 	return slices.ContainsFunc(tasks, func(t TaskEnd) bool { return len(t.Codes) > 0 })
-}
-
-// Undoable reports whether the policy “undo” means something for a failed operation:
-// whether there is a layout before it that Back leads to, and that served.
-func Undoable(a loom.ClusterAction) bool { return WhyNotUndone(a) == "" }
-
-// WhyNotUndone says in a sentence why an operation that failed is not undone by itself;
-// "" for those that are.
-func WhyNotUndone(a loom.ClusterAction) string {
-	switch a {
-	case loom.ClusterCreate, loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterUpgrade, loom.ClusterResize:
-		return ""
-	case loom.ClusterDelete:
-		return "What a delete took is gone: delete the cluster again, or repair what is left."
-	case loom.ClusterConfigure, loom.ClusterConfigureWithRestart:
-		return "A config that failed is looked into and set right: configure again, or roll back to the config before."
-	case loom.StartServices, loom.StopServices, loom.RestartServices:
-		return "Starting and stopping changes no layout, so there is none to go back to: start or stop the services again."
-	case loom.ClusterRepair:
-		return "A repair replaces what was broken before it, so there is nothing to go back to: retry it, or repair again."
-	case loom.ClusterAuthorize:
-		return "Keys that were added change no layout, so there is none to go back to: remove a key from its account, and add keys again."
-	case loom.Rollback:
-		return "A rollback goes back already: retry it, or roll back further."
-	}
-	return "Operations of this kind are not undone."
 }
 
 func rolledBackStatus(a loom.ClusterAction) loom.ClusterStatus {

@@ -43,7 +43,7 @@ func (a *api) configureCluster(w http.ResponseWriter, r *http.Request, actor loo
 
 // runServices starts, stops or restarts all services of a cluster, or the one in
 // the path with what belongs to it.
-func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
+func (a *api) runServices(kind loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		id, body, err := clusterBody(w, r)
 		if err != nil {
@@ -65,7 +65,7 @@ func (a *api) runServices(kind loom.PreviewKind) httpx.ActorHandler {
 
 // addServices answers as the predecessor did, which told of no operation.
 func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	ref, err := a.beginChange(w, r, actor, loom.PreviewAddServices)
+	ref, err := a.beginChange(w, r, actor, loom.ChangeAddServices)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *api) addServices(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 // changeCluster begins a change of the layout or of versions, and names the operation.
-func (a *api) changeCluster(kind loom.PreviewKind) httpx.ActorHandler {
+func (a *api) changeCluster(kind loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		ref, err := a.beginChange(w, r, actor, kind)
 		if err != nil {
@@ -84,7 +84,7 @@ func (a *api) changeCluster(kind loom.PreviewKind) httpx.ActorHandler {
 	}
 }
 
-func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.PreviewKind) (loom.OperationRef, error) {
+func (a *api) beginChange(w http.ResponseWriter, r *http.Request, actor loom.Actor, kind loom.ChangeKind) (loom.OperationRef, error) {
 	id, body, err := clusterBody(w, r)
 	if err != nil {
 		return loom.OperationRef{}, err
@@ -115,11 +115,11 @@ func (a *api) syncTemplate(w http.ResponseWriter, r *http.Request, actor loom.Ac
 // control is abort, pause or resume of an operation.
 type control func(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.Operation, error)
 
-func (a *api) controls(verb loom.ClusterVerb) control {
+func (a *api) controls(verb loom.ChangeKind) control {
 	switch verb {
-	case loom.VerbPause:
+	case loom.ChangePause:
 		return a.Operations.Pause
-	case loom.VerbResume:
+	case loom.ChangeResume:
 		return a.Operations.Resume
 	}
 	return a.Operations.Abort
@@ -127,7 +127,7 @@ func (a *api) controls(verb loom.ClusterVerb) control {
 
 // controlCluster acts on the running operation of a cluster; without one there is
 // nothing to do (rest-api.md 4.4).
-func (a *api) controlCluster(verb loom.ClusterVerb) httpx.ActorHandler {
+func (a *api) controlCluster(verb loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		id, err := clusterID(r)
 		if err != nil {
@@ -150,7 +150,7 @@ func (a *api) controlCluster(verb loom.ClusterVerb) httpx.ActorHandler {
 }
 
 // controlOperation acts on the operation in the path and answers it as it is then.
-func (a *api) controlOperation(verb loom.ClusterVerb) httpx.ActorHandler {
+func (a *api) controlOperation(verb loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		ref, err := operationRef(r)
 		if err != nil {

@@ -152,10 +152,10 @@ func shortened(body []byte) []byte {
 // not see now.
 func (a *api) stillShown(r *http.Request, actor loom.Actor, body []byte) error {
 	var about struct {
-		Kind      loom.PreviewKind
+		Kind      loom.ChangeKind
 		ClusterID string
 	}
-	if json.Unmarshal(body, &about) != nil || about.ClusterID == "" || about.Kind == loom.PreviewCreate {
+	if json.Unmarshal(body, &about) != nil || about.ClusterID == "" || about.Kind == loom.ChangeCreate {
 		return nil
 	}
 	err := a.Clusters.MaySeeTopic(r.Context(), actor, "cluster:"+about.ClusterID)

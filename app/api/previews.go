@@ -104,7 +104,7 @@ func (a *api) previewTasks(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	shown := func(t loom.PlanTask) wire.Task {
 		on := waits[t.Number]
 		task := wire.NewPlannedTask(ref, t, on.DependsOn, behind(on.Behind))
-		if v.Kind != loom.PreviewCreate && v.Applied.Number == 0 {
+		if v.Kind != loom.ChangeCreate && v.Applied.Number == 0 {
 			task.ID = ""
 		}
 		return task

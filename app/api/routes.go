@@ -78,7 +78,7 @@ func (a *api) clusterActionRoutes() []route {
 		{method: post, path: one + "/services", summary: "Add services to a cluster, on the nodes it has", once: true, body: "ServicesAdd", begins: true, handle: a.addServices},
 		{method: post, path: one + "/clustertemplate/sync", summary: "Take the newest version of the cluster's template", handle: a.syncTemplate},
 	}
-	for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
+	for _, kind := range []loom.ChangeKind{loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart} {
 		word := strings.ToUpper(string(kind[:1])) + string(kind[1:])
 		all = append(all,
 			route{method: post, path: one + "/services/" + string(kind), summary: word + " all services of a cluster", once: true,
@@ -86,7 +86,7 @@ func (a *api) clusterActionRoutes() []route {
 			route{method: post, path: one + "/services/{service}/" + string(kind), summary: word + " a service, and those that this concerns", once: true,
 				body: "OperationRequest?", begins: true, handle: a.runServices(kind)})
 	}
-	for _, verb := range []loom.ClusterVerb{loom.VerbAbort, loom.VerbPause, loom.VerbResume} {
+	for _, verb := range []loom.ChangeKind{loom.ChangeAbort, loom.ChangePause, loom.ChangeResume} {
 		word := strings.ToUpper(string(verb[:1])) + string(verb[1:])
 		all = append(all,
 			route{method: post, path: one + "/" + string(verb), summary: word + " the running operation, if there is one", handle: a.controlCluster(verb)},
@@ -95,14 +95,14 @@ func (a *api) clusterActionRoutes() []route {
 	}
 	for _, v := range []struct {
 		path, body, what string
-		kind             loom.PreviewKind
+		kind             loom.ChangeKind
 	}{
-		{"expand", "Expand", "Add nodes to a cluster", loom.PreviewExpand},
-		{"shrink", "Shrink", "Take nodes from a cluster", loom.PreviewShrink},
-		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.PreviewRemoveServices},
-		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.PreviewUpgrade},
-		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.PreviewResize},
-		{"repair", "Repair", "Make the machines of nodes anew; numbers and host names stay", loom.PreviewRepair},
+		{"expand", "Expand", "Add nodes to a cluster", loom.ChangeExpand},
+		{"shrink", "Shrink", "Take nodes from a cluster", loom.ChangeShrink},
+		{"remove-services", "ServicesAdd", "Remove services from a cluster", loom.ChangeRemoveServices},
+		{"upgrade", "Upgrade?", "Bring services to their newest versions, batch by batch", loom.ChangeUpgrade},
+		{"resize", "Resize", "Replace the machines of nodes by ones of another hardware type, batch by batch", loom.ChangeResize},
+		{"repair", "Repair", "Make the machines of nodes anew; numbers and host names stay", loom.ChangeRepair},
 	} {
 		all = append(all, route{method: post, path: one + "/" + v.path, summary: v.what, fresh: true, once: true,
 			body: v.body, answer: "Started", handle: a.changeCluster(v.kind)})

@@ -23,7 +23,7 @@ func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.Cluste
 		if err := visible(actor, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
 			return err
 		}
-		if err := u.mayBegin(ctx, tx, cluster, loom.VerbDelete); err != nil {
+		if err := u.mayBegin(ctx, tx, cluster, loom.ChangeDelete); err != nil {
 			return err
 		}
 		left, err := store.Leftovers(ctx, tx, actor.Tenant, id)

@@ -27,7 +27,7 @@ func TestAbandon(t *testing.T) {
 	b := setup(t)
 	id := b.leave()
 	v := b.cluster(id)
-	if v.Status != loom.ClusterIncomplete || len(v.Leftovers) != 2 || v.Leftovers[0].Machine != "m1000" || v.Leftovers[0].Provider != "lab" || v.Leftovers[0].Error != "no" || v.Allowed[loom.VerbDelete] != "" {
+	if v.Status != loom.ClusterIncomplete || len(v.Leftovers) != 2 || v.Leftovers[0].Machine != "m1000" || v.Leftovers[0].Provider != "lab" || v.Leftovers[0].Error != "no" || v.Allowed[loom.ChangeDelete] != "" {
 		t.Fatalf("%s with %+v", v.Status, v.Leftovers)
 	}
 	// Administrators alone see them and may give them up.

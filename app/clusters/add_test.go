@@ -45,12 +45,12 @@ func (b *bundle) made(machines int) loom.ClusterID {
 }
 
 func (b *bundle) addServices(actor loom.Actor, id loom.ClusterID, names []string, fields map[string]any) (loom.OperationRef, error) {
-	return b.clusters.Begin(b.ctx, actor, clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: names, ProviderFields: fields})
+	return b.clusters.Begin(b.ctx, actor, clusters.PreviewInput{Kind: loom.ChangeAddServices, Cluster: id, Services: names, ProviderFields: fields})
 }
 
 func (b *bundle) previewAdd(id loom.ClusterID, names ...string) clusters.PreviewView {
 	b.t.Helper()
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: names})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeAddServices, Cluster: id, Services: names})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestAddServicesIsRefused(t *testing.T) {
 		if !strings.Contains(text, c.text) {
 			t.Errorf("%v: %q", c.names, text)
 		}
-		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: c.names})
+		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeAddServices, Cluster: id, Services: c.names})
 		wantKind(t, err, c.kind)
 	}
 	// No node may hold it: the reason says so, and what would help was tried.

@@ -45,7 +45,7 @@ func (u *Clusters) Retry(ctx context.Context, actor loom.Actor, of loom.Operatio
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{
-		Kind: loom.PreviewRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
+		Kind: loom.ChangeRetry, Cluster: of.Cluster, ProviderFields: in.ProviderFields,
 		Change: ChangeInput{Operation: of.Number, Skip: in.Skip, Reason: in.Reason, OnFailure: in.OnFailure,
 			Services: in.Services, RemoveServices: in.RemoveServices, ConfigPatch: in.ConfigPatch},
 	}, nil)
@@ -93,7 +93,7 @@ func (u *Clusters) draftRetry(ctx context.Context, actor loom.Actor, d *liveDraf
 		return err
 	}
 	d.Followed = &following{Asked: in, Of: number, By: actor.User}
-	if err := d.Followed.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRetry); err != nil {
+	if err := d.Followed.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.ChangeRetry); err != nil {
 		return err
 	}
 	if cluster.Protected && op.Action == loom.Rollback && deletes(d.Followed.plan) {

@@ -73,7 +73,7 @@ func TestRetryTellsOfNewerVersions(t *testing.T) {
 	m.run(fault(loom.ActionInstall, "base"))
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	preview := func() string {
-		v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewRetry, Cluster: id})
+		v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestRetryLeavesOutTasks(t *testing.T) {
 	if e := wantKind(t, err, loom.Invalid); len(e.Fields) != 2 || e.Fields[0].Field != "skip[1]" || e.Fields[1].Field != "skip[2]" {
 		t.Errorf("%+v", e)
 	}
-	in := clusters.PreviewInput{Kind: loom.PreviewRetry, Cluster: id, Change: clusters.ChangeInput{Skip: bad, Reason: "by hand"}}
+	in := clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id, Change: clusters.ChangeInput{Skip: bad, Reason: "by hand"}}
 	v, err := b.clusters.Preview(b.ctx, b.admin(), in)
 	if err != nil {
 		t.Fatal(err)

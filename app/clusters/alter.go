@@ -34,9 +34,9 @@ type alteration struct {
 }
 
 // alters reports whether requests of a kind become an alteration.
-func alters(kind loom.PreviewKind) bool {
+func alters(kind loom.ChangeKind) bool {
 	switch kind {
-	case loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair:
+	case loom.ChangeExpand, loom.ChangeShrink, loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize, loom.ChangeRepair:
 		return true
 	}
 	return false
@@ -50,7 +50,7 @@ func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput)
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	if in.Kind != loom.PreviewAddServices && !alters(in.Kind) {
+	if in.Kind != loom.ChangeAddServices && !alters(in.Kind) {
 		return loom.OperationRef{}, loom.NewError(loom.Invalid, "“%.40s” is no change of a layout.", in.Kind)
 	}
 	ref, _, err := u.atOnce(ctx, actor, in, nil)
@@ -72,20 +72,20 @@ func (u *Clusters) draftAlter(ctx context.Context, d *liveDraft, cluster loom.Cl
 	d.Nodes = slices.Clone(d.Nodes)
 	var err error
 	switch d.Kind {
-	case loom.PreviewExpand:
+	case loom.ChangeExpand:
 		err = u.draftExpand(ctx, d, cluster, in)
-	case loom.PreviewShrink:
+	case loom.ChangeShrink:
 		err = u.draftShrink(ctx, d, cluster, in)
-	case loom.PreviewRemoveServices:
+	case loom.ChangeRemoveServices:
 		err = u.draftRemove(ctx, d, cluster, in)
-	case loom.PreviewUpgrade:
+	case loom.ChangeUpgrade:
 		err = u.draftUpgrade(ctx, d, cluster, in)
-	case loom.PreviewResize:
+	case loom.ChangeResize:
 		err = u.draftResize(ctx, d, cluster, in)
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		err = u.draftRepair(ctx, d, cluster, in)
 	}
-	if err != nil || d.Kind == loom.PreviewUpgrade { // which has looked at its own config
+	if err != nil || d.Kind == loom.ChangeUpgrade { // which has looked at its own config
 		return err
 	}
 	return d.checkMacros(cluster.Owner.User, "config", cluster.Config)

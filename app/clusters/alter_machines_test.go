@@ -14,7 +14,7 @@ func TestResize(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(4)
-	v := b.previewOf(loom.PreviewResize, id, clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}, Batch: 2})
+	v := b.previewOf(loom.ChangeResize, id, clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}, Batch: 2})
 	if !strings.HasPrefix(v.Summary(), "Gives 3 nodes other hardware, configures db again, runs ") || v.Before.Nodes != v.After.Nodes || v.Replaced != 3 {
 		t.Errorf("summary %q, quota %+v", v.Summary(), v.After)
 	}
@@ -51,7 +51,7 @@ func TestResize(t *testing.T) {
 		{clusters.ChangeInput{HardwareType: "small", Batch: 4}, loom.Invalid, []string{"minHealthy", "takes down"}},
 		{clusters.ChangeInput{HardwareType: "small", OnFailure: "undo", Batch: -2}, loom.Invalid, []string{"batch"}},
 	} {
-		_, err := b.begin(loom.PreviewResize, id, c.in)
+		_, err := b.begin(loom.ChangeResize, id, c.in)
 		wantKind(t, err, c.kind)
 		if err := says(err, c.texts...); err != nil {
 			t.Error(err)
@@ -59,7 +59,7 @@ func TestResize(t *testing.T) {
 	}
 	// What the template forbids: the reasons, and a type that may be used.
 	b.db.MustExec(`UPDATE clusters SET template = jsonb_set(template, '{constraints,services,db,hardwaretypes}', '["small"]')`)
-	_, err = b.begin(loom.PreviewResize, id, clusters.ChangeInput{HardwareType: "xlarge"})
+	_, err = b.begin(loom.ChangeResize, id, clusters.ChangeInput{HardwareType: "xlarge"})
 	if e := wantKind(t, err, loom.Unsolvable); len(e.Unsat.Reasons) == 0 || !slices.ContainsFunc(e.Unsat.Suggestions, func(s loom.Suggestion) bool { return len(s.Services) > 0 || s.HardwareType != "" }) {
 		t.Errorf("%+v", e.Unsat)
 	}
@@ -72,7 +72,7 @@ func TestRepair(t *testing.T) {
 	id := b.made(3)
 	node := b.node(id, 1001)
 	b.save(b.tenant, loom.KindImageType, &loom.ImageType{Base: loom.Base{Name: "deb"}, ProviderMap: map[string]map[string]string{"lab": {"image": "deb13"}}})
-	v := b.previewOf(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{node}})
+	v := b.previewOf(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{node}})
 	if !strings.HasPrefix(v.Summary(), "Makes the machines of 1 node anew, configures db again, runs ") {
 		t.Errorf("summary %q", v.Summary())
 	}
@@ -95,7 +95,7 @@ func TestRepair(t *testing.T) {
 		{[]loom.NodeID{"x", node}, []string{"nodes", "“x”"}},
 		{[]loom.NodeID{node[:8]}, []string{"nodes"}},
 	} {
-		_, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: c.nodes})
+		_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: c.nodes})
 		wantKind(t, err, loom.Invalid)
 		if err := says(err, c.texts...); err != nil {
 			t.Error(err)
@@ -116,12 +116,12 @@ func TestRepairAfterFailures(t *testing.T) {
 	}
 	all := []loom.NodeID{b.node(id, 1000), b.node(id, 1001), b.node(id, 1002)}
 	b.db.MustExec(`UPDATE nodes SET state = 'planned' WHERE number > 1000`)
-	_, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: all[:1]})
+	_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[:1]})
 	wantKind(t, err, loom.Invalid)
 	if err := says(err, "nodes", "Nodes 1001, 1002 have no machine; name them as well."); err != nil {
 		t.Error(err)
 	}
-	b.alter(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: all})
+	b.alter(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all})
 	same(t, "made", b.members(id), []string{"1000 2 small base+db", "1001 2 small base+web", "1002 2 small base+web"})
 
 	// A delete that gets half way.
@@ -133,12 +133,12 @@ func TestRepairAfterFailures(t *testing.T) {
 	if c := b.cluster(id); c.Status != loom.ClusterIncomplete || len(c.Nodes) != 3 {
 		t.Fatalf("%s with %d nodes", c.Status, len(c.Nodes))
 	}
-	_, err = b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: all[:1]})
+	_, err = b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[:1]})
 	wantKind(t, err, loom.Invalid)
 	if err := says(err, "nodes", "Node 1001 has no machine; name it as well."); err != nil {
 		t.Error(err)
 	}
-	v := b.previewOf(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: all[1:2]})
+	v := b.previewOf(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: all[1:2]})
 	if v.After.Nodes != v.Before.Nodes+1 {
 		t.Errorf("quota %+v to %+v", v.Before, v.After)
 	}
@@ -165,7 +165,7 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 	out := b.node(id, 1003)
 	fail := func() {
 		t.Helper()
-		if _, err := b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}}); err != nil {
+		if _, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}}); err != nil {
 			t.Fatal(err)
 		}
 		b.runTasks(loom.ActionDelete)
@@ -174,7 +174,7 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 		}
 	}
 	fail()
-	if _, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}); err != nil {
+	if _, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM tasks WHERE operation_id = (SELECT max(id) FROM operations) AND node_id = $1`, string(out)); n != 0 {
@@ -182,17 +182,17 @@ func TestNodesLeftOnTheirWayOut(t *testing.T) {
 	}
 	b.runTasks("")
 	// It counts for the quota, not for the size, and a warning tells of it.
-	v := b.previewOf(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 2})
+	v := b.previewOf(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2})
 	if v.Before.Nodes != 4 || v.After.Nodes != 3 || !slices.ContainsFunc(v.Warnings, func(w string) bool { return strings.HasPrefix(w, "Node 1003 is on the way out") }) {
 		t.Errorf("%+v %v", v.After, v.Warnings)
 	}
-	b.alter(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
+	b.alter(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
 	same(t, "finished", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web"})
 	// Or it is repaired, and stays.
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	out = b.node(id, 1004)
 	fail()
-	b.alter(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
+	b.alter(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{out}})
 	same(t, "kept", b.members(id), []string{"1000 1 small base+db", "1001 2 small base+web", "1002 1 small base+web", "1004 2 small base+web"})
 }
 
@@ -204,16 +204,16 @@ func TestShrinkOfADeadMachine(t *testing.T) {
 	m := b.mock()
 	id := m.grown()
 	dead := b.node(id, 1002)
-	_, err := b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 2, Dead: []loom.NodeID{dead}})
+	_, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2, Dead: []loom.NodeID{dead}})
 	if e := wantKind(t, err, loom.Invalid); e.Fields[0].Field != "dead" {
 		t.Errorf("%+v", e)
 	}
 	in := clusters.ChangeInput{Nodes: []loom.NodeID{dead}, Dead: []loom.NodeID{dead}}
-	v := b.previewOf(loom.PreviewShrink, id, in)
+	v := b.previewOf(loom.ChangeShrink, id, in)
 	if !strings.Contains(strings.Join(v.Warnings, "\n"), "Node 1002 counts as dead: nothing is drained or stopped there") {
 		t.Errorf("%v", v.Warnings)
 	}
-	if _, err := b.begin(loom.PreviewShrink, id, in); err != nil {
+	if _, err := b.begin(loom.ChangeShrink, id, in); err != nil {
 		t.Fatal(err)
 	}
 	m.run(func(s step) bool { return s.Node == 1002 && s.Action != "delete" })
@@ -223,7 +223,7 @@ func TestShrinkOfADeadMachine(t *testing.T) {
 	}
 	// A repair stops nothing either.
 	again := b.node(id, 1001)
-	if _, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{again}, Dead: []loom.NodeID{again}}); err != nil {
+	if _, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{again}, Dead: []loom.NodeID{again}}); err != nil {
 		t.Fatal(err)
 	}
 	m.run(nil)

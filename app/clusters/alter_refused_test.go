@@ -13,11 +13,11 @@ import (
 
 // each is one request of each kind that works on a cluster of four, made by
 // withRoles, with a newer web in the catalog.
-func (b *bundle) each(id loom.ClusterID) map[loom.PreviewKind]clusters.ChangeInput {
+func (b *bundle) each(id loom.ClusterID) map[loom.ChangeKind]clusters.ChangeInput {
 	last := []loom.NodeID{b.node(id, 1003)}
-	return map[loom.PreviewKind]clusters.ChangeInput{
-		loom.PreviewExpand: {Machines: 6}, loom.PreviewShrink: {Nodes: last}, loom.PreviewRemoveServices: {Services: []string{"db"}},
-		loom.PreviewUpgrade: {}, loom.PreviewResize: {HardwareType: "xlarge"}, loom.PreviewRepair: {Nodes: last},
+	return map[loom.ChangeKind]clusters.ChangeInput{
+		loom.ChangeExpand: {Machines: 6}, loom.ChangeShrink: {Nodes: last}, loom.ChangeRemoveServices: {Services: []string{"db"}},
+		loom.ChangeUpgrade: {}, loom.ChangeResize: {HardwareType: "xlarge"}, loom.ChangeRepair: {Nodes: last},
 	}
 }
 
@@ -28,22 +28,22 @@ func TestSizesAreRefused(t *testing.T) {
 	id := b.made(3)
 	web := b.node(id, 1002)
 	for _, c := range []struct {
-		kind  loom.PreviewKind
+		kind  loom.ChangeKind
 		in    clusters.ChangeInput
 		want  loom.Kind
 		texts []string
 	}{
-		{loom.PreviewExpand, clusters.ChangeInput{}, loom.Invalid, []string{"numMachines", "it has 3"}},
-		{loom.PreviewExpand, clusters.ChangeInput{Machines: -4}, loom.Invalid, []string{"numMachines"}},
-		{loom.PreviewExpand, clusters.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "has 3 nodes"}},
-		{loom.PreviewExpand, clusters.ChangeInput{Machines: 26}, loom.Invalid, []string{"numMachines", "at most 25"}},
-		{loom.PreviewExpand, clusters.ChangeInput{Machines: 21}, loom.Unsolvable, []string{"20"}},
-		{loom.PreviewShrink, clusters.ChangeInput{}, loom.Invalid, []string{"numMachines"}},
-		{loom.PreviewShrink, clusters.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "fewer"}},
-		{loom.PreviewShrink, clusters.ChangeInput{Machines: 2, Nodes: []loom.NodeID{web}}, loom.Invalid, []string{"nodes", "not both"}},
-		{loom.PreviewShrink, clusters.ChangeInput{Machines: 1}, loom.Unsolvable, []string{"2"}},
-		{loom.PreviewShrink, clusters.ChangeInput{Nodes: []loom.NodeID{"nobody"}}, loom.Invalid, []string{"nodes", "nobody"}},
-		{loom.PreviewShrink, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}}, loom.Unsolvable, []string{"db"}},
+		{loom.ChangeExpand, clusters.ChangeInput{}, loom.Invalid, []string{"numMachines", "it has 3"}},
+		{loom.ChangeExpand, clusters.ChangeInput{Machines: -4}, loom.Invalid, []string{"numMachines"}},
+		{loom.ChangeExpand, clusters.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "has 3 nodes"}},
+		{loom.ChangeExpand, clusters.ChangeInput{Machines: 26}, loom.Invalid, []string{"numMachines", "at most 25"}},
+		{loom.ChangeExpand, clusters.ChangeInput{Machines: 21}, loom.Unsolvable, []string{"20"}},
+		{loom.ChangeShrink, clusters.ChangeInput{}, loom.Invalid, []string{"numMachines"}},
+		{loom.ChangeShrink, clusters.ChangeInput{Machines: 3}, loom.Invalid, []string{"numMachines", "fewer"}},
+		{loom.ChangeShrink, clusters.ChangeInput{Machines: 2, Nodes: []loom.NodeID{web}}, loom.Invalid, []string{"nodes", "not both"}},
+		{loom.ChangeShrink, clusters.ChangeInput{Machines: 1}, loom.Unsolvable, []string{"2"}},
+		{loom.ChangeShrink, clusters.ChangeInput{Nodes: []loom.NodeID{"nobody"}}, loom.Invalid, []string{"nodes", "nobody"}},
+		{loom.ChangeShrink, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}}, loom.Unsolvable, []string{"db"}},
 	} {
 		for _, preview := range []bool{true, false} {
 			var err error
@@ -59,7 +59,7 @@ func TestSizesAreRefused(t *testing.T) {
 		}
 	}
 	// A named node that cannot go: others could, and are named by their ids.
-	_, err := b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}})
+	_, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}})
 	var instead []loom.NodeID
 	for _, s := range loom.AsError(err).Unsat.Suggestions {
 		instead = append(instead, s.Nodes...)
@@ -67,30 +67,30 @@ func TestSizesAreRefused(t *testing.T) {
 	if len(instead) != 1 || instead[0] != web && instead[0] != b.node(id, 1001) {
 		t.Errorf("suggestions %+v", loom.AsError(err).Unsat.Suggestions)
 	}
-	if _, err := b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: instead}); err != nil {
+	if _, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: instead}); err != nil {
 		t.Error(err)
 	}
 	b.runTasks("")
 	// A service may hold its nodes.
 	b.db.MustExec(`UPDATE clusters SET services = jsonb_set(services, '{web,shrink}', '"refuse"')`)
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 3})
-	_, err = b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 2})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
+	_, err = b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2})
 	wantKind(t, err, loom.Unsolvable)
 	if err := says(err, "web"); err != nil {
 		t.Error(err)
 	}
 	// The quota, also of a preview that fitted when it was made.
-	v := b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5})
+	v := b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5})
 	b.db.MustExec(`UPDATE tenants SET max_nodes = 4 WHERE id = $1`, b.tenant)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
 	wantKind(t, err, loom.Exhausted)
-	_, err = b.begin(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5})
+	_, err = b.begin(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5})
 	wantKind(t, err, loom.Exhausted)
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	if _, err := b.clusters.Edit(b.ctx, b.ana(), id, clusters.EditInput{Protected: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 3})
+	_, err = b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 3})
 	wantKind(t, err, loom.Conflict)
 	if err := says(err, "protected"); err != nil {
 		t.Error(err)
@@ -109,7 +109,7 @@ func TestAlterationsLookAtStateAndRights(t *testing.T) {
 		for _, status := range []loom.ClusterStatus{loom.ClusterPending, loom.ClusterIncomplete, loom.ClusterInconsistent, loom.ClusterTerminated} {
 			b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), status)
 			_, err := b.clusters.Preview(b.ctx, b.ana(), request)
-			if kind == loom.PreviewRepair && (status == loom.ClusterIncomplete || status == loom.ClusterInconsistent) {
+			if kind == loom.ChangeRepair && (status == loom.ClusterIncomplete || status == loom.ClusterInconsistent) {
 				if err != nil {
 					t.Errorf("%s while %s: %v", kind, status, err)
 				}
@@ -132,7 +132,7 @@ func TestAlterationsLookAtStateAndRights(t *testing.T) {
 			t.Errorf("%s: fields %v", kind, e.Fields)
 		}
 	}
-	_, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: id})
+	_, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: id})
 	wantKind(t, err, loom.Invalid)
 	if now := b.shape(id); !reflect.DeepEqual(now, before) || b.count(`SELECT count(*) FROM operations`) != operations {
 		t.Errorf("what was refused left\n%+v\nwant\n%+v", now, before)
@@ -158,10 +158,10 @@ func TestStalePreviewsOfAlterations(t *testing.T) {
 		}
 		return fresh
 	}
-	upgrade := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{Services: []string{"web"}})
+	upgrade := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{Services: []string{"web"}})
 	b.renew("web")
 	upgrade = stale(upgrade, "“web” is now version 4, not 3")
-	grow := b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5, OnFailure: "undo"})
+	grow := b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5, OnFailure: "undo"})
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "small"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "s2"}}})
 	grow = stale(grow, "“small” is now version 2, not 1")
 	if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(upgrade)); err != nil {
@@ -182,8 +182,8 @@ func TestStalePreviewsOfAlterations(t *testing.T) {
 		t.Errorf("%+v", now)
 	}
 	// What cannot be done any more is said, and no new preview made.
-	gone := b.previewOf(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1004)}})
-	b.alter(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 4})
+	gone := b.previewOf(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1004)}})
+	b.alter(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 4})
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(gone))
 	if e := wantKind(t, err, loom.Conflict); e.Preview != "" || !strings.Contains(e.Message, "cannot be done any more") {
 		t.Errorf("%+v", e)
@@ -199,7 +199,7 @@ func TestAlterationsThatNeverBegin(t *testing.T) {
 	b.renew("web")
 	requests := b.each(id)
 	// One node is on its way out already, and stays so.
-	if _, err := b.begin(loom.PreviewShrink, id, requests[loom.PreviewShrink]); err != nil {
+	if _, err := b.begin(loom.ChangeShrink, id, requests[loom.ChangeShrink]); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks(loom.ActionDelete)
@@ -215,7 +215,7 @@ func TestAlterationsThatNeverBegin(t *testing.T) {
 		if c := b.cluster(id); c.Latest.Status != loom.OperationNotSubmitted || c.Status != loom.ClusterPending {
 			t.Fatalf("%s: operation %s", kind, c.Latest.Status)
 		}
-		if kind == loom.PreviewExpand {
+		if kind == loom.ChangeExpand {
 			_, err = ops.Abort(b.ctx, b.ana(), ref)
 		} else {
 			var delivery int64
@@ -244,7 +244,7 @@ func TestAlterationsBeginOnce(t *testing.T) {
 	b.withRoles()
 	ids := []loom.ClusterID{b.made(4), b.made(4), b.made(4)}
 	b.renew("web")
-	kinds := []loom.PreviewKind{loom.PreviewExpand, loom.PreviewUpgrade, loom.PreviewRepair, loom.PreviewRemoveServices}
+	kinds := []loom.ChangeKind{loom.ChangeExpand, loom.ChangeUpgrade, loom.ChangeRepair, loom.ChangeRemoveServices}
 	requests := b.each(ids[0])
 	begun := 0
 	for _, err := range together(12, func(i int) error {
@@ -266,7 +266,7 @@ func TestAlterationsBeginOnce(t *testing.T) {
 	b.db.MustExec(`UPDATE tenants SET max_nodes = $2 WHERE id = $1`, b.tenant, use+3)
 	begun = 0
 	for _, err := range together(2, func(i int) error {
-		_, err := b.begin(loom.PreviewExpand, ids[1+i], clusters.ChangeInput{Machines: 6})
+		_, err := b.begin(loom.ChangeExpand, ids[1+i], clusters.ChangeInput{Machines: 6})
 		return err
 	}) {
 		if err == nil {
@@ -287,12 +287,12 @@ func TestShrinkLooksAtTheConfig(t *testing.T) {
 	b.withRoles()
 	id := b.made(3)
 	b.db.MustExec(`UPDATE clusters SET config = '{"web": {"second": "%host.service.web[1]%", "all": "%host.service.web%"}}'`)
-	_, err := b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 2})
+	_, err := b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2})
 	if e := wantKind(t, err, loom.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != "config/web/second" {
 		t.Errorf("%+v", e.Fields)
 	}
 	// What names a service that is gone stays as it is written, and a warning says so.
-	v := b.previewOf(loom.PreviewRemoveServices, id, clusters.ChangeInput{Services: []string{"web"}})
+	v := b.previewOf(loom.ChangeRemoveServices, id, clusters.ChangeInput{Services: []string{"web"}})
 	if !strings.Contains(strings.Join(v.Warnings, " "), "%host.service.web%") {
 		t.Errorf("warnings %v", v.Warnings)
 	}
@@ -314,15 +314,15 @@ func TestFailurePolicyOfAlterations(t *testing.T) {
 	if got := policy(); got != loom.OnFailureUndo {
 		t.Errorf("create: %s", got)
 	}
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	if got := policy(); got != loom.OnFailureUndo {
 		t.Errorf("expand: %s", got)
 	}
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureKeep})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureKeep})
 	if got := policy(); got != loom.OnFailureKeep {
 		t.Errorf("expand: %s", got)
 	}
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStop}); err != nil {
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStop}); err != nil {
 		t.Fatal(err)
 	}
 	if got := policy(); got != loom.OnFailureKeep {

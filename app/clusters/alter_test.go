@@ -23,7 +23,7 @@ func TestExpandAndShrink(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(3)
-	v := b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	v := b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	if want := "Adds 1 node, configures db again, runs 9 tasks in 8 stages. Changes nothing else."; v.Summary() != want {
 		t.Errorf("summary %q, want %q", v.Summary(), want)
 	}
@@ -53,7 +53,7 @@ func TestExpandAndShrink(t *testing.T) {
 	same(t, "expanded", b.members(id), []string{"1000 1 small base+db", "1001 1 small base+web", "1002 1 small base+web", "1003 1 small base+web"})
 
 	// The last one goes first, after its neighbours heard of it.
-	v = b.previewOf(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 3})
+	v = b.previewOf(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 3})
 	if want := "Removes 1 node with all that is on it, configures db again, runs 3 tasks in 3 stages. Changes nothing else."; v.Summary() != want {
 		t.Errorf("summary %q, want %q", v.Summary(), want)
 	}
@@ -86,8 +86,8 @@ func TestExpandAndShrink(t *testing.T) {
 		t.Errorf("%d properties, %v", len(shown), err)
 	}
 	// Numbers are not used again.
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5})
-	b.alter(loom.PreviewShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001), b.node(id, 1004)}})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5})
+	b.alter(loom.ChangeShrink, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001), b.node(id, 1004)}})
 	same(t, "by name", b.members(id), []string{"1000 1 small base+db", "1002 1 small base+web", "1005 1 small base+web"})
 	// A cluster that is deleted shows the nodes that it had then.
 	if _, err := b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{}); err != nil {
@@ -117,7 +117,7 @@ func TestExpandKeepsTypes(t *testing.T) {
 	id := ref.Cluster
 	// The types say something else by now: new machines are made by that.
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "xlarge"}, ProviderMap: map[string]map[string]string{"lab": {"flavor": "l2", "disk": "9"}}})
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 3})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
 	c := b.cluster(id)
 	if n := c.Nodes[2]; n.HardwareType != "xlarge" || n.Flavor != "l2" || c.Nodes[1].Flavor != "l1" {
 		t.Errorf("%+v", n)
@@ -127,7 +127,7 @@ func TestExpandKeepsTypes(t *testing.T) {
 	}
 	// A type that no longer fits the provider gives way to any other.
 	b.save(b.tenant, loom.KindHardwareType, &loom.HardwareType{Base: loom.Base{Name: "xlarge"}, ProviderMap: map[string]map[string]string{}})
-	b.alter(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	b.alter(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	if n := b.cluster(id).Nodes[3]; n.HardwareType != "small" {
 		t.Errorf("%+v", n)
 	}
@@ -143,7 +143,7 @@ func TestRemoveServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.runTasks("")
-	_, err := b.begin(loom.PreviewRemoveServices, id, clusters.ChangeInput{Services: []string{"cache"}})
+	_, err := b.begin(loom.ChangeRemoveServices, id, clusters.ChangeInput{Services: []string{"cache"}})
 	e := wantKind(t, err, loom.Unsolvable)
 	if err := says(err, "app", "cache"); err != nil {
 		t.Error(err)
@@ -156,7 +156,7 @@ func TestRemoveServices(t *testing.T) {
 		}
 	}
 	same(t, "suggestion", help, []string{"app", "cache"})
-	v := b.previewOf(loom.PreviewRemoveServices, id, clusters.ChangeInput{Services: append(help, "bare")})
+	v := b.previewOf(loom.ChangeRemoveServices, id, clusters.ChangeInput{Services: append(help, "bare")})
 	if !strings.HasPrefix(v.Summary(), "Removes 3 services from the cluster, runs ") && !strings.Contains(v.Summary(), "0 tasks") {
 		t.Errorf("summary %q", v.Summary())
 	}
@@ -190,14 +190,14 @@ func TestRemoveServices(t *testing.T) {
 		{[]string{"a\x00"}, loom.Invalid, []string{"services[0]", "NUL"}},
 		{[]string{"base", "db", "web"}, loom.Unsolvable, []string{"1000"}},
 	} {
-		_, err := b.begin(loom.PreviewRemoveServices, id, clusters.ChangeInput{Services: c.names})
+		_, err := b.begin(loom.ChangeRemoveServices, id, clusters.ChangeInput{Services: c.names})
 		wantKind(t, err, c.kind)
 		if err := says(err, c.texts...); err != nil {
 			t.Error(err)
 		}
 	}
 	// STOP and REMOVE are those of the version that was there.
-	v = b.previewOf(loom.PreviewRemoveServices, b.made(2), clusters.ChangeInput{Services: []string{"db"}})
+	v = b.previewOf(loom.ChangeRemoveServices, b.made(2), clusters.ChangeInput{Services: []string{"db"}})
 	same(t, "tasks", steps(v.Plan), []string{"stop db@1000"})
 }
 
@@ -206,7 +206,7 @@ func TestUpgrade(t *testing.T) {
 	b := setup(t)
 	b.withRoles()
 	id := b.made(4)
-	_, err := b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	_, err := b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{})
 	wantKind(t, err, loom.Invalid)
 	if err := says(err, "services", "Nothing is newer"); err != nil {
 		t.Error(err)
@@ -217,7 +217,7 @@ func TestUpgrade(t *testing.T) {
 	start.Type = "chef-solo"
 	newer.Provisioner.Actions[loom.ActionStart] = start
 	b.save(b.tenant, loom.KindService, newer)
-	v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{Batch: 2})
+	v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{Batch: 2})
 	if !strings.HasPrefix(v.Summary(), "Brings 1 service to the newest version, runs ") || v.ByAction[loom.ActionStop] != 3 || v.ByAction[loom.ActionInstall] != 3 {
 		t.Errorf("summary %q, %v", v.Summary(), v.ByAction)
 	}
@@ -253,7 +253,7 @@ func TestUpgrade(t *testing.T) {
 	// Only those named.
 	b.renew("web")
 	b.renew("db")
-	b.alter(loom.PreviewUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
+	b.alter(loom.ChangeUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
 	if now := b.shape(id); !slices.Contains(now.Services, "web 3") || !slices.Contains(now.Services, "db 3") {
 		t.Errorf("%+v", now)
 	}
@@ -269,7 +269,7 @@ func TestUpgrade(t *testing.T) {
 		{clusters.ChangeInput{MinHealthy: new(4)}, loom.Invalid, []string{"minHealthy", "at least 4"}},
 		{clusters.ChangeInput{OnFailure: "panic"}, loom.Invalid, []string{"onFailure"}},
 	} {
-		_, err := b.begin(loom.PreviewUpgrade, id, c.in)
+		_, err := b.begin(loom.ChangeUpgrade, id, c.in)
 		wantKind(t, err, c.kind)
 		if err := says(err, c.texts...); err != nil {
 			t.Error(err)
@@ -279,7 +279,7 @@ func TestUpgrade(t *testing.T) {
 	rival := role("web")
 	rival.Dependencies.Conflicts = []string{"db"}
 	b.save(b.tenant, loom.KindService, rival)
-	_, err = b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	_, err = b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{})
 	wantKind(t, err, loom.Unsolvable)
 	if err := says(err, "db"); err != nil {
 		t.Error(err)

@@ -130,15 +130,15 @@ func (d *liveDraft) alteredService(n *loom.Node, c planner.ServiceChange) Change
 // altered says what becomes of nodes and services.
 func (v *PreviewView) altered() string {
 	switch v.Kind {
-	case loom.PreviewExpand:
+	case loom.ChangeExpand:
 		return "Adds " + count(v.Made, "node")
-	case loom.PreviewShrink:
+	case loom.ChangeShrink:
 		return fmt.Sprintf("Removes %s with all that is on %s", count(v.Left, "node"), map[bool]string{true: "it", false: "them"}[v.Left == 1])
-	case loom.PreviewRemoveServices:
+	case loom.ChangeRemoveServices:
 		return "Removes " + count(len(v.Altered), "service") + " from the cluster"
-	case loom.PreviewUpgrade:
+	case loom.ChangeUpgrade:
 		return "Brings " + count(len(v.Altered), "service") + " to the newest version"
-	case loom.PreviewResize:
+	case loom.ChangeResize:
 		return "Gives " + count(v.Replaced, "node") + " other hardware"
 	}
 	return "Makes the machines of " + count(v.Replaced, "node") + " anew"

@@ -42,7 +42,7 @@ func role(name string) *loom.Service {
 	return s
 }
 
-func (b *bundle) previewOf(kind loom.PreviewKind, id loom.ClusterID, in clusters.ChangeInput) clusters.PreviewView {
+func (b *bundle) previewOf(kind loom.ChangeKind, id loom.ClusterID, in clusters.ChangeInput) clusters.PreviewView {
 	b.t.Helper()
 	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id, Change: in})
 	if err != nil {
@@ -55,12 +55,12 @@ func (b *bundle) previewOf(kind loom.PreviewKind, id loom.ClusterID, in clusters
 	return v
 }
 
-func (b *bundle) begin(kind loom.PreviewKind, id loom.ClusterID, in clusters.ChangeInput) (loom.OperationRef, error) {
+func (b *bundle) begin(kind loom.ChangeKind, id loom.ClusterID, in clusters.ChangeInput) (loom.OperationRef, error) {
 	return b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id, Change: in})
 }
 
 // alter begins a change and carries it out.
-func (b *bundle) alter(kind loom.PreviewKind, id loom.ClusterID, in clusters.ChangeInput) loom.OperationRef {
+func (b *bundle) alter(kind loom.ChangeKind, id loom.ClusterID, in clusters.ChangeInput) loom.OperationRef {
 	b.t.Helper()
 	ref, err := b.begin(kind, id, in)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestDeletePreviewAppliesAtMostOnce(t *testing.T) {
 	b := setup(t)
 	ref := b.create(b.ana(), 2)
 	b.finish(ref.Cluster, loom.ClusterActive)
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestApplyOfADeleteIsRefusedWhenTheClusterMoved(t *testing.T) {
 	b := setup(t)
 	ref := b.create(b.ana(), 2)
 	b.finish(ref.Cluster, loom.ClusterActive)
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (u *Clusters) Authorize(ctx context.Context, actor loom.Actor, id loom.Clus
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.PreviewAuthorize, Cluster: id, ProviderFields: fields}, nil)
+	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id, ProviderFields: fields}, nil)
 	return ref, err
 }
 

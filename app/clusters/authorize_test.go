@@ -106,7 +106,7 @@ func TestAuthorize(t *testing.T) {
 	wantKind(t, err, loom.Forbidden)
 
 	b.keys("admin", 2)
-	preview, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.PreviewAuthorize, Cluster: id})
+	preview, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id})
 	if err != nil || preview.Summary() != "Puts your SSH keys on 2 nodes, runs 2 tasks in 1 stage. Changes nothing else." || len(preview.Changes) != 2 || len(preview.Warnings) != 0 {
 		t.Fatalf("%q %+v %v %v", preview.Summary(), preview.Changes, preview.Warnings, err)
 	}
@@ -129,7 +129,7 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("%d KEYS tasks", n)
 	}
 	// Machines that come later get them as well, for as long as he may see the cluster.
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 3}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 3}})
 	for _, c := range []struct {
 		change, back string
 		want         []string
@@ -166,7 +166,7 @@ func TestAuthorizeThatFails(t *testing.T) {
 	}
 	b.runTasksBut(func(action loom.TaskAction, node int) bool { return action == loom.ActionKeys && node == 1001 }, false)
 	v := b.cluster(id)
-	if v.Status != loom.ClusterActive || v.Latest.Status != loom.OperationFailed || v.Allowed[loom.VerbAuthorize] != "" || !strings.Contains(v.Allowed[loom.VerbRetry], "add them again") {
+	if v.Status != loom.ClusterActive || v.Latest.Status != loom.OperationFailed || v.Allowed[loom.ChangeAuthorize] != "" || !strings.Contains(v.Allowed[loom.ChangeRetry], "add them again") {
 		t.Fatalf("%s, operation %s: %v", v.Status, v.Latest.Status, v.Allowed)
 	}
 	for _, n := range v.Nodes {
@@ -184,7 +184,7 @@ func TestAuthorizeThatFails(t *testing.T) {
 	if err := b.retry(id, ref.Number); loom.AsError(err).Kind != loom.Conflict {
 		t.Errorf("a retry: %v", err)
 	}
-	b.runs(loom.PreviewRestart, id, "web")
+	b.runs(loom.ChangeRestart, id, "web")
 	b.runTasks("")
 	if err := b.rollback(id, ref.Number); loom.AsError(err).Kind != loom.Conflict {
 		t.Errorf("there is nothing to roll back: %v", err)

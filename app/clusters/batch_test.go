@@ -13,18 +13,18 @@ import (
 func TestRollEndsBehindTheBatchThatFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		kind  loom.PreviewKind
+		kind  loom.ChangeKind
 		in    clusters.ChangeInput
 		fails loom.TaskAction
 		// done are the tasks of node 1002, of which none is missing.
 		done string
 		web  []loom.ServiceState // of 1001 to 1003
 	}{
-		{loom.PreviewUpgrade, clusters.ChangeInput{Batch: 2}, loom.ActionStop, "stop, install, configure, start",
+		{loom.ChangeUpgrade, clusters.ChangeInput{Batch: 2}, loom.ActionStop, "stop, install, configure, start",
 			[]loom.ServiceState{loom.ServiceFailed, loom.ServiceStarted, loom.ServiceStarted}},
-		{loom.PreviewUpgrade, clusters.ChangeInput{Batch: 2}, loom.ActionStart, "stop, install, configure, start",
+		{loom.ChangeUpgrade, clusters.ChangeInput{Batch: 2}, loom.ActionStart, "stop, install, configure, start",
 			[]loom.ServiceState{loom.ServiceFailed, loom.ServiceStarted, loom.ServiceStarted}},
-		{loom.PreviewResize, clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}, Batch: 2}, loom.ActionStart, "create, confirm, bootstrap, install, install, configure, start, start, delete",
+		{loom.ChangeResize, clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}, Batch: 2}, loom.ActionStart, "create, confirm, bootstrap, install, install, configure, start, start, delete",
 			[]loom.ServiceState{loom.ServiceFailed, loom.ServiceStarted, loom.ServiceStarted}},
 	} {
 		t.Run(string(c.kind)+" "+string(c.fails), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRollEndsBehindTheBatchThatFailed(t *testing.T) {
 				t.Errorf("%d River jobs are left", n)
 			}
 			// The retry does what is left, and no more.
-			again, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewRetry, Cluster: id})
+			again, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id})
 			if err != nil {
 				t.Fatal(err)
 			}

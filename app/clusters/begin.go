@@ -25,7 +25,7 @@ func keepsChanging() error {
 func (u *Clusters) atOnce(ctx context.Context, actor loom.Actor, in PreviewInput, still func(c loom.Cluster) bool) (loom.OperationRef, loom.Cluster, error) {
 	var none loom.OperationRef
 	verb := "update"
-	if in.Kind == loom.PreviewDelete {
+	if in.Kind == loom.ChangeDelete {
 		verb = "delete"
 	}
 	// Reading and planning happen outside the transaction; when the cluster moved
@@ -80,7 +80,7 @@ func (d *liveDraft) layout(was *loom.Snapshot) store.NewLayout {
 	switch {
 	case d.Followed != nil:
 		return d.followedLayout(was)
-	case d.Kind == loom.PreviewDelete:
+	case d.Kind == loom.ChangeDelete:
 		var l store.NewLayout
 		for _, n := range was.Nodes {
 			l.Leaving = append(l.Leaving, n.ID)
@@ -142,7 +142,7 @@ func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, see
 			return none, err
 		}
 	}
-	if err := u.mayBegin(ctx, tx, cluster, d.Kind.Verb()); err != nil {
+	if err := u.mayBegin(ctx, tx, cluster, d.Kind); err != nil {
 		return none, err
 	}
 	if cluster.Revision != seen.Revision {
@@ -223,7 +223,7 @@ func (d *liveDraft) audited(cluster loom.Cluster, ref loom.OperationRef) (before
 	if f := d.Followed; f != nil {
 		verb := string(d.Kind)
 		if f.Mends {
-			verb = string(loom.PreviewRetry)
+			verb = string(loom.ChangeRetry)
 		}
 		after[verb] = f.Of
 		if len(f.skipped) > 0 {

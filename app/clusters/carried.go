@@ -41,7 +41,7 @@ func (u *Clusters) warnOfCarriers(ctx context.Context, tenant loom.TenantID, d *
 		for _, n := range fresh {
 			automators = append(automators, n.Automators...)
 		}
-		if makes = len(fresh) > 0; d.Kind == loom.PreviewUpgrade {
+		if makes = len(fresh) > 0; d.Kind == loom.ChangeUpgrade {
 			automators = automatorsOf(d.Altered.Services, d.Services)
 		}
 	default:

@@ -77,7 +77,7 @@ func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		if err := loom.InvalidFields(errs); err != nil {
 			return err
 		}
-		if why := c.WhyNot(loom.VerbEdit, nil); why != "" {
+		if why := c.WhyNot(loom.ChangeEdit, nil); why != "" {
 			return loom.NewError(loom.Conflict, "%s", why)
 		}
 		in, err := in.since(*c)

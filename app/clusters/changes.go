@@ -138,7 +138,7 @@ func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAct
 	case d.Added != nil:
 		d.onAdding(&c, actions)
 	case d.Service == "" || d.Service == name:
-	case d.Kind == loom.PreviewStart, !stop && d.Kind == loom.PreviewRestart && !dependsOn(d.Services, name, d.Service):
+	case d.Kind == loom.ChangeStart, !stop && d.Kind == loom.ChangeRestart && !dependsOn(d.Services, name, d.Service):
 		c.Because = fmt.Sprintf("“%s” needs it to run.", d.Service)
 	default:
 		c.Because = fmt.Sprintf("It needs “%s” to run.", d.Service)

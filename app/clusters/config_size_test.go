@@ -31,7 +31,7 @@ func TestConfigsAreBounded(t *testing.T) {
 		change(&in)
 		_, err := b.clusters.Create(b.ctx, b.ana(), in)
 		refused("a create", field, err)
-		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
 		refused("a preview of a create", field, err)
 		result, err := b.clusters.Check(b.ctx, b.ana(), in)
 		if err != nil || len(result.Fields) != 1 || result.Fields[0].Field != field {
@@ -44,7 +44,7 @@ func TestConfigsAreBounded(t *testing.T) {
 	}
 	refused("a configure", "config", configure(clusters.ConfigureInput{Config: large}))
 	refused("a patch", "configPatch", configure(clusters.ConfigureInput{ConfigPatch: large}))
-	_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: large}})
+	_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: large}})
 	refused("a preview of a configure", "config", err)
 	// Two patches that fit come to what does not.
 	if err := configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"a": half}}); err != nil {
@@ -58,7 +58,7 @@ func TestConfigsAreBounded(t *testing.T) {
 	if text, _ := b.cluster(id).Config["big"].(string); len(text) != loom.MaxConfig {
 		t.Errorf("%d bytes are read", len(text))
 	}
-	b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 3})
+	b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
 	refused("a patch that leaves it too large", "configPatch", configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"b": "x"}}))
 	if err := configure(clusters.ConfigureInput{ConfigPatch: map[string]any{"big": nil}}); err != nil {
 		t.Errorf("a patch that takes it out: %v", err)
@@ -96,11 +96,11 @@ func TestKeysOfConfigsAreBounded(t *testing.T) {
 
 	// One that was stored before is read, and its cluster goes on.
 	b.db.MustExec(`UPDATE clusters SET config = jsonb_build_object(repeat('k', 100000), '%ip.self%') WHERE id = $1`, int64(id))
-	b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 3})
+	b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 3})
 	if e := wantKind(t, configure(map[string]any{"b": 1}), loom.Invalid); !strings.Contains(e.Message, "has 100000 bytes") {
 		t.Errorf("a patch that leaves it: %+v", e)
 	}
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: map[string]any{}}})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Config: map[string]any{}}})
 	if err != nil || len(v.Changes) == 0 || len(v.Changes[0].Name) > loom.MaxConfigPath+len("…") {
 		t.Errorf("a preview without it: %v", err)
 	}

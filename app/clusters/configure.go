@@ -116,7 +116,7 @@ func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.Clus
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
+	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
 	return ref, err
 }
 

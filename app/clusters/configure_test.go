@@ -148,13 +148,13 @@ func TestProviderFieldsOfAnOperation(t *testing.T) {
 	user.Required = [][]string{{"token"}}
 	needy.Parameters["user"] = user
 	b.save(loom.SuperTenant, loom.KindProviderType, needy)
-	in := clusters.ServicesInput{Kind: loom.PreviewRestart}
+	in := clusters.ServicesInput{Kind: loom.ChangeRestart}
 	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, in)
 	if e := wantKind(t, err, loom.Invalid); len(e.Missing) != 1 || e.Missing[0]["token"].Label != "Token" {
 		t.Errorf("missing %v", e.Missing)
 	}
 	// A preview lists what is missing and takes it with Apply.
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewRestart, Cluster: id, ProviderFields: map[string]any{"zone": "b"}})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRestart, Cluster: id, ProviderFields: map[string]any{"zone": "b"}})
 	if err != nil || len(v.Missing) != 1 {
 		t.Fatalf("missing %v, %v", v.Missing, err)
 	}
@@ -179,7 +179,7 @@ func TestProviderFieldsOfAnOperation(t *testing.T) {
 	}
 	// A preview whose request brought a secret wants it again.
 	b.finish(id, loom.ClusterActive)
-	v, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id, ProviderFields: map[string]any{"token": "other"}})
+	v, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id, ProviderFields: map[string]any{"token": "other"}})
 	if err != nil || len(v.Missing) != 1 || b.count(`SELECT count(*) FROM previews WHERE body::text LIKE '%other%'`) != 0 {
 		t.Fatalf("missing %v, %v", v.Missing, err)
 	}
@@ -191,7 +191,7 @@ func TestPreviewOfConfigure(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.active(3)
-	in := clusters.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &clusters.ConfigureInput{
+	in := clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{
 		ConfigPatch: parse(t, `{"web":{"port":81,"db_password":"hunter2","peers":null},"a/b":{"~":true}}`), Restart: true}}
 	v, err := b.clusters.Preview(b.ctx, b.ana(), in)
 	if err != nil {
@@ -251,7 +251,7 @@ func TestStalePreviewOfAnOperation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.active(2)
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id,
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id,
 		Configure: &clusters.ConfigureInput{ConfigPatch: map[string]any{"a": "mine"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err := store.PutSecrets(ctx, tx, actor.Tenant, store.ClusterSecrets(cluster.ID), actor.User, secrets); err != nil {
 		return none, err
 	}
-	request, err := keptRequest(PreviewInput{Kind: loom.PreviewCreate, Create: d.Input})
+	request, err := keptRequest(PreviewInput{Kind: loom.ChangeCreate, Create: d.Input})
 	if err != nil {
 		return none, err
 	}

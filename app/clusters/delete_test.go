@@ -38,7 +38,7 @@ func TestDeleteAbortsFirst(t *testing.T) {
 	b.db.MustExec(`UPDATE tasks SET status = 'running' WHERE cluster_id = $1 AND number = 1 AND operation_id = (SELECT max(id) FROM operations)`, int64(id))
 	_, err = b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{})
 	wantKind(t, err, loom.Conflict)
-	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: id, Abort: true})
+	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: id, Abort: true})
 	wantKind(t, err, loom.Conflict)
 	got, err := b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{Abort: true, ProviderFields: map[string]any{"zone": "a"}})
 	if err != nil || got != ref {
@@ -59,7 +59,7 @@ func TestDeleteAbortsFirst(t *testing.T) {
 	b.db.MustExec(`UPDATE tasks SET status = 'dropped' WHERE cluster_id = $1 AND status = 'running'`, int64(id))
 	b.db.MustExec(`INSERT INTO river_job (state, queue, kind, args, max_attempts) SELECT 'available', 'control', 'end_operation', jsonb_build_object('operation_id', max(id)), 25 FROM operations`)
 	b.endOperations()
-	if c := b.cluster(id); c.Status != loom.ClusterInconsistent || c.Allowed[loom.VerbConfigure] == "" || c.Allowed[loom.VerbDelete] != "" {
+	if c := b.cluster(id); c.Status != loom.ClusterInconsistent || c.Allowed[loom.ChangeConfigure] == "" || c.Allowed[loom.ChangeDelete] != "" {
 		t.Fatalf("%s, %v", c.Status, c.Allowed)
 	}
 	// The end of the operation wakes the duty that deletes.
@@ -128,7 +128,7 @@ func TestOwnerIsHandedOver(t *testing.T) {
 	b := setup(t)
 	id := b.active(2)
 	b.db.MustExec(`INSERT INTO users (tenant_id, id, disabled) VALUES ('t1', 'ben', false), ('t1', 'idle', true), ('t2', 'eve', false)`)
-	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: id})
+	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: id})
 	if err != nil {
 		t.Fatal(err)
 	}

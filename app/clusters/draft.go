@@ -30,15 +30,15 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 	body := &previewBody{}
 	p := loom.Preview{ID: loom.PreviewID(uuid.NewString()), Kind: in.Kind, Owner: actor.Account()}
 	switch in.Kind {
-	case loom.PreviewCreate:
+	case loom.ChangeCreate:
 		d, _, err := u.draftCreate(ctx, actor, in.Create, true)
 		if err != nil {
 			return p, nil, loom.Plan{}, err
 		}
 		body.Create, p.Cluster = d, d.Cluster
-	case loom.PreviewConfigure, loom.PreviewAddServices, loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart, loom.PreviewDelete,
-		loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair,
-		loom.PreviewRetry, loom.PreviewRollback, loom.PreviewAuthorize:
+	case loom.ChangeConfigure, loom.ChangeAddServices, loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart, loom.ChangeDelete,
+		loom.ChangeExpand, loom.ChangeShrink, loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize, loom.ChangeRepair,
+		loom.ChangeRetry, loom.ChangeRollback, loom.ChangeAuthorize:
 		d, cluster, err := u.draftLive(ctx, actor, in)
 		if in.Abort && cluster.Status == loom.ClusterPending && errors.Is(err, loom.Conflict) {
 			err = asConflict(err, "%s A delete that aborts it has no preview; delete at once instead.", loom.AsError(err).Message)
@@ -47,7 +47,7 @@ func (u *Clusters) draft(ctx context.Context, actor loom.Actor, in PreviewInput)
 			return p, nil, loom.Plan{}, err
 		}
 		body.Live, p.Cluster, p.Revision = d, cluster.ID, cluster.Revision
-	case loom.PreviewSync:
+	case loom.ChangeSync:
 		if err := loom.InvalidFields(CheckPolicy("", in.Change.OnFailure)); err != nil {
 			return p, nil, loom.Plan{}, err
 		}
@@ -102,7 +102,7 @@ func (u *Clusters) Sizes(ctx context.Context, actor loom.Actor, id loom.ClusterI
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return none, err
 	}
-	cluster, nodes, err := u.atOneMoment(ctx, actor, PreviewInput{Kind: loom.PreviewExpand, Cluster: id})
+	cluster, nodes, err := u.atOneMoment(ctx, actor, PreviewInput{Kind: loom.ChangeExpand, Cluster: id})
 	if err != nil {
 		return none, err
 	}

@@ -33,7 +33,7 @@ func (b *bundle) script(service string, version int, content string, live bool) 
 // nothingNewer checks that a cluster cannot be upgraded.
 func (b *bundle) nothingNewer(when string, id loom.ClusterID) {
 	b.t.Helper()
-	_, err := b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	_, err := b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{})
 	if err := says(err, "services", "Nothing is newer"); err != nil {
 		b.t.Errorf("%s: %v", when, err)
 	}
@@ -89,12 +89,12 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	_, err := b.clusters.UpgradeFiles(b.ctx, loom.Actor{Tenant: "t2", TenantName: "other", User: "eve", Role: loom.RoleAdmin}, id)
 	wantKind(t, err, loom.NotFound)
 	if err := says(func() error {
-		_, err := b.begin(loom.PreviewUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
+		_, err := b.begin(loom.ChangeUpgrade, id, clusters.ChangeInput{Services: []string{"db"}})
 		return err
 	}(), "services", "Nothing is newer"); err != nil {
 		t.Error(err)
 	}
-	v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{})
+	v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{})
 	for _, c := range v.Changes {
 		if c.Name == "web" && (c.Change != "restart" || c.Because != "Newer files: web.sh (version 4)." || c.Old != nil) {
 			t.Errorf("change %+v", c)
@@ -104,7 +104,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 		t.Errorf("summary %q", v.Summary())
 	}
 	m.scripts["web"] = 4
-	m.starts(clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id})
+	m.starts(clusters.PreviewInput{Kind: loom.ChangeUpgrade, Cluster: id})
 	m.run(nil)
 	same(t, "tasks of web", slices.DeleteFunc(m.ran, func(s string) bool { return !strings.HasSuffix(s, "web") }),
 		[]string{"stop 1001 web", "install 1001 web", "configure 1001 web", "start 1001 web", "stop 1002 web", "install 1002 web", "configure 1002 web", "start 1002 web"})
@@ -113,7 +113,7 @@ func TestReleasedFilesMakeClustersUpgradable(t *testing.T) {
 	// A restart runs the new start alone; what was installed is older still.
 	b.script("db", 2, "db two", true)
 	m.scripts["db"] = 2
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewRestart}); err != nil {
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeRestart}); err != nil {
 		t.Fatal(err)
 	}
 	m.run(nil)
@@ -151,7 +151,7 @@ func TestLabelsAreNoUpgrade(t *testing.T) {
 		s := role("web")
 		change(s)
 		b.save(b.tenant, loom.KindService, s)
-		if v := b.previewOf(loom.PreviewUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
+		if v := b.previewOf(loom.ChangeUpgrade, id, clusters.ChangeInput{}); v.ByAction[loom.ActionInstall] != 2 {
 			t.Errorf("%s: %v", what, v.ByAction)
 		}
 	}
@@ -174,7 +174,7 @@ func TestUpgradeOfFilesHasWaysOut(t *testing.T) {
 				fails := func(s step) bool {
 					return !s.Undo && s.Action == string(action) && s.Service == "web" && s.Node == node
 				}
-				in := clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id}
+				in := clusters.PreviewInput{Kind: loom.ChangeUpgrade, Cluster: id}
 				if way == "undo" {
 					in.Change.OnFailure = loom.OnFailureUndo
 				}
@@ -213,7 +213,7 @@ func TestUpgradeOfFilesHasWaysOut(t *testing.T) {
 					t.Errorf("%s: %s, though that node was not reached; ran %q", what, m.ran[i], m.ran)
 				}
 				if b.newerFiles(id) != "" { // where it went back before it came that far
-					b.starts(clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id})
+					b.starts(clusters.PreviewInput{Kind: loom.ChangeUpgrade, Cluster: id})
 					m.run(nil)
 				}
 				b.nothingNewer(what+", upgraded", id)

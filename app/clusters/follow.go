@@ -44,16 +44,16 @@ type following struct {
 }
 
 // followsUp reports whether requests of a kind follow an earlier operation.
-func followsUp(kind loom.PreviewKind) bool {
-	return kind == loom.PreviewRetry || kind == loom.PreviewRollback
+func followsUp(kind loom.ChangeKind) bool {
+	return kind == loom.ChangeRetry || kind == loom.ChangeRollback
 }
 
 // compute makes the plan of a drafted retry or rollback.
-func (f *following) compute(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, kind loom.PreviewKind) error {
+func (f *following) compute(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, kind loom.ChangeKind) error {
 	if f.Mends {
 		return f.computeMend(ctx, q, tenant, cluster)
 	}
-	if kind == loom.PreviewRetry {
+	if kind == loom.ChangeRetry {
 		return f.computeRetry(ctx, q, tenant, loom.OperationRef{Cluster: cluster, Number: f.Of})
 	}
 	return f.computeRollback(ctx, q, tenant, cluster)
@@ -85,7 +85,7 @@ func (d *liveDraft) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperati
 	if f.Mends {
 		return f.storedMend(op), nil
 	}
-	op.Concerns, op.Retries, op.Skipped = f.Of, d.Kind == loom.PreviewRetry, f.skipped
+	op.Concerns, op.Retries, op.Skipped = f.Of, d.Kind == loom.ChangeRetry, f.skipped
 	if op.Retries {
 		// It ends where the first one would have, and goes back to before that.
 		before, err := store.SnapshotBefore(ctx, tx, op.Tenant, loom.OperationRef{Cluster: op.Cluster, Number: f.Of})
@@ -110,7 +110,7 @@ func (d *liveDraft) stored(ctx context.Context, tx *sqlx.Tx, op store.NewOperati
 // followedLayout is what is stored when the operation begins: nothing for a retry.
 func (d *liveDraft) followedLayout(was *loom.Snapshot) store.NewLayout {
 	f := d.Followed
-	if d.Kind == loom.PreviewRetry && !f.Mends {
+	if d.Kind == loom.ChangeRetry && !f.Mends {
 		return store.NewLayout{}
 	}
 	stays := make(map[loom.NodeID]bool, len(f.To.Nodes))
@@ -162,7 +162,7 @@ func on(nodes []loom.Node, services map[string]loom.Service) map[string]loom.Ser
 
 // followed says what is done about the earlier operation.
 func (v *PreviewView) followed() string {
-	if v.Kind == loom.PreviewRetry {
+	if v.Kind == loom.ChangeRetry {
 		left := ""
 		if v.Skipped > 0 {
 			left = ", leaves out " + count(v.Skipped, "task")

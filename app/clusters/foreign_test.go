@@ -21,7 +21,7 @@ func TestForeignersSeeAndDoNothing(t *testing.T) {
 	}
 	node := v.Nodes[0].ID
 	b.finish(ref.Cluster, loom.ClusterActive)
-	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestForeignersSeeAndDoNothing(t *testing.T) {
 		_, _, out["Log"] = b.clusters.Log(b.ctx, actor, task, clusters.LogInput{})
 		_, out["Reveal"] = b.clusters.Reveal(b.ctx, actor, id, node)
 		_, out["Delete"] = b.clusters.Delete(b.ctx, actor, id, clusters.DeleteInput{})
-		_, out["Preview"] = b.clusters.Preview(b.ctx, actor, clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: id})
+		_, out["Preview"] = b.clusters.Preview(b.ctx, actor, clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: id})
 		_, out["ChangeExpiry"] = b.clusters.ChangeExpiry(b.ctx, actor, id, time.Now().Add(time.Hour))
 		_, out["Edit"] = b.clusters.Edit(b.ctx, actor, id, clusters.EditInput{Description: &text})
 		for _, topic := range []string{"cluster:" + id.String(), "op:" + id.String() + "/1", "log:" + id.String() + "/1/1/1"} {

@@ -105,7 +105,7 @@ func TestLeaseEndsInTwoSteps(t *testing.T) {
 	if v.Latest.Ref.Number != 2 || !strings.Contains(v.LeaseNote, "until somebody starts them") || !anyState(v, loom.ServiceStopped) {
 		t.Errorf("after the extension: operation %d, %q", v.Latest.Ref.Number, v.LeaseNote)
 	}
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStart}); err != nil {
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStart}); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")

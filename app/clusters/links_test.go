@@ -51,7 +51,7 @@ func TestLinksOfServicesThatAreNotThere(t *testing.T) {
 	}
 	b.runTasks("")
 	check("with it", true)
-	if _, err := b.begin(loom.PreviewRemoveServices, id, clusters.ChangeInput{Services: []string{"lone"}}); err != nil {
+	if _, err := b.begin(loom.ChangeRemoveServices, id, clusters.ChangeInput{Services: []string{"lone"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.runTasks("")

@@ -16,7 +16,7 @@ import (
 // out: the body of its preview. It holds copies of all the plan is computed
 // from, and no secret but what people wrote into the config.
 type liveDraft struct {
-	Kind   loom.PreviewKind   `json:"kind"`
+	Kind   loom.ChangeKind    `json:"kind"`
 	Action loom.ClusterAction `json:"action"`
 	// Service is the one service that a start, stop or restart names, "" for all.
 	Service     string    `json:"service,omitempty"`
@@ -68,7 +68,7 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Added != nil {
 		scope.Services, scope.Nodes = d.Added.New, d.Added.Nodes
 	}
-	if d.Kind == loom.PreviewAuthorize {
+	if d.Kind == loom.ChangeAuthorize {
 		scope.Nodes = d.ready()
 	}
 	return planner.Make(d.Action, d.Nodes, d.Services, scope)
@@ -85,34 +85,34 @@ func (d *liveDraft) setsConfig() bool {
 // actionOf is the operation that a request becomes.
 func actionOf(in *PreviewInput) loom.ClusterAction {
 	switch in.Kind {
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		if in.Configure.Restart {
 			return loom.ClusterConfigureWithRestart
 		}
 		return loom.ClusterConfigure
-	case loom.PreviewAddServices:
+	case loom.ChangeAddServices:
 		return loom.AddServices
-	case loom.PreviewStart:
+	case loom.ChangeStart:
 		return loom.StartServices
-	case loom.PreviewStop:
+	case loom.ChangeStop:
 		return loom.StopServices
-	case loom.PreviewRestart:
+	case loom.ChangeRestart:
 		return loom.RestartServices
-	case loom.PreviewRemoveServices:
+	case loom.ChangeRemoveServices:
 		return loom.RemoveServices
-	case loom.PreviewExpand:
+	case loom.ChangeExpand:
 		return loom.ClusterExpand
-	case loom.PreviewShrink:
+	case loom.ChangeShrink:
 		return loom.ClusterShrink
-	case loom.PreviewUpgrade:
+	case loom.ChangeUpgrade:
 		return loom.ClusterUpgrade
-	case loom.PreviewResize:
+	case loom.ChangeResize:
 		return loom.ClusterResize
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		return loom.ClusterRepair
-	case loom.PreviewRollback:
+	case loom.ChangeRollback:
 		return loom.Rollback
-	case loom.PreviewAuthorize:
+	case loom.ChangeAuthorize:
 		return loom.ClusterAuthorize
 	}
 	return loom.ClusterDelete
@@ -123,7 +123,7 @@ func actionOf(in *PreviewInput) loom.ClusterAction {
 // does not have; Conflict when its state does not allow that; Invalid; where the
 // layout changes also Unsolvable, Unavailable and Exhausted.
 func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewInput) (*liveDraft, loom.Cluster, error) {
-	if in.Kind == loom.PreviewConfigure {
+	if in.Kind == loom.ChangeConfigure {
 		if err := loom.InvalidFields(in.Configure.check()); err != nil {
 			return nil, loom.Cluster{}, err
 		}
@@ -140,19 +140,19 @@ func (u *Clusters) draftLive(ctx context.Context, actor loom.Actor, in PreviewIn
 		Template: cluster.Template.Base, Provider: cluster.Provider, Services: cluster.Services, Nodes: nodes, Warnings: []string{},
 	}
 	switch {
-	case cluster.Status != loom.ClusterActive && (in.Kind == loom.PreviewConfigure || in.Kind == loom.PreviewRemoveServices):
+	case cluster.Status != loom.ClusterActive && (in.Kind == loom.ChangeConfigure || in.Kind == loom.ChangeRemoveServices):
 		err = u.draftOtherWord(ctx, actor, d, cluster, in)
-	case in.Kind == loom.PreviewConfigure:
+	case in.Kind == loom.ChangeConfigure:
 		err = u.draftConfig(ctx, d, cluster, in.Configure)
-	case in.Kind == loom.PreviewAddServices:
+	case in.Kind == loom.ChangeAddServices:
 		err = u.draftAdd(ctx, d, cluster, in.Services)
 	case alters(in.Kind):
 		err = u.draftAlter(ctx, d, cluster, in.Change)
-	case in.Kind == loom.PreviewRetry:
+	case in.Kind == loom.ChangeRetry:
 		err = u.draftRetry(ctx, actor, d, cluster, in.Change)
-	case in.Kind == loom.PreviewRollback:
+	case in.Kind == loom.ChangeRollback:
 		err = u.draftRollback(ctx, d, cluster, in.Change)
-	case in.Kind == loom.PreviewAuthorize:
+	case in.Kind == loom.ChangeAuthorize:
 		err = u.draftAuthorize(ctx, actor, d)
 	}
 	if err == nil && d.Followed == nil {
@@ -178,14 +178,14 @@ func (u *Clusters) atOneMoment(ctx context.Context, actor loom.Actor, in Preview
 		if _, there := cluster.Services[in.Service]; in.Service != "" && !there {
 			return cluster, nil, noService(cluster.ID, in.Service)
 		}
-		if err := u.mayBegin(ctx, u.db, cluster, in.Kind.Verb()); err != nil {
+		if err := u.mayBegin(ctx, u.db, cluster, in.Kind); err != nil {
 			return cluster, nil, err
 		}
 		nodes, err := u.members(ctx, cluster, in.Kind)
 		if err != nil {
 			return cluster, nil, err
 		}
-		if in.Kind != loom.PreviewAddServices && in.Kind != loom.PreviewConfigure && !alters(in.Kind) && !followsUp(in.Kind) {
+		if in.Kind != loom.ChangeAddServices && in.Kind != loom.ChangeConfigure && !alters(in.Kind) && !followsUp(in.Kind) {
 			return cluster, nodes, nil
 		}
 		if again, err := store.ClusterByID(ctx, u.db, actor.Tenant, in.Cluster); err != nil || again.Revision == cluster.Revision {
@@ -220,15 +220,15 @@ func (u *Clusters) draftFields(ctx context.Context, d *liveDraft, given map[stri
 // members gives the nodes that a request may be about. Those on their way out are
 // left to what takes machines away or makes them anew; what a failed delete took
 // away already can be repaired.
-func (u *Clusters) members(ctx context.Context, c loom.Cluster, kind loom.PreviewKind) ([]loom.Node, error) {
+func (u *Clusters) members(ctx context.Context, c loom.Cluster, kind loom.ChangeKind) ([]loom.Node, error) {
 	all, err := store.NodesByCluster(ctx, u.db, c.Owner.Tenant, c.ID)
 	if err != nil {
 		return nil, err
 	}
 	switch kind {
-	case loom.PreviewDelete, loom.PreviewShrink, loom.PreviewRollback, loom.PreviewRetry:
+	case loom.ChangeDelete, loom.ChangeShrink, loom.ChangeRollback, loom.ChangeRetry:
 		return living(all), nil
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		return u.withLost(ctx, c, all)
 	}
 	return slices.DeleteFunc(living(all), func(n loom.Node) bool { return n.Leaving }), nil
@@ -252,13 +252,13 @@ func living(all []loom.Node) []loom.Node {
 const AbortFirst = " A delete with “abort” ends it first."
 
 // mayBegin answers Conflict, with the sentence why, unless the verb is allowed now.
-func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ClusterVerb) error {
+func (u *Clusters) mayBegin(ctx context.Context, q sqlx.ExtContext, c loom.Cluster, verb loom.ChangeKind) error {
 	latest, err := lastBegun(ctx, q, c)
 	if err != nil {
 		return err
 	}
 	if why := c.WhyNot(verb, latest); why != "" {
-		if verb == loom.VerbDelete && c.DeleteAborts(latest) {
+		if verb == loom.ChangeDelete && c.DeleteAborts(latest) {
 			why += AbortFirst
 		}
 		return loom.NewError(loom.Conflict, "%s", why)

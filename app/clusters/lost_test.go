@@ -61,7 +61,7 @@ func TestLostServices(t *testing.T) {
 			if check.Fits || check.Unsat != nil || len(check.Layout) > 0 {
 				t.Errorf("fits %v, layout %v, unsat %+v", check.Fits, check.Layout, check.Unsat)
 			}
-			_, previewed := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+			_, previewed := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
 			_, created := b.clusters.Create(b.ctx, b.ana(), in)
 			want := loom.FieldError{Field: c.field, Message: c.message}
 			for step, fields := range map[string][]loom.FieldError{

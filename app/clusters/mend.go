@@ -34,7 +34,7 @@ func (u *Clusters) draftOtherWord(ctx context.Context, actor loom.Actor, d *live
 	if err != nil {
 		return err
 	}
-	if in.Kind == loom.PreviewConfigure {
+	if in.Kind == loom.ChangeConfigure {
 		half, err := u.halfDone(ctx, cluster)
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (u *Clusters) draftOtherWord(ctx context.Context, actor loom.Actor, d *live
 		}
 	}
 	change := mending{Config: in.Configure}
-	if in.Kind == loom.PreviewRemoveServices {
+	if in.Kind == loom.ChangeRemoveServices {
 		if change = (mending{Remove: in.Change.Services}); len(change.Remove) == 0 {
 			return invalid("services", "Name the services to remove.")
 		}

@@ -56,7 +56,7 @@ func TestMendAService(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	first := m.ran
 	b.save(b.tenant, loom.KindService, role("web"))
-	in := clusters.PreviewInput{Kind: loom.PreviewRetry, Cluster: id, Change: clusters.ChangeInput{Services: []string{"web"}}}
+	in := clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id, Change: clusters.ChangeInput{Services: []string{"web"}}}
 	v, err := b.clusters.Preview(b.ctx, b.ana(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestMendByRemoving(t *testing.T) {
 			return b.clusters.Retry(b.ctx, b.ana(), b.latest(id).Ref, clusters.RetryInput{RemoveServices: []string{"cache"}})
 		},
 		"remove services": func(b *bundle, id loom.ClusterID) (loom.OperationRef, error) {
-			return b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewRemoveServices, Cluster: id, Change: clusters.ChangeInput{Services: []string{"cache"}}})
+			return b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRemoveServices, Cluster: id, Change: clusters.ChangeInput{Services: []string{"cache"}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

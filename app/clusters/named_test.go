@@ -28,13 +28,13 @@ func TestUnknownServicesAreBounded(t *testing.T) {
 	create := func(names []string) error {
 		in := request(3)
 		in.Services = names
-		_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+		_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
 		return err
 	}
-	change := func(kind loom.PreviewKind) func(names []string) error {
+	change := func(kind loom.ChangeKind) func(names []string) error {
 		return func(names []string) error {
 			in := clusters.PreviewInput{Kind: kind, Cluster: id}
-			if kind == loom.PreviewAddServices {
+			if kind == loom.ChangeAddServices {
 				in.Services = names
 			} else {
 				in.Change.Services = names
@@ -48,12 +48,12 @@ func TestUnknownServicesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", loom.MaxNameLength+1)
 	cut := "There is no service named “" + long[:200] + "…”."
 	for _, asks := range []struct {
-		kind loom.PreviewKind
+		kind loom.ChangeKind
 		ask  func(names []string) error
 	}{
-		{loom.PreviewCreate, create},
-		{loom.PreviewAddServices, change(loom.PreviewAddServices)},
-		{loom.PreviewRemoveServices, change(loom.PreviewRemoveServices)},
+		{loom.ChangeCreate, create},
+		{loom.ChangeAddServices, change(loom.ChangeAddServices)},
+		{loom.ChangeRemoveServices, change(loom.ChangeRemoveServices)},
 	} {
 		for _, c := range []struct {
 			names []string
@@ -72,7 +72,7 @@ func TestUnknownServicesAreBounded(t *testing.T) {
 			t.Errorf("%s with 20 unknown names: %+v", asks.kind, e.Unsat)
 		}
 	}
-	for _, kind := range []loom.PreviewKind{loom.PreviewUpgrade, loom.PreviewResize} {
+	for _, kind := range []loom.ChangeKind{loom.ChangeUpgrade, loom.ChangeResize} {
 		e := wantKind(t, change(kind)(slices.Repeat([]string{"web"}, 501)), loom.Invalid)
 		if len(e.Fields) != 1 || e.Fields[0].Message != tooMany {
 			t.Errorf("%s: %+v", kind, e.Fields)

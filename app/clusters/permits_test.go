@@ -18,7 +18,7 @@ func TestTypeSwitchedOff(t *testing.T) {
 	id, other := b.made(3), b.made(3)
 	node := b.node(id, 1001)
 	create := b.preview(b.ana(), request(3))
-	grow := b.previewOf(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4})
+	grow := b.previewOf(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4})
 	b.db.MustExec(`UPDATE tenants SET provider_types_off = '{lab}' WHERE id = $1`, b.tenant)
 	const remedy = "ask the superadmin"
 	refused := func(what string, err error) {
@@ -31,7 +31,7 @@ func TestTypeSwitchedOff(t *testing.T) {
 	before := b.count(`SELECT count(*) FROM clusters`) + b.count(`SELECT count(*) FROM operations`)
 	_, err := b.clusters.Create(b.ctx, b.ana(), request(3))
 	refused("create", err)
-	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: request(3)})
+	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: request(3)})
 	refused("preview", err)
 	check, err := b.clusters.Check(b.ctx, b.ana(), request(3))
 	if err != nil || check.Fits || !slices.ContainsFunc(check.Fields, func(f loom.FieldError) bool { return strings.Contains(f.Message, remedy) }) {
@@ -41,7 +41,7 @@ func TestTypeSwitchedOff(t *testing.T) {
 	refused("apply of an old preview", err)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(grow))
 	refused("apply of an old preview of more machines", err)
-	for kind, in := range map[loom.PreviewKind]clusters.ChangeInput{loom.PreviewExpand: {Machines: 4}, loom.PreviewRepair: {Nodes: []loom.NodeID{node}}} {
+	for kind, in := range map[loom.ChangeKind]clusters.ChangeInput{loom.ChangeExpand: {Machines: 4}, loom.ChangeRepair: {Nodes: []loom.NodeID{node}}} {
 		_, err = b.begin(kind, id, in)
 		refused(string(kind), err)
 		_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id, Change: in})
@@ -50,7 +50,7 @@ func TestTypeSwitchedOff(t *testing.T) {
 	if after := b.count(`SELECT count(*) FROM clusters`) + b.count(`SELECT count(*) FROM operations`); after != before {
 		t.Errorf("something was stored: %d, %d before", after, before)
 	}
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewRestart}); err != nil {
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeRestart}); err != nil {
 		t.Errorf("restart: %v", err)
 	}
 	b.runTasks("")
@@ -75,7 +75,7 @@ func TestInstanceRolesSwitchedOff(t *testing.T) {
 	b := setup(t)
 	for value, refused := range map[any]bool{true: true, "on": true, "TRUE": true, false: false, "": false} {
 		b.save(b.tenant, loom.KindProvider, &loom.Provider{Base: loom.Base{Name: "lab"}, Type: "lab", Fields: map[string]any{"use_instance_role": value}})
-		_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: request(3)})
+		_, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: request(3)})
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "Instance roles") {
 			t.Errorf("%v: %v", value, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"loom/app/loom"
-	"loom/planner"
 )
 
 // CheckPolicy finds what is wrong with the failure policy that a request for an
@@ -14,9 +13,9 @@ func CheckPolicy(action loom.ClusterAction, asked string) []loom.FieldError {
 	if asked != loom.OnFailureUndo {
 		return loom.CheckOnFailure("onFailure", asked)
 	}
-	why := "This changes nothing on machines, so there is nothing to take back."
+	why := loom.ChangeSync.Change().NotUndone
 	if action != "" {
-		why = planner.WhyNotUndone(action)
+		why = action.WhyNotUndone()
 	}
 	if why == "" {
 		return nil
@@ -39,7 +38,7 @@ func (d *liveDraft) policy(asked, otherwise string) error {
 	if asked == "" {
 		d.OnFailure = otherwise
 	}
-	if d.OnFailure != loom.OnFailureUndo || !planner.Undoable(d.Action) {
+	if d.OnFailure != loom.OnFailureUndo || !d.Action.Undoable() {
 		d.OnFailure = loom.OnFailureKeep
 	}
 	return nil

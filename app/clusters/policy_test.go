@@ -29,15 +29,15 @@ func TestPolicyOfEveryKind(t *testing.T) {
 		in   clusters.PreviewInput
 		text string
 	}{
-		{clusters.PreviewInput{Kind: loom.PreviewStart}, "changes no layout"},
-		{clusters.PreviewInput{Kind: loom.PreviewStop, Service: "web"}, "changes no layout"},
-		{clusters.PreviewInput{Kind: loom.PreviewRestart}, "changes no layout"},
-		{clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}}}, "roll back to the config before"},
-		{clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}, Restart: true}}, "roll back to the config before"},
-		{clusters.PreviewInput{Kind: loom.PreviewRepair, Change: clusters.ChangeInput{Nodes: []loom.NodeID{node}}}, "retry it"},
-		{clusters.PreviewInput{Kind: loom.PreviewRollback, Change: clusters.ChangeInput{Operation: 1}}, "goes back already"},
-		{clusters.PreviewInput{Kind: loom.PreviewDelete}, "What a delete took is gone"},
-		{clusters.PreviewInput{Kind: loom.PreviewSync}, "nothing to take back"},
+		{clusters.PreviewInput{Kind: loom.ChangeStart}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.ChangeStop, Service: "web"}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.ChangeRestart}, "changes no layout"},
+		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}}}, "roll back to the config before"},
+		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{}, Restart: true}}, "roll back to the config before"},
+		{clusters.PreviewInput{Kind: loom.ChangeRepair, Change: clusters.ChangeInput{Nodes: []loom.NodeID{node}}}, "retry it"},
+		{clusters.PreviewInput{Kind: loom.ChangeRollback, Change: clusters.ChangeInput{Operation: 1}}, "goes back already"},
+		{clusters.PreviewInput{Kind: loom.ChangeDelete}, "What a delete took is gone"},
+		{clusters.PreviewInput{Kind: loom.ChangeSync}, "nothing to take back"},
 	} {
 		c.in.Cluster = id
 		c.in.Change.OnFailure = loom.OnFailureUndo
@@ -54,14 +54,14 @@ func TestPolicyOfEveryKind(t *testing.T) {
 		c.in.Change.OnFailure = loom.OnFailureKeep
 		v, err := b.clusters.Preview(b.ctx, b.ana(), c.in)
 		want := loom.OnFailureKeep
-		if c.in.Kind == loom.PreviewSync {
+		if c.in.Kind == loom.ChangeSync {
 			want = ""
 		}
 		if err != nil || v.OnFailure != want {
 			t.Errorf("%s: %q, %v", c.in.Kind, v.OnFailure, err)
 		}
 	}
-	create, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewCreate, Create: request(2)})
+	create, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeCreate, Create: request(2)})
 	if err != nil || create.OnFailure != loom.OnFailureKeep {
 		t.Errorf("create: %q, %v", create.OnFailure, err)
 	}
@@ -75,7 +75,7 @@ func TestRetryTakesAPolicy(t *testing.T) {
 	m := b.mock()
 	id := m.grown()
 	before := b.records(id)
-	ref, err := b.begin(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 5})
+	ref, err := b.begin(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // PreviewInput asks for a preview. Create is read for the kind create, Cluster
 // for the others.
 type PreviewInput struct {
-	Kind    loom.PreviewKind
+	Kind    loom.ChangeKind
 	Cluster loom.ClusterID
 	Create  loom.CreateInput
 	// Service is the one that a start, stop or restart names, "" for all.
@@ -104,22 +104,22 @@ func (v *PreviewView) Summary() string {
 		return v.followed() + ", " + tasks + ". Changes nothing else."
 	}
 	switch v.Kind {
-	case loom.PreviewDelete:
+	case loom.ChangeDelete:
 		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		return fmt.Sprintf("Changes the config and configures the services of %s, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
-	case loom.PreviewAddServices:
+	case loom.ChangeAddServices:
 		return fmt.Sprintf("Adds %s to %s, %s. Changes nothing else.", count(len(v.Added), "service"), count(v.AddedTo, "node"), tasks)
-	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
-		word := map[loom.PreviewKind]string{loom.PreviewStart: "Starts", loom.PreviewStop: "Stops", loom.PreviewRestart: "Restarts"}[v.Kind]
+	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
+		word := map[loom.ChangeKind]string{loom.ChangeStart: "Starts", loom.ChangeStop: "Stops", loom.ChangeRestart: "Restarts"}[v.Kind]
 		return fmt.Sprintf("%s %s, %s. Changes nothing else.", word, count(len(v.Affected), "service"), tasks)
-	case loom.PreviewExpand, loom.PreviewShrink, loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize, loom.PreviewRepair:
+	case loom.ChangeExpand, loom.ChangeShrink, loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize, loom.ChangeRepair:
 		return v.altered() + v.told() + ", " + tasks + ". Changes nothing else."
-	case loom.PreviewRetry, loom.PreviewRollback:
+	case loom.ChangeRetry, loom.ChangeRollback:
 		return v.followed() + ", " + tasks + ". Changes nothing else."
-	case loom.PreviewAuthorize:
+	case loom.ChangeAuthorize:
 		return fmt.Sprintf("Puts your SSH keys on %s, %s. Changes nothing else.", count(v.ByAction[loom.ActionKeys], "node"), tasks)
-	case loom.PreviewSync:
+	case loom.ChangeSync:
 		return "Replaces the cluster’s copy of its template. Changes nothing on its machines."
 	}
 	return fmt.Sprintf("Creates %s, installs %s, %s. Changes nothing else.",
@@ -256,7 +256,7 @@ func (u *Clusters) seePreview(ctx context.Context, actor loom.Actor, id loom.Pre
 		return loom.Preview{}, nil, noPreview(err)
 	}
 	// The actor may have lost the sight of the cluster since; one to be made is not there yet.
-	if p.Kind != loom.PreviewCreate || p.Applied.Number != 0 {
+	if p.Kind != loom.ChangeCreate || p.Applied.Number != 0 {
 		if err := u.see(ctx, actor, p.Cluster); err != nil {
 			return loom.Preview{}, nil, noPreview(err)
 		}

@@ -15,7 +15,7 @@ func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewVie
 	v.Name, v.Nodes, v.Services = d.Name, d.Nodes, sortedNames(d.Services)
 	v.Template, v.Provider, v.Warnings, v.OnFailure = d.Template, d.Provider.Base, d.Warnings, d.OnFailure
 	switch {
-	case d.Kind == loom.PreviewDelete:
+	case d.Kind == loom.ChangeDelete:
 		v.After.Clusters--
 		v.After.Nodes -= len(d.Nodes)
 		list.wholeNodes("remove", d.Nodes)
@@ -30,7 +30,7 @@ func (u *Clusters) viewLive(ctx context.Context, actor loom.Actor, v *PreviewVie
 	}
 	if f := d.Followed; f != nil {
 		v.Of, v.Skipped, v.Mends, v.Newest, v.Removed = f.Of, len(f.skipped), f.Mends, f.Newest, f.Removed
-		if d.Action == loom.ClusterDelete || d.Kind == loom.PreviewRollback && len(d.Nodes) == 0 {
+		if d.Action == loom.ClusterDelete || d.Kind == loom.ChangeRollback && len(d.Nodes) == 0 {
 			v.After.Clusters--
 		}
 	}

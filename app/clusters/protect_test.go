@@ -27,8 +27,8 @@ func TestProtection(t *testing.T) {
 			t.Errorf("%s: %v", what, e.Message)
 		}
 	}
-	larger := clusters.PreviewInput{Kind: loom.PreviewResize, Cluster: id, Change: clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}}}
-	shown := b.previewOf(loom.PreviewResize, id, larger.Change)
+	larger := clusters.PreviewInput{Kind: loom.ChangeResize, Cluster: id, Change: clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}}}
+	shown := b.previewOf(loom.ChangeResize, id, larger.Change)
 	protect(true)
 	_, err := b.clusters.Begin(b.ctx, b.ana(), larger)
 	refused("resize", err)
@@ -36,7 +36,7 @@ func TestProtection(t *testing.T) {
 	refused("preview of a resize", err)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(shown))
 	refused("a resize that was shown before", err)
-	_, err = b.begin(loom.PreviewShrink, id, clusters.ChangeInput{Machines: 2})
+	_, err = b.begin(loom.ChangeShrink, id, clusters.ChangeInput{Machines: 2})
 	refused("shrink", err)
 	_, err = b.clusters.Delete(b.ctx, b.ana(), id, clusters.DeleteInput{})
 	refused("delete", err)
@@ -45,9 +45,9 @@ func TestProtection(t *testing.T) {
 	}
 
 	// Growing and mending go on.
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 4}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeExpand, Cluster: id, Change: clusters.ChangeInput{Machines: 4}})
 	m.run(nil)
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewRepair, Cluster: id, Change: clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeRepair, Cluster: id, Change: clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1001)}}})
 	m.run(nil)
 	b.ended(id, loom.OperationComplete, loom.ClusterActive)
 
@@ -67,7 +67,7 @@ func TestProtection(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	protect(true)
 	last := b.latest(id).Ref.Number
-	if v, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.PreviewRetry, Cluster: id}); err == nil && v.ByAction[loom.ActionDelete] > 0 {
+	if v, err := b.clusters.Preview(b.ctx, b.admin(), clusters.PreviewInput{Kind: loom.ChangeRetry, Cluster: id}); err == nil && v.ByAction[loom.ActionDelete] > 0 {
 		t.Errorf("the retry of a rollback deletes %d machines", v.ByAction[loom.ActionDelete])
 	}
 	protect(false)

@@ -51,10 +51,10 @@ func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
 		{"no disk", map[string]any{"region": "north", "disk": "20"}, map[string]any{"region": "north"}, "Disk"},
 	} {
 		for _, in := range []clusters.PreviewInput{
-			{Kind: loom.PreviewCreate, Create: request(2)},
-			{Kind: loom.PreviewExpand, Cluster: id, Change: clusters.ChangeInput{Machines: machines}},
-			{Kind: loom.PreviewStop, Cluster: id},
-			{Kind: loom.PreviewStart, Cluster: id},
+			{Kind: loom.ChangeCreate, Create: request(2)},
+			{Kind: loom.ChangeExpand, Cluster: id, Change: clusters.ChangeInput{Machines: machines}},
+			{Kind: loom.ChangeStop, Cluster: id},
+			{Kind: loom.ChangeStart, Cluster: id},
 		} {
 			b.provider(c.before)
 			v, err := b.clusters.Preview(b.ctx, b.ana(), in)
@@ -66,7 +66,7 @@ func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
 				t.Errorf("%s, %s: the preview has another hash, %v", c.what, in.Kind, err)
 			}
 			_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
-			makes := in.Kind == loom.PreviewCreate || in.Kind == loom.PreviewExpand
+			makes := in.Kind == loom.ChangeCreate || in.Kind == loom.ChangeExpand
 			if makes && c.moved != "" {
 				if !errors.Is(err, loom.Conflict) || !strings.Contains(err.Error(), "“"+c.moved+"” changed") || loom.AsError(err).Preview == "" {
 					t.Errorf("%s, %s: %v", c.what, in.Kind, err)
@@ -79,7 +79,7 @@ func TestPreviewPromisesWhatIsBuilt(t *testing.T) {
 			if in.Cluster == id {
 				b.finish(id, loom.ClusterActive)
 			}
-			if in.Kind == loom.PreviewExpand {
+			if in.Kind == loom.ChangeExpand {
 				machines++
 			}
 		}

@@ -36,7 +36,7 @@ type ClusterView struct {
 	// Latest is the newest operation, nil before the first.
 	Latest *loom.Operation
 	// Allowed says of each verb why it cannot begin now, "" when it can.
-	Allowed map[loom.ClusterVerb]string
+	Allowed map[loom.ChangeKind]string
 	// NewerTemplate is the newest version of the template, 0 unless it is newer
 	// than the cluster's copy.
 	NewerTemplate int
@@ -166,22 +166,22 @@ func (u *Clusters) load(ctx context.Context, actor loom.Actor, id loom.ClusterID
 }
 
 // allowed says of each verb why it cannot begin now. A refused operation changed nothing.
-func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Operation) (map[loom.ClusterVerb]string, error) {
+func (u *Clusters) allowed(ctx context.Context, c loom.Cluster, latest *loom.Operation) (map[loom.ChangeKind]string, error) {
 	if latest != nil && latest.NeverBegan() {
 		var err error
 		if latest, err = lastBegun(ctx, u.kept, c); err != nil {
 			return nil, err
 		}
 	}
-	out := map[loom.ClusterVerb]string{}
-	for _, verb := range loom.ClusterVerbs {
+	out := map[loom.ChangeKind]string{}
+	for _, verb := range loom.ClusterChanges {
 		out[verb] = c.WhyNot(verb, latest)
 	}
 	return out, nil
 }
 
 // Actions says of each verb why it cannot begin now, "" when it can.
-func (u *Clusters) Actions(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[loom.ClusterVerb]string, error) {
+func (u *Clusters) Actions(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[loom.ChangeKind]string, error) {
 	cluster, latest, err := u.load(ctx, actor, id)
 	if err != nil {
 		return nil, err

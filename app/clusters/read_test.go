@@ -144,14 +144,14 @@ func TestClusterViewSaysWhatIsAllowedAndWhatIsNewer(t *testing.T) {
 	b := setup(t)
 	ref := b.create(b.ana(), 2)
 	v, err := b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-	if err != nil || v.Allowed[loom.VerbDelete] != "Operation 1 (create) is running." || v.NewerTemplate != 0 {
+	if err != nil || v.Allowed[loom.ChangeDelete] != "Operation 1 (create) is running." || v.NewerTemplate != 0 {
 		t.Fatalf("%v, %v", v.Allowed, err)
 	}
 	b.finish(ref.Cluster, loom.ClusterActive)
 	b.save(b.tenant, loom.KindTemplate, siteTemplate())
 	b.db.MustExec(`UPDATE nodes SET ipaddresses = '{"access_v4": "10.0.0.9"}' WHERE cluster_id = $1`, int64(ref.Cluster))
 	v, err = b.clusters.Cluster(b.ctx, b.ana(), ref.Cluster)
-	if err != nil || v.Allowed[loom.VerbDelete] != "" || v.NewerTemplate != 2 || v.Template.Version != 1 {
+	if err != nil || v.Allowed[loom.ChangeDelete] != "" || v.NewerTemplate != 2 || v.Template.Version != 1 {
 		t.Fatalf("%v, newer %d, %v", v.Allowed, v.NewerTemplate, err)
 	}
 	found := false
@@ -162,7 +162,7 @@ func TestClusterViewSaysWhatIsAllowedAndWhatIsNewer(t *testing.T) {
 		t.Errorf("links %v", v.NodeLinks)
 	}
 	actions, err := b.clusters.Actions(b.ctx, b.ana(), ref.Cluster)
-	if err != nil || actions[loom.VerbLease] != "" {
+	if err != nil || actions[loom.ChangeLease] != "" {
 		t.Errorf("%v, %v", actions, err)
 	}
 }

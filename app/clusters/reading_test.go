@@ -115,7 +115,7 @@ func TestWritingANodeMakesPlansStale(t *testing.T) {
 	ref := b.create(b.ana(), 2)
 	b.finish(ref.Cluster, loom.ClusterActive)
 	b.db.MustExec(`UPDATE nodes SET task_id = NULL, state = 'ready'`)
-	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+	preview, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	if err != nil {
 		t.Fatal(err)
 	}

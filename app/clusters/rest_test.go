@@ -25,7 +25,7 @@ func (b *bundle) notRunning(id loom.ClusterID) []string {
 	return out
 }
 
-func (b *bundle) runs(kind loom.PreviewKind, id loom.ClusterID, service string) {
+func (b *bundle) runs(kind loom.ChangeKind, id loom.ClusterID, service string) {
 	b.t.Helper()
 	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind, Service: service}); err != nil {
 		b.t.Fatal(err)
@@ -38,7 +38,7 @@ func (b *bundle) repairs(id loom.ClusterID, numbers ...int) clusters.PreviewView
 	for _, n := range numbers {
 		in.Nodes = append(in.Nodes, b.node(id, n))
 	}
-	v := b.previewOf(loom.PreviewRepair, id, in)
+	v := b.previewOf(loom.ChangeRepair, id, in)
 	if _, err := b.clusters.Apply(b.ctx, b.ana(), applyOf(v)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	id := m.grown()
 
 	// A restart stops web everywhere, and fails before it starts it again.
-	b.runs(loom.PreviewRestart, id, "web")
+	b.runs(loom.ChangeRestart, id, "web")
 	m.run(fault(loom.ActionStart, "web"))
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	if down := b.notRunning(id); len(down) != 2 {
@@ -85,11 +85,11 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	same(t, "down after the repair", b.notRunning(id), nil)
 
 	// What was stopped on request stays so, also when another operation fails later.
-	b.runs(loom.PreviewStop, id, "web")
+	b.runs(loom.ChangeStop, id, "web")
 	m.run(nil)
 	stopped := b.notRunning(id)
 	same(t, "nodes that are not ready after a stop", b.unready(id), nil)
-	b.runs(loom.PreviewStart, id, "db") // which starts what it needs, and nothing else
+	b.runs(loom.ChangeStart, id, "db") // which starts what it needs, and nothing else
 	m.run(fault(loom.ActionStart, "db"))
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v = b.repairs(id, 1000)
@@ -103,7 +103,7 @@ func TestRepairRestoresWhatShouldRun(t *testing.T) {
 	same(t, "down after the second repair", b.notRunning(id), stopped)
 
 	// Until somebody starts it: a start that fails is a wish as well.
-	b.runs(loom.PreviewStart, id, "web")
+	b.runs(loom.ChangeStart, id, "web")
 	m.run(fault(loom.ActionStart, "web"))
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	b.repairs(id, 1000)
@@ -120,7 +120,7 @@ func TestRepairFinishesWhatFailed(t *testing.T) {
 	id := m.grown()
 
 	// New services get half way on one node.
-	add := clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: []string{"cache"}}
+	add := clusters.PreviewInput{Kind: loom.ChangeAddServices, Cluster: id, Services: []string{"cache"}}
 	b.starts(add)
 	m.run(func(s step) bool { return s.Action == "install" && s.Service == "cache" && s.Node == 1001 })
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
@@ -133,7 +133,7 @@ func TestRepairFinishesWhatFailed(t *testing.T) {
 	same(t, "down after the repair", b.notRunning(id), nil)
 
 	// An upgrade fails between two batches: what was begun is finished in the new version.
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewUpgrade, Cluster: id})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeUpgrade, Cluster: id})
 	m.run(func(s step) bool { return s.Action == "install" && s.Service == "web" })
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	v = b.repairs(id, 1000)
@@ -179,7 +179,7 @@ func TestRepairFinishesACreate(t *testing.T) {
 		id := b.create(b.ana(), 3).Cluster
 		m.run(func(s step) bool { return s.Action == "create" && s.Node == 1001 })
 		b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
-		_, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}})
+		_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: []loom.NodeID{b.node(id, 1000)}})
 		wantKind(t, err, loom.Invalid)
 		if err := says(err, "nodes", "Nodes 1001, 1002 have no machine; name them as well."); err != nil {
 			t.Error(err)
@@ -198,7 +198,7 @@ func TestRepairAfterAResize(t *testing.T) {
 	b := setup(t)
 	m := b.mock()
 	id := m.grown()
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewResize, Cluster: id, Change: clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeResize, Cluster: id, Change: clusters.ChangeInput{HardwareType: "xlarge", Services: []string{"web"}}})
 	m.run(func(s step) bool { return s.Action == "install" && s.Service == "web" })
 	b.ended(id, loom.OperationFailed, loom.ClusterInconsistent)
 	b.repairs(id, 1000)
@@ -270,14 +270,14 @@ func TestSkippedTasksStayOut(t *testing.T) {
 			JOIN nodes n ON n.id = t.node_id WHERE n.number = 1001 AND t.action = $1 AND t.service = 'web')`, action)
 		shown(1)
 	}
-	b.runs(loom.PreviewRestart, id, "web")
+	b.runs(loom.ChangeRestart, id, "web")
 	m.run(nil)
 	leaveOut("stop")
 	b.repairs(id, 1001)
 	m.run(nil)
 	shown(0)
 	leaveOut("configure")
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewRemoveServices, Cluster: id, Change: clusters.ChangeInput{Services: []string{"web"}}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeRemoveServices, Cluster: id, Change: clusters.ChangeInput{Services: []string{"web"}}})
 	m.run(nil)
 	b.ended(id, loom.OperationComplete, loom.ClusterActive)
 	shown(0)
@@ -288,8 +288,8 @@ func TestSkippedTasksStayOut(t *testing.T) {
 func TestRepairAfterAnything(t *testing.T) {
 	t.Parallel()
 	kinds := (&bundle{}).undoable(0)
-	kinds["restart"] = clusters.PreviewInput{Kind: loom.PreviewRestart}
-	kinds["configure"] = clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"a": 1}, Restart: true}}
+	kinds["restart"] = clusters.PreviewInput{Kind: loom.ChangeRestart}
+	kinds["configure"] = clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"a": 1}, Restart: true}}
 	for name, in := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -320,7 +320,7 @@ func TestRepairAfterAnything(t *testing.T) {
 						}
 					}
 					named := []loom.NodeID{all[random.IntN(len(all))]}
-					_, err := b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: named})
+					_, err := b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: named})
 					for i := 0; err != nil && i < len(all); i++ { // those without a machine have to be named
 						if says(err, "no machine") != nil {
 							t.Fatalf("seed %d: %v", seed, err)
@@ -330,7 +330,7 @@ func TestRepairAfterAnything(t *testing.T) {
 								named = append(named, n.ID)
 							}
 						}
-						_, err = b.begin(loom.PreviewRepair, id, clusters.ChangeInput{Nodes: named})
+						_, err = b.begin(loom.ChangeRepair, id, clusters.ChangeInput{Nodes: named})
 					}
 					m.run(nil)
 				}

@@ -33,7 +33,7 @@ func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.Opera
 	if err != nil {
 		return none, err
 	}
-	if in.Kind == loom.PreviewCreate {
+	if in.Kind == loom.ChangeCreate {
 		for name, value := range fields {
 			if in.Create.ProviderFields == nil {
 				in.Create.ProviderFields = map[string]any{}

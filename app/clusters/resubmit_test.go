@@ -18,7 +18,7 @@ func TestResubmit(t *testing.T) {
 		b.db.MustExec(`INSERT INTO hooks (tenant_id, name, url, events, blocking) VALUES ($1, 'freeze', 'https://ci.example/', '{start}', true)`, b.tenant)
 	}
 	hook()
-	if _, err := b.begin(loom.PreviewExpand, id, clusters.ChangeInput{Machines: 4}); err != nil {
+	if _, err := b.begin(loom.ChangeExpand, id, clusters.ChangeInput{Machines: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.clusters.Resubmit(b.ctx, b.ana(), b.latest(id).Ref, nil); loom.AsError(err).Kind != loom.Conflict {
@@ -79,7 +79,7 @@ func TestRetryAfterARefusedRetry(t *testing.T) {
 	b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
 	b.db.MustExec(`DELETE FROM hook_deliveries`)
 	b.db.MustExec(`DELETE FROM hooks`)
-	if why := b.cluster(id).Allowed[loom.VerbRetry]; why != "" {
+	if why := b.cluster(id).Allowed[loom.ChangeRetry]; why != "" {
 		t.Error(why)
 	}
 	if _, err := b.clusters.Resubmit(b.ctx, b.ana(), b.latest(id).Ref, nil); err != nil {

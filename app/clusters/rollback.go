@@ -26,7 +26,7 @@ func (u *Clusters) Rollback(ctx context.Context, actor loom.Actor, of loom.Opera
 		return loom.OperationRef{}, err
 	}
 	ref, _, err := u.atOnce(ctx, actor, PreviewInput{
-		Kind: loom.PreviewRollback, Cluster: of.Cluster, ProviderFields: fields, Change: ChangeInput{Operation: of.Number},
+		Kind: loom.ChangeRollback, Cluster: of.Cluster, ProviderFields: fields, Change: ChangeInput{Operation: of.Number},
 	}, nil)
 	return ref, err
 }
@@ -57,7 +57,7 @@ func (u *Clusters) draftRollback(ctx context.Context, d *liveDraft, cluster loom
 	if len(f.To.Nodes) > 0 && !sameJSON(cluster.Config, f.To.Config) {
 		f.Config, d.Before, d.After = true, cluster.Config, f.To.Config
 	}
-	if err := f.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.PreviewRollback); err != nil {
+	if err := f.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.ChangeRollback); err != nil {
 		return err
 	}
 	if cluster.Protected && (len(d.leavers()) > 0 || deletes(f.plan)) {

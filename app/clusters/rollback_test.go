@@ -76,7 +76,7 @@ func TestRollbackPastOtherOperations(t *testing.T) {
 		number int
 		want   string
 	}{{7, states[5]}, {4, states[2]}, {2, states[0]}, {9, states[5]}, {3, states[1]}} {
-		v := b.previewOf(loom.PreviewRollback, id, clusters.ChangeInput{Operation: c.number})
+		v := b.previewOf(loom.ChangeRollback, id, clusters.ChangeInput{Operation: c.number})
 		if !strings.HasPrefix(v.Summary(), "Goes back to before operation ") || v.ChangeCount == 0 {
 			t.Errorf("%d: %q, %d changes", c.number, v.Summary(), v.ChangeCount)
 		}
@@ -143,14 +143,14 @@ func TestRollbackRefused(t *testing.T) {
 	id := b.create(b.ana(), 3).Cluster
 	wantKind(t, b.rollback(id, 1), loom.Conflict) // it runs
 	m.run(nil)
-	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStop}); err != nil {
+	if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStop}); err != nil {
 		t.Fatal(err)
 	}
 	m.run(nil)
 	if e := wantKind(t, b.rollback(id, 2), loom.Conflict); !strings.Contains(e.Message, "nothing to roll back") {
 		t.Error(e.Message)
 	}
-	b.starts(clusters.PreviewInput{Kind: loom.PreviewShrink, Cluster: id, Change: clusters.ChangeInput{Machines: 2}})
+	b.starts(clusters.PreviewInput{Kind: loom.ChangeShrink, Cluster: id, Change: clusters.ChangeInput{Machines: 2}})
 	m.run(nil)
 	b.db.MustExec(`UPDATE tenants SET max_nodes = 2 WHERE id = 't1'`)
 	wantKind(t, b.rollback(id, 3), loom.Exhausted)
@@ -175,7 +175,7 @@ func TestRollbackRefused(t *testing.T) {
 	if op := b.latest(id); op.Ref.Number != 3 || !slices.Contains([]loom.OperationStatus{loom.OperationComplete}, op.Status) {
 		t.Errorf("%+v", op)
 	}
-	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewRollback, Cluster: id})
+	_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeRollback, Cluster: id})
 	if e := wantKind(t, err, loom.Invalid); e.Fields[0].Field != "operation" {
 		t.Errorf("%+v", e)
 	}

@@ -68,7 +68,7 @@ func TestStatesFollowTheTasks(t *testing.T) {
 	id := b.create(b.ana(), 2).Cluster
 	b.runTasks("")
 	started := map[string]loom.ServiceState{"base": loom.ServiceStarted, "db": loom.ServiceStarted, "web": loom.ServiceStarted}
-	run := func(kind loom.PreviewKind, service string) {
+	run := func(kind loom.ChangeKind, service string) {
 		t.Helper()
 		if _, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind, Service: service}); err != nil {
 			t.Fatal(err)
@@ -97,22 +97,22 @@ func TestStatesFollowTheTasks(t *testing.T) {
 		}
 	}
 	is("create", loom.ClusterActive, nil)
-	run(loom.PreviewStop, "web")
+	run(loom.ChangeStop, "web")
 	b.runTasks("")
 	is("stop web", loom.ClusterActive, map[string]loom.ServiceState{"web": loom.ServiceStopped})
 	configure(false)
 	b.runTasks("")
 	is("configure leaves what is stopped", loom.ClusterActive, map[string]loom.ServiceState{"web": loom.ServiceStopped})
-	run(loom.PreviewStart, "web")
+	run(loom.ChangeStart, "web")
 	b.runTasks("")
 	is("start web", loom.ClusterActive, nil)
-	run(loom.PreviewStop, "db")
+	run(loom.ChangeStop, "db")
 	b.runTasks(loom.ActionStop) // the first STOP, of web, which needs db
 	is("a stop that fails", loom.ClusterInconsistent, map[string]loom.ServiceState{"web": loom.ServiceFailed})
 	configure(true)
 	b.runTasks("")
 	is("configure gets out of it, to where the stop was to lead", loom.ClusterActive, map[string]loom.ServiceState{"db": loom.ServiceStopped, "web": loom.ServiceStopped})
-	run(loom.PreviewStart, "")
+	run(loom.ChangeStart, "")
 	b.runTasks("")
 	is("start all", loom.ClusterActive, nil)
 	configure(true)

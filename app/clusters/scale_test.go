@@ -73,13 +73,13 @@ func TestLargeCluster(t *testing.T) {
 	b.save(b.tenant, loom.KindService, newer)
 	// The machines there are do not make a change of one of them larger.
 	for _, c := range []struct {
-		kind  loom.PreviewKind
+		kind  loom.ChangeKind
 		in    clusters.ChangeInput
 		tasks int
 	}{
-		{loom.PreviewExpand, clusters.ChangeInput{Machines: machines + 1}, 9},
-		{loom.PreviewShrink, clusters.ChangeInput{Machines: machines}, 1},
-		{loom.PreviewUpgrade, clusters.ChangeInput{Batch: machines / 4}, 2 * machines},
+		{loom.ChangeExpand, clusters.ChangeInput{Machines: machines + 1}, 9},
+		{loom.ChangeShrink, clusters.ChangeInput{Machines: machines}, 1},
+		{loom.ChangeUpgrade, clusters.ChangeInput{Batch: machines / 4}, 2 * machines},
 	} {
 		begin = time.Now()
 		v := b.previewOf(c.kind, ref.Cluster, c.in)

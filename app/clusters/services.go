@@ -10,8 +10,8 @@ import (
 
 // ServicesInput starts, stops or restarts services of a cluster.
 type ServicesInput struct {
-	// Kind is loom.PreviewStart, PreviewStop or PreviewRestart.
-	Kind loom.PreviewKind
+	// Kind is loom.ChangeStart, ChangeStop or ChangeRestart.
+	Kind loom.ChangeKind
 	// Service is the one asked for, "" for all. Others that it needs, or that need
 	// it, are covered as well (planner.md 5).
 	Service        string
@@ -25,7 +25,7 @@ func (u *Clusters) RunServices(ctx context.Context, actor loom.Actor, id loom.Cl
 		return loom.OperationRef{}, err
 	}
 	switch in.Kind {
-	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 	default:
 		return loom.OperationRef{}, loom.NewError(loom.Invalid, "Services can be started, stopped and restarted, not “%.40s”.", in.Kind)
 	}

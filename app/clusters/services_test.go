@@ -43,17 +43,17 @@ func TestServicesWithTheirClosure(t *testing.T) {
 	id := b.active(3)
 	b.db.MustExec(`UPDATE nodes SET service_states = '{"db": "started", "web": "started"}' WHERE cluster_id = $1`, int64(id))
 	for _, c := range []struct {
-		kind          loom.PreviewKind
+		kind          loom.ChangeKind
 		service, want string
 		// changes is "change name old new because" of each line.
 		changes []string
 	}{
-		{loom.PreviewStop, "db", "stop web, stop db", []string{"change db started stopped ", "change web started stopped It needs “db” to run."}},
-		{loom.PreviewStop, "web", "stop web", []string{"change web started stopped "}},
-		{loom.PreviewStart, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
-		{loom.PreviewStart, "db", "start db", []string{"change db started started "}},
-		{loom.PreviewRestart, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},
-		{loom.PreviewStop, "", "stop web, stop db", nil},
+		{loom.ChangeStop, "db", "stop web, stop db", []string{"change db started stopped ", "change web started stopped It needs “db” to run."}},
+		{loom.ChangeStop, "web", "stop web", []string{"change web started stopped "}},
+		{loom.ChangeStart, "web", "start db, start web", []string{"change db started started “web” needs it to run.", "change web started started "}},
+		{loom.ChangeStart, "db", "start db", []string{"change db started started "}},
+		{loom.ChangeRestart, "db", "stop web, stop db, start db, start web", []string{"restart db   ", "restart web   It needs “db” to run."}},
+		{loom.ChangeStop, "", "stop web, stop db", nil},
 	} {
 		v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: c.kind, Cluster: id, Service: c.service})
 		if err != nil {
@@ -81,8 +81,8 @@ func TestServicesWithTheirClosure(t *testing.T) {
 			t.Fatal(err)
 		}
 		plan, _, err := b.clusters.PlanOf(b.ctx, b.ana(), ref)
-		if err != nil || len(plan.Tasks) != len(v.Plan.Tasks) || plan.Action != map[loom.PreviewKind]loom.ClusterAction{
-			loom.PreviewStart: loom.StartServices, loom.PreviewStop: loom.StopServices, loom.PreviewRestart: loom.RestartServices}[c.kind] {
+		if err != nil || len(plan.Tasks) != len(v.Plan.Tasks) || plan.Action != map[loom.ChangeKind]loom.ClusterAction{
+			loom.ChangeStart: loom.StartServices, loom.ChangeStop: loom.StopServices, loom.ChangeRestart: loom.RestartServices}[c.kind] {
 			t.Errorf("%s %s: the operation %s has %d tasks, the preview %d; %v", c.kind, c.service, plan.Action, len(plan.Tasks), len(v.Plan.Tasks), err)
 		}
 		b.finish(id, loom.ClusterActive)
@@ -96,7 +96,7 @@ func TestServicesAreRefused(t *testing.T) {
 	id := b.active(2)
 	for _, status := range []loom.ClusterStatus{loom.ClusterPending, loom.ClusterIncomplete, loom.ClusterInconsistent, loom.ClusterTerminated} {
 		b.db.MustExec(`UPDATE clusters SET status = $2 WHERE id = $1`, int64(id), status)
-		for _, kind := range []loom.PreviewKind{loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart} {
+		for _, kind := range []loom.ChangeKind{loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart} {
 			_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: kind})
 			wantKind(t, err, loom.Conflict)
 			_, err = b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id})
@@ -106,9 +106,9 @@ func TestServicesAreRefused(t *testing.T) {
 			wantKind(t, err, loom.NotFound)
 		}
 	}
-	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewDelete})
+	_, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeDelete})
 	wantKind(t, err, loom.Invalid)
-	_, err = b.clusters.RunServices(b.ctx, b.actor("ben", loom.RoleUser), id, clusters.ServicesInput{Kind: loom.PreviewStop})
+	_, err = b.clusters.RunServices(b.ctx, b.actor("ben", loom.RoleUser), id, clusters.ServicesInput{Kind: loom.ChangeStop})
 	wantKind(t, err, loom.NotFound)
 }
 
@@ -117,7 +117,7 @@ func TestStopWithoutStops(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id := b.active(2)
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id})
 	if err != nil || len(v.Plan.Tasks) != 0 || !strings.Contains(strings.Join(v.Warnings, " "), "nothing runs") {
 		t.Fatalf("%v, %v", v.Warnings, err)
 	}
@@ -137,11 +137,11 @@ func TestActionsOfferWhatWorks(t *testing.T) {
 	b := setup(t)
 	id := b.active(2)
 	actions, err := b.clusters.Actions(b.ctx, b.ana(), id)
-	if err != nil || len(actions) != len(loom.ClusterVerbs) {
+	if err != nil || len(actions) != len(loom.ClusterChanges) {
 		t.Fatalf("%v, %v", actions, err)
 	}
 	for _, kind := range loom.PreviewKinds {
-		if why := actions[kind.Verb()]; why != "" && kind != loom.PreviewRetry {
+		if why := actions[kind]; why != "" && kind != loom.ChangeRetry {
 			t.Errorf("%s: %q", kind, why)
 		}
 	}
@@ -153,12 +153,12 @@ func TestExpectedTime(t *testing.T) {
 	b := setup(t)
 	b.withStops()
 	id := b.active(2)
-	stop := clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id, Service: "web"}
+	stop := clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id, Service: "web"}
 	v, err := b.clusters.Preview(b.ctx, b.ana(), stop)
 	if err != nil || v.Known {
 		t.Fatalf("known %v from nothing, %v", v.Known, err)
 	}
-	ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.PreviewStop})
+	ref, err := b.clusters.RunServices(b.ctx, b.ana(), id, clusters.ServicesInput{Kind: loom.ChangeStop})
 	if err != nil {
 		t.Fatal(err)
 	}

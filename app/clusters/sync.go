@@ -36,7 +36,7 @@ func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.Clus
 	if err := visible(actor, id, cluster.Owner, err); err != nil {
 		return nil, cluster, err
 	}
-	if err := u.mayBegin(ctx, u.db, cluster, loom.VerbSync); err != nil {
+	if err := u.mayBegin(ctx, u.db, cluster, loom.ChangeSync); err != nil {
 		return nil, cluster, err
 	}
 	w, err := u.readWorld(ctx, actor.Tenant, cluster.Template.Name, "")
@@ -47,7 +47,7 @@ func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.Clus
 	case w == nil, err != nil && !isNotFound(err): // the provider does not matter, the cluster has its own
 		return nil, cluster, err
 	}
-	nodes, err := u.members(ctx, cluster, loom.PreviewSync)
+	nodes, err := u.members(ctx, cluster, loom.ChangeSync)
 	if err != nil {
 		return nil, cluster, err
 	}
@@ -122,7 +122,7 @@ func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen
 	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
 		return err
 	}
-	if err := u.mayBegin(ctx, tx, cluster, loom.VerbSync); err != nil {
+	if err := u.mayBegin(ctx, tx, cluster, loom.ChangeSync); err != nil {
 		return err
 	}
 	if cluster.Revision != seen.Revision {

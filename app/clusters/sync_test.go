@@ -25,7 +25,7 @@ func TestSyncTakesTheTemplateOnly(t *testing.T) {
 	next.Defaults.Config = map[string]any{"other": true}
 	b.save(b.tenant, loom.KindTemplate, next)
 
-	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.PreviewSync, Cluster: id})
+	v, err := b.clusters.Preview(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeSync, Cluster: id})
 	if err != nil || len(v.Plan.Tasks) != 0 || v.Summary() == "" {
 		t.Fatalf("%d tasks, %v", len(v.Plan.Tasks), err)
 	}

@@ -13,21 +13,21 @@ import (
 // may be undone.
 func (b *bundle) undoable(id loom.ClusterID) map[string]clusters.PreviewInput {
 	web := clusters.PreviewInput{Cluster: id}
-	with := func(kind loom.PreviewKind, c clusters.ChangeInput) clusters.PreviewInput {
+	with := func(kind loom.ChangeKind, c clusters.ChangeInput) clusters.PreviewInput {
 		in := web
 		in.Kind, in.Change = kind, c
 		in.Change.OnFailure = loom.OnFailureUndo
 		return in
 	}
-	add := with(loom.PreviewAddServices, clusters.ChangeInput{})
+	add := with(loom.ChangeAddServices, clusters.ChangeInput{})
 	add.Services = []string{"cache"}
 	return map[string]clusters.PreviewInput{
 		"add services":    add,
-		"expand":          with(loom.PreviewExpand, clusters.ChangeInput{Machines: 5}),
-		"shrink":          with(loom.PreviewShrink, clusters.ChangeInput{Machines: 2}),
-		"remove services": with(loom.PreviewRemoveServices, clusters.ChangeInput{Services: []string{"web"}}),
-		"upgrade":         with(loom.PreviewUpgrade, clusters.ChangeInput{}),
-		"resize":          with(loom.PreviewResize, clusters.ChangeInput{HardwareType: "xlarge"}),
+		"expand":          with(loom.ChangeExpand, clusters.ChangeInput{Machines: 5}),
+		"shrink":          with(loom.ChangeShrink, clusters.ChangeInput{Machines: 2}),
+		"remove services": with(loom.ChangeRemoveServices, clusters.ChangeInput{Services: []string{"web"}}),
+		"upgrade":         with(loom.ChangeUpgrade, clusters.ChangeInput{}),
+		"resize":          with(loom.ChangeResize, clusters.ChangeInput{HardwareType: "xlarge"}),
 	}
 }
 

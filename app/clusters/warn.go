@@ -13,14 +13,14 @@ import (
 func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft) error {
 	for _, n := range d.Nodes {
 		switch {
-		case n.State != loom.NodeFailed || d.Kind == loom.PreviewAuthorize: // which leaves it out
-		case d.Kind == loom.PreviewDelete:
+		case n.State != loom.NodeFailed || d.Kind == loom.ChangeAuthorize: // which leaves it out
+		case d.Kind == loom.ChangeDelete:
 			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; look whether its machine is really gone afterwards.", n.Number))
 		default:
 			d.Warnings = append(d.Warnings, fmt.Sprintf("Node %d failed before; its tasks may fail again.", n.Number))
 		}
 	}
-	if d.Kind == loom.PreviewDelete {
+	if d.Kind == loom.ChangeDelete {
 		return nil
 	}
 	if plan, err := d.plan(); err != nil {
@@ -37,7 +37,7 @@ func (u *Clusters) warnLive(ctx context.Context, actor loom.Actor, d *liveDraft)
 	if d.Action == loom.ClusterConfigure {
 		d.Warnings = append(d.Warnings, "Services are not restarted; one that reads its settings only when it starts keeps the old ones.")
 	}
-	if d.Kind == loom.PreviewRetry {
+	if d.Kind == loom.ChangeRetry {
 		if err := u.warnOfVersions(ctx, actor.Tenant, d); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (d *liveDraft) warnOfLoss() {
 		warn("%s", why)
 	}
 	d.pairs(func(before, after *loom.Node) {
-		if before == nil || after == nil || before.Incarnation == after.Incarnation || d.Kind != loom.PreviewRepair {
+		if before == nil || after == nil || before.Incarnation == after.Incarnation || d.Kind != loom.ChangeRepair {
 			return
 		}
 		for _, c := range []struct{ word, was, is string }{{"flavor", before.Flavor, after.Flavor}, {"image", before.Image, after.Image}} {
@@ -96,7 +96,7 @@ func (d *liveDraft) warnOfLoss() {
 	switch {
 	case d.Followed != nil:
 		removed = d.Followed.Removed
-	case d.Kind == loom.PreviewRemoveServices:
+	case d.Kind == loom.ChangeRemoveServices:
 		removed = d.Altered.Services
 	}
 	for _, name := range removed {

@@ -169,7 +169,7 @@ func (b *bundle) create(actor loom.Actor, machines int) loom.OperationRef {
 
 func (b *bundle) preview(actor loom.Actor, in loom.CreateInput) clusters.PreviewView {
 	b.t.Helper()
-	v, err := b.clusters.Preview(b.ctx, actor, clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+	v, err := b.clusters.Preview(b.ctx, actor, clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
 	if err != nil {
 		b.t.Fatal(err)
 	}

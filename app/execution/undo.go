@@ -18,7 +18,7 @@ import (
 func wantsUndo(e *store.Ending, end planner.FinalState) bool {
 	op := &e.Operation
 	return op.Status == loom.OperationFailing && op.OnFailure == loom.OnFailureUndo && !op.Undone && !op.Started.IsZero() &&
-		planner.Undoable(op.Action) && end.Cluster != loom.ClusterTerminated
+		op.Action.Undoable() && end.Cluster != loom.ClusterTerminated
 }
 
 // undo lets a failing operation take back what it did. It reports true when the

@@ -238,7 +238,7 @@ func (s *soak) strike(what string) {
 }
 
 // end counts an operation that was looked over.
-func (s *soak) end(kind loom.PreviewKind, status loom.OperationStatus) {
+func (s *soak) end(kind loom.ChangeKind, status loom.OperationStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[fmt.Sprintf("%s %s", kind, status)]++

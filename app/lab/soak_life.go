@@ -49,7 +49,7 @@ func (l *soakLane) cluster(ctx context.Context) error {
 		return err
 	}
 	l.latest, l.back, l.past = 1, 2, map[int]soakShape{}
-	made := soakStep{kind: loom.PreviewCreate, nodes: l.soak.nodes, shape: shape}
+	made := soakStep{kind: loom.ChangeCreate, nodes: l.soak.nodes, shape: shape}
 	if err := l.settle(ctx, loom.OperationRef{Cluster: id, Number: 1}, made); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (l *soakLane) cluster(ctx context.Context) error {
 // asks again if not.
 func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, error) {
 	if faults := l.draw.request("clusters.Create"); faults != "" && !l.soak.enough() {
-		committed, err := l.request(ctx, faults, string(loom.PreviewCreate), name, l.lookup, strconv.Itoa(l.soak.nodes))
+		committed, err := l.request(ctx, faults, string(loom.ChangeCreate), name, l.lookup, strconv.Itoa(l.soak.nodes))
 		if err != nil {
 			return 0, err
 		}
@@ -116,11 +116,11 @@ func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep)
 }
 
 // beginChange begins an operation of a kind.
-func beginChange(ctx context.Context, uc *clusters.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.PreviewKind, change clusters.ChangeInput) (loom.OperationRef, error) {
+func beginChange(ctx context.Context, uc *clusters.Clusters, actor loom.Actor, id loom.ClusterID, kind loom.ChangeKind, change clusters.ChangeInput) (loom.OperationRef, error) {
 	switch kind {
-	case loom.PreviewDelete:
+	case loom.ChangeDelete:
 		return uc.Delete(ctx, actor, id, clusters.DeleteInput{})
-	case loom.PreviewRollback:
+	case loom.ChangeRollback:
 		return uc.Rollback(ctx, actor, loom.OperationRef{Cluster: id, Number: change.Operation}, nil)
 	}
 	return uc.Begin(ctx, actor, clusters.PreviewInput{Kind: kind, Cluster: id, Change: change})
@@ -165,8 +165,8 @@ func SoakRequest(ctx context.Context, e *wiring.Environment, args []string) erro
 	}
 	actor := loom.SystemActor(demo.ID, demo.Name)
 	actor.User, actor.Role = loom.AdminUser, loom.RoleAdmin
-	kind, args := loom.PreviewKind(args[1]), append([]string{args[0]}, args[2:]...)
-	if kind == loom.PreviewCreate {
+	kind, args := loom.ChangeKind(args[1]), append([]string{args[0]}, args[2:]...)
+	if kind == loom.ChangeCreate {
 		nodes, err := strconv.Atoi(args[len(args)-1])
 		if err != nil {
 			return wiring.UsageError("loom soak-request: %v", err)

@@ -23,7 +23,7 @@ type soakShape struct {
 
 // soakStep is a change of a cluster and what is to come of it.
 type soakStep struct {
-	kind   loom.PreviewKind
+	kind   loom.ChangeKind
 	change clusters.ChangeInput
 	// nodes is how many there are afterwards, shape what the cluster is to be: nodes
 	// that it does not name are new ones.
@@ -111,7 +111,7 @@ func (l *soakLane) lifeOf(ctx context.Context, id loom.ClusterID) error {
 	}
 	l.past = map[int]soakShape{}
 	n := len(was.hardware) + 1 + l.draw.number(few)
-	if err := l.step(ctx, id, soakStep{kind: loom.PreviewExpand, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
+	if err := l.step(ctx, id, soakStep{kind: loom.ChangeExpand, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
 		return err
 	}
 	for range max(1, l.soak.changes) {
@@ -123,11 +123,11 @@ func (l *soakLane) lifeOf(ctx context.Context, id loom.ClusterID) error {
 		return err
 	}
 	if n = len(was.hardware) - 1 - l.draw.number(few); n > 0 {
-		if err := l.step(ctx, id, soakStep{kind: loom.PreviewShrink, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
+		if err := l.step(ctx, id, soakStep{kind: loom.ChangeShrink, change: clusters.ChangeInput{Machines: n}, nodes: n, shape: was}); err != nil {
 			return err
 		}
 	}
-	return l.step(ctx, id, soakStep{kind: loom.PreviewDelete})
+	return l.step(ctx, id, soakStep{kind: loom.ChangeDelete})
 }
 
 // step carries out a change and looks it over. What a rollback may lead back to is
@@ -155,10 +155,10 @@ func (l *soakLane) change(ctx context.Context, id loom.ClusterID, how soakChange
 	s := soakStep{nodes: len(nodes), shape: was, change: clusters.ChangeInput{Batch: 2 + l.draw.number(min(4, max(1, len(nodes)/2)))}}
 	switch how {
 	case soakRepair:
-		s.kind, s.change = loom.PreviewRepair, clusters.ChangeInput{Nodes: []loom.NodeID{nodes[l.draw.number(len(nodes))].ID}}
+		s.kind, s.change = loom.ChangeRepair, clusters.ChangeInput{Nodes: []loom.NodeID{nodes[l.draw.number(len(nodes))].ID}}
 		return l.step(ctx, id, s)
 	case soakResize:
-		s.kind, s.change.HardwareType = loom.PreviewResize, "soak-large"
+		s.kind, s.change.HardwareType = loom.ChangeResize, "soak-large"
 		if was.hardware[nodes[0].Number] == s.change.HardwareType {
 			s.change.HardwareType = "soak-small"
 		}
@@ -178,13 +178,13 @@ func (l *soakLane) change(ctx context.Context, id loom.ClusterID, how soakChange
 
 // rollback leads to before an operation.
 func (l *soakLane) rollback(of int) soakStep {
-	return soakStep{kind: loom.PreviewRollback, change: clusters.ChangeInput{Operation: of}, nodes: len(l.past[of].hardware), shape: l.past[of]}
+	return soakStep{kind: loom.ChangeRollback, change: clusters.ChangeInput{Operation: of}, nodes: len(l.past[of].hardware), shape: l.past[of]}
 }
 
 // upgrade takes new versions of some services, good ones or such as fail here and
 // there.
 func (l *soakLane) upgrade(ctx context.Context, id loom.ClusterID, s soakStep, how soakChange) error {
-	s.kind, s.change.Services = loom.PreviewUpgrade, l.draw.some(soakServices)
+	s.kind, s.change.Services = loom.ChangeUpgrade, l.draw.some(soakServices)
 	if slices.Contains(s.change.Services, soakFront) {
 		s.change.MinHealthy = new(int) // a batch may hold all nodes with it
 	}

@@ -75,7 +75,7 @@ func TestSoakSeesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := soakStep{kind: loom.PreviewCreate, nodes: 2, shape: shape, change: clusters.ChangeInput{Batch: 1}}
+	step := soakStep{kind: loom.ChangeCreate, nodes: 2, shape: shape, change: clusters.ChangeInput{Batch: 1}}
 	if err := lane.settle(t.Context(), ref, step); err != nil || len(s.failures) > 0 {
 		t.Fatalf("%v\n%s", err, out.String())
 	}

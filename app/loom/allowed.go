@@ -5,105 +5,43 @@ import (
 	"slices"
 )
 
-// ClusterVerb is something a person can do to a cluster. The words of previews
-// (rest-api.md 6.4) and those that work without a plan share one table.
-type ClusterVerb string
-
-// The verbs.
-const (
-	VerbConfigure      ClusterVerb = "configure"
-	VerbAddServices    ClusterVerb = "add_services"
-	VerbRemoveServices ClusterVerb = "remove_services"
-	VerbStart          ClusterVerb = "start"
-	VerbStop           ClusterVerb = "stop"
-	VerbRestart        ClusterVerb = "restart"
-	VerbExpand         ClusterVerb = "expand"
-	VerbShrink         ClusterVerb = "shrink"
-	VerbUpgrade        ClusterVerb = "upgrade"
-	VerbResize         ClusterVerb = "resize"
-	VerbRepair         ClusterVerb = "repair"
-	VerbRollback       ClusterVerb = "rollback"
-	VerbRetry          ClusterVerb = "retry"
-	VerbAuthorize      ClusterVerb = "authorize"
-	VerbSync           ClusterVerb = "sync"
-	VerbDelete         ClusterVerb = "delete"
-
-	VerbLease  ClusterVerb = "lease"
-	VerbEdit   ClusterVerb = "edit" // protection, labels, description, owner
-	VerbAbort  ClusterVerb = "abort"
-	VerbPause  ClusterVerb = "pause"
-	VerbResume ClusterVerb = "resume"
-)
-
-// ClusterVerbs lists every verb, in the order in which menus show them.
-var ClusterVerbs = []ClusterVerb{
-	VerbConfigure, VerbAddServices, VerbRemoveServices, VerbStart, VerbStop, VerbRestart, VerbExpand, VerbShrink,
-	VerbUpgrade, VerbResize, VerbRepair, VerbRollback, VerbRetry, VerbAuthorize, VerbSync, VerbDelete,
-	VerbLease, VerbEdit, VerbAbort, VerbPause, VerbResume,
-}
-
-// allowedIn says in which statuses each verb may begin (lifecycle.md 2).
-var allowedIn = map[ClusterVerb][]ClusterStatus{
-	VerbConfigure:      {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbAddServices:    {ClusterActive},
-	VerbRemoveServices: {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbStart:          {ClusterActive},
-	VerbStop:           {ClusterActive},
-	VerbRestart:        {ClusterActive},
-	VerbExpand:         {ClusterActive},
-	VerbShrink:         {ClusterActive},
-	VerbUpgrade:        {ClusterActive},
-	VerbResize:         {ClusterActive},
-	VerbRepair:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbRollback:       {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbRetry:          {ClusterIncomplete, ClusterInconsistent},
-	VerbAuthorize:      {ClusterActive},
-	VerbSync:           {ClusterActive},
-	VerbDelete:         {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbLease:          {ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbEdit:           {ClusterPending, ClusterActive, ClusterIncomplete, ClusterInconsistent},
-	VerbAbort:          {ClusterPending},
-	VerbPause:          {ClusterPending},
-	VerbResume:         {ClusterPending},
-}
-
 // WhyNot gives the sentence why verb cannot begin now, or "" when it can.
 // Latest is the cluster's latest operation, nil before the first.
-func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
-	statuses, known := allowedIn[verb]
-	if !known {
+func (c *Cluster) WhyNot(verb ChangeKind, latest *Operation) string {
+	change := verb.Change()
+	if change.Allowed == nil {
 		return fmt.Sprintf("There is no action “%s”.", verb)
 	}
-	if !slices.Contains(statuses, c.Status) {
+	if !slices.Contains(change.Allowed, c.Status) {
 		return c.wrongStatus(verb, latest)
 	}
 	if why := c.whyProtected(verb, latest); why != "" {
 		return why
 	}
-	begins := slices.Contains(statuses, ClusterActive) || verb == VerbRetry
-	if c.DeleteWanted != "" && begins && verb != VerbDelete && verb != VerbEdit && verb != VerbLease {
+	begins := slices.Contains(change.Allowed, ClusterActive) || verb == ChangeRetry
+	if c.DeleteWanted != "" && begins && verb != ChangeDelete && verb != ChangeEdit && verb != ChangeLease {
 		return fmt.Sprintf("%s wants the cluster deleted; that begins at any moment.", c.DeleteWanted)
 	}
 	if latest == nil {
 		return ""
 	}
 	switch {
-	case verb == VerbRetry:
+	case verb == ChangeRetry:
 		return latest.whyNotRetried()
-	case c.Status != ClusterActive && verb == VerbRemoveServices, c.Status == ClusterIncomplete && verb == VerbConfigure:
+	case c.Status != ClusterActive && verb == ChangeRemoveServices, c.Status == ClusterIncomplete && verb == ChangeConfigure:
 		if latest.Action == ClusterDelete {
 			return fmt.Sprintf("Operation %d began to delete the cluster; go on with the delete.", latest.Ref.Number)
 		}
 		return latest.whyNotRetried()
-	case verb == VerbRollback && latest.Action == ClusterDelete && latest.Status != OperationComplete && !latest.Started.IsZero():
+	case verb == ChangeRollback && latest.Action == ClusterDelete && latest.Status != OperationComplete && !latest.Started.IsZero():
 		return fmt.Sprintf("Operation %d began to delete the cluster; go on with the delete.", latest.Ref.Number)
-	case verb == VerbPause && latest.Status == OperationPaused:
+	case verb == ChangePause && latest.Status == OperationPaused:
 		return fmt.Sprintf("Operation %d is paused already.", latest.Ref.Number)
-	case verb == VerbPause && latest.Status != OperationRunning:
+	case verb == ChangePause && latest.Status != OperationRunning:
 		return fmt.Sprintf("Operation %d is not running any more.", latest.Ref.Number)
-	case verb == VerbResume && latest.Status != OperationPaused:
+	case verb == ChangeResume && latest.Status != OperationPaused:
 		return fmt.Sprintf("Operation %d is not paused.", latest.Ref.Number)
-	case verb == VerbAbort && (latest.Status == OperationFailing || latest.Status.Final()):
+	case verb == ChangeAbort && (latest.Status == OperationFailing || latest.Status.Final()):
 		return fmt.Sprintf("Operation %d is ending already.", latest.Ref.Number)
 	}
 	return ""
@@ -114,7 +52,7 @@ func (c *Cluster) WhyNot(verb ClusterVerb, latest *Operation) string {
 func (c *Cluster) WhyNotDeletedIdle() string {
 	idle := *c
 	idle.Status = ClusterActive
-	return idle.WhyNot(VerbDelete, nil)
+	return idle.WhyNot(ChangeDelete, nil)
 }
 
 // DeleteAborts reports whether the latest operation has to be aborted before the cluster
@@ -125,7 +63,7 @@ func (c *Cluster) DeleteAborts(latest *Operation) bool {
 
 // WhyNot returns the sentence why verb cannot begin now, or "" when it can, as far as the
 // summary tells: see Cluster.WhyNot.
-func (s *ClusterSummary) WhyNot(verb ClusterVerb) string {
+func (s *ClusterSummary) WhyNot(verb ChangeKind) string {
 	return (&Cluster{Status: s.Status, Protected: s.Protected}).WhyNot(verb, nil)
 }
 
@@ -145,25 +83,16 @@ func (o *Operation) WhyNotSkipped(t *Task) string {
 	return ""
 }
 
-// whyProtected says why protection keeps the verb from beginning (changes.md 6):
+// whyProtected says why protection keeps the change from beginning (changes.md 6):
 // it deletes machines that nobody has called broken.
-func (c *Cluster) whyProtected(verb ClusterVerb, latest *Operation) string {
-	if !c.Protected {
-		return ""
-	}
-	resizes := verb == VerbResize
-	deletes := verb == VerbDelete || verb == VerbShrink
-	if verb == VerbRetry && latest != nil {
-		resizes = latest.Action == ClusterResize
-		deletes = latest.Action == ClusterDelete || latest.Action == ClusterShrink
-	}
+func (c *Cluster) whyProtected(verb ChangeKind, latest *Operation) string {
 	switch {
-	case resizes:
-		return "The cluster is protected, and other hardware means other machines, without what is on the disks of the present ones; take the protection off first."
-	case deletes:
-		return "The cluster is protected; take the protection off first."
+	case !c.Protected:
+		return ""
+	case verb == ChangeRetry && latest != nil:
+		return latest.Action.change().Protected
 	}
-	return ""
+	return verb.Change().Protected
 }
 
 // whyNotRetried says why what is left of the operation cannot be gone on with.
@@ -179,7 +108,7 @@ func (o *Operation) whyNotRetried() string {
 	return ""
 }
 
-func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
+func (c *Cluster) wrongStatus(verb ChangeKind, latest *Operation) string {
 	switch c.Status {
 	case ClusterPending:
 		if latest == nil {
@@ -200,7 +129,7 @@ func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
 	case ClusterTerminated:
 		return "The cluster is gone."
 	case ClusterActive:
-		if verb == VerbRetry {
+		if verb == ChangeRetry {
 			if latest != nil && latest.Action == ClusterAuthorize && latest.Status != OperationComplete {
 				return fmt.Sprintf("Operation %d only adds keys; add them again.", latest.Ref.Number)
 			}
@@ -208,27 +137,22 @@ func (c *Cluster) wrongStatus(verb ClusterVerb, latest *Operation) string {
 		}
 		return "No operation is running."
 	case ClusterIncomplete, ClusterInconsistent:
-		if verb == VerbAbort || verb == VerbPause || verb == VerbResume {
+		if verb == ChangeAbort || verb == ChangePause || verb == ChangeResume {
 			return "No operation is running."
 		}
 		if c.Status == ClusterIncomplete {
-			return "The cluster is incomplete; " + ways(VerbRetry, VerbConfigure, VerbRepair, VerbRollback, VerbDelete) + "."
+			return "The cluster is incomplete; " + ways(ChangeRetry, ChangeConfigure, ChangeRepair, ChangeRollback, ChangeDelete) + "."
 		}
-		return "The cluster is inconsistent; " + ways(VerbConfigure, VerbRetry, VerbRepair, VerbRollback) + " first."
+		return "The cluster is inconsistent; " + ways(ChangeConfigure, ChangeRetry, ChangeRepair, ChangeRollback) + " first."
 	}
 	return fmt.Sprintf("The cluster is %s.", c.Status)
 }
 
-// wayOut words the verbs that lead out of a state.
-var wayOut = map[ClusterVerb]string{
-	VerbConfigure: "configure it again", VerbRetry: "retry what failed", VerbRepair: "repair it", VerbRollback: "roll back", VerbDelete: "delete it",
-}
-
 // ways joins ways out.
-func ways(verbs ...ClusterVerb) string {
+func ways(verbs ...ChangeKind) string {
 	words := make([]string, len(verbs))
 	for i, v := range verbs {
-		words[i] = wayOut[v]
+		words[i] = v.Change().WayOut
 	}
 	return Or(words)
 }

@@ -11,18 +11,18 @@ import (
 func TestWhyNotFollowsTheTable(t *testing.T) {
 	t.Parallel()
 	// One letter per status in which the verb may begin.
-	table := map[loom.ClusterVerb]string{
-		loom.VerbConfigure: "A i I", loom.VerbAddServices: "A", loom.VerbRemoveServices: "A i I", loom.VerbStart: "A",
-		loom.VerbStop: "A", loom.VerbRestart: "A", loom.VerbExpand: "A", loom.VerbShrink: "A", loom.VerbUpgrade: "A",
-		loom.VerbResize: "A", loom.VerbRepair: "A i I", loom.VerbRollback: "A i I", loom.VerbRetry: "i I",
-		loom.VerbSync: "A", loom.VerbAuthorize: "A", loom.VerbDelete: "A i I", loom.VerbLease: "A i I", loom.VerbEdit: "P A i I",
-		loom.VerbAbort: "P", loom.VerbPause: "P", loom.VerbResume: "",
+	table := map[loom.ChangeKind]string{
+		loom.ChangeConfigure: "A i I", loom.ChangeAddServices: "A", loom.ChangeRemoveServices: "A i I", loom.ChangeStart: "A",
+		loom.ChangeStop: "A", loom.ChangeRestart: "A", loom.ChangeExpand: "A", loom.ChangeShrink: "A", loom.ChangeUpgrade: "A",
+		loom.ChangeResize: "A", loom.ChangeRepair: "A i I", loom.ChangeRollback: "A i I", loom.ChangeRetry: "i I",
+		loom.ChangeSync: "A", loom.ChangeAuthorize: "A", loom.ChangeDelete: "A i I", loom.ChangeLease: "A i I", loom.ChangeEdit: "P A i I",
+		loom.ChangeAbort: "P", loom.ChangePause: "P", loom.ChangeResume: "",
 	}
 	letters := map[loom.ClusterStatus]string{
 		loom.ClusterPending: "P", loom.ClusterActive: "A", loom.ClusterIncomplete: "i",
 		loom.ClusterInconsistent: "I", loom.ClusterTerminated: "T",
 	}
-	for _, verb := range loom.ClusterVerbs {
+	for _, verb := range loom.ClusterChanges {
 		want, listed := table[verb]
 		if !listed {
 			t.Errorf("%s is not in the table of this test", verb)
@@ -53,32 +53,32 @@ func TestWhyNotLooksAtOperationAndProtection(t *testing.T) {
 		return &loom.Operation{Action: a, Status: loom.OperationFailed, Started: time.Unix(1, 0)}
 	}
 	for _, c := range []struct {
-		verb      loom.ClusterVerb
+		verb      loom.ChangeKind
 		status    loom.ClusterStatus
 		protected bool
 		latest    *loom.Operation
 		want      string
 	}{
-		{loom.VerbPause, loom.ClusterPending, false, op(loom.OperationRunning), ""},
-		{loom.VerbPause, loom.ClusterPending, false, op(loom.OperationPaused), "paused already"},
-		{loom.VerbPause, loom.ClusterPending, false, op(loom.OperationFailing), "not running"},
-		{loom.VerbResume, loom.ClusterPending, false, op(loom.OperationPaused), ""},
-		{loom.VerbAbort, loom.ClusterPending, false, op(loom.OperationPaused), ""},
-		{loom.VerbAbort, loom.ClusterPending, false, op(loom.OperationFailing), "ending already"},
-		{loom.VerbDelete, loom.ClusterActive, true, nil, "protected"},
-		{loom.VerbShrink, loom.ClusterActive, true, nil, "protected"},
-		{loom.VerbResize, loom.ClusterActive, true, nil, "take the protection off"},
-		{loom.VerbResize, loom.ClusterActive, false, nil, ""},
-		{loom.VerbConfigure, loom.ClusterActive, true, nil, ""},
-		{loom.VerbExpand, loom.ClusterActive, true, nil, ""},
-		{loom.VerbRepair, loom.ClusterInconsistent, true, nil, ""},
-		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterResize), "take the protection off"},
-		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterShrink), "take the protection off"},
-		{loom.VerbRetry, loom.ClusterIncomplete, true, failed(loom.ClusterDelete), "take the protection off"},
-		{loom.VerbRetry, loom.ClusterInconsistent, true, failed(loom.ClusterExpand), ""},
-		{loom.VerbDelete, loom.ClusterPending, false, op(loom.OperationRunning), "Operation 3 (create) is running."},
-		{loom.VerbDelete, loom.ClusterPending, false, op(loom.OperationPaused), "is paused"},
-		{loom.VerbDelete, loom.ClusterTerminated, false, nil, "gone"},
+		{loom.ChangePause, loom.ClusterPending, false, op(loom.OperationRunning), ""},
+		{loom.ChangePause, loom.ClusterPending, false, op(loom.OperationPaused), "paused already"},
+		{loom.ChangePause, loom.ClusterPending, false, op(loom.OperationFailing), "not running"},
+		{loom.ChangeResume, loom.ClusterPending, false, op(loom.OperationPaused), ""},
+		{loom.ChangeAbort, loom.ClusterPending, false, op(loom.OperationPaused), ""},
+		{loom.ChangeAbort, loom.ClusterPending, false, op(loom.OperationFailing), "ending already"},
+		{loom.ChangeDelete, loom.ClusterActive, true, nil, "protected"},
+		{loom.ChangeShrink, loom.ClusterActive, true, nil, "protected"},
+		{loom.ChangeResize, loom.ClusterActive, true, nil, "take the protection off"},
+		{loom.ChangeResize, loom.ClusterActive, false, nil, ""},
+		{loom.ChangeConfigure, loom.ClusterActive, true, nil, ""},
+		{loom.ChangeExpand, loom.ClusterActive, true, nil, ""},
+		{loom.ChangeRepair, loom.ClusterInconsistent, true, nil, ""},
+		{loom.ChangeRetry, loom.ClusterInconsistent, true, failed(loom.ClusterResize), "take the protection off"},
+		{loom.ChangeRetry, loom.ClusterInconsistent, true, failed(loom.ClusterShrink), "take the protection off"},
+		{loom.ChangeRetry, loom.ClusterIncomplete, true, failed(loom.ClusterDelete), "take the protection off"},
+		{loom.ChangeRetry, loom.ClusterInconsistent, true, failed(loom.ClusterExpand), ""},
+		{loom.ChangeDelete, loom.ClusterPending, false, op(loom.OperationRunning), "Operation 3 (create) is running."},
+		{loom.ChangeDelete, loom.ClusterPending, false, op(loom.OperationPaused), "is paused"},
+		{loom.ChangeDelete, loom.ClusterTerminated, false, nil, "gone"},
 		{"dance", loom.ClusterActive, false, nil, "no action"},
 	} {
 		cluster := loom.Cluster{Status: c.status, Protected: c.protected}

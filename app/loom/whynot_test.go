@@ -12,14 +12,14 @@ import (
 // Every verb works with a preview, or at once.
 func TestEveryVerbWorks(t *testing.T) {
 	t.Parallel()
-	atOnce := []loom.ClusterVerb{loom.VerbLease, loom.VerbEdit, loom.VerbAbort, loom.VerbPause, loom.VerbResume}
-	for _, verb := range loom.ClusterVerbs {
-		if slices.Contains(atOnce, verb) == slices.Contains(loom.PreviewKinds, loom.PreviewKind(verb)) {
+	atOnce := []loom.ChangeKind{loom.ChangeLease, loom.ChangeEdit, loom.ChangeAbort, loom.ChangePause, loom.ChangeResume}
+	for _, verb := range loom.ClusterChanges {
+		if slices.Contains(atOnce, verb) == slices.Contains(loom.PreviewKinds, loom.ChangeKind(verb)) {
 			t.Errorf("%s works at once: %v", verb, slices.Contains(atOnce, verb))
 		}
 	}
 	for _, kind := range loom.PreviewKinds {
-		if kind != loom.PreviewCreate && !slices.Contains(loom.ClusterVerbs, kind.Verb()) {
+		if kind != loom.ChangeCreate && !slices.Contains(loom.ClusterChanges, kind) {
 			t.Errorf("%s is no verb", kind)
 		}
 	}
@@ -36,7 +36,7 @@ func TestWhyNotRetry(t *testing.T) {
 		"roll that":   {Status: loom.OperationFailed, Started: now, Undone: true},
 	} {
 		c := loom.Cluster{Status: loom.ClusterInconsistent}
-		if why := c.WhyNot(loom.VerbRetry, &op); (why == "") != (want == "") || !strings.Contains(why, want) {
+		if why := c.WhyNot(loom.ChangeRetry, &op); (why == "") != (want == "") || !strings.Contains(why, want) {
 			t.Errorf("%q, want %q", why, want)
 		}
 	}
@@ -47,11 +47,11 @@ func TestWhyNotRollBackADelete(t *testing.T) {
 	t.Parallel()
 	c := loom.Cluster{Status: loom.ClusterIncomplete}
 	began := loom.Operation{Action: loom.ClusterDelete, Status: loom.OperationFailed, Started: time.Unix(1, 0)}
-	if why := c.WhyNot(loom.VerbRollback, &began); !strings.Contains(why, "go on with the delete") {
+	if why := c.WhyNot(loom.ChangeRollback, &began); !strings.Contains(why, "go on with the delete") {
 		t.Errorf("%q", why)
 	}
 	began.Action = loom.ClusterCreate
-	if why := c.WhyNot(loom.VerbRollback, &began); why != "" {
+	if why := c.WhyNot(loom.ChangeRollback, &began); why != "" {
 		t.Errorf("%q", why)
 	}
 }
@@ -59,8 +59,8 @@ func TestWhyNotRollBackADelete(t *testing.T) {
 // A cluster that somebody wants deleted begins nothing else.
 func TestWhyNotLooksAtTheWishToDelete(t *testing.T) {
 	t.Parallel()
-	for verb, allowed := range map[loom.ClusterVerb]bool{
-		loom.VerbConfigure: false, loom.VerbStop: false, loom.VerbSync: false, loom.VerbRollback: false, loom.VerbDelete: true, loom.VerbEdit: true, loom.VerbLease: true,
+	for verb, allowed := range map[loom.ChangeKind]bool{
+		loom.ChangeConfigure: false, loom.ChangeStop: false, loom.ChangeSync: false, loom.ChangeRollback: false, loom.ChangeDelete: true, loom.ChangeEdit: true, loom.ChangeLease: true,
 	} {
 		c := loom.Cluster{Status: loom.ClusterActive, DeleteWanted: "ana"}
 		if why := c.WhyNot(verb, nil); allowed != (why == "") || !allowed && !strings.Contains(why, "ana") {
@@ -68,7 +68,7 @@ func TestWhyNotLooksAtTheWishToDelete(t *testing.T) {
 		}
 	}
 	pending := loom.Cluster{Status: loom.ClusterPending, DeleteWanted: "ana"}
-	if why := pending.WhyNot(loom.VerbAbort, &loom.Operation{Status: loom.OperationRunning}); why != "" {
+	if why := pending.WhyNot(loom.ChangeAbort, &loom.Operation{Status: loom.OperationRunning}); why != "" {
 		t.Errorf("abort: %q", why)
 	}
 }

@@ -28,7 +28,7 @@ type previewRow struct {
 
 func (r *previewRow) preview() loom.Preview {
 	p := loom.Preview{
-		ID: loom.PreviewID(r.ID), Kind: loom.PreviewKind(r.Kind),
+		ID: loom.PreviewID(r.ID), Kind: loom.ChangeKind(r.Kind),
 		Owner:   loom.Account{User: loom.UserID(r.UserID), Tenant: loom.TenantID(r.TenantID)},
 		Cluster: loom.ClusterID(r.ClusterID), Revision: r.Revision, Hash: r.Hash, Created: r.CreatedAt, Expires: r.ExpiresAt,
 		AppliedAt: r.AppliedAt.Time,

@@ -41,7 +41,7 @@ func TestConfigIsRestored(t *testing.T) {
 	at := w.post("ana", route.Previews(), change("configure", id, "revision", "2", "restart", "1")).goesTo(`/previews/.*`)
 	page := w.get("ana", at).is(200, "/port", "99", "80", "/password").lacks("the old one", "a new one")
 	w.get("ana", link(t, page, route.ClusterVerb(id, "reconfigure"))).is(200, "Restore config 2 of shop-front")
-	v, err := w.clusters.Preview(w.ctx, ana, clusters.PreviewInput{Kind: loom.PreviewConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Revision: new(2)}})
+	v, err := w.clusters.Preview(w.ctx, ana, clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{Revision: new(2)}})
 	w.must(err)
 	w.post("ana", route.Preview(v.ID)+"/apply", url.Values{"hash": {v.Hash}}).goesTo(".*")
 	if got := w.cluster(id).Config["password"]; got != "the old one" {

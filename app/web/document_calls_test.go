@@ -68,7 +68,7 @@ func (w *callWorld) stage(pattern string) map[string]string {
 	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 ORDER BY number LIMIT 1`, int64(ref.Cluster)))
 	values["{node}"] = node
 	if strings.Contains(pattern, "{preview}") {
-		preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+		preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 		w.must(err)
 		values["{preview}"] = string(preview.ID)
 	}

@@ -194,7 +194,7 @@ func (w *clusterWorld) documentValues() map[string]string {
 	w.must(err)
 	token, _, err := w.accounts.CreateToken(w.ctx, w.actor("admin"), account.NewToken{Name: "one", Scopes: []loom.Scope{loom.ScopeRead}})
 	w.must(err)
-	preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: ref.Cluster})
+	preview, err := w.clusters.Preview(w.ctx, w.actor("admin"), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: ref.Cluster})
 	w.must(err)
 	var node string
 	w.must(w.db.Get(&node, `SELECT id FROM nodes WHERE cluster_id = $1 LIMIT 1`, int64(ref.Cluster)))

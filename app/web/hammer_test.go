@@ -232,26 +232,26 @@ func TestPagesWhileOperationsRun(t *testing.T) {
 	}
 	settles(loom.ClusterActive)
 	for _, in := range []clusters.PreviewInput{
-		{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 6}},
-		{Kind: loom.PreviewAddServices, Services: []string{"cache"}},
-		{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{ConfigPatch: map[string]any{"a": 1}, Restart: true}},
-		{Kind: loom.PreviewRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
-		{Kind: loom.PreviewResize, Change: clusters.ChangeInput{HardwareType: "small", Batch: 2}},
-		{Kind: loom.PreviewShrink, Change: clusters.ChangeInput{Machines: 4}},
+		{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 6}},
+		{Kind: loom.ChangeAddServices, Services: []string{"cache"}},
+		{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{ConfigPatch: map[string]any{"a": 1}, Restart: true}},
+		{Kind: loom.ChangeRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
+		{Kind: loom.ChangeResize, Change: clusters.ChangeInput{HardwareType: "small", Batch: 2}},
+		{Kind: loom.ChangeShrink, Change: clusters.ChangeInput{Machines: 4}},
 	} {
 		begin(in)
 		settles(loom.ClusterActive)
 	}
 	h.fails.Store("install")
-	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
+	begin(clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
 	settles(loom.ClusterActive)
-	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5}})
+	begin(clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 5}})
 	settles(loom.ClusterInconsistent)
 	h.fails.Store("")
-	begin(clusters.PreviewInput{Kind: loom.PreviewRollback, Change: clusters.ChangeInput{Operation: w.cluster(id).LatestOperation}})
+	begin(clusters.PreviewInput{Kind: loom.ChangeRollback, Change: clusters.ChangeInput{Operation: w.cluster(id).LatestOperation}})
 	settles(loom.ClusterActive)
 	// Held up, left out of sight, and stopped.
-	begin(clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
+	begin(clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 5, OnFailure: loom.OnFailureUndo}})
 	for _, control := range []func() (loom.Operation, error){
 		func() (loom.Operation, error) { return w.ops.Pause(w.ctx, ana, w.latest(id)) },
 		func() (loom.Operation, error) { return w.ops.Resume(w.ctx, ana, w.latest(id)) },
@@ -262,7 +262,7 @@ func TestPagesWhileOperationsRun(t *testing.T) {
 		}
 	}
 	settles(loom.ClusterActive)
-	begin(clusters.PreviewInput{Kind: loom.PreviewDelete})
+	begin(clusters.PreviewInput{Kind: loom.ChangeDelete})
 	settles(loom.ClusterTerminated)
 	// A while after the end.
 	for now := asked.Load(); asked.Load() < now+100 && !t.Failed(); {

@@ -24,7 +24,7 @@ func TestPreviewFoldsWhatStays(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	id := w.active("shop-front", 4)
-	at, page := w.previewOf(clusters.PreviewInput{Kind: loom.PreviewShrink, Cluster: id, Change: clusters.ChangeInput{Machines: 3}})
+	at, page := w.previewOf(clusters.PreviewInput{Kind: loom.ChangeShrink, Cluster: id, Change: clusters.ChangeInput{Machines: 3}})
 	// The node that goes is listed among the others, and those are folded.
 	page.has(`<details class="c-set c-kept" id="kept">`, ">keep 3<", ">remove 2<", "shop-front1-1003", "3 nodes and ")
 	if _, folded, _ := strings.Cut(page.Body, `id="kept"`); strings.Contains(folded[:strings.Index(folded, "</details>")], "1003") {
@@ -35,7 +35,7 @@ func TestPreviewFoldsWhatStays(t *testing.T) {
 	w.get("ana", at+"?only=nonsense").is(200, `id="kept">`)
 
 	// What is stopped is no longer among what stays.
-	_, page = w.previewOf(clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: id, Service: "haproxy"})
+	_, page = w.previewOf(clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: id, Service: "haproxy"})
 	page.has(">stop<", ">nothing<", `id="kept"`)
 	// All of a new cluster comes.
 	to := w.post("ana", route.Previews(), createValues("second", "3")).goesTo(`/previews/.*`)

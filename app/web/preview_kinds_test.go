@@ -21,18 +21,18 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 		texts []string
 		done  string
 	}{
-		{clusters.PreviewInput{Kind: loom.PreviewConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
+		{clusters.PreviewInput{Kind: loom.ChangeConfigure, Configure: &clusters.ConfigureInput{Config: map[string]any{"port": 81, "api_key": "hush"}, Restart: true}},
 			[]string{"Preview: configure shop-front", "Changes the config", "/port", "81", "[redacted]"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewAddServices, Services: []string{"cache"}},
+		{clusters.PreviewInput{Kind: loom.ChangeRestart}, []string{"Preview: restart shop-front", "Restarts 2 services"}, "Changing shop-front."},
+		{clusters.PreviewInput{Kind: loom.ChangeAddServices, Services: []string{"cache"}},
 			[]string{"Preview: add services shop-front", "Adds 1 service to ", "cache", "The template"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewExpand, Change: clusters.ChangeInput{Machines: 4}},
+		{clusters.PreviewInput{Kind: loom.ChangeExpand, Change: clusters.ChangeInput{Machines: 4}},
 			[]string{"Preview: expand shop-front", "Adds 1 node", "shop-front1-1003.", "3 → 4 of"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewShrink, Change: clusters.ChangeInput{Machines: 3}},
+		{clusters.PreviewInput{Kind: loom.ChangeShrink, Change: clusters.ChangeInput{Machines: 3}},
 			[]string{"Preview: shrink shop-front", "Removes 1 node with all that is on it", "1003", "what is on the disks"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
+		{clusters.PreviewInput{Kind: loom.ChangeRemoveServices, Change: clusters.ChangeInput{Services: []string{"cache"}}},
 			[]string{"Preview: remove services shop-front", "Removes 1 service from the cluster"}, "Changing shop-front."},
-		{clusters.PreviewInput{Kind: loom.PreviewSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
+		{clusters.PreviewInput{Kind: loom.ChangeSync}, []string{"Preview: sync shop-front", "Replaces the cluster’s copy"}, "newest version of its template"},
 	} {
 		c.in.Cluster = ref.Cluster
 		v, err := w.clusters.Preview(w.ctx, w.actor("ana"), c.in)
@@ -46,7 +46,7 @@ func TestPreviewsOfEveryKindHaveAPage(t *testing.T) {
 		w.post("ana", at+"/apply", url.Values{"hash": {page.hash()}}).is(409, "This preview was applied.")
 		w.finish(ref, loom.ClusterActive)
 	}
-	v, err := w.clusters.Preview(w.ctx, w.actor("ana"), clusters.PreviewInput{Kind: loom.PreviewStop, Cluster: ref.Cluster})
+	v, err := w.clusters.Preview(w.ctx, w.actor("ana"), clusters.PreviewInput{Kind: loom.ChangeStop, Cluster: ref.Cluster})
 	w.must(err)
 	w.post("ana", route.Preview(v.ID)+"/discard", nil).goesTo(route.Cluster(ref.Cluster))
 }

@@ -90,11 +90,11 @@ func TestAddedServicesRun(t *testing.T) {
 		w.ends(op, 30*time.Second, loom.OperationComplete)
 	}
 	// The provisioner has read the nodes without the new service.
-	end(uc.RunServices(ctx, ana, id, clusters.ServicesInput{Kind: loom.PreviewStart}))
+	end(uc.RunServices(ctx, ana, id, clusters.ServicesInput{Kind: loom.ChangeStart}))
 	mu.Lock()
 	seen = nil
 	mu.Unlock()
-	end(uc.Begin(ctx, ana, clusters.PreviewInput{Kind: loom.PreviewAddServices, Cluster: id, Services: []string{"cache"}}))
+	end(uc.Begin(ctx, ana, clusters.PreviewInput{Kind: loom.ChangeAddServices, Cluster: id, Services: []string{"cache"}}))
 	mu.Lock()
 	defer mu.Unlock()
 	counts := map[string]int{}

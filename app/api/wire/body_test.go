@@ -15,7 +15,7 @@ import (
 // value that it cannot have: a member without an error is one that nobody reads.
 func TestDescribedMembersAreRead(t *testing.T) {
 	t.Parallel()
-	change := func(kind loom.PreviewKind) func(body []byte) error {
+	change := func(kind loom.ChangeKind) func(body []byte) error {
 		return func(body []byte) error { _, err := wire.ReadChange(kind, body); return err }
 	}
 	for name, c := range map[string]struct {
@@ -32,12 +32,12 @@ func TestDescribedMembersAreRead(t *testing.T) {
 		}},
 		"ClusterDelete": {lenient.Names[wire.ClusterDelete](), nil, func(b []byte) error { _, err := wire.ReadDelete(b); return err }},
 		"Configure":     {lenient.Names[wire.Configure](), nil, func(b []byte) error { _, _, err := wire.ReadConfigure(b); return err }},
-		"ServicesAdd":   {lenient.Names[wire.ServicesAdd](), nil, change(loom.PreviewAddServices)},
-		"Expand":        {lenient.Names[wire.Expand](), nil, change(loom.PreviewExpand)},
-		"Shrink":        {lenient.Names[wire.Shrink](), nil, change(loom.PreviewShrink)},
-		"Upgrade":       {lenient.Names[wire.Upgrade](), nil, change(loom.PreviewUpgrade)},
-		"Resize":        {lenient.Names[wire.Resize](), nil, change(loom.PreviewResize)},
-		"Repair":        {lenient.Names[wire.Repair](), nil, change(loom.PreviewRepair)},
+		"ServicesAdd":   {lenient.Names[wire.ServicesAdd](), nil, change(loom.ChangeAddServices)},
+		"Expand":        {lenient.Names[wire.Expand](), nil, change(loom.ChangeExpand)},
+		"Shrink":        {lenient.Names[wire.Shrink](), nil, change(loom.ChangeShrink)},
+		"Upgrade":       {lenient.Names[wire.Upgrade](), nil, change(loom.ChangeUpgrade)},
+		"Resize":        {lenient.Names[wire.Resize](), nil, change(loom.ChangeResize)},
+		"Repair":        {lenient.Names[wire.Repair](), nil, change(loom.ChangeRepair)},
 		"Retry":         {lenient.Names[wire.Retry](), nil, func(b []byte) error { _, err := wire.ReadRetry(b); return err }},
 		"Skip":          {lenient.Names[wire.Skip](), nil, func(b []byte) error { _, err := wire.ReadSkip(b); return err }},
 		"NodeWrite":     {lenient.Names[wire.NodeWrite](), []string{"actions"}, func(b []byte) error { _, err := wire.ReadNode(b); return err }}, // history is what happened

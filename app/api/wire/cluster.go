@@ -243,8 +243,8 @@ func cut(text string) string {
 }
 
 // Actions says of each verb why it cannot begin now; null where it can.
-func Actions(allowed map[loom.ClusterVerb]string) map[loom.ClusterVerb]*string {
-	out := map[loom.ClusterVerb]*string{}
+func Actions(allowed map[loom.ChangeKind]string) map[loom.ChangeKind]*string {
+	out := map[loom.ChangeKind]*string{}
 	for verb, why := range allowed {
 		if out[verb] = nil; why != "" {
 			out[verb] = &why

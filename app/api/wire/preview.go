@@ -12,7 +12,7 @@ const MaxChanges = 1000
 // Preview is a stored plan that was not applied yet (rest-api.md 6.3).
 type Preview struct {
 	ID       loom.PreviewID     `json:"id"`
-	Kind     loom.PreviewKind   `json:"kind"`
+	Kind     loom.ChangeKind    `json:"kind"`
 	Hash     string             `json:"hash"`
 	Cluster  string             `json:"clusterId,omitempty"`
 	Revision int                `json:"clusterRevision,omitempty"`

@@ -79,9 +79,9 @@ func ReadPreview(body []byte) (clusters.PreviewInput, error) {
 	if err != nil {
 		return clusters.PreviewInput{}, err
 	}
-	in := clusters.PreviewInput{Kind: loom.PreviewKind(o.Text("kind"))}
+	in := clusters.PreviewInput{Kind: loom.ChangeKind(o.Text("kind"))}
 	request := o.Object("request")
-	if in.Kind == loom.PreviewCreate {
+	if in.Kind == loom.ChangeCreate {
 		if !o.Has("request") && o.Err() == nil {
 			o.Fail("request", "Say what to create; the body of POST /v2/clusters goes here.")
 			return in, o.Err()

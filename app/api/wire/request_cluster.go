@@ -95,16 +95,16 @@ func readConfigure(o *lenient.Object) clusters.ConfigureInput {
 // versions of its services, and the provider fields that come with it: of the kinds
 // add_services, expand, shrink, remove_services, upgrade, resize and repair. Invalid;
 // what is to be said of the cluster is for the use case, which first looks for it.
-func ReadChange(kind loom.PreviewKind, body []byte) (clusters.PreviewInput, error) {
+func ReadChange(kind loom.ChangeKind, body []byte) (clusters.PreviewInput, error) {
 	in := clusters.PreviewInput{Kind: kind}
-	if Empty(body) && kind == loom.PreviewUpgrade { // which has nothing that must be said
+	if Empty(body) && kind == loom.ChangeUpgrade { // which has nothing that must be said
 		return in, nil
 	}
 	o, err := lenient.Read(body)
 	if err != nil {
 		return in, err
 	}
-	if kind == loom.PreviewAddServices && !o.Has("services") {
+	if kind == loom.ChangeAddServices && !o.Has("services") {
 		o.Fail("services", "Name the services to add.")
 	}
 	in.ProviderFields, in.Change.OnFailure = providerFields(o), policyWord(o)
@@ -116,29 +116,29 @@ func ReadChange(kind loom.PreviewKind, body []byte) (clusters.PreviewInput, erro
 func readChange(o *lenient.Object, in *clusters.PreviewInput) {
 	c := &in.Change
 	switch in.Kind {
-	case loom.PreviewAddServices:
+	case loom.ChangeAddServices:
 		in.Services = o.Texts("services")
-	case loom.PreviewExpand:
+	case loom.ChangeExpand:
 		c.Machines = o.Int("numMachines")
-	case loom.PreviewShrink:
+	case loom.ChangeShrink:
 		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 		if o.Has("numMachines") {
 			if c.Machines = o.Int("numMachines"); c.Machines < 1 {
 				o.Fail("numMachines", "Give the number of nodes that the cluster is to keep, at least 1.")
 			}
 		}
-	case loom.PreviewRemoveServices:
+	case loom.ChangeRemoveServices:
 		c.Services = o.Texts("services")
-	case loom.PreviewUpgrade:
+	case loom.ChangeUpgrade:
 		c.Services = o.Texts("services")
 		readRoll(o, c)
-	case loom.PreviewResize:
+	case loom.ChangeResize:
 		if o.Has("nodes") {
 			o.Fail("nodes", "A resize is about all nodes, or with “services” about those of these services; leave this out.")
 		}
 		c.HardwareType, c.Services = o.Text("hardwaretype"), o.Texts("services")
 		readRoll(o, c)
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		c.Nodes, c.Dead = nodeIDs(o, "nodes"), nodeIDs(o, "dead")
 	}
 }
@@ -184,16 +184,16 @@ func readLive(o, request *lenient.Object, in *clusters.PreviewInput) {
 	in.Cluster, in.ProviderFields = id, providerFields(request)
 	in.Change.OnFailure = policyWord(request)
 	switch in.Kind {
-	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		in.Service = o.Text("service")
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		configure := readConfigure(request)
 		in.Configure = &configure
-	case loom.PreviewDelete:
+	case loom.ChangeDelete:
 		in.Abort = request.Bool("abort")
-	case loom.PreviewRollback:
+	case loom.ChangeRollback:
 		in.Change.Operation = request.Int("operation")
-	case loom.PreviewRetry:
+	case loom.ChangeRetry:
 		in.Change.Operation = request.Int("operation") // 0: the latest
 		in.Change.Skip, in.Change.Reason = request.Ints("skip"), request.Text("reason")
 		in.Change.Services, in.Change.RemoveServices, in.Change.ConfigPatch = request.Texts("services"), request.Texts("removeServices"), request.FreeObject("configPatch")

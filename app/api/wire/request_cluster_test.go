@@ -52,12 +52,12 @@ func TestReadPreviewOfEveryKind(t *testing.T) {
 		if err != nil || in.Kind != kind {
 			t.Errorf("%s: %+v, %v", kind, in, err)
 		}
-		if kind == loom.PreviewCreate {
+		if kind == loom.ChangeCreate {
 			continue
 		}
-		runs := kind == loom.PreviewStart || kind == loom.PreviewStop || kind == loom.PreviewRestart
-		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.PreviewDelete) || (in.Configure != nil) != (kind == loom.PreviewConfigure) ||
-			(len(in.Services) == 2) != (kind == loom.PreviewAddServices) {
+		runs := kind == loom.ChangeStart || kind == loom.ChangeStop || kind == loom.ChangeRestart
+		if in.Cluster != 7 || in.ProviderFields["a"] != "1" || (in.Service != "") != runs || in.Abort != (kind == loom.ChangeDelete) || (in.Configure != nil) != (kind == loom.ChangeConfigure) ||
+			(len(in.Services) == 2) != (kind == loom.ChangeAddServices) {
 			t.Errorf("%s: %+v", kind, in)
 		}
 	}
@@ -66,9 +66,9 @@ func TestReadPreviewOfEveryKind(t *testing.T) {
 // TestReadPreviewOfAnOperation: what follows an operation names it.
 func TestReadPreviewOfAnOperation(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []loom.PreviewKind{loom.PreviewRollback, loom.PreviewRetry} {
+	for _, kind := range []loom.ChangeKind{loom.ChangeRollback, loom.ChangeRetry} {
 		in, err := ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":"00000007","request":{"operation":3,"skip":[2],"reason":"by hand"}}`))
-		if err != nil || in.Change.Operation != 3 || (len(in.Change.Skip) == 1) != (kind == loom.PreviewRetry) {
+		if err != nil || in.Change.Operation != 3 || (len(in.Change.Skip) == 1) != (kind == loom.ChangeRetry) {
 			t.Errorf("%s: %+v, %v", kind, in.Change, err)
 		}
 		_, err = ReadPreview([]byte(`{"kind":"` + string(kind) + `","clusterId":"00000007","request":{"operation":"x"}}`))

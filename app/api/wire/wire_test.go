@@ -96,7 +96,7 @@ func TestStatusWords(t *testing.T) {
 			t.Errorf("%q is %q on the wire, want %q", status, got, want)
 		}
 	}
-	why := Actions(map[loom.ClusterVerb]string{loom.VerbDelete: "", loom.VerbSync: "No."})
+	why := Actions(map[loom.ChangeKind]string{loom.ChangeDelete: "", loom.ChangeSync: "No."})
 	if body, _ := json.Marshal(why); string(body) != `{"delete":null,"sync":"No."}` {
 		t.Errorf("actions %s", body)
 	}

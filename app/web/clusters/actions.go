@@ -18,36 +18,36 @@ func clusterActions(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
-	at := func(verb loom.ClusterVerb) string { return route.ClusterVerb(v.ID, string(verb)) }
+	at := func(verb loom.ChangeKind) string { return route.ClusterVerb(v.ID, string(verb)) }
 	services := func(verb string) string { return route.ClusterServices(v.ID, verb) }
 	items := []ui.MenuItem{
-		{Label: "Scale", Icon: "layers", Href: route.ClusterScale(v.ID), WhyNot: v.Allowed[loom.VerbExpand]},
-		{Label: "Reconfigure", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.VerbConfigure]},
-		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.VerbAddServices]},
-		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.VerbRemoveServices]},
-		{Label: "Start all services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.VerbStart], Divider: true},
-		{Label: "Stop all services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.VerbStop]},
-		{Label: "Restart all services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.VerbRestart]},
-		{Label: "Upgrade", Icon: "arrow-up", Href: at(loom.VerbUpgrade), WhyNot: v.Allowed[loom.VerbUpgrade], Divider: true},
-		{Label: "Change hardware", Icon: "cpu", Href: at(loom.VerbResize), WhyNot: v.Allowed[loom.VerbResize]},
-		{Label: "Repair nodes", Icon: "shield", Href: at(loom.VerbRepair), WhyNot: v.Allowed[loom.VerbRepair]},
+		{Label: "Scale", Icon: "layers", Href: route.ClusterScale(v.ID), WhyNot: v.Allowed[loom.ChangeExpand]},
+		{Label: "Reconfigure", Icon: "settings", Href: route.ClusterVerb(v.ID, "reconfigure"), WhyNot: v.Allowed[loom.ChangeConfigure]},
+		{Label: "Add services", Icon: "plus", Href: services("add"), WhyNot: v.Allowed[loom.ChangeAddServices]},
+		{Label: "Remove services", Icon: "minus", Href: services("remove"), WhyNot: v.Allowed[loom.ChangeRemoveServices]},
+		{Label: "Start all services", Icon: "play", Href: services("start"), WhyNot: v.Allowed[loom.ChangeStart], Divider: true},
+		{Label: "Stop all services", Icon: "square", Href: services("stop"), WhyNot: v.Allowed[loom.ChangeStop]},
+		{Label: "Restart all services", Icon: "rotate", Href: services("restart"), WhyNot: v.Allowed[loom.ChangeRestart]},
+		{Label: "Upgrade", Icon: "arrow-up", Href: at(loom.ChangeUpgrade), WhyNot: v.Allowed[loom.ChangeUpgrade], Divider: true},
+		{Label: "Change hardware", Icon: "cpu", Href: at(loom.ChangeResize), WhyNot: v.Allowed[loom.ChangeResize]},
+		{Label: "Repair nodes", Icon: "shield", Href: at(loom.ChangeRepair), WhyNot: v.Allowed[loom.ChangeRepair]},
 	}
 	if v.NewerTemplate > 0 { // the banner above the tabs says it as well
-		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.VerbSync), WhyNot: v.Allowed[loom.VerbSync]})
+		items = append(items, ui.MenuItem{Label: "Sync template to version " + strconv.Itoa(v.NewerTemplate), Icon: "template", Href: at(loom.ChangeSync), WhyNot: v.Allowed[loom.ChangeSync]})
 	}
 	if v.Latest != nil && v.Latest.Action != loom.ClusterCreate && v.Latest.Action != loom.ClusterDelete && v.Latest.Action != loom.ClusterAuthorize {
 		items = append(items, ui.MenuItem{Label: "Roll back operation " + strconv.Itoa(v.Latest.Ref.Number), Icon: "back",
-			Href: route.OperationVerb(v.Latest.Ref, "rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+			Href: route.OperationVerb(v.Latest.Ref, "rollback"), WhyNot: v.Allowed[loom.ChangeRollback]})
 	}
-	protect := ui.MenuItem{Label: "Protect", Icon: "lock", Post: route.ClusterProtect(v.ID, !v.Protected), WhyNot: v.Allowed[loom.VerbEdit]}
+	protect := ui.MenuItem{Label: "Protect", Icon: "lock", Post: route.ClusterProtect(v.ID, !v.Protected), WhyNot: v.Allowed[loom.ChangeEdit]}
 	if v.Protected {
 		protect.Label = "Take the protection off"
 	}
 	lease := route.ClusterLease(v.ID)
 	items = append(items,
-		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.VerbLease], Attrs: ui.OpensDialog(lease), Divider: true},
+		ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, WhyNot: v.Allowed[loom.ChangeLease], Attrs: ui.OpensDialog(lease), Divider: true},
 		ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(v.ID)},
-		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.VerbEdit]}, protect,
+		ui.MenuItem{Label: "Edit description and labels", Icon: "edit", Href: route.ClusterEdit(v.ID), WhyNot: v.Allowed[loom.ChangeEdit]}, protect,
 	)
 	return append(items, ownerAction(actor, v)...)
 }
@@ -57,11 +57,11 @@ func nodeActions(v clusters.ClusterView, n loom.Node) []ui.MenuItem {
 	if v.Status == loom.ClusterTerminated {
 		return nil
 	}
-	items := []ui.MenuItem{{Label: "Repair", Icon: "shield", Href: route.ClusterRepair(v.ID, n.ID), WhyNot: v.Allowed[loom.VerbRepair]}}
+	items := []ui.MenuItem{{Label: "Repair", Icon: "shield", Href: route.ClusterRepair(v.ID, n.ID), WhyNot: v.Allowed[loom.ChangeRepair]}}
 	if n.State == loom.NodeDeleted {
 		return items
 	}
-	remove := ui.MenuItem{Label: "Remove this node", Icon: "trash", Danger: true, Href: route.ClusterScale(v.ID, n.ID), WhyNot: v.Allowed[loom.VerbShrink]}
+	remove := ui.MenuItem{Label: "Remove this node", Icon: "trash", Danger: true, Href: route.ClusterScale(v.ID, n.ID), WhyNot: v.Allowed[loom.ChangeShrink]}
 	if !n.Leaving && lastPlaced(v) {
 		remove.WhyNot = cmp.Or(remove.WhyNot, "It is the only node; delete the cluster instead.")
 	}
@@ -90,9 +90,9 @@ func serviceActions(v clusters.ClusterView, service string) []ui.MenuItem {
 	}
 	var items []ui.MenuItem
 	for _, a := range []struct {
-		verb        loom.ClusterVerb
+		verb        loom.ChangeKind
 		label, icon string
-	}{{loom.VerbStart, "Start", "play"}, {loom.VerbStop, "Stop", "square"}, {loom.VerbRestart, "Restart", "rotate"}} {
+	}{{loom.ChangeStart, "Start", "play"}, {loom.ChangeStop, "Stop", "square"}, {loom.ChangeRestart, "Restart", "rotate"}} {
 		items = append(items, ui.MenuItem{Label: a.label, Icon: a.icon, Href: route.ClusterService(v.ID, service, string(a.verb)), WhyNot: v.Allowed[a.verb]})
 	}
 	return items
@@ -124,28 +124,28 @@ func operationActions(v clusters.ClusterView, op loom.Operation) []ui.ButtonMode
 		}
 	case !latest && op.Status.Final():
 		if op.Status == loom.OperationComplete && v.Status != loom.ClusterTerminated && op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete && op.Action != loom.ClusterAuthorize {
-			out = append(out, ui.ButtonModel{Label: "Roll back to before this", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback]})
+			out = append(out, ui.ButtonModel{Label: "Roll back to before this", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback]})
 		}
 	case !op.Status.Final():
 		if op.Status == loom.OperationPaused {
 			out = append(out, ui.ButtonModel{Label: "Resume", Icon: "play", FormAction: verb("resume")})
 		} else {
-			out = append(out, ui.ButtonModel{Label: "Pause", Icon: "pause", FormAction: verb("pause"), WhyNot: v.Allowed[loom.VerbPause]})
+			out = append(out, ui.ButtonModel{Label: "Pause", Icon: "pause", FormAction: verb("pause"), WhyNot: v.Allowed[loom.ChangePause]})
 		}
-		out = append(out, ui.ButtonModel{Label: "Abort", Icon: "ban", Kind: ui.Danger, Href: verb("abort"), WhyNot: v.Allowed[loom.VerbAbort], Attrs: ui.OpensDialog(verb("abort"))})
+		out = append(out, ui.ButtonModel{Label: "Abort", Icon: "ban", Kind: ui.Danger, Href: verb("abort"), WhyNot: v.Allowed[loom.ChangeAbort], Attrs: ui.OpensDialog(verb("abort"))})
 	case v.Status == loom.ClusterTerminated:
 	case op.Action == loom.ClusterAuthorize:
 		if op.Status != loom.OperationComplete {
-			out = append(out, ui.ButtonModel{Label: "Add my keys", Icon: "key", FormAction: route.ClusterVerb(v.ID, "authorize"), WhyNot: v.Allowed[loom.VerbAuthorize], Attrs: titled("Puts your SSH keys on all machines again")})
+			out = append(out, ui.ButtonModel{Label: "Add my keys", Icon: "key", FormAction: route.ClusterVerb(v.ID, "authorize"), WhyNot: v.Allowed[loom.ChangeAuthorize], Attrs: titled("Puts your SSH keys on all machines again")})
 		}
 	case op.Status == loom.OperationComplete:
 		if op.Action != loom.ClusterCreate && op.Action != loom.ClusterDelete {
-			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
+			out = append(out, ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Leads back to what was before the operation")})
 		}
 	default:
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.VerbRetry], Attrs: titled("Runs what is not complete again; what finished stays finished")},
-			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.VerbRollback], Attrs: titled("Leads back to what was before the operation")})
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: verb("retry"), WhyNot: v.Allowed[loom.ChangeRetry], Attrs: titled("Runs what is not complete again; what finished stays finished")},
+			ui.ButtonModel{Label: "Roll back", Icon: "back", Href: verb("rollback"), WhyNot: v.Allowed[loom.ChangeRollback], Attrs: titled("Leads back to what was before the operation")})
 	}
 	return out
 }

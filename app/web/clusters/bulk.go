@@ -99,7 +99,7 @@ func (s *Server) showBulkDelete(w http.ResponseWriter, r *http.Request, actor lo
 	nodes, tasks, doable := 0, 0, 0
 	for _, item := range c.items {
 		row := bulkRow(item)
-		view, err := s.Clusters.Try(r.Context(), actor, clusters.PreviewInput{Kind: loom.PreviewDelete, Cluster: item.ID})
+		view, err := s.Clusters.Try(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: item.ID})
 		switch e := loom.AsError(err); {
 		case err == nil && len(view.Missing) > 0:
 			row.Key, row.WhyNot = "", "Its provider asks for credentials; delete it from its own page."
@@ -241,8 +241,8 @@ func (s *Server) showBulkLease(w http.ResponseWriter, r *http.Request, actor loo
 		switch {
 		case err != nil:
 			row.Key, row.WhyNot = "", loom.AsError(err).Message
-		case v.Allowed[loom.VerbLease] != "":
-			row.Key, row.WhyNot = "", v.Allowed[loom.VerbLease]
+		case v.Allowed[loom.ChangeLease] != "":
+			row.Key, row.WhyNot = "", v.Allowed[loom.ChangeLease]
 		case v.Expires.IsZero():
 			row.Key, row.WhyNot = "", "It lives for ever."
 		default:
@@ -328,7 +328,7 @@ func ownerAction(actor loom.Actor, v clusters.ClusterView) []ui.MenuItem {
 	if !actor.IsAdmin() {
 		return nil
 	}
-	return []ui.MenuItem{{Label: "Change owner", Icon: "user", Href: route.Query(route.ClustersBulk("owner"), "id", v.ID.String()), WhyNot: v.Allowed[loom.VerbEdit]}}
+	return []ui.MenuItem{{Label: "Change owner", Icon: "user", Href: route.Query(route.ClustersBulk("owner"), "id", v.ID.String()), WhyNot: v.Allowed[loom.ChangeEdit]}}
 }
 
 // bulkOwner asks who the selected clusters shall belong to.

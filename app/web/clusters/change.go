@@ -62,23 +62,23 @@ type changePage struct {
 // lostWarning is said where machines are taken away or made anew.
 const lostWarning = "What is on the disks of these machines is lost."
 
-var changePages map[loom.PreviewKind]changePage
+var changePages map[loom.ChangeKind]changePage
 
 func init() { // a literal would refer to itself
-	changePages = map[loom.PreviewKind]changePage{
-		kindScale:                  {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
-		loom.PreviewConfigure:      {lead: "What stands in the field becomes the config. Services are configured again with it.", live: true, parts: (*Server).configureParts},
-		loom.PreviewAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
-		loom.PreviewRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
-		loom.PreviewStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
-		loom.PreviewStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
-		loom.PreviewRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
-		loom.PreviewUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
-		loom.PreviewResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
-		loom.PreviewRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
-		loom.PreviewRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
-		loom.PreviewRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
-		loom.PreviewSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
+	changePages = map[loom.ChangeKind]changePage{
+		kindScale:                 {lead: "More nodes get the services that the template’s rules prefer; the present ones stay as they are. Fewer: you choose which ones leave.", live: true, parts: (*Server).scaleParts},
+		loom.ChangeConfigure:      {lead: "What stands in the field becomes the config. Services are configured again with it.", live: true, parts: (*Server).configureParts},
+		loom.ChangeAddServices:    {lead: "The services are put on nodes that are there, as the template’s rules say. Nothing moves, and no machine is made.", live: true, parts: (*Server).addParts},
+		loom.ChangeRemoveServices: {lead: "The services are stopped and removed from all nodes. A service without a remove action leaves its files; the config stays.", live: true, parts: (*Server).removeParts},
+		loom.ChangeStart:          {lead: "Each service is started after those that it needs; the preview names them all."},
+		loom.ChangeStop:           {lead: "Each service is stopped after those that need it; the preview names them all."},
+		loom.ChangeRestart:        {lead: "Each service is stopped after those that need it and started before them; the preview names them all."},
+		loom.ChangeUpgrade:        {lead: "The newest versions of services and of their files replace those of the cluster, a few nodes at a time: stop, install, configure, start. New labels and descriptions alone change nothing.", live: true, parts: (*Server).upgradeParts},
+		loom.ChangeResize:         {lead: "Machines of the new type take the place of the old ones, a few at a time. Numbers and host names stay.", lost: lostWarning, live: true, parts: (*Server).resizeParts},
+		loom.ChangeRepair:         {lead: "The machine is deleted, or found to be gone, and made anew with its number, host name and services.", lost: lostWarning, live: true, parts: (*Server).repairParts},
+		loom.ChangeRollback:       {lead: "This leads back to the nodes, services, versions and config from before the operation. Machines that it made are deleted; what is on the disks of others stays as it is."},
+		loom.ChangeRetry:          {lead: "The tasks that are not complete run again. What finished stays finished, unless you change it here.", live: true, parts: (*Server).retryParts},
+		loom.ChangeSync:           {lead: "The cluster’s copy of its template becomes the newest version. Nothing changes on its machines; later operations follow the new rules."},
 	}
 }
 
@@ -109,7 +109,7 @@ func (s *Server) changeModel(ctx context.Context, actor loom.Actor, v clusters.C
 }
 
 func changeTitle(v clusters.ClusterView, f changeForm) string {
-	words := kindWords[f.Kind].title
+	words := f.Kind.Change().Title
 	switch {
 	case f.Kind == kindScale:
 		words = "Scale"
@@ -117,9 +117,9 @@ func changeTitle(v clusters.ClusterView, f changeForm) string {
 		return "Restore config " + f.Revision + " of " + v.Name
 	case f.Service != "":
 		return page.Capital(string(f.Kind)) + " " + f.Service + " of " + v.Name
-	case f.Kind == loom.PreviewRetry:
+	case f.Kind == loom.ChangeRetry:
 		return "Retry operation " + f.Operation + " of " + v.Name
-	case f.Kind == loom.PreviewRollback:
+	case f.Kind == loom.ChangeRollback:
 		return "Roll back operation " + f.Operation + " of " + v.Name
 	}
 	return words + " " + v.Name
@@ -136,7 +136,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 	}
 	field := ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines, Min: "1", Error: errs.For("numMachines"),
 		Help: fmt.Sprintf("The cluster has %d. It works with %s.", have, page.NodesRange(sizes.Min, sizes.Max)), Autofocus: true}
-	if why := v.Allowed[loom.VerbShrink]; why != "" {
+	if why := v.Allowed[loom.ChangeShrink]; why != "" {
 		field.Help += " Fewer is not possible: " + why
 	}
 	return []clusterview.FormPart{{Field: &field}, policyPart(v, f, errs)}, "", nil
@@ -146,7 +146,7 @@ func (s *Server) scaleParts(ctx context.Context, actor loom.Actor, v clusters.Cl
 // asked for. Of a preview they are those that it takes, else those that were ticked.
 func leavingPart(v clusters.ClusterView, f changeForm, p *clusters.PreviewView, m clusterview.ChangePanel) clusterview.ChangePanel {
 	total, have := 0, len(placedNodes(v))
-	if v.Allowed[loom.VerbShrink] != "" {
+	if v.Allowed[loom.ChangeShrink] != "" {
 		return m
 	}
 	if _, err := fmt.Sscanf(f.Machines, "%d", &total); f.Kind != kindScale || err != nil || total < 1 || total >= have && !f.named() {
@@ -278,7 +278,7 @@ func (s *Server) failures(ctx context.Context, actor loom.Actor, v clusters.Clus
 const changeLines = 8
 
 // changeShow is the form of a kind, filled in as the query says.
-func (s *Server) changeShow(kind loom.PreviewKind) httpx.ActorHandler {
+func (s *Server) changeShow(kind loom.ChangeKind) httpx.ActorHandler {
 	return func(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
 		v, err := s.pathCluster(r, actor)
 		if err != nil {
@@ -290,16 +290,16 @@ func (s *Server) changeShow(kind loom.PreviewKind) httpx.ActorHandler {
 		if _, there := v.Services[f.Service]; f.Service != "" && !there {
 			return loom.NewError(loom.NotFound, "Cluster %s has no service “%.40s”.", v.ID, f.Service)
 		}
-		if kind == loom.PreviewRollback || kind == loom.PreviewRetry {
+		if kind == loom.ChangeRollback || kind == loom.ChangeRetry {
 			if _, err := pathOperation(r); err != nil {
 				return err
 			}
 			f.Operation = r.PathValue("n")
 		}
-		if nodes := q["node"]; kind == loom.PreviewRepair && len(nodes) > 0 {
+		if nodes := q["node"]; kind == loom.ChangeRepair && len(nodes) > 0 {
 			f.Nodes = nodes
 		}
-		if id := q.Get(previewParam); kind == loom.PreviewConfigure && id != "" {
+		if id := q.Get(previewParam); kind == loom.ChangeConfigure && id != "" {
 			if err := s.configureAgain(r.Context(), actor, v, loom.PreviewID(id), &f); err != nil {
 				return err
 			}
@@ -507,14 +507,14 @@ func fittingPanel(v clusters.ClusterView, f changeForm, p clusters.PreviewView) 
 	if p.Before.Nodes != p.After.Nodes {
 		m.Check.Facts = append(m.Check.Facts, ui.Def{Term: "Nodes in use afterwards", Text: page.UsedOf(p.After.Nodes, p.Before.MaxNodes)})
 	}
-	if p.Kind == loom.PreviewExpand {
+	if p.Kind == loom.ChangeExpand {
 		for _, n := range p.Nodes {
 			if n.State == loom.NodePlanned && n.Incarnation == 1 {
 				m.Coming = append(m.Coming, clusterview.PreviewNode{
 					Hostname: page.ShortHost(n.Hostname), Services: strings.Join(n.Services, ", "), Hardware: n.HardwareType, Image: n.ImageType})
 			}
 		}
-	} else if p.Kind != loom.PreviewShrink {
+	} else if p.Kind != loom.ChangeShrink {
 		m.Changes = previewChanges(p)
 		m.More = max(0, p.ChangeCount-changeLines)
 		m.Changes = m.Changes[:min(len(m.Changes), changeLines)]

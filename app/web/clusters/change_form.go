@@ -14,12 +14,12 @@ import (
 )
 
 // kindScale is the kind of the form that becomes an expand or a shrink, by the number.
-const kindScale = loom.PreviewKind("scale")
+const kindScale = loom.ChangeKind("scale")
 
 // changeForm is the form for a change of a cluster as it was sent, every value as
 // text, so that nothing typed is lost.
 type changeForm struct {
-	Kind                                 loom.PreviewKind
+	Kind                                 loom.ChangeKind
 	Service, Machines, For               string
 	Nodes, Services, Remove, Skip, Dead  []string
 	Hardware, Batch, MinHealthy          string
@@ -36,7 +36,7 @@ type changeForm struct {
 func readChangeForm(v url.Values) changeForm {
 	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
 	return changeForm{
-		Kind: loom.PreviewKind(v.Get("kind")), Service: v.Get("service"), Machines: text("numMachines"), For: v.Get("for"), Nodes: v["nodes"],
+		Kind: loom.ChangeKind(v.Get("kind")), Service: v.Get("service"), Machines: text("numMachines"), For: v.Get("for"), Nodes: v["nodes"],
 		Services: v["services"], Remove: v["removeServices"], Dead: v["dead"], Edit: v.Get("edit"), Skip: v["skip"], Hardware: text("hardwaretype"), Batch: text("batch"), MinHealthy: text("minHealthy"),
 		OnFailure: text("onFailure"), Config: text("config"), Reason: text("reason"), Operation: v.Get("operation"), Revision: text("revision"), Restart: v.Get("restart") != "",
 		Do: v.Get("do"), Change: v.Get("suggest"),
@@ -44,11 +44,11 @@ func readChangeForm(v url.Values) changeForm {
 }
 
 // verb is the one that must be allowed for the form to be shown.
-func (f *changeForm) verb() loom.ClusterVerb {
+func (f *changeForm) verb() loom.ChangeKind {
 	if f.Kind == kindScale {
-		return loom.VerbExpand
+		return loom.ChangeExpand
 	}
-	return f.Kind.Verb()
+	return f.Kind
 }
 
 // placedNodes are the nodes that count: those with a place in the cluster.
@@ -70,19 +70,19 @@ func (f *changeForm) blank(v clusters.ClusterView) string {
 		if have := len(placedNodes(v)); f.Machines == "" || f.Machines == strconv.Itoa(have) && !f.named() {
 			return "Give more nodes than " + strconv.Itoa(have) + ", or fewer."
 		}
-	case loom.PreviewAddServices, loom.PreviewRemoveServices:
+	case loom.ChangeAddServices, loom.ChangeRemoveServices:
 		if len(f.Services) == 0 {
 			return "Choose services."
 		}
-	case loom.PreviewResize:
+	case loom.ChangeResize:
 		if f.Hardware == "" {
 			return "Choose a hardware type."
 		}
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		if f.Revision == "" && (f.Config == "" || f.Config == configText(masked(v.Config))) {
 			return "Nothing is changed yet."
 		}
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		if len(f.Nodes) == 0 {
 			return "Choose the nodes to make anew."
 		}
@@ -125,26 +125,26 @@ func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, []loo
 		if len(errs) == 0 {
 			errs = f.scale(v, total, &in)
 		}
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		in.Configure, errs = f.configure(v)
-	case loom.PreviewAddServices:
+	case loom.ChangeAddServices:
 		in.Services = f.Services
-	case loom.PreviewRemoveServices, loom.PreviewUpgrade, loom.PreviewResize:
+	case loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize:
 		in.Change.Services, in.Change.HardwareType = f.Services, f.Hardware
 		in.Change.Batch = number("batch", f.Batch, "Give how many nodes are changed at a time, such as 1.")
 		if f.MinHealthy != "" {
 			healthy := number("minHealthy", f.MinHealthy, "Give how many nodes of each service must be up, such as 2.")
 			in.Change.MinHealthy = &healthy
 		}
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		in.Change.Nodes = nodeIDs(f.Nodes)
-	case loom.PreviewRollback, loom.PreviewRetry:
+	case loom.ChangeRollback, loom.ChangeRetry:
 		in.Change.Operation = number("operation", f.Operation, "Name the operation by its number.")
 		in.Change.Reason = f.Reason
 		for _, text := range f.Skip {
 			in.Change.Skip = append(in.Change.Skip, number("skip", text, "Name tasks by their numbers."))
 		}
-		if f.Kind == loom.PreviewRetry {
+		if f.Kind == loom.ChangeRetry {
 			errs = append(errs, f.mend(v, &in)...)
 		}
 	}
@@ -154,14 +154,14 @@ func (f *changeForm) input(v clusters.ClusterView) (clusters.PreviewInput, []loo
 // scale makes the number an expand or a shrink.
 func (f *changeForm) scale(v clusters.ClusterView, total int, in *clusters.PreviewInput) []loom.FieldError {
 	have := len(placedNodes(v))
-	in.Kind, in.Change.Machines = loom.PreviewExpand, total
+	in.Kind, in.Change.Machines = loom.ChangeExpand, total
 	switch {
 	case f.Machines == "" || total == have && !f.named():
 		return []loom.FieldError{{Field: "numMachines", Message: fmt.Sprintf("The cluster has %d; give another number.", have)}}
 	case total > have:
 		return nil
 	}
-	in.Kind = loom.PreviewShrink
+	in.Kind = loom.ChangeShrink
 	if f.For == "" || f.For != f.Machines {
 		return nil // Loom chooses
 	}

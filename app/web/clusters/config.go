@@ -28,7 +28,7 @@ func (s *Server) clusterConfig(w http.ResponseWriter, r *http.Request, actor loo
 	present, diffs := masked(v.Config), newConfigDiffs("", configLines)
 	m := clusterview.ConfigModel{Label: "Config in use", Text: configText(present), Template: v.Template.Name,
 		Differences: diffs.of(masked(v.Template.Defaults.Config), present)}
-	if v.Allowed[loom.VerbConfigure] == "" && v.Status != loom.ClusterTerminated {
+	if v.Allowed[loom.ChangeConfigure] == "" && v.Status != loom.ClusterTerminated {
 		m.Edit = route.ClusterVerb(v.ID, "reconfigure")
 	}
 	expanded := q.Get("macros") == "expanded"
@@ -86,7 +86,7 @@ func (s *Server) restoreAction(ctx context.Context, actor loom.Actor, v clusters
 		return nil, err
 	}
 	before := revisions[1]
-	return &ui.ButtonModel{Label: "Restore config " + strconv.Itoa(before.Revision), Icon: "rotate", Href: route.ConfigRestore(v.ID, before.Revision, true), WhyNot: v.Allowed[loom.VerbConfigure]}, nil
+	return &ui.ButtonModel{Label: "Restore config " + strconv.Itoa(before.Revision), Icon: "rotate", Href: route.ConfigRestore(v.ID, before.Revision, true), WhyNot: v.Allowed[loom.ChangeConfigure]}, nil
 }
 
 // configHistory lists the configs there were; of the chosen one it shows what it

@@ -113,7 +113,7 @@ func keyModel(v clusters.ClusterView, actor loom.Actor, c *connections) clusterv
 		m.Download = route.ClusterVerb(v.ID, "key")
 	}
 	if operates && c.signIns.MayAdd(v.Nodes) {
-		m.Add, m.AddWhyNot = route.ClusterVerb(v.ID, "authorize"), v.Allowed[loom.VerbAuthorize]
+		m.Add, m.AddWhyNot = route.ClusterVerb(v.ID, "authorize"), v.Allowed[loom.ChangeAuthorize]
 	}
 	for i := range v.Nodes {
 		if n := &v.Nodes[i]; c.reachable(n) {

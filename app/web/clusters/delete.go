@@ -52,7 +52,7 @@ func deletable(v clusters.ClusterView) (whyNot string, abortFirst bool) {
 	if v.DeleteAborts(v.Latest) {
 		return v.WhyNotDeletedIdle(), true
 	}
-	return v.Allowed[loom.VerbDelete], false
+	return v.Allowed[loom.ChangeDelete], false
 }
 
 func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, m clusterview.DeleteModel) error {

@@ -24,7 +24,7 @@ func (s *Server) clusterEditForm(w http.ResponseWriter, r *http.Request, actor l
 }
 
 func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, v clusters.ClusterView, c clusterWriting, errs ui.FormErrors) error {
-	m := clusterview.EditModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbEdit], Errors: errs, Inline: page.Wants(r, clusterview.PartAbout.ID()),
+	m := clusterview.EditModel{Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeEdit], Errors: errs, Inline: page.Wants(r, clusterview.PartAbout.ID()),
 		SeenDescription: c.seenDescription, SeenLabels: c.seenLabels, Clash: c.clash, Changes: c.changes,
 		Description: ui.FieldModel{Name: clusterview.FieldDescription, Label: "Description", Kind: ui.FieldTextarea, Rows: 3, Optional: true, Value: c.description, Error: errs.For(clusterview.FieldDescription), MaxLength: loom.MaxDescription},
 		Labels: ui.FieldModel{Name: clusterview.FieldLabels, Label: "Labels", Kind: ui.FieldTextarea, Rows: max(2, strings.Count(c.labels, "\n")+1), Mono: true, Optional: true, Value: c.labels, Error: errs.For(clusterview.FieldLabels),
@@ -64,7 +64,7 @@ func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.
 	case errors.As(err, &meanwhile):
 		return s.showEdit(w, r, actor, http.StatusConflict, v, c.against(meanwhile.Stored), ui.FormErrors{})
 	case errors.Is(err, loom.Conflict):
-		v.Allowed[loom.VerbEdit] = loom.AsError(err).Message
+		v.Allowed[loom.ChangeEdit] = loom.AsError(err).Message
 		return s.showEdit(w, r, actor, http.StatusConflict, v, c, ui.FormErrors{})
 	case err != nil:
 		return err

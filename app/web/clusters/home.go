@@ -192,7 +192,7 @@ func (s *Server) attentionItems(ctx context.Context, actor loom.Actor) (clusterv
 // deleteButton opens the question whether to delete a cluster.
 func deleteButton(c loom.ClusterSummary) ui.ButtonModel {
 	b := ui.ButtonModel{Label: "Delete", Icon: "trash", Kind: ui.Danger, Small: true, Href: route.ClusterDelete(c.ID), Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))}
-	b.WhyNot = c.WhyNot(loom.VerbDelete)
+	b.WhyNot = c.WhyNot(loom.ChangeDelete)
 	return b
 }
 

@@ -41,7 +41,7 @@ func (s *Server) showLease(w http.ResponseWriter, r *http.Request, actor loom.Ac
 
 func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, value string, errs ui.FormErrors) clusterview.LeaseModel {
 	m := clusterview.LeaseModel{
-		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.VerbLease], Extend: s.extend(v),
+		Cluster: v.ID, Name: v.Name, WhyNot: v.Allowed[loom.ChangeLease], Extend: s.extend(v),
 		MayNever: v.Lease.Latest.IsZero(), IsForever: v.Expires.IsZero(),
 	}
 	ends := ui.Def{Term: "Ends", Text: "never"}
@@ -70,7 +70,7 @@ func (s *Server) leaseModel(see ui.Viewer, v clusters.ClusterView, value string,
 
 // extend is the button that prolongs a lease by its step; none where that cannot be.
 func (s *Server) extend(v clusters.ClusterView) clusterview.ExtendModel {
-	if v.Allowed[loom.VerbLease] != "" || v.Expires.IsZero() {
+	if v.Allowed[loom.ChangeLease] != "" || v.Expires.IsZero() {
 		return clusterview.ExtendModel{}
 	}
 	step := v.Lease.Step

@@ -314,11 +314,11 @@ func (s *Server) listRow(c loom.ClusterSummary) clusterview.Row {
 		}
 	}
 	lease := route.ClusterLease(c.ID)
-	if c.WhyNot(loom.VerbLease) == "" {
+	if c.WhyNot(loom.ChangeLease) == "" {
 		row.Menu = append(row.Menu, ui.MenuItem{Label: "Change the lease", Icon: "clock", Href: lease, Attrs: ui.OpensDialog(lease)})
 	}
 	row.Menu = append(row.Menu, ui.MenuItem{Label: "Duplicate", Icon: "copy", Href: route.ClusterNewLike(c.ID)})
-	if why := c.WhyNot(loom.VerbDelete); why == "" || c.Protected {
+	if why := c.WhyNot(loom.ChangeDelete); why == "" || c.Protected {
 		row.Menu = append(row.Menu, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(c.ID), Danger: true, WhyNot: why, Divider: true, Attrs: ui.OpensDialog(route.ClusterDelete(c.ID))})
 	}
 	return row

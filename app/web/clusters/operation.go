@@ -220,8 +220,8 @@ func (s *Server) operationPanel(w http.ResponseWriter, r *http.Request, actor lo
 // its nodes and their history: pages of operations ask for it every second.
 func (s *Server) briefCluster(ctx context.Context, actor loom.Actor, id loom.ClusterID) (clusters.ClusterView, error) {
 	c, latest, err := s.Clusters.Latest(ctx, actor, id)
-	v := clusters.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ClusterVerb]string{}}
-	for _, verb := range loom.ClusterVerbs {
+	v := clusters.ClusterView{Cluster: c, Latest: latest, Allowed: map[loom.ChangeKind]string{}}
+	for _, verb := range loom.ClusterChanges {
 		v.Allowed[verb] = c.WhyNot(verb, latest)
 	}
 	return v, err

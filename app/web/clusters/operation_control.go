@@ -71,7 +71,7 @@ func (s *Server) operationAbortForm(w http.ResponseWriter, r *http.Request, acto
 	}
 	m := clusterview.ConfirmModel{
 		Title: "Abort operation " + strconv.Itoa(ref.Number) + " of " + v.Name, Post: route.OperationVerb(ref, "abort"), Back: route.Operation(ref),
-		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.VerbAbort],
+		Button: "Abort operation " + strconv.Itoa(ref.Number), Busy: "Aborting…", Danger: true, WhyNot: v.Allowed[loom.ChangeAbort],
 		Text: "What runs is told to stop, what waits never begins. What was done so far stays as it is; it can be retried or rolled back afterwards.",
 	}
 	if op.OnFailure == loom.OnFailureUndo && op.Status != loom.OperationRollingBack {
@@ -172,8 +172,8 @@ func taskActions(actor loom.Actor, v clusters.ClusterView, op loom.Operation, t 
 	}
 	if t.Status == loom.TaskFailed && op.Status.Final() && v.Latest != nil && v.Latest.Ref == op.Ref && v.Status != loom.ClusterTerminated {
 		out = append(out,
-			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.VerbRetry]},
-			ui.ButtonModel{Label: "Repair " + page.ShortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.VerbRepair]})
+			ui.ButtonModel{Label: "Retry failed", Icon: "rotate", Href: route.OperationVerb(op.Ref, "retry"), WhyNot: v.Allowed[loom.ChangeRetry]},
+			ui.ButtonModel{Label: "Repair " + page.ShortHost(t.NodeHostname), Icon: "shield", Href: route.ClusterRepair(v.ID, t.Node), WhyNot: v.Allowed[loom.ChangeRepair]})
 	}
 	return out
 }

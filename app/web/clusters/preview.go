@@ -12,7 +12,6 @@ import (
 	"loom/app/clusters"
 	"loom/app/loom"
 	"loom/app/web/page"
-	"loom/planner"
 	"loom/planner/draw"
 	"loom/views/clusterview"
 	"loom/views/layout"
@@ -253,7 +252,7 @@ func previewMoved(old, fresh clusters.PreviewView) []ui.ChangeModel {
 // comparedChanges are the changes as two previews can be compared: host names of a new
 // cluster begin with its id, which is another in each preview.
 func comparedChanges(p clusters.PreviewView) []ui.ChangeModel {
-	if p.Kind != loom.PreviewCreate {
+	if p.Kind != loom.ChangeCreate {
 		return previewChanges(p)
 	}
 	lines := make([]ui.ChangeModel, len(p.Nodes))
@@ -343,14 +342,14 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		Graph: plannedGraph(p), GraphURL: route.PreviewGraph(p.ID), Stages: plannedStages(p),
 	}
 	switch p.Kind {
-	case loom.PreviewCreate:
+	case loom.ChangeCreate:
 		m.Config = configText(p.Config)
-	case loom.PreviewDelete:
+	case loom.ChangeDelete:
 		m.Title, m.EditHref = "Preview: delete "+p.Name, ""
 		m.Apply, m.Busy = "Delete cluster "+p.Name, "Deleting…"
 	default:
 		m.Title, m.EditHref = fmt.Sprintf("Preview: %s %s", strings.ReplaceAll(string(p.Kind), "_", " "), p.Name), changeURL(p.ID, p.Asked)
-		m.Apply, m.Busy = applyWords(p.Kind)+" "+p.Name, "Applying…"
+		m.Apply, m.Busy = p.Kind.ApplyWords()+" "+p.Name, "Applying…"
 		if p.Config != nil {
 			m.Config = configText(p.Config)
 		}
@@ -363,7 +362,7 @@ func (s *Server) previewModel(r *http.Request, p clusters.PreviewView) clustervi
 		m.Applied, m.AppliedHref = "View the cluster", route.Cluster(p.Cluster)
 	}
 	m.Facts = previewFacts(p)
-	if p.Kind == loom.PreviewCreate {
+	if p.Kind == loom.ChangeCreate {
 		m.Layout = ui.NewLayoutPicture("layout", p.Layout)
 	}
 	m.Nodes, m.Services, m.Kept = previewNodes(p), previewServices(p), previewKept(p)
@@ -397,10 +396,10 @@ func previewFacts(p clusters.PreviewView) []ui.Def {
 	if p.Before.Clusters != p.After.Clusters {
 		facts = append(facts, ui.Def{Term: "Clusters of the tenant", Text: fmt.Sprintf("%d → %s", p.Before.Clusters, page.UsedOf(p.After.Clusters, p.Before.MaxClusters))})
 	}
-	if p.Kind == loom.PreviewCreate {
+	if p.Kind == loom.ChangeCreate {
 		facts = append(facts, ui.Def{Term: "Id", Text: p.Cluster.String(), Mono: true}, ui.Def{Term: "Lease", Text: page.LeaseText(loom.LeaseRule{Initial: p.LeaseMillis})})
 	}
-	if planner.Undoable(p.Plan.Action) && p.OnFailure != "" {
+	if p.Plan.Action.Undoable() && p.OnFailure != "" {
 		facts = append(facts, ui.Def{Term: "If it fails", Text: ifItFails(p)})
 	}
 	if p.Price != nil {
@@ -414,7 +413,7 @@ func ifItFails(p clusters.PreviewView) string {
 	switch {
 	case p.OnFailure != loom.OnFailureUndo:
 		return "what was done stays, to be looked at"
-	case p.Kind == loom.PreviewCreate:
+	case p.Kind == loom.ChangeCreate:
 		return "everything is deleted again"
 	}
 	return "what was done is taken back"
@@ -445,7 +444,7 @@ func previewChanges(p clusters.PreviewView) []ui.ChangeModel {
 
 // wholeCluster says that all nodes come, or all go.
 func wholeCluster(p clusters.PreviewView) bool {
-	return p.Kind == loom.PreviewCreate || p.Kind == loom.PreviewDelete
+	return p.Kind == loom.ChangeCreate || p.Kind == loom.ChangeDelete
 }
 
 // changeDetail says where a change happens and what it leads from and to.

@@ -40,13 +40,13 @@ func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom
 	}
 	text := "Creating " + p.Name + "."
 	switch p.Kind {
-	case loom.PreviewCreate:
+	case loom.ChangeCreate:
 		if err := s.Accounts.DropDraft(r.Context(), actor, createDraft); err != nil {
 			return err
 		}
-	case loom.PreviewDelete:
+	case loom.ChangeDelete:
 		text = "Deleting " + p.Name + "."
-	case loom.PreviewSync:
+	case loom.ChangeSync:
 		return s.Say(w, r, route.Cluster(ref.Cluster), httpx.Flash{Tone: "ok", Text: p.Name + " has the newest version of its template."})
 	default:
 		text = "Changing " + p.Name + "."
@@ -114,7 +114,7 @@ func (s *Server) applyRefused(w http.ResponseWriter, r *http.Request, actor loom
 
 // waitFirst adds the remedy to a refusal where another operation has the cluster.
 func (s *Server) waitFirst(ctx context.Context, actor loom.Actor, p clusters.PreviewView, b *ui.BannerModel) error {
-	if p.Kind == loom.PreviewCreate {
+	if p.Kind == loom.ChangeCreate {
 		return nil
 	}
 	c, err := s.Clusters.Cluster(ctx, actor, p.Cluster)
@@ -143,7 +143,7 @@ func (s *Server) previewDiscard(w http.ResponseWriter, r *http.Request, actor lo
 		return err
 	}
 	back := route.Clusters()
-	if p.Kind != loom.PreviewCreate {
+	if p.Kind != loom.ChangeCreate {
 		back = route.Cluster(p.Cluster)
 	}
 	return s.Say(w, r, back, httpx.Flash{Tone: "ok", Text: "Discarded the preview of " + p.Name + ". Nothing was changed."})

@@ -14,42 +14,10 @@ import (
 	"loom/views/ui"
 )
 
-// heavyKinds want the name of the cluster typed whatever their plan is.
-var heavyKinds = []loom.PreviewKind{
-	loom.PreviewDelete, loom.PreviewShrink, loom.PreviewResize, loom.PreviewRepair, loom.PreviewRollback, loom.PreviewSync,
-}
-
 // heavy says whether applying a preview takes the name of the cluster: it deletes
 // machines, or cannot be taken back (portals.md 2.3).
 func heavy(p clusters.PreviewView) bool {
-	return slices.Contains(heavyKinds, p.Kind) || p.ByAction[loom.ActionDelete] > 0
-}
-
-// kindWords are the words of the forms and of the buttons that apply.
-var kindWords = map[loom.PreviewKind]struct{ title, apply string }{
-	loom.PreviewConfigure:      {"Reconfigure", "Reconfigure cluster"},
-	loom.PreviewAddServices:    {"Add services to", "Add services to cluster"},
-	loom.PreviewRemoveServices: {"Remove services from", "Remove services from cluster"},
-	loom.PreviewStart:          {"Start services of", "Start services of cluster"},
-	loom.PreviewStop:           {"Stop services of", "Stop services of cluster"},
-	loom.PreviewRestart:        {"Restart services of", "Restart services of cluster"},
-	loom.PreviewExpand:         {"Scale", "Expand cluster"},
-	loom.PreviewShrink:         {"Scale", "Shrink cluster"},
-	loom.PreviewUpgrade:        {"Upgrade", "Upgrade cluster"},
-	loom.PreviewResize:         {"Change the hardware of", "Change the hardware of cluster"},
-	loom.PreviewRepair:         {"Repair", "Repair cluster"},
-	loom.PreviewRollback:       {"Roll back", "Roll back cluster"},
-	loom.PreviewRetry:          {"Retry", "Retry on cluster"},
-	loom.PreviewAuthorize:      {"Add my keys to", "Add my keys to cluster"},
-	loom.PreviewSync:           {"Sync the template of", "Sync the template of cluster"},
-}
-
-// applyWords begin the button that applies a preview of a kind.
-func applyWords(kind loom.PreviewKind) string {
-	if words, known := kindWords[kind]; known {
-		return words.apply
-	}
-	return "Apply to cluster"
+	return p.Kind.Change().Heavy || p.ByAction[loom.ActionDelete] > 0
 }
 
 // previewParam names the preview whose request fills in a form.
@@ -60,7 +28,7 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 	at, q := "", url.Values{}
 	id, c := in.Cluster, in.Change
 	switch in.Kind {
-	case loom.PreviewExpand, loom.PreviewShrink:
+	case loom.ChangeExpand, loom.ChangeShrink:
 		at = route.ClusterScale(id)
 		if c.Machines > 0 {
 			q.Set("numMachines", strconv.Itoa(c.Machines))
@@ -68,16 +36,16 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 		for _, n := range c.Nodes {
 			q.Add("leave", string(n))
 		}
-	case loom.PreviewAddServices:
+	case loom.ChangeAddServices:
 		at, q["services"] = route.ClusterServices(id, "add"), in.Services
-	case loom.PreviewRemoveServices:
+	case loom.ChangeRemoveServices:
 		at, q["services"] = route.ClusterServices(id, "remove"), c.Services
-	case loom.PreviewStart, loom.PreviewStop, loom.PreviewRestart:
+	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
 		at = route.ClusterServices(id, string(in.Kind))
 		if in.Service != "" {
 			at = route.ClusterService(id, in.Service, string(in.Kind))
 		}
-	case loom.PreviewUpgrade, loom.PreviewResize:
+	case loom.ChangeUpgrade, loom.ChangeResize:
 		at, q["services"] = route.ClusterVerb(id, string(in.Kind)), c.Services
 		q.Set("hardwaretype", c.HardwareType)
 		if c.Batch > 0 {
@@ -86,17 +54,17 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 		if c.MinHealthy != nil {
 			q.Set("minHealthy", strconv.Itoa(*c.MinHealthy))
 		}
-	case loom.PreviewRepair:
+	case loom.ChangeRepair:
 		at = route.ClusterRepair(id, c.Nodes...)
-	case loom.PreviewRollback, loom.PreviewRetry:
+	case loom.ChangeRollback, loom.ChangeRetry:
 		at = route.OperationVerb(loom.OperationRef{Cluster: id, Number: c.Operation}, string(in.Kind))
 		for _, n := range c.Skip {
 			q.Add("skip", strconv.Itoa(n))
 		}
 		q.Set("reason", c.Reason)
-	case loom.PreviewSync:
+	case loom.ChangeSync:
 		at = route.ClusterVerb(id, string(in.Kind))
-	case loom.PreviewConfigure:
+	case loom.ChangeConfigure:
 		switch {
 		case in.Configure == nil:
 			return ""
@@ -127,8 +95,8 @@ func (s *Server) previewMake(w http.ResponseWriter, r *http.Request, actor loom.
 	if err != nil {
 		return err
 	}
-	kind := loom.PreviewKind(v.Get("kind"))
-	if kind == loom.PreviewCreate || kind == "" {
+	kind := loom.ChangeKind(v.Get("kind"))
+	if kind == loom.ChangeCreate || kind == "" {
 		return s.previewCreate(w, r, actor, v)
 	}
 	return s.previewChange(w, r, actor, v)
@@ -164,7 +132,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 		}
 		return s.refuseForm(w, r, actor, st, &loom.Error{Kind: loom.Invalid, Fields: replaceFields(errs, result.Fields)})
 	}
-	p, err := s.Clusters.Preview(r.Context(), actor, clusters.PreviewInput{Kind: loom.PreviewCreate, Create: in})
+	p, err := s.Clusters.Preview(r.Context(), actor, clusters.PreviewInput{Kind: loom.ChangeCreate, Create: in})
 	if err != nil {
 		return s.refuseForm(w, r, actor, st, err)
 	}

@@ -96,18 +96,18 @@ func (s *Server) searchRoutes() []page.Route {
 func (s *Server) formRoutes() []page.Route {
 	forms := []struct {
 		path string
-		kind loom.PreviewKind
+		kind loom.ChangeKind
 	}{
-		{"scale", kindScale}, {"reconfigure", loom.PreviewConfigure}, {"upgrade", loom.PreviewUpgrade}, {"resize", loom.PreviewResize},
-		{"repair", loom.PreviewRepair}, {"sync", loom.PreviewSync}, {"services/add", loom.PreviewAddServices}, {"services/remove", loom.PreviewRemoveServices},
-		{"services/start", loom.PreviewStart}, {"services/stop", loom.PreviewStop}, {"services/restart", loom.PreviewRestart},
-		{"services/{service}/start", loom.PreviewStart}, {"services/{service}/stop", loom.PreviewStop}, {"services/{service}/restart", loom.PreviewRestart},
-		{"operations/{n}/rollback", loom.PreviewRollback},
+		{"scale", kindScale}, {"reconfigure", loom.ChangeConfigure}, {"upgrade", loom.ChangeUpgrade}, {"resize", loom.ChangeResize},
+		{"repair", loom.ChangeRepair}, {"sync", loom.ChangeSync}, {"services/add", loom.ChangeAddServices}, {"services/remove", loom.ChangeRemoveServices},
+		{"services/start", loom.ChangeStart}, {"services/stop", loom.ChangeStop}, {"services/restart", loom.ChangeRestart},
+		{"services/{service}/start", loom.ChangeStart}, {"services/{service}/stop", loom.ChangeStop}, {"services/{service}/restart", loom.ChangeRestart},
+		{"operations/{n}/rollback", loom.ChangeRollback},
 	}
 	const cluster, retry = "/clusters/{cluster}", "/operations/{n}/retry"
 	routes := []page.Route{
 		page.Post(cluster+"/try", page.SignedIn, s.changeTry),
-		page.Get(cluster+retry, page.SignedIn, s.changeShow(loom.PreviewRetry), "/clusters/{failed}"+retry),
+		page.Get(cluster+retry, page.SignedIn, s.changeShow(loom.ChangeRetry), "/clusters/{failed}"+retry),
 	}
 	for _, form := range forms {
 		routes = append(routes, page.Get(cluster+"/"+form.path, page.SignedIn, s.changeShow(form.kind)))

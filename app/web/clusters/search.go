@@ -188,7 +188,7 @@ func (s *Server) actionsAt(ctx context.Context, actor loom.Actor, at string) ([]
 		}
 	}
 	items := clusterActions(actor, v)
-	if v.Allowed[loom.VerbDelete] == "" && v.Status != loom.ClusterTerminated {
+	if v.Allowed[loom.ChangeDelete] == "" && v.Status != loom.ClusterTerminated {
 		items = append(items, ui.MenuItem{Label: "Delete", Icon: "trash", Href: route.ClusterDelete(v.ID)})
 	}
 	for _, i := range items {

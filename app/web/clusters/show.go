@@ -25,7 +25,7 @@ import (
 func (s *Server) clusterFacts(v clusters.ClusterView, labelled bool) []ui.Def {
 	template := v.Template.Name + " " + strconv.Itoa(v.Template.Version)
 	change := ""
-	if why, offered := v.Allowed[loom.VerbLease]; offered && why == "" {
+	if why, offered := v.Allowed[loom.ChangeLease]; offered && why == "" {
 		change = route.ClusterLease(v.ID)
 	}
 	lease := ui.Def{Term: "Lease", Value: clusterview.LeaseFact(v.Expires, s.Now(), change)}
@@ -194,7 +194,7 @@ var clusterTabs = []struct{ word, label string }{
 
 func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab string) clusterview.HeadModel {
 	m := clusterview.HeadModel{ID: v.ID, Tab: tab, Name: v.Name, State: ui.ClusterState(v.Status), Locked: v.Protected}
-	if _, offered := v.Allowed[loom.VerbDelete]; offered && v.Status != loom.ClusterTerminated {
+	if _, offered := v.Allowed[loom.ChangeDelete]; offered && v.Status != loom.ClusterTerminated {
 		why, abortFirst := deletable(v)
 		m.Delete, m.DeleteWhyNot, m.DeleteWord = route.ClusterDelete(v.ID), why, "Delete"
 		if abortFirst {
@@ -206,7 +206,7 @@ func (s *Server) clusterHead(actor loom.Actor, v clusters.ClusterView, tab strin
 	}
 	if v.NewerTemplate > 0 && v.Status != loom.ClusterTerminated {
 		m.Newer = fmt.Sprintf("Template %s %d is out (this cluster uses %d).", v.Template.Name, v.NewerTemplate, v.Template.Version)
-		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.VerbSync]
+		m.Sync, m.SyncWhyNot = route.ClusterVerb(v.ID, "sync"), v.Allowed[loom.ChangeSync]
 	}
 	for _, t := range clusterTabs {
 		href := route.Cluster(v.ID)
@@ -319,12 +319,12 @@ func failureActions(v clusters.ClusterView, op loom.Operation, node loom.NodeID)
 	var out []ui.ButtonModel
 	for _, n := range v.Nodes {
 		if n.ID == node && !n.Leaving {
-			out = append(out, ui.ButtonModel{Label: "Repair " + page.ShortHost(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.VerbRepair]})
+			out = append(out, ui.ButtonModel{Label: "Repair " + page.ShortHost(n.Hostname), Icon: "shield", Href: route.ClusterRepair(v.ID, node), WhyNot: v.Allowed[loom.ChangeRepair]})
 		}
 	}
 	if op.Status == loom.OperationFailed && op.Action == loom.ClusterDelete {
 		at := route.ClusterDelete(v.ID)
-		out = append(out, ui.ButtonModel{Label: "Delete again", Icon: "trash", Kind: ui.Danger, Href: at, WhyNot: v.Allowed[loom.VerbDelete], Attrs: ui.OpensDialog(at)})
+		out = append(out, ui.ButtonModel{Label: "Delete again", Icon: "trash", Kind: ui.Danger, Href: at, WhyNot: v.Allowed[loom.ChangeDelete], Attrs: ui.OpensDialog(at)})
 	}
 	if op.Status == loom.OperationFailed {
 		out = append(out, ui.ButtonModel{Label: "Log of the operation", Icon: "list", Kind: ui.Quiet, Href: route.OperationLog(op.Ref)})

@@ -36,7 +36,7 @@ func (s *Server) ways(ctx context.Context, actor loom.Actor, v clusters.ClusterV
 	if !failed || op.NeverBegan() || op.Undone || v.Latest == nil || v.Latest.Ref != op.Ref || v.Status == loom.ClusterTerminated || op.Action == loom.ClusterDelete || op.Action == loom.ClusterAuthorize {
 		return rest, nil
 	}
-	services, why := failedServices(tasks), v.Allowed[loom.VerbRetry]
+	services, why := failedServices(tasks), v.Allowed[loom.ChangeRetry]
 	var newer, text []string
 	for _, name := range services {
 		newest, err := s.newestService(ctx, actor, name)

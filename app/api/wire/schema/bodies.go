@@ -114,7 +114,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[loom.TaskStatus]():      values(loom.TaskStatuses...),
 	reflect.TypeFor[loom.HookEvent]():       values(loom.HookEvents...),
 	reflect.TypeFor[loom.DeliveryStatus]():  values(loom.DeliveryStatuses...),
-	reflect.TypeFor[loom.PreviewKind]():     values(loom.PreviewKinds...),
+	reflect.TypeFor[loom.ChangeKind]():      values(loom.PreviewKinds...),
 	reflect.TypeFor[loom.Scope]():           values(loom.Scopes...),
 	reflect.TypeFor[loom.FindingSeverity](): values(loom.FindingSeverities...),
 	reflect.TypeFor[loom.FindingCode](): values(loom.FindingDangling, loom.FindingCycle, loom.FindingUnsolvable, loom.FindingMacro, loom.FindingNoMapping,
