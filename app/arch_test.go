@@ -12,8 +12,9 @@ import (
 // useCases may be imported by surfaces and by jobs/work; not by each other.
 var useCases = []string{"app/account", "app/catalog", "app/clusters", "app/execution", "app/processes", "app/live", "app/hook"}
 
-// area is what the pages of an area may import; never another area.
-var area = append([]string{"app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
+// area is what the pages of an area may import; never another area. Their forms make the
+// bodies of REST requests, which app/api/wire reads.
+var area = append([]string{"app/api/wire", "app/cache", "app/httpx", "app/loom", "views/...", "static", "planner/...", "solver", "app/web/page", "app/web/form"}, useCases...)
 
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in

@@ -281,7 +281,7 @@ FROM unnest(ARRAY['static', 'mist', 'later']) AS n ON CONFLICT DO NOTHING`)
 		}
 	}
 	const all = "static mist later local"
-	v.post("/system/tenants", "name", "odd", "workers", "x", "shownTypes", all, "types", "later", "may", "privateNetworks").shows(t, 422, "no whole number")
+	v.post("/system/tenants", "name", "odd", "workers", "x", "shownTypes", all, "types", "later", "may", "privateNetworks").shows(t, 422, "it must be a whole number")
 	v.post("/system/tenants", "name", "new", "workers", "0", "shownTypes", all, "types", "mist", "types", "local", "may", "privateNetworks").shows(t, 200, "Tenant new was created")
 	has("new", "true false [later static]")
 	v.post("/system/tenants", "name", "plain", "workers", "0").shows(t, 200, "Tenant plain was created")

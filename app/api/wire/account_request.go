@@ -145,17 +145,31 @@ func ReadTenant(body []byte) (account.TenantInput, error) {
 		o.Fail("tenant", "The body is an object with the member “tenant” and, if wanted, “bootstrap”.")
 		return account.TenantInput{}, o.Err()
 	}
-	t := o.Object("tenant")
+	in := readTenant(o.Object("tenant"))
+	in.Bootstrap = o.Bool("bootstrap")
+	return in, o.Err()
+}
+
+// ReadTenantFields is ReadTenant for the tenant alone. Invalid.
+func ReadTenantFields(body []byte) (account.TenantInput, error) {
+	t, err := lenient.Read(body)
+	if err != nil {
+		return account.TenantInput{}, err
+	}
+	return readTenant(t), t.Err()
+}
+
+func readTenant(t *lenient.Object) account.TenantInput {
 	t.Ignore("id")
 	t.Only(lenient.Names[TenantFields]()...)
 	in := account.TenantInput{
 		Name: t.Text("name"), Description: t.TextPtr("description"), Workers: t.IntPtr("workers"), WorkersFrom: t.Text("workersFrom"),
-		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"), Bootstrap: o.Bool("bootstrap"),
+		MaxClusters: t.IntPtr("maxClusters"), MaxNodes: t.IntPtr("maxNodes"),
 		PrivateNetworks: t.BoolPtr("privateNetworks"), InstanceRoles: t.BoolPtr("instanceRoles"),
 	}
 	if t.Has("providerTypesOff") && !t.Null("providerTypesOff") {
 		off := t.Texts("providerTypesOff")
 		in.TypesOff = &off
 	}
-	return in, o.Err()
+	return in
 }

@@ -2,15 +2,16 @@ package admin
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 
+	"loom/app/api/wire"
 	"loom/app/hook"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/layout"
 	"loom/views/officeview"
@@ -230,20 +231,6 @@ func (s *Server) adminDeliveryReplay(w http.ResponseWriter, r *http.Request, act
 	return s.Say(w, r, route.AdminHook(id), httpx.Flash{Tone: "ok", Text: "Sending the notice again, as delivery " + itoa(d.ID) + "."})
 }
 
-// Names of the fields of the form of a hook, besides page.FieldName.
-const (
-	fieldURL       = "url"
-	fieldEvents    = "events"
-	fieldActions   = "actions"
-	fieldTemplates = "templates"
-	fieldBlocking  = "blocking"
-	fieldOnTimeout = "onTimeout"
-	fieldGlobal    = "global"
-	fieldLegacy    = "legacyBody"
-	fieldEnabled   = "enabled"
-	fieldSecret    = "secret"
-)
-
 func hooksFrame(title string, crumbs ...ui.Crumb) layout.Model {
 	if len(crumbs) > 0 {
 		crumbs = append([]ui.Crumb{{Label: "Admin", Href: route.Admin()}, {Label: "Hooks", Href: route.AdminHooks()}}, crumbs...)
@@ -305,105 +292,80 @@ func hookWords[T ~string](items []T) string {
 	return strings.Join(words, ", ")
 }
 
-func (s *Server) adminHookNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	in := hook.Input{Events: loom.HookEvents, Enabled: true, OnTimeout: loom.OnTimeoutRefuse}
-	return s.hookForm(w, r, actor, http.StatusOK, 0, "", in, ui.FormErrors{})
-}
-
-// hookForm is the form of a new hook (id 0) or an old one.
-func (s *Server) hookForm(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, id loom.HookID, name string, in hook.Input, errs ui.FormErrors) error {
-	m := officeview.FormModel{Action: route.AdminHooks(), Errors: errs, Button: "Create hook", Busy: "Creating…", Cancel: route.AdminHooks()}
-	frame := hooksFrame("New hook", ui.Crumb{Label: "New"})
-	secret := ui.FieldModel{Name: fieldSecret, Label: "Secret", Kind: ui.FieldPassword, Optional: true, MaxLength: 200, Autocomplete: "off",
+// editHook is the form of a new hook, which has no id, or an old one. That only superadmins make one
+// for all tenants is for the use case to say.
+func editHook(actor loom.Actor, h loom.Hook) form.Edit {
+	secret := ui.FieldModel{Label: "Secret", Kind: ui.FieldPassword, Optional: true, MaxLength: 200, Autocomplete: "off",
 		Help: "Signs every delivery; 16 to 200 characters. One is made up, and shown once, when this is left empty."}
-	if id != 0 {
-		m.Action, m.Button, m.Busy, m.Cancel = route.AdminHook(id), "Save hook", "Saving…", route.AdminHook(id)
-		frame = hooksFrame("Edit "+name, ui.Crumb{Label: name, Href: route.AdminHook(id)}, ui.Crumb{Label: "Edit"})
+	if h.ID != 0 {
 		secret.Label, secret.Help = "New secret", "16 to 200 characters; the present one stays when this is left empty. It is never shown."
 	}
-	m.Parts = []templ.Component{
-		page.Field(ui.FieldModel{Name: page.FieldName, Label: "Name", Value: in.Name, MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}, errs),
-		page.Field(ui.FieldModel{Name: fieldURL, Label: "Address", Value: in.URL, Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}, errs),
-		ui.Picker(ui.ChoiceModel{Name: fieldEvents, Legend: "Events", Help: "None chosen means all.", Optional: true, Choices: choices(loom.HookEvents, in.Events), Error: errs.For(fieldEvents)}),
-		ui.Picker(ui.ChoiceModel{Name: fieldActions, Legend: "Only for these actions", Help: "None chosen means all.", Optional: true, Filter: "Filter actions",
-			Choices: choices(loom.HookActions, in.Actions), Error: errs.For(fieldActions)}),
-		page.Field(ui.FieldModel{Name: fieldTemplates, Label: "Only for clusters of these templates", Value: strings.Join(in.Templates, " "), Mono: true, Optional: true, Width: "l",
-			Help: "Names, separated by blanks; none means all."}, errs),
-		page.Field(ui.FieldModel{Name: fieldBlocking, Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox, Checked: in.Blocking,
-			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}, errs),
-		page.Field(ui.FieldModel{Name: fieldOnTimeout, Label: "When there is no answer that counts", Kind: ui.FieldSelect, Width: "s", Optional: true,
-			Options: page.Options(in.OnTimeout, loom.OnTimeoutRefuse, "refuse the operation", loom.OnTimeoutGo, "let it go")}, errs),
-		page.Field(secret, errs),
-		page.Field(ui.FieldModel{Name: fieldLegacy, Label: "Send the body of the predecessor", Kind: ui.FieldCheckbox, Checked: in.LegacyBody, Help: "Cluster, job and nodes, for receivers that were written for it."}, errs),
-		page.Field(ui.FieldModel{Name: fieldEnabled, Label: "On", Kind: ui.FieldCheckbox, Checked: in.Enabled}, errs),
+	var global form.Part = form.Field{Path: form.At("global"), Face: ui.FieldModel{Label: "For all tenants", Kind: ui.FieldCheckbox}}
+	if !actor.IsSuperadmin() {
+		global = form.Unshown{Part: global}
 	}
-	if actor.IsSuperadmin() {
-		m.Parts = append(m.Parts, page.Field(ui.FieldModel{Name: fieldGlobal, Label: "For all tenants", Kind: ui.FieldCheckbox, Checked: in.Global}, errs))
+	return form.Of(
+		form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", MaxLength: 100, Help: "Says what it is for, such as “tell the monitoring”."}},
+		form.Field{Path: form.At("url"), Face: ui.FieldModel{Label: "Address", Mono: true, Width: "l", MaxLength: 2000, Placeholder: "https://ci.example/loom", Help: "Receives a POST with JSON."}},
+		form.Picker{Path: form.At("events"), Legend: "Events", Help: "None chosen means all.", Choices: form.Names(loom.HookEvents...)},
+		form.Picker{Path: form.At("actions"), Legend: "Only for these actions", Help: "None chosen means all.", Filter: "Filter actions", Choices: form.Names(loom.HookActions...)},
+		form.Words{Path: form.At("templates"), Face: ui.FieldModel{Label: "Only for clusters of these templates", Mono: true, Optional: true, Width: "l", Help: "Names, separated by blanks; none means all."}},
+		form.Field{Path: form.At("blocking"), Face: ui.FieldModel{Label: "Ask before an operation starts (blocking)", Kind: ui.FieldCheckbox,
+			Help: "The operation waits: 2xx lets it go, 409 refuses it with the reason in the answer."}},
+		form.Field{Path: form.At("onTimeout"), Face: ui.FieldModel{Label: "When there is no answer that counts", Kind: ui.FieldSelect, Width: "s", Optional: true,
+			Options: page.Options("", loom.OnTimeoutRefuse, "refuse the operation", loom.OnTimeoutGo, "let it go")}},
+		form.Field{Path: form.At("secret"), Face: secret},
+		form.Field{Path: form.At("legacyBody"), Face: ui.FieldModel{Label: "Send the body of the predecessor", Kind: ui.FieldCheckbox, Help: "Cluster, job and nodes, for receivers that were written for it."}},
+		form.Field{Path: form.At("enabled"), Face: ui.FieldModel{Label: "On", Kind: ui.FieldCheckbox}},
+		global,
+	).Over(wire.NewHook(h))
+}
+
+// newHook is what the form of a new hook begins with.
+var newHook = loom.Hook{Events: loom.HookEvents, Enabled: true, OnTimeout: loom.OnTimeoutRefuse}
+
+func (s *Server) adminHookNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
+	return s.showHook(w, r, actor, http.StatusOK, newHook, editHook(actor, newHook))
+}
+
+// showHook answers with the form of a hook as it is stored.
+func (s *Server) showHook(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, h loom.Hook, e form.Edit) error {
+	shown := e.Shown()
+	m := officeview.FormModel{Action: route.AdminHooks(), Errors: shown.Errors, Button: "Create hook", Busy: "Creating…", Cancel: route.AdminHooks(), Parts: shown.Parts()}
+	frame := hooksFrame("New hook", ui.Crumb{Label: "New"})
+	if h.ID != 0 {
+		m.Action, m.Button, m.Busy, m.Cancel = route.AdminHook(h.ID), "Save hook", "Saving…", route.AdminHook(h.ID)
+		frame = hooksFrame("Edit "+h.Name, ui.Crumb{Label: h.Name, Href: route.AdminHook(h.ID)}, ui.Crumb{Label: "Edit"})
 	}
 	return s.Sheet(w, r, actor, status, frame, officeview.SheetModel{Parts: []templ.Component{officeview.Form(m)}})
 }
 
-func choices[T ~string](all, chosen []T) []ui.Choice {
-	var out []ui.Choice
-	for _, value := range all {
-		c := ui.Choice{Value: string(value), Label: string(value)}
-		for _, v := range chosen {
-			c.Checked = c.Checked || v == value
-		}
-		out = append(out, c)
+// storeHook stores a hook as its form was sent; ok is false when the form was answered again.
+func (s *Server) storeHook(w http.ResponseWriter, r *http.Request, actor loom.Actor, old loom.Hook, title string, store func(in hook.Input) error) (ok bool, err error) {
+	values, err := page.ReadForm(w, r)
+	if err != nil {
+		return false, err
 	}
-	return out
-}
-
-func readHook(f url.Values) hook.Input {
-	in := hook.Input{
-		Name: f.Get(page.FieldName), URL: strings.TrimSpace(f.Get(fieldURL)), Templates: strings.Fields(strings.ReplaceAll(f.Get(fieldTemplates), ",", " ")),
-		Blocking: f.Get(fieldBlocking) == "true", OnTimeout: f.Get(fieldOnTimeout), Global: f.Get(fieldGlobal) == "true", LegacyBody: f.Get(fieldLegacy) == "true", Enabled: f.Get(fieldEnabled) == "true",
+	e := editHook(actor, old)
+	in, err := form.Decode(&e, values, wire.ReadHook)
+	if err == nil {
+		err = store(in)
 	}
-	for _, e := range f[fieldEvents] {
-		in.Events = append(in.Events, loom.HookEvent(e))
+	if fields, status, refused := page.Refused(err); refused {
+		return false, s.showHook(w, r, actor, status, old, e.Refused(title, fields))
 	}
-	for _, a := range f[fieldActions] {
-		in.Actions = append(in.Actions, loom.ClusterAction(a))
-	}
-	if secret := f.Get(fieldSecret); secret != "" {
-		in.Secret = &secret
-	}
-	return in
-}
-
-// hookErrors puts the errors of members of lists beside their field.
-func hookErrors(err error, title string) (ui.FormErrors, int, bool) {
-	e := loom.AsError(err)
-	status, ok := httpx.PageStatus(e.Kind), e.Kind == loom.Invalid || e.Kind == loom.Exhausted || e.Kind == loom.Conflict
-	if !ok {
-		return ui.FormErrors{}, 0, false
-	}
-	errs := ui.NewFormErrors(title, e.Fields)
-	if len(e.Fields) == 0 {
-		errs.Items = []ui.FormError{{Message: e.Message}}
-	}
-	for i := range errs.Items {
-		name, _, _ := strings.Cut(errs.Items[i].Field, "[")
-		if name != "" {
-			errs.Items[i].Field, errs.Items[i].FieldID = name, ui.FieldID("", name)
-		}
-	}
-	return errs, status, true
+	return err == nil, err
 }
 
 // adminHookCreate stores a hook; a secret that was made up is in the answer.
 func (s *Server) adminHookCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
-	if err != nil {
+	var h loom.Hook
+	var secret loom.Secret
+	ok, err := s.storeHook(w, r, actor, newHook, "The hook was not created.", func(in hook.Input) (err error) {
+		h, secret, err = s.Hooks.Create(r.Context(), actor, in)
 		return err
-	}
-	in := readHook(f)
-	h, secret, err := s.Hooks.Create(r.Context(), actor, in)
-	if errs, status, ok := hookErrors(err, "The hook was not created."); err != nil && ok {
-		return s.hookForm(w, r, actor, status, 0, "", in, errs)
-	}
-	if err != nil {
+	})
+	if !ok {
 		return err
 	}
 	if secret.IsZero() {
@@ -436,26 +398,19 @@ func (s *Server) adminHookEdit(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	in := hook.Input{Name: h.Name, URL: h.URL, Events: h.Events, Actions: h.Actions, Templates: h.Templates, Blocking: h.Blocking,
-		OnTimeout: h.OnTimeout, Global: h.Global, LegacyBody: h.LegacyBody, Enabled: h.Enabled}
-	return s.hookForm(w, r, actor, http.StatusOK, h.ID, h.Name, in, ui.FormErrors{})
+	return s.showHook(w, r, actor, http.StatusOK, h, editHook(actor, h))
 }
 
 func (s *Server) adminHookSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
+	h, err := s.ofHook(r, actor)
 	if err != nil {
 		return err
 	}
-	old, err := s.ofHook(r, actor)
-	if err != nil {
+	ok, err := s.storeHook(w, r, actor, h, "The hook was not changed.", func(in hook.Input) (err error) {
+		h, err = s.Hooks.Put(r.Context(), actor, h.ID, in)
 		return err
-	}
-	in := readHook(f)
-	h, err := s.Hooks.Put(r.Context(), actor, old.ID, in)
-	if errs, status, ok := hookErrors(err, "The hook was not changed."); err != nil && ok {
-		return s.hookForm(w, r, actor, status, old.ID, old.Name, in, errs)
-	}
-	if err != nil {
+	})
+	if !ok {
 		return err
 	}
 	return s.Say(w, r, route.AdminHook(h.ID), httpx.Flash{Tone: "ok", Text: "Saved the hook " + h.Name + "."})

@@ -2,15 +2,16 @@ package admin
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 
 	"loom/app/account"
+	"loom/app/api/wire"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/accountview"
 	"loom/views/layout"
@@ -34,12 +35,11 @@ func userFrame(id loom.UserID, last string) layout.Model {
 }
 
 func (s *Server) adminUser(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.userPage(w, r, actor, http.StatusOK, nil, nil, ui.FormErrors{})
+	return s.userPage(w, r, actor, http.StatusOK, nil, nil)
 }
 
-// userPage shows a user of the tenant with what he has; given is what a refused
-// form held.
-func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, top templ.Component, given *account.UserInput, errs ui.FormErrors) error {
+// userPage shows a user of the tenant with what he has; given is a refused form.
+func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, top templ.Component, given *form.Edit) error {
 	u, err := s.Accounts.UserSummary(r.Context(), actor, pathUser(r))
 	if err != nil {
 		return err
@@ -52,10 +52,11 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if err != nil {
 		return err
 	}
-	in := account.UserInput{ID: u.ID, Role: u.Role, DisplayName: u.DisplayName, Email: u.Email}
-	if given != nil {
-		in = *given
+	if given == nil {
+		e := editUser(actor, u.User)
+		given = &e
 	}
+	shown := given.Shown()
 	m := officeview.SheetModel{
 		Title: string(u.ID), Actions: userActions(actor, u),
 		Calls: []ui.JSONCall{page.Call("read", http.MethodGet, "/v2/users/"+string(u.ID), ""), page.Call("change", http.MethodPatch, "/v2/users/"+string(u.ID), `{"displayName":"Eve"}`)},
@@ -66,7 +67,9 @@ func (s *Server) userPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 	if top != nil {
 		m.Parts = append(m.Parts, top)
 	}
-	m.Parts = append(m.Parts, s.userFacts(u), officeview.Card("edit-title", "Change", userForm(actor, u.ID, in, errs)),
+	m.Parts = append(m.Parts, s.userFacts(u), officeview.Card("edit-title", "Change",
+		officeview.Form(officeview.FormModel{Action: route.AdminUser(u.ID), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
+
 		s.userTokens(u.ID, tokens), s.userSessions(u.ID, sessions))
 	return s.Sheet(w, r, actor, status, userFrame(u.ID, ""), m)
 }
@@ -102,19 +105,38 @@ func userActions(actor loom.Actor, u loom.UserSummary) []ui.ButtonModel {
 	return actions
 }
 
-func userForm(actor loom.Actor, id loom.UserID, in account.UserInput, errs ui.FormErrors) templ.Component {
-	role := ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}
-	switch {
-	case id == actor.User:
-		role.LockedWhy, role.Value = "Nobody changes his own role.", string(in.Role)
-	case id == loom.AdminUser:
-		role.LockedWhy, role.Value = "The built-in administrator stays one.", string(in.Role)
+// userFields are those that a form of a user has besides.
+func userFields(first ...form.Part) form.Form {
+	return form.Of(append(first,
+		form.Field{Path: form.At("displayName"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Display name", Optional: true, MaxLength: 200}},
+		form.Field{Path: form.At("email"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "E-mail", Kind: ui.FieldEmail, Optional: true, MaxLength: 200}})...)
+}
+
+var roleField = form.Field{Path: form.At("role"), Face: ui.FieldModel{Label: "Role", Kind: ui.FieldSelect, Width: "s",
+	Options: page.Options("", string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")}}
+
+// newUser is the form of a new user.
+func newUser() form.Edit {
+	id := form.Field{Path: form.At("id"), Face: ui.FieldModel{Label: "User name", Mono: true, MaxLength: 255, Width: "s"}}
+	return userFields(id, roleField).Over(map[string]any{"role": loom.RoleUser})
+}
+
+// editUser is the form of a user; its document has the role only where that can be changed.
+func editUser(actor loom.Actor, u loom.User) form.Edit {
+	doc := map[string]any{"displayName": u.DisplayName, "email": u.Email}
+	locked := form.Fixed{Path: roleField.Path, Label: roleField.Face.Label, Value: string(u.Role)}
+	switch u.ID {
+	case actor.User:
+		locked.Why = "Nobody changes his own role."
+	case loom.AdminUser:
+		locked.Why = "The built-in administrator stays one."
+	default:
+		if doc["role"] = loom.RoleUser; u.Role != loom.RoleUser {
+			doc["role"] = loom.RoleAdmin
+		}
+		return userFields(roleField).Over(doc)
 	}
-	return officeview.Form(officeview.FormModel{Action: route.AdminUser(id), Errors: errs, Button: "Save", Busy: "Saving…", Parts: []templ.Component{
-		page.Field(role, errs),
-		page.Field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
-		page.Field(ui.FieldModel{Name: fieldEmail, Label: "E-mail", Kind: ui.FieldEmail, Value: in.Email, Optional: true, MaxLength: 200}, errs),
-	}})
+	return userFields(locked).Over(doc)
 }
 
 func (s *Server) userTokens(id loom.UserID, tokens []loom.Token) templ.Component {
@@ -146,23 +168,27 @@ func (s *Server) userSessions(id loom.UserID, sessions []loom.Session) templ.Com
 }
 
 func (s *Server) adminUserSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
+	values, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
-	in, id := readUser(f), pathUser(r)
-	change := account.UserChange{SelfInput: account.SelfInput{DisplayName: &in.DisplayName, Email: &in.Email}}
-	if f.Has(fieldRole) {
-		change.Role = &in.Role
+	u, err := s.Accounts.User(r.Context(), actor, pathUser(r))
+	if err != nil {
+		return err
 	}
-	_, err = s.Accounts.UpdateUser(r.Context(), actor, id, change)
-	if errs, status, ok := page.FormErrors(err, "The user was not changed."); ok {
-		return s.userPage(w, r, actor, status, nil, &in, errs)
+	e := editUser(actor, u)
+	in, err := form.Decode(&e, values, wire.ReadUserChange)
+	if err == nil {
+		_, err = s.Accounts.UpdateUser(r.Context(), actor, u.ID, in)
+	}
+	if fields, status, ok := page.Refused(err); ok {
+		e = e.Refused("The user was not changed.", fields)
+		return s.userPage(w, r, actor, status, nil, &e)
 	}
 	if err != nil {
 		return err
 	}
-	return s.Say(w, r, route.AdminUser(id), httpx.Flash{Tone: "ok", Text: "Saved " + string(id) + "."})
+	return s.Say(w, r, route.AdminUser(u.ID), httpx.Flash{Tone: "ok", Text: "Saved " + string(u.ID) + "."})
 }
 
 // userVerb is a medium act on a user: its question, and what it does.
@@ -235,7 +261,7 @@ func (s *Server) adminUserAct(w http.ResponseWriter, r *http.Request, actor loom
 			return err
 		}
 		shown := s.MadePassword(r, "New password of "+string(id), actor.TenantName, string(id), made, back)
-		return s.userPage(w, r, actor, http.StatusOK, shown, nil, ui.FormErrors{})
+		return s.userPage(w, r, actor, http.StatusOK, shown, nil)
 	case "delete":
 		err, back = s.Accounts.DeleteUser(r.Context(), actor, id), route.AdminUsers()
 	default:
@@ -305,22 +331,15 @@ func (s *Server) adminUserSessionEnd(w http.ResponseWriter, r *http.Request, act
 	return s.Say(w, r, route.AdminUser(pathUser(r)), httpx.Flash{Tone: "ok", Text: "Signed " + string(pathUser(r)) + " out there."})
 }
 
-// Names of the fields of the forms about users.
-const (
-	fieldUser    = "id"
-	fieldRole    = "role"
-	fieldDisplay = "displayName"
-	fieldEmail   = "email"
-)
-
 var disabledState = ui.State{Word: "Disabled", Icon: "ban", Tone: ui.ToneIdle}
 
 func (s *Server) adminUsers(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	return s.usersPage(w, r, actor, http.StatusOK, nil, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
+	return s.usersPage(w, r, actor, http.StatusOK, nil, newUser())
 }
 
-// usersPage lists users, beneath the form for a new one with what was given.
-func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, in account.UserInput, errs ui.FormErrors) error {
+// usersPage lists users, beneath the form for a new one.
+func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, made templ.Component, e form.Edit) error {
+	shown := e.Shown()
 	q := r.URL.Query()
 	list := account.UserListInput{Page: s.PageOf(r), Q: q.Get("q")}
 	role, state := q.Get("role"), q.Get("state")
@@ -348,7 +367,8 @@ func (s *Server) usersPage(w http.ResponseWriter, r *http.Request, actor loom.Ac
 	}
 	filtered := list.Q != "" || role != "" || state != ""
 	m.Parts = append(m.Parts, userFilters(list.Q, role, state, filtered), s.userGrid(r, users, filtered, "q", list.Q, "role", role, "state", state),
-		officeview.Card("new-user", "New user", newUserForm(in, errs)))
+		officeview.Card("new-user", "New user", officeview.Form(officeview.FormModel{Action: route.AdminUsers(), Errors: shown.Errors, Button: "Create user", Busy: "Creating…",
+			Parts: append([]templ.Component{officeview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in.")}, shown.Parts()...)})))
 	return s.Sheet(w, r, actor, status, page.AdminFrame("Users", route.AdminUsers()), m)
 }
 
@@ -387,46 +407,26 @@ func (s *Server) userGrid(r *http.Request, users account.UserList, filtered bool
 	return officeview.Grid(m)
 }
 
-func roleOptions(role loom.Role) []ui.Option {
-	chosen := string(loom.RoleUser)
-	if role != loom.RoleUser {
-		chosen = string(loom.RoleAdmin)
-	}
-	return page.Options(chosen, string(loom.RoleUser), "user: own clusters", string(loom.RoleAdmin), "admin: the whole tenant")
-}
-
-func newUserForm(in account.UserInput, errs ui.FormErrors) templ.Component {
-	return officeview.Form(officeview.FormModel{Action: route.AdminUsers(), Errors: errs, Button: "Create user", Busy: "Creating…", Parts: []templ.Component{
-		officeview.Text("A password is generated and shown once; the user has to choose another one at the first sign-in."),
-		page.Field(ui.FieldModel{Name: fieldUser, Label: "User name", Value: string(in.ID), Mono: true, MaxLength: 255, Width: "s"}, errs),
-		page.Field(ui.FieldModel{Name: fieldRole, Label: "Role", Kind: ui.FieldSelect, Options: roleOptions(in.Role), Width: "s"}, errs),
-		page.Field(ui.FieldModel{Name: fieldDisplay, Label: "Display name", Value: in.DisplayName, Optional: true, MaxLength: 200}, errs),
-		page.Field(ui.FieldModel{Name: fieldEmail, Label: "E-mail", Kind: ui.FieldEmail, Value: in.Email, Optional: true, MaxLength: 200}, errs),
-	}})
-}
-
-func readUser(f url.Values) account.UserInput {
-	return account.UserInput{
-		ID: loom.UserID(strings.TrimSpace(f.Get(fieldUser))), Role: loom.Role(f.Get(fieldRole)),
-		DisplayName: strings.TrimSpace(f.Get(fieldDisplay)), Email: strings.TrimSpace(f.Get(fieldEmail)),
-	}
-}
-
 // adminUserCreate makes a user and answers with the password in the page: it is
 // not kept for a redirect.
 func (s *Server) adminUserCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
+	values, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
-	in := readUser(f)
-	user, password, err := s.Accounts.CreateUser(r.Context(), actor, in)
-	if errs, status, ok := page.FormErrors(err, "The user was not created."); ok {
-		return s.usersPage(w, r, actor, status, nil, in, errs)
+	var user loom.User
+	var password loom.Secret
+	e := newUser()
+	in, err := form.Decode(&e, values, wire.ReadUser)
+	if err == nil {
+		user, password, err = s.Accounts.CreateUser(r.Context(), actor, in)
+	}
+	if fields, status, ok := page.Refused(err); ok {
+		return s.usersPage(w, r, actor, status, nil, e.Refused("The user was not created.", fields))
 	}
 	if err != nil {
 		return err
 	}
 	made := s.MadePassword(r, "User "+string(user.ID)+" was created", actor.TenantName, string(user.ID), password, route.AdminUsers())
-	return s.usersPage(w, r, actor, http.StatusOK, made, account.UserInput{Role: loom.RoleUser}, ui.FormErrors{})
+	return s.usersPage(w, r, actor, http.StatusOK, made, newUser())
 }

@@ -21,10 +21,10 @@ type Choice struct {
 }
 
 // Names makes choices of names.
-func Names(names ...string) []Choice {
+func Names[T ~string](names ...T) []Choice {
 	choices := make([]Choice, len(names))
 	for i, name := range names {
-		choices[i] = Choice{Value: name, Label: name}
+		choices[i] = Choice{Value: string(name), Label: string(name)}
 	}
 	return choices
 }
@@ -99,7 +99,7 @@ func NewName(name string) string { return name + "+" }
 // Read implements Part.
 func (p Picker) Read(in *Input) {
 	name := p.Path.String()
-	if _, posted := in.Get(ShownName(name)); !posted {
+	if !in.has(name) {
 		return
 	}
 	given := slices.Clone(in.Values[name])
@@ -139,6 +139,9 @@ func (p Picker) Show(out *Output) templ.Component {
 	name := p.Path.String()
 	m := ui.ChoiceModel{ID: out.ID(name), Name: name, Legend: p.Legend, Help: p.Help, Filter: p.Filter, Optional: true, Choices: offered(p.Choices, unique(out.Doc.Texts(p.Path)))}
 	m.Error = out.claimList(p.Path, m.ID, p.Legend)
+	if out.whole {
+		return ui.Picker(m)
+	}
 	var free ui.FieldModel
 	if p.Free != "" {
 		free = ui.FieldModel{Name: NewName(name), ID: out.ID(NewName(name)), Label: p.Free, Help: p.FreeHelp, Mono: true, Optional: true, Width: "l", Autocomplete: "off"}

@@ -90,6 +90,15 @@ func Parse(text string) (*Doc, error) {
 	return &Doc{root: root}, nil
 }
 
+// New makes the document of a value that JSON writes as an object.
+func New(v any) *Doc {
+	root, ok := value(v).(*object)
+	if !ok {
+		root = newObject()
+	}
+	return &Doc{root: root}
+}
+
 // parseValue reads a value that has within objects and lists around it.
 func parseValue(text string, within int) (any, error) {
 	if err := loom.ScanJSON([]byte(text), within); err != nil {

@@ -2,6 +2,7 @@ package form
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,10 +17,11 @@ import (
 // Empty says what an emptied field leaves in the document.
 type Empty int
 
-// The kinds: the member goes, or it stays as an empty text.
+// The kinds: the member goes, it stays as an empty text, or it becomes null.
 const (
 	Leave Empty = iota
 	EmptyText
+	EmptyNull
 )
 
 // Field is a single control for a text, number or boolean: a text field, a
@@ -74,18 +76,19 @@ func (f Field) Read(in *Input) {
 	name := f.Path.String()
 	given, posted := in.Get(name)
 	if f.Face.Kind == ui.FieldCheckbox {
-		_, posted = in.Get(ShownName(name))
-		given = strconv.FormatBool(given == "true")
+		given, posted = strconv.FormatBool(given == "true"), in.has(name)
 	}
 	if !posted || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
 		return
 	}
-	if f.Face.Kind != ui.FieldTextarea {
+	if f.Face.Kind != ui.FieldTextarea && f.Face.Kind != ui.FieldPassword {
 		given = strings.TrimSpace(given)
 	}
 	switch {
 	case given == "" && f.Empty == Leave:
 		in.Doc.Delete(f.Path)
+	case given == "" && f.Empty == EmptyNull:
+		in.Doc.Set(f.Path, nil)
 	case f.AsText || given == "":
 		in.Doc.Set(f.Path, given)
 	case f.Face.Kind == ui.FieldCheckbox:
@@ -113,7 +116,7 @@ func isNumber(text string) bool {
 // Show implements Part.
 func (f Field) Show(out *Output) templ.Component {
 	m := f.face(out)
-	if m.Kind == ui.FieldCheckbox {
+	if m.Kind == ui.FieldCheckbox && !out.whole {
 		return formview.Shown(ShownName(m.Name), ui.Field(m))
 	}
 	m.Suggest = f.Suggest
@@ -136,8 +139,11 @@ func (f Field) face(out *Output) ui.FieldModel {
 	case ui.FieldSelect:
 		m.Options = chosen(m.Options, m.Value, f.Odd)
 	case ui.FieldNumber:
-		// A browser would empty what is no number; so it is a text field that brings
-		// up the keys for numbers.
+		if out.whole {
+			break
+		}
+		// A browser would empty what is no number, and the draft lose it; so it is a text
+		// field that brings up the keys for numbers.
 		m.Kind = ui.FieldText
 		if m.Width == "" {
 			m.Width = "xs"
@@ -197,6 +203,36 @@ func lowerFirst(text string) string {
 	}
 	return string(unicode.ToLower(r)) + text[size:]
 }
+
+// Words is a line of words or numbers, separated by blanks or commas, for a list of them.
+type Words struct {
+	Path Path
+	Face ui.FieldModel
+}
+
+// Read implements Part.
+func (w Words) Read(in *Input) {
+	given, posted := in.Get(w.Path.String())
+	words := strings.Fields(strings.ReplaceAll(given, ",", " "))
+	if posted && !slices.Equal(words, in.Doc.Texts(w.Path)) {
+		in.Doc.Set(w.Path, append([]string{}, words...))
+	}
+}
+
+// Show implements Part.
+func (w Words) Show(out *Output) templ.Component {
+	m := w.Face
+	m.Name, m.Value = w.Path.String(), strings.Join(out.Doc.Texts(w.Path), " ")
+	m.ID = out.ID(m.Name)
+	m.Error = out.claimList(w.Path, m.ID, m.Label)
+	return ui.Field(m)
+}
+
+// Unshown is read, so that what it refuses is said, and not shown.
+type Unshown struct{ Part }
+
+// Show implements Part.
+func (Unshown) Show(*Output) templ.Component { return nil }
 
 // Fixed is a value that cannot be changed here, with the reason.
 type Fixed struct {

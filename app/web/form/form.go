@@ -24,6 +24,44 @@ type Form struct {
 	Settle func(before, after *Doc)
 	// Check, if set, gives what the form refuses although it could be stored.
 	Check func(doc *Doc) []loom.FieldError
+	// whole says that each post holds all controls: a box that was not posted is not ticked.
+	whole bool
+}
+
+// Of makes a form of one section that is posted as a whole.
+func Of(parts ...Part) Form { return Form{Sections: []Section{{Parts: parts}}, whole: true} }
+
+// Edit is a form with the document that it changes. Once it was refused, Errors say why and
+// Title what did not happen.
+type Edit struct {
+	Form
+	Doc    *Doc
+	Title  string
+	Errors []loom.FieldError
+	read   Result
+}
+
+// Over begins to edit what JSON writes for a value.
+func (f Form) Over(v any) Edit { return Edit{Form: f, Doc: New(v)} }
+
+// Refused is the form as it is shown again.
+func (e Edit) Refused(title string, errs []loom.FieldError) Edit {
+	e.Title, e.Errors = title, errs
+	return e
+}
+
+// Shown shows the form.
+func (e Edit) Shown() Shown { return e.Show(e.Doc, "", e.Title, e.Errors, e.read) }
+
+// Decode lays a posted form over its document and reads that as the body of a REST request,
+// which the document is. Invalid, with what the form and the body cannot take.
+func Decode[T any](e *Edit, values url.Values, read func(body []byte) (T, error)) (T, error) {
+	e.read = e.Read(e.Doc, values)
+	in, err := read([]byte(e.Doc.String()))
+	if len(e.read.Errors) > 0 {
+		err = loom.InvalidFields(append(slices.Clone(e.read.Errors), loom.AsError(err).Fields...))
+	}
+	return in, err
 }
 
 // Section is a titled piece of a form. ID is that of its element; the index of the
@@ -64,6 +102,7 @@ type Input struct {
 	errs        []loom.FieldError
 	raw         map[string]string
 	fresh       string
+	whole       bool
 }
 
 // Result is what reading a form gives besides the changed document: errors of
@@ -79,7 +118,7 @@ type Result struct {
 // Read lays a posted form over the document and then does what its button says.
 // The form must be the one that was shown for the document.
 func (f Form) Read(doc *Doc, values url.Values) Result {
-	in := &Input{Doc: doc, Values: values, raw: map[string]string{}}
+	in := &Input{Doc: doc, Values: values, raw: map[string]string{}, whole: f.whole}
 	in.act, in.target, _ = strings.Cut(values.Get(FieldDo), ":")
 	before := doc
 	if f.Settle != nil {
@@ -111,6 +150,9 @@ func (in *Input) Get(name string) (value string, posted bool) {
 	return strings.ReplaceAll(values[0], "\r\n", "\n"), posted
 }
 
+// has reports whether the form had a control that posts nothing when nothing is chosen.
+func (in *Input) has(name string) bool { return in.whole || in.Values.Has(ShownName(name)) }
+
 // Fail refuses the value of a field; raw is shown again in its place.
 func (in *Input) Fail(p Path, raw, message string) {
 	in.raw[p.String()] = raw
@@ -137,6 +179,7 @@ type Output struct {
 	claims  []claim
 	folds   []FoldTitle
 	group   string
+	whole   bool
 }
 
 // claim is a control that shows a path of the document.
@@ -158,7 +201,7 @@ type Shown struct {
 // Show makes the form of a document. errs are field errors by path, of the reading
 // and of the use case; title says what did not happen.
 func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res Result) Shown {
-	out := &Output{Doc: doc, StepURL: stepURL, raw: res.Raw, fresh: res.Fresh, ids: map[string]bool{}}
+	out := &Output{Doc: doc, StepURL: stepURL, raw: res.Raw, fresh: res.Fresh, ids: map[string]bool{}, whole: f.whole}
 	if len(errs) > 0 {
 		out.errs = ui.NewFormErrors(title, errs)
 	}
@@ -193,6 +236,9 @@ func (f Form) Show(doc *Doc, stepURL, title string, errs []loom.FieldError, res 
 	}
 	return shown
 }
+
+// Parts returns those of the only section of a form.
+func (s Shown) Parts() []templ.Component { return s.Sections[0].Parts }
 
 // best finds the control for an error: that of its path, else the first of what
 // lies below it, else that of the nearest thing around it; -1 for none.

@@ -22,20 +22,29 @@ func ReadForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// FormErrors turns the errors of a form into what its page shows, with the status
-// of the answer. ok is false for an error that belongs to no form.
-func FormErrors(err error, title string) (errs ui.FormErrors, status int, ok bool) {
+// Refused returns what is wrong with a form that was refused, with the status of the
+// answer. ok is false for an error that belongs to no form.
+func Refused(err error) (fields []loom.FieldError, status int, ok bool) {
 	e := loom.AsError(err)
 	switch e.Kind {
-	case loom.Invalid, loom.Conflict, loom.Throttled:
+	case loom.Invalid, loom.Conflict, loom.Throttled, loom.Exhausted:
 	default:
+		return nil, 0, false
+	}
+	fields = e.Fields
+	if len(fields) == 0 {
+		fields = []loom.FieldError{{Message: e.Message}}
+	}
+	return fields, httpx.PageStatus(e.Kind), true
+}
+
+// FormErrors is Refused in the words of the form's page.
+func FormErrors(err error, title string) (errs ui.FormErrors, status int, ok bool) {
+	fields, status, ok := Refused(err)
+	if !ok {
 		return errs, 0, false
 	}
-	errs = ui.NewFormErrors(title, e.Fields)
-	if len(e.Fields) == 0 {
-		errs.Items = []ui.FormError{{Message: e.Message}}
-	}
-	return errs, httpx.PageStatus(e.Kind), true
+	return ui.NewFormErrors(title, fields), status, true
 }
 
 // FieldName is the name of the field for the name of a thing.

@@ -10,10 +10,12 @@ import (
 	"github.com/a-h/templ"
 
 	"loom/app/account"
+	"loom/app/api/wire"
 	"loom/app/catalog"
 	"loom/app/httpx"
 	"loom/app/loom"
 	"loom/app/processes"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/adminview"
 	"loom/views/layout"
@@ -74,25 +76,26 @@ func sharesOf(room account.WorkerRoom) officeview.SharesModel {
 	return m
 }
 
-// workersFrom chooses the tenant that gives workers when too few are free; nil when no
-// other tenant has any.
-func workersFrom(room account.WorkerRoom, tenant, chosen string, errs ui.FormErrors) templ.Component {
-	choices := []ui.Option{{Label: "no tenant", Selected: chosen == ""}}
+// workersFrom chooses the tenant that gives workers when too few are free; it is not shown
+// when no other tenant has any.
+func workersFrom(room account.WorkerRoom, tenant string) form.Part {
+	choices := []ui.Option{{Label: "no tenant"}}
 	for _, h := range room.Holders {
 		if h.Name != tenant {
-			choices = append(choices, ui.Option{Value: h.Name, Label: h.Name + " (has " + strconv.Itoa(h.Workers) + ", " + strconv.Itoa(h.Busy) + " busy)", Selected: chosen == h.Name})
+			choices = append(choices, ui.Option{Value: h.Name, Label: h.Name + " (has " + strconv.Itoa(h.Workers) + ", " + strconv.Itoa(h.Busy) + " busy)"})
 		}
 	}
-	if len(choices) == 1 && errs.For(fieldWorkersFrom) == "" {
-		return nil
+	f := form.Field{Path: form.At("workersFrom"), Odd: "no such tenant", Face: ui.FieldModel{Label: "Take missing workers from", Kind: ui.FieldSelect, Optional: true, Options: choices,
+		Help: "If fewer are free than you enter, this tenant gives the rest."}}
+	if len(choices) == 1 {
+		return form.Unshown{Part: f}
 	}
-	return page.Field(ui.FieldModel{Name: fieldWorkersFrom, Label: "Take missing workers from", Kind: ui.FieldSelect, Optional: true, Options: choices,
-		Help: "If fewer are free than you enter, this tenant gives the rest."}, errs)
+	return f
 }
 
 // bootstrapParts lets one choose what of the superadmin tenant is copied: each part with
 // what is in it.
-func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []string, problem string) (templ.Component, error) {
+func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []string) (form.Part, error) {
 	bundle, err := s.Catalog.Export(r.Context(), actor)
 	if err != nil {
 		return nil, err
@@ -101,7 +104,7 @@ func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []stri
 	if err != nil {
 		return nil, err
 	}
-	m := ui.ChoiceModel{Name: fieldParts, Legend: "Copy from the superadmin tenant", Optional: true, Error: problem,
+	m := ui.ChoiceModel{Name: fieldParts, Legend: "Copy from the superadmin tenant", Optional: true,
 		Help: "The newest version of each. What is chosen comes with its sealed fields and uploaded keys: the new tenant can use the same accounts. What names a part that is left out works only once the tenant has one of that name."}
 	for _, kind := range loom.TenantKinds {
 		var names []string
@@ -125,7 +128,21 @@ func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []stri
 		part.Facts = append(part.Facts, ui.Count(sealed, "of them is sealed, such as a key", "of them are sealed, such as keys")+": it goes along")
 	}
 	m.Choices = append(m.Choices, part)
-	return ui.Picker(m), nil
+	return partPicker(m), nil
+}
+
+// partPicker is no part of the tenant, so it is read by whoever creates one.
+type partPicker ui.ChoiceModel
+
+// Read implements form.Part.
+func (partPicker) Read(*form.Input) {}
+
+// Show implements form.Part.
+func (p partPicker) Show(out *form.Output) templ.Component {
+	m := ui.ChoiceModel(p)
+	m.ID = out.ID(m.Name)
+	m.Error = out.Claim(form.At(m.Name), m.ID, m.Legend)
+	return ui.Picker(m)
 }
 
 func partChoice(value, label string, names, chosen []string) ui.Choice {
@@ -148,8 +165,10 @@ func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor l
 	if err != nil {
 		return err
 	}
-	preset := strconv.Itoa(min(room.Free(""), maxPresetWorkers))
-	return s.tenantNewPage(w, r, actor, http.StatusOK, tenantDraft{workers: preset, parts: account.BootstrapParts(), may: loom.NewPermits()}, ui.FormErrors{})
+	e := editTenant(newTenant)
+	e.Doc.Set(form.At("workers"), min(room.Free(""), maxPresetWorkers))
+	e.parts = account.BootstrapParts()
+	return s.tenantNewPage(w, r, actor, http.StatusOK, e)
 }
 
 // tenantPast are the newest operations of a tenant and the newest entries of its
@@ -182,56 +201,64 @@ const (
 	fieldShownTypes      = "shownTypes"
 	fieldPrivateNetworks = "privateNetworks"
 	fieldInstanceRoles   = "instanceRoles"
+	// fieldParts says what a new tenant gets of the superadmin's.
+	fieldParts = "parts"
 )
 
-// readPermits reads what the form says of permits; a form without them leaves them alone.
-func readPermits(f url.Values, had loom.Permits, in *account.TenantInput) loom.Permits {
-	shown := strings.Fields(f.Get(fieldShownTypes))
+var typesOff = form.At("providerTypesOff")
+
+// permits are the boxes of what a tenant may do with providers.
+type permits struct{ types []loom.PluginType }
+
+// Read implements form.Part; a form without the boxes leaves permits alone.
+func (p permits) Read(in *form.Input) {
+	shown := strings.Fields(in.Values.Get(fieldShownTypes))
 	if len(shown) == 0 {
-		return had
+		return
 	}
-	p := loom.Permits{PrivateNetworks: slices.Contains(f[fieldMay], fieldPrivateNetworks), InstanceRoles: slices.Contains(f[fieldMay], fieldInstanceRoles)}
-	for _, name := range append(slices.Clone(shown), had.TypesOff...) {
-		off := slices.Contains(had.TypesOff, name)
+	for _, name := range []string{fieldPrivateNetworks, fieldInstanceRoles} {
+		in.Doc.Set(form.At(name), slices.Contains(in.Values[fieldMay], name))
+	}
+	had, off := in.Doc.Texts(typesOff), []string{}
+	for _, name := range append(slices.Clone(shown), had...) {
+		isOff := slices.Contains(had, name)
 		if slices.Contains(shown, name) {
-			off = !slices.Contains(f[fieldTypes], name)
+			isOff = !slices.Contains(in.Values[fieldTypes], name)
 		}
-		if off && !slices.Contains(p.TypesOff, name) {
-			p.TypesOff = append(p.TypesOff, name)
+		if isOff && !slices.Contains(off, name) {
+			off = append(off, name)
 		}
 	}
-	in.PrivateNetworks, in.InstanceRoles, in.TypesOff = &p.PrivateNetworks, &p.InstanceRoles, &p.TypesOff
-	return p
+	in.Doc.Set(typesOff, off)
 }
 
-// permitFields are the boxes of what a tenant may do with providers.
-func (s *Server) permitFields(r *http.Request, actor loom.Actor, p loom.Permits, errs ui.FormErrors) ([]templ.Component, error) {
-	types, err := s.Accounts.ProviderTypes(r.Context(), actor)
-	if err != nil {
-		return nil, err
-	}
-	choose := ui.ChoiceModel{Name: fieldTypes, Legend: "Provider types", Error: errs.For("providerTypesOff"),
+// Show implements form.Part.
+func (p permits) Show(out *form.Output) templ.Component {
+	off := out.Doc.Texts(typesOff)
+	choose := ui.ChoiceModel{Name: fieldTypes, ID: out.ID(fieldTypes), Legend: "Provider types",
 		Help: "Machines are created with these only. Machines that exist keep working and can be deleted."}
+	choose.Error = out.Claim(typesOff, choose.ID, choose.Legend)
 	// Those that are off come first: the list scrolls.
+	types := slices.Clone(p.types)
 	slices.SortStableFunc(types, func(a, b loom.PluginType) int {
-		off := func(t loom.PluginType) int { return min(slices.Index(p.TypesOff, t.Name), 0) }
-		return off(b) - off(a)
+		rank := func(t loom.PluginType) int { return min(slices.Index(off, t.Name), 0) }
+		return rank(b) - rank(a)
 	})
 	var shown []string
 	for _, t := range types {
 		shown = append(shown, t.Name)
-		choose.Choices = append(choose.Choices, ui.Choice{Value: t.Name, Label: labelOf(t), Checked: !slices.Contains(p.TypesOff, t.Name)})
+		choose.Choices = append(choose.Choices, ui.Choice{Value: t.Name, Label: labelOf(t), Checked: !slices.Contains(off, t.Name)})
 	}
 	may := ui.ChoiceModel{Name: fieldMay, Legend: "Providers may use", Choices: []ui.Choice{
-		{Value: fieldPrivateNetworks, Label: "Private networks", Checked: p.PrivateNetworks,
+		{Value: fieldPrivateNetworks, Label: "Private networks", Checked: out.Doc.Text(form.At(fieldPrivateNetworks)) == "true",
 			Description: "Loom connects to private addresses (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7) that the tenant’s providers and their machines have."},
-		{Value: fieldInstanceRoles, Label: "Instance roles", Checked: p.InstanceRoles,
+		{Value: fieldInstanceRoles, Label: "Instance roles", Checked: out.Doc.Text(form.At(fieldInstanceRoles)) == "true",
 			Description: "Providers sign in to AWS with the role of the host that a provisioner runs on."},
 	}}
 	if len(types) == 0 {
-		return []templ.Component{ui.Ticks(may)}, nil
+		return ui.Ticks(may)
 	}
-	return []templ.Component{officeview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Ticks(choose), ui.Ticks(may)}, nil
+	return templ.Join(officeview.Hidden(fieldShownTypes, strings.Join(shown, " ")), ui.Ticks(choose), ui.Ticks(may))
 }
 
 func labelOf(t loom.PluginType) string {
@@ -255,16 +282,6 @@ func permitDefs(p loom.Permits) []ui.Def {
 	}
 	return []ui.Def{{Term: "Provider types off", Text: off}, {Term: "Private networks", Text: word(p.PrivateNetworks)}, {Term: "Instance roles", Text: word(p.InstanceRoles)}}
 }
-
-// Names of the fields of the form of a tenant, as the REST API has them.
-const (
-	fieldDescription = "description"
-	fieldWorkers     = "workers"
-	fieldWorkersFrom = "workersFrom"
-	fieldMaxClusters = "maxClusters"
-	fieldMaxNodes    = "maxNodes"
-	fieldParts       = "parts"
-)
 
 func tenantFrame(title string, crumbs ...ui.Crumb) layout.Model {
 	m := page.SystemFrame(title, route.SystemTenants(), append([]ui.Crumb{{Label: "Tenants", Href: route.SystemTenants()}}, crumbs...)...)
@@ -346,82 +363,76 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
 }
 
-// tenantDraft is the form as it was typed.
-type tenantDraft struct {
-	name, description, workers, workersFrom, maxClusters, maxNodes string
-	parts                                                          []string
-	may                                                            loom.Permits
+// tenantEdit is the form of a tenant: what the REST API has for it, and the parts that a new
+// one gets.
+type tenantEdit struct {
+	form.Edit
+	parts []string
 }
 
-func draftOfTenant(t loom.Tenant) tenantDraft {
-	limit := func(n int) string {
-		if n >= loom.Unlimited {
-			return ""
-		}
-		return strconv.Itoa(n)
+// newTenant is what the form of a new tenant begins with.
+var newTenant = loom.Tenant{Permits: loom.NewPermits(), MaxClusters: loom.Unlimited, MaxNodes: loom.Unlimited}
+
+// editTenant is the form of a tenant; without a quota there is no limit. What the fields
+// need to be shown follows in show.
+func editTenant(t loom.Tenant) tenantEdit {
+	e := tenantEdit{Edit: tenantForm(t.Name, account.WorkerRoom{}, nil, loom.QuotaUse{}).Over(wire.NewTenant(t))}
+	if t.MaxClusters >= loom.Unlimited {
+		e.Doc.Delete(form.At("maxClusters"))
 	}
-	return tenantDraft{name: t.Name, description: t.Description, workers: strconv.Itoa(t.Workers), maxClusters: limit(t.MaxClusters), maxNodes: limit(t.MaxNodes), may: t.Permits}
+	if t.MaxNodes >= loom.Unlimited {
+		e.Doc.Delete(form.At("maxNodes"))
+	}
+	return e
 }
 
-// readTenant reads the form; an empty quota is none, what is no number is an error
-// of its field. had are the permits before.
-func readTenant(f url.Values, had loom.Permits) (tenantDraft, account.TenantInput, []loom.FieldError) {
-	d := tenantDraft{
-		name: strings.TrimSpace(f.Get(page.FieldName)), description: strings.TrimSpace(f.Get(fieldDescription)), workers: strings.TrimSpace(f.Get(fieldWorkers)), workersFrom: f.Get(fieldWorkersFrom),
-		maxClusters: strings.TrimSpace(f.Get(fieldMaxClusters)), maxNodes: strings.TrimSpace(f.Get(fieldMaxNodes)), parts: f[fieldParts],
+// input reads the posted form.
+func (e *tenantEdit) input(values url.Values) (account.TenantInput, error) {
+	e.parts = values[fieldParts]
+	in, err := form.Decode(&e.Edit, values, wire.ReadTenantFields)
+	endless := loom.Unlimited
+	if in.MaxClusters == nil {
+		in.MaxClusters = &endless
 	}
-	var errs []loom.FieldError
-	number := func(field, text string, absent int) *int {
-		n, err := absent, error(nil)
-		if text != "" {
-			n, err = strconv.Atoi(text)
-		}
-		if err != nil {
-			errs = append(errs, loom.FieldError{Field: field, Message: "“" + page.CutShort(text) + "” is no whole number from 0 up."})
-		}
-		return &n
+	if in.MaxNodes == nil {
+		in.MaxNodes = &endless
 	}
-	in := account.TenantInput{Name: d.name, Description: &d.description, Workers: number(fieldWorkers, d.workers, 0), WorkersFrom: d.workersFrom,
-		MaxClusters: number(fieldMaxClusters, d.maxClusters, loom.Unlimited), MaxNodes: number(fieldMaxNodes, d.maxNodes, loom.Unlimited), Bootstrap: len(d.parts) > 0, Parts: d.parts}
-	d.may = readPermits(f, had, &in)
-	return d, in, errs
+	in.Bootstrap, in.Parts = len(e.parts) > 0, e.parts
+	return in, err
 }
 
-// tenantFields are the fields of a tenant; room says how many workers are left, from which
-// tenant gives more, unless it is nil.
-func tenantFields(d tenantDraft, isNew bool, room, from templ.Component, use loom.QuotaUse, errs ui.FormErrors) []templ.Component {
-	name := ui.FieldModel{Name: page.FieldName, Label: "Name", Value: d.name, Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}
-	quota := func(name, label, value string, used int) templ.Component {
-		help := ""
-		if !isNew {
-			help = strconv.Itoa(used) + " in use."
+// show shows the form with what its fields need.
+func (e tenantEdit) show(f form.Form) form.Shown {
+	e.Form = f
+	return e.Shown()
+}
+
+// tenantForm has the fields of a tenant, which has no name yet where it is new; room says how many workers are left and which
+// tenant gives more.
+func tenantForm(name string, room account.WorkerRoom, types []loom.PluginType, use loom.QuotaUse, more ...form.Part) form.Form {
+	quota := func(field, label string, used int) form.Part {
+		face := ui.FieldModel{Label: label, Kind: ui.FieldNumber, Min: "0", Optional: true, Placeholder: "no limit"}
+		if name != "" {
+			face.Help = strconv.Itoa(used) + " in use."
 		}
-		return page.Field(ui.FieldModel{Name: name, Label: label, Kind: ui.FieldNumber, Value: value, Min: "0", Optional: true, Help: help, Placeholder: "no limit"}, errs)
+		return form.Field{Path: form.At(field), Face: face}
 	}
-	var parts []templ.Component
-	if isNew {
-		parts = append(parts, page.Field(name, errs))
+	var parts []form.Part
+	url, help := route.SystemTenant(name), "Quotas: left empty, there is no limit; no quota can be below what is in use."
+	if name == "" {
+		parts = append(parts, form.Field{Path: form.At("name"), Face: ui.FieldModel{Label: "Name", Mono: true, MaxLength: 255, Width: "s", Help: "It cannot be changed later."}})
+		url, help = route.SystemTenantNew(), "Quotas: left empty, there is no limit."
 	}
 	parts = append(parts,
-		page.Field(ui.FieldModel{Name: fieldDescription, Label: "Description", Value: d.description, Optional: true, Width: "l", MaxLength: loom.MaxDescription}, errs),
-		page.Field(ui.FieldModel{Name: fieldWorkers, Label: "Workers", Kind: ui.FieldNumber, Value: d.workers, Min: "0",
-			Help: "How many tasks of the tenant run at once, from 0 up."}, errs), room)
-	if from != nil {
-		parts = append(parts, from)
-	}
-	return append(parts,
-		officeview.Text(quotaHelp(isNew)), quota(fieldMaxClusters, "Clusters at most", d.maxClusters, use.Clusters), quota(fieldMaxNodes, "Nodes at most", d.maxNodes, use.Nodes))
+		form.Field{Path: form.At("description"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Description", Optional: true, Width: "l", MaxLength: loom.MaxDescription}},
+		form.Field{Path: form.At("workers"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
+			Help: "How many tasks of the tenant run at once, from 0 up."}},
+		form.Note{Component: workerRoom(room, name, url)}, workersFrom(room, name),
+		form.Note{Component: officeview.Text(help)}, quota("maxClusters", "Clusters at most", use.Clusters), quota("maxNodes", "Nodes at most", use.Nodes), permits{types})
+	return form.Of(append(parts, more...)...)
 }
 
-// quotaHelp is said once, above the quotas of a tenant.
-func quotaHelp(isNew bool) string {
-	if isNew {
-		return "Quotas: left empty, there is no limit."
-	}
-	return "Quotas: left empty, there is no limit; no quota can be below what is in use."
-}
-
-func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, d tenantDraft, errs ui.FormErrors) error {
+func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, e tenantEdit) error {
 	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
 	if err != nil {
 		return err
@@ -429,36 +440,38 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 	if page.Wants(r, workerRoomID) {
 		return s.Fragment(w, r, http.StatusOK, workerRoom(room, "", route.SystemTenantNew()))
 	}
-	parts, err := s.bootstrapParts(r, actor, d.parts, errs.For(fieldParts))
+	parts, err := s.bootstrapParts(r, actor, e.parts)
 	if err != nil {
 		return err
 	}
-	permits, err := s.permitFields(r, actor, d.may, errs)
+	types, err := s.Accounts.ProviderTypes(r.Context(), actor)
 	if err != nil {
 		return err
 	}
-	fields := tenantFields(d, true, workerRoom(room, "", route.SystemTenantNew()), workersFrom(room, "", d.workersFrom, errs), loom.QuotaUse{}, errs)
-	form := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: errs, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(),
-		Parts: append(append(fields, permits...), parts, officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in."))})
+	password := officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in.")
+	shown := e.show(tenantForm("", room, types, loom.QuotaUse{}, parts, form.Note{Component: password}))
+	sent := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: shown.Errors, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(), Parts: shown.Parts()})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
-	return s.Sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{form}})
+	return s.Sheet(w, r, actor, status, page, officeview.SheetModel{Parts: []templ.Component{sent}})
 }
 
 // systemTenantCreate makes a tenant and shows the password of its administrator.
 func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
+	values, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
-	d, in, bad := readTenant(f, loom.NewPermits())
+	e := editTenant(newTenant)
+	in, err := e.input(values)
 	var tenant loom.Tenant
 	var password loom.Secret
-	if err = loom.InvalidFields(bad); err == nil {
+	if err == nil {
 		tenant, password, err = s.Accounts.CreateTenantWithSignIn(r.Context(), actor, in)
 	}
-	if errs, status, ok := page.FormErrors(err, "The tenant was not created."); err != nil && ok {
-		return s.tenantNewPage(w, r, actor, status, d, errs)
+	if fields, status, ok := page.Refused(err); ok {
+		e.Edit = e.Refused("The tenant was not created.", fields)
+		return s.tenantNewPage(w, r, actor, status, e)
 	}
 	if err != nil {
 		return err
@@ -474,10 +487,10 @@ func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom
 	if err != nil {
 		return err
 	}
-	return s.tenantPage(w, r, actor, http.StatusOK, t, draftOfTenant(t), ui.FormErrors{})
+	return s.tenantPage(w, r, actor, http.StatusOK, t, editTenant(t))
 }
 
-func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, d tenantDraft, errs ui.FormErrors) error {
+func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, e tenantEdit) error {
 	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
 	if err != nil {
 		return err
@@ -497,7 +510,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	permits, err := s.permitFields(r, actor, d.may, errs)
+	types, err := s.Accounts.ProviderTypes(r.Context(), actor)
 	if err != nil {
 		return err
 	}
@@ -514,7 +527,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if t.ID != loom.SuperTenant && t.Workers == 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "The tenant has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: "#edit-title"})
 	}
-	fields := tenantFields(d, false, workerRoom(room, t.Name, route.SystemTenant(t.Name)), workersFrom(room, t.Name, d.workersFrom, errs), use, errs)
+	shown := e.show(tenantForm(t.Name, room, types, use))
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
 			{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
@@ -522,7 +535,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 			{Term: "Created", Value: ui.Time(t.Created, s.Now())},
 		}, permitDefs(t.Permits)...)),
 		page.QuotaBars(use),
-		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: errs, Button: "Save", Busy: "Saving…", Parts: append(fields, permits...)})),
+		officeview.Card("edit-title", "Change", officeview.Form(officeview.FormModel{Action: route.SystemTenant(t.Name), Errors: shown.Errors, Button: "Save", Busy: "Saving…", Parts: shown.Parts()})),
 	}
 	past, err := s.tenantPast(r, actor, t.Name)
 	if err != nil {
@@ -544,7 +557,7 @@ func (s *Server) systemTenantEdit(w http.ResponseWriter, r *http.Request, actor 
 }
 
 func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f, err := page.ReadForm(w, r)
+	values, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -552,13 +565,14 @@ func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor 
 	if err != nil {
 		return err
 	}
-	d, in, bad := readTenant(f, t.Permits)
-	in.Name = t.Name
-	if err = loom.InvalidFields(bad); err == nil {
+	e := editTenant(t)
+	in, err := e.input(values)
+	if err == nil {
 		_, err = s.Accounts.UpdateTenant(r.Context(), actor, t.Name, in)
 	}
-	if errs, status, ok := page.FormErrors(err, "The tenant was not changed."); err != nil && ok {
-		return s.tenantPage(w, r, actor, status, t, d, errs)
+	if fields, status, ok := page.Refused(err); ok {
+		e.Edit = e.Refused("The tenant was not changed.", fields)
+		return s.tenantPage(w, r, actor, status, t, e)
 	}
 	if err != nil {
 		return err
