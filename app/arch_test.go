@@ -18,7 +18,7 @@ var area = append([]string{"app/api/wire", "app/cache", "app/httpx", "app/loom",
 
 // may lists, for each package (its longest matching prefix), what it may import
 // of ours; "/..." includes what lies below. Test files and the packages in
-// testOnly are exempt. See CONTRIBUTING.md for the picture.
+// testOnly are exempt. See docs/architecture.md for the picture.
 var may = map[string][]string{
 	"app":                   {"app/cli"},
 	"app/cli":               {"..."},
@@ -103,6 +103,7 @@ var foreign = map[string][]string{
 	"github.com/jackc/pgx":    {"jobs/work", "migrations"},
 	"gocloud.dev/blob":        {"app/catalog"},
 	"github.com/swaggest":     {"app/api/wire/schema"},
+	"github.com/alecthomas":   {"app/cli"},
 	"github.com/a-h/templ":    {"views", "app/web", "app/httpx", "app/testkit/golden"},
 	"github.com/gorilla":      {"app/httpx", "app/web"},
 	"net/http":                {"app/httpx", "app/web", "app/api", "app/lab", "app/wiring", "static", "app/telemetry", "views", "app/testkit", "provisioner", "app/live", "app/hook"},

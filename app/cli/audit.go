@@ -9,17 +9,21 @@ import (
 	"loom/app/wiring"
 )
 
-// runAudit recomputes the chain of the audit.
-func runAudit(ctx context.Context, e *environment, args []string) error {
-	expect, args, expects := wiring.TakeFlag(args, "expect")
-	if len(args) != 1 || args[0] != "verify" {
-		return wiring.UsageError("loom audit verify [--expect NUMBER:MAC]")
-	}
+type auditCmd struct {
+	Verify auditVerify `cmd:"" help:"Verify the audit log."`
+}
+
+type auditVerify struct {
+	Expect string `placeholder:"NUMBER:MAC" help:"An entry that must be in the chain. The log has one an hour (“newest entry of the audit chain”)."`
+}
+
+// Run recomputes the chain of the audit log.
+func (c *auditVerify) Run(ctx context.Context, e *wiring.Environment) error {
 	var mark account.AuditMark
-	if expects {
+	if c.Expect != "" {
 		var err error
-		if mark, err = account.ParseAuditMark(expect); err != nil {
-			return fmt.Errorf("%w: %w", wiring.ErrUsage, err)
+		if mark, err = account.ParseAuditMark(c.Expect); err != nil {
+			return &exitStatus{exitUsage, err}
 		}
 	}
 	s, err := e.System(ctx)

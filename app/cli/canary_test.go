@@ -72,7 +72,7 @@ func TestDatabasePasswordStaysOutOfErrors(t *testing.T) {
 	} {
 		for _, args := range [][]string{{"migrate"}, {"keys", "list"}, {"config"}} {
 			var out strings.Builder
-			code := run(args, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + dsn}, &out, &out)
+			code := run(args, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + dsn}, nil, &out, &out)
 			if (code == 0) != (args[0] == "config") || strings.Contains(out.String(), "canary-9") {
 				t.Errorf("loom %s with %s: exit status %d: %s", strings.Join(args, " "), dsn, code, out.String())
 			}
@@ -137,13 +137,13 @@ func newCanary(t *testing.T) *canary {
 	}
 	key := secret.GenerateKey()
 	c.secrets["sealing key"] = strings.TrimRight(key, "=")
-	values, _, err := config.Load("up", nil, []string{
+	values, err := config.Load(nil, []string{
 		"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + dsn, "LOOM_SECRET_KEY=" + key, "LOOM_LISTEN_ADDR=127.0.0.1:0",
 		"LOOM_HOOK_NETWORKS=127.0.0.0/8", "LOOM_DATABASE_CONNS=8",
 	})
 	c.must(err)
 	ctx, stop := context.WithCancel(context.Background())
-	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewJSONHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Out: c.log, ErrOut: c.log}}
+	e := &wiring.Environment{Values: values, Log: slog.New(slog.NewJSONHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Out: c.log, ErrOut: c.log}
 	var parts sync.WaitGroup
 	t.Cleanup(func() {
 		stop()

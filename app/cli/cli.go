@@ -1,5 +1,6 @@
-// Package cli holds the subcommands of loom, one file each. Package wiring builds what they
-// start; those of developers are in package lab.
+// Package cli holds the subcommands of loom, one file each. Each is a struct whose tags
+// describe its flags and arguments and whose method Run runs it. Package wiring builds what
+// they start; the tools of developers are in package lab.
 //
 // It decides nothing about clusters. What a test starts is the same program
 // that people start: see up.go.
@@ -12,9 +13,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/alecthomas/kong"
 
 	"loom/app/config"
 	"loom/app/lab"
@@ -25,52 +26,66 @@ import (
 	"loom/provisioner/provider/local"
 )
 
-// command is a subcommand. run gets the arguments that are no options.
-type command struct {
-	name, args, summary string
-	hidden              bool
-	run                 func(ctx context.Context, e *environment, args []string) error
+// commands is the command line: a field for each subcommand.
+type commands struct {
+	Up          upCmd           `cmd:"" help:"Run everything in one process, on a private PostgreSQL."`
+	Web         webCmd          `cmd:"" help:"Serve the pages and the REST API."`
+	Scheduler   schedulerCmd    `cmd:"" help:"Run control work and periodic jobs."`
+	Provisioner provisionerCmd  `cmd:"" help:"Run tasks."`
+	Migrate     migrateCmd      `cmd:"" help:"Update the database to this release, or print its status."`
+	Seed        seedCmd         `cmd:"" help:"Load the starter catalog, or a folder with a catalog."`
+	User        userCmd         `cmd:"" help:"List unused generated sign-ins, create a user, set a password, unlock a user."`
+	Tenant      tenantCmd       `cmd:"" help:"List tenants, create a tenant with its administrator."`
+	Token       tokenCmd        `cmd:"" help:"Create an API token."`
+	Keys        keysCmd         `cmd:"" help:"List the sealing keys and what uses them, rotate them."`
+	Audit       auditCmd        `cmd:"" help:"Verify the audit log."`
+	Config      configCmd       `cmd:"" help:"Print the options in force and where they come from."`
+	Solve       solveCmd        `cmd:"" help:"Print the layout for a template and a request, or why there is none, as JSON."`
+	Plan        planCmd         `cmd:"" help:"Print the tasks of an action or of a change, and their order."`
+	Expand      expandCmd       `cmd:"" help:"Expand the macros of a config for a node, as JSON."`
+	Macros      macrosCmd       `cmd:"" help:"Find values that mean something else than they did for the predecessor."`
+	Bench       lab.Bench       `cmd:"" help:"Measure this host: create to serving, memory, tasks per second."`
+	Soak        lab.Soak        `cmd:"" help:"Kill, freeze and cut off processes at chosen points and check that nothing is lost."`
+	SoakRequest lab.SoakRequest `cmd:"" hidden:"" help:"Send one request of loom soak."`
+	Plugin      pluginCmd       `cmd:"" help:"List, check, test, run and register plugins in other languages."`
+	Stop        stopCmd         `cmd:"" help:"Stop the machines and the private PostgreSQL, keep their files."`
+	Clean       cleanCmd        `cmd:"" help:"Remove everything this instance created."`
+	DB          dbCmd           `cmd:"" name:"db" hidden:"" help:"Manage the private PostgreSQL alone."`
+	Version     versionCmd      `cmd:"" help:"Print the version of this binary."`
 }
 
-func commands() []command {
-	return []command{
-		{"up", "", "everything in one process, on a private PostgreSQL", false, runUp},
-		{"web", "", "pages and REST API", false, runWeb},
-		{"scheduler", "", "control work and periodic duties", false, runScheduler},
-		{"provisioner", "[--tenant NAME]", "runs tasks", false, runProvisioner},
-		{"migrate", "[up|status|--markdown]", "bring the database to this release", false, runMigrate},
-		{"seed", "[--tenant NAME] [DIR]", "load the starter catalog, or a catalog folder", false, runSeed},
-		{"user", "[list|create USER --tenant NAME [--role ROLE]|password USER --tenant NAME|unlock USER --tenant NAME]", "sign-ins not used yet; a new user, a new password, wrong ones forgotten", false, runUser},
-		{"tenant", "[list|create NAME [--workers N]]", "tenants; a new one with its administrator", false, runTenant},
-		{"token", "create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires TIME] [--name TEXT]", "make an API token and print only that", false, runToken},
-		{"keys", "list|rotate", "what hangs on each sealing key; put everything under the first, or a new one", false, runKeys},
-		{"audit", "verify [--expect NUMBER:MAC]", "whether the audit is as it was written", false, runAudit},
-		{"config", "[--markdown]", "the options in force and where they come from", false, runConfig},
-		{"solve", "[--batch] [FILE]", "the layout for a template and a request, or why there is none, as JSON", false, runSolve},
-		{"plan", "[--contract] [--format json|dot|text] [FILE]", "the tasks of an action or of a change, and their order", false, runPlan},
-		{"expand", "[FILE]", "a config with its macros filled for a node, as JSON", false, runExpand},
-		{"macros", "lint [FILE]", "values of a config, template or service that mean something else than for the predecessor", false, runMacros},
-		{"bench", "[--tasks N] [--only PART] [--pages NAME,...] [--seconds N] [SIZE...]", "figures of this host: create to serving, memory, tasks per second", false, tool(lab.Bench)},
-		{"soak", "[--points N] [--seed N] [--lanes N] [--nodes N] [--lease TIME] [--fault FAULTS]", "kill, freeze and cut off processes at chosen points and look what is lost: nothing", false, tool(lab.Soak)},
-		{"soak-request", "", "a request of loom soak", true, tool(lab.SoakRequest)},
-		{"plugin", pluginArgs, "plugins in other languages: list and check them, try them, run them, write their types to the database", false, runPlugin},
-		{"stop", "", "stop machines and the private PostgreSQL, keep their files", false, runStop},
-		{"clean", "[--keep-bases]", "remove everything this instance made", false, runClean},
-		{"db", "start|stop|remove [--scratch]", "the private PostgreSQL alone", true, runDB},
-		{"version", "", "the version of this binary", false, func(_ context.Context, e *environment, _ []string) error {
-			fmt.Fprintln(e.Out, telemetry.BuildVersion())
-			return nil
-		}},
+// Exit statuses beside 0 for success.
+const (
+	// exitFailed also means that checks found something, or that an action failed.
+	exitFailed = 1
+	// exitUsage also means input that cannot be read.
+	exitUsage = 2
+	// exitNo means that the answer to a question is no.
+	exitNo = 3
+)
+
+// exitStatus ends a subcommand with a status of its own. Without a cause nothing is
+// printed, since the output says it all.
+type exitStatus struct {
+	code  int
+	cause error
+}
+
+func (e *exitStatus) Error() string {
+	if e.cause == nil {
+		return fmt.Sprintf("exit status %d", e.code)
 	}
+	return forPeople(e.cause)
 }
 
-// tool is a subcommand of package lab.
-func tool(run func(context.Context, *wiring.Environment, []string) error) func(context.Context, *environment, []string) error {
-	return func(ctx context.Context, e *environment, args []string) error { return run(ctx, e.Environment, args) }
+func (e *exitStatus) Unwrap() error { return e.cause }
+
+// usageError reports wrong use that the tags of a subcommand do not describe.
+func usageError(format string, args ...any) error {
+	return &exitStatus{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// Main runs the subcommand that args name and gives the exit status: 0 done,
-// 1 failed, 2 wrong use; an exitStatus has its own.
+// Main runs the subcommand that args name and returns the exit status.
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == local.StageCommand {
 		return local.Main(args[1:])
@@ -78,70 +93,70 @@ func Main(args []string) int {
 	if len(args) > 0 && args[0] == confine.Command {
 		return provisioner.Confined(args[1:])
 	}
-	return run(args, os.Environ(), os.Stdout, os.Stderr)
+	return run(args, os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 }
 
-func run(args, environ []string, out, errOut io.Writer) int {
-	if len(args) == 0 || slices.Contains([]string{"help", "--help", "-h"}, args[0]) {
-		fmt.Fprint(out, usage())
+func run(args, environ []string, in io.Reader, out, errOut io.Writer) int {
+	helped := false
+	parser := kong.Must(&commands{}, kong.Name("loom"), kong.Description("Loom: clusters of machines on demand."), kong.Writers(out, errOut),
+		kong.Exit(func(int) { helped = true }), kong.PostBuild(addOptions), kong.WithHyphenPrefixedParameters(true),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true}))
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	command, err := parser.Parse(args)
+	if helped {
 		return 0
 	}
-	all := commands()
-	i := slices.IndexFunc(all, func(c command) bool { return c.name == args[0] })
-	if i < 0 {
-		fmt.Fprintln(errOut, "loom:", noSuchCommand(args[0], all))
-		return 2
-	}
-	c := all[i]
-	if slices.Contains(args[1:], "--help") || slices.Contains(args[1:], "-h") {
-		fmt.Fprint(out, help(c))
-		return 0
-	}
-	values, rest, err := config.Load(c.name, args[1:], environ)
 	if err != nil {
-		fmt.Fprintln(errOut, "loom:", err)
-		return 2
+		fmt.Fprintf(errOut, "loom: %v\n`%s --help` shows how to use it.\n", err, usedCommand(err))
+		return exitUsage
 	}
-	log, err := telemetry.NewLogger(errOut, values.Text("LOOM_LOG_LEVEL"), values.Text("LOOM_LOG_FORMAT"))
-	if err != nil {
-		fmt.Fprintln(errOut, "loom:", err)
-		return 2
-	}
-	wiring.LimitMemory(log, environ)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	e := &environment{&wiring.Environment{Values: values, Log: log, Out: out, ErrOut: errOut}}
-	defer e.Close()
-	if err := e.ReadTestVariables(environ); err != nil {
-		fmt.Fprintln(errOut, "loom:", err)
-		return 2
-	}
-	if err := c.run(ctx, e, rest); err != nil {
-		logCause(log, err)
+	if err := start(command, environ, in, out, errOut); err != nil {
 		var status *exitStatus
-		if errors.As(err, &status) {
-			if status.cause != nil {
-				fmt.Fprintln(errOut, "loom:", forPeople(status.cause))
-			}
-			return status.code
+		if !errors.As(err, &status) {
+			status = &exitStatus{exitFailed, err}
 		}
-		fmt.Fprintln(errOut, "loom:", forPeople(err))
-		if errors.Is(err, wiring.ErrUsage) {
-			return 2
+		if status.cause != nil {
+			fmt.Fprintln(errOut, "loom:", forPeople(status.cause))
 		}
-		return 1
+		return status.code
 	}
 	return 0
 }
 
-func usage() string {
-	var b strings.Builder
-	b.WriteString("Loom: clusters of machines on demand.\n\nUsage: loom SUBCOMMAND [options]\n\n")
-	for _, c := range commands() {
-		if !c.hidden {
-			fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.summary)
-		}
+// start runs a subcommand with its options.
+func start(command *kong.Context, environ []string, in io.Reader, out, errOut io.Writer) error {
+	values, err := config.Load(optionsOf(command), environ)
+	if err != nil {
+		return &exitStatus{exitUsage, err}
 	}
-	b.WriteString("\n`loom SUBCOMMAND --help` lists the options of one.\n")
-	return b.String()
+	log, err := telemetry.NewLogger(errOut, values.Text("LOOM_LOG_LEVEL"), values.Text("LOOM_LOG_FORMAT"))
+	if err != nil {
+		return &exitStatus{exitUsage, err}
+	}
+	wiring.LimitMemory(log, environ)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	e := &wiring.Environment{Values: values, Log: log, Out: out, ErrOut: errOut}
+	defer e.Close()
+	if err := e.ReadTestVariables(environ); err != nil {
+		return &exitStatus{exitUsage, err}
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	command.BindTo(in, (*io.Reader)(nil))
+	err = command.Run(e)
+	logCause(log, err)
+	return err
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(e *wiring.Environment) error {
+	_, err := fmt.Fprintln(e.Out, telemetry.BuildVersion())
+	return err
 }

@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"loom/app/loom"
 	"loom/app/wiring"
@@ -27,37 +29,39 @@ func TestWrongUse(t *testing.T) {
 		args, env []string
 		says      string
 	}{
-		{[]string{"upp"}, nil, "did you mean “up”"},
-		{[]string{"up", "--listen-address", ":1"}, nil, "takes no arguments"},
+		{[]string{"upp"}, nil, `did you mean "up"?`},
+		{[]string{"up", "--listen-address", ":1"}, nil, `unknown flag --listen-address`},
 		{[]string{"up"}, []string{"LOOM_DATADIR=/x"}, "LOOM_DATA_DIR"},
 		{[]string{"up"}, []string{"LOOM_PROVISIONER_CAPACITY=many"}, "whole number"},
-		{[]string{"stop", "--listen-addr", ":1"}, nil, "loom stop does not use --listen-addr"},
-		{[]string{"token", "create", "user"}, nil, "--tenant NAME"},
-		{[]string{"token", "create", "user", "--tenant", "demo", "--scope", "root"}, nil, "there is no scope “root”"},
+		{[]string{"stop", "--listen-addr", ":1"}, nil, "unknown flag --listen-addr\n`loom stop --help` shows"},
+		{[]string{"token", "create", "user"}, nil, "missing flags: --scope=SCOPE,..., --tenant=NAME"},
+		{[]string{"token", "create", "--tenant", "demo", "--scope", "read"}, nil, `expected "<user>"`},
+		{[]string{"token", "create", "user", "--tenant", "demo", "--scope", "root"}, nil, `must be one of "read","clusters:write"`},
 		{[]string{"token", "create", "user", "--tenant", "demo", "--scope", "read", "--expires", "soon"}, nil, "write 90d or 12h"},
-		{[]string{"scheduler", "fast"}, nil, "takes no arguments"},
+		{[]string{"scheduler", "fast"}, nil, "unexpected argument fast"},
 		{[]string{"web", "--log-level", "loud"}, nil, "loud"},
 		{[]string{"bench", "1"}, nil, "2 to 500"},
-		{[]string{"bench", "--tasks", "few"}, nil, "10 to 100000"},
-		{[]string{"db", "restart"}, nil, "start, stop or remove"},
-		{[]string{"bogus"}, nil, "there is no “bogus”; `loom help`"},
-		{[]string{"tokne"}, nil, "did you mean “token”"},
-		{[]string{"config", "--bogus"}, nil, "takes --markdown only, not “--bogus”"},
-		{[]string{"clean", "--keep-base"}, nil, "takes --keep-bases only"},
-		{[]string{"stop", "now"}, nil, "takes no arguments"},
-		{[]string{"migrate", "down"}, nil, "“up” or “status”, not “down”"},
-		{[]string{"user", "create", "eve"}, nil, "the tenant is missing"},
-		{[]string{"user", "create", "eve", "--tenant", "demo", "--role", "root"}, nil, "user or admin, not “root”"},
-		{[]string{"user", "password", "eve", "--tenant", "demo", "--role", "admin"}, nil, "loom user [list]"},
-		{[]string{"user", "unlock", "eve"}, nil, "the tenant is missing"},
-		{[]string{"user", "unlock", "eve", "--tenant", "demo", "--role", "admin"}, nil, "loom user [list]"},
-		{[]string{"tenant", "create", "lab", "--workers", "-1"}, nil, "a whole number, not “-1”"},
-		{[]string{"tenant", "remove", "lab"}, nil, "loom tenant [list]"},
+		{[]string{"bench", "--tasks", "few"}, nil, `--tasks: expected a valid 64 bit int but got "few"`},
+		{[]string{"bench", "--tasks", "1"}, nil, "10 to 100000"},
+		{[]string{"db", "restart"}, nil, `must be one of "start","stop","remove"`},
+		{[]string{"bogus"}, nil, "unexpected argument bogus\n`loom --help` shows"},
+		{[]string{"tokne"}, nil, `did you mean "token"?`},
+		{[]string{"config", "--bogus"}, nil, "unknown flag --bogus"},
+		{[]string{"clean", "--keep-base"}, nil, `did you mean "--keep-bases"?`},
+		{[]string{"stop", "now"}, nil, "unexpected argument now"},
+		{[]string{"migrate", "down"}, nil, `must be one of "up","status" but got "down"`},
+		{[]string{"user", "create", "eve"}, nil, "missing flags: --tenant=NAME"},
+		{[]string{"user", "create", "eve", "--tenant", "demo", "--role", "root"}, nil, `must be one of "user","admin"`},
+		{[]string{"user", "password", "eve", "--tenant", "demo", "--role", "admin"}, nil, "unknown flag --role"},
+		{[]string{"user", "unlock", "eve"}, nil, "missing flags: --tenant=NAME"},
+		{[]string{"user", "unlock", "eve", "--tenant", "demo", "--role", "admin"}, nil, "unknown flag --role"},
+		{[]string{"tenant", "create", "lab", "--workers", "-1"}, nil, "--workers: expected"},
+		{[]string{"tenant", "remove", "lab"}, nil, "unexpected argument remove"},
 		{[]string{"audit", "verify", "--expect", "12"}, nil, "expect: A mark is a number and a mac"},
 	} {
 		dir := filepath.Join(t.TempDir(), "var")
 		var out, errOut bytes.Buffer
-		code := run(c.args, append([]string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, c.env...), &out, &errOut)
+		code := run(c.args, append([]string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, c.env...), nil, &out, &errOut)
 		if code != 2 || !strings.Contains(errOut.String(), c.says) {
 			t.Errorf("loom %s: exit status %d, %s; want “%s”", strings.Join(c.args, " "), code, errOut.String(), c.says)
 		}
@@ -82,7 +86,7 @@ func TestNoInstance(t *testing.T) {
 		}
 		for _, dir := range []string{missing, empty} {
 			var out, errOut bytes.Buffer
-			code := run(args, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_HEALTH_ADDR="}, &out, &errOut)
+			code := run(args, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_HEALTH_ADDR="}, nil, &out, &errOut)
 			if code != 1 || !strings.Contains(errOut.String(), "There is no instance of Loom in "+dir) {
 				t.Errorf("loom %s: exit status %d, %s", strings.Join(args, " "), code, errOut.String())
 			}
@@ -104,7 +108,7 @@ func TestStopNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	code := run([]string{"stop"}, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, &out, &errOut)
+	code := run([]string{"stop"}, []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir}, nil, &out, &errOut)
 	if code != 0 || !strings.Contains(out.String(), "Nothing was running in "+dir) {
 		t.Errorf("exit status %d, %s%s", code, out.String(), errOut.String())
 	}
@@ -113,43 +117,75 @@ func TestStopNothing(t *testing.T) {
 	}
 }
 
+// TestHelp: every subcommand has a help that describes it and each of its flags and arguments.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	var out, errOut bytes.Buffer
-	if code := run([]string{"help"}, nil, &out, &errOut); code != 0 {
-		t.Fatalf("exit status %d: %s", code, errOut.String())
+	list := func(args ...string) string {
+		var out, errOut bytes.Buffer
+		if code := run(args, nil, nil, &out, &errOut); code != 0 {
+			t.Errorf("loom %s: exit status %d: %s", strings.Join(args, " "), code, errOut.String())
+		}
+		return out.String()
 	}
-	for _, c := range commands() {
-		if listed := strings.Contains(out.String(), "\n  "+c.name+" "); listed == c.hidden {
-			t.Errorf("%s: listed %v, hidden %v", c.name, listed, c.hidden)
+	all := list("help")
+	if list() != all || list("--help") != all {
+		t.Error("loom and loom --help differ from loom help")
+	}
+	parser := kong.Must(&commands{}, kong.PostBuild(addOptions))
+	for _, command := range parser.Model.Leaves(false) {
+		if listed := strings.Contains(all, "\n  "+strings.Fields(command.Path())[0]+" "); listed == command.Hidden {
+			t.Errorf("%s: listed %v, hidden %v", command.Path(), listed, command.Hidden)
 		}
-		var help bytes.Buffer
-		if code := run([]string{c.name, "--help"}, nil, &help, &errOut); code != 0 || !strings.Contains(help.String(), c.summary) {
-			t.Errorf("loom %s --help: exit status %d, %s", c.name, code, help.String())
+		if command.Name == "soak-request" {
+			continue
 		}
-		// Every flag of the first line is explained, and all that are explained are in it.
-		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(c.args, -1) {
-			if !strings.Contains(help.String(), "\n  "+flag) {
-				t.Errorf("loom %s --help does not explain %s", c.name, flag)
+		help := list(append(strings.Fields(command.Path()), "--help")...)
+		if list(append([]string{"help"}, strings.Fields(command.Path())...)...) != help {
+			t.Errorf("loom help %s differs from loom %[1]s --help", command.Path())
+		}
+		if command.Help == "" || !strings.Contains(help, strings.Fields(command.Help)[0]) {
+			t.Errorf("loom %s --help: %s", command.Path(), help)
+		}
+		for _, value := range command.Values() {
+			if value.Help == "" || !strings.Contains(help, value.Name) {
+				t.Errorf("loom %s --help does not explain %s", command.Path(), value.Name)
 			}
 		}
-		for _, f := range flagsOf[c.name] {
-			if name, _, _ := strings.Cut(f.name, " "); !strings.Contains(c.args, name) {
-				t.Errorf("the first line of loom %s --help lacks %s", c.name, name)
-			}
-		}
 	}
-	for name := range flagsOf {
-		if !slices.ContainsFunc(commands(), func(c command) bool { return c.name == name }) {
-			t.Errorf("flags of %q, which there is not", name)
-		}
-	}
-	var token bytes.Buffer
-	run([]string{"token", "--help"}, nil, &token, &errOut)
+	token := list("token", "create", "--help")
 	for _, scope := range loom.Scopes {
-		if !strings.Contains(token.String(), string(scope)) {
-			t.Errorf("the help of token does not name the scope %s", scope)
+		if !strings.Contains(token, string(scope)) {
+			t.Errorf("the help of token create does not name the scope %s", scope)
 		}
+	}
+	if !strings.Contains(list("web", "--help"), "--listen-addr=TEXT") || !strings.Contains(list("web", "--help"), "$LOOM_LISTEN_ADDR") {
+		t.Error("the help of web lacks its options")
+	}
+}
+
+// TestOptionsAsFlags: a flag beats the environment, before and after words of the subcommand.
+func TestOptionsAsFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"config", "--data-dir", "flag", "--log-level=error"}, {"config", "--data-dir=flag", "--log-level", "error"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := run(args, []string{"LOOM_DATA_DIR=environment", "LOOM_DATABASE_URL=postgres://loom@127.0.0.1/loom"}, nil, &out, &errOut); code != 0 {
+			t.Errorf("exit status %d: %s", code, errOut.String())
+		}
+		for _, option := range []string{`LOOM_DATA_DIR +"flag" +flag`, `LOOM_LOG_LEVEL +"error" +flag`, `LOOM_DATABASE_URL .* environment`, `LOOM_LOG_FORMAT +"auto" +default`} {
+			if !regexp.MustCompile(`(?m)^` + option + `$`).MatchString(out.String()) {
+				t.Errorf("%s lacks %s:\n%s", strings.Join(args, " "), option, out.String())
+			}
+		}
+	}
+	var c commands
+	command, err := kong.Must(&c, kong.PostBuild(addOptions)).Parse([]string{"plugin", "--mock", "--pg-bin", "x", "test", "mock", "--local-internet=false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := optionsOf(command); !maps.Equal(got, map[string]string{"mock": "true", "pg-bin": "x", "local-internet": "false"}) {
+		t.Errorf("options: %v", got)
 	}
 }
 
@@ -194,15 +230,16 @@ func TestWriteNewNeverReplaces(t *testing.T) {
 	}
 }
 
-func TestParseDays(t *testing.T) {
+func TestLifetime(t *testing.T) {
 	t.Parallel()
+	var got lifetime
 	for text, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "12h": 12 * time.Hour, "2s": 2 * time.Second} {
-		if got, err := parseDays(text); err != nil || got != want {
+		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "d", "0d", "-1h", "99999d", "1w"} {
-		if got, err := parseDays(text); err == nil {
+		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q gives %v", text, got)
 		}
 	}
@@ -219,20 +256,6 @@ func TestParseNetworks(t *testing.T) {
 	}
 }
 
-func TestTakeFlag(t *testing.T) {
-	t.Parallel()
-	value, rest, found := wiring.TakeFlag([]string{"create", "--tenant", "demo", "user"}, "tenant")
-	if value != "demo" || !found || strings.Join(rest, " ") != "create user" {
-		t.Errorf("%q %v %v", value, rest, found)
-	}
-	if value, rest, found = wiring.TakeFlag([]string{"--tenant=", "x"}, "tenant"); value != "" || !found || len(rest) != 1 {
-		t.Errorf("%q %v %v", value, rest, found)
-	}
-	if _, rest, found = wiring.TakeFlag([]string{"--tenant"}, "tenant"); found || len(rest) != 1 {
-		t.Errorf("a flag without value: %v %v", rest, found)
-	}
-}
-
 // TestForPeople: field errors come one per line, with the remedy each has.
 func TestForPeople(t *testing.T) {
 	t.Parallel()
@@ -245,7 +268,7 @@ func TestForPeople(t *testing.T) {
 	down := &loom.Error{Kind: loom.Unavailable, Message: "The database is away.", Err: errors.New("dial tcp")}
 	for want, err := range map[string]error{
 		"expect: A mark is missing.":                                          one,
-		"wrong use: expect: A mark is missing.":                               fmt.Errorf("%w: %w", wiring.ErrUsage, one),
+		"verify: expect: A mark is missing.":                                  fmt.Errorf("verify: %w", one),
 		"There is no such user.":                                              lost,
 		"scheduler: There is no such user.":                                   fmt.Errorf("scheduler: %w", lost),
 		"The database is away. LOOM_LOG_LEVEL=debug shows the cause.":         down,

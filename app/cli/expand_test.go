@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"loom/app/wiring"
 )
 
 func TestExpandCommand(t *testing.T) {
@@ -28,11 +23,6 @@ func TestExpandCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		return string(text)
-	}
-	run := func(input string) (string, int, string, string) {
-		var out, errOut bytes.Buffer
-		text, code, message := ended(t, &out, expandCommand(strings.NewReader(input), &out, &errOut, nil))
-		return text, code, message, errOut.String()
 	}
 	examples := map[string]string{
 		"kv://%host.service.kv%/x":                    "kv://a.lab,b.lab/x",
@@ -52,7 +42,7 @@ func TestExpandCommand(t *testing.T) {
 	for text, value := range examples {
 		config[text], want[text] = []any{text, true}, []any{value, true}
 	}
-	text, code, _, warnings := run(ask(config))
+	text, code, warnings := answerOf(ask(config), "expand")
 	var got map[string]any
 	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || !reflect.DeepEqual(got, map[string]any{"config": want}) {
 		t.Errorf("got %d, %s, %v", code, text, err)
@@ -60,8 +50,8 @@ func TestExpandCommand(t *testing.T) {
 	if strings.Count(warnings, "warning") != 2 || !strings.Contains(warnings, "“none”") {
 		t.Errorf("warnings are %q", warnings)
 	}
-	text, code, _, _ = run(ask(map[string]any{
-		"a": []any{"x", map[string]any{"b.c": "ab %host.service.kv[2]%"}}, "d": "%ip.access_v4.service.api%", "e": "%host.slef% %join(host.self%", "f": "%host.self%"}))
+	text, code, _ = answerOf(ask(map[string]any{
+		"a": []any{"x", map[string]any{"b.c": "ab %host.service.kv[2]%"}}, "d": "%ip.access_v4.service.api%", "e": "%host.slef% %join(host.self%", "f": "%host.self%"}), "expand")
 	var no expandNo
 	if err := json.Unmarshal([]byte(text), &no); err != nil || code != exitNo {
 		t.Fatalf("got %d, %s, %v", code, text, err)
@@ -82,7 +72,7 @@ func TestExpandCommand(t *testing.T) {
 		`{"config": {}, "node": "x"}`:                   "node: line 1, column 24",
 		`{"config": {}, "nodes": [{"id":"a"},{"id":3]}`: "line 1, column 44",
 	} {
-		if text, code, message, _ := run(input); code != exitUnreadable || text != "" || !strings.Contains(message, says) {
+		if text, code, message := answerOf(input, "expand"); code != exitUsage || text != "" || !strings.Contains(message, says) {
 			t.Errorf("%s: got %d, %q, %q", input, code, text, message)
 		}
 	}
@@ -90,11 +80,6 @@ func TestExpandCommand(t *testing.T) {
 
 func TestMacrosLint(t *testing.T) {
 	t.Parallel()
-	run := func(input string) (string, int) {
-		var out bytes.Buffer
-		text, code, _ := ended(t, &out, lintCommand(strings.NewReader(input), &out, []string{"lint"}))
-		return text, code
-	}
 	for input, want := range map[string]string{
 		`{"a": {"b": ["%host.self%", "%%Y"]}}`:                      "",
 		`{"a": {"b": ["x", "%% %host.self%"]}}`:                     "a.b[1]",
@@ -103,7 +88,7 @@ func TestMacrosLint(t *testing.T) {
 		`{"provisioner": {"actions": {"x": "%% %host.self%"}}}`:     "",
 		`{"provisioner": {}, "links": [{"url": "%host.self[0]%"}]}`: "links[0].url",
 	} {
-		text, code := run(input)
+		text, code, _ := answerOf(input, "macros", "lint")
 		var answer lintAnswer
 		if err := json.Unmarshal([]byte(text), &answer); err != nil {
 			t.Fatal(err)
@@ -115,8 +100,5 @@ func TestMacrosLint(t *testing.T) {
 		if strings.Join(at, " ") != want || (code == exitNo) != (want != "") {
 			t.Errorf("%s: got %d, %s", input, code, text)
 		}
-	}
-	if err := runMacros(context.Background(), &environment{&wiring.Environment{}}, []string{"dance"}); !errors.Is(err, wiring.ErrUsage) {
-		t.Errorf("an unknown word gives %v", err)
 	}
 }

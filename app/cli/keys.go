@@ -16,23 +16,20 @@ import (
 	"loom/app/wiring"
 )
 
-func runKeys(ctx context.Context, e *environment, args []string) error {
-	if len(args) != 1 || args[0] != "list" && args[0] != "rotate" {
-		return wiring.UsageError("loom keys list, or loom keys rotate")
-	}
+type keysCmd struct {
+	List   keysList   `cmd:"" help:"List the sealing keys and what uses each."`
+	Rotate keysRotate `cmd:"" help:"Seal everything with the first key. Creates a new one where Loom keeps the keys."`
+}
+
+type keysList struct{}
+
+// Run lists the keys with what uses each. A key without sealed values and audit
+// entries may go.
+func (keysList) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	if args[0] == "list" {
-		return e.listKeys(ctx, s)
-	}
-	return e.rotateKeys(ctx, s)
-}
-
-// listKeys says what hangs on each key. A key without sealed values and audit
-// entries may go.
-func (e *environment) listKeys(ctx context.Context, s *wiring.System) error {
 	uses, err := s.Catalog.KeyUses(ctx)
 	if err != nil {
 		return err
@@ -65,12 +62,18 @@ func (e *environment) listKeys(ctx context.Context, s *wiring.System) error {
 	return nil
 }
 
-// rotateKeys puts everything that is sealed under the first key, while the
-// installation runs. Where the keys are in the data directory it makes a new
-// first key, unless an earlier rotation is not done.
-func (e *environment) rotateKeys(ctx context.Context, s *wiring.System) error {
+type keysRotate struct{}
+
+// Run seals everything with the first key, while the installation runs. Where the
+// keys are in the data directory it creates a new first key, unless an earlier
+// rotation is unfinished.
+func (keysRotate) Run(ctx context.Context, e *wiring.Environment) error {
+	s, err := e.System(ctx)
+	if err != nil {
+		return err
+	}
 	if e.Values.Text("LOOM_SECRET_KEY") == "" {
-		unlock, err := e.newFirstKey(ctx, s)
+		unlock, err := newFirstKey(ctx, e, s)
 		if err != nil {
 			return err
 		}
@@ -118,9 +121,9 @@ func reseal(ctx context.Context, c *catalog.Catalog) (total catalog.Resealed, er
 }
 
 // newFirstKey puts a new key in front of the file of keys, unless something is
-// still sealed with another than the first: then that rotation goes on. One
-// rotation at a time holds the lock that it gives.
-func (e *environment) newFirstKey(ctx context.Context, s *wiring.System) (unlock func(), err error) {
+// still sealed with another than the first: then that rotation continues. One
+// rotation at a time holds the lock; unlock releases it.
+func newFirstKey(ctx context.Context, e *wiring.Environment, s *wiring.System) (unlock func(), err error) {
 	path, err := e.KeyPath()
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func newKeyBed(t *testing.T, options ...string) *keyBed {
 func (b *keyBed) loom(code int, args ...string) string {
 	b.t.Helper()
 	var out bytes.Buffer
-	if got := run(args, b.env, &out, &out); got != code {
+	if got := run(args, b.env, nil, &out, &out); got != code {
 		b.t.Fatalf("loom %s: exit status %d, want %d:\n%s", strings.Join(args, " "), got, code, out.String())
 	}
 	return out.String()
@@ -50,11 +50,11 @@ func (b *keyBed) loom(code int, args ...string) string {
 // process is an instance's use cases, as a process of its own has them.
 func (b *keyBed) process() *wiring.System {
 	b.t.Helper()
-	values, _, err := config.Load("web", nil, b.env)
+	values, err := config.Load(nil, b.env)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}}
+	e := &wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}
 	b.t.Cleanup(e.Close)
 	s, err := e.System(context.Background())
 	if err != nil {

@@ -31,11 +31,11 @@ func TestMain(m *testing.M) {
 }
 
 // quietEnvironment is one of options whose log and output nobody reads.
-func quietEnvironment(t *testing.T, options ...string) *environment {
+func quietEnvironment(t *testing.T, options ...string) *wiring.Environment {
 	t.Helper()
-	values, _, err := config.Load("up", nil, options)
+	values, err := config.Load(nil, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &environment{&wiring.Environment{Values: values, Log: slog.New(slog.DiscardHandler), Out: io.Discard, ErrOut: io.Discard}}
+	return &wiring.Environment{Values: values, Log: slog.New(slog.DiscardHandler), Out: io.Discard, ErrOut: io.Discard}
 }

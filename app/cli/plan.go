@@ -2,10 +2,8 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -56,24 +54,25 @@ const (
 	maxContracted = 20_000_000
 )
 
-// runPlan shows the tasks of an operation and their order. It opens no database
-// and needs no server.
-func runPlan(_ context.Context, e *environment, args []string) error {
-	return planCommand(os.Stdin, e.Out, args)
+type planCmd struct {
+	document
+	Contract bool   `help:"Print every edge between tasks, without gates."`
+	Format   string `enum:"json,dot,text" default:"json" help:"json, dot or text [json]."`
 }
 
-func planCommand(in io.Reader, out io.Writer, args []string) error {
-	args, contracted := wiring.TakeSwitch(args, "contract")
-	format, args, _ := wiring.TakeFlag(args, "format")
-	switch format {
-	case "", "json", "dot", "text":
-	default:
-		return wiring.UsageError("the formats are json, dot and text, not “%s”", format)
+// Validate reports flags that contradict each other.
+func (c *planCmd) Validate() error {
+	if c.Contract && c.Format != "json" {
+		return errors.New("--contract needs --format json")
 	}
-	if contracted && (format == "dot" || format == "text") {
-		return wiring.UsageError("--contract goes with the format json")
-	}
-	body, name, err := readDocument(in, "plan", args)
+	return nil
+}
+
+// Run prints the tasks of an operation and their order. It opens no database
+// and needs no server.
+func (c *planCmd) Run(in io.Reader, e *wiring.Environment) error {
+	out := e.Out
+	body, name, err := c.read(in)
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func planCommand(in io.Reader, out io.Writer, args []string) error {
 		return refusedPlan(out, err)
 	}
 	w := bufio.NewWriter(out)
-	switch format {
+	switch c.Format {
 	case "dot":
 		_, err = io.WriteString(w, planner.DOTBy(plan, nodeID))
 	case "text":
@@ -94,7 +93,7 @@ func planCommand(in io.Reader, out io.Writer, args []string) error {
 	default:
 		answer := newPlanAnswer(plan)
 		answer.Expected = q.expected(plan)
-		if contracted {
+		if c.Contract {
 			if err := answer.contract(plan); err != nil {
 				return refusedPlan(out, err)
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"loom/app/loom"
-	"loom/app/wiring"
 )
 
 // serviceBody is a catalog body with shell actions.
@@ -57,21 +55,14 @@ func exampleOfPlanner(action string, more map[string]any) string {
 // planText runs the command on a text and gives answer, exit status and message.
 func planText(t *testing.T, input string, args ...string) (string, int, string) {
 	t.Helper()
-	var out bytes.Buffer
-	return ended(t, &out, planCommand(strings.NewReader(input), &out, args))
+	return answerOf(input, append([]string{"plan"}, args...)...)
 }
 
-func ended(t *testing.T, out *bytes.Buffer, err error) (string, int, string) {
-	t.Helper()
-	var status *exitStatus
-	switch {
-	case err == nil:
-		return out.String(), 0, ""
-	case errors.As(err, &status):
-		return out.String(), status.code, status.Error()
-	}
-	t.Fatal(err)
-	return "", 0, ""
+// answerOf runs a subcommand on a text and returns answer, exit status and messages.
+func answerOf(input string, args ...string) (string, int, string) {
+	var out, errOut bytes.Buffer
+	code := run(args, nil, strings.NewReader(input), &out, &errOut)
+	return out.String(), code, errOut.String()
 }
 
 func planned(t *testing.T, input string, args ...string) planYes {
@@ -260,13 +251,13 @@ func TestPlanRefusals(t *testing.T) {
 	} {
 		text, code, message := planText(t, test.input)
 		for _, says := range test.says {
-			if code != exitUnreadable || text != "" || !strings.Contains(message, says) {
+			if code != exitUsage || text != "" || !strings.Contains(message, says) {
 				t.Errorf("%s: exit status %d, answer %q, message %q; want 2 and %q", test.input, code, text, message, says)
 			}
 		}
 	}
-	if err := planCommand(strings.NewReader("{}"), &bytes.Buffer{}, []string{"--format", "png"}); !errors.Is(err, wiring.ErrUsage) {
-		t.Errorf("an unknown format gives %v", err)
+	if _, code, message := planText(t, "{}", "--format", "png"); code != exitUsage || !strings.Contains(message, `must be one of "json","dot","text"`) {
+		t.Errorf("an unknown format: exit status %d, %s", code, message)
 	}
 }
 
@@ -303,7 +294,7 @@ func FuzzPlanCommand(f *testing.F) {
 		for _, args := range [][]string{nil, {"--contract"}, {"--format=text"}} {
 			text, code, message := planText(t, input, args...)
 			switch {
-			case code == exitUnreadable && text == "" && strings.Contains(message, "line "):
+			case code == exitUsage && text == "" && strings.Contains(message, "line "):
 			case (code == 0 || code == exitNo) && args == nil && json.Valid([]byte(text)):
 			case (code == 0 || code == exitNo) && args != nil && text != "":
 			default:

@@ -16,50 +16,31 @@ import (
 	"loom/provisioner/external"
 )
 
-// pluginArgs is the first line of the help of loom plugin.
-const pluginArgs = "list|check DIR|test DIR|TYPE [--live] [--type TYPE] [--with FILE]|run DIR KIND ACTION|run-task FILE|register|schema " +
-	"[--ssh USER@HOST[:PORT]] [--ssh-key FILE] [--resources DIR]"
-
-// exitFound is the exit status of checks that found something, and of actions
-// that failed.
-const exitFound = 1
-
-// runPlugin is what administrators and authors of plugins use. Only register
+// pluginCmd is what administrators and authors of plugins use. Only register
 // touches the database.
-func runPlugin(ctx context.Context, e *environment, args []string) error {
-	if len(args) == 0 {
-		return wiring.UsageError("loom plugin list, check, test, run, run-task, register or schema; see `loom plugin --help`")
-	}
-	word, args := args[0], args[1:]
-	switch word {
-	case "list":
-		return e.pluginList(args)
-	case "check":
-		return e.pluginCheck(args)
-	case "test":
-		return e.pluginTest(ctx, args)
-	case "run":
-		return e.pluginRun(ctx, args)
-	case "run-task":
-		return e.pluginRunTask(ctx, args)
-	case "register":
-		return e.pluginRegister(ctx, args)
-	case "schema":
-		if len(args) > 0 {
-			return wiring.UsageError("loom plugin schema takes no arguments")
-		}
-		_, err := e.Out.Write(external.Schema())
-		return err
-	}
-	return wiring.UsageError("there is no loom plugin %s; there are list, check, test, run, run-task, register and schema", word)
+type pluginCmd struct {
+	List     pluginList     `cmd:"" help:"List the types that a provisioner would offer. Exit status 1 if a plugin fails to load."`
+	Check    pluginCheck    `cmd:"" help:"Check whether a plugin can be used."`
+	Test     pluginTest     `cmd:"" help:"Test a plugin against the protocol. Exit status 1 if a test fails."`
+	Run      pluginRun      `cmd:"" help:"Run one action of a plugin and print the result, without its secrets."`
+	RunTask  pluginRunTask  `cmd:"" help:"Run the task in a file as a provisioner would. Stores nothing."`
+	Register pluginRegister `cmd:"" help:"Write the types of all plugins to the database."`
+	Schema   pluginSchema   `cmd:"" help:"Print the JSON Schema of plugin.json."`
 }
 
-// pluginList prints the types that a provisioner with these options would carry, and
-// what it would not use; the exit status is 1 if a plugin failed to load.
-func (e *environment) pluginList(args []string) error {
-	if len(args) > 0 {
-		return wiring.UsageError("loom plugin list takes no arguments")
-	}
+type pluginSchema struct{}
+
+// Run prints the schema.
+func (pluginSchema) Run(e *wiring.Environment) error {
+	_, err := e.Out.Write(external.Schema())
+	return err
+}
+
+type pluginList struct{}
+
+// Run prints the types that a provisioner with these options would offer, and what it
+// would not use.
+func (pluginList) Run(e *wiring.Environment) error {
 	h, err := e.PluginHost()
 	if err != nil {
 		return err
@@ -95,12 +76,12 @@ func (e *environment) pluginList(args []string) error {
 			}
 		}
 	}
-	return e.tellTrouble(found)
+	return printTrouble(e, found)
 }
 
-// tellTrouble prints warnings and refusals; the error ends the command with 1 if a
+// printTrouble prints warnings and refusals; the error ends the command with 1 if a
 // plugin failed to load.
-func (e *environment) tellTrouble(found *external.Found) error {
+func printTrouble(e *wiring.Environment, found *external.Found) error {
 	for _, warning := range found.Warnings {
 		fmt.Fprintf(e.ErrOut, "warning: %s\n", warning)
 	}
@@ -108,17 +89,22 @@ func (e *environment) tellTrouble(found *external.Found) error {
 		fmt.Fprintf(e.ErrOut, "not used: %s (%s): %s\n", t.Name, t.Dir, forPeople(t.Err))
 	}
 	if len(found.Failed()) > 0 {
-		return &exitStatus{code: exitFound}
+		return &exitStatus{code: exitFailed}
 	}
 	return nil
 }
 
-// pluginCheck says whether the plugin in a directory can be used.
-func (e *environment) pluginCheck(args []string) error {
-	if len(args) != 1 {
-		return wiring.UsageError("loom plugin check DIR, the directory with plugin.json")
+type pluginCheck struct {
+	Dir string `arg:"" help:"Directory with plugin.json."`
+}
+
+// Run checks whether the plugin in a directory can be used.
+func (c *pluginCheck) Run(e *wiring.Environment) error {
+	h, err := e.PluginHost()
+	if err != nil {
+		return err
 	}
-	p, err := e.loadPlugin(args[0])
+	p, err := h.Load(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -129,12 +115,12 @@ func (e *environment) pluginCheck(args []string) error {
 	built := e.BuiltIn()
 	for _, name := range slices.Sorted(maps.Keys(p.Manifest.Types)) {
 		t := p.Manifest.Types[name]
-		carried := built.Providers
+		names := built.Providers
 		if t.Kind == external.KindAutomator {
-			carried = built.Automators
+			names = built.Automators
 		}
 		note := ""
-		if slices.Contains(carried, name) {
+		if slices.Contains(names, name) {
 			note = "; it is built in, and stays so without “replaces”"
 			if slices.Contains(p.Manifest.Replaces, name) {
 				note = "; it replaces the built-in one"
@@ -145,22 +131,11 @@ func (e *environment) pluginCheck(args []string) error {
 	return nil
 }
 
-// loadPlugin reads the plugin in a directory; the errors of its manifest come one
-// per line.
-func (e *environment) loadPlugin(dir string) (*external.Plugin, error) {
-	h, err := e.PluginHost()
-	if err != nil {
-		return nil, err
-	}
-	return h.Load(dir)
-}
+type pluginRegister struct{}
 
-// pluginRegister writes the types of all plugins to the database; the exit status
-// is 1 if a plugin failed to load.
-func (e *environment) pluginRegister(ctx context.Context, args []string) error {
-	if len(args) > 0 {
-		return wiring.UsageError("loom plugin register takes no arguments")
-	}
+// Run writes the types of all plugins to the database; the exit status is 1 if a
+// plugin failed to load.
+func (pluginRegister) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
@@ -176,7 +151,7 @@ func (e *environment) pluginRegister(ctx context.Context, args []string) error {
 	for _, one := range p.External.Plugins {
 		fmt.Fprintf(e.Out, "  %s %s: %s\n", one.Manifest.Name, one.Manifest.Version, strings.Join(slices.Sorted(maps.Keys(one.Manifest.Types)), ", "))
 	}
-	return e.tellTrouble(p.External)
+	return printTrouble(e, p.External)
 }
 
 // printer is a sink that prints.
@@ -202,7 +177,7 @@ func (p printer) Fact(facts map[string]any) error {
 // unreadable ends a command whose input cannot be read.
 func unreadable(err error) error {
 	if errors.Is(err, loom.Invalid) || errors.Is(err, os.ErrNotExist) {
-		return &exitStatus{exitUnreadable, err}
+		return &exitStatus{exitUsage, err}
 	}
 	return err
 }

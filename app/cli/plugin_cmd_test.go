@@ -54,7 +54,7 @@ func loomPlugin(t *testing.T, path string, args ...string) (out, errOut string, 
 	t.Helper()
 	var o, e bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "var")
-	code = run(append([]string{"plugin"}, args...), []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir, "LOOM_PLUGIN_PATH=" + path, "LOOM_LOG_LEVEL=error"}, &o, &e)
+	code = run(append([]string{"plugin"}, args...), []string{"PATH=" + os.Getenv("PATH"), "LOOM_DATA_DIR=" + dir, "LOOM_PLUGIN_PATH=" + path, "LOOM_LOG_LEVEL=error"}, strings.NewReader(""), &o, &e)
 	if len(args) > 0 && args[0] != "run-task" {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("loom plugin %s made the data directory", args[0])
@@ -89,28 +89,28 @@ func TestPluginCommands(t *testing.T) {
 		code       int
 		out, says  string
 	}{
-		{"nothing", "", nil, 2, "", "list, check, test"},
-		{"a slip", "", []string{"lst"}, 2, "", "there is no loom plugin lst"},
+		{"nothing", "", nil, 2, "", `expected one of "list", "check"`},
+		{"a slip", "", []string{"lst"}, 2, "", `did you mean one of "list"`},
 		{"list", path, []string{"list"}, 0, "acme-type", ""},
 		{"list with what cannot be used", broken, []string{"list"}, 1, "acme-type", "types.bad-type.kind"},
 		{"list of nothing", "", []string{"list"}, 0, "shell", ""},
-		{"list too much", "", []string{"list", "all"}, 2, "", "takes no arguments"},
+		{"list too much", "", []string{"list", "all"}, 2, "", "unexpected argument all"},
 		{"check", "", []string{"check", place}, 0, "acme 7 can be used", ""},
 		{"check what is wrong", "", []string{"check", filepath.Join(broken, "bad")}, 1, "", "types.bad-type.kind"},
 		{"check nowhere", "", []string{"check", "/nowhere"}, 1, "", "There is no plugin in /nowhere"},
 		{"schema", "", []string{"schema"}, 0, `"$schema"`, ""},
 		{"run", "", []string{"run", place, "provider", "create", request}, 0, `"providerid": "m-1"`, "working with [redacted]"},
 		{"run what fails", "", []string{"run", failing, "provider", "create", request}, 1, `"retryable": true`, ""},
-		{"run as something else", "", []string{"run", place, "cloud", "create", request}, 2, "", "provider or automator"},
+		{"run as something else", "", []string{"run", place, "cloud", "create", request}, 2, "", `must be one of "provider","automator" but got "cloud"`},
 		{"run the other kind", "", []string{"run", place, "automator", "start", request}, 2, "", "declares no automator type"},
 		{"run nonsense", "", []string{"run", place, "provider", "create", write("nonsense", "{")}, 2, "", "no JSON"},
 		{"run without a file", "", []string{"run", place, "provider", "create", "/nowhere"}, 2, "", "/nowhere"},
-		{"run with half a machine", "", []string{"run", place, "provider", "create", "--ssh", "root@h", request}, 2, "", "--ssh-key FILE"},
+		{"run with half a machine", "", []string{"run", place, "provider", "create", "--ssh", "root@h", request}, 2, "", "--ssh and --ssh-key must be used together"},
 		{"run-task", path, []string{"run-task", task}, 0, `"providerid": "m-1"`, "working with [redacted]"},
 		{"run-task of nobody", "", []string{"run-task", task}, 1, "no provider of type", ""},
 		{"run-task nonsense", "", []string{"run-task", write("t2", `{"taskName": "DANCE"}`)}, 2, "", "taskName"},
 		{"run-task without service", "", []string{"run-task", write("t3", `{"taskName": "START"}`)}, 2, "", "config.service"},
-		{"test without a plugin", "", []string{"test"}, 2, "", "mock, local, shell"},
+		{"test without a plugin", "", []string{"test"}, 2, "", `expected "<plugin>"`},
 		{"test shell without a machine", "", []string{"test", "shell"}, 2, "", "--ssh USER@HOST"},
 		{"test with a missing file", "", []string{"test", place, "--with", "/nowhere"}, 2, "", "--with"},
 		{"test of another type", "", []string{"test", place, "--type", "none"}, 1, "", "has no type “none”"},
@@ -150,11 +150,11 @@ func TestRegisterPlugins(t *testing.T) {
 	var log bytes.Buffer
 	ctx := t.Context()
 	register := func() *wiring.Plugins {
-		values, _, err := config.Load("plugin", nil, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db, "LOOM_PLUGIN_PATH=" + path})
+		values, err := config.Load(nil, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db, "LOOM_PLUGIN_PATH=" + path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, ErrOut: io.Discard}}
+		e := &wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, ErrOut: io.Discard}
 		defer e.Close()
 		s, err := e.System(ctx)
 		if err != nil {
@@ -201,11 +201,11 @@ func TestPluginsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	first := plantPlugin(t, path, "acme", "provider", creates)
-	values, _, err := config.Load("provisioner", nil, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + testkit.NewDatabase(t).DSN, "LOOM_PLUGIN_PATH=" + path})
+	values, err := config.Load(nil, []string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + testkit.NewDatabase(t).DSN, "LOOM_PLUGIN_PATH=" + path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}}
+	e := &wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Out: io.Discard, ErrOut: io.Discard}
 	t.Cleanup(e.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,51 +14,47 @@ import (
 	"loom/app/loom"
 	"loom/app/wiring"
 	"loom/provisioner"
-	"loom/provisioner/external"
 	"loom/provisioner/remote"
 )
 
-// pluginRun carries out one action of a plugin with a request from a file or
-// standard input, and prints the result. What the plugin says goes to standard
-// error.
-func (e *environment) pluginRun(ctx context.Context, args []string) error {
-	target, args, err := machineOf(args)
+type pluginRun struct {
+	Dir    string `arg:"" help:"Directory with plugin.json."`
+	Kind   string `arg:"" enum:"provider,automator" help:"provider or automator."`
+	Action string `arg:"" help:"The action, such as create or start."`
+	document
+	machine
+	Resources string `type:"existingdir" placeholder:"DIR" help:"Plugin resources, as RESOURCETYPE/NAME."`
+}
+
+// Run runs one action of a plugin with a request from a file or standard input,
+// and prints the result. Output of the plugin goes to standard error.
+func (c *pluginRun) Run(ctx context.Context, in io.Reader, e *wiring.Environment) error {
+	target, err := c.target()
 	if err != nil {
 		return err
-	}
-	files, args, err := resourcesOf(args)
-	if err != nil {
-		return err
-	}
-	if len(args) < 3 {
-		return wiring.UsageError("loom plugin run DIR KIND ACTION [FILE], with the request in FILE or on standard input")
-	}
-	kind, action := args[1], args[2]
-	if kind != external.KindProvider && kind != external.KindAutomator {
-		return wiring.UsageError("a plugin is run as provider or automator, not as “%s”", kind)
 	}
 	h, err := e.PluginHost()
 	if err != nil {
 		return err
 	}
-	p, err := h.Load(args[0])
+	p, err := h.Load(c.Dir)
 	if err != nil {
 		return err
 	}
-	body, name, err := readDocument(os.Stdin, "plugin run", args[3:])
+	body, name, err := c.read(in)
 	if err != nil {
 		return err
 	}
-	result, err := h.Run(ctx, p, kind, action, body, target, files, printer{e.ErrOut})
+	result, err := h.Run(ctx, p, c.Kind, c.Action, body, target, c.Resources, printer{e.ErrOut})
 	if err != nil {
 		return unreadable(fmt.Errorf("%s: %w", name, err))
 	}
-	return e.printResult(result)
+	return printResult(e, result)
 }
 
 // printResult prints a result as JSON, without its secrets; the exit status is 1
 // unless it is a success.
-func (e *environment) printResult(result loom.TaskResult) error {
+func printResult(e *wiring.Environment, result loom.TaskResult) error {
 	if result.Result != nil {
 		open, hidden := loom.SplitFacts(result.Result)
 		for name := range hidden {
@@ -75,68 +71,56 @@ func (e *environment) printResult(result loom.TaskResult) error {
 		return err
 	}
 	if result.Status != 0 {
-		return &exitStatus{code: exitFound}
+		return &exitStatus{code: exitFailed}
 	}
 	return nil
 }
 
-// resourcesOf takes the flag --resources from args and gives the directory.
-func resourcesOf(args []string) (dir string, rest []string, err error) {
-	dir, rest, found := wiring.TakeFlag(args, "resources")
-	if !found {
-		return "", rest, nil
-	}
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
-		return "", nil, wiring.UsageError("--resources is “%s”; it takes a directory with plugin resources", dir)
-	}
-	dir, err = filepath.Abs(dir)
-	return dir, rest, err
+// machine is one that automators may sign in to.
+type machine struct {
+	SSH    string `name:"ssh" and:"ssh" placeholder:"USER@HOST[:PORT]" help:"A machine that automators may sign in to."`
+	SSHKey string `name:"ssh-key" and:"ssh" placeholder:"FILE" help:"Its private key."`
 }
 
-// machineOf takes the flags --ssh and --ssh-key from args; nil without them.
-func machineOf(args []string) (*remote.Target, []string, error) {
-	place, args, given := wiring.TakeFlag(args, "ssh")
-	file, args, keyed := wiring.TakeFlag(args, "ssh-key")
-	if !given && !keyed {
-		return nil, args, nil
+// target returns the machine, nil without one.
+func (m machine) target() (*remote.Target, error) {
+	if m.SSH == "" {
+		return nil, nil
 	}
-	user, address, ok := strings.Cut(place, "@")
-	if !ok || user == "" || address == "" || !keyed {
-		return nil, nil, wiring.UsageError("a machine is given as --ssh USER@HOST[:PORT] --ssh-key FILE")
+	user, address, ok := strings.Cut(m.SSH, "@")
+	if !ok || user == "" || address == "" {
+		return nil, usageError("--ssh takes USER@HOST[:PORT], not “%s”", m.SSH)
 	}
 	t := &remote.Target{User: user, Address: address, Reach: loom.Anywhere()}
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		t.Address = host
 		if t.Port, err = strconv.Atoi(port); err != nil || t.Port < 1 || t.Port > 65535 {
-			return nil, nil, wiring.UsageError("“%s” is no port of --ssh", port)
+			return nil, usageError("“%s” is no port of --ssh", port)
 		}
 	}
-	key, err := os.ReadFile(file)
+	key, err := os.ReadFile(m.SSHKey)
 	if err != nil {
-		return nil, nil, &exitStatus{exitUnreadable, fmt.Errorf("read the key of --ssh-key: %w", err)}
+		return nil, usageError("read the key of --ssh-key: %w", err)
 	}
 	t.Keys = []loom.Secret{loom.NewSecret(string(key))}
-	return t, args, nil
+	return t, nil
 }
 
-// pluginRunTask carries out the task in a file as a provisioner would, with
-// built-in plugins and others, but for the queue: nothing is stored.
-func (e *environment) pluginRunTask(ctx context.Context, args []string) error {
-	files, args, err := resourcesOf(args)
-	if err != nil {
-		return err
-	}
-	if len(args) != 1 {
-		return wiring.UsageError("loom plugin run-task FILE, the task as JSON; “-” reads standard input")
-	}
-	body, name, err := readDocument(os.Stdin, "plugin run-task", args)
+type pluginRunTask struct {
+	File      string `arg:"" help:"The task as JSON; “-” reads standard input."`
+	Resources string `type:"existingdir" placeholder:"DIR" help:"Plugin resources, as providertypes/TYPE/RESOURCETYPE/NAME and automatortypes/…."`
+}
+
+// Run runs the task in a file as a provisioner would, with built-in plugins and
+// others, but without the queue: nothing is stored.
+func (c *pluginRunTask) Run(ctx context.Context, in io.Reader, e *wiring.Environment) error {
+	body, name, err := document{c.File}.read(in)
 	if err != nil {
 		return err
 	}
 	spec, err := decodeTask(body)
 	if err != nil {
-		return &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name, err)}
+		return &exitStatus{exitUsage, fmt.Errorf("%s: %w", name, err)}
 	}
 	p, err := e.Plugins()
 	if err != nil {
@@ -149,12 +133,12 @@ func (e *environment) pluginRunTask(ctx context.Context, args []string) error {
 	}
 	pool := remote.NewPool()
 	defer pool.Close()
-	runner := &provisioner.Runner{Networks: networks, Providers: p.Providers, Automators: p.Automators, Pool: pool, Log: e.Log, Files: files}
+	runner := &provisioner.Runner{Networks: networks, Providers: p.Providers, Automators: p.Automators, Pool: pool, Log: e.Log, Files: c.Resources}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { cancel(provisioner.ErrAborted) })
 	defer stop()
-	return e.printResult(runner.Run(ctx, spec, printer{e.ErrOut}))
+	return printResult(e, runner.Run(ctx, spec, printer{e.ErrOut}))
 }
 
 // decodeTask reads the payload of a task (provisioner.md 3).

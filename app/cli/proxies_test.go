@@ -15,14 +15,14 @@ import (
 
 // listening serves the pages of a fresh installation and gives their address, with the
 // passwords of the first start.
-func listening(t *testing.T, log *keep, options ...string) (e *environment, s *wiring.System, address string) {
+func listening(t *testing.T, log *keep, options ...string) (e *wiring.Environment, s *wiring.System, address string) {
 	t.Helper()
 	db := testkit.NewDatabase(t)
-	values, _, err := config.Load("up", nil, append([]string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db.DSN, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_DATABASE_CONNS=6"}, options...))
+	values, err := config.Load(nil, append([]string{"LOOM_DATA_DIR=" + t.TempDir(), "LOOM_DATABASE_URL=" + db.DSN, "LOOM_LISTEN_ADDR=127.0.0.1:0", "LOOM_DATABASE_CONNS=6"}, options...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e = &environment{&wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(log, nil)), Out: log, ErrOut: log, MakesInstance: true}}
+	e = &wiring.Environment{Values: values, Log: slog.New(slog.NewTextHandler(log, nil)), Out: log, ErrOut: log, MakesInstance: true}
 	t.Cleanup(e.Close)
 	if s, err = e.System(t.Context()); err != nil {
 		t.Fatal(err)

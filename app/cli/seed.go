@@ -9,15 +9,13 @@ import (
 	"loom/app/wiring"
 )
 
-// runSeed loads the starter catalog or a folder into a tenant.
-func runSeed(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := wiring.TakeFlag(args, "tenant")
-	if tenant == "" {
-		tenant = string(loom.SuperTenant)
-	}
-	if len(args) > 1 {
-		return wiring.UsageError("loom seed takes one folder at most")
-	}
+type seedCmd struct {
+	Dir    string `arg:"" optional:"" help:"Folder with a catalog [the starter catalog]."`
+	Tenant string `placeholder:"NAME" default:"superadmin" help:"Load into this tenant [superadmin]."`
+}
+
+// Run loads the starter catalog or a folder into a tenant.
+func (c *seedCmd) Run(ctx context.Context, e *wiring.Environment) error {
 	e.MakesInstance = true
 	s, err := e.System(ctx)
 	if err != nil {
@@ -26,15 +24,15 @@ func runSeed(ctx context.Context, e *environment, args []string) error {
 	if err := e.FirstStart(ctx, s); err != nil {
 		return err
 	}
-	t, err := s.Accounts.Tenant(ctx, wiring.CliActor(), tenant)
+	t, err := s.Accounts.Tenant(ctx, wiring.CliActor(), c.Tenant)
 	if err != nil {
 		return err
 	}
 	actor := loom.SystemActor(t.ID, t.Name)
 	actor.Via = "cli"
 	folder, scripts := wiring.StarterCatalog(), wiring.StarterScripts()
-	if len(args) == 1 {
-		folder, scripts = os.DirFS(args[0]), nil
+	if c.Dir != "" {
+		folder, scripts = os.DirFS(c.Dir), nil
 	}
 	report, err := s.Load(ctx, actor, folder, scripts)
 	if err != nil {

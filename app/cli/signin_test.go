@@ -18,7 +18,7 @@ import (
 )
 
 // kept gives the users in the file of sign-ins.
-func kept(t *testing.T, e *environment) []string {
+func kept(t *testing.T, e *wiring.Environment) []string {
 	t.Helper()
 	known, err := e.SignIns()
 	if err != nil {
@@ -101,7 +101,7 @@ func TestSignInsAreForgotten(t *testing.T) {
 	}
 
 	// A reset on the command line is kept until it was used.
-	if err := runUser(t.Context(), e, []string{"password", "user", "--tenant", "demo"}); err != nil {
+	if err := (&userPassword{userOf{"user", "demo"}}).Run(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	known, err = e.SignIns()
@@ -157,10 +157,10 @@ func TestUserUnlock(t *testing.T) {
 	if a := signInAt(t, address, "demo", "user", password, ""); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 		t.Errorf("after five wrong passwords: %s", a.Status)
 	}
-	if err := runUser(t.Context(), e, []string{"unlock", "nobody", "--tenant", "demo"}); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if err := (&userUnlock{userOf{"nobody", "demo"}}).Run(t.Context(), e); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("nobody is unlocked: %v", err)
 	}
-	if err := runUser(t.Context(), e, []string{"unlock", "user", "--tenant", "demo"}); err != nil {
+	if err := (&userUnlock{userOf{"user", "demo"}}).Run(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	if a := signInAt(t, address, "demo", "user", password, ""); a.StatusCode != http.StatusSeeOther {

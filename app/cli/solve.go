@@ -17,65 +17,38 @@ import (
 	"loom/solver"
 )
 
-// Exit statuses of loom solve beside 0 and 1.
-const (
-	exitUnreadable = 2
-	exitNo         = 3
-)
-
-// exitStatus ends a subcommand with a status of its own; a nil cause prints
-// nothing, since the answer says it all.
-type exitStatus struct {
-	code  int
-	cause error
+type solveCmd struct {
+	document
+	Batch bool `help:"Read one problem per line and print one answer per line."`
 }
 
-func (e *exitStatus) Error() string {
-	if e.cause == nil {
-		return fmt.Sprintf("exit status %d", e.code)
-	}
-	return forPeople(e.cause)
-}
-
-func (e *exitStatus) Unwrap() error { return e.cause }
-
-// runSolve answers what the solver makes of a template: one problem, or with
-// --batch one per line. It opens no database and needs no server.
-func runSolve(ctx context.Context, e *environment, args []string) error {
-	return solveCommand(ctx, os.Stdin, e.Out, args)
-}
-
-func solveCommand(ctx context.Context, in io.Reader, out io.Writer, args []string) error {
-	args, batch := wiring.TakeSwitch(args, "batch")
-	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "--") {
-		return wiring.UsageError("loom solve takes one FILE, or nothing to read standard input, not “%s”", strings.Join(args, " "))
-	}
-	name := "standard input"
-	if len(args) == 1 && args[0] != "-" {
-		name = args[0]
-		file, err := os.Open(name)
-		if err != nil {
-			return &exitStatus{exitUnreadable, err}
+// Run prints what the solver answers to a template and a request: one problem, or
+// with --batch one per line. It opens no database and needs no server.
+func (c *solveCmd) Run(ctx context.Context, in io.Reader, e *wiring.Environment) error {
+	if c.Batch {
+		if c.File != "" && c.File != "-" {
+			file, err := os.Open(c.File)
+			if err != nil {
+				return &exitStatus{exitUsage, err}
+			}
+			defer func() { _ = file.Close() }()
+			in = file
 		}
-		defer func() { _ = file.Close() }()
-		in = file
+		return solveBatch(ctx, in, e.Out)
 	}
-	if batch {
-		return solveBatch(ctx, in, out)
-	}
-	body, err := io.ReadAll(in)
+	body, name, err := c.read(in)
 	if err != nil {
-		return &exitStatus{exitUnreadable, fmt.Errorf("read %s: %w", name, err)}
+		return err
 	}
 	q, err := readQuestion(body)
 	if err != nil {
-		return &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name, err)}
+		return &exitStatus{exitUsage, fmt.Errorf("%s: %w", name, err)}
 	}
 	answer, err := q.answer(ctx)
 	if err != nil {
 		return err
 	}
-	if err := writeAnswer(out, answer); err != nil {
+	if err := writeAnswer(e.Out, answer); err != nil {
 		return err
 	}
 	if _, no := answer.(*solveNo); no {

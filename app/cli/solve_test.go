@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,21 +57,7 @@ func clusterOfA(p map[string]any) {
 // solveText runs the command on a text and gives answer and exit status.
 func solveText(t *testing.T, input string, args ...string) (string, int, string) {
 	t.Helper()
-	var out bytes.Buffer
-	err := solveCommand(context.Background(), strings.NewReader(input), &out, args)
-	var status *exitStatus
-	switch {
-	case err == nil:
-		return out.String(), 0, ""
-	case errors.As(err, &status):
-		text := ""
-		if status.cause != nil {
-			text = status.Error()
-		}
-		return out.String(), status.code, text
-	}
-	t.Fatal(err)
-	return "", 0, ""
+	return answerOf(input, append([]string{"solve"}, args...)...)
 }
 
 func TestSolveYes(t *testing.T) {
@@ -238,11 +222,11 @@ func TestSolveUnreadable(t *testing.T) {
 		{`{"template": {}, "services": [` + strings.Repeat("{},", 999) + `{}]}`, "900 more fields are wrong"},
 	} {
 		out, code, says := solveText(t, c.input)
-		if code != exitUnreadable || out != "" || !strings.Contains(says, c.says) {
+		if code != exitUsage || out != "" || !strings.Contains(says, c.says) {
 			t.Errorf("%s: exit status %d, %q, want %q", c.input, code, says, c.says)
 		}
 	}
-	if _, code, _ := solveText(t, "", filepath.Join(t.TempDir(), "none")); code != exitUnreadable {
+	if _, code, _ := solveText(t, "", filepath.Join(t.TempDir(), "none")); code != exitUsage {
 		t.Errorf("a missing file: exit status %d", code)
 	}
 }

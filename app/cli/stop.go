@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"loom/app/loom"
@@ -19,17 +18,16 @@ const endWait = time.Minute
 // instanceFiles are those of which an instance has at least one.
 var instanceFiles = []string{wiring.InstanceLock, "pg", "local", "provisioner", "bucket"}
 
-// runStop ends a running `loom up` of this data directory, its machines and the
+type stopCmd struct{}
+
+// Run ends a running `loom up` of this data directory, its machines and the
 // private PostgreSQL, and keeps their files. Where there is no instance it says so
-// and makes nothing: another one may run elsewhere.
-func runStop(ctx context.Context, e *environment, args []string) error {
-	if len(args) > 0 {
-		return wiring.UsageError("loom stop takes no arguments")
-	}
-	if err := e.checkStoppable(); err != nil {
+// and creates nothing: another one may run elsewhere.
+func (stopCmd) Run(ctx context.Context, e *wiring.Environment) error {
+	if err := checkStoppable(e); err != nil {
 		return err
 	}
-	dir, ran, err := e.stopLoom(ctx)
+	dir, ran, err := stopLoom(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -66,7 +64,7 @@ func runStop(ctx context.Context, e *environment, args []string) error {
 }
 
 // checkStoppable refuses a data directory that no instance has been in.
-func (e *environment) checkStoppable() error {
+func checkStoppable(e *wiring.Environment) error {
 	dir, err := filepath.Abs(e.Values.Text("LOOM_DATA_DIR"))
 	if err != nil {
 		return err
@@ -81,44 +79,9 @@ func (e *environment) checkStoppable() error {
 	return loom.NewError(loom.NotFound, "There is no instance of Loom in %s, so nothing was stopped: set LOOM_DATA_DIR to the directory that yours was started with.", dir)
 }
 
-// runClean removes everything this instance made.
-func runClean(ctx context.Context, e *environment, args []string) error {
-	args, keepBases := wiring.TakeSwitch(args, "keep-bases")
-	if len(args) > 0 {
-		return wiring.UsageError("loom clean takes --keep-bases only, not “%s”", strings.Join(args, " "))
-	}
-	dir, _, err := e.stopLoom(ctx)
-	if err != nil {
-		return err
-	}
-	machines, err := e.LocalProvider()
-	if err != nil {
-		return err
-	}
-	if err := machines.Purge(ctx); err != nil {
-		return fmt.Errorf("remove the machines: %w", err)
-	}
-	server, err := e.PrivateDB(false)
-	if server != nil {
-		err = server.Remove(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range []string{"provisioner", "bucket", "pg.lock", wiring.InstanceLock, "secret.key", wiring.SignInFile, wiring.SignInLock, wiring.InventedFile} {
-		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))
-	}
-	if !keepBases {
-		errs = append(errs, os.RemoveAll(filepath.Join(dir, "local")))
-		os.Remove(dir) // only when nothing else is in it
-	}
-	return errors.Join(errs...)
-}
-
-// stopLoom ends the process that runs on the data directory; ran is whether there
-// was one.
-func (e *environment) stopLoom(ctx context.Context) (dir string, ran bool, err error) {
+// stopLoom ends the process that runs on the data directory; ran reports whether
+// there was one.
+func stopLoom(ctx context.Context, e *wiring.Environment) (dir string, ran bool, err error) {
 	if dir, err = e.DataDir(); err != nil {
 		return "", false, err
 	}

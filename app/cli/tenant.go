@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"text/tabwriter"
 
 	"loom/app/account"
@@ -11,30 +10,24 @@ import (
 	"loom/app/wiring"
 )
 
-// runTenant lists tenants, or makes one by bootstrap.
-func runTenant(ctx context.Context, e *environment, args []string) error {
-	workers, args, hasWorkers := wiring.TakeFlag(args, "workers")
-	list := !hasWorkers && (len(args) == 0 || len(args) == 1 && args[0] == "list")
-	if !list && (len(args) != 2 || args[0] != "create") {
-		return wiring.UsageError("loom tenant [list], or loom tenant create NAME [--workers N]")
-	}
-	in := account.TenantInput{Bootstrap: true}
-	if hasWorkers {
-		n, err := strconv.Atoi(workers)
-		if err != nil || n < 0 {
-			return wiring.UsageError("--workers takes a whole number, not “%s”", workers)
-		}
-		in.Workers = &n
-	}
+type tenantCmd struct {
+	List   tenantList   `cmd:"" default:"1" help:"List tenants."`
+	Create tenantCreate `cmd:"" help:"Create a tenant with its administrator, print the generated password."`
+}
+
+type tenantCreate struct {
+	Name    string `arg:"" help:"Name of the tenant."`
+	Workers uint   `placeholder:"N" default:"0" help:"Number of tasks that run at once for the tenant; as many must be free [0]."`
+}
+
+// Run creates a tenant by bootstrap.
+func (c *tenantCreate) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	if list {
-		return e.listTenants(ctx, s)
-	}
-	in.Name = args[1]
-	tenant, password, err := s.Accounts.CreateTenantWithSignIn(ctx, wiring.CliActor(), in)
+	workers := int(c.Workers)
+	tenant, password, err := s.Accounts.CreateTenantWithSignIn(ctx, wiring.CliActor(), account.TenantInput{Name: c.Name, Workers: &workers, Bootstrap: true})
 	if err != nil {
 		return err
 	}
@@ -46,7 +39,14 @@ func runTenant(ctx context.Context, e *environment, args []string) error {
 	return nil
 }
 
-func (e *environment) listTenants(ctx context.Context, s *wiring.System) error {
+type tenantList struct{}
+
+// Run lists tenants.
+func (tenantList) Run(ctx context.Context, e *wiring.Environment) error {
+	s, err := e.System(ctx)
+	if err != nil {
+		return err
+	}
 	tenants, err := s.Accounts.Tenants(ctx, wiring.CliActor())
 	if err != nil {
 		return err

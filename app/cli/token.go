@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,59 +12,46 @@ import (
 	"loom/app/wiring"
 )
 
-// runToken makes a token and prints nothing but its secret.
-func runToken(ctx context.Context, e *environment, args []string) error {
-	tenant, args, _ := wiring.TakeFlag(args, "tenant")
-	scopes, args, _ := wiring.TakeFlag(args, "scope")
-	expires, args, _ := wiring.TakeFlag(args, "expires")
-	name, args, _ := wiring.TakeFlag(args, "name")
-	if len(args) != 2 || args[0] != "create" || tenant == "" || scopes == "" {
-		return wiring.UsageError("loom token create USER --tenant NAME --scope SCOPE[,SCOPE] [--expires 90d] [--name TEXT]")
-	}
-	in := account.NewToken{Name: name}
-	if in.Name == "" {
-		in.Name = "command line"
-	}
-	for _, text := range strings.Split(scopes, ",") {
-		scope := loom.Scope(strings.TrimSpace(text))
-		if !slices.Contains(loom.Scopes, scope) {
-			return wiring.UsageError("there is no scope “%s”; scopes are read, clusters:write, catalog:write, admin", scope)
-		}
-		in.Scopes = append(in.Scopes, scope)
-	}
-	if expires == "" {
-		expires = "90d"
-	}
-	life, err := parseDays(expires)
-	if err != nil {
-		return err
-	}
-	until := time.Now().Add(life)
-	in.Expires = &until
+type tokenCmd struct {
+	Create tokenCreate `cmd:"" help:"Create an API token and print only that."`
+}
+
+type tokenCreate struct {
+	userOf
+	Scope   []loom.Scope `required:"" enum:"read,clusters:write,catalog:write,admin" placeholder:"SCOPE" help:"What the token may do: read, clusters:write, catalog:write, admin (all that the user may)."`
+	Expires lifetime     `default:"90d" placeholder:"TIME" help:"Lifetime in days or hours: 90d, 12h [90d]."`
+	Name    string       `default:"command line" placeholder:"TEXT" help:"What the token is for, shown in lists of tokens and the audit log [command line]."`
+}
+
+// Run creates a token and prints nothing but its secret.
+func (c *tokenCreate) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	_, secret, err := s.Accounts.CreateTokenFor(ctx, wiring.CliActor(), tenant, loom.UserID(args[1]), in)
+	until := time.Now().Add(time.Duration(c.Expires))
+	_, secret, err := s.Accounts.CreateTokenFor(ctx, wiring.CliActor(), c.Tenant, c.User, account.NewToken{Name: c.Name, Scopes: c.Scope, Expires: &until})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(e.Out, secret.Reveal())
-	return nil
+	_, err = fmt.Fprintln(e.Out, secret.Reveal())
+	return err
 }
 
-// parseDays reads a duration that may be in days: "90d", "12h".
-func parseDays(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n <= 0 || n > 36500 {
-			return 0, wiring.UsageError("“%s” is no duration; write 90d or 12h", text)
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
+// lifetime is a duration that may be in days: "90d", "12h".
+type lifetime time.Duration
+
+// UnmarshalText reads a lifetime.
+func (l *lifetime) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		var n int
+		n, err = strconv.Atoi(days)
+		d = time.Duration(min(n, 36501)) * 24 * time.Hour
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, wiring.UsageError("“%s” is no duration; write 90d or 12h", text)
+	if err != nil || d <= 0 || d > 36500*24*time.Hour {
+		return fmt.Errorf("“%s” is no duration; write 90d or 12h", text)
 	}
-	return d, nil
+	*l = lifetime(d)
+	return nil
 }

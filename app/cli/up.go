@@ -13,16 +13,15 @@ import (
 	"loom/migrations"
 )
 
-// upDrain is how long running tasks may go on after Ctrl-C. It is short: what is
-// interrupted goes on at the next start.
+// upDrain is how long tasks may still run after Ctrl-C. It is short: interrupted
+// ones continue at the next start.
 const upDrain = 3 * time.Second
 
-// runUp starts everything in one process and ends with ctx. Machines and the
-// private database go on, as those of a cloud would.
-func runUp(ctx context.Context, e *environment, args []string) error {
-	if len(args) > 0 {
-		return wiring.UsageError("loom up takes no arguments")
-	}
+type upCmd struct{}
+
+// Run starts everything in one process and ends with ctx. Machines and the
+// private database keep running, as those of a cloud would.
+func (upCmd) Run(ctx context.Context, e *wiring.Environment) error {
 	dir, err := e.DataDir()
 	if err != nil {
 		return err
@@ -83,8 +82,8 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 			ended <- err
 		}()
 	}
-	e.welcome(ctx, s, site.URL)
-	go e.prepareBases(ctx, s, p)
+	welcome(ctx, e, s, site.URL)
+	go prepareBases(ctx, e, s, p)
 	var errs []error
 	for range parts {
 		errs = append(errs, <-ended)
@@ -95,8 +94,8 @@ func runUp(ctx context.Context, e *environment, args []string) error {
 	return errors.Join(errs...)
 }
 
-// welcome says where to go and how to sign in.
-func (e *environment) welcome(ctx context.Context, s *wiring.System, url string) {
+// welcome prints the URL and the sign-ins.
+func welcome(ctx context.Context, e *wiring.Environment, s *wiring.System, url string) {
 	// One write: lines of the log do not get in between.
 	var text strings.Builder
 	fmt.Fprintf(&text, "\nLoom is ready: %s\n\n", url)
@@ -110,9 +109,9 @@ func (e *environment) welcome(ctx context.Context, s *wiring.System, url string)
 }
 
 // prepareBases builds the base roots of the starter image types, so that the
-// first cluster need not wait for them; a cluster asked for meanwhile waits for
-// the same build.
-func (e *environment) prepareBases(ctx context.Context, s *wiring.System, p *wiring.Plugins) {
+// first cluster need not wait for them; one requested before waits for the same
+// build.
+func prepareBases(ctx context.Context, e *wiring.Environment, s *wiring.System, p *wiring.Plugins) {
 	if p.Local.Ready() != nil {
 		return
 	}

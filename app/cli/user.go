@@ -9,46 +9,80 @@ import (
 	"loom/app/wiring"
 )
 
-// runUser shows the generated sign-ins that nobody has used yet, makes a user, sets a new
-// password, or forgets wrong ones. Passwords are generated and printed alone.
-func runUser(ctx context.Context, e *environment, args []string) error {
-	tenant, args, hasTenant := wiring.TakeFlag(args, "tenant")
-	role, args, hasRole := wiring.TakeFlag(args, "role")
-	list := !hasTenant && !hasRole && (len(args) == 0 || len(args) == 1 && args[0] == "list")
-	verb := ""
-	if len(args) == 2 {
-		verb = args[0]
-	}
-	switch {
-	case !list && verb != "create" && (verb != "password" && verb != "unlock" || hasRole):
-		return wiring.UsageError("loom user [list], loom user create USER --tenant NAME [--role admin], loom user password USER --tenant NAME, or loom user unlock USER --tenant NAME")
-	case !list && tenant == "":
-		return wiring.UsageError("loom user %s %s --tenant NAME: the tenant is missing", args[0], args[1])
-	case hasRole && role != string(loom.RoleUser) && role != string(loom.RoleAdmin):
-		return wiring.UsageError("--role takes user or admin, not “%s”", role)
-	}
+type userCmd struct {
+	List     userList     `cmd:"" default:"1" help:"List the generated sign-ins that nobody has used yet."`
+	Create   userCreate   `cmd:"" help:"Create a user and print only the generated password."`
+	Password userPassword `cmd:"" help:"Set a new password and print only that."`
+	Unlock   userUnlock   `cmd:"" help:"Forget wrong passwords, so that the user can sign in again."`
+}
+
+// userOf names a user.
+type userOf struct {
+	User   loom.UserID `arg:"" help:"Name of the user."`
+	Tenant string      `required:"" placeholder:"NAME" help:"Tenant of the user."`
+}
+
+type userList struct{}
+
+// Run lists sign-ins.
+func (userList) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
-	if list {
-		return e.PrintSignIns(ctx, s, e.Out)
-	}
-	if verb == "unlock" {
-		return s.Accounts.Unlock(ctx, tenant, loom.UserID(args[1]))
-	}
-	made := account.MadeUser{Tenant: tenant, User: loom.UserID(args[1]), Role: loom.Role(role)}
-	if verb == "create" {
-		made.Password, err = s.Accounts.CreateUserIn(ctx, tenant, made.User, made.Role)
-	} else {
-		made.Password, err = s.Accounts.SetPassword(ctx, tenant, made.User, loom.Secret{})
-	}
+	return e.PrintSignIns(ctx, s, e.Out)
+}
+
+type userCreate struct {
+	userOf
+	Role loom.Role `enum:"user,admin," default:"" placeholder:"ROLE" help:"user or admin [user; admin for the user admin]."`
+}
+
+// Run creates a user.
+func (c *userCreate) Run(ctx context.Context, e *wiring.Environment) error {
+	s, err := e.System(ctx)
 	if err != nil {
 		return err
 	}
+	password, err := s.Accounts.CreateUserIn(ctx, c.Tenant, c.User, c.Role)
+	if err != nil {
+		return err
+	}
+	return c.print(ctx, e, account.MadeUser{Role: c.Role, Password: password})
+}
+
+type userPassword struct{ userOf }
+
+// Run sets a generated password.
+func (c *userPassword) Run(ctx context.Context, e *wiring.Environment) error {
+	s, err := e.System(ctx)
+	if err != nil {
+		return err
+	}
+	password, err := s.Accounts.SetPassword(ctx, c.Tenant, c.User, loom.Secret{})
+	if err != nil {
+		return err
+	}
+	return c.print(ctx, e, account.MadeUser{Password: password})
+}
+
+// print prints a new password and stores it for the list of sign-ins.
+func (c *userOf) print(ctx context.Context, e *wiring.Environment, made account.MadeUser) error {
+	made.Tenant, made.User = c.Tenant, c.User
 	if err := e.KeepSignIns(ctx, []account.MadeUser{made}); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.Out, made.Password.Reveal())
-	return nil
+	_, err := fmt.Fprintln(e.Out, made.Password.Reveal())
+	return err
+}
+
+type userUnlock struct{ userOf }
+
+// Run unlocks a user.
+func (c *userUnlock) Run(ctx context.Context, e *wiring.Environment) error {
+	s, err := e.System(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Accounts.Unlock(ctx, c.Tenant, c.User)
 }

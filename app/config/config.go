@@ -1,6 +1,7 @@
 // Package config is the one table of Loom's options: variable, flag, type,
-// default, help. `--help`, `loom config` and docs/configuration.md are printed
-// from it. Flag beats environment beats LOOM_*_FILE beats default.
+// default, help. The flags of subcommands, their help, `loom config` and
+// docs/configuration.md are made from it. Flag beats environment beats LOOM_*_FILE
+// beats default.
 //
 // Only package cli reads options, once, at start; nothing else looks at the
 // environment.
@@ -81,7 +82,7 @@ var Options = []Option{
 	{"LOOM_LOG_FORMAT", "text", "auto", false, everywhere, "Form of log lines: text, json, or auto for text on a terminal."},
 }
 
-// known are variables that others read and that are no mistake here.
+// known are variables that other programs read.
 var known = []string{"LOOM_URL", "LOOM_TOKEN", "LOOM_FAULT"}
 
 // Values are the effective options with where each came from.
@@ -90,10 +91,10 @@ type Values struct {
 	sources map[string]string
 }
 
-// Load reads flags (without the subcommand), then the environment, then
-// LOOM_*_FILE. It returns what is left of args. Unknown flags and unknown LOOM_*
-// variables are errors that name the nearest known one.
-func Load(subcommand string, args, environ []string) (*Values, []string, error) {
+// Load reads the options: from flags (by the name of the flag), else the environment,
+// else LOOM_*_FILE, else the default. An unknown LOOM_* variable is an error that
+// names the nearest known one.
+func Load(flags map[string]string, environ []string) (*Values, error) {
 	v := &Values{values: map[string]string{}, sources: map[string]string{}}
 	env := map[string]string{}
 	for _, pair := range environ {
@@ -102,37 +103,33 @@ func Load(subcommand string, args, environ []string) (*Values, []string, error) 
 	}
 	for name := range env {
 		if err := checkVariable(name); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-	}
-	rest, flags, err := parseFlags(subcommand, args)
-	if err != nil {
-		return nil, nil, err
 	}
 	for _, o := range Options {
 		value, source := o.Default, "default"
 		if path := env[o.Name+"_FILE"]; path != "" {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s_FILE: %w", o.Name, err)
+				return nil, fmt.Errorf("%s_FILE: %w", o.Name, err)
 			}
 			value, source = strings.TrimSpace(string(text)), o.Name+"_FILE"
 		}
 		if text, ok := env[o.Name]; ok {
 			value, source = text, "environment"
 		}
-		if text, ok := flags[o.Name]; ok {
+		if text, ok := flags[o.Flag()]; ok {
 			value, source = text, "flag"
 		}
 		if err := o.check(value); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		v.values[o.Name], v.sources[o.Name] = value, source
 	}
 	// Procfile runners set these two.
 	v.fallback(env, "LOOM_DATABASE_URL", "DATABASE_URL", func(s string) string { return s })
 	v.fallback(env, "LOOM_LISTEN_ADDR", "PORT", func(s string) string { return "0.0.0.0:" + s })
-	return v, rest, nil
+	return v, nil
 }
 
 func (v *Values) fallback(env map[string]string, name, other string, convert func(string) string) {
@@ -141,7 +138,7 @@ func (v *Values) fallback(env map[string]string, name, other string, convert fun
 	}
 }
 
-// Text gives a text option. An option that is not in the table is a programming
+// Text returns a text option. An option that is not in the table is a programming
 // error and panics.
 func (v *Values) Text(name string) string {
 	value, ok := v.values[name]
@@ -151,7 +148,7 @@ func (v *Values) Text(name string) string {
 	return value
 }
 
-// Number gives a number option.
+// Number returns a number option.
 func (v *Values) Number(name string) int {
 	n, err := strconv.Atoi(v.Text(name))
 	if err != nil {
@@ -160,7 +157,7 @@ func (v *Values) Number(name string) int {
 	return n
 }
 
-// Duration gives a duration option.
+// Duration returns a duration option.
 func (v *Values) Duration(name string) time.Duration {
 	d, err := time.ParseDuration(v.Text(name))
 	if err != nil {
@@ -169,7 +166,7 @@ func (v *Values) Duration(name string) time.Duration {
 	return d
 }
 
-// Switch gives a switch.
+// Switch returns a switch.
 func (v *Values) Switch(name string) bool { return v.Text(name) == "true" }
 
 // Print lists the effective options with their source, secrets redacted.
@@ -216,53 +213,11 @@ func checkVariable(name string) error {
 		}
 		names = append(names, o.Name)
 	}
-	return fmt.Errorf("there is no option %s; did you mean %s?", name, Nearest(name, names))
+	return fmt.Errorf("there is no option %s; did you mean %s?", name, nearest(name, names))
 }
 
-// parseFlags takes --name value, --name=value and, for switches, --name.
-func parseFlags(subcommand string, args []string) (rest []string, flags map[string]string, err error) {
-	flags = map[string]string{}
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return append(rest, args[i+1:]...), flags, nil
-		}
-		name, value, hasValue := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
-		if !strings.HasPrefix(args[i], "--") || !isOption(name) {
-			rest = append(rest, args[i])
-			continue
-		}
-		o := optionOfFlag(name)
-		if !slices.Contains(o.For, subcommand) {
-			return nil, nil, fmt.Errorf("loom %s does not use --%s", subcommand, name)
-		}
-		switch {
-		case hasValue:
-		case o.Type == "switch":
-			value = "true"
-		case i+1 < len(args):
-			i++
-			value = args[i]
-		default:
-			return nil, nil, fmt.Errorf("--%s needs a value", name)
-		}
-		flags[o.Name] = value
-	}
-	return rest, flags, nil
-}
-
-func isOption(flag string) bool { return optionOfFlag(flag).Name != "" }
-
-func optionOfFlag(flag string) Option {
-	for _, o := range Options {
-		if o.Flag() == flag {
-			return o
-		}
-	}
-	return Option{}
-}
-
-// Nearest gives the candidate with the smallest edit distance to word.
-func Nearest(word string, candidates []string) string {
+// nearest returns the candidate with the smallest edit distance to word.
+func nearest(word string, candidates []string) string {
 	best, bestDistance := "", 1<<30
 	for _, c := range candidates {
 		if d := loom.EditDistance(word, c, bestDistance); d < bestDistance {
@@ -270,14 +225,4 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return best
-}
-
-// Near is Nearest, or "" when even that one is no slip of word: more than a third
-// of its letters differ.
-func Near(word string, candidates []string) string {
-	nearest := Nearest(word, candidates)
-	if loom.EditDistance(word, nearest, (len(word)+2)/3+1) > (len(word)+2)/3 {
-		return ""
-	}
-	return nearest
 }

@@ -2,25 +2,16 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// Help lists the options of a subcommand for a terminal.
-func Help(subcommand string) string {
-	var b strings.Builder
-	for _, o := range Options {
-		if !slices.Contains(o.For, subcommand) {
-			continue
-		}
-		fmt.Fprintf(&b, "  --%s, %s\n", o.Flag(), o.Name)
-		def := ""
-		if o.Default != "" {
-			def = fmt.Sprintf(" [%s]", o.Default)
-		}
-		fmt.Fprintf(&b, "        %s%s\n", o.Help, def)
+// Describe returns the help of an option for a terminal: its meaning, variable and default.
+func (o Option) Describe() string {
+	text := o.Help + " $" + o.Name
+	if o.Default != "" {
+		text += " [" + o.Default + "]"
 	}
-	return b.String()
+	return text
 }
 
 // Markdown is docs/configuration.md.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"loom/app/wiring"
@@ -39,42 +38,59 @@ var (
 	smallScale = benchScale{clusters: 50, while: 50 * time.Millisecond, nodes: 10, live: 5, machines: 3}
 )
 
-// Bench prints figures of this release on this host: how long a cluster of
+// Bench is the subcommand bench.
+type Bench struct {
+	Sizes   []int    `arg:"" optional:"" name:"size" help:"Numbers of nodes of the clusters to create, 2 to 500 [3 10 50]."`
+	Tasks   int      `placeholder:"N" help:"Tasks of the one graph to measure, and of the tenant with a long queue, 10 to 100000 [1000, 10000 and 100000; 100000]. Below 1000, pages and REST are measured for a moment only, with little stored."`
+	Only    string   `placeholder:"PART" enum:"local,tasks,tenants,http,pages,compare,clouds,solver,planner,makespan,hundred," default:"" help:"Measure one part: local, tasks, tenants, http, pages, compare, clouds, solver, planner, makespan; or hundred, which takes minutes and runs only by this flag."`
+	Pages   []string `placeholder:"NAME" help:"Measure the pages whose names contain one of these, such as home,nodes,live."`
+	Seconds int      `placeholder:"N" help:"Seconds to measure each page and each request, 1 to 60 [3]."`
+}
+
+// Validate checks the numbers and the names of pages.
+func (b *Bench) Validate() error {
+	if b.Tasks != 0 && (b.Tasks < 10 || b.Tasks > 100_000) {
+		return fmt.Errorf("--tasks takes a number from 10 to 100000, not %d", b.Tasks)
+	}
+	if b.Seconds < 0 || b.Seconds > 60 {
+		return fmt.Errorf("--seconds takes a number from 1 to 60, not %d", b.Seconds)
+	}
+	for _, n := range b.Sizes {
+		if n < 2 || n > 500 {
+			return fmt.Errorf("the size of a cluster is 2 to 500 nodes, not %d", n)
+		}
+	}
+	return checkPages(b.Pages)
+}
+
+// scale returns how much of pages and REST is measured.
+func (b *Bench) scale() benchScale {
+	scale := fullScale
+	if b.Tasks != 0 && b.Tasks < 1_000 {
+		scale = smallScale
+	}
+	if b.Seconds > 0 {
+		scale.while = time.Duration(b.Seconds) * time.Second
+	}
+	scale.picked = b.Pages
+	return scale
+}
+
+// Run prints figures of this release on this host: how long a cluster of
 // local machines takes and where the time goes, what the processes need, how
 // many tasks a second go through and what they wait for. It runs instances of its
 // own in temporary directories and removes them.
-func Bench(ctx context.Context, shared *wiring.Environment, args []string) error {
+func (b *Bench) Run(ctx context.Context, shared *wiring.Environment) error {
 	e := &environment{shared}
-	graphs, queued, scale := graphSizes, queuedTasks, fullScale
-	if text, rest, ok := wiring.TakeFlag(args, "tasks"); ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 10 || n > 100_000 {
-			return wiring.UsageError("--tasks takes a number from 10 to 100000, not “%s”", text)
-		}
-		graphs, queued, args = []int{n}, n, rest
-		if n < 1_000 {
-			scale = smallScale
-		}
+	graphs, queued, scale, only, sizes := graphSizes, queuedTasks, b.scale(), b.Only, benchSizes
+	if b.Tasks != 0 {
+		graphs, queued = []int{b.Tasks}, b.Tasks
 	}
-	only, args, _ := wiring.TakeFlag(args, "only")
-	args, err := scale.pick(args)
-	if err != nil {
-		return err
-	}
-	if len(scale.picked) > 0 && only == "" {
+	if len(b.Pages) > 0 && only == "" {
 		only = "pages"
 	}
-	sizes := benchSizes
-	if len(args) > 0 {
-		sizes = nil
-		for _, text := range args {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 2 || n > 500 {
-				return wiring.UsageError("loom bench takes sizes of clusters, 2 to 500 nodes, not “%s”", text)
-			}
-			sizes = append(sizes, n)
-		}
-		slices.Sort(sizes)
+	if len(b.Sizes) > 0 {
+		sizes = slices.Sorted(slices.Values(b.Sizes))
 	}
 	if e.Values.Text("LOOM_DATABASE_URL") != "" {
 		fmt.Fprintln(e.Out, "LOOM_DATABASE_URL is left alone: figures are taken on a private PostgreSQL.")
@@ -94,21 +110,16 @@ func Bench(ctx context.Context, shared *wiring.Environment, args []string) error
 		{"planner", "planner", func() error { return e.benchPlanner(ctx) }},
 		{"makespan", "makespan", func() error { return e.benchMakespan(ctx) }},
 	}
-	if only == "hundred" { // never by itself: it takes minutes
+	if only == "hundred" { // takes minutes
 		return e.benchHundred(ctx)
 	}
-	found := false
 	for _, part := range parts {
 		if only != "" && only != part.name {
 			continue
 		}
-		found = true
 		if err := part.run(); err != nil {
 			return fmt.Errorf("%s: %w", part.title, err)
 		}
-	}
-	if !found {
-		return wiring.UsageError("--only takes local, tasks, tenants, http, pages, compare, clouds, solver, planner, makespan or hundred, not “%s”", only)
 	}
 	return nil
 }

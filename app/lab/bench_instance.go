@@ -122,7 +122,7 @@ func (b *benchInstance) start(ctx context.Context, e *environment, options []str
 		"LOOM_DISK_RESERVE=0", "LOOM_LOG_LEVEL=warn", "LOOM_DRAIN_TIMEOUT=2s", wiring.TestBaseDir+"="+bases)
 	environ = append(environ, options...)
 	b.environ = environ
-	values, _, err := config.Load("up", nil, environ)
+	values, err := config.Load(nil, environ)
 	if err != nil {
 		return err
 	}

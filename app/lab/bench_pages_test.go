@@ -12,10 +12,10 @@ import (
 
 func TestPickedPages(t *testing.T) {
 	t.Parallel()
-	scale := fullScale
-	rest, err := scale.pick([]string{"--pages", "usage,its n,q 77", "--seconds=7", "3"})
-	if err != nil || len(rest) != 1 || scale.while != 7*time.Second || len(fullScale.picked) > 0 {
-		t.Fatalf("%v, %v, %+v", rest, err, scale)
+	b := Bench{Pages: []string{"usage", "its n", "q 77"}, Seconds: 7}
+	scale := b.scale()
+	if err := b.Validate(); err != nil || scale.while != 7*time.Second || len(fullScale.picked) > 0 {
+		t.Fatalf("%v, %+v", err, scale)
 	}
 	var names []string
 	for _, p := range append(scale.pickedOf(pagesOf(1, "n", 1080, 14040)), scale.pickedOf(filtersOf())...) {
@@ -27,9 +27,9 @@ func TestPickedPages(t *testing.T) {
 	if all := fullScale; len(all.pickedOf(filtersOf())) != len(filtersOf()) || !all.wants(livePages) {
 		t.Error("without a choice something is left out")
 	}
-	for _, wrong := range [][]string{{"--pages", ""}, {"--pages", "home,nowhere at all"}, {"--seconds", "0"}, {"--seconds", "many"}} {
-		if _, err := scale.pick(wrong); err == nil {
-			t.Errorf("%q is taken", wrong)
+	for _, wrong := range []Bench{{Pages: []string{""}}, {Pages: []string{"home", "nowhere at all"}}, {Seconds: 61}, {Sizes: []int{3, 1}}, {Tasks: 9}} {
+		if wrong.Validate() == nil {
+			t.Errorf("%+v is valid", wrong)
 		}
 	}
 }

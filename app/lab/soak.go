@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +23,6 @@ import (
 )
 
 const (
-	// soakPoints is how many faults a long run strikes unless told otherwise.
-	soakPoints = 2000
-	// soakNodes is the size of its clusters.
-	soakNodes = 20
 	// soakChangesEach is how many changes each of them goes through.
 	soakChangesEach = 2
 	// soakLease is the lease of its processes unless told otherwise: short, because a
@@ -72,40 +67,41 @@ type soak struct {
 	stall time.Duration
 }
 
-// Soak runs lanes side by side on a private PostgreSQL that does not wait for
+// Soak is the subcommand soak.
+type Soak struct {
+	Points int           `default:"2000" placeholder:"N" help:"Number of faults [2000]."`
+	Seed   uint64        `placeholder:"N" help:"Seed of the faults. The one that a run printed repeats its faults [random]."`
+	Lanes  int           `default:"3" placeholder:"N" help:"Number of installations that run side by side [3]."`
+	Nodes  int           `default:"20" placeholder:"N" help:"Nodes of their clusters [20]."`
+	Lease  time.Duration `default:"1.5s" placeholder:"TIME" help:"Lease of their processes, 1s to 1m [1.5s]. Longer on a busy host: a process that stands still for longer counts as dead."`
+	Fault  string        `placeholder:"FAULTS" help:"Faults that every provisioner and scheduler gets once instead, such as execution.CompleteTasks.after:3:kill; then there is one cluster."`
+}
+
+// Validate checks numbers, lease and faults.
+func (c *Soak) Validate() error {
+	for name, n := range map[string]int{"points": c.Points, "lanes": c.Lanes, "nodes": c.Nodes} {
+		if n < 1 || n > 1_000_000 {
+			return fmt.Errorf("--%s takes a number from 1, not %d", name, n)
+		}
+	}
+	if c.Lease < time.Second || c.Lease > time.Minute {
+		return fmt.Errorf("--lease takes a time from 1s to 1m, such as 5s, not %s", c.Lease)
+	}
+	if c.Fault == "" {
+		return nil
+	}
+	if err := failpoint.Check(c.Fault); err != nil {
+		return fmt.Errorf("--fault: %w", err)
+	}
+	return nil
+}
+
+// Run runs lanes side by side on a private PostgreSQL that does not wait for
 // the disk.
-func Soak(ctx context.Context, e *wiring.Environment, args []string) (err error) {
-	s := &soak{points: soakPoints, lanes: 3, nodes: soakNodes, changes: soakChangesEach, seed: uint64(time.Now().UnixNano() % 1_000_000), out: e.Out, environ: os.Environ()}
-	for name, to := range map[string]*int{"points": &s.points, "lanes": &s.lanes, "nodes": &s.nodes} {
-		text, rest, ok := wiring.TakeFlag(args, name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 1_000_000 {
-			return wiring.UsageError("--%s takes a number from 1, not “%s”", name, text)
-		}
-		*to, args = n, rest
-	}
-	if text, rest, ok := wiring.TakeFlag(args, "seed"); ok {
-		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return wiring.UsageError("--seed takes a whole number, not “%s”", text)
-		}
-		args = rest
-	}
-	if text, rest, ok := wiring.TakeFlag(args, "lease"); ok {
-		if s.lease, err = time.ParseDuration(text); err != nil || s.lease < time.Second || s.lease > time.Minute {
-			return wiring.UsageError("--lease takes a time from 1s to 1m, such as 5s, not “%s”", text)
-		}
-		args = rest
-	}
-	if s.fault, args, _ = wiring.TakeFlag(args, "fault"); s.fault != "" {
-		if err := failpoint.Check(s.fault); err != nil {
-			return wiring.UsageError("--fault: %v", err)
-		}
-	}
-	if len(args) > 0 {
-		return wiring.UsageError("loom soak takes --points, --seed, --lanes, --nodes, --lease and --fault only, not “%s”", strings.Join(args, " "))
+func (c *Soak) Run(ctx context.Context, e *wiring.Environment) (err error) {
+	s := &soak{points: c.Points, lanes: c.Lanes, nodes: c.Nodes, changes: soakChangesEach, seed: c.Seed, lease: c.Lease, fault: c.Fault, out: e.Out, environ: os.Environ()}
+	if s.seed == 0 {
+		s.seed = uint64(time.Now().UnixNano() % 1_000_000)
 	}
 	dir, err := os.MkdirTemp("", "loom-soak-")
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *soak) newLane(ctx context.Context, number int) (*soakLane, error) {
 		}
 	}
 	environ := append([]string{"LOOM_DATA_DIR=" + filepath.Join(l.dir, "web")}, l.environ...)
-	values, _, err := config.Load("up", nil, environ)
+	values, err := config.Load(nil, environ)
 	if err != nil {
 		return l, err
 	}

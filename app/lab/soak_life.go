@@ -149,12 +149,17 @@ func (l *soakLane) request(ctx context.Context, faults string, args ...string) (
 	return strings.Contains(faults, ".after:"), nil
 }
 
-// SoakRequest asks for one operation of a lane: it is what dies when a web
-// process does.
-func SoakRequest(ctx context.Context, e *wiring.Environment, args []string) error {
-	if len(args) < 3 {
-		return wiring.UsageError("loom soak-request is for loom soak only")
-	}
+// SoakRequest is the subcommand that requests one operation of a lane: it is what
+// dies when a web process does.
+type SoakRequest struct {
+	URL  string          `arg:""`
+	Kind loom.ChangeKind `arg:""`
+	// Args are name, key and nodes of a new cluster, or id and change of another.
+	Args []string `arg:""`
+}
+
+// Run sends the request.
+func (c *SoakRequest) Run(ctx context.Context, e *wiring.Environment) error {
 	s, err := e.System(ctx)
 	if err != nil {
 		return err
@@ -165,21 +170,21 @@ func SoakRequest(ctx context.Context, e *wiring.Environment, args []string) erro
 	}
 	actor := loom.SystemActor(demo.ID, demo.Name)
 	actor.User, actor.Role = loom.AdminUser, loom.RoleAdmin
-	kind, args := loom.ChangeKind(args[1]), append([]string{args[0]}, args[2:]...)
-	if kind == loom.ChangeCreate {
-		nodes, err := strconv.Atoi(args[len(args)-1])
+	last := c.Args[len(c.Args)-1]
+	if c.Kind == loom.ChangeCreate {
+		nodes, err := strconv.Atoi(last)
 		if err != nil {
-			return wiring.UsageError("loom soak-request: %v", err)
+			return err
 		}
-		_, err = s.Clusters.Create(ctx, actor, soakCluster(args[1], args[0], args[2], nodes))
+		_, err = s.Clusters.Create(ctx, actor, soakCluster(c.Args[0], c.URL, c.Args[1], nodes))
 		return err
 	}
 	var change clusters.ChangeInput
-	id, ok := loom.ParseClusterID(args[1])
-	if err := json.Unmarshal([]byte(args[len(args)-1]), &change); !ok || err != nil {
-		return wiring.UsageError("loom soak-request: %v", err)
+	id, ok := loom.ParseClusterID(c.Args[0])
+	if err := json.Unmarshal([]byte(last), &change); !ok || err != nil {
+		return fmt.Errorf("cluster %q, change %q: %w", c.Args[0], last, err)
 	}
-	_, err = beginChange(ctx, s.Clusters, actor, id, kind, change)
+	_, err = beginChange(ctx, s.Clusters, actor, id, c.Kind, change)
 	return err
 }
 

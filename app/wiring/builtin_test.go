@@ -10,9 +10,9 @@ import (
 	"loom/provisioner/provider"
 )
 
-func builtInWith(t *testing.T, args ...string) []provider.Provider {
+func builtInWith(t *testing.T, options ...string) []provider.Provider {
 	t.Helper()
-	values, _, err := config.Load("provisioner", args, nil)
+	values, err := config.Load(nil, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func TestEveryProviderTypeIsThereOnce(t *testing.T) {
 func TestCloudsWantHTTPS(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		args    []string
+		options []string
 		refused bool
-	}{{nil, true}, {[]string{"--allow-insecure-endpoints"}, false}} {
-		for _, p := range builtInWith(t, c.args...) {
+	}{{nil, true}, {[]string{"LOOM_ALLOW_INSECURE_ENDPOINTS=true"}, false}} {
+		for _, p := range builtInWith(t, c.options...) {
 			prober, ok := p.(provider.Prober)
 			if _, hasAPI := p.Type().Parameters["admin"].Fields[provider.EndpointField]; !ok || !hasAPI {
 				continue
@@ -48,7 +48,7 @@ func TestCloudsWantHTTPS(t *testing.T) {
 			}}})
 			refused := slices.ContainsFunc(probe.Checks, func(c loom.ProbeCheck) bool { return strings.Contains(c.Message, "LOOM_ALLOW_INSECURE_ENDPOINTS") })
 			if refused != c.refused {
-				t.Errorf("%s with %v: %+v", p.Type().Name, c.args, probe)
+				t.Errorf("%s with %v: %+v", p.Type().Name, c.options, probe)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 func healthEnvironment(t *testing.T, options ...string) *Environment {
 	t.Helper()
-	values, _, err := config.Load("up", nil, options)
+	values, err := config.Load(nil, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func TestEveryProviderKeepsToItsReach(t *testing.T) {
 	}()
 	address := listener.Addr().String()
 	for _, option := range []string{"127.0.0.1", "127.0.0.0/8"} {
-		values, _, err := config.Load("provisioner", []string{"--allow-insecure-endpoints", "--mock", "--provider-networks", option, "--data-dir", t.TempDir()}, nil)
+		values, err := config.Load(nil, []string{"LOOM_ALLOW_INSECURE_ENDPOINTS=true", "LOOM_MOCK=true", "LOOM_PROVIDER_NETWORKS=" + option, "LOOM_DATA_DIR=" + t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestReachOfHooks(t *testing.T) {
 		{"10.0.0.0/8", "!10.9.0.0/16,!8.8.8.0/24", "10.0.0.1", "10.9.0.1 8.8.8.8"},
 		{"0.0.0.0/0", "", "127.0.0.1 169.254.169.254", "::1"},
 	} {
-		values, _, err := config.Load("web", []string{"--hook-networks", c.hooks, "--provider-networks", c.providers}, nil)
+		values, err := config.Load(nil, []string{"LOOM_HOOK_NETWORKS=" + c.hooks, "LOOM_PROVIDER_NETWORKS=" + c.providers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestReachOfHooks(t *testing.T) {
 			}
 		}
 	}
-	values, _, err := config.Load("web", []string{"--provider-networks", "10.0.0.0/99"}, nil)
+	values, err := config.Load(nil, []string{"LOOM_PROVIDER_NETWORKS=10.0.0.0/99"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,28 +6,27 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"loom/app/lenient"
 	"loom/app/loom"
-	"loom/app/wiring"
 )
 
-// readDocument reads the one FILE that args name, or standard input, and gives
-// its name for messages. The error ends the command.
-func readDocument(in io.Reader, command string, args []string) (body []byte, name string, err error) {
-	if len(args) > 1 || len(args) == 1 && strings.HasPrefix(args[0], "--") {
-		return nil, "", wiring.UsageError("loom %s takes one FILE, or nothing to read standard input, not “%s”", command, strings.Join(args, " "))
-	}
+// document is the input of a subcommand.
+type document struct {
+	File string `arg:"" optional:"" help:"The input; “-” or nothing for standard input."`
+}
+
+// read returns the input and its name for messages.
+func (d document) read(in io.Reader) (body []byte, name string, err error) {
 	name = "standard input"
-	if len(args) == 1 && args[0] != "-" {
-		name = args[0]
+	if d.File != "" && d.File != "-" {
+		name = d.File
 		body, err = os.ReadFile(name)
 	} else {
 		body, err = io.ReadAll(in)
 	}
 	if err != nil {
-		return nil, name, &exitStatus{exitUnreadable, fmt.Errorf("read %s: %w", name, err)}
+		return nil, name, &exitStatus{exitUsage, fmt.Errorf("read %s: %w", name, err)}
 	}
 	return body, name, nil
 }
@@ -38,7 +37,7 @@ func readAs[T any](body []byte, name string, read func(r *questionReader) T) (T,
 	var answer T
 	o, err := lenient.Read(body)
 	if err != nil {
-		return answer, &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name, placed(body, err))}
+		return answer, &exitStatus{exitUsage, fmt.Errorf("%s: %w", name, placed(body, err))}
 	}
 	r := questionReader{o: o}
 	answer = read(&r)
@@ -46,7 +45,7 @@ func readAs[T any](body []byte, name string, read func(r *questionReader) T) (T,
 	if len(errs) == 0 {
 		return answer, nil
 	}
-	return answer, &exitStatus{exitUnreadable, fmt.Errorf("%s: %w", name,
+	return answer, &exitStatus{exitUsage, fmt.Errorf("%s: %w", name,
 		&loom.Error{Kind: loom.Invalid, Message: "The input cannot be read.", Fields: withPlaces(body, errs)})}
 }
 
