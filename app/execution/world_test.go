@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -158,7 +159,7 @@ func (w *world) complete(key execution.AttemptKey, r loom.TaskResult) bool {
 // jobsAreTrue looks whether River's rows say of each task what is so.
 func (w *world) jobsAreTrue() {
 	w.t.Helper()
-	wrong, err := store.WrongJobsAllTenants(ctx, w.db)
+	wrong, err := testkit.WrongRiverJobs(ctx, w.db, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ var wrongAtRest = []string{
 	JOIN nodes n ON n.cluster_id = o.cluster_id JOIN tasks t ON t.id = n.task_id
 	WHERE o.id = $1 AND t.operation_id = o.id`,
 	`SELECT 'the River job of task ' || t.number || ', which is ' || t.status || ', is ' || r.state FROM tasks t JOIN river_job r ON r.id = t.river_job_id
-	WHERE t.operation_id = $1 AND r.state <> loom_river_state(t.status, 'complete', false)`,
+	WHERE t.operation_id = $1 AND r.state::text <> CASE t.status WHEN 'complete' THEN 'completed' WHEN 'failed' THEN 'discarded' ELSE 'cancelled' END`,
 	`SELECT 'a River job that looks for its end is ' || r.state FROM river_job r
 	WHERE r.kind = 'end_operation' AND (r.args->>'operation_id')::bigint = $1 AND r.state NOT IN ('completed', 'cancelled', 'discarded')`,
 	`SELECT 'the notice ' || d.id || ' waits without a River job' FROM hook_deliveries d
@@ -113,30 +113,4 @@ func TaskTriesAllTenants(ctx context.Context, q sqlx.ExtContext, id loom.Operati
 func CreateDatabase(ctx context.Context, q sqlx.ExecerContext, name string) error {
 	_, err := q.ExecContext(ctx, `CREATE DATABASE "`+name+`"`)
 	return wrap(err, "create the database %s", name)
-}
-
-// River's state is that of the task (loom_river_state), but for what waits for its retry
-// and for what River has delivered and nobody has started yet. Rows of what is over may be
-// gone: River removes them after a time.
-const wrongJobs = `
-SELECT format('task %s of operation %s, which is %s, is %s in attempt %s of “%s”%s; its River job is %s in attempt %s of “%s”', t.number, o.id, o.status,
-	t.status, t.attempt, t.process_id, CASE WHEN n.task_id = t.id THEN ' and held' END, coalesce(r.state::text, 'gone'), r.attempt, r.attempted_by[array_upper(r.attempted_by, 1)])
-FROM operations o JOIN tasks t ON t.operation_id = o.id AND NOT t.gate JOIN nodes n ON n.id = t.node_id
-LEFT JOIN river_job r ON r.id = t.river_job_id
-WHERE CASE
-	WHEN r.id IS NULL THEN t.status NOT IN ('complete', 'failed', 'dropped', 'skipped')
-	WHEN r.state = 'running' AND t.status <> 'running' THEN NOT (
-		t.status = 'ready' AND r.attempt > t.attempt AND r.attempted_at > now() - interval '5 minutes')
-	WHEN r.state = 'running' THEN r.attempt <> t.attempt OR r.attempted_by[array_upper(r.attempted_by, 1)] <> t.process_id
-	WHEN r.state = 'scheduled' THEN loom_river_state(t.status, o.status, n.task_id = t.id) <> 'available'
-	ELSE loom_river_state(t.status, o.status, coalesce(n.task_id = t.id, false)) <> r.state
-	END
-ORDER BY t.id LIMIT 100`
-
-// WrongJobsAllTenants says where River's table and the tasks differ at this moment, one
-// sentence each and at most 100; none is how it must be at every commit (docs/engine.md).
-func WrongJobsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]string, error) {
-	var wrong []string
-	err := sqlx.SelectContext(ctx, q, &wrong, wrongJobs)
-	return wrong, wrap(err, "compare River jobs with tasks")
 }

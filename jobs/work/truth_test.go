@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,12 @@ import (
 	"loom/app/execution"
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/app/testkit"
 )
+
+// changesBetween is how many attempts may begin or end from one snapshot to the next, on average. On
+// a busy machine there are fewer of both.
+const changesBetween = 4
 
 // TestRiverTellsTheTruth: while random plans fail, are retried, paused, resumed, aborted,
 // undone and have tasks left out, and provisioners are killed, River's row of each task says
@@ -24,10 +30,19 @@ import (
 func TestRiverTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t, 1)
-	for _, wrong := range c.run(200, 90*time.Second) {
+	for _, wrong := range c.run(200, 4*time.Minute) {
 		t.Error(wrong)
 	}
-	t.Logf("%d snapshots; %v", c.snapshots.Load(), &c.seen)
+	wrong, err := testkit.WrongRiverJobs(context.Background(), c.db, time.Hour)
+	if err != nil || len(wrong) > 0 {
+		t.Errorf("after the end: %v, %v", wrong, err)
+	}
+	slices.Sort(c.gaps)
+	snapshots, changes := len(c.gaps), 2*c.count(`SELECT count(*) FROM attempts`)
+	t.Logf("%d snapshots, from one to the next %v at the median, while attempts began or ended %d times; %v", snapshots, c.gaps[snapshots/2], changes, &c.seen)
+	if snapshots*changesBetween < changes {
+		t.Errorf("%d snapshots are less than one for %d of the %d times that an attempt began or ended", snapshots, changesBetween, changes)
+	}
 	for _, what := range []string{"complete", "failed", "aborted", "rolled_back", "pause", "resume", "abort", "skip", "retry", "kill", "late delivery"} {
 		if n, ok := c.seen.Load(what); !ok || n.(*atomic.Int64).Load() == 0 {
 			t.Errorf("nothing was seen of %q", what)
@@ -41,6 +56,9 @@ var mutants = map[string]struct{ function, text, instead string }{
 		`UPDATE river_job SET state = 'pending' WHERE id IN (SELECT t.river_job_id FROM tasks t WHERE t.id = ANY(v_started)); PERFORM loom_signal(v_started, v_machines);`},
 	"a row is left behind at an abort": {"loom_drop", `PERFORM loom_deliver(v_tasks, false);`, ``},
 	"a retry is not scheduled":         {"loom_deliver", `THEN 'scheduled' ELSE`, `THEN 'pending' ELSE`},
+	"a retry is available at once":     {"loom_deliver", `THEN 'scheduled' ELSE`, `THEN 'available' ELSE`},
+	"a pause is not heeded":            {"loom_river_state", `AND p_operation IN ('running', 'rolling_back') THEN`, `THEN`},
+	"a failed task is completed":       {"loom_river_state", `'discarded'`, `'completed'`},
 	"a second delivery begins": {"loom_start", `r.state::text = 'running' AND r.attempt = x.attempt AND r.attempted_by[array_upper(r.attempted_by, 1)] = p_process
           AND t.status || '' = 'ready' AND x.attempt > t.attempt`, `t.status || '' IN ('ready', 'running') AND x.attempt > t.attempt`},
 	"a row stays running behind its task": {"loom_complete", `UPDATE river_job r SET state = 'completed', finalized_at = now() WHERE r.id = ANY(v_jobs);`, ``},
@@ -59,9 +77,11 @@ func TestUntruthsAreFound(t *testing.T) {
 			}
 			c.exec(strings.Replace(text, m.text, m.instead, 1))
 			c.found = true
-			if wrong := c.run(30, time.Minute); len(wrong) == 0 {
-				t.Error("nobody noticed")
+			wrong := c.run(30, 3*time.Minute)
+			if len(wrong) == 0 {
+				t.Fatal("nobody noticed")
 			}
+			t.Log(wrong[0])
 		})
 	}
 }
@@ -75,10 +95,12 @@ type chaos struct {
 	// found ends it with the first difference.
 	found bool
 
-	snapshots atomic.Int64
-	seen      counts
-	mu        sync.Mutex
-	wrong     []string
+	seen  counts
+	mu    sync.Mutex
+	wrong []string
+	// gaps are the times between snapshots.
+	gaps []time.Duration
+	last time.Time
 }
 
 // counts counts events by name.
@@ -151,23 +173,30 @@ func (c *chaos) run(plans int, limit time.Duration) []string {
 // watch takes one snapshot after the other.
 func (c *chaos) watch(ctx context.Context, stop func()) {
 	for wait := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-wait.C {
-		wrong, err := store.WrongJobsAllTenants(ctx, c.db)
+		wrong, err := testkit.WrongRiverJobs(ctx, c.db, 5*time.Second)
 		if ctx.Err() != nil {
 			return
 		}
-		c.snapshots.Add(1)
 		if err != nil {
 			wrong = append(wrong, err.Error())
 		}
-		if len(wrong) == 0 {
-			continue
-		}
-		c.mu.Lock()
-		if c.wrong = append(c.wrong, wrong...); c.found || len(c.wrong) > 50 {
+		if c.look(wrong) {
 			stop()
 		}
-		c.mu.Unlock()
 	}
+}
+
+// look notes a snapshot and what is wrong in it, and reports whether that is enough.
+func (c *chaos) look(wrong []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.last.IsZero() {
+		c.gaps = append(c.gaps, now.Sub(c.last))
+	}
+	c.last = now
+	c.wrong = append(c.wrong, wrong...)
+	return len(c.wrong) > 50 || c.found && len(c.wrong) > 0
 }
 
 // kill starts a provisioner of its own, lets it run for a while, and kills it, again and again.
