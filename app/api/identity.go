@@ -50,7 +50,7 @@ func (a *api) identify(r *http.Request) (loom.Actor, error) {
 	case hasCookie:
 		// Only browsers send cookies, also for other sites: what changes something
 		// must come from our own pages.
-		if err := a.Protection.Check(r); err != nil {
+		if err := httpx.CheckSite(a.Protection, r); err != nil {
 			return loom.Actor{}, loom.NewError(loom.Forbidden, "This request came from another site and was refused.")
 		}
 		var session loom.Session

@@ -181,6 +181,22 @@ func TestNamesOfOthersGiveNoRights(t *testing.T) {
 		w.send(get, "/v2/whoami", "", slices.Concat(as, own)...).want(200)
 		w.send(get, "/metrics", "", own...).want(200)
 	}
+	const hardware = `{"name":"front"}`
+	front := slices.Concat(as, []string{"Origin", "https://front.example", "X-Forwarded-Host", "front.example"}) // behind a proxy that rewrites Host
+	w.send(get, "/v2/whoami", "", front...).want(200)
+	w.send(put, "/v2/hardwaretypes/front", hardware, front...).want(200)
+	for _, evil := range [][]string{
+		{"Origin", "http://rebind.evil.example", "X-Forwarded-Host", "rebind.evil.example"},
+		{"X-Forwarded-Host", "rebind.evil.example"},
+		{"Origin", "https://evil.example", "X-Forwarded-Host", "front.example"},
+		{"Origin", "https://front.example", "X-Forwarded-Host", "front.example", "Sec-Fetch-Site", "cross-site"},
+		{"Origin", "https://front.example", "X-Forwarded-Host", "front.example", "Host", "rebind.evil.example"},
+	} {
+		if a := w.send(put, "/v2/hardwaretypes/front", hardware, slices.Concat(as, evil)...); a.status != 401 && a.status != 403 {
+			t.Errorf("%v: %d %s", evil, a.status, a.body)
+		}
+		w.send(get, "/v2/whoami", "", slices.Concat(as, evil)...).fails(401, "", "by an IP address")
+	}
 	for _, foreign := range [][]string{{"Host", "rebind.evil.example:8080"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "http://evil.example"}, {"Origin", "null"}} {
 		w.send(get, "/v2/whoami", "", slices.Concat(as, foreign)...).fails(401, "", "by an IP address")
 		w.send(get, "/metrics", "", foreign...).fails(401, "", "token")

@@ -29,9 +29,21 @@ func OwnHosts(publicURL string) Hosts {
 }
 
 // Names reports whether a request calls Loom by an IP address, localhost or one of the
-// names, and does not come from a page of another site.
+// names, and does not come from a page of another site. Behind a proxy that rewrites Host the
+// name in X-Forwarded-Host counts too: unless it is one of the names, TLS must vouch for it,
+// because a page can let a name of its own lead to the proxy as well.
 func (h Hosts) Names(r *http.Request) bool {
-	return h.own(plainHost(r.Host)) && h.sameSite(r)
+	if !h.own(plainHost(r.Host)) {
+		return false
+	}
+	switch r.Header.Get("Sec-Fetch-Site") { // browsers send it over TLS only, and to localhost
+	case "":
+	case "same-origin", "none":
+		return true
+	default:
+		return false
+	}
+	return fromForwardedHost(r) || h.own(plainHost(r.Header.Get("X-Forwarded-Host"))) && h.ownOrigin(r)
 }
 
 func (h Hosts) own(host string) bool {
@@ -42,23 +54,32 @@ func (h Hosts) own(host string) bool {
 	return err == nil
 }
 
-// sameSite reports whether no header that browsers add tells of another site. A proxy may
-// rewrite Host: what the browser itself says of the site comes first, and the name that the
-// proxy was called by counts as well, which no page of another site can send.
-func (h Hosts) sameSite(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "":
-	case "same-origin", "none":
-		return true
-	default:
-		return false
-	}
+// ownOrigin reports whether the header Origin is absent or names no other site.
+func (h Hosts) ownOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
 	}
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && (strings.EqualFold(u.Host, r.Host) || strings.EqualFold(u.Host, r.Header.Get("X-Forwarded-Host")) || h[plainHost(u.Host)])
+}
+
+// CheckSite returns an error for a request that changes something and comes from a page of
+// another site. It is protection.Check, which also accepts the site that a proxy was called by.
+func CheckSite(protection *http.CrossOriginProtection, r *http.Request) error {
+	if r.Header.Get("Sec-Fetch-Site") == "" && fromForwardedHost(r) {
+		return nil
+	}
+	return protection.Check(r)
+}
+
+// fromForwardedHost reports whether a request comes from a page of the site that a proxy was
+// called by, over TLS. No page of another site can make this true: browsers set Origin
+// themselves, ask Loom before they send X-Forwarded-Host elsewhere, and hold the proxy's
+// certificate against its name.
+func fromForwardedHost(r *http.Request) bool {
+	host := r.Header.Get("X-Forwarded-Host")
+	return host != "" && strings.EqualFold(r.Header.Get("Origin"), "https://"+host)
 }
 
 // maxHost is the longest name of a host with its port, in bytes.

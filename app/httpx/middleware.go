@@ -35,10 +35,10 @@ func RequestID(r *http.Request) string {
 // deadlines, access log, recovery, the name that Loom is called by, security headers, limits
 // of what is done at once, compression, cross-site protection. render answers what protection or a limit keeps out.
 func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection, render ErrorRenderer, next http.Handler) http.Handler {
-	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			render(w, r, loom.NewError(loom.Forbidden,
-				"This request came from another site and was refused. Behind a proxy the public address must be configured (LOOM_PUBLIC_URL) and the Host header preserved."))
+				"This request came from another site and was refused. Behind a proxy that rewrites the Host header, set LOOM_PUBLIC_URL to the address that people open."))
 		})
 		err := Claim(r, AddressCaller(r))
 		if err == nil {
@@ -50,8 +50,15 @@ func Chain(log *slog.Logger, secure bool, protection *http.CrossOriginProtection
 			setRetryAfter(w, e)
 			render(w, r, e)
 		}
-	}))
-	inner := namedProperly(securityHeaders(secure, limited(render, compressed(protection.Handler(next)))))
+	})
+	protected := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if CheckSite(protection, r) != nil {
+			deny.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	inner := namedProperly(securityHeaders(secure, limited(render, compressed(protected))))
 	return requestID(deadlines(bodyPatience, answerPatience, accessLog(log, recovery(log, render, inner))))
 }
 
