@@ -52,7 +52,7 @@ func (d *delta) batches(change Change) ([][]*nodeDelta, error) {
 	refused := map[int]bool{}
 	for batch := range slices.Chunk(rolling, size) {
 		batches = append(batches, batch)
-		errs = append(errs, d.tooFew(batch, len(batches), size, change.MinHealthy, refused)...)
+		errs = append(errs, d.checkHealthy(batch, len(batches), size, change.MinHealthy, refused)...)
 	}
 	if len(errs) == 0 {
 		return batches, nil
@@ -64,9 +64,9 @@ func (d *delta) batches(change Change) ([][]*nodeDelta, error) {
 	return nil, &loom.Error{Kind: loom.Invalid, Message: strings.Join(messages, " "), Fields: errs}
 }
 
-// tooFew names the services of which a batch would leave too few nodes up, each
+// checkHealthy names the services of which a batch would leave too few nodes up, each
 // once: its first batch. Services that neither start nor stop are never up.
-func (d *delta) tooFew(batch []*nodeDelta, number, size int, minimum *int, refused map[int]bool) []loom.FieldError {
+func (d *delta) checkHealthy(batch []*nodeDelta, number, size int, minimum *int, refused map[int]bool) []loom.FieldError {
 	down := map[int]int{}
 	for _, n := range batch {
 		services := n.upgraded

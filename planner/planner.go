@@ -163,7 +163,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 	b.plannedNode = make([]bool, len(b.nodes))
 	b.plannedService = make([]bool, len(b.catalog.names))
 	if scope.Nodes == nil {
-		fill(b.plannedNode)
+		setAll(b.plannedNode)
 	} else {
 		at := make(map[loom.NodeID]int, len(b.nodes))
 		for i, n := range b.nodes {
@@ -178,7 +178,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 		}
 	}
 	if scope.Services == nil {
-		fill(b.plannedService)
+		setAll(b.plannedService)
 		return nil
 	}
 	for _, name := range scope.Services {
@@ -194,7 +194,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 	return nil
 }
 
-func fill(marks []bool) {
+func setAll(marks []bool) {
 	for i := range marks {
 		marks[i] = true
 	}

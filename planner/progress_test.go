@@ -40,7 +40,7 @@ func TestCourseOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			course := CourseOf(test.plans)
+			course := ProgressOf(test.plans)
 			var actions []loom.TaskAction
 			var begun, done []bool
 			for i, task := range course.Plan.Tasks {

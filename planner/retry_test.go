@@ -85,7 +85,7 @@ func TestAgainWithMachinesMadeAnew(t *testing.T) {
 		{"INSTALL was skipped", create, []int{1, 2, 3, 4}, []loom.TaskAction{g, s}},
 		{"all is settled", once, []int{1, 2, 3, 4, 5, 6, last + 1, last + 2}, nil},
 	} {
-		again, err := Again(test.plan, func(number int) bool { return slices.Contains(test.settled, number) })
+		again, err := PlanRetry(test.plan, func(number int) bool { return slices.Contains(test.settled, number) })
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
@@ -111,7 +111,7 @@ func TestAgainKeepsOrderAcross(t *testing.T) {
 	}
 	confirm := slices.IndexFunc(create.Tasks, func(task loom.PlanTask) bool { return task.Node == "n1" && task.Action == loom.ActionConfirm }) + 1
 	plan := anew(t, create, confirm, loom.ActionDelete, loom.ActionCreate)
-	again, err := Again(plan, func(number int) bool {
+	again, err := PlanRetry(plan, func(number int) bool {
 		return number <= len(create.Tasks) && create.Tasks[number-1].Level <= 2 && number != confirm
 	})
 	if err != nil {
@@ -138,14 +138,14 @@ func TestAgainOfAnUndo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		undo, err := Back(BackInput{Plan: plan, Done: func(int) bool { return true }, Before: change.Before, After: change.After})
+		undo, err := PlanRollback(RollbackInput{Plan: plan, Done: func(int) bool { return true }, Before: change.Before, After: change.After})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range undo.Tasks {
 			undo.Tasks[i].Undo = true
 		}
-		again, err := Again(undo, func(int) bool { return false })
+		again, err := PlanRetry(undo, func(int) bool { return false })
 		if err != nil || !slices.Equal(again.Tasks, undo.Tasks) {
 			t.Fatalf("seed %d: the tasks are not the same again (%v)", seed, err)
 		}

@@ -46,8 +46,8 @@ const (
 
 func adding(service, by string) part { return part{kind: addPart, service: service, by: by} }
 
-func removing(a ask, service string) part {
-	if a.exists() && slices.Contains(a.add, service) {
+func removing(a request, service string) part {
+	if a.onCluster() && slices.Contains(a.add, service) {
 		return part{kind: leaveOutPart, service: service}
 	}
 	return part{kind: removePart, service: service}
@@ -68,7 +68,7 @@ func choosing(name, was string, hardware bool) part {
 	return part{kind: imagePart, name: name, was: was}
 }
 
-func (p part) apply(a *ask) {
+func (p part) apply(a *request) {
 	switch p.kind {
 	case addPart, keepPart, removePart, leaveOutPart:
 		a.change([]part{p})
@@ -115,7 +115,7 @@ func copyRules(t loom.Template) loom.Template {
 }
 
 // way words the parts and lists what they set.
-func way(was ask, parts []part) Way {
+func way(was request, parts []part) Way {
 	var s Way
 	names := map[partKind][]string{}
 	var types, before, changes, entries, size []string

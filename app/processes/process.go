@@ -145,7 +145,7 @@ func (f *Processes) askToDrain(ctx context.Context, actor loom.Actor, id loom.Pr
 			}
 			return Process{}, err
 		}
-		if err := deal(ctx, tx); err != nil {
+		if err := assignWorkers(ctx, tx); err != nil {
 			return Process{}, err
 		}
 		verb := map[bool]string{true: "drain", false: "resume"}[drain]

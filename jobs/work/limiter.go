@@ -93,8 +93,8 @@ func (l *limiter) slots() (used, assigned, capacity int) {
 	return l.used, assigned, l.capacity
 }
 
-// crowded are the tenants for whose slots somebody waits.
-func (l *limiter) crowded() []loom.TenantID {
+// waitingTenants are the tenants for whose slots somebody waits.
+func (l *limiter) waitingTenants() []loom.TenantID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var tenants []loom.TenantID

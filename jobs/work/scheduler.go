@@ -53,20 +53,20 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if s.StopTimeout <= 0 {
 		s.StopTimeout = 30 * time.Second
 	}
-	s.remember()
-	return relive(ctx, &s.Common, s.live)
+	s.recordErrors()
+	return restartLoop(ctx, &s.Common, s.runOnce)
 }
 
-func (s *Scheduler) live(ctx context.Context) error {
-	id, err := s.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, Trouble: s.trouble})
+func (s *Scheduler) runOnce(ctx context.Context) error {
+	id, err := s.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, LastError: s.lastError})
 	if err != nil {
 		return err
 	}
-	s.watch().LeaseHeld(loom.ProcessScheduler, true)
-	defer s.watch().LeaseHeld(loom.ProcessScheduler, false)
+	s.metrics().LeaseHeld(loom.ProcessScheduler, true)
+	defer s.metrics().LeaseHeld(loom.ProcessScheduler, false)
 	base := context.WithoutCancel(ctx)
 	log := s.logger().With("process_id", id)
-	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), elsewhere{})
+	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), noopWorker{})
 	if err != nil {
 		return errors.Join(err, s.Processes.Deregister(base, id))
 	}
@@ -88,7 +88,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	leaseCtx, endLease := context.WithCancel(base)
 	defer endLease()
 	background.Go(func() {
-		lost <- s.Processes.Keep(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(processes.Renewal) {})
+		lost <- s.Processes.HoldLease(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(processes.Renewal) {})
 	})
 	log.Info("scheduler began")
 
@@ -96,7 +96,7 @@ func (s *Scheduler) live(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case lostErr = <-lost:
-		s.watch().LeaseHeld(loom.ProcessScheduler, false)
+		s.metrics().LeaseHeld(loom.ProcessScheduler, false)
 	}
 	endDuties()
 	stopCtx, cancel := context.WithTimeout(base, s.StopTimeout)
@@ -131,11 +131,11 @@ func (s *Scheduler) reap(ctx context.Context, log *slog.Logger) {
 	lost, err := s.Processes.Reap(ctx)
 	for _, l := range lost {
 		log.Warn("a process was lost, its tasks go elsewhere", "lost_process_id", l.Process, "kind", l.Kind, "tasks", len(l.Tasks))
-		if _, weary := s.Operations.GiveUpWeary(ctx, l.Tasks); weary != nil {
+		if _, weary := s.Operations.FailInterrupted(ctx, l.Tasks); weary != nil {
 			err = errors.Join(err, weary)
 		}
 	}
-	_, dueErr := s.Operations.Due(ctx)
+	_, dueErr := s.Operations.ReleaseRetries(ctx)
 	if err = errors.Join(err, dueErr); err != nil && ctx.Err() == nil {
 		log.Error("looking for lost processes and due retries went wrong", "error", err)
 	}

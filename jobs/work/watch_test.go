@@ -52,12 +52,12 @@ func (w *world) told(m *telemetry.Metrics, want map[string]string) {
 func (w *world) watched(m *telemetry.Metrics, runner work.Runner, capacity int) {
 	w.t.Helper()
 	common, db := w.common(6)
-	common.Watch = m
+	common.Metrics = m
 	common.Operations = execution.New(db, w.ring, execution.Options{Logger: quiet(), Ended: m.OperationEnded})
 	scheduler := &work.Scheduler{Common: common, ReapEvery: 50 * time.Millisecond, ReconcileEvery: 200 * time.Millisecond}
 	w.run(db, scheduler.Run)
 	w.provisioner(runner, capacity, func(p *work.Provisioner) {
-		p.Watch = m
+		p.Metrics = m
 		p.Operations = execution.New(w.db.DB, w.ring, execution.Options{Logger: quiet(), Logged: m.Logged})
 	})
 }
