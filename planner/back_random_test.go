@@ -106,7 +106,7 @@ func checkBack(t *testing.T, seed uint64) int {
 		limit = r.IntN(len(undo.Tasks) + 2)
 	}
 	plans := []loom.Plan{undo}
-	// A back that does not get to its end is taken up by another, and again.
+	// a rollback that does not get to its end is taken up by another, and again.
 	for range 3 {
 		done, err := w.execute(undo, change.Before, in.Definitions(), limit, r)
 		if err != nil {

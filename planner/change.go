@@ -25,7 +25,7 @@ type Change struct {
 	// Action names the operation; "" finds it by what differs.
 	Action        loom.ClusterAction
 	Before, After State
-	// Reinstall are services of both that are put on machines again though their definition may
+	// Reinstall are services of both that are installed again although their definition may
 	// be the same, because their files are others.
 	Reinstall []string
 	// Batch is how many nodes are upgraded or replaced at a time; 0 means 1.
@@ -100,7 +100,7 @@ func MakeChange(change Change) (loom.Plan, error) {
 
 var (
 	machineSteps = []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionBootstrap}
-	installSteps    = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
+	installSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
 	upgradeSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionStart}
 	startSteps   = []loom.TaskAction{loom.ActionStart}
 	stopSteps    = []loom.TaskAction{loom.ActionStop}
@@ -127,7 +127,7 @@ func (d *delta) addCreateStage() error {
 	return d.closeStage(s)
 }
 
-// replace gives a node another machine. What the old one holds of services in
+// replace returns a node another machine. What the old one holds of services in
 // drained is moved away before.
 func (d *delta) replace(s *section, n *nodeDelta, drained []int) {
 	d.chain(s, n.at,

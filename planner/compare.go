@@ -50,11 +50,11 @@ type ServiceChange struct {
 	Because string
 }
 
-// Compare says what a plan that leads from before to after changes, again being those of the
-// Change; it is pure.
+// Compare says what a plan that leads from before to after changes, reinstall being those
+// of the Change; it is pure.
 // Errors: those of MakeChange about states that contradict themselves.
-func Compare(before, after State, plan loom.Plan, again ...string) (Difference, error) {
-	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after, Reinstall: again})
+func Compare(before, after State, plan loom.Plan, reinstall ...string) (Difference, error) {
+	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after, Reinstall: reinstall})
 	if err != nil {
 		return Difference{}, err
 	}
@@ -70,11 +70,11 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 		actions[at][t.Action] = true
 	}
 	old, next := byID(before.Nodes), byID(after.Nodes)
-	fates := make(map[loom.NodeID]*nodeDelta, len(d.changed))
+	deltas := make(map[loom.NodeID]*nodeDelta, len(d.changed))
 	for i := range d.changed {
 		n := &d.changed[i]
 		id := d.nodes[n.at].id
-		fates[id] = n
+		deltas[id] = n
 		m := MachineChange{Number: d.nodes[n.at].number}
 		switch {
 		case n.created:
@@ -90,7 +90,7 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 	}
 	slices.SortFunc(places, nodeService.compare)
 	for _, at := range places {
-		n := fates[at.node]
+		n := deltas[at.node]
 		if at.service == "" || n != nil && (n.created || n.deleted) {
 			continue
 		}

@@ -30,9 +30,9 @@ const (
 
 // nodeDelta is what becomes of a node; at is its index among the nodes of both states.
 type nodeDelta struct {
-	at                      int
+	at                         int
 	created, deleted, repaired bool
-	roll                    rollKind
+	roll                       rollKind
 	// before and after are its services, ascending.
 	before, after []int
 	// added, removed and upgraded are services of a machine that stays.
@@ -45,7 +45,7 @@ type nodeDelta struct {
 	remaining map[int][]loom.TaskAction
 }
 
-// servicesIn gives the names of all services on nodes of the states, sorted, and which
+// servicesIn returns the names of all services on nodes of the states, sorted, and which
 // of them each state has.
 func servicesIn(states ...State) (names []string, present []map[string]bool, err error) {
 	for _, state := range states {
@@ -199,7 +199,7 @@ func (d *delta) indices(names []string) []int {
 	return slices.Compact(all)
 }
 
-// automators gives the types that carry out the actions of services.
+// automators returns the types that carry out the actions of services.
 func (c *catalog) automators(services []int) map[string]bool {
 	used := map[string]bool{}
 	for _, s := range services {

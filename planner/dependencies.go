@@ -2,7 +2,7 @@ package planner
 
 import "loom/app/loom"
 
-// TaskDependencies is what one task waits for, as people and programs are told it.
+// TaskDependencies is what one task waits for.
 type TaskDependencies struct {
 	// DependsOn are the numbers of tasks it waits for one by one, ascending.
 	DependsOn []int `json:"dependsOn"`
@@ -19,7 +19,7 @@ type GateDependency struct {
 	Count int `json:"count"`
 }
 
-// Dependencies gives what each task of a plan waits for; entry i belongs to
+// Dependencies returns what each task of a plan waits for; entry i belongs to
 // task i+1. Lists are empty, never nil. Gates come in the order of the plan.
 func Dependencies(plan loom.Plan) []TaskDependencies {
 	n := len(plan.Tasks)

@@ -46,7 +46,7 @@ type FinalState struct {
 	Message   string
 }
 
-// Final gives the state in which an operation ends (planner.md 10 and 11);
+// Final returns the state in which an operation ends (planner.md 10 and 11);
 // false says that it goes on: a task is running, or tasks wait and nothing has
 // failed. In an operation that fails, tasks that wait count as dropped.
 func Final(in FinalInput) (FinalState, bool) {
@@ -117,7 +117,7 @@ func tried(tasks []TaskEnd) bool {
 }
 
 // Undoable reports whether the policy “undo” means something for a failed operation:
-// whether there is a layout before it that Back leads to, and that served.
+// whether there is a layout before it that PlanRollback leads to, and that served.
 func Undoable(a loom.ClusterAction) bool { return WhyNotUndone(a) == "" }
 
 // WhyNotUndone says in a sentence why an operation that failed is not undone by itself;

@@ -112,7 +112,7 @@ func newBuilder(steps []loom.TaskAction, nodes []loom.Node, services map[string]
 	return b, nil
 }
 
-// servicesOn gives the names of all services on nodes. Invalid for a node that is
+// servicesOn returns the names of all services on nodes. Invalid for a node that is
 // there twice and for a service that is not defined.
 func servicesOn(nodes []loom.Node, services map[string]loom.Service) (map[string]bool, error) {
 	present := map[string]bool{}

@@ -21,7 +21,7 @@ func (c *Progress) Begun(number int) bool { return c.begun[number] }
 func (c *Progress) Done(number int) bool { return c.done[number] }
 
 // ProgressOf returns the course of an operation that has ended, or of which nothing runs
-// any more: plans are its own as it is stored, and behind it those of the operations that
+// any longer: plans are its own as it is stored, and behind it those of the operations that
 // it retries, the newest first. The course of no plan is empty.
 func ProgressOf(plans []loom.StoredPlan) *Progress {
 	course := &Progress{begun: map[int]bool{}, done: map[int]bool{}}

@@ -7,9 +7,9 @@ import (
 	"loom/app/loom"
 )
 
-// TestCourseOf: tasks that were taken back are to be done again, also those of the
+// TestProgressOf: tasks that were taken back are to be done again, also those of the
 // operation that was retried, which join the plan.
-func TestCourseOf(t *testing.T) {
+func TestProgressOf(t *testing.T) {
 	t.Parallel()
 	task := func(number int, service string, action loom.TaskAction, undo bool) loom.PlanTask {
 		return loom.PlanTask{Number: number, Node: "n1", Service: service, Action: action, Undo: undo}

@@ -61,7 +61,7 @@ func (d *delta) applyRemaining(rest RemainingActions) error {
 	return nil
 }
 
-// remainingParts gives the parts of a node's chain that are left of earlier operations.
+// remainingParts returns the parts of a node's chain that are left of earlier operations.
 func (n *nodeDelta) remainingParts(d *delta) []part {
 	var own []loom.TaskAction
 	var services []int

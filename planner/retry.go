@@ -51,7 +51,7 @@ func PlanRetry(plan loom.Plan, settled func(number int) bool) (loom.Plan, error)
 			vertex[i+1] = task
 		}
 	}
-	// A gate stays where tasks are left on both sides; the end is made anew.
+	// A gate stays where tasks are left on both sides; the end is recreated.
 	in, out := make([]bool, len(plan.Gates)), make([]bool, len(plan.Gates))
 	for _, e := range plan.Edges {
 		if e.To > n {

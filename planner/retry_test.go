@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// anew gives a plan as it is stored after the machine of a node was made anew, times
+// anew returns a plan as it is stored after the machine of a node was recreated, times
 // over: DELETE and CREATE before a task of the node, which waits for the last of them.
 // Their numbers come behind all others, and only the new tasks have edges.
 func anew(t *testing.T, plan loom.Plan, before int, actions ...loom.TaskAction) loom.Plan {
@@ -102,7 +102,7 @@ func TestAgainWithMachinesMadeAnew(t *testing.T) {
 }
 
 // TestAgainKeepsOrderAcross: what others wait for is still waited for when the machine
-// of one node was made anew.
+// of one node was recreated.
 func TestAgainKeepsOrderAcross(t *testing.T) {
 	t.Parallel()
 	create, err := Make(loom.ClusterCreate, machines("small", "db", "web"), shop(), Scope{})

@@ -7,16 +7,16 @@ import (
 )
 
 // RollbackInput is an operation that failed, or that is to be rolled back, when nothing of
-// it runs any more.
+// it runs any longer.
 type RollbackInput struct {
 	// Plan of the operation as it is stored: with tasks that were added for machines
-	// made anew, without tasks that undo (see Forward). That of a retry is the plan of
+	// recreated, without tasks that undo (see ProgressOf). That of a retry is the plan of
 	// the operation that it retries. What the operation leads to and no task of it does
 	// counts as done already.
 	Plan loom.Plan
 	// Begun reports whether any attempt of the task of a number began, Done whether it
 	// is complete or skipped, which implies that it began. A nil Begun is Done. Where an
-	// operation was retried, what either of the two did counts (see Retried).
+	// operation was retried, what either of the two did counts (see ProgressOf).
 	Begun, Done func(number int) bool
 	// HasMachine reports whether a node may have a machine now, whatever the tasks
 	// say; nil means that only the tasks tell.
@@ -38,7 +38,7 @@ type RollbackInput struct {
 	First *RollbackInput
 }
 
-// RollbackInputOf begins the input of Back about an operation.
+// RollbackInputOf begins the input of PlanRollback about an operation.
 func RollbackInputOf(l *loom.Lineage) RollbackInput {
 	course := ProgressOf(l.Plans)
 	in := RollbackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: State(l.Before), After: State(l.After)}
@@ -51,7 +51,7 @@ func RollbackInputOf(l *loom.Lineage) RollbackInput {
 }
 
 // PlanRollback plans what leads from what an operation really left, After as far as its tasks
-// got and Before elsewhere, to another layout, which is that before it unless told
+// got and Before elsewhere, to another layout, which is that before it unless To says
 // otherwise (planner.md 10, changes.md 1). Places that were never touched and that are
 // as they should be get no task; a machine that was there before the operation, and
 // still is, is deleted only where the layout to go to lacks it or wants another type.
@@ -64,7 +64,7 @@ func RollbackInputOf(l *loom.Lineage) RollbackInput {
 //   - A service in another version is put back: STOP, INSTALL, CONFIGURE, START. What
 //     is down already goes first and at once, the rest batch by batch, as do machines of
 //     another type.
-//   - Followers are configured again where they heard of what is taken back, and where
+//   - Followers are configured again where they were configured for what is undone, and where
 //     the nodes they follow are others in the end.
 //   - Where the config differs from that after the operation, all other services
 //     are configured and restarted.
@@ -121,7 +121,7 @@ func PlanRollback(in RollbackInput) (loom.Plan, error) {
 	return k.plan(in.Plan.Action)
 }
 
-// rollback is what Back knows: the delta leads from what is there to To. Its old catalog
+// rollback is what PlanRollback knows: the delta leads from what is there to To. Its old catalog
 // holds what Definitions gives.
 type rollback struct {
 	delta
@@ -142,12 +142,12 @@ type rollback struct {
 	// in made, at which the operation makes a machine for the node.
 	progress map[draftTask]taskProgress
 	made     []int
-	outcomes    []nodeOutcome
+	outcomes []nodeOutcome
 	// movedBefore, movedAfter and movedSince mark the services whose nodes or machines
 	// are others in the end than before the operation, than After has them with the
 	// machines of then, and than After has them with all machines made.
 	movedBefore, movedAfter, movedSince []bool
-	// notified are the places that heard of everything in the stage of a batch.
+	// notified are the placements that were configured in the stage of a batch.
 	notified map[placement]bool
 	// first is what is known of the operation that this one mends, nil for none.
 	first *rollback
@@ -181,7 +181,7 @@ func (in *RollbackInput) Definitions() map[string]loom.Service {
 	return in.definitions(in.target().servicesOnNodes())
 }
 
-// servicesOnNodes gives those of the services that are on a node.
+// servicesOnNodes returns those of the services that are on a node.
 func (s State) servicesOnNodes() map[string]loom.Service {
 	all := map[string]loom.Service{}
 	for i := range s.Nodes {
@@ -345,7 +345,7 @@ func (k *rollback) readProgress() error {
 	return nil
 }
 
-// taskProgress gives the progress on the machine that is there.
+// taskProgress returns the progress on the machine that is there.
 func (k *rollback) taskProgress(node, service int, action loom.TaskAction) taskProgress {
 	old := service != nodeTask && k.made[node] > 0 && !k.outcomes[node].createdHere
 	return k.progress[draftTask{node: int32(node), service: int32(service), order: int8(action.Order()), old: old}]

@@ -182,7 +182,7 @@ func (k *rollback) updateService(f *nodeOutcome, p *placedService) {
 	}
 }
 
-// follower reports whether a service follows one that is there, so that it is told.
+// follower reports whether a service follows one that is there, so that it is configured when those change.
 func (k *rollback) follower(s int) bool {
 	return slices.ContainsFunc(k.new.services[s].Follows, func(name string) bool {
 		return len(k.new.providers[name])+len(k.old.providers[name]) > 0
@@ -334,8 +334,8 @@ func (k *rollback) touched(f *nodeOutcome, s int) bool {
 	return slices.ContainsFunc(loom.TaskActions, func(action loom.TaskAction) bool { return k.taskProgress(f.at, s, action).begun })
 }
 
-// markUntouched is a service that is as the operation found it. What it was to be told it was
-// not, so that followers hear of everything again.
+// markUntouched is for a service that is as the operation found it. It was not configured, so
+// followers are configured again.
 func (k *rollback) markUntouched(f *nodeOutcome, p *placedService, early *placedService) {
 	*p = *early
 	p.definedBy = k.first.catalogOf(early)
@@ -349,9 +349,9 @@ func (k *rollback) markUntouched(f *nodeOutcome, p *placedService, early *placed
 		p.misconfigured = true
 		return
 	}
-	again := slices.DeleteFunc(slices.Clone(restartSteps), func(a loom.TaskAction) bool { return !k.taskProgress(f.at, p.service, a).planned })
-	if len(again) > 1 || !k.follower(p.service) {
-		p.restart = again
+	restart := slices.DeleteFunc(slices.Clone(restartSteps), func(a loom.TaskAction) bool { return !k.taskProgress(f.at, p.service, a).planned })
+	if len(restart) > 1 || !k.follower(p.service) {
+		p.restart = restart
 	}
 }
 
@@ -362,7 +362,7 @@ func (k *rollback) interruptedService(f *nodeOutcome, early *placedService, was 
 	return p
 }
 
-// inherit gives a service that the operation began with what it still has of before.
+// inherit returns a service that the operation began with what it still has of before.
 func (k *rollback) inherit(f *nodeOutcome, p *placedService, early *placedService, was *catalog) {
 	if p.earlier {
 		p.definedBy = was

@@ -28,7 +28,7 @@ func bootstrap(boot bool) []part {
 	return []part{{own: machineSteps[2:]}}
 }
 
-// replaceMachine gives a node a machine, in place of the one it may have, behind what is done to
+// replaceMachine returns a node a machine, in place of the one it may have, behind what is done to
 // the services of that.
 func (k *rollback) replaceMachine(s *section, f *nodeOutcome, first []part) {
 	own := machineSteps
@@ -153,7 +153,8 @@ func (k *rollback) addStaleFollowerStage() error {
 	})
 }
 
-// isStale reports whether what a place follows is not as it heard.
+// isStale reports whether what a service follows differs from what it was configured
+// with.
 func (k *rollback) isStale(p *placedService) bool {
 	if p.misconfigured || p.stale {
 		return true

@@ -21,7 +21,7 @@ type nodeOutcome struct {
 	before, after, to *loom.Node
 	machine           machine
 	// created says that the machine was made by the operation, or by one it retries;
-	// anew that this operation made it.
+	// createdHere that this operation created it.
 	created, createdHere bool
 	// replacing says that the operation was to replace the machine, and did not begin.
 	replacing bool
@@ -31,7 +31,7 @@ type nodeOutcome struct {
 	// what becomes of the node: none of these where it stays.
 	creates, replaces, deletes bool
 	// serves says that the machine, which is replaced, has services that are up.
-	serves bool
+	serves   bool
 	services []placedService
 	// now and later are what is done on a machine that stays, at once and with its
 	// batch; removes on the way out.
@@ -64,10 +64,10 @@ type placedService struct {
 	remaining []loom.TaskAction
 	// restart are the actions left of a restart that was to bring a config.
 	restart []loom.TaskAction
-	// notified and unheard say how the place knows its nodes: it was configured in the
+	// notified and unnotified say what the service knows of its nodes: it was configured in the
 	// operation; it was to be and was not. Neither: it knows what After says.
 	notified, unnotified bool
-	// fullyNotified says that all that the operation was to tell it was told.
+	// fullyNotified says that it was configured for all changes of the operation.
 	fullyNotified bool
 	// misconfigured says that its config is that of another version.
 	misconfigured bool
@@ -199,13 +199,13 @@ func (k *rollback) findServices(f *nodeOutcome) {
 		}
 		if !k.runtime {
 			configures := k.taskProgress(f.at, s, loom.ActionConfigure)
-			// What is on its way out is not told of anything.
+			// What is removed is not configured.
 			p.notified, p.unnotified = configures.begun, !configures.begun && (configures.planned || had && !gets || f.replacing)
 			p.fullyNotified = configures.planned && configures.done && had && gets && !f.replacing
 			p.stale = k.sameTarget && configures.planned && !configures.done
 			p.interrupted = configures.begun && !configures.done
 		}
-		// What it heard of the nodes it follows may be of the operation before.
+		// It may have been configured for the nodes of the operation before.
 		p.stale = p.stale || early != nil && !p.fullyNotified && k.follower(s)
 		if p.state != absent || len(p.remaining) > 0 {
 			f.services = append(f.services, p)
@@ -213,7 +213,7 @@ func (k *rollback) findServices(f *nodeOutcome) {
 	}
 }
 
-// reinstalls reports whether a service was to be put on the machine of a node again because
+// reinstalls reports whether a service was to be reinstalled on the machine of a node because
 // its files are others.
 func (k *rollback) reinstalls(f *nodeOutcome, s int) bool {
 	return k.in.Plan.Action == loom.ClusterUpgrade && k.taskProgress(f.at, s, loom.ActionInstall).planned
@@ -245,7 +245,7 @@ func (k *rollback) drains(f *nodeOutcome, s int) bool {
 func (k *rollback) markUpgraded(f *nodeOutcome, p *placedService) {
 	p.state, p.earlier, p.running = intact, true, true
 	stop, put := k.serviceProgress(f, p.service, k.servicesBefore, stopSteps...), k.serviceProgress(f, p.service, k.servicesAfter, k.withoutStart(f, p.service, upgradeSteps)...)
-	// It may hear of other nodes, as the new version is configured, before its own turn.
+	// As a follower it may be configured, in the new version, before its own batch.
 	install := k.taskProgress(f.at, p.service, loom.ActionInstall)
 	early := put.begun && (len(stop.remaining) > 0 || install.planned && !install.begun)
 	if start := k.taskProgress(f.at, p.service, loom.ActionStart); !start.some {
@@ -286,7 +286,7 @@ func (k *rollback) markUnchanged(f *nodeOutcome, p *placedService) {
 		return // what it starts and stops is no part of a layout
 	}
 	if k.taskProgress(f.at, p.service, loom.ActionInstall).planned || k.taskProgress(f.at, p.service, loom.ActionInitialize).planned {
-		// The operation that this one retries made the machine anew.
+		// The operation that this one retries recreated the machine.
 		p.state, p.running = absent, false
 		k.markAdded(f, p)
 		return

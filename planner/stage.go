@@ -121,7 +121,7 @@ func (q *sequence) chain(s *section, node int, parts ...part) {
 // gates get numbers below none until all tasks are there.
 func gateVertex(gate int) int32 { return int32(-2 - gate) }
 
-// gateBehind gives a vertex that is reached when all of the tasks are done: the task
+// gateBehind returns a vertex that is reached when all of the tasks are done: the task
 // itself where there is one, else a new gate.
 func (q *sequence) gateBehind(key groupKey, tasks []int32) int32 {
 	if len(tasks) == 1 {
@@ -255,7 +255,7 @@ func (q *sequence) orderOnNodes(s *section, earlier, later groupKey) {
 	}
 }
 
-// relation gives the dependencies of a phase before or after, refusing circles.
+// relation returns the dependencies of a phase before or after, refusing circles.
 func (q *sequence) relation(p phase, before bool) (*relation, error) {
 	c, at := q.new, &q.newRelations[p]
 	if before {

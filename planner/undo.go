@@ -19,7 +19,7 @@ type Undo struct {
 // MakeUndo plans what takes back the operation of a lineage, and all that it mends
 // (planner.md 10). Its layout after is what its cluster has now; hasMachine is as in
 // RollbackInput. Errors: Conflict for an operation of which nobody knows what was before it,
-// and those of Back.
+// and those of PlanRollback.
 func MakeUndo(l *loom.Lineage, hasMachine func(loom.NodeID) bool) (Undo, error) {
 	u := Undo{After: l.After}
 	in, before := RollbackInputOf(l), l.Goal
@@ -42,7 +42,7 @@ func MakeUndo(l *loom.Lineage, hasMachine func(loom.NodeID) bool) (Undo, error) 
 	}
 	for i := range u.Plan.Tasks {
 		t := &u.Plan.Tasks[i]
-		// Back counts from where it starts, the operation from where it started.
+		// The plan counts from where it starts, the operation from where it started.
 		_, was := before.Services[t.Service]
 		t.Old, t.Undo = was && !t.Old, true
 	}

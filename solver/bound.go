@@ -76,7 +76,7 @@ func (h *weightSearch) bound(cand bitset, limit int) int64 {
 	return min(total, top*int64(limit))
 }
 
-// compatible gives the groups of cand that may join a node once g did; set is the node
+// compatible returns the groups of cand that may join a node once g did; set is the node
 // with g.
 func (m *model) compatible(set, cand bitset, g int) bitset {
 	cand = cand.minus(m.conf[g])

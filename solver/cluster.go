@@ -141,7 +141,7 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 	return c.outcome(nodes), nil, nil
 }
 
-// Resize gives the nodes with any of the services, or all nodes where none is
+// Resize returns the nodes with any of the services, or all nodes where none is
 // named, another hardware type and checks what comes of it.
 func Resize(ctx context.Context, c Cluster, hardware string, services []string) (Outcome, *loom.Unsat, error) {
 	c, unsat := c.resized(hardware, services)

@@ -119,7 +119,7 @@ func (st *clusterModel) join(p Problem) (bound [][]string, of map[string]int) {
 	return bound, of
 }
 
-// firstOf gives the group whose place is chosen when the service is placed.
+// firstOf returns the group whose place is chosen when the service is placed.
 func (st *clusterModel) firstOf(name string) (int, bool) {
 	g := slices.Index(st.leads, name)
 	return g, g >= 0
@@ -251,7 +251,7 @@ func (st *clusterModel) placements() []placement {
 	return out
 }
 
-// take gives n nodes of the spot with g on them, and the others.
+// take gives n nodes of the placement with g on them, and the others.
 func (st *clusterModel) take(s placement, g int, n int64) (with, without placement) {
 	with, without = s, s
 	with.count, without.count = n, s.count-n

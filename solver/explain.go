@@ -125,7 +125,7 @@ const (
 // clashes reports that the rules alone leave no layout.
 func (c *conflict) clashes(keep []rule) bool {
 	if c.ctx.Err() != nil {
-		c.left = 0 // as heard says
+		c.left = 0 // as decided says
 	}
 	if c.err != nil || c.left <= 0 {
 		return false

@@ -127,7 +127,7 @@ func (c Cluster) holds() bool {
 	return err == nil && !st.broken
 }
 
-// between gives the totals next to the one asked for to which the cluster can
+// between returns the totals next to the one asked for to which the cluster can
 // shrink, nearest first; none on a side where there is none.
 func (a *request) between(ctx context.Context, left *int) []int {
 	c := a.cluster()

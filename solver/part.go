@@ -22,7 +22,7 @@ type part struct {
 	change  func(t *loom.Template)
 	entry   func(in *Input) // of a change of a catalog entry
 	merge   map[string]any  // that change, by kind and name
-	// tune gives the same change with less of an effect, if there is one.
+	// tune returns the same change with less of an effect, if there is one.
 	tune func(n int) part
 	from int // the least effect that tune takes; n is the greatest
 }
@@ -275,7 +275,7 @@ func orEmpty(names []string) []string {
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// bracketed gives the names in the brackets of a reason's id that are services.
+// bracketed returns the names in the brackets of a reason's id that are services.
 func bracketed(id string) []string {
 	head, rest, ok := strings.Cut(id, "(")
 	end := strings.LastIndexByte(rest, ')')

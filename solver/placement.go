@@ -100,7 +100,7 @@ func (s *search) most(low, high int64, works func(int64) bool) int64 {
 	return low
 }
 
-// layout is what a node of the spot holds.
+// layout is what a node of the placement holds.
 func (st *clusterModel) layout(sp placement) loom.NodeLayout {
 	l := st.kinds[sp.kind].NodeLayout
 	l.Services = slices.Clone(l.Services)

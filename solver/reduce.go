@@ -346,7 +346,7 @@ func (m *model) acceptors(i int, get func(*group) bitset) bitset {
 	return s
 }
 
-// useful gives the indexes of the sets that are in no earlier one.
+// useful returns the indexes of the sets that are in no earlier one.
 func useful(sets []bitset) []int {
 	var out []int
 	for i, s := range sets {

@@ -11,14 +11,14 @@ import (
 
 // nodeRemover chooses how many nodes of each column go, the last column first.
 type nodeRemover struct {
-	s      *search
-	total  []int64 // of each column
-	counts []int64 // that may go at most
-	gone   []int64
-	rules  []removalRule
-	fates  *optionalServices
-	has    []bitset // per column: what stays with a node of it
-	lacks  []bitset // and what then has to vanish
+	s        *search
+	total    []int64 // of each column
+	counts   []int64 // that may go at most
+	gone     []int64
+	rules    []removalRule
+	optional *optionalServices
+	has      []bitset // per column: what stays with a node of it
+	lacks    []bitset // and what then has to vanish
 	// slack is how many fewer than asked for may go.
 	slack int64
 	dead  map[string]bool
@@ -38,20 +38,20 @@ func newNodeRemover(ctx context.Context, p Problem, all []shrinkRule) *nodeRemov
 		has: make([]bitset, n), lacks: make([]bitset, n)}
 	t.s.check()
 	var err error
-	if t.fates, err = newOptionalServices(p, all); err != nil {
+	if t.optional, err = newOptionalServices(p, all); err != nil {
 		t.s.err = err
 		return t
 	}
-	t.bound = t.fates.impossible || !t.fates.absent.empty() || len(t.fates.needs)+len(t.fates.clash) > 0
+	t.bound = t.optional.impossible || !t.optional.absent.empty() || len(t.optional.needs)+len(t.optional.clash) > 0
 	alone := p
-	alone.Must = nil // fates looks at these
+	alone.Must = nil // optional looks at these
 	for i, col := range p.Nodes {
 		t.total[i] = int64(col.Count)
 		if !slices.ContainsFunc(all, func(b shrinkRule) bool { return b.kind == mustStay && slices.Contains(col.Services, b.service) }) {
 			t.counts[i] = t.total[i]
 		}
 		var hard bool
-		t.has[i], t.lacks[i], hard = t.fates.column(p, col)
+		t.has[i], t.lacks[i], hard = t.optional.column(p, col)
 		// Nodes that break a rule by themselves all have to go.
 		alone.Nodes = []Column{col}
 		if st, err := newClusterModel(alone, true); hard || err != nil || st.kindBreaks {
@@ -79,7 +79,7 @@ func (t *nodeRemover) within(low, high int64) bool {
 		return false
 	}
 	t.dead, t.slack = map[string]bool{}, high-low
-	now := presence{absent: t.fates.absent}
+	now := presence{absent: t.optional.absent}
 	for i, n := range t.counts {
 		if n < t.total[i] { // some of them stay
 			now = t.keep(i, now)
@@ -116,7 +116,7 @@ func (t *nodeRemover) limit(p Problem, s Service) {
 // remove decides column i and those before it; left nodes, or slack fewer, have to
 // go yet.
 func (t *nodeRemover) remove(i int, left int64, now presence) bool {
-	if t.s.tick() || !t.fates.open(now, i < 0) {
+	if t.s.tick() || !t.optional.open(now, i < 0) {
 		return false
 	}
 	if i < 0 {
@@ -170,7 +170,7 @@ func (t *nodeRemover) mustRemove(i int, now presence) bool {
 }
 
 // key tells apart what matters of a state; it reports false where a rule cannot be
-// kept any more.
+// kept any longer.
 func (t *nodeRemover) key(i int, left int64, now presence) (string, bool) {
 	key := strconv.AppendInt(strconv.AppendInt(nil, int64(i), 36), left, 36)
 	put := func(n uint64) { key = strconv.AppendUint(append(key, ' '), n, 36) }
@@ -184,11 +184,11 @@ func (t *nodeRemover) key(i int, left int64, now presence) (string, bool) {
 		if r.high < 0 || here < r.low {
 			return "", false
 		}
-		// What cannot matter any more does not tell states apart.
+		// What cannot matter any longer does not tell states apart.
 		put(uint64(min(r.high, here)))
 		put(uint64(max(r.low, 0)))
 	}
-	for k := 0; k*64 < len(t.fates.at); k++ {
+	for k := 0; k*64 < len(t.optional.at); k++ {
 		put(now.present[k])
 		put(now.absent[k])
 	}
@@ -248,7 +248,7 @@ func (t *nodeRemover) least(low, high int64) (int64, bool) {
 // manyTotals is up to how many totals are tried one by one.
 const manyTotals = 200
 
-// totals gives the sizes within bounds that the cluster can shrink to when they are
+// totals returns the sizes within bounds that the cluster can shrink to when they are
 // a range; nil when they are none, have gaps, or take too long to find.
 func (t *nodeRemover) totals(bounds loom.SizeRange) (*loom.SizeRange, error) {
 	var have int64

@@ -178,7 +178,7 @@ func (p *picker) first(chosen, cand bitset, limit int, sum int64, witness *bitse
 	return p.first(chosen, cand, limit, sum, witness)
 }
 
-// after gives the demands that remain once k nodes have the set.
+// after returns the demands that remain once k nodes have the set.
 func after(d []int64, set bitset, k int64) []int64 {
 	d = slices.Clone(d)
 	for !set.empty() {

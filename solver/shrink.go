@@ -143,7 +143,7 @@ func (c Cluster) refusing() []string {
 	return slices.DeleteFunc(c.services(), func(s string) bool { return c.Input.Catalog[s].Shrink != refuses })
 }
 
-// cannotShrink gives a minimal set of rules under which too few nodes can go. That
+// cannotShrink returns a minimal set of rules under which too few nodes can go. That
 // each service stays on one node at least is no rule but the question.
 func cannotShrink(ctx context.Context, p Problem, all []shrinkRule, total int) (*loom.Unsat, error) {
 	less := int64(-total)

@@ -22,10 +22,10 @@ type shrinkRule struct {
 type shrinkRuleKind int
 
 const (
-	mustStay  shrinkRuleKind = iota // its nodes do not go
-	mustGo                  // it must not be on the cluster
-	needsOther                  // it needs one of others
-	conflictsWith                 // it cannot be beside others[0]
+	mustStay      shrinkRuleKind = iota // its nodes do not go
+	mustGo                              // it must not be on the cluster
+	needsOther                          // it needs one of others
+	conflictsWith                       // it cannot be beside others[0]
 )
 
 // shrinkRules lists what the checks 6 to 9 of solver.md 5, and services that refuse to
@@ -180,7 +180,7 @@ func (f *optionalServices) column(p Problem, c Column) (has, lacks bitset, hard 
 // presence is what is decided: services that stay, and that have to vanish.
 type presence struct{ present, absent bitset }
 
-// open reports that the fate may still be one; with last, that it is.
+// open reports whether the choice may still be valid; with last, that it is.
 func (f *optionalServices) open(now presence, last bool) bool {
 	if f.impossible || now.present.meets(now.absent) {
 		return false

@@ -43,7 +43,7 @@ func (g *suggester) suggestAdditions() {
 	}
 }
 
-// closure gives the service and those to add so that nothing required is missing.
+// closure returns the service and those to add so that nothing required is missing.
 func (in Input) closure(first string) ([]string, error) {
 	in.Services = sortedSet(append(slices.Clone(in.Services), first))
 	added := []string{first}
@@ -304,13 +304,13 @@ func (g *suggester) suggestCorrections() {
 	}
 }
 
-// namedBy gives the services that a reason's id speaks of.
+// namedBy returns the services that a reason's id speaks of.
 func (in Input) namedBy(id string) []string {
 	out := ServicesOf(in.Template, id)
 	return slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(in.Services, s) })
 }
 
-// ServicesOf gives the services that the rule of a reason's id speaks of, sorted.
+// ServicesOf returns the services that the rule of a reason's id speaks of, sorted.
 func ServicesOf(t loom.Template, id string) []string {
 	var out []string
 	layout := t.Constraints.Layout

@@ -27,7 +27,7 @@ type reading[V any] struct {
 	err   error
 }
 
-// do gives what read gives, to be had from another caller where one is at it. The
+// do returns what read gives, to be had from another caller where one is at it. The
 // reading goes on when the caller who began it is gone.
 func (g *readGroup[K, V]) do(ctx context.Context, key K, read func(ctx context.Context) (V, error)) (V, error) {
 	g.mu.Lock()

@@ -68,7 +68,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 	return err
 }
 
-// mayEnd reports whether nothing of an operation is at work any more that its end would
+// mayEnd reports whether nothing of an operation is at work any longer that its end would
 // wait for.
 func mayEnd(e *store.Ending) bool {
 	switch e.Operation.Status {

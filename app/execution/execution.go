@@ -39,7 +39,7 @@ type Options struct {
 	// given up; 0 means a minute.
 	Grace time.Duration
 	// LogAge is how long task logs are kept, counted from the day on which their
-	// attempt began; 0 means 90 days, a negative one for ever.
+	// attempt began; 0 means 90 days, a negative one forever.
 	LogAge time.Duration
 	// LogBytes is how much of task logs is kept per tenant, the newest ones; 0: all.
 	LogBytes int64
@@ -49,7 +49,7 @@ type Options struct {
 	LogPatience time.Duration
 	// Logger takes what goes wrong in the background; nil means slog's default.
 	Logger *slog.Logger
-	// Ended is told of each operation that ended here, Logged of the bytes of task
+	// Ended learns of each operation that ended here, Logged of the bytes of task
 	// logs that were stored, for metrics; nil tells nobody.
 	Ended  func(action loom.ClusterAction, status loom.OperationStatus)
 	Logged func(bytes int)
@@ -57,16 +57,16 @@ type Options struct {
 
 // Operations runs operations.
 type Operations struct {
-	db    *sqlx.DB
-	ring  *secret.Ring
-	opts  Options
+	db         *sqlx.DB
+	ring       *secret.Ring
+	opts       Options
 	nodesCache nodeCache
 	// servicesCache are the services of clusters while an operation runs: every node of a big
 	// cluster asks for them once.
-	servicesCache     cache.Cache[loom.OperationRef, map[string]loom.Service]
-	prepared  *store.Prepared
-	permitsCache cache.Cache[loom.TenantID, loom.Permits]
-	logs      logStore
+	servicesCache cache.Cache[loom.OperationRef, map[string]loom.Service]
+	prepared      *store.Prepared
+	permitsCache  cache.Cache[loom.TenantID, loom.Permits]
+	logs          logStore
 
 	// timeoutsCache are the time limits that plugin types set, by plugin.
 	timeoutsCache cache.Cache[struct{}, map[string]loom.PluginTimeouts]
@@ -165,7 +165,7 @@ func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (ma
 }
 
 // StoreFact makes results of a running attempt durable on its node at once.
-// Conflict says that the attempt does not hold its task any more.
+// Conflict says that the attempt does not hold its task any longer.
 func (o *Operations) StoreFact(ctx context.Context, key AttemptKey, facts map[string]any) error {
 	l := splitResults(key.Task, facts)
 	held, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (bool, error) {

@@ -64,7 +64,7 @@ func (o *Operations) FailOverdue(ctx context.Context) (int, error) {
 
 // FailInterrupted fails those of the tasks that came back from lost processes whose
 // attempts were interrupted too often in a row: a task that kills its
-// provisioner would otherwise do so for ever.
+// provisioner would otherwise do so forever.
 func (o *Operations) FailInterrupted(ctx context.Context, tasks []loom.TaskID) (int, error) {
 	if len(tasks) == 0 {
 		return 0, nil

@@ -18,7 +18,7 @@ import (
 // the result it ends with. Trying again would not help.
 type SpecError struct{ Result loom.TaskResult }
 
-// Error gives the message of the result.
+// Error returns the message of the result.
 func (u *SpecError) Error() string { return u.Result.Message }
 
 func specError(format string, args ...any) error {
@@ -30,7 +30,7 @@ func specError(format string, args ...any) error {
 type SpecFacts = store.SpecFacts
 
 // SpecFacts reads what the specs of started attempts are built from, for many at
-// once. Those that do not hold their task any more are left out.
+// once. Those that do not hold their task any longer are left out.
 func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[AttemptKey]*SpecFacts, error) {
 	tasks := make([]loom.TaskID, len(keys))
 	attempt := make(map[loom.TaskID]int, len(keys))
@@ -66,8 +66,8 @@ func (o *Operations) Spec(ctx context.Context, key AttemptKey) (*loom.TaskSpec, 
 }
 
 // Build makes the spec of a started attempt. It holds revealed secrets and lives
-// in memory only. An *Unbuildable error is the outcome of the attempt, any other
-// one is trouble of ours and may pass.
+// in memory only. A *SpecError is the outcome of the attempt, any other
+// one is a failure of Loom and may pass.
 func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, error) {
 	nodes, err := o.nodes(ctx, f)
 	if err != nil {
@@ -230,7 +230,7 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 	return nil
 }
 
-// services gives the services of a task's cluster, as the operation leaves them.
+// services returns the services of a task's cluster, as the operation leaves them.
 func (o *Operations) services(ctx context.Context, f *store.SpecFacts) (map[string]loom.Service, error) {
 	ref := f.Ref.Operation
 	return o.servicesCache.Get(ctx, ref, time.Now, func(ctx context.Context) (map[string]loom.Service, error) {
@@ -239,7 +239,7 @@ func (o *Operations) services(ctx context.Context, f *store.SpecFacts) (map[stri
 	})
 }
 
-// bootstrapFields gives the fields that the actions of a node's services set, by
+// bootstrapFields returns the fields that the actions of a node's services set, by
 // automator type: a BOOTSTRAP belongs to no service, but how its tool gets onto the
 // machine is said there.
 func bootstrapFields(names []string, services map[string]loom.Service) map[string]map[string]string {
@@ -323,7 +323,7 @@ func (c *nodeCache) put(id nodeView, n *clusterNodes) {
 	c.clusters[id] = n
 }
 
-// nodes gives the nodes of a task's cluster, at least as new as its facts.
+// nodes returns the nodes of a task's cluster, at least as new as its facts.
 func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNodes, error) {
 	n, loading := o.nodesCache.lookup(f)
 	if n != nil {
@@ -354,7 +354,7 @@ const timeoutsFor = 10 * time.Second
 // longer ones, up to loom.MaxTaskLimit.
 func (o *Operations) LongestLimit() time.Duration { return o.opts.Limits.Longest() }
 
-// pluginTimeouts gives the time limits that plugin types set, by plugin.
+// pluginTimeouts returns the time limits that plugin types set, by plugin.
 func (o *Operations) pluginTimeouts(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
 	return o.timeoutsCache.Get(ctx, struct{}{}, time.Now, func(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
 		return store.PluginTimeouts(ctx, o.db)
@@ -387,7 +387,7 @@ const permitsAge = time.Second
 // maxPermits is of how many tenants they are kept.
 const maxPermits = 1000
 
-// permits gives what a tenant may: as it is now for a CREATE, else as it was a moment ago.
+// permits returns what a tenant may: as it is now for a CREATE, else as it was a moment ago.
 func (o *Operations) permits(ctx context.Context, tenant loom.TenantID, action loom.TaskAction) (loom.Permits, error) {
 	read := func(ctx context.Context) (loom.Permits, error) { return store.Permits(ctx, o.db, tenant) }
 	if action == loom.ActionCreate {

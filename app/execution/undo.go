@@ -66,7 +66,7 @@ func planUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.
 	return of, undo, err
 }
 
-// revertLayout gives the cluster of an operation that begins to take back what it did
+// revertLayout returns the cluster of an operation that begins to take back what it did
 // the layout and config from before it. After a create there is nothing to return to.
 func revertLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after loom.Snapshot) error {
 	before, err := store.SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
@@ -83,7 +83,7 @@ func revertLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after lo
 	return store.InsertConfigRevision(ctx, tx, op.Tenant, op.Ref, op.RequestedBy)
 }
 
-// restoreLayout gives the cluster of an operation that never began, or was undone, the
+// restoreLayout returns the cluster of an operation that never began, or was undone, the
 // layout from before it. An operation without a layout before it changes nothing.
 func restoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	read := store.SnapshotBefore

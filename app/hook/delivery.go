@@ -203,7 +203,7 @@ func refusal(err error, refused *loom.RefusedAddress) string {
 	if _, err := netip.ParseAddr(target.Hostname()); err == nil {
 		return private(refused.Address)
 	}
-	slog.Warn("the name in a hook leads to an address that is not called", "host", target.Hostname(), "address", refused.Address, "why", refused.Error())
+	slog.Warn("hook address refused", "host", target.Hostname(), "address", refused.Address, "why", refused.Error())
 	return fmt.Sprintf("“%s” leads to an address that hooks may not reach; whoever runs Loom finds it in the log of the process, and can name it in LOOM_HOOK_NETWORKS.", target.Hostname())
 }
 

@@ -204,7 +204,7 @@ type LastError struct {
 	written time.Time // what the list of processes shows
 }
 
-// Log gives a logger that writes where log does, and remembers errors.
+// Log returns a logger that writes where log does, and remembers errors.
 func (t *LastError) Log(log *slog.Logger) *slog.Logger {
 	return slog.New(errorHandler{log.Handler(), t})
 }
@@ -227,7 +227,7 @@ func (t *LastError) note(r *slog.Record) {
 	}
 }
 
-// unwritten gives what is not written yet.
+// unwritten returns what is not written yet.
 func (t *LastError) unwritten() (text string, at time.Time, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

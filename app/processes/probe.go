@@ -101,7 +101,7 @@ func (f *Processes) BeginDraft(ctx context.Context, actor loom.Actor, d loom.Pro
 		})
 }
 
-// ProbeByID gives a probe that the actor's tenant asked for, with the steps so far. Drafts are
+// ProbeByID returns a probe that the actor's tenant asked for, with the steps so far. Drafts are
 // shown to whoever asked for them. NotFound, also once there are newer ones.
 func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (ProbeRun, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -114,7 +114,7 @@ func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (
 	return probeRunOf(r), err
 }
 
-// OpenProbe gives the newest probe of a provider that has no answer yet; ok is false when there
+// OpenProbe returns the newest probe of a provider that has no answer yet; ok is false when there
 // is none.
 func (f *Processes) OpenProbe(ctx context.Context, actor loom.Actor, provider string) (run ProbeRun, ok bool, err error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -124,7 +124,7 @@ func (f *Processes) OpenProbe(ctx context.Context, actor loom.Actor, provider st
 	return probeRunOf(r), ok, err
 }
 
-// LastProbe gives the newest answer of a provider. NotFound for the provider, and
+// LastProbe returns the newest answer of a provider. NotFound for the provider, and
 // for one that was never probed.
 func (f *Processes) LastProbe(ctx context.Context, actor loom.Actor, provider string) (ProbeRun, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -307,7 +307,7 @@ func endLostProbes(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// Offers gives what the providers of the actor's tenant answered when they were
+// Offers returns what the providers of the actor's tenant answered when they were
 // last asked, by name: the sizes and images that forms suggest. It asks nobody.
 func (f *Processes) Offers(ctx context.Context, actor loom.Actor) (map[string]loom.Probe, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -316,7 +316,7 @@ func (f *Processes) Offers(ctx context.Context, actor loom.Actor) (map[string]lo
 	return store.NewestProbes(ctx, f.db, actor.Tenant)
 }
 
-// ProbeOutcomes gives how the newest probes of the providers of the actor's tenant went, by
+// ProbeOutcomes returns how the newest probes of the providers of the actor's tenant went, by
 // name. Those never probed are left out.
 func (f *Processes) ProbeOutcomes(ctx context.Context, actor loom.Actor) (map[string]store.ProbeOutcome, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -376,7 +376,7 @@ func checkOffer(offer loom.Offer) error {
 	return nil
 }
 
-// Verified gives what providers of the actor's tenant said of late about sizes or about
+// Verified returns what providers of the actor's tenant said of late about sizes or about
 // images, by provider and id.
 func (f *Processes) Verified(ctx context.Context, actor loom.Actor, kind loom.OfferKind) (map[string]map[string]loom.Probe, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {

@@ -30,7 +30,7 @@ func (p *Process) Free() int {
 	return free
 }
 
-// Carried gives the plugin types of the process with their releases; what is part of Loom
+// Carried returns the plugin types of the process with their releases; what is part of Loom
 // has that of the process.
 func (p *Process) Carried() map[string]string {
 	carried := make(map[string]string, len(p.Plugins))

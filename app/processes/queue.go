@@ -99,7 +99,7 @@ func queues(ctx context.Context, q sqlx.ExtContext) ([]Queue, error) {
 	return all, nil
 }
 
-// FindQueue gives a queue by its name; those of tenants are there also while nothing is on
+// FindQueue returns a queue by its name; those of tenants are there also while nothing is on
 // them. Superadmins only. NotFound.
 func (f *Processes) FindQueue(ctx context.Context, actor loom.Actor, name string) (Queue, error) {
 	all, err := f.ListQueues(ctx, actor)
@@ -115,7 +115,7 @@ func (f *Processes) FindQueue(ctx context.Context, actor loom.Actor, name string
 	return Queue{Name: name, Tenant: tenant.Name, Counts: map[string]int{}}, err
 }
 
-// tenantOfQueue gives the tenant whose tasks are on a queue. NotFound.
+// tenantOfQueue returns the tenant whose tasks are on a queue. NotFound.
 func tenantOfQueue(ctx context.Context, q sqlx.ExtContext, name string) (loom.Tenant, error) {
 	id, ok := jobs.QueueTenant(name)
 	err := error(loom.NewError(loom.NotFound, "There is no tenant."))

@@ -107,7 +107,7 @@ func (f *Processes) RiverJobs(ctx context.Context, actor loom.Actor, in RiverJob
 	return RiverJobList{Items: items, Next: next, Prev: prev}, err
 }
 
-// RiverJob gives a River job with the errors of all its attempts; superadmins only.
+// RiverJob returns a River job with the errors of all its attempts; superadmins only.
 // NotFound.
 func (f *Processes) RiverJob(ctx context.Context, actor loom.Actor, id int64) (RiverJob, error) {
 	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
@@ -160,7 +160,7 @@ type QueueRate = store.QueueRate
 
 // The pace is told for an hour, in stretches of five minutes.
 const (
-	RateWindow     = time.Hour
+	RateWindow    = time.Hour
 	RateIntervals = 12
 )
 

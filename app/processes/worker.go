@@ -85,7 +85,7 @@ type Capacity struct {
 // DistributeWorkers deals wanted workers over provisioners: everybody gets what they want
 // where there is room, else a share in proportion and at least one where
 // possible. Each tenant is spread, the least loaded provisioner first. The same
-// input gives the same answer, sorted by tenant and process.
+// input returns the same answer, sorted by tenant and process.
 func DistributeWorkers(seats []Capacity, wanted map[loom.TenantID]int) []loom.Assignment {
 	seats = slices.Clone(seats)
 	slices.SortFunc(seats, func(a, b Capacity) int { return cmp.Compare(a.Process, b.Process) })

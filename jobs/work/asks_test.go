@@ -53,7 +53,7 @@ func TestAsksWakeOnce(t *testing.T) {
 	}
 }
 
-// TestAskersAreAnswered: whoever asks gets an answer, also when nobody commits any more
+// TestAskersAreAnswered: whoever asks gets an answer, also when nobody commits any longer
 // or the one who asks is in a hurry.
 func TestAskersAreAnswered(t *testing.T) {
 	t.Parallel()

@@ -218,7 +218,7 @@ func (c *committer) facts(ctx context.Context, begun []execution.AttemptKey) map
 // commitQueue is what waits for a committer: whoever asks wakes it for the first one and when
 // enough have come together, not each time.
 type commitQueue struct {
-	// more is told of the first that waits, and of enough.
+	// more learns of the first that waits, and of enough.
 	more chan struct{}
 
 	mu     sync.Mutex
@@ -229,7 +229,7 @@ type commitQueue struct {
 
 func newCommitQueue() *commitQueue { return &commitQueue{more: make(chan struct{}, 1)} }
 
-// put adds one; false when nobody takes any more.
+// put adds one; false when nobody takes any longer.
 func (a *commitQueue) put(ask commitRequest) bool {
 	a.mu.Lock()
 	if a.closed {
@@ -260,7 +260,7 @@ func (a *commitQueue) waiting(enough int) int {
 	return len(a.list)
 }
 
-// take gives at most so many of those who wait, the first ones first.
+// take returns at most so many of those who wait, the first ones first.
 func (a *commitQueue) take(most int) []commitRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()

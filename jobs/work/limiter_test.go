@@ -165,7 +165,7 @@ func TestLimiterMakesWay(t *testing.T) {
 		}
 	}
 	l.release("a")
-	// Without workers there is nothing to wait for; and nobody waits for ever.
+	// Without workers there is nothing to wait for; and nobody waits forever.
 	l.set(map[loom.TenantID]int{})
 	if <-wait(1) {
 		t.Error("a slot without workers")

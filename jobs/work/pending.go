@@ -66,7 +66,7 @@ func openPending(dir string) (*pending, error) {
 	return p, nil
 }
 
-// close gives the file up: the next process takes over what is left in it.
+// close returns the file up: the next process takes over what is left in it.
 func (p *pending) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func (p *pending) forget(keys ...execution.AttemptKey) error {
 	return p.write(all)
 }
 
-// unrecorded gives the results that could not be recorded yet: those of processes that
+// unrecorded returns the results that could not be recorded yet: those of processes that
 // ended without, which this one takes over, and its own.
 func (p *pending) unrecorded() ([]savedResult, error) {
 	if p.dir == "" {

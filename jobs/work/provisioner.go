@@ -27,10 +27,10 @@ type Provisioner struct {
 	Capacity int
 	// OnlyTenant is the name of the one tenant to work for, "" for all.
 	OnlyTenant string
-	// Plugins gives the plugin types that the runner knows now, for the list of
+	// Plugins returns the plugin types that the runner knows now, for the list of
 	// processes; nil lists none.
 	Plugins func() []string
-	// Versions gives the releases of those that are no part of Loom, by type; nil lists
+	// Versions returns the releases of those that are no part of Loom, by type; nil lists
 	// none.
 	Versions func() map[string]string
 	// Local is what this process says of its host, for machines there.
@@ -91,7 +91,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	}
 	defer func() {
 		if err := kept.close(); err != nil {
-			p.logger().Warn("the file of unrecorded results could not be closed", "error", err)
+			p.logger().Warn("cannot close file of unrecorded results", "error", err)
 		}
 	}()
 	return restartLoop(ctx, &p.Common, func(ctx context.Context) error { return p.runOnce(ctx, kept) })
@@ -109,7 +109,7 @@ func restartLoop(ctx context.Context, c *Common, live func(ctx context.Context) 
 		case errors.Is(err, loom.NotFound), errors.Is(err, loom.Invalid):
 			return err
 		case err != nil:
-			c.logger().Error("a process has to begin again", "error", err)
+			c.logger().Error("process failed, restarting", "error", err)
 		}
 		if time.Since(began) > time.Minute {
 			delay = 100 * time.Millisecond
@@ -197,7 +197,7 @@ func (p *Provisioner) runOnce(ctx context.Context, kept *pending) error {
 	dispatchCtx, endDispatch := context.WithCancel(leaseCtx)
 	var dispatching sync.WaitGroup
 	dispatching.Go(func() { l.dispatch.run(dispatchCtx, wakeups, l.renewSoon) })
-	worker.log.Info("provisioner began", "capacity", p.Capacity)
+	worker.log.Info("provisioner started", "capacity", p.Capacity)
 
 	var lost error
 	select {
@@ -279,7 +279,7 @@ func (l *session) drain(ctx context.Context, lost error, endLife func()) error {
 		select {
 		case err := <-stopped:
 			if err != nil {
-				l.p.logger().Warn("River's client did not stop cleanly", "process_id", l.id, "error", err)
+				l.p.logger().Warn("River client did not stop cleanly", "process_id", l.id, "error", err)
 			}
 			return lost
 		case <-timeUp:
@@ -291,7 +291,7 @@ func (l *session) drain(ctx context.Context, lost error, endLife func()) error {
 		case lost = <-l.lost:
 			leaseLost()
 		case <-giveUp:
-			l.p.logger().Error("attempts did not end although they were told to", "process_id", l.id, "count", l.limiter.load())
+			l.p.logger().Error("attempts did not stop in time", "process_id", l.id, "count", l.limiter.load())
 			l.stuck = true
 			return lost
 		}
@@ -303,7 +303,7 @@ func (l *session) drain(ctx context.Context, lost error, endLife func()) error {
 func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 	left, err := kept.unrecorded()
 	if err != nil {
-		w.log.Warn("unrecorded results could not be read", "error", err)
+		w.log.Warn("cannot read unrecorded results", "error", err)
 	}
 	for _, k := range left {
 		counts, err := w.offer(ctx, k.Key, *k.Result)
@@ -313,7 +313,7 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 		if err == nil {
 			err = kept.forget(k.Key)
 		}
-		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
+		w.log.Info("unrecorded result submitted", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
 	}
 }
 
@@ -338,7 +338,7 @@ func (l *session) publishPlugins(ctx context.Context, told []string, shown map[s
 		}
 		if err := l.p.Processes.SetPlugins(ctx, l.id, names, versions); err != nil {
 			if ctx.Err() == nil {
-				l.p.logger().Warn("the list of processes does not show the plugins of now", "process_id", l.id, "error", err)
+				l.p.logger().Warn("cannot update plugins of process", "process_id", l.id, "error", err)
 			}
 			continue
 		}

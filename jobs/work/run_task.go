@@ -43,9 +43,9 @@ type runTask struct {
 	note      func(queue string, change int)
 	// session ends some time after the lease was lost: results that could not be
 	// recorded by then wait on disk.
-	session  context.Context
-	limit time.Duration
-	log   *slog.Logger
+	session context.Context
+	limit   time.Duration
+	log     *slog.Logger
 	// retry is the first delay before a result is offered again.
 	retry time.Duration
 	watch Metrics
@@ -82,7 +82,7 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	begun, err := w.begin(attemptCtx, key)
 	if err != nil {
 		if attemptCtx.Err() == nil {
-			w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
+			w.logOf(tenant, key).Error("cannot start attempt", "error", err)
 		}
 		return river.JobSnooze(snooze)
 	}
@@ -100,7 +100,7 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	defer context.AfterFunc(w.session, cancel)()
 	counts, err := w.record(recordCtx, key, result)
 	if err != nil {
-		w.logOf(tenant, key).Error("the result of an attempt could not be recorded", "error", err)
+		w.logOf(tenant, key).Error("cannot record result of attempt", "error", err)
 		return nil
 	}
 	w.watch.AttemptEnded(tenant, ran.action, ran.plugin, outcomeOf(result, counts), took)
@@ -112,7 +112,7 @@ func (w *runTask) logOf(tenant loom.TenantID, key execution.AttemptKey) *slog.Lo
 }
 
 // snoozed reports whether a job was given back before: the time from which it was
-// due is then not known any more. River notes snoozes in the metadata.
+// due is then not known any longer. River notes snoozes in the metadata.
 func snoozed(job *river.Job[jobs.RunTask]) bool {
 	return bytes.Contains(job.Metadata, []byte(`"snoozes"`))
 }
@@ -154,7 +154,7 @@ func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key executi
 	case err != nil && ctx.Err() != nil:
 		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, about, deadline
 	case err != nil:
-		w.logOf(tenant, key).Error("the spec of a task could not be read", "error", err)
+		w.logOf(tenant, key).Error("cannot build task spec", "error", err)
 		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, about, deadline
 	}
 	about = attemptKind{spec.Action, pluginOf(spec)}
@@ -173,7 +173,7 @@ func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *exe
 func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result loom.TaskResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.logOf(spec.Tenant, s.key).Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
+			w.logOf(spec.Tenant, s.key).Error("runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()
@@ -190,7 +190,7 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result
 // ends: a lost result would cost a machine.
 func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (counts bool, err error) {
 	if err := w.pending.save(key, result); err != nil {
-		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
+		w.log.Warn("cannot save result to disk", "task_id", key.Task, "error", err)
 	}
 	failpoint.At(failpoint.ResultKept)
 	err = w.retryUntilDone(ctx, func() (err error) {
@@ -201,7 +201,7 @@ func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result l
 		return false, err
 	}
 	if !counts {
-		w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
+		w.log.Warn("late result refused", "task_id", key.Task, "attempt", key.Attempt)
 	}
 	w.forget([]execution.AttemptKey{key})
 	return counts, nil
@@ -210,7 +210,7 @@ func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result l
 // forget crosses out results on disk.
 func (w *runTask) forget(keys []execution.AttemptKey) {
 	if err := w.pending.forget(keys...); err != nil {
-		w.log.Warn("recorded results could not be crossed out on disk", "count", len(keys), "error", err)
+		w.log.Warn("cannot mark results as recorded on disk", "count", len(keys), "error", err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *world) watched(m *telemetry.Metrics, runner work.Runner, capacity int) 
 	})
 }
 
-// TestMetricsOfARun runs a small plan and looks what is told of it.
+// TestMetricsOfARun runs a small plan and looks what learns of it.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 50)
@@ -114,7 +114,7 @@ func TestMetricsOfARun(t *testing.T) {
 	w.eventually(10*time.Second, "the new lease to be told", func() bool { return metricsOf(t, m)[`loom_lease_held{kind="provisioner"}`] == "1" })
 }
 
-// TestMetricsOfAQueue holds two tasks of five and looks what is told of the queue,
+// TestMetricsOfAQueue holds two tasks of five and looks what learns of the queue,
 // and how a delivery that finds no worker counts.
 func TestMetricsOfAQueue(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ type Common struct {
 	// nothing. It is called in schedulers only.
 	SweepBucket func(ctx context.Context) error
 	// KeepDone is how long River's completed and canceled jobs stay, KeepFailed how long discarded
-	// ones do; 0 means River's own 24 hours and 7 days, -1 for ever.
+	// ones do; 0 means River's own 24 hours and 7 days, -1 forever.
 	KeepDone, KeepFailed time.Duration
 	// Version of the program, for the list of processes.
 	Version string
@@ -221,7 +221,7 @@ type noopWorker struct {
 // Timeout is that of runTask: River's rescuer asks it, in whatever process it runs.
 func (noopWorker) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
-// Work gives the job back.
+// Work returns the job back.
 func (noopWorker) Work(context.Context, *river.Job[jobs.RunTask]) error {
 	return river.JobSnooze(time.Second)
 }

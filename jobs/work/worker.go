@@ -105,7 +105,7 @@ func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvi
 	case errors.Is(err, processes.ErrNotForUs), err != nil && w.until.Err() != nil:
 		return river.JobSnooze(snooze)
 	case errors.Is(err, processes.ErrRecorded):
-		w.log.Warn("a provider could not be asked", "request_id", job.Args.RequestID, "error", err.Error())
+		w.log.Warn("provider request failed", "request_id", job.Args.RequestID, "error", err.Error())
 		return nil
 	}
 	return err
