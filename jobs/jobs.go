@@ -168,7 +168,7 @@ func (KeepAudit) Kind() string { return "keep_audit" }
 // Queue is the schedulers'.
 func (KeepAudit) Queue() string { return ControlQueue }
 
-// SweepBucket deletes files of plugin resources that nothing knows any more.
+// SweepBucket deletes files of plugin resources that nothing knows any longer.
 type SweepBucket struct{}
 
 // Kind is "sweep_bucket".

@@ -117,7 +117,7 @@ func checkMend(t *testing.T, seed uint64) bool {
 		fail("the operation", err)
 	}
 	note(op)
-	in := BackInput{Plan: plan, Begun: op.Begun, Done: op.Done, Before: change.Before, After: change.After}
+	in := RollbackInput{Plan: plan, Begun: op.Begun, Done: op.Done, Before: change.Before, After: change.After}
 	meant, end := false, change.After
 	for round := 0; ; round++ {
 		in.HasMachine, in.Batch = w.has(r), r.IntN(3)
@@ -125,7 +125,7 @@ func checkMend(t *testing.T, seed uint64) bool {
 		if in.Mends, in.To = !back, mended(r, in.After); back {
 			in.To = State{Nodes: slices.Concat([]loom.Node{}, change.Before.Nodes), Services: change.Before.Services, Config: change.Before.Config}
 		}
-		next, err := Back(in)
+		next, err := PlanRollback(in)
 		if err != nil {
 			fail("mending", err)
 		}
@@ -145,7 +145,7 @@ func checkMend(t *testing.T, seed uint64) bool {
 			break
 		}
 		last := in
-		in = BackInput{Plan: next, Begun: done.Begun, Done: done.Done, Before: last.After, After: last.To, First: &last}
+		in = RollbackInput{Plan: next, Begun: done.Begun, Done: done.Done, Before: last.After, After: last.To, First: &last}
 	}
 	// What starts, stops and configures services is no part of a layout to go back to.
 	if runtime := slices.Contains(runtimeActions, change.Action); change.Action == loom.StopServices && meant || runtime && !meant {

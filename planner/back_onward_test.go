@@ -18,11 +18,11 @@ func TestBackOnward(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		in := BackInput{Plan: plan, Begun: op.Begun, Done: op.Done, HasMachine: w.has(r), Before: change.Before, After: change.After, To: change.After}
+		in := RollbackInput{Plan: plan, Begun: op.Begun, Done: op.Done, HasMachine: w.has(r), Before: change.Before, After: change.After, To: change.After}
 		if in.To.Nodes == nil {
 			in.To.Nodes = []loom.Node{}
 		}
-		onward, err := Back(in)
+		onward, err := PlanRollback(in)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -89,13 +89,13 @@ func checkBack(t *testing.T, seed uint64) int {
 	if err != nil {
 		fail("the operation", err)
 	}
-	in := BackInput{Plan: plan, Begun: op.Begun, Done: op.Done, HasMachine: w.unsure(t, r), Before: change.Before, After: change.After, Batch: r.IntN(3)}
+	in := RollbackInput{Plan: plan, Begun: op.Begun, Done: op.Done, HasMachine: w.unsure(t, r), Before: change.Before, After: change.After, Batch: r.IntN(3)}
 	if r.IntN(2) == 0 {
 		in.To = change.Before
 		in.To.Nodes = slices.Concat([]loom.Node{}, in.To.Nodes)
 	}
 	w.early = false
-	undo, err := Back(in)
+	undo, err := PlanRollback(in)
 	if err != nil {
 		fail("back", err)
 	}
@@ -106,7 +106,7 @@ func checkBack(t *testing.T, seed uint64) int {
 		limit = r.IntN(len(undo.Tasks) + 2)
 	}
 	plans := []loom.Plan{undo}
-	// A back that does not get to its end is taken up by another, and again.
+	// a rollback that does not get to its end is taken up by another, and again.
 	for range 3 {
 		done, err := w.execute(undo, change.Before, in.Definitions(), limit, r)
 		if err != nil {
@@ -115,11 +115,11 @@ func checkBack(t *testing.T, seed uint64) int {
 		if !slices.Contains(done.done[1:], false) {
 			break
 		}
-		in = BackInput{Plan: undo, Begun: done.Begun, Done: done.Done, HasMachine: w.has(r), Before: change.After, After: change.Before, To: change.Before, Batch: r.IntN(3)}
+		in = RollbackInput{Plan: undo, Begun: done.Begun, Done: done.Done, HasMachine: w.has(r), Before: change.After, After: change.Before, To: change.Before, Batch: r.IntN(3)}
 		if in.To.Nodes == nil {
 			in.To.Nodes = []loom.Node{}
 		}
-		if undo, err = Back(in); err != nil {
+		if undo, err = PlanRollback(in); err != nil {
 			fail("back again", err, plans...)
 		}
 		checkShape(t, undo)

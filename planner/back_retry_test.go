@@ -24,7 +24,7 @@ func TestBackOfRetry(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		retry, err := Again(plan, first.Done)
+		retry, err := PlanRetry(plan, first.Done)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +39,8 @@ func TestBackOfRetry(t *testing.T) {
 		begun := func(n int) bool { return first.Begun(n) || number[n] > 0 && second.Begun(number[n]) }
 		done := func(n int) bool { return first.Done(n) || number[n] > 0 && second.Done(number[n]) }
 		w.early, w.adopts = false, false
-		in := BackInput{Plan: plan, Begun: begun, Done: done, HasMachine: w.has(r), Before: change.Before, After: change.After}
-		back, err := Back(in)
+		in := RollbackInput{Plan: plan, Begun: begun, Done: done, HasMachine: w.has(r), Before: change.Before, After: change.After}
+		back, err := PlanRollback(in)
 		if err != nil {
 			t.Fatal(err)
 		}

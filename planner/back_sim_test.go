@@ -69,7 +69,7 @@ func newWorld(s State) *world {
 	return w
 }
 
-// view is what a service is told of the nodes it follows.
+// view is what a service learns of the nodes it follows.
 func (w *world) view(s State, d loom.Service) string {
 	var all []string
 	for _, n := range s.Nodes {

@@ -85,7 +85,7 @@ func TestBackGolden(t *testing.T) {
 			if test.name == "nothing" {
 				begun = done // it was about to begin
 			}
-			back, err := Back(BackInput{Plan: plan, Begun: begun, Done: done, Before: test.change.Before, After: test.change.After})
+			back, err := PlanRollback(RollbackInput{Plan: plan, Begun: begun, Done: done, Before: test.change.Before, After: test.change.After})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,11 +109,11 @@ func TestBackOfRuntime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same, err := Back(BackInput{Plan: plan, Done: all, Before: before, After: before})
+		same, err := PlanRollback(RollbackInput{Plan: plan, Done: all, Before: before, After: before})
 		if err != nil || len(same.Tasks) > 0 {
 			t.Errorf("%s without another config gives %v\n%s", action, err, Text(same))
 		}
-		back, err := Back(BackInput{Plan: plan, Done: all, Before: before, After: after})
+		back, err := PlanRollback(RollbackInput{Plan: plan, Done: all, Before: before, After: after})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestBackOfRuntime(t *testing.T) {
 		if !reflect.DeepEqual(back.Tasks, want.Tasks) || !reflect.DeepEqual(got, rules) {
 			t.Errorf("%s with another config gives\n%s\nwant\n%s", action, Text(back), Text(want))
 		}
-		untouched, err := Back(BackInput{Plan: plan, Before: before, After: after})
+		untouched, err := PlanRollback(RollbackInput{Plan: plan, Before: before, After: after})
 		if err != nil || len(untouched.Tasks) > 0 {
 			t.Errorf("%s that did not begin gives %v\n%s", action, err, Text(untouched))
 		}
@@ -151,25 +151,25 @@ func TestBackRefuses(t *testing.T) {
 	three := 3
 	for _, test := range []struct {
 		name string
-		in   BackInput
+		in   RollbackInput
 		says string
 	}{
-		{"minimum", BackInput{Plan: plan, Done: all, Before: state, After: next, MinHealthy: &three}, "at least 3"},
-		{"batch", BackInput{Plan: plan, Done: all, Before: state, After: next, Batch: -1}, "-1"},
-		{"unknown node", BackInput{Plan: plan, Done: all, Before: State{Nodes: list[2:], Services: shop()}, After: State{Nodes: list[2:], Services: shop(version(2))}}, "n2"},
-		{"unknown service", BackInput{Plan: plan, Done: all, Before: State{Nodes: machines("small", "db", "db", "db", "db"), Services: shop()},
+		{"minimum", RollbackInput{Plan: plan, Done: all, Before: state, After: next, MinHealthy: &three}, "at least 3"},
+		{"batch", RollbackInput{Plan: plan, Done: all, Before: state, After: next, Batch: -1}, "-1"},
+		{"unknown node", RollbackInput{Plan: plan, Done: all, Before: State{Nodes: list[2:], Services: shop()}, After: State{Nodes: list[2:], Services: shop(version(2))}}, "n2"},
+		{"unknown service", RollbackInput{Plan: plan, Done: all, Before: State{Nodes: machines("small", "db", "db", "db", "db"), Services: shop()},
 			After: State{Nodes: machines("small", "db", "db", "db", "db"), Services: shop()}}, "“web”"},
-		{"undefined", BackInput{Plan: plan, Done: all, Before: State{Nodes: list}, After: next}, "does not define"},
-		{"shrink", BackInput{Plan: plan, Done: all, Before: State{Nodes: list, Services: keeps}, After: State{Nodes: list, Services: keeps},
+		{"undefined", RollbackInput{Plan: plan, Done: all, Before: State{Nodes: list}, After: next}, "does not define"},
+		{"shrink", RollbackInput{Plan: plan, Done: all, Before: State{Nodes: list, Services: keeps}, After: State{Nodes: list, Services: keeps},
 			To: State{Nodes: list[1:], Services: keeps}}, "shrink: refuse"},
-		{"number", BackInput{Plan: plan, Done: all, Before: state, After: next, To: State{Nodes: renumbered, Services: shop()}}, "1010"},
+		{"number", RollbackInput{Plan: plan, Done: all, Before: state, After: next, To: State{Nodes: renumbered, Services: shop()}}, "1010"},
 	} {
-		if _, err := Back(test.in); !errors.Is(err, loom.Invalid) || !strings.Contains(err.Error(), test.says) {
+		if _, err := PlanRollback(test.in); !errors.Is(err, loom.Invalid) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, which should say %q", test.name, err, test.says)
 		}
 	}
 	// An undo is not kept back by a minimum that the operation had.
-	if _, err := Back(BackInput{Plan: plan, Done: all, Before: state, After: next, Batch: 10}); err != nil {
+	if _, err := PlanRollback(RollbackInput{Plan: plan, Done: all, Before: state, After: next, Batch: 10}); err != nil {
 		t.Errorf("all at a time: %v", err)
 	}
 }
@@ -190,7 +190,7 @@ func TestBackElsewhere(t *testing.T) {
 	for name, to := range map[string]State{
 		"earlier": state(list), "empty": {Nodes: []loom.Node{}}, "onward": change.After, "other": state(at(list, 0, 2), version(2)),
 	} {
-		back, err := Back(BackInput{Plan: plan, Begun: begun, Done: done, Before: change.Before, After: change.After, To: to})
+		back, err := PlanRollback(RollbackInput{Plan: plan, Begun: begun, Done: done, Before: change.Before, After: change.After, To: to})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,16 +12,16 @@ import (
 // carries out what does not wait for that task before it fails itself. So it is where
 // batch follows batch (changes.md 4): the nodes that are in a batch with the failed one
 // are taken down already, and serve again once their tasks are done. The next batch
-// waits for all of this one, so it is never begun. Told says that the task only tells a
-// following service of the change: its batches are halves.
-func FinishesBatch(action loom.ClusterAction, told bool) bool {
+// waits for all of this one, so it is never begun. Notifies says that the task only
+// configures a follower of the changed services: its batches are halves.
+func FinishesBatch(action loom.ClusterAction, notifies bool) bool {
 	switch action {
 	case loom.ClusterUpgrade, loom.ClusterResize:
 		return true
 	case loom.ClusterAuthorize: // one machine that does not answer keeps nobody off the others
 		return true
 	case loom.AddServices, loom.RemoveServices, loom.ClusterExpand, loom.ClusterShrink, loom.ClusterRepair, loom.Rollback:
-		return told
+		return notifies
 	case loom.ClusterCreate, loom.ClusterDelete, loom.ClusterConfigure, loom.ClusterConfigureWithRestart,
 		loom.StartServices, loom.StopServices, loom.RestartServices:
 	}
@@ -52,7 +52,7 @@ func (d *delta) batches(change Change) ([][]*nodeDelta, error) {
 	refused := map[int]bool{}
 	for batch := range slices.Chunk(rolling, size) {
 		batches = append(batches, batch)
-		errs = append(errs, d.tooFew(batch, len(batches), size, change.MinHealthy, refused)...)
+		errs = append(errs, d.checkHealthy(batch, len(batches), size, change.MinHealthy, refused)...)
 	}
 	if len(errs) == 0 {
 		return batches, nil
@@ -64,9 +64,9 @@ func (d *delta) batches(change Change) ([][]*nodeDelta, error) {
 	return nil, &loom.Error{Kind: loom.Invalid, Message: strings.Join(messages, " "), Fields: errs}
 }
 
-// tooFew names the services of which a batch would leave too few nodes up, each
+// checkHealthy names the services of which a batch would leave too few nodes up, each
 // once: its first batch. Services that neither start nor stop are never up.
-func (d *delta) tooFew(batch []*nodeDelta, number, size int, minimum *int, refused map[int]bool) []loom.FieldError {
+func (d *delta) checkHealthy(batch []*nodeDelta, number, size int, minimum *int, refused map[int]bool) []loom.FieldError {
 	down := map[int]int{}
 	for _, n := range batch {
 		services := n.upgraded

@@ -88,7 +88,7 @@ func (b *builder) setInGroup(node, service int, action loom.TaskAction, task int
 	group[at] = task
 }
 
-// inGroup gives the task of a service's action on a node, or none.
+// inGroup returns the task of a service's action on a node, or none.
 func (b *builder) inGroup(node int32, service int, action loom.TaskAction) int32 {
 	group := b.groups[groupKey{service, action}]
 	at, found := slices.BinarySearch(b.instances[service], node)
@@ -258,7 +258,7 @@ func (b *builder) waitOnNode(x, y int) {
 	}
 }
 
-// gate gives the gate behind all tasks of a service's action, made when first
+// gate returns the gate behind all tasks of a service's action, made when first
 // asked for. No task may be added after it.
 func (b *builder) gate(service int, action loom.TaskAction) int32 {
 	key := groupKey{service, action}

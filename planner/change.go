@@ -25,9 +25,9 @@ type Change struct {
 	// Action names the operation; "" finds it by what differs.
 	Action        loom.ClusterAction
 	Before, After State
-	// Again are services of both that are put on machines again though their definition may
+	// Reinstall are services of both that are installed again although their definition may
 	// be the same, because their files are others.
-	Again []string
+	Reinstall []string
 	// Batch is how many nodes are upgraded or replaced at a time; 0 means 1.
 	Batch int
 	// MinHealthy is how many nodes of each service must be up at any time; nil
@@ -36,8 +36,8 @@ type Change struct {
 	// Dead are nodes that leave whose machines do not answer: nothing is drained or stopped
 	// there.
 	Dead []loom.NodeID
-	// Rest runs with what is new. It is not looked at where a cluster comes or goes.
-	Rest Rest
+	// Remaining runs with what is new. It is not looked at where a cluster comes or goes.
+	Remaining RemainingActions
 	// Early is as in Scope.
 	Early bool
 }
@@ -70,10 +70,10 @@ func MakeChange(change Change) (loom.Plan, error) {
 		plan.Action = action
 		return plan, nil
 	}
-	if err := d.refuse(); err != nil {
+	if err := d.checkConflicts(); err != nil {
 		return loom.Plan{}, err
 	}
-	if err := d.finish(change.Rest); err != nil {
+	if err := d.applyRemaining(change.Remaining); err != nil {
 		return loom.Plan{}, err
 	}
 	batches, err := d.batches(change)
@@ -81,18 +81,18 @@ func MakeChange(change Change) (loom.Plan, error) {
 		return loom.Plan{}, err
 	}
 	d.early = change.Early
-	if err := d.come(); err != nil {
+	if err := d.addCreateStage(); err != nil {
 		return loom.Plan{}, err
 	}
 	for _, batch := range batches {
-		if err := d.roll(batch); err != nil {
+		if err := d.addBatchStage(batch); err != nil {
 			return loom.Plan{}, err
 		}
 	}
-	if err := d.tell(func(n *nodeDelta) bool { return n.roll != replaces }); err != nil {
+	if err := d.addFollowerStage(func(n *nodeDelta) bool { return n.roll != replaces }); err != nil {
 		return loom.Plan{}, err
 	}
-	if err := d.leave(); err != nil {
+	if err := d.addDeleteStage(); err != nil {
 		return loom.Plan{}, err
 	}
 	return d.plan(action)
@@ -100,7 +100,7 @@ func MakeChange(change Change) (loom.Plan, error) {
 
 var (
 	machineSteps = []loom.TaskAction{loom.ActionCreate, loom.ActionConfirm, loom.ActionBootstrap}
-	comeSteps    = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
+	installSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionInitialize, loom.ActionStart}
 	upgradeSteps = []loom.TaskAction{loom.ActionInstall, loom.ActionConfigure, loom.ActionStart}
 	startSteps   = []loom.TaskAction{loom.ActionStart}
 	stopSteps    = []loom.TaskAction{loom.ActionStop}
@@ -108,37 +108,37 @@ var (
 	removeSteps  = []loom.TaskAction{loom.ActionStop, loom.ActionRemove}
 )
 
-// come adds the stage of what is new: nodes, services, machines that are repaired.
-func (d *delta) come() error {
+// addCreateStage adds the stage of what is new: nodes, services, machines that are repaired.
+func (d *delta) addCreateStage() error {
 	s := newSection()
 	for i := range d.changed {
 		n := &d.changed[i]
 		switch {
-		case n.comes:
-			d.chain(s, n.at, part{own: machineSteps}, part{services: n.after, defined: d.new, actions: comeSteps})
+		case n.created:
+			d.chain(s, n.at, part{own: machineSteps}, part{services: n.after, defined: d.new, actions: installSteps})
 		case n.repaired:
 			d.replace(s, n, nil)
-		case len(n.rest) > 0:
-			d.chain(s, n.at, append(n.remains(d), part{services: n.added, defined: d.new, actions: comeSteps})...)
+		case len(n.remaining) > 0:
+			d.chain(s, n.at, append(n.remainingParts(d), part{services: n.added, defined: d.new, actions: installSteps})...)
 		case len(n.added) > 0:
-			d.chain(s, n.at, part{own: machineSteps[2:]}, part{services: n.added, defined: d.new, actions: comeSteps})
+			d.chain(s, n.at, part{own: machineSteps[2:]}, part{services: n.added, defined: d.new, actions: installSteps})
 		}
 	}
-	return d.close(s)
+	return d.closeStage(s)
 }
 
-// replace gives a node another machine. What the old one holds of services in
+// replace returns a node another machine. What the old one holds of services in
 // drained is moved away before.
 func (d *delta) replace(s *section, n *nodeDelta, drained []int) {
 	d.chain(s, n.at,
 		part{services: drained, defined: d.old, actions: drainSteps},
 		part{own: append([]loom.TaskAction{loom.ActionDelete}, machineSteps...)},
-		part{services: n.after, defined: d.new, actions: comeSteps})
+		part{services: n.after, defined: d.new, actions: installSteps})
 }
 
-// roll adds the stage of a batch, and, where machines were replaced, that of the
+// addBatchStage adds the stage of a batch, and, where machines were replaced, that of the
 // followers.
-func (d *delta) roll(batch []*nodeDelta) error {
+func (d *delta) addBatchStage(batch []*nodeDelta) error {
 	s := newSection()
 	replaced := map[*nodeDelta]bool{}
 	for _, n := range batch {
@@ -159,15 +159,15 @@ func (d *delta) roll(batch []*nodeDelta) error {
 		}
 		d.chain(s, n.at, parts...)
 	}
-	if err := d.close(s); err != nil || len(replaced) == 0 {
+	if err := d.closeStage(s); err != nil || len(replaced) == 0 {
 		return err
 	}
-	return d.tell(func(n *nodeDelta) bool { return replaced[n] })
+	return d.addFollowerStage(func(n *nodeDelta) bool { return replaced[n] })
 }
 
-// tell adds the stage in which followers are configured again for the sake of
+// addFollowerStage adds the stage in which followers are configured again for the sake of
 // some of the changed nodes. Machines that are new by then know already.
-func (d *delta) tell(of func(*nodeDelta) bool) error {
+func (d *delta) addFollowerStage(of func(*nodeDelta) bool) error {
 	changed := make([]bool, len(d.names))
 	know := map[int32]bool{}
 	for i := range d.changed {
@@ -176,7 +176,7 @@ func (d *delta) tell(of func(*nodeDelta) bool) error {
 			continue
 		}
 		moved := slices.Concat(n.added, n.removed)
-		if n.comes || n.leaves || n.repaired || n.roll == replaces {
+		if n.created || n.deleted || n.repaired || n.roll == replaces {
 			moved = slices.Concat(n.before, n.after)
 			know[int32(n.at)] = true
 		}
@@ -185,38 +185,38 @@ func (d *delta) tell(of func(*nodeDelta) bool) error {
 		}
 	}
 	rounds := d.new.rounds(d.old, func(s int) bool { return changed[s] }, func(f int) []int32 {
-		return slices.DeleteFunc(slices.Clone(d.kept[f]), func(n int32) bool { return know[n] })
+		return slices.DeleteFunc(slices.Clone(d.retained[f]), func(n int32) bool { return know[n] })
 	})
 	if len(rounds) == 0 {
 		return nil
 	}
-	return d.follow(rounds)
+	return d.addRoundsStage(rounds)
 }
 
-// leave adds the stage of what goes: services that are taken off, nodes.
-func (d *delta) leave() error {
+// addDeleteStage adds the stage of what goes: services that are taken off, nodes.
+func (d *delta) addDeleteStage() error {
 	s := newSection()
 	for i := range d.changed {
 		n := &d.changed[i]
-		if n.leaves && n.dead {
+		if n.deleted && n.dead {
 			d.chain(s, n.at, part{own: []loom.TaskAction{loom.ActionDelete}})
-		} else if n.leaves {
+		} else if n.deleted {
 			d.chain(s, n.at, part{services: n.before, defined: d.old, actions: drainSteps}, part{own: []loom.TaskAction{loom.ActionDelete}})
 		} else if len(n.removed) > 0 {
 			d.chain(s, n.at, part{services: n.removed, defined: d.old, actions: removeSteps})
 		}
 	}
-	return d.close(s)
+	return d.closeStage(s)
 }
 
-// refuse finds what no order of tasks can make right.
-func (d *delta) refuse() error {
+// checkConflicts finds what no order of tasks can make right.
+func (d *delta) checkConflicts() error {
 	var errs []loom.FieldError
 	came, went := map[int]bool{}, map[int]bool{}
 	for i := range d.changed {
 		n := &d.changed[i]
 		for _, s := range n.before {
-			if n.leaves && d.old.services[s].Shrink == "refuse" {
+			if n.deleted && d.old.services[s].Shrink == "refuse" {
 				errs = append(errs, loom.FieldError{Field: fmt.Sprintf("nodes.%d", d.nodes[n.at].number),
 					Message: fmt.Sprintf("Node %d has the service “%s”, which says that its nodes must not leave (shrink: refuse); keep the node.", d.nodes[n.at].number, d.names[s])})
 			}

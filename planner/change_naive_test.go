@@ -236,7 +236,7 @@ func (e *expected) build() {
 			case resized:
 				rolling = append(rolling, id)
 			default:
-				added, rest := without(a.Services, b.Services), e.change.Rest[id]
+				added, rest := without(a.Services, b.Services), e.change.Remaining[id]
 				var last []string
 				for _, action := range []loom.TaskAction{loom.ActionConfirm, loom.ActionBootstrap} {
 					if slices.Contains(rest[""], action) || action == loom.ActionBootstrap && len(added) > 0 {
@@ -245,7 +245,7 @@ func (e *expected) build() {
 				}
 				s.chain(e.after, id, last, has(added), comes...)
 				for service, actions := range rest {
-					s.chain(e.after, id, last, has([]string{service}), slices.DeleteFunc(slices.Clone(restSteps), func(a loom.TaskAction) bool { return !slices.Contains(actions, a) })...)
+					s.chain(e.after, id, last, has([]string{service}), slices.DeleteFunc(slices.Clone(remainingSteps), func(a loom.TaskAction) bool { return !slices.Contains(actions, a) })...)
 				}
 				note(moved, without(a.Services, b.Services), without(b.Services, a.Services))
 				if len(e.upgraded(id)) > 0 {

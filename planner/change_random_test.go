@@ -88,7 +88,7 @@ func checkChange(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	change := randomChange(r)
 	if r.IntN(3) == 0 {
-		change.Rest = randomRest(r, change)
+		change.Remaining = randomRest(r, change)
 	}
 	plan, err := MakeChange(change)
 	if err != nil {

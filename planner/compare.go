@@ -50,15 +50,15 @@ type ServiceChange struct {
 	Because string
 }
 
-// Compare says what a plan that leads from before to after changes, again being those of the
-// Change; it is pure.
+// Compare says what a plan that leads from before to after changes, reinstall being those
+// of the Change; it is pure.
 // Errors: those of MakeChange about states that contradict themselves.
-func Compare(before, after State, plan loom.Plan, again ...string) (Difference, error) {
-	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after, Again: again})
+func Compare(before, after State, plan loom.Plan, reinstall ...string) (Difference, error) {
+	d, err := newDelta(Change{Action: plan.Action, Before: before, After: after, Reinstall: reinstall})
 	if err != nil {
 		return Difference{}, err
 	}
-	out := Difference{Config: otherConfig(before.Config, after.Config)}
+	out := Difference{Config: configDiffers(before.Config, after.Config)}
 	actions := map[nodeService]map[loom.TaskAction]bool{}
 	var places []nodeService
 	for _, t := range plan.Tasks {
@@ -70,17 +70,17 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 		actions[at][t.Action] = true
 	}
 	old, next := byID(before.Nodes), byID(after.Nodes)
-	fates := make(map[loom.NodeID]*nodeDelta, len(d.changed))
+	deltas := make(map[loom.NodeID]*nodeDelta, len(d.changed))
 	for i := range d.changed {
 		n := &d.changed[i]
 		id := d.nodes[n.at].id
-		fates[id] = n
+		deltas[id] = n
 		m := MachineChange{Number: d.nodes[n.at].number}
 		switch {
-		case n.comes:
+		case n.created:
 			m.Hostname = next[id].Hostname
 			out.Made = append(out.Made, m)
-		case n.leaves:
+		case n.deleted:
 			m.Hostname = old[id].Hostname
 			out.Removed = append(out.Removed, m)
 		case n.repaired || n.roll == replaces:
@@ -90,8 +90,8 @@ func Compare(before, after State, plan loom.Plan, again ...string) (Difference, 
 	}
 	slices.SortFunc(places, nodeService.compare)
 	for _, at := range places {
-		n := fates[at.node]
-		if at.service == "" || n != nil && (n.comes || n.leaves) {
+		n := deltas[at.node]
+		if at.service == "" || n != nil && (n.created || n.deleted) {
 			continue
 		}
 		c := ServiceChange{Node: at.node, Number: at.number, Service: at.service}
@@ -157,7 +157,7 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 		if start && stop {
 			c.Effect = Restarts
 		}
-		if followed := d.followed(s); !config && len(followed) > 0 {
+		if followed := d.followedServices(s); !config && len(followed) > 0 {
 			c.Because = fmt.Sprintf("It follows %s, whose nodes change.", strings.Join(followed, ", "))
 		}
 	case start && stop:
@@ -169,9 +169,9 @@ func (d *delta) describe(c *ServiceChange, n *nodeDelta, actions map[loom.TaskAc
 	}
 }
 
-// followed are the services of the cluster that a service follows, by their names or by
+// followedServices are the services of the cluster that a service follows, by their names or by
 // what they provide, before or after the change.
-func (d *delta) followed(s int) []string {
+func (d *delta) followedServices(s int) []string {
 	follows := d.new.services[s].Follows
 	var names []string
 	for _, c := range []*catalog{d.old, d.new} {
@@ -187,13 +187,13 @@ func (d *delta) followed(s int) []string {
 	return names
 }
 
-// otherConfig reports whether two JSON objects differ; a nil one is as an empty one.
-func otherConfig(before, after map[string]any) bool {
+// configDiffers reports whether two JSON objects differ; a nil one is as an empty one.
+func configDiffers(before, after map[string]any) bool {
 	return !maps.EqualFunc(before, after, func(a, b any) bool {
 		x, isObject := a.(map[string]any)
 		y, too := b.(map[string]any)
 		if isObject && too {
-			return !otherConfig(x, y)
+			return !configDiffers(x, y)
 		}
 		return reflect.DeepEqual(a, b)
 	})

@@ -31,7 +31,7 @@ type CycleError struct {
 	Path []string
 }
 
-// Error gives the path.
+// Error returns the path.
 func (e *CycleError) Error() string { return e.Phase + ": " + strings.Join(e.Path, " → ") }
 
 func cycleError(p phase, cycles [][]string) error {
@@ -50,7 +50,7 @@ func cycleError(p phase, cycles [][]string) error {
 // maxStarts is from how many services of a set a shortest circle is looked for.
 const maxStarts = 100
 
-// cycles gives one circle for each strongly connected set: a shortest one, or in
+// cycles returns one circle for each strongly connected set: a shortest one, or in
 // sets of more than maxStarts services a short one. Between services stand the
 // names that some depend on and others provide, so that the work grows with what
 // is written, not with how many services provide one name.
@@ -105,7 +105,7 @@ func (c *catalog) ringGraph(p phase) ringGraph {
 	return g
 }
 
-// edges gives the whole graph, the names numbered after the services.
+// edges returns the whole graph, the names numbered after the services.
 func (g ringGraph) edges() [][]int {
 	edges := make([][]int, 0, len(g.wants)+len(g.offers))
 	for _, wants := range g.wants {

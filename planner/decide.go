@@ -136,7 +136,7 @@ func afterInterruption(in DecideInput) Decision {
 	return Decision{Verdict: Retry}
 }
 
-// hasProviderID reports whether the attempt itself told of a machine it made.
+// hasProviderID reports whether the attempt itself reported a machine it created.
 func hasProviderID(r loom.TaskResult) bool {
 	switch id := r.Result["providerid"].(type) {
 	case nil:

@@ -13,26 +13,26 @@ type delta struct {
 	sequence
 	// changed are the nodes with any difference, by number.
 	changed []nodeDelta
-	// kept are, for each service, the nodes that have it before and after, ascending.
-	kept [][]int32
+	// retained are, for each service, the nodes that have it before and after, ascending.
+	retained [][]int32
 	// up is, for each service, on how many nodes it is while batches roll.
 	up []int
 }
 
-// roll says how a node that stays is changed batch by batch.
-type roll int
+// rollKind says how a node that stays is changed batch by batch.
+type rollKind int
 
 const (
-	keeps roll = iota
+	keeps rollKind = iota
 	upgrades
 	replaces
 )
 
 // nodeDelta is what becomes of a node; at is its index among the nodes of both states.
 type nodeDelta struct {
-	at                      int
-	comes, leaves, repaired bool
-	roll                    roll
+	at                         int
+	created, deleted, repaired bool
+	roll                       rollKind
 	// before and after are its services, ascending.
 	before, after []int
 	// added, removed and upgraded are services of a machine that stays.
@@ -41,11 +41,11 @@ type nodeDelta struct {
 	prepare bool
 	// dead says that nothing can be done on its machine.
 	dead bool
-	// rest are actions left of earlier operations, by service.
-	rest map[int][]loom.TaskAction
+	// remaining are actions left of earlier operations, by service.
+	remaining map[int][]loom.TaskAction
 }
 
-// servicesIn gives the names of all services on nodes of the states, sorted, and which
+// servicesIn returns the names of all services on nodes of the states, sorted, and which
 // of them each state has.
 func servicesIn(states ...State) (names []string, present []map[string]bool, err error) {
 	for _, state := range states {
@@ -73,10 +73,10 @@ func newDelta(change Change) (*delta, error) {
 	differs := make([]bool, len(d.names))
 	d.outdated = make([]bool, len(d.names))
 	for i, name := range d.names {
-		differs[i] = present[0][name] && present[1][name] && (differ(&d.old.services[i], &d.new.services[i]) || slices.Contains(change.Again, name))
+		differs[i] = present[0][name] && present[1][name] && (differ(&d.old.services[i], &d.new.services[i]) || slices.Contains(change.Reinstall, name))
 		d.outdated[i] = differs[i] || !present[1][name]
 	}
-	d.kept, d.up = make([][]int32, len(d.names)), make([]int, len(d.names))
+	d.retained, d.up = make([][]int32, len(d.names)), make([]int, len(d.names))
 	before, after := byID(change.Before.Nodes), byID(change.After.Nodes)
 	if err := d.number(before, after); err != nil {
 		return nil, err
@@ -86,10 +86,10 @@ func newDelta(change Change) (*delta, error) {
 		n.dead = slices.Contains(change.Dead, d.nodes[i].id)
 		d.compare(&n, before[d.nodes[i].id], after[d.nodes[i].id], differs, change.Action)
 		d.nodes[i].services = n.after
-		if n.leaves {
+		if n.deleted {
 			d.nodes[i].services = n.before
 		}
-		if n.comes || n.leaves || n.repaired || n.roll != keeps || len(n.added)+len(n.removed) > 0 {
+		if n.created || n.deleted || n.repaired || n.roll != keeps || len(n.added)+len(n.removed) > 0 {
 			d.changed = append(d.changed, n)
 		}
 	}
@@ -148,19 +148,19 @@ func (d *delta) compare(n *nodeDelta, before, after *loom.Node, differs []bool, 
 			}
 		}
 	}()
-	n.comes, n.leaves = before == nil, after == nil
+	n.created, n.deleted = before == nil, after == nil
 	if before != nil {
 		n.before = d.indices(before.Services)
 	}
 	if after != nil {
 		n.after = d.indices(after.Services)
 	}
-	if n.comes || n.leaves {
+	if n.created || n.deleted {
 		return
 	}
 	for _, s := range n.after {
 		if _, had := slices.BinarySearch(n.before, s); had {
-			d.kept[s] = append(d.kept[s], int32(n.at))
+			d.retained[s] = append(d.retained[s], int32(n.at))
 		}
 	}
 	retyped := before.HardwareType != after.HardwareType || before.ImageType != after.ImageType
@@ -186,7 +186,7 @@ func (d *delta) compare(n *nodeDelta, before, after *loom.Node, differs []bool, 
 	}
 	if len(n.upgraded) > 0 {
 		n.roll = upgrades
-		n.prepare = !covers(d.old.automators(n.before), d.new.automators(n.upgraded))
+		n.prepare = !containsAll(d.old.automators(n.before), d.new.automators(n.upgraded))
 	}
 }
 
@@ -199,7 +199,7 @@ func (d *delta) indices(names []string) []int {
 	return slices.Compact(all)
 }
 
-// automators gives the types that carry out the actions of services.
+// automators returns the types that carry out the actions of services.
 func (c *catalog) automators(services []int) map[string]bool {
 	used := map[string]bool{}
 	for _, s := range services {
@@ -210,7 +210,7 @@ func (c *catalog) automators(services []int) map[string]bool {
 	return used
 }
 
-func covers(set, part map[string]bool) bool {
+func containsAll(set, part map[string]bool) bool {
 	for name := range part {
 		if !set[name] {
 			return false
@@ -226,14 +226,14 @@ func (d *delta) action() loom.ClusterAction {
 	for i := range d.changed {
 		n := &d.changed[i]
 		for kind, is := range map[loom.ClusterAction]bool{
-			loom.ClusterExpand: n.comes, loom.ClusterShrink: n.leaves, loom.ClusterRepair: n.repaired, loom.ClusterResize: n.roll == replaces,
+			loom.ClusterExpand: n.created, loom.ClusterShrink: n.deleted, loom.ClusterRepair: n.repaired, loom.ClusterResize: n.roll == replaces,
 			loom.ClusterUpgrade: n.roll == upgrades, loom.AddServices: len(n.added) > 0, loom.RemoveServices: len(n.removed) > 0,
 		} {
 			if is {
 				kinds[kind] = true
 			}
 		}
-		if n.leaves {
+		if n.deleted {
 			gone++
 		}
 	}

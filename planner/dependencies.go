@@ -2,31 +2,31 @@ package planner
 
 import "loom/app/loom"
 
-// Order is what one task waits for, as people and programs are told it.
-type Order struct {
+// TaskDependencies is what one task waits for.
+type TaskDependencies struct {
 	// DependsOn are the numbers of tasks it waits for one by one, ascending.
 	DependsOn []int `json:"dependsOn"`
 	// Behind are the gates it waits for: written out as numbers, these would be
 	// every task of one group for every task of another.
-	Behind []Behind `json:"behind"`
+	Behind []GateDependency `json:"behind"`
 }
 
-// Behind is a gate a task waits for: "all 3 START of zookeeper-server".
-type Behind struct {
+// GateDependency is a gate a task waits for: "all 3 START of zookeeper-server".
+type GateDependency struct {
 	Service string          `json:"service"`
 	Action  loom.TaskAction `json:"action"`
 	// Count is the number of tasks the gate joins.
 	Count int `json:"count"`
 }
 
-// Dependencies gives what each task of a plan waits for; entry i belongs to
+// Dependencies returns what each task of a plan waits for; entry i belongs to
 // task i+1. Lists are empty, never nil. Gates come in the order of the plan.
-func Dependencies(plan loom.Plan) []Order {
+func Dependencies(plan loom.Plan) []TaskDependencies {
 	n := len(plan.Tasks)
 	joined := make([]int, len(plan.Gates))
-	orders := make([]Order, n)
+	orders := make([]TaskDependencies, n)
 	for i := range orders {
-		orders[i] = Order{DependsOn: []int{}, Behind: []Behind{}}
+		orders[i] = TaskDependencies{DependsOn: []int{}, Behind: []GateDependency{}}
 	}
 	for _, e := range plan.Edges {
 		if e.To > n {
@@ -43,7 +43,7 @@ func Dependencies(plan loom.Plan) []Order {
 			continue
 		}
 		g := e.From - n - 1
-		o.Behind = append(o.Behind, Behind{plan.Gates[g].Service, plan.Gates[g].Action, joined[g]})
+		o.Behind = append(o.Behind, GateDependency{plan.Gates[g].Service, plan.Gates[g].Action, joined[g]})
 	}
 	return orders
 }

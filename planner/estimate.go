@@ -6,12 +6,12 @@ import (
 	"loom/app/loom"
 )
 
-// Expected estimates how long a plan takes with that many workers: the larger
+// EstimateDuration estimates how long a plan takes with that many workers: the larger
 // of its longest path and of all work divided by the workers. Typical gives the
 // usual duration of a service's action on a node ("" for node actions), false
 // where none is known. Without any known duration, or without workers, there is
 // no estimate; actions without one count as nothing.
-func Expected(plan loom.Plan, workers int, typical func(service string, action loom.TaskAction, node loom.NodeID) (time.Duration, bool)) (time.Duration, bool) {
+func EstimateDuration(plan loom.Plan, workers int, typical func(service string, action loom.TaskAction, node loom.NodeID) (time.Duration, bool)) (time.Duration, bool) {
 	if workers < 1 {
 		return 0, false
 	}

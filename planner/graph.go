@@ -73,7 +73,7 @@ func (d *draft) finish(action loom.ClusterAction) (loom.Plan, error) {
 	return plan, nil
 }
 
-// levels gives the vertices in an order that respects the edges, and the level
+// levels returns the vertices in an order that respects the edges, and the level
 // of each; gates do not count as a level. ok is false when there is a circle.
 func (d *draft) levels(after neighbours) (sequence, levels []int32, ok bool) {
 	total := len(d.tasks) + len(d.gates)
@@ -103,7 +103,7 @@ func (d *draft) levels(after neighbours) (sequence, levels []int32, ok bool) {
 	return sequence, levels, len(sequence) == total
 }
 
-// number gives each vertex its final number: tasks by level, node, action and
+// number returns each vertex its final number: tasks by level, node, action and
 // service, then gates by level, action and service.
 func (d *draft) number(levels []int32) []int32 {
 	sorted := make([]int32, len(d.tasks))

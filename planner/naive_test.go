@@ -26,7 +26,7 @@ func taskName(node loom.NodeID, service string, action loom.TaskAction) string {
 	return fmt.Sprintf("%s/%s/%s", node, service, action)
 }
 
-// direct gives the services that x depends on, provided names resolved.
+// direct returns the services that x depends on, provided names resolved.
 func (p *naive) direct(x string, install bool) []string {
 	d := p.services[x].Dependencies.Runtime
 	if install {

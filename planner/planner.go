@@ -112,7 +112,7 @@ func newBuilder(steps []loom.TaskAction, nodes []loom.Node, services map[string]
 	return b, nil
 }
 
-// servicesOn gives the names of all services on nodes. Invalid for a node that is
+// servicesOn returns the names of all services on nodes. Invalid for a node that is
 // there twice and for a service that is not defined.
 func servicesOn(nodes []loom.Node, services map[string]loom.Service) (map[string]bool, error) {
 	present := map[string]bool{}
@@ -163,7 +163,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 	b.plannedNode = make([]bool, len(b.nodes))
 	b.plannedService = make([]bool, len(b.catalog.names))
 	if scope.Nodes == nil {
-		fill(b.plannedNode)
+		setAll(b.plannedNode)
 	} else {
 		at := make(map[loom.NodeID]int, len(b.nodes))
 		for i, n := range b.nodes {
@@ -178,7 +178,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 		}
 	}
 	if scope.Services == nil {
-		fill(b.plannedService)
+		setAll(b.plannedService)
 		return nil
 	}
 	for _, name := range scope.Services {
@@ -194,7 +194,7 @@ func (b *builder) narrow(action loom.ClusterAction, scope Scope) error {
 	return nil
 }
 
-func fill(marks []bool) {
+func setAll(marks []bool) {
 	for i := range marks {
 		marks[i] = true
 	}

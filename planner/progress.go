@@ -4,10 +4,10 @@ import (
 	"loom/app/loom"
 )
 
-// Course is what an operation was to do and how far it came: its tasks without those
+// Progress is what an operation was to do and how far it came: its tasks without those
 // that take back. Tasks that were taken back count as not done, also those of earlier
 // operations with which it goes on; what else those did has no task here.
-type Course struct {
+type Progress struct {
 	Plan loom.Plan
 	// begun and done are by the number of the task.
 	begun, done map[int]bool
@@ -15,44 +15,44 @@ type Course struct {
 
 // Begun reports whether the task of a number was tried, here or in the operation that
 // this one goes on with, or left out.
-func (c *Course) Begun(number int) bool { return c.begun[number] }
+func (c *Progress) Begun(number int) bool { return c.begun[number] }
 
 // Done reports whether the task of a number is complete, or was left out.
-func (c *Course) Done(number int) bool { return c.done[number] }
+func (c *Progress) Done(number int) bool { return c.done[number] }
 
-// CourseOf returns the course of an operation that has ended, or of which nothing runs
-// any more: plans are its own as it is stored, and behind it those of the operations that
+// ProgressOf returns the course of an operation that has ended, or of which nothing runs
+// any longer: plans are its own as it is stored, and behind it those of the operations that
 // it retries, the newest first. The course of no plan is empty.
-func CourseOf(plans []loom.StoredPlan) *Course {
-	course := &Course{begun: map[int]bool{}, done: map[int]bool{}}
+func ProgressOf(plans []loom.StoredPlan) *Progress {
+	course := &Progress{begun: map[int]bool{}, done: map[int]bool{}}
 	if len(plans) == 0 {
 		return course
 	}
-	own, back := plans[0], takenBack{}
+	own, back := plans[0], undoneActions{}
 	for i := range own.Tasks {
-		if t := &own.Tasks[i]; t.Undo && settled(own.States[t.Number].Status) {
+		if t := &own.Tasks[i]; t.Undo && isDone(own.States[t.Number].Status) {
 			back.note(t)
 		}
 	}
-	course.Plan = forward(own.Plan)
+	course.Plan = withoutUndo(own.Plan)
 	for i := range course.Plan.Tasks {
 		t := &course.Plan.Tasks[i]
 		now := own.States[t.Number]
 		if t.Number = i + 1; back.includes(t) {
 			continue
 		}
-		course.done[t.Number] = settled(now.Status)
-		course.begun[t.Number] = settled(now.Status) || now.Attempt > 0
+		course.done[t.Number] = isDone(now.Status)
+		course.begun[t.Number] = isDone(now.Status) || now.Attempt > 0
 	}
 	for _, earlier := range plans[1:] {
-		course.continues(earlier, back)
+		course.addEarlier(earlier, back)
 	}
 	return course
 }
 
-// continues notes what an earlier operation began and the course has left to do, and
+// addEarlier notes what an earlier operation began and the course has left to do, and
 // takes in what of it was taken back.
-func (c *Course) continues(earlier loom.StoredPlan, back takenBack) {
+func (c *Progress) addEarlier(earlier loom.StoredPlan, back undoneActions) {
 	type step struct {
 		target
 		action loom.TaskAction
@@ -61,9 +61,9 @@ func (c *Course) continues(earlier loom.StoredPlan, back takenBack) {
 	var lost []loom.PlanTask
 	for _, t := range earlier.Tasks {
 		switch now := earlier.States[t.Number]; {
-		case settled(now.Status) && back.includes(&t):
+		case isDone(now.Status) && back.includes(&t):
 			lost = append(lost, t)
-		case !settled(now.Status) && now.Attempt > 0:
+		case !isDone(now.Status) && now.Attempt > 0:
 			tried[step{target{t.Node, t.Service}, t.Action}] = true
 		}
 	}
@@ -92,10 +92,10 @@ func (c *Course) continues(earlier loom.StoredPlan, back takenBack) {
 	loom.SortEdges(c.Plan.Edges)
 }
 
-func settled(s loom.TaskStatus) bool { return s == loom.TaskComplete || s == loom.TaskSkipped }
+func isDone(s loom.TaskStatus) bool { return s == loom.TaskComplete || s == loom.TaskSkipped }
 
-// forward is a stored plan without what takes back, and without the gates of that.
-func forward(plan loom.Plan) loom.Plan {
+// withoutUndo is a stored plan without what takes back, and without the gates of that.
+func withoutUndo(plan loom.Plan) loom.Plan {
 	keep := make([]bool, plan.EndVertex()+1)
 	for v := range keep {
 		keep[v] = true
@@ -137,8 +137,8 @@ type target struct {
 	service string
 }
 
-// takenBack are the actions that were taken back, by where.
-type takenBack map[target]map[loom.TaskAction]bool
+// undoneActions are the actions that were taken back, by where.
+type undoneActions map[target]map[loom.TaskAction]bool
 
 // opposites are the actions that another one takes back on the same service or node.
 var opposites = map[loom.TaskAction][]loom.TaskAction{
@@ -153,7 +153,7 @@ var opposites = map[loom.TaskAction][]loom.TaskAction{
 
 // note takes in a task that took something back. With the machine goes all that is
 // on it.
-func (b takenBack) note(t *loom.PlanTask) {
+func (b undoneActions) note(t *loom.PlanTask) {
 	at := target{t.Node, t.Service}
 	if b[at] == nil {
 		b[at] = map[loom.TaskAction]bool{}
@@ -161,7 +161,7 @@ func (b takenBack) note(t *loom.PlanTask) {
 	b[at][t.Action] = true
 }
 
-func (b takenBack) includes(t *loom.PlanTask) bool {
+func (b undoneActions) includes(t *loom.PlanTask) bool {
 	if t.Service != "" && b[target{t.Node, ""}][loom.ActionDelete] {
 		return true
 	}

@@ -7,9 +7,9 @@ import (
 	"loom/app/loom"
 )
 
-// TestCourseOf: tasks that were taken back are to be done again, also those of the
+// TestProgressOf: tasks that were taken back are to be done again, also those of the
 // operation that was retried, which join the plan.
-func TestCourseOf(t *testing.T) {
+func TestProgressOf(t *testing.T) {
 	t.Parallel()
 	task := func(number int, service string, action loom.TaskAction, undo bool) loom.PlanTask {
 		return loom.PlanTask{Number: number, Node: "n1", Service: service, Action: action, Undo: undo}
@@ -40,7 +40,7 @@ func TestCourseOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			course := CourseOf(test.plans)
+			course := ProgressOf(test.plans)
 			var actions []loom.TaskAction
 			var begun, done []bool
 			for i, task := range course.Plan.Tasks {

@@ -138,14 +138,14 @@ func (r *relation) close(c *catalog, p phase, full [][]int, x int) bitset {
 
 // minimal drops from a set of services those that another one implies.
 func (r *relation) minimal(set []int) []int {
-	var kept []int
+	var reduced []int
 	for _, x := range set {
 		implied := slices.ContainsFunc(set, func(y int) bool { return y != x && r.implies[y].has(x) })
 		if !implied {
-			kept = append(kept, x)
+			reduced = append(reduced, x)
 		}
 	}
-	return kept
+	return reduced
 }
 
 // nearest finds the services that x has to wait for: its dependencies, each

@@ -7,18 +7,18 @@ import (
 	"loom/app/loom"
 )
 
-// Rest are actions that earlier operations left open on machines that stay: by node and
+// RemainingActions are actions that earlier operations left open on machines that stay: by node and
 // service, those of the node itself under the service "".
-type Rest map[loom.NodeID]map[string][]loom.TaskAction
+type RemainingActions map[loom.NodeID]map[string][]loom.TaskAction
 
-// restSteps are what can be left to do of a service: it is stopped where a restart was
+// remainingSteps are what can be left to do of a service: it is stopped where a restart was
 // begun.
-var restSteps = append([]loom.TaskAction{loom.ActionStop}, comeSteps...)
+var remainingSteps = append([]loom.TaskAction{loom.ActionStop}, installSteps...)
 
-// finish takes in what is left to do on machines that stay. Invalid for a node that
+// applyRemaining takes in what is left to do on machines that stay. Invalid for a node that
 // does not stay as it is, for a service that is not on it and for an action that is no
 // part of putting it there.
-func (d *delta) finish(rest Rest) error {
+func (d *delta) applyRemaining(rest RemainingActions) error {
 	at := make(map[loom.NodeID]int, len(d.nodes))
 	for i := range d.nodes {
 		at[d.nodes[i].id] = i
@@ -33,14 +33,14 @@ func (d *delta) finish(rest Rest) error {
 		if found {
 			n = d.changed[place]
 		}
-		if n.comes || n.leaves || n.repaired || n.roll != keeps {
+		if n.created || n.deleted || n.repaired || n.roll != keeps {
 			return loom.NewError(loom.Invalid, "Node %d does not stay as it is, so nothing is left to do on it.", d.nodes[i].number)
 		}
-		n.rest = map[int][]loom.TaskAction{}
+		n.remaining = map[int][]loom.TaskAction{}
 		for name, actions := range services {
 			service, steps := nodeTask, machineSteps[1:]
 			if name != "" {
-				service, steps = slices.Index(d.names, name), restSteps
+				service, steps = slices.Index(d.names, name), remainingSteps
 			}
 			if name != "" && (service < 0 || !slices.Contains(d.nodes[i].services, service)) {
 				return loom.NewError(loom.Invalid, "Node %d has no service “%s”, of which something is left to do.", d.nodes[i].number, name)
@@ -50,7 +50,7 @@ func (d *delta) finish(rest Rest) error {
 					return loom.NewError(loom.Invalid, "What is left to do on node %d cannot be %s.", d.nodes[i].number, fmt.Sprint(action, " ", name))
 				}
 			}
-			n.rest[service] = actions
+			n.remaining[service] = actions
 		}
 		if found {
 			d.changed[place] = n
@@ -61,22 +61,22 @@ func (d *delta) finish(rest Rest) error {
 	return nil
 }
 
-// remains gives the parts of a node's chain that are left of earlier operations.
-func (n *nodeDelta) remains(d *delta) []part {
+// remainingParts returns the parts of a node's chain that are left of earlier operations.
+func (n *nodeDelta) remainingParts(d *delta) []part {
 	var own []loom.TaskAction
 	var services []int
 	for _, action := range machineSteps {
-		if slices.Contains(n.rest[nodeTask], action) || action == loom.ActionBootstrap && len(n.added) > 0 {
+		if slices.Contains(n.remaining[nodeTask], action) || action == loom.ActionBootstrap && len(n.added) > 0 {
 			own = append(own, action)
 		}
 	}
-	for service := range n.rest {
+	for service := range n.remaining {
 		if service != nodeTask {
 			services = append(services, service)
 		}
 	}
 	slices.Sort(services)
-	return []part{{own: own}, {services: services, defined: d.new, actions: restSteps, waits: true, only: func(service int, action loom.TaskAction) bool {
-		return slices.Contains(n.rest[service], action)
+	return []part{{own: own}, {services: services, defined: d.new, actions: remainingSteps, waits: true, only: func(service int, action loom.TaskAction) bool {
+		return slices.Contains(n.remaining[service], action)
 	}}}
 }

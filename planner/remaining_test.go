@@ -11,8 +11,8 @@ import (
 )
 
 // randomRest leaves something to do on some of the nodes that stay as they are.
-func randomRest(r *rand.Rand, change Change) Rest {
-	rest := Rest{}
+func randomRest(r *rand.Rand, change Change) RemainingActions {
+	rest := RemainingActions{}
 	e := newExpected(change)
 	for _, id := range e.ids() {
 		repaired, resized := e.replaced(id)
@@ -26,7 +26,7 @@ func randomRest(r *rand.Rand, change Change) Rest {
 		}
 		for _, name := range after.Services {
 			if slices.Contains(before.Services, name) && r.IntN(2) == 0 {
-				rest[id][name] = restSteps[r.IntN(len(restSteps)):]
+				rest[id][name] = remainingSteps[r.IntN(len(remainingSteps)):]
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestRepairFinishesTheRest(t *testing.T) {
 	repaired[0].Incarnation = 2
 	change := Change{
 		Action: loom.ClusterRepair, Before: State{Nodes: list, Services: shop()}, After: State{Nodes: repaired, Services: shop()},
-		Rest: Rest{
+		Remaining: RemainingActions{
 			list[1].ID: {"web": {loom.ActionStart}},
 			list[2].ID: {"": {loom.ActionBootstrap}, "web": {loom.ActionInstall, loom.ActionConfigure, loom.ActionStart}},
 		},
@@ -53,7 +53,7 @@ func TestRepairFinishesTheRest(t *testing.T) {
 	}
 	checkShape(t, plan)
 	golden.File(t, "testdata/change_rest.txt", Text(plan))
-	for _, wrong := range []Rest{
+	for _, wrong := range []RemainingActions{
 		{"nobody": {}},
 		{list[0].ID: {"db": {loom.ActionStart}}},
 		{list[1].ID: {"lb": {loom.ActionStart}}},
@@ -61,7 +61,7 @@ func TestRepairFinishesTheRest(t *testing.T) {
 		{list[1].ID: {"web": {loom.ActionRemove}}},
 		{list[1].ID: {"": {loom.ActionCreate}}},
 	} {
-		change.Rest = wrong
+		change.Remaining = wrong
 		if _, err := MakeChange(change); !errors.Is(err, loom.Invalid) {
 			t.Errorf("%v: %v", wrong, err)
 		}

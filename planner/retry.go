@@ -7,12 +7,12 @@ import (
 	"loom/app/loom"
 )
 
-// Again plans what is left of an operation that failed: its tasks that are not
+// PlanRetry plans what is left of an operation that failed: its tasks that are not
 // settled, complete or skipped, in the order they had (planner.md 10, "Retry
 // failed"). What waited for a settled task waits no longer for it. Old and Undo stay
 // with their tasks. Tasks that undo belong to a plan of their own: Forward leaves them
 // out of that of an operation.
-func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
+func PlanRetry(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 	n := len(plan.Tasks)
 	var d draft
 	nodes, services := map[loom.NodeID]int{}, map[string]int{"": nodeTask}
@@ -51,7 +51,7 @@ func Again(plan loom.Plan, settled func(number int) bool) (loom.Plan, error) {
 			vertex[i+1] = task
 		}
 	}
-	// A gate stays where tasks are left on both sides; the end is made anew.
+	// A gate stays where tasks are left on both sides; the end is recreated.
 	in, out := make([]bool, len(plan.Gates)), make([]bool, len(plan.Gates))
 	for _, e := range plan.Edges {
 		if e.To > n {

@@ -7,7 +7,7 @@ import (
 	"loom/app/loom"
 )
 
-// anew gives a plan as it is stored after the machine of a node was made anew, times
+// anew returns a plan as it is stored after the machine of a node was recreated, times
 // over: DELETE and CREATE before a task of the node, which waits for the last of them.
 // Their numbers come behind all others, and only the new tasks have edges.
 func anew(t *testing.T, plan loom.Plan, before int, actions ...loom.TaskAction) loom.Plan {
@@ -85,7 +85,7 @@ func TestAgainWithMachinesMadeAnew(t *testing.T) {
 		{"INSTALL was skipped", create, []int{1, 2, 3, 4}, []loom.TaskAction{g, s}},
 		{"all is settled", once, []int{1, 2, 3, 4, 5, 6, last + 1, last + 2}, nil},
 	} {
-		again, err := Again(test.plan, func(number int) bool { return slices.Contains(test.settled, number) })
+		again, err := PlanRetry(test.plan, func(number int) bool { return slices.Contains(test.settled, number) })
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
@@ -102,7 +102,7 @@ func TestAgainWithMachinesMadeAnew(t *testing.T) {
 }
 
 // TestAgainKeepsOrderAcross: what others wait for is still waited for when the machine
-// of one node was made anew.
+// of one node was recreated.
 func TestAgainKeepsOrderAcross(t *testing.T) {
 	t.Parallel()
 	create, err := Make(loom.ClusterCreate, machines("small", "db", "web"), shop(), Scope{})
@@ -111,7 +111,7 @@ func TestAgainKeepsOrderAcross(t *testing.T) {
 	}
 	confirm := slices.IndexFunc(create.Tasks, func(task loom.PlanTask) bool { return task.Node == "n1" && task.Action == loom.ActionConfirm }) + 1
 	plan := anew(t, create, confirm, loom.ActionDelete, loom.ActionCreate)
-	again, err := Again(plan, func(number int) bool {
+	again, err := PlanRetry(plan, func(number int) bool {
 		return number <= len(create.Tasks) && create.Tasks[number-1].Level <= 2 && number != confirm
 	})
 	if err != nil {
@@ -138,14 +138,14 @@ func TestAgainOfAnUndo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		undo, err := Back(BackInput{Plan: plan, Done: func(int) bool { return true }, Before: change.Before, After: change.After})
+		undo, err := PlanRollback(RollbackInput{Plan: plan, Done: func(int) bool { return true }, Before: change.Before, After: change.After})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range undo.Tasks {
 			undo.Tasks[i].Undo = true
 		}
-		again, err := Again(undo, func(int) bool { return false })
+		again, err := PlanRetry(undo, func(int) bool { return false })
 		if err != nil || !slices.Equal(again.Tasks, undo.Tasks) {
 			t.Fatalf("seed %d: the tasks are not the same again (%v)", seed, err)
 		}

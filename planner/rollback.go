@@ -6,17 +6,17 @@ import (
 	"loom/app/loom"
 )
 
-// BackInput is an operation that failed, or that is to be rolled back, when nothing of
-// it runs any more.
-type BackInput struct {
+// RollbackInput is an operation that failed, or that is to be rolled back, when nothing of
+// it runs any longer.
+type RollbackInput struct {
 	// Plan of the operation as it is stored: with tasks that were added for machines
-	// made anew, without tasks that undo (see Forward). That of a retry is the plan of
+	// recreated, without tasks that undo (see ProgressOf). That of a retry is the plan of
 	// the operation that it retries. What the operation leads to and no task of it does
 	// counts as done already.
 	Plan loom.Plan
 	// Begun reports whether any attempt of the task of a number began, Done whether it
 	// is complete or skipped, which implies that it began. A nil Begun is Done. Where an
-	// operation was retried, what either of the two did counts (see Retried).
+	// operation was retried, what either of the two did counts (see ProgressOf).
 	Begun, Done func(number int) bool
 	// HasMachine reports whether a node may have a machine now, whatever the tasks
 	// say; nil means that only the tasks tell.
@@ -35,23 +35,23 @@ type BackInput struct {
 	// done, also where it only started, stopped or configured services.
 	Mends bool
 	// First is the operation that this one mends, nil for others. Its After is Before.
-	First *BackInput
+	First *RollbackInput
 }
 
-// InputOf begins the input of Back about an operation.
-func InputOf(l *loom.Lineage) BackInput {
-	course := CourseOf(l.Plans)
-	in := BackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: State(l.Before), After: State(l.After)}
-	in.After.Nodes = replacing(course.Plan, l.Before.Nodes, l.After.Nodes)
+// RollbackInputOf begins the input of PlanRollback about an operation.
+func RollbackInputOf(l *loom.Lineage) RollbackInput {
+	course := ProgressOf(l.Plans)
+	in := RollbackInput{Plan: course.Plan, Begun: course.Begun, Done: course.Done, Before: State(l.Before), After: State(l.After)}
+	in.After.Nodes = countIncarnations(course.Plan, l.Before.Nodes, l.After.Nodes)
 	if l.First != nil {
-		first := InputOf(l.First)
+		first := RollbackInputOf(l.First)
 		in.First = &first
 	}
 	return in
 }
 
-// Back plans what leads from what an operation really left, After as far as its tasks
-// got and Before elsewhere, to another layout, which is that before it unless told
+// PlanRollback plans what leads from what an operation really left, After as far as its tasks
+// got and Before elsewhere, to another layout, which is that before it unless To says
 // otherwise (planner.md 10, changes.md 1). Places that were never touched and that are
 // as they should be get no task; a machine that was there before the operation, and
 // still is, is deleted only where the layout to go to lacks it or wants another type.
@@ -64,13 +64,13 @@ func InputOf(l *loom.Lineage) BackInput {
 //   - A service in another version is put back: STOP, INSTALL, CONFIGURE, START. What
 //     is down already goes first and at once, the rest batch by batch, as do machines of
 //     another type.
-//   - Followers are configured again where they heard of what is taken back, and where
+//   - Followers are configured again where they were configured for what is undone, and where
 //     the nodes they follow are others in the end.
 //   - Where the config differs from that after the operation, all other services
 //     are configured and restarted.
 //
 // In the plan, whose action is that of the operation, Old tasks carry out services as
-// Definitions gives them, the others as To does. A Back that was interrupted is taken
+// Definitions gives them, the others as To does. A PlanRollback that was interrupted is taken
 // up by one with its plan, Before and After changed over and To where both lead.
 //
 // Errors: Invalid for a plan with other nodes or services than the layouts, for layouts
@@ -78,17 +78,17 @@ func InputOf(l *loom.Lineage) BackInput {
 // a batch below 1 and for one that leaves fewer nodes up than a MinHealthy that is
 // given; with a To that is given also for a service that must not shrink and for one
 // that comes in conflict with one that goes.
-func Back(in BackInput) (loom.Plan, error) {
-	k, err := newBack(in)
+func PlanRollback(in RollbackInput) (loom.Plan, error) {
+	k, err := newRollback(in)
 	if err != nil {
 		return loom.Plan{}, err
 	}
-	for i := range k.fates {
-		k.decide(&k.fates[i])
+	for i := range k.outcomes {
+		k.decide(&k.outcomes[i])
 	}
-	k.amount()
-	if k.chosen {
-		if err := k.refuse(); err != nil {
+	k.countChanges()
+	if k.hasTarget {
+		if err := k.checkConflicts(); err != nil {
 			return loom.Plan{}, err
 		}
 	}
@@ -100,75 +100,75 @@ func Back(in BackInput) (loom.Plan, error) {
 	if err != nil {
 		return loom.Plan{}, err
 	}
-	k.survey()
-	if err := k.bring(); err != nil {
+	k.markMoved()
+	if err := k.addRestoreStage(); err != nil {
 		return loom.Plan{}, err
 	}
 	for _, batch := range batches {
-		if err := k.turn(batch); err != nil {
+		if err := k.addBatchStage(batch); err != nil {
 			return loom.Plan{}, err
 		}
 	}
-	if err := k.restart(); err != nil {
+	if err := k.addRestartStage(); err != nil {
 		return loom.Plan{}, err
 	}
-	if err := k.inform(); err != nil {
+	if err := k.addStaleFollowerStage(); err != nil {
 		return loom.Plan{}, err
 	}
-	if err := k.clear(); err != nil {
+	if err := k.addCleanupStage(); err != nil {
 		return loom.Plan{}, err
 	}
 	return k.plan(in.Plan.Action)
 }
 
-// back is what Back knows: the delta leads from what is there to To. Its old catalog
+// rollback is what PlanRollback knows: the delta leads from what is there to To. Its old catalog
 // holds what Definitions gives.
-type back struct {
+type rollback struct {
 	delta
-	in BackInput
-	// was are the services of Before, will those of After.
-	was, will *catalog
-	// chosen says that To was given.
-	chosen bool
-	// config says that the config has to be brought to machines.
-	config bool
-	// settled says that the config is the one that the operation led to.
-	settled bool
-	// onward says that the operation led to what To is.
-	onward bool
+	in RollbackInput
+	// servicesBefore are the services of Before, will those of After.
+	servicesBefore, servicesAfter *catalog
+	// hasTarget says that To was given.
+	hasTarget bool
+	// configures says that the config has to be brought to machines.
+	configures bool
+	// configDone says that the config is the one that the operation led to.
+	configDone bool
+	// sameTarget says that the operation led to what To is.
+	sameTarget bool
 	// runtime says that the operation only started, stopped or configured services.
 	runtime bool
 	// progress of the tasks by node, service and action; old are those before the level
 	// in made, at which the operation makes a machine for the node.
-	progress map[draftTask]progress
+	progress map[draftTask]taskProgress
 	made     []int
-	fates    []fate
+	outcomes []nodeOutcome
 	// movedBefore, movedAfter and movedSince mark the services whose nodes or machines
 	// are others in the end than before the operation, than After has them with the
 	// machines of then, and than After has them with all machines made.
 	movedBefore, movedAfter, movedSince []bool
-	// told are the places that heard of everything in the stage of a batch.
-	told map[spot]bool
+	// notified are the placements that were configured in the stage of a batch.
+	notified map[placement]bool
 	// first is what is known of the operation that this one mends, nil for none.
-	first *back
+	first *rollback
 }
 
-// progress is how far the tasks of one action on one place came.
-type progress struct{ planned, begun, some, done bool }
+// taskProgress is how far the tasks of one action on one place came.
+type taskProgress struct{ planned, begun, some, done bool }
 
-// spot is a service on a node.
-type spot struct{ node, service int }
+// placement is a service on a node.
+type placement struct{ node, service int }
 
 var runtimeActions = []loom.ClusterAction{
 	loom.ClusterConfigure, loom.ClusterConfigureWithRestart, loom.StartServices, loom.StopServices, loom.RestartServices,
 }
 
-func (in *BackInput) chosen() bool {
+func (in *RollbackInput) hasTarget() bool {
 	return in.To.Nodes != nil || in.To.Services != nil || in.To.Config != nil
 }
 
-func (in *BackInput) to() State {
-	if in.chosen() {
+func (in *RollbackInput) target() State {
+	if in.hasTarget() {
 		return in.To
 	}
 	return in.Before
@@ -177,12 +177,12 @@ func (in *BackInput) to() State {
 // Definitions are the services as the Old tasks of the plan carry them out: as After
 // defines them, for that is the state that is left; or as Before does, which a machine
 // that the operation did not get to still has, where After lacks them or is as To.
-func (in *BackInput) Definitions() map[string]loom.Service {
-	return in.definitions(in.to().on())
+func (in *RollbackInput) Definitions() map[string]loom.Service {
+	return in.definitions(in.target().servicesOnNodes())
 }
 
-// on gives those of the services that are on a node.
-func (s State) on() map[string]loom.Service {
+// servicesOnNodes returns those of the services that are on a node.
+func (s State) servicesOnNodes() map[string]loom.Service {
 	all := map[string]loom.Service{}
 	for i := range s.Nodes {
 		for _, name := range s.Nodes[i].Services {
@@ -192,12 +192,12 @@ func (s State) on() map[string]loom.Service {
 	return all
 }
 
-func (in *BackInput) definitions(to map[string]loom.Service) map[string]loom.Service {
-	all := in.Before.on()
+func (in *RollbackInput) definitions(to map[string]loom.Service) map[string]loom.Service {
+	all := in.Before.servicesOnNodes()
 	if in.First != nil {
 		all = in.First.definitions(to)
 	}
-	for name, s := range in.After.on() {
+	for name, s := range in.After.servicesOnNodes() {
 		end, ends := to[name]
 		if _, had := all[name]; !had || !ends || differ(&s, &end) {
 			all[name] = s
@@ -206,11 +206,11 @@ func (in *BackInput) definitions(to map[string]loom.Service) map[string]loom.Ser
 	return all
 }
 
-// newBack reads an operation; what else is known of its cluster are states around
+// newRollback reads an operation; what else is known of its cluster are states around
 // others that go with it.
-func newBack(in BackInput, known ...State) (*back, error) {
-	k := &back{in: in, chosen: in.chosen(), runtime: slices.Contains(runtimeActions, in.Plan.Action), told: map[spot]bool{}}
-	k.in.To = in.to()
+func newRollback(in RollbackInput, known ...State) (*rollback, error) {
+	k := &rollback{in: in, hasTarget: in.hasTarget(), runtime: slices.Contains(runtimeActions, in.Plan.Action), notified: map[placement]bool{}}
+	k.in.To = in.target()
 	states := append([]State{in.Before, in.After, k.in.To}, known...)
 	if in.First != nil {
 		first := *in.First
@@ -222,11 +222,11 @@ func newBack(in BackInput, known ...State) (*back, error) {
 			states = append(states, f.Before, f.After)
 		}
 		var err error
-		if k.first, err = newBack(first, states...); err != nil {
+		if k.first, err = newRollback(first, states...); err != nil {
 			return nil, err
 		}
-		for i := range k.first.fates {
-			k.first.recall(&k.first.fates[i])
+		for i := range k.first.outcomes {
+			k.first.readOutcome(&k.first.outcomes[i])
 		}
 	}
 	names, present, err := servicesIn(states...)
@@ -234,12 +234,12 @@ func newBack(in BackInput, known ...State) (*back, error) {
 		return nil, err
 	}
 	k.names = names
-	k.was, k.will = union(k.names, in.Before.Services, present[0]), union(k.names, in.After.Services, present[1])
+	k.servicesBefore, k.servicesAfter = union(k.names, in.Before.Services, present[0]), union(k.names, in.After.Services, present[1])
 	if k.first != nil {
-		k.was = k.first.last()
+		k.servicesBefore = k.first.catalogBefore()
 	}
 	k.new = union(k.names, k.in.To.Services, present[2])
-	k.old = k.left(present[1])
+	k.old = k.oldCatalog(present[1])
 	k.outdated = make([]bool, len(k.names))
 	for i, name := range k.names {
 		k.outdated[i] = !present[2][name] || differ(&k.old.services[i], &k.new.services[i])
@@ -252,16 +252,16 @@ func newBack(in BackInput, known ...State) (*back, error) {
 	if err := k.number(all...); err != nil {
 		return nil, err
 	}
-	k.kept, k.up = make([][]int32, len(k.names)), make([]int, len(k.names))
-	if err := k.read(); err != nil {
+	k.retained, k.up = make([][]int32, len(k.names)), make([]int, len(k.names))
+	if err := k.readProgress(); err != nil {
 		return nil, err
 	}
-	k.fates = make([]fate, len(k.nodes))
+	k.outcomes = make([]nodeOutcome, len(k.nodes))
 	for i := range k.nodes {
 		id := k.nodes[i].id
-		f := fate{at: i, before: before[id], after: after[id], to: to[id]}
+		f := nodeOutcome{at: i, before: before[id], after: after[id], to: to[id]}
 		if k.first != nil {
-			f.before = k.first.actual(i)
+			f.before = k.first.currentNode(i)
 		}
 		if f.to != nil {
 			k.nodes[i].services = k.indices(f.to.Services)
@@ -270,25 +270,25 @@ func newBack(in BackInput, known ...State) (*back, error) {
 		} else if f.before != nil {
 			k.nodes[i].services = k.indices(f.before.Services)
 		}
-		k.fates[i] = f
+		k.outcomes[i] = f
 	}
-	k.onward = !slices.ContainsFunc(k.fates, k.otherwise)
+	k.sameTarget = !slices.ContainsFunc(k.outcomes, k.hasOtherTarget)
 	return k, nil
 }
 
-// otherwise reports whether To wants something else of a node than the operation did.
-func (k *back) otherwise(f fate) bool {
+// hasOtherTarget reports whether To wants something else of a node than the operation did.
+func (k *rollback) hasOtherTarget(f nodeOutcome) bool {
 	if f.after == nil || f.to == nil {
 		return f.after != f.to
 	}
 	to := k.indices(f.to.Services)
 	return retyped(f.after, f.to) || f.after.Incarnation != f.to.Incarnation || !slices.Equal(k.indices(f.after.Services), to) ||
-		slices.ContainsFunc(to, func(s int) bool { return differ(&k.will.services[s], &k.new.services[s]) })
+		slices.ContainsFunc(to, func(s int) bool { return differ(&k.servicesAfter.services[s], &k.new.services[s]) })
 }
 
-// left indexes what Old tasks carry out. What is not as After has it orders nothing
+// oldCatalog indexes what Old tasks carry out. What is not as After has it orders nothing
 // where that would close a circle.
-func (k *back) left(after map[string]bool) *catalog {
+func (k *rollback) oldCatalog(after map[string]bool) *catalog {
 	services, there := k.in.Definitions(), map[string]bool{}
 	for name := range services {
 		there[name] = true
@@ -296,7 +296,7 @@ func (k *back) left(after map[string]bool) *catalog {
 	c := union(k.names, services, there)
 	if len(c.cycles(installPhase))+len(c.cycles(runtimePhase)) > 0 {
 		for i, name := range k.names {
-			if !after[name] || differ(&c.services[i], &k.will.services[i]) {
+			if !after[name] || differ(&c.services[i], &k.servicesAfter.services[i]) {
 				c.services[i].Dependencies = loom.Dependencies{}
 			}
 		}
@@ -304,9 +304,9 @@ func (k *back) left(after map[string]bool) *catalog {
 	return c
 }
 
-// read notes how far the tasks of the operation came, and whether its config has to be
+// readProgress notes how far the tasks of the operation came, and whether its config has to be
 // taken back.
-func (k *back) read() error {
+func (k *rollback) readProgress() error {
 	at := make(map[loom.NodeID]int, len(k.nodes))
 	for i, n := range k.nodes {
 		at[n.id] = i
@@ -319,7 +319,7 @@ func (k *back) read() error {
 		}
 	}
 	any := false
-	k.progress = make(map[draftTask]progress, len(k.in.Plan.Tasks))
+	k.progress = make(map[draftTask]taskProgress, len(k.in.Plan.Tasks))
 	for _, t := range k.in.Plan.Tasks {
 		node, there := at[t.Node]
 		if !there {
@@ -337,16 +337,16 @@ func (k *back) read() error {
 		begun := done || k.in.Begun != nil && k.in.Begun(t.Number)
 		key := draftTask{node: int32(node), service: int32(service), order: int8(t.Action.Order()), old: service != nodeTask && t.Level < k.made[node]}
 		p := k.progress[key]
-		k.progress[key] = progress{true, p.begun || begun, p.some || done, done && (p.done || !p.planned)}
+		k.progress[key] = taskProgress{true, p.begun || begun, p.some || done, done && (p.done || !p.planned)}
 		any = any || begun
 	}
-	k.settled = !otherConfig(k.in.After.Config, k.in.To.Config)
-	k.config = !k.settled && (any || k.chosen)
+	k.configDone = !configDiffers(k.in.After.Config, k.in.To.Config)
+	k.configures = !k.configDone && (any || k.hasTarget)
 	return nil
 }
 
-// of gives the progress on the machine that is there.
-func (k *back) of(node, service int, action loom.TaskAction) progress {
-	old := service != nodeTask && k.made[node] > 0 && !k.fates[node].anew
+// taskProgress returns the progress on the machine that is there.
+func (k *rollback) taskProgress(node, service int, action loom.TaskAction) taskProgress {
+	old := service != nodeTask && k.made[node] > 0 && !k.outcomes[node].createdHere
 	return k.progress[draftTask{node: int32(node), service: int32(service), order: int8(action.Order()), old: old}]
 }

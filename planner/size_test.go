@@ -141,7 +141,7 @@ func TestExpected(t *testing.T) {
 		{"nothing known", 1, unknown, 0, false},
 		{"no workers", 0, minute, 0, false},
 	} {
-		if got, known := Expected(plan, test.workers, test.typical); got != test.want || known != test.known {
+		if got, known := EstimateDuration(plan, test.workers, test.typical); got != test.want || known != test.known {
 			t.Errorf("%s: got %v, %v, want %v, %v", test.name, got, known, test.want, test.known)
 		}
 	}

@@ -121,9 +121,9 @@ func (q *sequence) chain(s *section, node int, parts ...part) {
 // gates get numbers below none until all tasks are there.
 func gateVertex(gate int) int32 { return int32(-2 - gate) }
 
-// behind gives a vertex that is reached when all of the tasks are done: the task
+// gateBehind returns a vertex that is reached when all of the tasks are done: the task
 // itself where there is one, else a new gate.
-func (q *sequence) behind(key groupKey, tasks []int32) int32 {
+func (q *sequence) gateBehind(key groupKey, tasks []int32) int32 {
 	if len(tasks) == 1 {
 		return tasks[0]
 	}
@@ -143,14 +143,14 @@ func (q *sequence) source(s *section, key groupKey) int32 {
 		for i, g := range s.groups[key] {
 			tasks[i] = g.task
 		}
-		v = q.behind(key, tasks)
+		v = q.gateBehind(key, tasks)
 		s.sources[key] = v
 	}
 	return v
 }
 
-// close orders the services of a stage and puts it behind the one before.
-func (q *sequence) close(s *section) error {
+// closeStage orders the services of a stage and puts it behind the one before.
+func (q *sequence) closeStage(s *section) error {
 	if len(s.lasts) == 0 {
 		return nil
 	}
@@ -164,13 +164,13 @@ func (q *sequence) close(s *section) error {
 		if len(s.confirms) == 1 {
 			held = s.waiting
 		}
-		gate := q.behind(groupKey{nodeTask, loom.ActionConfirm}, s.confirms)
+		gate := q.gateBehind(groupKey{nodeTask, loom.ActionConfirm}, s.confirms)
 		for _, task := range held {
 			q.addEdge(gate, task)
 		}
 	}
 	if q.last != nil {
-		from := q.behind(q.common(q.last.lasts), q.last.lasts)
+		from := q.gateBehind(q.common(q.last.lasts), q.last.lasts)
 		for _, task := range s.firsts {
 			q.addEdge(from, task)
 		}
@@ -255,7 +255,7 @@ func (q *sequence) orderOnNodes(s *section, earlier, later groupKey) {
 	}
 }
 
-// relation gives the dependencies of a phase before or after, refusing circles.
+// relation returns the dependencies of a phase before or after, refusing circles.
 func (q *sequence) relation(p phase, before bool) (*relation, error) {
 	c, at := q.new, &q.newRelations[p]
 	if before {
@@ -270,8 +270,8 @@ func (q *sequence) relation(p phase, before bool) (*relation, error) {
 	return *at, nil
 }
 
-// follow adds a stage in which followers are configured again.
-func (q *sequence) follow(rounds []round) error {
+// addRoundsStage adds a stage in which followers are configured again.
+func (q *sequence) addRoundsStage(rounds []round) error {
 	q.addRounds(rounds)
 	s := newSection()
 	for _, r := range rounds {
@@ -280,13 +280,13 @@ func (q *sequence) follow(rounds []round) error {
 			s.lasts = append(s.lasts, r.halves[0]...)
 			continue
 		}
-		from := q.behind(groupKey{r.service, loom.ActionConfigure}, r.halves[0])
+		from := q.gateBehind(groupKey{r.service, loom.ActionConfigure}, r.halves[0])
 		for _, task := range r.halves[1] {
 			q.addEdge(from, task)
 		}
 		s.lasts = append(s.lasts, r.halves[1]...)
 	}
-	return q.close(s)
+	return q.closeStage(s)
 }
 
 // plan numbers what was built.

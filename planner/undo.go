@@ -18,11 +18,11 @@ type Undo struct {
 
 // MakeUndo plans what takes back the operation of a lineage, and all that it mends
 // (planner.md 10). Its layout after is what its cluster has now; hasMachine is as in
-// BackInput. Errors: Conflict for an operation of which nobody knows what was before it,
-// and those of Back.
+// RollbackInput. Errors: Conflict for an operation of which nobody knows what was before it,
+// and those of PlanRollback.
 func MakeUndo(l *loom.Lineage, hasMachine func(loom.NodeID) bool) (Undo, error) {
 	u := Undo{After: l.After}
-	in, before := InputOf(l), l.Goal
+	in, before := RollbackInputOf(l), l.Goal
 	if before == nil {
 		if in.Plan.Action != loom.ClusterCreate {
 			return u, loom.NewError(loom.Conflict, "An earlier release began it, which did not keep the layout before it.")
@@ -37,12 +37,12 @@ func MakeUndo(l *loom.Lineage, hasMachine func(loom.NodeID) bool) (Undo, error) 
 		maps.Copy(u.After.Services, in.Definitions())
 	}
 	var err error
-	if u.Plan, err = Back(in); err != nil {
+	if u.Plan, err = PlanRollback(in); err != nil {
 		return u, err
 	}
 	for i := range u.Plan.Tasks {
 		t := &u.Plan.Tasks[i]
-		// Back counts from where it starts, the operation from where it started.
+		// The plan counts from where it starts, the operation from where it started.
 		_, was := before.Services[t.Service]
 		t.Old, t.Undo = was && !t.Old, true
 	}
@@ -60,9 +60,9 @@ func WhileUndone(before, after loom.Snapshot) loom.Snapshot {
 	return before
 }
 
-// replacing counts up the incarnation of nodes whose machine was to be replaced and was not:
+// countIncarnations counts up the incarnation of nodes whose machine was to be replaced and was not:
 // their records do so only when the old one is deleted.
-func replacing(plan loom.Plan, before, after []loom.Node) []loom.Node {
+func countIncarnations(plan loom.Plan, before, after []loom.Node) []loom.Node {
 	type step struct {
 		node   loom.NodeID
 		action loom.TaskAction

@@ -40,20 +40,20 @@ func TestUndoGolden(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		in   BackInput
+		in   RollbackInput
 	}{
-		{"create", BackInput{Plan: create, Done: all, After: made}},
-		{"create_half", BackInput{Plan: create, Done: half, After: made}},
-		{"create_nothing", BackInput{Plan: create, Done: func(int) bool { return false }, After: made}},
-		{"create_machine", BackInput{Plan: create, After: made, HasMachine: func(id loom.NodeID) bool { return id == "n2" }}},
-		{"expand", BackInput{Plan: expand, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: big, Services: shop()}}},
-		{"expand_untold", BackInput{Plan: expand, Done: func(n int) bool { return expand.Tasks[n-1].Level <= 7 },
+		{"create", RollbackInput{Plan: create, Done: all, After: made}},
+		{"create_half", RollbackInput{Plan: create, Done: half, After: made}},
+		{"create_nothing", RollbackInput{Plan: create, Done: func(int) bool { return false }, After: made}},
+		{"create_machine", RollbackInput{Plan: create, After: made, HasMachine: func(id loom.NodeID) bool { return id == "n2" }}},
+		{"expand", RollbackInput{Plan: expand, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: big, Services: shop()}}},
+		{"expand_untold", RollbackInput{Plan: expand, Done: func(n int) bool { return expand.Tasks[n-1].Level <= 7 },
 			Before: State{Nodes: small, Services: shop()}, After: State{Nodes: big, Services: shop()}}},
-		{"add", BackInput{Plan: add, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: added, Services: shop()}}},
+		{"add", RollbackInput{Plan: add, Done: all, Before: State{Nodes: small, Services: shop()}, After: State{Nodes: added, Services: shop()}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			plan, err := Back(test.in)
+			plan, err := PlanRollback(test.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestUndoGolden(t *testing.T) {
 			golden.File(t, filepath.Join("testdata", "undo_"+test.name+".txt"), Text(plan))
 		})
 	}
-	if _, err := Back(BackInput{Plan: create, Done: all, After: State{Nodes: list[:1], Services: defined}}); !errors.Is(err, loom.Invalid) {
+	if _, err := PlanRollback(RollbackInput{Plan: create, Done: all, After: State{Nodes: list[:1], Services: defined}}); !errors.Is(err, loom.Invalid) {
 		t.Errorf("undoing with another layout gives %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestUndoReverses(t *testing.T) {
 				}
 			}
 		}
-		undo, err := Back(BackInput{Plan: create, Done: func(n int) bool { return done[n] }, After: State{Nodes: list, Services: defined}})
+		undo, err := PlanRollback(RollbackInput{Plan: create, Done: func(n int) bool { return done[n] }, After: State{Nodes: list, Services: defined}})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -147,7 +147,7 @@ func TestAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same, err := Again(plan, func(int) bool { return false })
+		same, err := PlanRetry(plan, func(int) bool { return false })
 		if err != nil || Text(same) != Text(plan) {
 			t.Fatalf("seed %d: with nothing settled (%v)\n%s\nwant\n%s", seed, err, Text(same), Text(plan))
 		}
@@ -161,7 +161,7 @@ func TestAgain(t *testing.T) {
 				settled[v] = settled[v] || settled[w] && before[v].has(w)
 			}
 		}
-		left, err := Again(plan, func(v int) bool { return settled[v] })
+		left, err := PlanRetry(plan, func(v int) bool { return settled[v] })
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -16,7 +16,7 @@ type lister struct {
 	probe loom.Probe
 }
 
-// Probe gives what the test wants.
+// Probe returns what the test wants.
 func (l lister) Probe(context.Context, *loom.ProviderCall) (loom.Probe, error) { return l.probe, nil }
 
 func TestVerifyOutcomes(t *testing.T) {

@@ -23,10 +23,10 @@ import (
 
 // Source is where plugin resources come from.
 type Source interface {
-	// Live gives the resources in use by the tenant and the number of the
+	// Live returns the resources in use by the tenant and the number of the
 	// synchronisation that made them so; a higher number is newer.
 	Live(ctx context.Context, tenant loom.TenantID) (set int, resources []loom.Resource, err error)
-	// Open gives the content of a version, unsealed; the caller closes it.
+	// Open returns the content of a version, unsealed; the caller closes it.
 	Open(ctx context.Context, r loom.Resource) (io.ReadCloser, error)
 }
 
@@ -72,7 +72,7 @@ func (c *Cache) sets(tenant loom.TenantID) string {
 	return filepath.Join(c.Dir, "work", string(tenant), ".sets")
 }
 
-// Set gives the directory of the tenant's set number atLeast or newer, fetching
+// Set returns the directory of the tenant's set number atLeast or newer, fetching
 // what is missing, with its number. The set stays until release is called. An
 // error names the resource that could not be had: Unavailable where the store is
 // away, errLost where the store has it no longer, or other content. Who waits while

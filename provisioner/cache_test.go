@@ -49,14 +49,14 @@ func (s *source) add(t testing.TB, set int, r loom.Resource, content []byte) {
 	s.set, s.live = set, append(s.live, r)
 }
 
-// Live gives the resources.
+// Live returns the resources.
 func (s *source) Live(context.Context, loom.TenantID) (int, []loom.Resource, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.set, append([]loom.Resource(nil), s.live...), nil
 }
 
-// Open gives the content.
+// Open returns the content.
 func (s *source) Open(_ context.Context, r loom.Resource) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func manageHosts(ctx context.Context, conn *remote.Conn, spec *loom.TaskSpec) er
 	return err
 }
 
-// hostLines gives a line per node: internal address, full name, short name.
+// hostLines returns a line per node: internal address, full name, short name.
 func hostLines(nodes map[loom.NodeID]loom.NodeProperties) string {
 	list := make([]loom.NodeProperties, 0, len(nodes))
 	for _, node := range nodes {

@@ -45,7 +45,7 @@ func upToDate(ctx context.Context, a automator.Automator, name string, spec *loo
 	return result, err
 }
 
-// preparedWith gives the set with which the machine was prepared for an automator;
+// preparedWith returns the set with which the machine was prepared for an automator;
 // not known where an older release did it, or nobody.
 func preparedWith(spec *loom.TaskSpec, name string) (set string, known bool) {
 	sets, _ := spec.Results[preparedFact].(map[string]any)

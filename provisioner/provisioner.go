@@ -43,7 +43,7 @@ func Limit(action loom.TaskAction) time.Duration {
 	return 1800 * time.Second
 }
 
-// firstLine gives the first line of a message: a result has one line for people.
+// firstLine returns the first line of a message: a result has one line for people.
 func firstLine(message string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	return line

@@ -12,12 +12,12 @@ import (
 // housing is a provider with machines of this host: 10.200.0.7 is that of the node n1.
 type housing struct{ scripted }
 
-// Type gives the type.
+// Type returns the type.
 func (housing) Type() loom.PluginType {
 	return loom.PluginType{Base: loom.Base{Name: "house"}, Parameters: map[string]loom.FieldGroup{}}
 }
 
-// Networks gives the networks of all machines.
+// Networks returns the networks of all machines.
 func (housing) Networks() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.200.0.0/16")}
 }

@@ -109,13 +109,13 @@ func (r *Redactor) order() {
 	}
 }
 
-// bitOf gives the place of a text's first bytes in Redactor.may.
+// bitOf returns the place of a text's first bytes in Redactor.may.
 func bitOf(text string) (word int, bit uint64) {
 	hash := (uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16 | uint32(text[3])<<24) * 2654435761 >> 20
 	return int(hash >> 6), 1 << (hash & 63)
 }
 
-// longestAt gives the length of the longest form that a text begins with, 0 for none. In the
+// longestAt returns the length of the longest form that a text begins with, 0 for none. In the
 // order of texts it is the last one that is not behind the text, or one within that.
 func (r *Redactor) longestAt(text string) int {
 	word, bit := bitOf(text)
@@ -139,7 +139,7 @@ func (r *Redactor) longestAt(text string) int {
 	return len(r.forms[i].text)
 }
 
-// holds gives the longest form of at most length bytes that the form at i begins with, itself
+// holds returns the longest form of at most length bytes that the form at i begins with, itself
 // too, -1 for none, and in how many steps it was found.
 func (r *Redactor) holds(i, length int) (at, steps int) {
 	for ; i >= 0 && len(r.forms[i].text) > length; steps++ {
@@ -152,7 +152,7 @@ func (r *Redactor) holds(i, length int) (at, steps int) {
 	return i, steps
 }
 
-// deep gives how many forms the one at i begins with, -1 for no form.
+// deep returns how many forms the one at i begins with, -1 for no form.
 func (r *Redactor) deep(i int) int {
 	if i < 0 {
 		return -1
@@ -160,7 +160,7 @@ func (r *Redactor) deep(i int) int {
 	return r.forms[i].deep
 }
 
-// inCommon gives how many bytes two texts have in common from their beginning.
+// inCommon returns how many bytes two texts have in common from their beginning.
 func inCommon(a, b string) int {
 	const block = 64 // such pieces are compared fast
 	n, at := min(len(a), len(b)), 0
@@ -199,7 +199,7 @@ func formsOf(text string) []string {
 	return forms
 }
 
-// amid gives what all base64 of data with a value somewhere inside has in common, for each
+// amid returns what all base64 of data with a value somewhere inside has in common, for each
 // of the three ways in which its bytes may fall on characters.
 func amid(value []byte) (forms []string) {
 	if len(value) < minLine {
@@ -237,7 +237,7 @@ type Stream struct {
 // Write takes a piece and gives what may be shown so far.
 func (s *Stream) Write(piece string) string { return s.advance(piece, false) }
 
-// Flush gives the rest.
+// Flush returns the rest.
 func (s *Stream) Flush() string { return s.advance("", true) }
 
 type span struct{ from, to int }
@@ -276,7 +276,7 @@ func (s *Stream) advance(piece string, final bool) string {
 	return out.String()
 }
 
-// find gives the longest form at each place where there is one, also overlapping ones.
+// find returns the longest form at each place where there is one, also overlapping ones.
 func (r *Redactor) find(text string) (spans []span, longest int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

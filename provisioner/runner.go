@@ -386,7 +386,7 @@ func (r *Runner) machineAt(ctx context.Context, p provider.Provider, spec *loom.
 	return slices.ContainsFunc(machines, func(m loom.TaggedMachine) bool { return m.Key == spec.IdempotencyKey }), err
 }
 
-// filesRun gives the versions of the files that a service's action has run, by
+// filesRun returns the versions of the files that a service's action has run, by
 // loom.ResourceRef.FileKey; nil where that is not known, or of no account. set is the
 // directory that the files were taken from: its links lead to <version>/<name>.
 func (r *Runner) filesRun(spec *loom.TaskSpec, set string) map[string]int {

@@ -1,10 +1,10 @@
 package solver
 
-// heaviest finds a valid set of groups from cand, which lies within one domain,
+// findHeaviest finds a valid set of groups from cand, which lies within one domain,
 // of the greatest weight above floor and of at most limit members; cur is on the
 // node already. It returns floor and nothing when there is none.
-func (s *search) heaviest(weight []int64, cur, cand bitset, limit int, floor int64) (bitset, int64) {
-	h := heavy{s: s, weight: weight, best: floor, cur: cur}
+func (s *search) findHeaviest(weight []int64, cur, cand bitset, limit int, floor int64) (bitset, int64) {
+	h := weightSearch{s: s, weight: weight, best: floor, cur: cur}
 	if limit > 0 {
 		h.grow(bitset{}, cand, limit, 0)
 	}
@@ -13,14 +13,14 @@ func (s *search) heaviest(weight []int64, cur, cand bitset, limit int, floor int
 
 // reaches finds a set as heaviest does, of at least the given weight.
 func (s *search) reaches(cur, cand bitset, limit int, weight int64) (bitset, bool) {
-	h := heavy{s: s, weight: s.size, best: weight - 1, cur: cur, enough: weight}
+	h := weightSearch{s: s, weight: s.size, best: weight - 1, cur: cur, enough: weight}
 	if limit > 0 {
 		h.grow(bitset{}, cand, limit, 0)
 	}
 	return h.set, h.best >= weight
 }
 
-type heavy struct {
+type weightSearch struct {
 	s      *search
 	weight []int64
 	cur    bitset // given, never part of the answer
@@ -29,7 +29,7 @@ type heavy struct {
 	enough int64 // ends the search, unless 0
 }
 
-func (h *heavy) grow(chosen, cand bitset, limit int, sum int64) {
+func (h *weightSearch) grow(chosen, cand bitset, limit int, sum int64) {
 	if h.s.tick() || h.enough > 0 && h.best >= h.enough {
 		return
 	}
@@ -49,7 +49,7 @@ func (h *heavy) grow(chosen, cand bitset, limit int, sum int64) {
 		}
 	}
 	with := chosen.with(pick)
-	h.grow(with, m.still(h.cur.or(with), cand, pick), limit-1, sum+h.weight[pick])
+	h.grow(with, m.compatible(h.cur.or(with), cand, pick), limit-1, sum+h.weight[pick])
 	if most == 0 && limit >= cand.count() {
 		return // nothing in the way of taking all, which the line above did
 	}
@@ -58,7 +58,7 @@ func (h *heavy) grow(chosen, cand bitset, limit int, sum int64) {
 }
 
 // bound covers cand with cliques; a node has at most one group of each.
-func (h *heavy) bound(cand bitset, limit int) int64 {
+func (h *weightSearch) bound(cand bitset, limit int) int64 {
 	m := h.s.m
 	var total, top int64
 	for rest := cand; !rest.empty(); {
@@ -76,9 +76,9 @@ func (h *heavy) bound(cand bitset, limit int) int64 {
 	return min(total, top*int64(limit))
 }
 
-// still gives the groups of cand that may join a node once g did; set is the node
+// compatible returns the groups of cand that may join a node once g did; set is the node
 // with g.
-func (m *model) still(set, cand bitset, g int) bitset {
+func (m *model) compatible(set, cand bitset, g int) bitset {
 	cand = cand.minus(m.conf[g])
 	cand.drop(g)
 	for _, i := range m.hyperOf[g] {
@@ -89,16 +89,16 @@ func (m *model) still(set, cand bitset, g int) bitset {
 	return cand
 }
 
-// clique finds groups that pairwise cannot share a node and whose demands sum to
+// findClique finds groups that pairwise cannot share a node and whose demands sum to
 // the most above floor: that many nodes are needed. It gives up improving after a
 // fixed number of steps; a smaller clique is a weaker bound, never a wrong one.
-func (m *model) clique(d []int64, cand bitset, floor int64) (bitset, int64) {
-	c := cliques{m: m, d: d, best: floor, left: 20000}
+func (m *model) findClique(d []int64, cand bitset, floor int64) (bitset, int64) {
+	c := cliqueSearch{m: m, d: d, best: floor, left: 20000}
 	c.grow(bitset{}, cand, 0)
 	return c.set, c.best
 }
 
-type cliques struct {
+type cliqueSearch struct {
 	m    *model
 	d    []int64
 	set  bitset
@@ -109,7 +109,7 @@ type cliques struct {
 	each func(bitset)
 }
 
-func (c *cliques) grow(chosen, cand bitset, sum int64) {
+func (c *cliqueSearch) grow(chosen, cand bitset, sum int64) {
 	c.left--
 	if c.left < 0 {
 		return
@@ -143,7 +143,7 @@ func (c *cliques) grow(chosen, cand bitset, sum int64) {
 
 // bound covers cand with sets free of pair conflicts; a clique has at most one
 // group of each.
-func (c *cliques) bound(cand bitset) int64 {
+func (c *cliqueSearch) bound(cand bitset) int64 {
 	var total int64
 	for !cand.empty() {
 		g := cand.pop()

@@ -73,19 +73,19 @@ func Alter(ctx context.Context, c Cluster, add, remove []string) (Outcome, *loom
 		return Outcome{}, unsat, nil
 	}
 	p, at := columns(p, nodes)
-	st, err := stand(p, false)
+	st, err := newClusterModel(p, false)
 	if err != nil {
 		return Outcome{}, nil, err
 	}
 	s := &search{ctx: ctx}
 	s.check()
-	if ok := s.fill(st, st.spots(), st.low, st.high); s.err != nil {
+	if ok := s.fill(st, st.placements(), st.low, st.high); s.err != nil {
 		return Outcome{}, nil, s.err
 	} else if !ok {
 		unsat, err := explainNodes(ctx, p, nodes)
 		return Outcome{}, unsat, err
 	}
-	for _, sp := range s.settle(p, st, at) {
+	for _, sp := range s.placeServices(p, st, at) {
 		l := st.layout(sp)
 		for _, i := range sp.nodes {
 			nodes[i].NodeLayout = l
@@ -141,7 +141,7 @@ func Expand(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 	return c.outcome(nodes), nil, nil
 }
 
-// Resize gives the nodes with any of the services, or all nodes where none is
+// Resize returns the nodes with any of the services, or all nodes where none is
 // named, another hardware type and checks what comes of it.
 func Resize(ctx context.Context, c Cluster, hardware string, services []string) (Outcome, *loom.Unsat, error) {
 	c, unsat := c.resized(hardware, services)

@@ -334,7 +334,7 @@ func TestReasonsForNodesAreMinimal(t *testing.T) {
 		if len(keep) != len(unsat.Reasons) {
 			t.Fatalf("reasons %+v are not all rules of %s", unsat.Reasons, toJSON(t, p))
 		}
-		some := func(keep []rule) bool { return alterOracle(ruled(c.Input, p.only(keep)), bare(c.Nodes), add) }
+		some := func(keep []rule) bool { return alterOracle(ruled(c.Input, p.restrictTo(keep)), bare(c.Nodes), add) }
 		if some(keep) {
 			t.Fatalf("add %v to %s\nreasons %+v alone have a layout", add, toJSON(t, c), unsat.Reasons)
 		}

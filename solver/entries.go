@@ -15,7 +15,7 @@ const placeholder = "?"
 // mend: a requirement that nothing provides, a conflict, types without an entry for
 // the provider.
 func (g *suggester) entries() []part {
-	in := g.with(g.undone()).wanted()
+	in := g.with(g.withoutProblems()).targetInput()
 	var out []part
 	for _, m := range in.missing() {
 		out = append(out, withoutDependency(in, m.service, m.name, "requires"))
@@ -23,11 +23,11 @@ func (g *suggester) entries() []part {
 	for _, c := range in.clashes(maxClashes) {
 		out = append(out, withoutDependency(in, c.service, c.name, "conflicts with"))
 	}
-	asked := g.with(g.undone())
+	asked := g.with(g.withoutProblems())
 	if g.ask.move.kind == resizeMove {
 		asked = &g.ask // the type asked for may be the only one that changes anything
 	}
-	made, makes := asked.making()
+	made, makes := asked.asInput()
 	if !makes {
 		return out
 	}

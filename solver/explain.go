@@ -59,8 +59,8 @@ func rules(p Problem) []rule {
 	return out
 }
 
-// only is the problem with no other constraints than the given ones.
-func (p Problem) only(keep []rule) Problem {
+// restrictTo is the problem with no other constraints than the given ones.
+func (p Problem) restrictTo(keep []rule) Problem {
 	q := p
 	q.OnlyHardware, q.OnlyImages = nil, nil
 	q.Must, q.Cant, q.Services = nil, nil, make([]Service, len(p.Services))
@@ -125,12 +125,12 @@ const (
 // clashes reports that the rules alone leave no layout.
 func (c *conflict) clashes(keep []rule) bool {
 	if c.ctx.Err() != nil {
-		c.left = 0 // as heard says
+		c.left = 0 // as decided says
 	}
 	if c.err != nil || c.left <= 0 {
 		return false
 	}
-	p := c.p.only(keep)
+	p := c.p.restrictTo(keep)
 	if len(p.Nodes) > 0 {
 		return c.clashesNodes(p)
 	}
@@ -149,13 +149,13 @@ func (c *conflict) clashes(keep []rule) bool {
 		ok = low <= high
 	}
 	c.left -= s.steps + 20
-	return c.heard(ok, s.err)
+	return c.decided(ok, s.err)
 }
 
-// heard turns the end of a search into an answer. That time is up ends the
+// decided turns the end of a search into an answer. That time is up ends the
 // explanation, not the answer: what clashes is certain, that all of it is needed
 // is not.
-func (c *conflict) heard(ok bool, err error) bool {
+func (c *conflict) decided(ok bool, err error) bool {
 	switch {
 	case err == nil:
 		return !ok
@@ -174,10 +174,10 @@ func (c *conflict) minimal(from []rule) []rule {
 	if c.clashes(nil) {
 		return nil
 	}
-	return c.divide(nil, false, from)
+	return c.split(nil, false, from)
 }
 
-func (c *conflict) divide(base []rule, grown bool, from []rule) []rule {
+func (c *conflict) split(base []rule, grown bool, from []rule) []rule {
 	if c.err != nil || grown && c.clashes(base) {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (c *conflict) divide(base []rule, grown bool, from []rule) []rule {
 		return from
 	}
 	half := len(from) / 2
-	second := c.divide(join(base, from[:half]), true, from[half:])
-	first := c.divide(join(base, second), len(second) > 0, from[:half])
+	second := c.split(join(base, from[:half]), true, from[half:])
+	first := c.split(join(base, second), len(second) > 0, from[:half])
 	return join(first, second)
 }
 
@@ -272,7 +272,7 @@ func explain(ctx context.Context, p Problem, s *search) (*loom.Unsat, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	q := p.only(keep)
+	q := p.restrictTo(keep)
 	small, err := reduce(q)
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (s *search) witnessRules(p Problem, low int64) []rule {
 	if s.m.impossible || int64(p.Machines) >= low {
 		return nil
 	}
-	set, _ := s.m.clique(s.m.demand, upTo(len(s.m.groups)), int64(p.Machines))
+	set, _ := s.m.findClique(s.m.demand, upTo(len(s.m.groups)), int64(p.Machines))
 	in := map[string]bool{}
 	for !set.empty() {
 		for _, name := range s.m.groups[set.pop()].members {

@@ -26,15 +26,15 @@ func (c *conflict) clashesNodes(p Problem) bool {
 			steps, err = g.rest.steps, g.rest.err
 		}
 	default:
-		var st *standing
-		if st, err = stand(p, false); err == nil {
+		var st *clusterModel
+		if st, err = newClusterModel(p, false); err == nil {
 			s := &search{ctx: c.ctx, limit: questionSteps}
-			ok = s.fill(st, st.spots(), st.low, st.high)
+			ok = s.fill(st, st.placements(), st.low, st.high)
 			steps, err = s.steps, s.err
 		}
 	}
 	c.left -= steps + 20
-	return c.heard(ok, err)
+	return c.decided(ok, err)
 }
 
 // explainNodes says why nothing valid comes of a problem with machines that exist.
@@ -52,7 +52,7 @@ func explainNodes(ctx context.Context, p Problem, nodes []Node) (*loom.Unsat, er
 		}
 		c.machines = low <= high
 	}
-	if ids := bareNodes(nodes); len(ids) > 0 && c.clashes(nil) {
+	if ids := nodesWithoutServices(nodes); len(ids) > 0 && c.clashes(nil) {
 		// The new services cannot reach all nodes that lost theirs.
 		r := emptyNodes(ids)
 		return &loom.Unsat{Code: CodeEmptyNode, Headline: r.Message, Reasons: []loom.Reason{r}}, c.err
@@ -64,7 +64,7 @@ func explainNodes(ctx context.Context, p Problem, nodes []Node) (*loom.Unsat, er
 	if c.err != nil {
 		return nil, c.err
 	}
-	w := words{p: p, q: p.only(keep), keep: keep}
+	w := words{p: p, q: p.restrictTo(keep), keep: keep}
 	u := &loom.Unsat{Code: CodeUnsat}
 	for _, r := range keep {
 		u.Reasons = append(u.Reasons, w.reason(r))
@@ -90,7 +90,7 @@ func explainNodes(ctx context.Context, p Problem, nodes []Node) (*loom.Unsat, er
 	return u, nil
 }
 
-func bareNodes(nodes []Node) []string {
+func nodesWithoutServices(nodes []Node) []string {
 	var ids []string
 	for _, n := range nodes {
 		if len(n.Services) == 0 {
@@ -141,11 +141,11 @@ func (p Problem) where(r rule, nodes []Node) string {
 		}
 		return fmt.Sprintf("; it is on %d", n)
 	}
-	q := p.only([]rule{r})
+	q := p.restrictTo([]rule{r})
 	var ids []string
 	for _, n := range nodes {
 		q.Nodes = []Column{{Count: 1, NodeLayout: n.NodeLayout}}
-		if st, err := stand(q, true); err == nil && st.broken {
+		if st, err := newClusterModel(q, true); err == nil && st.broken {
 			ids = append(ids, n.ID)
 		}
 	}
@@ -167,7 +167,7 @@ func (p Problem) cannotHold() string {
 		q.Services = slices.DeleteFunc(slices.Clone(p.Services), func(s Service) bool {
 			return s.Name != name && comes[s.Name]
 		})
-		st, err := stand(q.withoutAbsent(), false)
+		st, err := newClusterModel(q.withoutAbsent(), false)
 		if err != nil || len(st.groups) == 0 {
 			continue
 		}

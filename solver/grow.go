@@ -15,7 +15,7 @@ type growth struct {
 }
 
 func newGrowth(ctx context.Context, p Problem) (*growth, error) {
-	st, err := stand(p, true)
+	st, err := newClusterModel(p, true)
 	if err != nil {
 		return nil, err
 	}

@@ -39,34 +39,34 @@ func (m move) verb() string {
 }
 
 // machines is the number of machines that there would be on an existing cluster.
-func (a *ask) machines() int {
+func (a *request) machines() int {
 	switch a.move.kind {
 	case expandMove, shrinkMove:
 		return a.move.total
 	case nodesMove:
-		return len(slices.DeleteFunc(slices.Clone(a.nodes), a.named))
+		return len(slices.DeleteFunc(slices.Clone(a.nodes), a.keeps))
 	}
 	return len(a.nodes)
 }
 
-// named reports that a nodesMove takes the node.
-func (a *ask) named(n Node) bool {
+// keeps reports that a nodesMove takes the node.
+func (a *request) keeps(n Node) bool {
 	_, ok := slices.BinarySearch(a.move.ids, n.ID)
 	return ok
 }
 
-// making is the input with the types that the move makes machines of; it reports
+// asInput is the input with the types that the move makes machines of; it reports
 // false when it makes none.
-func (a *ask) making() (Input, bool) {
+func (a *request) asInput() (Input, bool) {
 	in := a.in
 	if a.move.kind == resizeMove {
 		in.HardwareType = a.move.hardware
 	}
-	return in, !a.exists() || a.move.kind == expandMove || a.move.kind == resizeMove
+	return in, !a.onCluster() || a.move.kind == expandMove || a.move.kind == resizeMove
 }
 
 // solvesMove reports that the move is possible. Too long a search counts as no.
-func (a *ask) solvesMove(ctx context.Context, left *int) bool {
+func (a *request) solvesMove(ctx context.Context, left *int) bool {
 	switch c := a.cluster(); a.move.kind {
 	case expandMove:
 		return a.expands(ctx, c, left)
@@ -77,7 +77,7 @@ func (a *ask) solvesMove(ctx context.Context, left *int) bool {
 			return false
 		}
 		p, _ = columns(p, nodes)
-		t := newTaker(ctx, p, c.bonds())
+		t := newNodeRemover(ctx, p, c.shrinkRules())
 		t.s.limit = max(min(suggestSteps, *left), 1)
 		defer func() { *left -= t.s.steps }()
 		return t.solve(int64(less)) && t.s.err == nil
@@ -91,7 +91,7 @@ func (a *ask) solvesMove(ctx context.Context, left *int) bool {
 	}
 }
 
-func (a *ask) expands(ctx context.Context, c Cluster, left *int) bool {
+func (a *request) expands(ctx context.Context, c Cluster, left *int) bool {
 	p, nodes, unsat := c.problem(nil, nil, a.move.total)
 	if unsat != nil || a.move.total <= len(nodes) {
 		return false
@@ -123,17 +123,17 @@ func (c Cluster) holds() bool {
 		return false
 	}
 	p, _ = columns(p, nodes)
-	st, err := stand(p, false)
+	st, err := newClusterModel(p, false)
 	return err == nil && !st.broken
 }
 
-// between gives the totals next to the one asked for to which the cluster can
+// between returns the totals next to the one asked for to which the cluster can
 // shrink, nearest first; none on a side where there is none.
-func (a *ask) between(ctx context.Context, left *int) []int {
+func (a *request) between(ctx context.Context, left *int) []int {
 	c := a.cluster()
 	p, nodes, _ := c.problem(nil, nil, a.move.total)
 	p, _ = columns(p, nodes)
-	t := newTaker(ctx, p, c.bonds())
+	t := newNodeRemover(ctx, p, c.shrinkRules())
 	t.s.limit = max(min(suggestSteps, *left), 1)
 	defer func() { *left -= t.s.steps }()
 	have, less := int64(len(nodes)), int64(len(nodes)-a.move.total)
@@ -153,17 +153,17 @@ func distance(a, b int) int { return max(a-b, b-a) }
 
 // instead gives nodes to take away in place of those named: as many, named ones
 // first, and the most of the named ones that can go. Each is nil when there is none.
-func (a *ask) instead(ctx context.Context, left *int) (others, fewer []string) {
+func (a *request) instead(ctx context.Context, left *int) (others, fewer []string) {
 	c := a.cluster()
 	p, _, _ := c.problem(nil, nil, a.machines())
-	first := slices.DeleteFunc(slices.Clone(c.Nodes), a.named)
-	last := slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !a.named(n) })
+	first := slices.DeleteFunc(slices.Clone(c.Nodes), a.keeps)
+	last := slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return !a.keeps(n) })
 	p, at := columns(p, first)
 	fixed := len(at)
 	p, more := columns(p, last) // the last columns are taken first
 	at = append(at, more...)
 	pick := func(less int64, only bool) []string {
-		t := newTaker(ctx, p, c.bonds())
+		t := newNodeRemover(ctx, p, c.shrinkRules())
 		t.s.limit = max(min(suggestSteps, *left), 1)
 		defer func() { *left -= t.s.steps }()
 		most := min(int64(len(c.Nodes)-max(p.Size.Min, 1)), less)
@@ -191,9 +191,9 @@ func (a *ask) instead(ctx context.Context, left *int) (others, fewer []string) {
 	return pick(int64(len(a.move.ids)), false), pick(int64(len(last)), true)
 }
 
-// loosest are those of the services whose nodes can have the hardware type together:
+// leastConstrained are those of the services whose nodes can have the hardware type together:
 // with any other of them they could not.
-func (g *suggester) loosest(from []string) []string {
+func (g *suggester) leastConstrained(from []string) []string {
 	var keep []string
 	for again := true; again; {
 		again = false
@@ -207,21 +207,21 @@ func (g *suggester) loosest(from []string) []string {
 	return keep
 }
 
-// lettingGo are changes of catalog entries that let nodes go which do not, or let
+// releases are changes of catalog entries that let nodes go which do not, or let
 // services go that others require.
-func (g *suggester) lettingGo() []part {
+func (g *suggester) releases() []part {
 	if g.ask.move.kind != shrinkMove && g.ask.move.kind != nodesMove {
 		return nil
 	}
-	c, in := g.ask.cluster(), g.ask.wanted()
+	c, in := g.ask.cluster(), g.ask.targetInput()
 	var out []part
 	for _, name := range c.refusing() {
 		out = append(out, part{kind: entryPart, words: "let nodes of service " + name + " go (shrink)",
 			merge: map[string]any{"services": map[string]any{name: map[string]any{"shrink": "allow"}}},
 			entry: func(in *Input) { in.Catalog = changed(in.Catalog, name, func(s *loom.Service) { s.Shrink = "allow" }) }})
 	}
-	for _, b := range c.bonds() {
-		if b.kind == needBond && len(b.others) > 0 {
+	for _, b := range c.shrinkRules() {
+		if b.kind == needsOther && len(b.others) > 0 {
 			d := in.Catalog[b.service].Dependencies
 			for _, name := range sortedSet(slices.Concat(d.Install.Requires, d.Runtime.Requires)) {
 				if b.reason.ID == "requires("+b.service+","+name+")" {

@@ -22,7 +22,7 @@ type part struct {
 	change  func(t *loom.Template)
 	entry   func(in *Input) // of a change of a catalog entry
 	merge   map[string]any  // that change, by kind and name
-	// tune gives the same change with less of an effect, if there is one.
+	// tune returns the same change with less of an effect, if there is one.
 	tune func(n int) part
 	from int // the least effect that tune takes; n is the greatest
 }
@@ -46,8 +46,8 @@ const (
 
 func adding(service, by string) part { return part{kind: addPart, service: service, by: by} }
 
-func removing(a ask, service string) part {
-	if a.exists() && slices.Contains(a.add, service) {
+func removing(a request, service string) part {
+	if a.onCluster() && slices.Contains(a.add, service) {
 		return part{kind: leaveOutPart, service: service}
 	}
 	return part{kind: removePart, service: service}
@@ -68,7 +68,7 @@ func choosing(name, was string, hardware bool) part {
 	return part{kind: imagePart, name: name, was: was}
 }
 
-func (p part) apply(a *ask) {
+func (p part) apply(a *request) {
 	switch p.kind {
 	case addPart, keepPart, removePart, leaveOutPart:
 		a.change([]part{p})
@@ -115,7 +115,7 @@ func copyRules(t loom.Template) loom.Template {
 }
 
 // way words the parts and lists what they set.
-func way(was ask, parts []part) Way {
+func way(was request, parts []part) Way {
 	var s Way
 	names := map[partKind][]string{}
 	var types, before, changes, entries, size []string
@@ -275,7 +275,7 @@ func orEmpty(names []string) []string {
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// bracketed gives the names in the brackets of a reason's id that are services.
+// bracketed returns the names in the brackets of a reason's id that are services.
 func bracketed(id string) []string {
 	head, rest, ok := strings.Cut(id, "(")
 	end := strings.LastIndexByte(rest, ')')

@@ -16,7 +16,7 @@ type program struct {
 	pivots int
 }
 
-const tiny = 1e-9
+const epsilon = 1e-9
 
 func newProgram(d []int64, groups []int) *program {
 	p := &program{groups: groups, goal: make([]float64, len(groups)+1)}
@@ -62,7 +62,7 @@ func (p *program) solve() (y, x []float64) {
 	for p.pivots < limit {
 		out := -1
 		for i, line := range p.table {
-			if line[n] < -tiny && (out < 0 || line[n] < p.table[out][n]) {
+			if line[n] < -epsilon && (out < 0 || line[n] < p.table[out][n]) {
 				out = i
 			}
 		}
@@ -71,10 +71,10 @@ func (p *program) solve() (y, x []float64) {
 		}
 		in, best := -1, 0.0
 		for j, v := range p.table[out] {
-			if j == n || v >= -tiny {
+			if j == n || v >= -epsilon {
 				continue
 			}
-			if r := max(p.goal[j], 0) / -v; in < 0 || r < best-tiny {
+			if r := max(p.goal[j], 0) / -v; in < 0 || r < best-epsilon {
 				in, best = j, r
 			}
 		}
@@ -87,7 +87,7 @@ func (p *program) solve() (y, x []float64) {
 		in := -1
 		for j, v := range p.goal {
 			// The steepest column first; the first one later, which never cycles.
-			if j != n && v < -tiny && (in < 0 || p.pivots < limit && v < p.goal[in]) {
+			if j != n && v < -epsilon && (in < 0 || p.pivots < limit && v < p.goal[in]) {
 				in = j
 			}
 		}
@@ -96,7 +96,7 @@ func (p *program) solve() (y, x []float64) {
 		}
 		out := -1
 		for i, line := range p.table {
-			if line[in] <= tiny {
+			if line[in] <= epsilon {
 				continue
 			}
 			if out < 0 {
@@ -104,7 +104,7 @@ func (p *program) solve() (y, x []float64) {
 				continue
 			}
 			r, best := line[n]/line[in], p.table[out][n]/p.table[out][in]
-			if r < best-tiny || r <= best+tiny && p.basis[i] < p.basis[out] {
+			if r < best-epsilon || r <= best+epsilon && p.basis[i] < p.basis[out] {
 				out = i
 			}
 		}

@@ -78,7 +78,7 @@ func checkMinimal(t testing.TB, p Problem, unsat *loom.Unsat) {
 		}
 	}
 	some := func(keep []rule, machines bool) bool {
-		q := p.only(keep)
+		q := p.restrictTo(keep)
 		q.Size = loom.SizeRange{Min: 1, Max: loom.Unlimited}
 		if machines {
 			_, ok := oracle(q)

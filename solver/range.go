@@ -66,7 +66,7 @@ func (s *search) bestBound() string {
 			low = max(low, n)
 		}
 	}
-	_, low = s.m.clique(s.m.demand, support, low)
+	_, low = s.m.findClique(s.m.demand, support, low)
 	text := fmt.Sprintf(" At least %d nodes are needed; %d are enough", low, max(low, s.firstFit(s.m.demand, support, low)))
 	if room := s.m.room(s.m.most); room < loom.Unlimited {
 		text += fmt.Sprintf(" and %d the most", room)
@@ -133,7 +133,7 @@ func (s *search) least(d []int64) int64 {
 			low = max(low, n)
 		}
 	}
-	_, low = s.m.clique(d, support, low)
+	_, low = s.m.findClique(d, support, low)
 	high = max(low, s.firstFit(d, support, low))
 	for low < high && s.err == nil {
 		mid := low + (high-low)/2
@@ -191,7 +191,7 @@ func (s *search) fits(d []int64, nodes int64) bool {
 }
 
 func (s *search) partFits(d []int64, part bitset, nodes int64) bool {
-	if _, needed := s.m.clique(d, part, nodes); needed > nodes {
+	if _, needed := s.m.findClique(d, part, nodes); needed > nodes {
 		return false
 	}
 	if s.firstFit(d, part, nodes) <= nodes {
@@ -211,7 +211,7 @@ func (s *search) partFits(d []int64, part bitset, nodes int64) bool {
 		bound, packing := s.weigh(d, part, nodes)
 		switch {
 		case bound > nodes:
-		case s.rounded(d, part, nodes, packing):
+		case s.roundPacking(d, part, nodes, packing):
 			answer = true
 		default:
 			answer, _ = s.spread(d, part, nodes, 0)
@@ -223,9 +223,9 @@ func (s *search) partFits(d []int64, part bitset, nodes int64) bool {
 	return answer
 }
 
-// rounded uses the whole part of a fractional packing and packs what is left. A
+// roundPacking uses the whole part of a fractional packing and packs what is left. A
 // false only means that this did not work.
-func (s *search) rounded(d []int64, part bitset, nodes int64, packing []share) bool {
+func (s *search) roundPacking(d []int64, part bitset, nodes int64, packing []share) bool {
 	d = slices.Clone(d)
 	for _, p := range packing {
 		n := min(int64(p.nodes+1e-6), nodes)
@@ -279,7 +279,7 @@ func (s *search) firstFit(d []int64, part bitset, enough int64) int64 {
 		func(a, b int) int { return int(weight[b] + d[b] - weight[a] - d[a]) },
 	} {
 		slices.SortStableFunc(order, less)
-		var nodes []class
+		var nodes []nodeClass
 		var used int64
 		for _, g := range order {
 			left := d[g]

@@ -317,10 +317,10 @@ func (m *model) addHyper(s bitset) {
 func (m *model) shapes(hw, im int) {
 	var hwSets, imSets []bitset
 	for i := range hw {
-		hwSets = append(hwSets, m.takers(i, func(g *group) bitset { return g.hw }))
+		hwSets = append(hwSets, m.acceptors(i, func(g *group) bitset { return g.hw }))
 	}
 	for i := range im {
-		imSets = append(imSets, m.takers(i, func(g *group) bitset { return g.im }))
+		imSets = append(imSets, m.acceptors(i, func(g *group) bitset { return g.im }))
 	}
 	for _, h := range useful(hwSets) {
 		for _, i := range useful(imSets) {
@@ -336,7 +336,7 @@ func (m *model) shapes(hw, im int) {
 	}
 }
 
-func (m *model) takers(i int, get func(*group) bitset) bitset {
+func (m *model) acceptors(i int, get func(*group) bitset) bitset {
 	var s bitset
 	for g := range m.groups {
 		if get(&m.groups[g]).has(i) {
@@ -346,7 +346,7 @@ func (m *model) takers(i int, get func(*group) bitset) bitset {
 	return s
 }
 
-// useful gives the indexes of the sets that are in no earlier one.
+// useful returns the indexes of the sets that are in no earlier one.
 func useful(sets []bitset) []int {
 	var out []int
 	for i, s := range sets {

@@ -7,17 +7,17 @@ import (
 	"loom/app/loom"
 )
 
-// relaxations offers changes of the template, on top of the given changes of the
+// suggestRelaxations offers changes of the template, on top of the given changes of the
 // request: of one rule that the reasons name, else the fewest found of all that can
 // be changed.
-func (g *suggester) relaxations(base []part) {
-	fixed := append(slices.Clone(base), g.opened(g.with(base))...)
+func (g *suggester) suggestRelaxations(base []part) {
+	fixed := append(slices.Clone(base), g.templateChanges(g.with(base))...)
 	named := map[string]bool{}
 	for _, r := range g.unsat.Reasons {
 		named[r.ID] = true
 	}
 	var first, rest [][]part
-	for _, rule := range g.with(fixed).loosened() {
+	for _, rule := range g.with(fixed).relaxations() {
 		if named[rule.id] {
 			first = append(first, rule.parts...)
 		} else {
@@ -50,11 +50,11 @@ func (g *suggester) tryExactly(parts []part) bool {
 	return !g.full() && len(parts) > 0 && g.helps(parts) && g.try(parts)
 }
 
-// undone is the request without all that can be wrong with it: what is missing is
+// withoutProblems is the request without all that can be wrong with it: what is missing is
 // there and what cannot be used is not. On a cluster, nothing is changed at all.
-func (g *suggester) undone() []part {
+func (g *suggester) withoutProblems() []part {
 	var parts []part
-	if g.ask.exists() {
+	if g.ask.onCluster() {
 		for _, s := range g.ask.add {
 			parts = append(parts, removing(g.ask, s))
 		}
@@ -64,7 +64,7 @@ func (g *suggester) undone() []part {
 		return append(parts, g.corrected()...)
 	}
 	parts = append(g.unusable(), g.usableTypes()...)
-	want := g.with(parts).wanted()
+	want := g.with(parts).targetInput()
 	was := want.Services
 	if len(was) == 0 {
 		// Nothing known was asked for: what the template has, or anything.
@@ -104,12 +104,12 @@ func (g *suggester) usableTypes() []part {
 
 func firstPart(parts []part) []part { return parts[:min(len(parts), 1)] }
 
-// fewest offers to leave out as little as possible, starting from one service that
+// suggestFewerServices offers to leave out as little as possible, starting from one service that
 // works by itself.
-func (g *suggester) fewest() {
-	base := g.undone()
-	want := g.with(base).wanted()
-	asked := setOf(g.ask.wanted().Services)
+func (g *suggester) suggestFewerServices() {
+	base := g.withoutProblems()
+	want := g.with(base).targetInput()
+	asked := setOf(g.ask.targetInput().Services)
 	for _, first := range want.Services[:min(len(want.Services), 20)] {
 		if g.over() {
 			return
@@ -143,11 +143,11 @@ func withTypes(parts, types []part) [][]part {
 	return out
 }
 
-// opened are changes of the template without which it allows nothing like this.
-func (g *suggester) opened(a *ask) []part {
+// templateChanges are changes of the template without which it allows nothing like this.
+func (g *suggester) templateChanges(a *request) []part {
 	var out []part
-	in := a.wanted()
-	if a.exists() {
+	in := a.targetInput()
+	if a.onCluster() {
 		in.Machines = a.machines()
 	}
 	if n := in.Machines; len(in.checkSize()) > 0 && n > 0 {
@@ -171,8 +171,8 @@ func (g *suggester) opened(a *ask) []part {
 
 // allowTypes adds to a compatibility list what nodes have, or, where it leaves
 // nothing, the first type that could be used.
-func (a *ask) allowTypes(hardware bool) []part {
-	in, makes := a.making()
+func (a *request) allowTypes(hardware bool) []part {
+	in, makes := a.asInput()
 	makes = makes && (hardware || a.move.kind != resizeMove)
 	was, word := in.Template.Compatibility.ImageTypes, "image type "
 	if hardware {
@@ -217,17 +217,17 @@ func (a *ask) allowTypes(hardware bool) []part {
 	return out
 }
 
-// loosening is a rule and the ways to make it harmless, the gentlest first.
-type loosening struct {
+// relaxation is a rule and the ways to make it harmless, the gentlest first.
+type relaxation struct {
 	id    string
 	parts [][]part
 }
 
-// loosened lists what of the template can be changed.
-func (a *ask) loosened() []loosening {
-	in := a.wanted()
-	var out []loosening
-	add := func(id string, ways ...part) { out = append(out, loosening{id, single(ways)}) }
+// relaxations lists what of the template can be changed.
+func (a *request) relaxations() []relaxation {
+	in := a.targetInput()
+	var out []relaxation
+	add := func(id string, ways ...part) { out = append(out, relaxation{id, single(ways)}) }
 	layout := in.Template.Constraints.Layout
 	for _, kind := range []struct {
 		id, word string
@@ -250,16 +250,16 @@ func (a *ask) loosened() []loosening {
 	}
 	low, _ := in.Template.Constraints.Size.Bounds()
 	total := max(in.Machines, low, 1)
-	if a.exists() {
+	if a.onCluster() {
 		total = a.machines()
 	}
 	shrinks := a.move.kind == shrinkMove || a.move.kind == nodesMove
 	for _, name := range in.Services {
 		sc, ok := in.Template.Constraints.Services[name]
 		if shrinks && (sc.Quantities == nil || sc.Quantities.Min == nil || *sc.Quantities.Min == 1) {
-			add("quantity("+name+").min", lowered(name, 0, 0))
+			add("quantity("+name+").min", lowerMin(name, 0, 0))
 		} else if shrinks && *sc.Quantities.Min > 1 {
-			add("quantity("+name+").min", lowered(name, 0, *sc.Quantities.Min-1))
+			add("quantity("+name+").min", lowerMin(name, 0, *sc.Quantities.Min-1))
 		}
 		if !ok {
 			continue
@@ -271,10 +271,10 @@ func (a *ask) loosened() []loosening {
 			add("image("+name+")", anyType(name, "image", func(c *loom.ServiceConstraint) { c.ImageTypes = nil }))
 		}
 		if q := sc.Quantities; q != nil && q.Min != nil && *q.Min > 1 && !shrinks {
-			add("quantity("+name+").min", lowered(name, 1, *q.Min-1))
+			add("quantity("+name+").min", lowerMin(name, 1, *q.Min-1))
 		}
 		if q := sc.Quantities; q != nil && q.Max != nil && *q.Max < total {
-			add("quantity("+name+").max", raised(name, total, *q.Max+1))
+			add("quantity("+name+").max", raiseMax(name, total, *q.Max+1))
 		}
 	}
 	return out
@@ -299,8 +299,8 @@ func anyType(name, word string, change func(*loom.ServiceConstraint)) part {
 	return part{kind: templatePart, words: fmt.Sprintf("allow %s on every %s type", name, word), change: onService(name, change)}
 }
 
-// lowered sets a minimum; tuned, it goes up towards limit.
-func lowered(name string, n, limit int) part {
+// lowerMin sets a minimum; tuned, it goes up towards limit.
+func lowerMin(name string, n, limit int) part {
 	return part{kind: templatePart, n: n, from: limit, words: fmt.Sprintf("lower the minimum of %s to %d", name, n),
 		change: onService(name, func(c *loom.ServiceConstraint) {
 			if c.Quantities == nil {
@@ -308,19 +308,19 @@ func lowered(name string, n, limit int) part {
 			}
 			c.Quantities.Min = &n
 		}),
-		tune: func(n int) part { return lowered(name, n, limit) }}
+		tune: func(n int) part { return lowerMin(name, n, limit) }}
 }
 
-// raised sets a maximum, and a minimum above it no higher; tuned, it goes down
+// raiseMax sets a maximum, and a minimum above it no higher; tuned, it goes down
 // towards limit.
-func raised(name string, n, limit int) part {
+func raiseMax(name string, n, limit int) part {
 	return part{kind: templatePart, n: n, from: limit, words: fmt.Sprintf("raise the maximum of %s to %d", name, n),
 		change: onService(name, func(c *loom.ServiceConstraint) { c.Quantities.Max = &n }),
-		tune:   func(n int) part { return raised(name, n, limit) }}
+		tune:   func(n int) part { return raiseMax(name, n, limit) }}
 }
 
-// tuned changes numbers by as little as helps.
-func (g *suggester) tuned(parts []part) []part {
+// tune changes numbers by as little as helps.
+func (g *suggester) tune(parts []part) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		if p.tune == nil {

@@ -90,7 +90,7 @@ func (s *search) next(d, most []int64, n, top int64) (bitset, domain, bool) {
 	limit := int(min(int64(len(m.groups)), m.room(most)-n+1))
 	var heaviest int64
 	for _, wide := range m.widest {
-		_, heaviest = s.heaviest(s.size, bitset{}, wide.and(alive), limit, heaviest)
+		_, heaviest = s.findHeaviest(s.size, bitset{}, wide.and(alive), limit, heaviest)
 	}
 	top = min(top, heaviest)
 	pick := picker{s: s, d: d, n: n}
@@ -121,7 +121,7 @@ func (s *search) tightCliques(d []int64, n int64) []bitset {
 		}
 	}
 	var found []bitset
-	c := cliques{m: s.m, d: d, best: n - 1, left: 2000, each: func(q bitset) { found = append(found, q) }}
+	c := cliqueSearch{m: s.m, d: d, best: n - 1, left: 2000, each: func(q bitset) { found = append(found, q) }}
 	c.grow(bitset{}, support, 0)
 	return found
 }
@@ -167,7 +167,7 @@ func (p *picker) first(chosen, cand bitset, limit int, sum int64, witness *bitse
 			rest = &w
 		}
 		with := chosen.with(g)
-		if set, ok := p.first(with, p.s.m.still(with, cand, g), limit-1, sum+size, rest); ok {
+		if set, ok := p.first(with, p.s.m.compatible(with, cand, g), limit-1, sum+size, rest); ok {
 			return set, true
 		}
 	}
@@ -178,7 +178,7 @@ func (p *picker) first(chosen, cand bitset, limit int, sum int64, witness *bitse
 	return p.first(chosen, cand, limit, sum, witness)
 }
 
-// after gives the demands that remain once k nodes have the set.
+// after returns the demands that remain once k nodes have the set.
 func after(d []int64, set bitset, k int64) []int64 {
 	d = slices.Clone(d)
 	for !set.empty() {

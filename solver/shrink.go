@@ -25,7 +25,7 @@ func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 	// What the checks of the whole cluster find may go with the nodes that go.
 	p, nodes, _ := c.problem(nil, nil, total)
 	p, at := columns(p, nodes)
-	t := newTaker(ctx, p, c.bonds())
+	t := newNodeRemover(ctx, p, c.shrinkRules())
 	reasons := sizeReasons(total, p.Size)
 	ok := len(reasons) == 0 && t.solve(int64(len(nodes)-total))
 	if t.s.err != nil {
@@ -36,7 +36,7 @@ func Shrink(ctx context.Context, c Cluster, total int) (Outcome, *loom.Unsat, er
 		var err error
 		if len(reasons) > 0 {
 			unsat = &loom.Unsat{Code: CodeSize, Headline: checkHeadline(reasons), Reasons: reasons}
-		} else if unsat, err = cannotShrink(ctx, p, c.bonds(), total); err != nil {
+		} else if unsat, err = cannotShrink(ctx, p, c.shrinkRules(), total); err != nil {
 			return Outcome{}, nil, err
 		}
 		if unsat.Sizes, err = t.totals(p.Size); err != nil {
@@ -111,7 +111,7 @@ func (c Cluster) without(ids []string) (Cluster, *loom.Unsat) {
 		reasons = append(sizeReasons(len(left), p.Size), reasons...)
 	}
 	if len(reasons) == 0 {
-		reasons = lost(p, left)
+		reasons = tooFewNodes(p, left)
 	}
 	if len(reasons) > 0 {
 		return c, &loom.Unsat{Code: reasons[0].Code, Headline: "These nodes cannot be taken away.", Reasons: reasons}
@@ -120,8 +120,8 @@ func (c Cluster) without(ids []string) (Cluster, *loom.Unsat) {
 	return c, nil
 }
 
-// lost names services that would be on too few nodes.
-func lost(p Problem, left []Node) []loom.Reason {
+// tooFewNodes names services that would be on too few nodes.
+func tooFewNodes(p Problem, left []Node) []loom.Reason {
 	var out []loom.Reason
 	for _, s := range p.Services {
 		n := 0
@@ -143,16 +143,16 @@ func (c Cluster) refusing() []string {
 	return slices.DeleteFunc(c.services(), func(s string) bool { return c.Input.Catalog[s].Shrink != refuses })
 }
 
-// cannotShrink gives a minimal set of rules under which too few nodes can go. That
+// cannotShrink returns a minimal set of rules under which too few nodes can go. That
 // each service stays on one node at least is no rule but the question.
-func cannotShrink(ctx context.Context, p Problem, all []bond, total int) (*loom.Unsat, error) {
+func cannotShrink(ctx context.Context, p Problem, all []shrinkRule, total int) (*loom.Unsat, error) {
 	less := int64(-total)
 	for _, col := range p.Nodes {
 		less += int64(col.Count)
 	}
 	c := conflict{ctx: ctx, p: p, left: explainSteps}
 	c.test = func(q Problem) (bool, int, error) {
-		t := newTaker(ctx, q, all)
+		t := newNodeRemover(ctx, q, all)
 		t.s.limit = questionSteps
 		ok := t.solve(less)
 		return ok, t.s.steps, t.s.err

@@ -13,7 +13,7 @@ import (
 
 // bonded is an input with the rules of a problem, these bonds and nothing else
 // that speaks against shrinking.
-func bonded(in Input, p Problem, services []string, bonds []bond) Input {
+func bonded(in Input, p Problem, services []string, bonds []shrinkRule) Input {
 	in = ruled(in, p)
 	in.Catalog = map[string]loom.Service{}
 	for _, s := range services {
@@ -22,15 +22,15 @@ func bonded(in Input, p Problem, services []string, bonds []bond) Input {
 	for i, b := range bonds {
 		s := in.Catalog[b.service]
 		switch b.kind {
-		case stayBond:
+		case mustStay:
 			s.Shrink = "refuse"
-		case goneBond:
+		case mustGo:
 			allowed := in.Template.Compatibility.Services
 			if allowed == nil {
 				allowed = append([]string{"none"}, services...)
 			}
 			in.Template.Compatibility.Services = slices.DeleteFunc(slices.Clone(allowed), func(n string) bool { return n == b.service })
-		case needBond:
+		case needsOther:
 			name := fmt.Sprintf("need%d", i)
 			s.Dependencies.Install.Requires = append(s.Dependencies.Install.Requires, name)
 			for _, o := range b.others {
@@ -38,7 +38,7 @@ func bonded(in Input, p Problem, services []string, bonds []bond) Input {
 				other.Dependencies.Provides = append(other.Dependencies.Provides, name)
 				in.Catalog[o] = other
 			}
-		case clashBond:
+		case conflictsWith:
 			s.Dependencies.Conflicts = append(s.Dependencies.Conflicts, b.others[0])
 		}
 		in.Catalog[b.service] = s
@@ -74,13 +74,13 @@ func TestReasonsForShrinkingAreMinimal(t *testing.T) {
 		}
 		w := words{p: p}
 		keep := slices.DeleteFunc(rules(p), func(x rule) bool { return !named(w.reason(x).ID) })
-		bonds := slices.DeleteFunc(c.bonds(), func(b bond) bool { return !named(b.reason.ID) })
+		bonds := slices.DeleteFunc(c.shrinkRules(), func(b shrinkRule) bool { return !named(b.reason.ID) })
 		bound += len(bonds)
 		if len(keep)+len(bonds) != len(unsat.Reasons) {
 			t.Fatalf("reasons %+v are not all rules of %s", unsat.Reasons, toJSON(t, c))
 		}
-		some := func(keep []rule, bonds []bond) bool {
-			_, ok := shrinkOracle(bonded(c.Input, p.only(keep), c.services(), bonds), bare(c.Nodes), less)
+		some := func(keep []rule, bonds []shrinkRule) bool {
+			_, ok := shrinkOracle(bonded(c.Input, p.restrictTo(keep), c.services(), bonds), bare(c.Nodes), less)
 			return ok
 		}
 		if some(keep, bonds) {

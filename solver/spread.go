@@ -1,21 +1,21 @@
 package solver
 
-// class is a number of equal nodes in the making.
-type class struct {
+// nodeClass is a number of equal nodes in the making.
+type nodeClass struct {
 	set    bitset
 	hw, im bitset // types that suit all groups of the set
 	count  int64
 }
 
 // blank is a node with nothing on it.
-func (m *model) blank() class {
+func (m *model) blank() nodeClass {
 	all := ^uint64(0)
 	types := bitset{all, all, all, all}
-	return class{hw: types, im: types}
+	return nodeClass{hw: types, im: types}
 }
 
 // accepts reports whether nodes of the class can take g as well.
-func (m *model) accepts(c *class, g int) bool {
+func (m *model) accepts(c *nodeClass, g int) bool {
 	if c.set.meets(m.conf[g]) || !c.hw.meets(m.groups[g].hw) || !c.im.meets(m.groups[g].im) {
 		return false
 	}
@@ -28,7 +28,7 @@ func (m *model) accepts(c *class, g int) bool {
 }
 
 // put gives n nodes of the class with g added.
-func (m *model) put(c class, g int, n int64) class {
+func (m *model) put(c nodeClass, g int, n int64) nodeClass {
 	c.set.add(g)
 	c.hw, c.im = c.hw.and(m.groups[g].hw), c.im.and(m.groups[g].im)
 	c.count = n
@@ -60,7 +60,7 @@ func (x *spreader) stop() bool {
 }
 
 // place goes on with classes done, groups rest to do and blank nodes left.
-func (x *spreader) place(classes []class, rest bitset, blank int64) bool {
+func (x *spreader) place(classes []nodeClass, rest bitset, blank int64) bool {
 	if x.stop() {
 		return false
 	}
@@ -95,7 +95,7 @@ func (x *spreader) place(classes []class, rest bitset, blank int64) bool {
 
 // share spreads left nodes of g over the open classes from the first on, fullest
 // first, and what remains over blank nodes.
-func (x *spreader) share(classes []class, open []int, g int, left int64, rest bitset, blank int64) bool {
+func (x *spreader) share(classes []nodeClass, open []int, g int, left int64, rest bitset, blank int64) bool {
 	if x.stop() {
 		return false
 	}
@@ -117,7 +117,7 @@ func (x *spreader) share(classes []class, open []int, g int, left int64, rest bi
 	for n := min(left, classes[i].count); n >= 0 && left-n <= room; n-- {
 		next := classes
 		if n > 0 {
-			next = append(make([]class, 0, len(classes)+2), classes...)
+			next = append(make([]nodeClass, 0, len(classes)+2), classes...)
 			next[i] = x.s.m.put(classes[i], g, n)
 			if n < classes[i].count {
 				old := classes[i]

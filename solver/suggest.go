@@ -28,14 +28,14 @@ func Suggest(ctx context.Context, in Input, unsat *loom.Unsat) []loom.Suggestion
 	if unsat == nil {
 		return nil
 	}
-	g := suggester{ctx: ctx, ask: ask{in: in.withDefaults()}, unsat: unsat, left: allSuggestSteps}
-	g.size()
-	g.additions()
-	g.types()
-	g.providers()
-	g.removals()
-	for _, last := range []func(){g.companions, g.fewest, func() { g.relaxations(nil) }, func() { g.relaxations(g.undone()) },
-		func() { g.relaxations(append(g.undone(), g.entries()...)) }} {
+	g := suggester{ctx: ctx, ask: request{in: in.withDefaults()}, unsat: unsat, left: allSuggestSteps}
+	g.suggestSize()
+	g.suggestAdditions()
+	g.suggestTypes()
+	g.suggestProviders()
+	g.suggestRemovals()
+	for _, last := range []func(){g.suggestCompanions, g.suggestFewerServices, func() { g.suggestRelaxations(nil) }, func() { g.suggestRelaxations(g.withoutProblems()) },
+		func() { g.suggestRelaxations(append(g.withoutProblems(), g.entries()...)) }} {
 		if len(g.found) == 0 {
 			last()
 		}
@@ -50,18 +50,18 @@ func SuggestChange(ctx context.Context, c Cluster, add, remove []string, unsat *
 	if unsat == nil {
 		return nil
 	}
-	g := suggester{ctx: ctx, ask: ask{in: c.Input, nodes: c.Nodes, add: sortedSet(add), remove: sortedSet(remove)}, unsat: unsat, left: allSuggestSteps}
-	g.corrections()
-	g.additions()
-	g.removals()
+	g := suggester{ctx: ctx, ask: request{in: c.Input, nodes: c.Nodes, add: sortedSet(add), remove: sortedSet(remove)}, unsat: unsat, left: allSuggestSteps}
+	g.suggestCorrections()
+	g.suggestAdditions()
+	g.suggestRemovals()
 	if len(g.found) == 0 {
-		g.relaxations(nil)
+		g.suggestRelaxations(nil)
 	}
 	if len(g.found) == 0 {
-		g.relaxations(g.undone())
+		g.suggestRelaxations(g.withoutProblems())
 	}
 	if len(g.found) == 0 {
-		g.relaxations(append(g.undone(), g.entries()...))
+		g.suggestRelaxations(append(g.withoutProblems(), g.entries()...))
 	}
 	return plain(g.found)
 }
@@ -77,7 +77,7 @@ func plain(ways []Way) []loom.Suggestion {
 
 // Adjust applies a suggestion to the lists of Alter.
 func Adjust(add, remove []string, s loom.Suggestion) (newAdd, newRemove []string) {
-	a := ask{nodes: []Node{{}}, add: slices.Clone(add), remove: slices.Clone(remove)}
+	a := request{nodes: []Node{{}}, add: slices.Clone(add), remove: slices.Clone(remove)}
 	for _, name := range s.RemoveServices {
 		a.without(name)
 	}
@@ -107,9 +107,9 @@ func Create(ctx context.Context, in Input) (Problem, loom.Layout, *loom.Unsat, e
 	return p, layout, unsat, nil
 }
 
-// ask is what a suggestion changes: a request for a new cluster, or, with nodes,
+// request is what a suggestion changes: a request for a new cluster, or, with nodes,
 // the services to put on one and to take off it.
-type ask struct {
+type request struct {
 	in          Input // with its defaults
 	nodes       []Node
 	add, remove []string
@@ -117,14 +117,14 @@ type ask struct {
 	move move
 }
 
-func (a *ask) exists() bool { return len(a.nodes) > 0 }
+func (a *request) onCluster() bool { return len(a.nodes) > 0 }
 
-func (a *ask) cluster() Cluster { return Cluster{Input: a.in, Nodes: a.nodes} }
+func (a *request) cluster() Cluster { return Cluster{Input: a.in, Nodes: a.nodes} }
 
 // with asks for a service that was not asked for, or lets one stay.
-func (a *ask) with(name string) {
+func (a *request) with(name string) {
 	switch {
-	case !a.exists():
+	case !a.onCluster():
 		a.in.Services = sortedSet(append(slices.Clone(a.in.Services), name))
 	case slices.Contains(a.remove, name):
 		a.remove = slices.DeleteFunc(slices.Clone(a.remove), func(s string) bool { return s == name })
@@ -134,12 +134,12 @@ func (a *ask) with(name string) {
 }
 
 // without no longer asks for a service, or takes it off.
-func (a *ask) without(name string) {
+func (a *request) without(name string) {
 	drop := func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == name })
 	}
 	switch {
-	case !a.exists():
+	case !a.onCluster():
 		a.in.Services = drop(a.in.Services)
 	case slices.Contains(a.add, name):
 		a.add = drop(a.add)
@@ -149,7 +149,7 @@ func (a *ask) without(name string) {
 }
 
 // change does with and without for many services at once.
-func (a *ask) change(parts []part) {
+func (a *request) change(parts []part) {
 	if len(parts) == 0 {
 		return
 	}
@@ -157,9 +157,9 @@ func (a *ask) change(parts []part) {
 	for _, p := range parts {
 		name, comes := p.service, p.kind == addPart || p.kind == keepPart
 		switch {
-		case !a.exists() && comes:
+		case !a.onCluster() && comes:
 			asked[name] = true
-		case !a.exists():
+		case !a.onCluster():
 			delete(asked, name)
 		case comes && remove[name]:
 			delete(remove, name)
@@ -171,17 +171,17 @@ func (a *ask) change(parts []part) {
 			remove[name] = true
 		}
 	}
-	if a.exists() {
+	if a.onCluster() {
 		a.add, a.remove = sortedKeys(add), sortedKeys(remove)
 	} else {
 		a.in.Services = sortedKeys(asked)
 	}
 }
 
-// wanted is the input with the services that the cluster would have.
-func (a *ask) wanted() Input {
+// targetInput is the input with the services that the cluster would have.
+func (a *request) targetInput() Input {
 	in := a.in
-	if a.exists() {
+	if a.onCluster() {
 		c := a.cluster()
 		leaves, comes := setOf(a.remove), setOf(a.add)
 		in.Services = slices.DeleteFunc(sortedSet(slices.Concat(c.services(), a.add)), func(s string) bool {
@@ -193,15 +193,15 @@ func (a *ask) wanted() Input {
 
 // solves reports that the answer is yes, and gives the machine counts that work
 // where it is no. Too long a search counts as no.
-func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
-	if *left <= 0 || ctx.Err() != nil || !a.exists() && len(a.in.Services) == 0 {
+func (a *request) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
+	if *left <= 0 || ctx.Err() != nil || !a.onCluster() && len(a.in.Services) == 0 {
 		return false, nil
 	}
 	*left -= a.cost()
 	if a.move.kind != noMove {
 		return a.solvesMove(ctx, left), nil
 	}
-	if a.exists() {
+	if a.onCluster() {
 		return a.solvesNodes(ctx, left), nil
 	}
 	p, unsat := NewProblem(a.in)
@@ -228,30 +228,30 @@ func (a *ask) solves(ctx context.Context, left *int) (bool, *loom.SizeRange) {
 
 // cost is what a try takes beside its search, in steps: nearly nothing, unless there
 // are many services or nodes to look at.
-func (a *ask) cost() int {
+func (a *request) cost() int {
 	return 20 + (len(a.in.Services)+len(a.add)+len(a.remove))/4 + len(a.nodes)/50
 }
 
-func (a *ask) solvesNodes(ctx context.Context, left *int) bool {
+func (a *request) solvesNodes(ctx context.Context, left *int) bool {
 	c := a.cluster()
 	p, nodes, unsat := c.problem(a.add, a.remove, len(a.nodes))
 	if unsat != nil {
 		return false
 	}
 	p, _ = columns(p, nodes)
-	st, err := stand(p, false)
+	st, err := newClusterModel(p, false)
 	if err != nil {
 		return false
 	}
 	s := &search{ctx: ctx, limit: max(min(suggestSteps, *left), 1)}
 	defer func() { *left -= s.steps }()
 	s.check()
-	return s.fill(st, st.spots(), st.low, st.high) && s.err == nil
+	return s.fill(st, st.placements(), st.low, st.high) && s.err == nil
 }
 
 type suggester struct {
 	ctx   context.Context
-	ask   ask
+	ask   request
 	unsat *loom.Unsat
 	found []Way
 	left  int // steps
@@ -277,14 +277,14 @@ func (g *suggester) try(parts []part) bool {
 	if !ok || len(parts) == 0 {
 		return false
 	}
-	s := way(g.ask, g.tuned(g.needed(parts)))
+	s := way(g.ask, g.tune(g.needed(parts)))
 	if !slices.ContainsFunc(g.found, func(f Way) bool { return f.Label == s.Label }) {
 		g.found = append(g.found, s)
 	}
 	return true
 }
 
-func (g *suggester) with(parts []part) *ask {
+func (g *suggester) with(parts []part) *request {
 	a := g.ask
 	var services []part
 	for _, p := range parts {

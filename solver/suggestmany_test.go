@@ -41,17 +41,17 @@ func TestEveryTryCosts(t *testing.T) {
 	removed := plainCluster()
 	for name, c := range map[string]struct {
 		ctx  context.Context
-		ask  ask
+		ask  request
 		left int
 		most int
 	}{
-		"new":           {t.Context(), ask{in: plainInput()}, 5000, 5000 / 145},
-		"add":           {t.Context(), ask{in: removed.Input, nodes: removed.Nodes, add: numbered(500)}, 5000, 5000 / 145},
-		"remove":        {t.Context(), ask{in: removed.Input, nodes: removed.Nodes, remove: numbered(500)}, 5000, 5000 / 145},
-		"time is up":    {over, ask{in: plainInput()}, 5000, 0},
-		"nothing spent": {t.Context(), ask{in: plainInput()}, 0, 0},
+		"new":           {t.Context(), request{in: plainInput()}, 5000, 5000 / 145},
+		"add":           {t.Context(), request{in: removed.Input, nodes: removed.Nodes, add: numbered(500)}, 5000, 5000 / 145},
+		"remove":        {t.Context(), request{in: removed.Input, nodes: removed.Nodes, remove: numbered(500)}, 5000, 5000 / 145},
+		"time is up":    {over, request{in: plainInput()}, 5000, 0},
+		"nothing spent": {t.Context(), request{in: plainInput()}, 0, 0},
 	} {
-		if !c.ask.exists() {
+		if !c.ask.onCluster() {
 			c.ask.in.Services = numbered(500)
 		}
 		tries := 0

@@ -24,35 +24,35 @@ type Way struct {
 // There is none where the cluster holds a service that the catalog does not know,
 // or a node without services.
 func SuggestExpand(ctx context.Context, c Cluster, total int, unsat *loom.Unsat) []Way {
-	g := newMover(ctx, c, move{kind: expandMove, total: total}, unsat)
+	g := newMoveSuggester(ctx, c, move{kind: expandMove, total: total}, unsat)
 	if unsat == nil {
 		return nil
 	}
 	if r := unsat.Sizes; r != nil {
 		g.try([]part{machines(min(max(total, r.Min), r.Max))})
 	}
-	g.types()
-	g.changes()
+	g.suggestTypes()
+	g.suggestChanges()
 	return g.found
 }
 
 // SuggestShrink does so for Shrink: the nearest totals below and above that work.
 func SuggestShrink(ctx context.Context, c Cluster, total int, unsat *loom.Unsat) []Way {
-	g := newMover(ctx, c, move{kind: shrinkMove, total: total}, unsat)
+	g := newMoveSuggester(ctx, c, move{kind: shrinkMove, total: total}, unsat)
 	if unsat == nil {
 		return nil
 	}
 	for _, n := range g.ask.between(ctx, &g.left) {
 		g.try([]part{machines(n)})
 	}
-	g.changes()
+	g.suggestChanges()
 	return g.found
 }
 
 // SuggestShrinkNodes does so for ShrinkNodes: as many nodes, named ones first, and
 // the most of the named ones that can go.
 func SuggestShrinkNodes(ctx context.Context, c Cluster, ids []string, unsat *loom.Unsat) []Way {
-	g := newMover(ctx, c, move{kind: nodesMove, ids: sortedSet(ids)}, unsat)
+	g := newMoveSuggester(ctx, c, move{kind: nodesMove, ids: sortedSet(ids)}, unsat)
 	if unsat == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func SuggestShrinkNodes(ctx context.Context, c Cluster, ids []string, unsat *loo
 			g.try([]part{taking(nodes)})
 		}
 	}
-	g.changes()
+	g.suggestChanges()
 	return g.found
 }
 
@@ -70,7 +70,7 @@ func SuggestShrinkNodes(ctx context.Context, c Cluster, ids []string, unsat *loo
 // services whose nodes can have the type. There is none where the type is unknown
 // and no other can be used.
 func SuggestResize(ctx context.Context, c Cluster, hardware string, services []string, unsat *loom.Unsat) []Way {
-	g := newMover(ctx, c, move{kind: resizeMove, hardware: hardware, services: sortedSet(services)}, unsat)
+	g := newMoveSuggester(ctx, c, move{kind: resizeMove, hardware: hardware, services: sortedSet(services)}, unsat)
 	if unsat == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func SuggestResize(ctx context.Context, c Cluster, hardware string, services []s
 	}
 	present := c.services()
 	asked := slices.DeleteFunc(slices.Clone(present), func(s string) bool { return len(services) > 0 && !slices.Contains(services, s) })
-	if keep := g.loosest(asked); len(keep) > 0 {
+	if keep := g.leastConstrained(asked); len(keep) > 0 {
 		g.try([]part{resizing(keep)})
 	}
 	for _, s := range present {
@@ -89,14 +89,14 @@ func SuggestResize(ctx context.Context, c Cluster, hardware string, services []s
 			g.try([]part{resizing([]string{s})})
 		}
 	}
-	g.changes()
+	g.suggestChanges()
 	return g.found
 }
 
-func newMover(ctx context.Context, c Cluster, m move, unsat *loom.Unsat) suggester {
+func newMoveSuggester(ctx context.Context, c Cluster, m move, unsat *loom.Unsat) suggester {
 	in := c.Input
 	in.Provider = firstSet(in.Provider, in.Template.Defaults.Provider)
-	return suggester{ctx: ctx, ask: ask{in: in, nodes: c.Nodes, move: m}, unsat: unsat, left: allSuggestSteps}
+	return suggester{ctx: ctx, ask: request{in: in, nodes: c.Nodes, move: m}, unsat: unsat, left: allSuggestSteps}
 }
 
 // resizeTypes are the hardware types to resize to in place of the one asked for.
@@ -114,15 +114,15 @@ func (g *suggester) resizeTypes() []part {
 	return out
 }
 
-// changes are those of the template and of the catalog, where nothing else helps.
-func (g *suggester) changes() {
+// suggestChanges are those of the template and of the catalog, where nothing else helps.
+func (g *suggester) suggestChanges() {
 	for _, more := range []func() []part{
 		func() []part { return nil }, g.corrected,
-		func() []part { return append(g.entries(), g.lettingGo()...) },
-		func() []part { return slices.Concat(g.corrected(), g.entries(), g.lettingGo()) },
+		func() []part { return append(g.entries(), g.releases()...) },
+		func() []part { return slices.Concat(g.corrected(), g.entries(), g.releases()) },
 	} {
 		if len(g.found) == 0 {
-			g.relaxations(more())
+			g.suggestRelaxations(more())
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (g *suggester) corrected() []part {
 	case nodesMove:
 		var known []string
 		for _, n := range c.Nodes {
-			if g.ask.named(n) {
+			if g.ask.keeps(n) {
 				known = append(known, n.ID)
 			}
 		}
@@ -152,7 +152,7 @@ func (g *suggester) corrected() []part {
 		}
 	case resizeMove:
 		var parts []part
-		made, _ := g.ask.making()
+		made, _ := g.ask.asInput()
 		if _, reasons := made.checkHardware(); len(reasons) > 0 {
 			parts = firstPart(g.resizeTypes())
 		}

@@ -12,9 +12,9 @@ import (
 // errNone ends a search for suggestions early.
 var errNone = errors.New("none")
 
-// size offers the nearest number of machines that works, which the search for the
+// suggestSize offers the nearest number of machines that works, which the search for the
 // reasons has found.
-func (g *suggester) size() {
+func (g *suggester) suggestSize() {
 	if g.unsat.Sizes == nil {
 		return
 	}
@@ -22,9 +22,9 @@ func (g *suggester) size() {
 	g.found = append(g.found, way(g.ask, []part{machines(n)}))
 }
 
-// additions offers the services that others require, with what these require.
-func (g *suggester) additions() {
-	want := g.ask.wanted()
+// suggestAdditions offers the services that others require, with what these require.
+func (g *suggester) suggestAdditions() {
+	want := g.ask.targetInput()
 	missing := want.missing()
 	if len(missing) == 0 {
 		return
@@ -43,7 +43,7 @@ func (g *suggester) additions() {
 	}
 }
 
-// closure gives the service and those to add so that nothing required is missing.
+// closure returns the service and those to add so that nothing required is missing.
 func (in Input) closure(first string) ([]string, error) {
 	in.Services = sortedSet(append(slices.Clone(in.Services), first))
 	added := []string{first}
@@ -77,7 +77,7 @@ func (in Input) providers(name string) []string {
 
 // unusable are parts that take out what is unknown or not allowed.
 func (g *suggester) unusable() []part {
-	want := g.ask.wanted()
+	want := g.ask.targetInput()
 	allowed := setOf(want.Template.Compatibility.Services)
 	var out []part
 	for _, s := range want.Services {
@@ -88,9 +88,9 @@ func (g *suggester) unusable() []part {
 	return out
 }
 
-// types offers other types for the whole cluster where one was chosen; both at once
+// suggestTypes offers other types for the whole cluster where one was chosen; both at once
 // only if neither alone helps.
-func (g *suggester) types() {
+func (g *suggester) suggestTypes() {
 	hardware, image := g.otherHardware(), g.otherImages()
 	if g.firstOf(single(hardware)) || g.firstOf(single(image)) {
 		return
@@ -104,8 +104,8 @@ func (g *suggester) types() {
 	g.firstOf(both)
 }
 
-// providers offers other providers where the one chosen has no machines to offer.
-func (g *suggester) providers() {
+// suggestProviders offers other providers where the one chosen has no machines to offer.
+func (g *suggester) suggestProviders() {
 	if !slices.ContainsFunc(g.unsat.Reasons, func(r loom.Reason) bool { return strings.HasPrefix(r.ID, "provider.") }) {
 		return
 	}
@@ -173,14 +173,14 @@ func (g *suggester) firstOf(all [][]part) bool {
 	return false
 }
 
-// removals offers to leave out what the reasons name: all that cannot be used at
+// suggestRemovals offers to leave out what the reasons name: all that cannot be used at
 // once, else one service at a time, each with what requires it.
-func (g *suggester) removals() {
+func (g *suggester) suggestRemovals() {
 	unusable := g.unusable()
 	if len(unusable) > 0 {
 		g.remove(unusable, "")
 	}
-	want := g.ask.wanted()
+	want := g.ask.targetInput()
 	var named []string
 	for _, m := range want.missing() {
 		named = append(named, m.service)
@@ -191,7 +191,7 @@ func (g *suggester) removals() {
 	for _, r := range g.unsat.Reasons {
 		named = append(named, want.namedBy(r.ID)...)
 	}
-	if g.ask.exists() {
+	if g.ask.onCluster() {
 		// What was to be added goes first; the rest is there already.
 		slices.SortStableFunc(named, func(a, b string) int {
 			return boolInt(slices.Contains(g.ask.add, b)) - boolInt(slices.Contains(g.ask.add, a))
@@ -215,7 +215,7 @@ func boolInt(b bool) int {
 
 // remove tries to leave out a service and all that cannot be without it.
 func (g *suggester) remove(parts []part, service string) {
-	want := g.ask.wanted()
+	want := g.ask.targetInput()
 	was := map[need]bool{}
 	for _, m := range want.missing() {
 		was[m] = true
@@ -244,9 +244,9 @@ func (g *suggester) remove(parts []part, service string) {
 	g.try(parts)
 }
 
-// companions offers services to go with those asked for: what the template has by
+// suggestCompanions offers services to go with those asked for: what the template has by
 // default or knows, one after the other, and all of its defaults.
-func (g *suggester) companions() {
+func (g *suggester) suggestCompanions() {
 	in := g.ask.in
 	names := slices.Concat(in.Template.Defaults.Services, in.Template.Compatibility.Services, sortedKeys(in.Template.Constraints.Services))
 	if len(in.Template.Compatibility.Services) == 0 {
@@ -262,15 +262,15 @@ func (g *suggester) companions() {
 		done[name] = true
 		tries++
 		if added, err := in.closure(name); err == nil {
-			g.accompany(added, unusable)
+			g.tryCompanions(added, unusable)
 		}
 	}
 	if len(g.found) == 0 {
-		g.accompany(slices.DeleteFunc(slices.Clone(in.Template.Defaults.Services), func(s string) bool { return slices.Contains(in.Services, s) }), unusable)
+		g.tryCompanions(slices.DeleteFunc(slices.Clone(in.Template.Defaults.Services), func(s string) bool { return slices.Contains(in.Services, s) }), unusable)
 	}
 }
 
-func (g *suggester) accompany(names []string, more []part) {
+func (g *suggester) tryCompanions(names []string, more []part) {
 	var parts []part
 	for _, name := range names {
 		parts = append(parts, adding(name, ""))
@@ -278,9 +278,9 @@ func (g *suggester) accompany(names []string, more []part) {
 	g.try(append(parts, more...))
 }
 
-// corrections undoes what makes no sense for the cluster: adding what is there,
+// suggestCorrections undoes what makes no sense for the cluster: adding what is there,
 // removing what is not, emptying nodes.
-func (g *suggester) corrections() {
+func (g *suggester) suggestCorrections() {
 	c := g.ask.cluster()
 	present := c.services()
 	var parts, keep []part
@@ -304,13 +304,13 @@ func (g *suggester) corrections() {
 	}
 }
 
-// namedBy gives the services that a reason's id speaks of.
+// namedBy returns the services that a reason's id speaks of.
 func (in Input) namedBy(id string) []string {
 	out := ServicesOf(in.Template, id)
 	return slices.DeleteFunc(out, func(s string) bool { return !slices.Contains(in.Services, s) })
 }
 
-// ServicesOf gives the services that the rule of a reason's id speaks of, sorted.
+// ServicesOf returns the services that the rule of a reason's id speaks of, sorted.
 func ServicesOf(t loom.Template, id string) []string {
 	var out []string
 	layout := t.Constraints.Layout

@@ -79,7 +79,7 @@ func (s *search) weigh(d []int64, part bitset, enough int64) (int64, []share) {
 		var most int64
 		var node bitset
 		for _, wide := range s.m.widest {
-			if set, w := s.heaviest(weight, bitset{}, heavy.and(wide), len(d), most); w > most {
+			if set, w := s.findHeaviest(weight, bitset{}, heavy.and(wide), len(d), most); w > most {
 				node, most = set, w
 			}
 		}

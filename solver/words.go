@@ -97,7 +97,7 @@ func (w *words) tooFew() loom.Reason {
 	}
 	text := fmt.Sprintf("%s asked for, but at least %d are needed", are(w.p.Machines, "node"), need)
 	d := w.s.m.demand
-	if set, sum := w.s.m.clique(d, upTo(len(d)), 0); sum == need && set.count() > 1 && set.count() <= 6 {
+	if set, sum := w.s.m.findClique(d, upTo(len(d)), 0); sum == need && set.count() > 1 && set.count() <= 6 {
 		var parts []string
 		for !set.empty() {
 			g := set.pop()

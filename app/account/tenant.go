@@ -204,7 +204,7 @@ func (a *Accounts) createTenant(ctx context.Context, actor loom.Actor, in Tenant
 		return loom.Tenant{}, err
 	}
 	return a.makeTenant(ctx, actor, in, []newUser{{admin, hash}}, func(tx *sqlx.Tx) (int, error) {
-		if err := store.LockDealing(ctx, tx); err != nil {
+		if err := store.LockAssignments(ctx, tx); err != nil {
 			return 0, err
 		}
 		if err := nameIsFree(ctx, tx, in.Name); err != nil {
@@ -253,7 +253,7 @@ func (a *Accounts) UpdateTenant(ctx context.Context, actor loom.Actor, name stri
 	}
 	return store.InTx(ctx, a.db, func(tx *sqlx.Tx) (loom.Tenant, error) {
 		// Who raises workers at the same moment takes turns, before any row is locked.
-		if err := store.LockDealing(ctx, tx); err != nil {
+		if err := store.LockAssignments(ctx, tx); err != nil {
 			return loom.Tenant{}, err
 		}
 		tenant, err := store.LockTenant(ctx, tx, found.ID)
@@ -315,7 +315,7 @@ func (a *Accounts) DeleteTenant(ctx context.Context, actor loom.Actor, name stri
 		return err
 	}
 	return store.Exec(ctx, a.db, func(tx *sqlx.Tx) error {
-		if err := store.LockDealing(ctx, tx); err != nil {
+		if err := store.LockAssignments(ctx, tx); err != nil {
 			return err
 		}
 		tenant, err := store.LockTenant(ctx, tx, found.ID)

@@ -56,15 +56,15 @@ func (a *api) showOperation(w http.ResponseWriter, r *http.Request, actor loom.A
 }
 
 // dependencies gives what each task of a plan waits for, by its number.
-func dependencies(plan loom.Plan) map[int]planner.Order {
-	waits := make(map[int]planner.Order, len(plan.Tasks))
+func dependencies(plan loom.Plan) map[int]planner.TaskDependencies {
+	waits := make(map[int]planner.TaskDependencies, len(plan.Tasks))
 	for i, on := range planner.Dependencies(plan) {
 		waits[plan.Tasks[i].Number] = on
 	}
 	return waits
 }
 
-func behind(gates []planner.Behind) []wire.Behind {
+func behind(gates []planner.GateDependency) []wire.Behind {
 	out := make([]wire.Behind, len(gates))
 	for i, g := range gates {
 		out[i] = wire.Behind{Service: g.Service, Action: g.Action, Count: g.Count}

@@ -114,7 +114,7 @@ func Check(ctx context.Context, src Source, limits Limits, see func(Entry) error
 	return r.bytes, nil
 }
 
-// List gives each entry to see, as Check does, but reads the content of a .zip only
+// List returns each entry to see, as Check does, but reads the content of a .zip only
 // where it must: it does not say that an archive is good.
 func List(ctx context.Context, src Source, limits Limits, see func(Entry) error) error {
 	_, err := read(src, reader{ctx: ctx, limits: limits, see: see, listing: true})

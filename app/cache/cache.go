@@ -23,7 +23,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	kept    map[K]entry[V]
 	sum     int // of weights
-	reading together[K, V]
+	reading readGroup[K, V]
 }
 
 type entry[V any] struct {

@@ -10,12 +10,12 @@ import (
 // readLimit ends a reading that many wait for.
 const readLimit = 30 * time.Second
 
-// together lets all who need the same at once wait for one reading of it: hundreds of
+// readGroup lets all who need the same at once wait for one reading of it: hundreds of
 // pages open at the same time when an operation begins. What began before somebody asked
 // is good enough. It differs from singleflight.Group in what the pages need: keys have
 // types, those who wait may leave, and a reading that panics does so in the goroutine of
 // its request, where that is recovered. The zero value is ready.
-type together[K comparable, V any] struct {
+type readGroup[K comparable, V any] struct {
 	mu    sync.Mutex
 	going map[K]*reading[V]
 }
@@ -27,9 +27,9 @@ type reading[V any] struct {
 	err   error
 }
 
-// do gives what read gives, to be had from another caller where one is at it. The
+// do returns what read gives, to be had from another caller where one is at it. The
 // reading goes on when the caller who began it is gone.
-func (g *together[K, V]) do(ctx context.Context, key K, read func(ctx context.Context) (V, error)) (V, error) {
+func (g *readGroup[K, V]) do(ctx context.Context, key K, read func(ctx context.Context) (V, error)) (V, error) {
 	g.mu.Lock()
 	r := g.going[key]
 	if r != nil {

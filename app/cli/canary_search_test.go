@@ -157,7 +157,7 @@ func (c *canary) search(when string) {
 			c.t.Errorf("%s: the %s holds nothing of what was planted", when, where)
 		}
 	}
-	if !strings.Contains(strings.Join(slices.Collect(maps.Values(c.answers)), ""), openly) || !strings.Contains(places["log"], "scheduler began") {
+	if !strings.Contains(strings.Join(slices.Collect(maps.Values(c.answers)), ""), openly) || !strings.Contains(places["log"], "scheduler started") {
 		c.t.Errorf("%s: answers or log were not kept", when)
 	}
 	for what, text := range c.secrets {

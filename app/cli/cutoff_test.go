@@ -281,7 +281,7 @@ func TestFrozenAndCutOff(t *testing.T) {
 		// Each late result is refused and logged, at once or from the disk.
 		m.eventually("word of the late results", func() error {
 			out := m.provisioner.output()
-			if n := strings.Count(out, "a late result was refused") + strings.Count(out, "counted=false"); n < lost {
+			if n := strings.Count(out, "late result refused") + strings.Count(out, "counted=false"); n < lost {
 				return fmt.Errorf("%d of %d", n, lost)
 			}
 			return nil

@@ -164,7 +164,7 @@ func (q *planQuestion) readPast(r *questionReader) {
 
 // expected estimates the duration of a plan; nil where nothing is known.
 func (q *planQuestion) expected(plan loom.Plan) *float64 {
-	total, known := planner.Expected(plan, max(q.workers, 0), func(service string, action loom.TaskAction, _ loom.NodeID) (time.Duration, bool) {
+	total, known := planner.EstimateDuration(plan, max(q.workers, 0), func(service string, action loom.TaskAction, _ loom.NodeID) (time.Duration, bool) {
 		if d, ok := q.past[taskKind{service, action}]; ok {
 			return d, true
 		}

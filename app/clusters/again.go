@@ -112,7 +112,7 @@ func (f *following) computeRetry(ctx context.Context, q sqlx.ExtContext, tenant 
 	if err != nil {
 		return err
 	}
-	course := planner.CourseOf(plans)
+	course := planner.ProgressOf(plans)
 	if err := loom.InvalidFields(checkSkipped(course, f.Asked.Skip)); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (f *following) computeRetry(ctx context.Context, q sqlx.ExtContext, tenant 
 		skip[number] = true
 	}
 	open := bridge(course.Plan, skip)
-	plan, err := planner.Again(open, func(number int) bool { return course.Done(number) || skip[number] })
+	plan, err := planner.PlanRetry(open, func(number int) bool { return course.Done(number) || skip[number] })
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (f *following) computeRetry(ctx context.Context, q sqlx.ExtContext, tenant 
 }
 
 // checkSkipped finds what is wrong with the tasks that a retry is to leave out.
-func checkSkipped(course *planner.Course, skip []int) []loom.FieldError {
+func checkSkipped(course *planner.Progress, skip []int) []loom.FieldError {
 	var errs []loom.FieldError
 	for i, number := range skip {
 		field := fmt.Sprintf("skip[%d]", i)

@@ -28,7 +28,7 @@ type alteration struct {
 	Types    store.TypeSettings   `json:"types"`
 	Versions []store.EntryVersion `json:"versions"`
 	// Rest is what a repair finishes on nodes that stay.
-	Rest planner.Rest `json:"rest,omitempty"`
+	Rest planner.RemainingActions `json:"rest,omitempty"`
 	// Why says how the nodes that leave were chosen, where the request names none.
 	Why []string `json:"why,omitempty"`
 }

@@ -222,7 +222,7 @@ func TestAlterationsThatNeverBegin(t *testing.T) {
 			if err := b.db.Get(&delivery, `SELECT max(id) FROM hook_deliveries WHERE blocking AND status = 'waiting'`); err != nil {
 				t.Fatal(err)
 			}
-			err = ops.Delivered(b.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Sent: true, Code: 409, Refusal: "Freeze."})
+			err = ops.RecordDelivery(b.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Sent: true, Code: 409, Refusal: "Freeze."})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -58,8 +58,8 @@ func (d *liveDraft) plan() (loom.Plan, error) {
 	if d.Altered != nil {
 		return planner.MakeChange(planner.Change{
 			Action: d.Action, Before: d.Altered.Was, After: planner.State{Nodes: d.Nodes, Services: d.Services},
-			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Rest: d.Altered.Rest,
-			Again: d.again(), Dead: d.Altered.Asked.Dead})
+			Batch: d.Altered.Asked.Batch, MinHealthy: d.Altered.Asked.MinHealthy, Remaining: d.Altered.Rest,
+			Reinstall: d.again(), Dead: d.Altered.Asked.Dead})
 	}
 	scope := planner.Scope{}
 	if d.Service != "" {

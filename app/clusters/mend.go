@@ -215,13 +215,13 @@ func (f *following) computeMend(ctx context.Context, q sqlx.ExtContext, tenant l
 	if err != nil {
 		return err
 	}
-	in := planner.InputOf(of)
+	in := planner.RollbackInputOf(of)
 	in.To, in.Mends, in.Batch = f.To, true, 1
 	if in.Plan.Action == loom.ClusterCreate {
 		in.Batch = len(f.To.Nodes) // nothing serves yet
 	}
 	in.HasMachine = func(id loom.NodeID) bool { return slices.Contains(f.Machines, id) }
-	plan, err := planner.Back(in)
+	plan, err := planner.PlanRollback(in)
 	f.plan, f.old = plan, in.Definitions()
 	return err
 }

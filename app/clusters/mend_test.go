@@ -323,7 +323,7 @@ func (m *mock) refuse(why string) {
 	if err := m.db.Get(&delivery, `SELECT max(id) FROM hook_deliveries WHERE blocking AND status = 'waiting'`); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := m.ops.Delivered(m.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Refusal: why}); err != nil {
+	if err := m.ops.RecordDelivery(m.ctx, loom.DeliveryID(delivery), loom.DeliveryOutcome{Status: loom.DeliveryRefused, Refusal: why}); err != nil {
 		m.t.Fatal(err)
 	}
 	m.endAll()

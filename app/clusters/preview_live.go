@@ -109,7 +109,7 @@ func (u *Clusters) expect(ctx context.Context, actor loom.Actor, v *PreviewView,
 	if err != nil {
 		return err
 	}
-	v.Expected, v.Known = planner.Expected(v.Plan, tenant.Workers, func(service string, action loom.TaskAction, _ loom.NodeID) (time.Duration, bool) {
+	v.Expected, v.Known = planner.EstimateDuration(v.Plan, tenant.Workers, func(service string, action loom.TaskAction, _ loom.NodeID) (time.Duration, bool) {
 		if d, ok := byKind[store.TaskKind{Service: service, Action: action}]; ok {
 			return d, true
 		}

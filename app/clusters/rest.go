@@ -124,7 +124,7 @@ func (h history) rest(n *loom.Node, services map[string]loom.Service) map[string
 // draftRest finds what is left to do on the nodes that a repair does not make anew, and
 // warns of what stays as it is.
 func (u *Clusters) draftRest(ctx context.Context, d *liveDraft, cluster loom.Cluster, past history) error {
-	d.Altered.Rest = planner.Rest{}
+	d.Altered.Rest = planner.RemainingActions{}
 	stopped, down, begun := map[string][]loom.Node{}, map[string][]loom.Node{}, map[string][]loom.Node{}
 	d.pairs(func(before, after *loom.Node) {
 		if before == nil || after == nil {
@@ -179,7 +179,7 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, d *liveDraft, cluster l
 	if err != nil {
 		return err
 	}
-	course := planner.CourseOf(plans)
+	course := planner.ProgressOf(plans)
 	alone := map[loom.NodeID]bool{}
 	d.pairs(func(before, after *loom.Node) {
 		if before != nil && after != nil && before.Incarnation == after.Incarnation {

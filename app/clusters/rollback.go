@@ -180,7 +180,7 @@ func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tena
 	for _, id := range f.Machines {
 		machines[id] = true
 	}
-	in := planner.BackInput{
+	in := planner.RollbackInput{
 		Plan: loom.Plan{Action: loom.Rollback, Gates: []loom.Gate{{}}}, Before: f.After, After: f.After, To: f.To, Batch: 1,
 		HasMachine: func(id loom.NodeID) bool { return machines[id] },
 	}
@@ -189,11 +189,11 @@ func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tena
 		if err != nil {
 			return err
 		}
-		failed := planner.InputOf(of)
+		failed := planner.RollbackInputOf(of)
 		failed.To, failed.Batch, failed.HasMachine = in.To, in.Batch, in.HasMachine
 		in = failed
 	}
-	plan, err := planner.Back(in)
+	plan, err := planner.PlanRollback(in)
 	plan.Action = loom.Rollback
 	f.plan = plan
 	return err

@@ -118,7 +118,7 @@ type TaskView struct {
 	Attempts []loom.Attempt
 	// DependsOn are numbers of tasks, Behind the gates it waits for.
 	DependsOn []int
-	Behind    []planner.Behind
+	Behind    []planner.GateDependency
 	// Next are numbers of tasks that wait for this one alone or behind gates of
 	// which it is a part.
 	Next []int
@@ -144,9 +144,9 @@ func (u *Clusters) Task(ctx context.Context, actor loom.Actor, ref loom.TaskRef)
 	if err != nil {
 		return v, err
 	}
-	v.DependsOn, v.Behind, v.Next = near.DependsOn, []planner.Behind{}, near.Next
+	v.DependsOn, v.Behind, v.Next = near.DependsOn, []planner.GateDependency{}, near.Next
 	for _, g := range near.Behind {
-		v.Behind = append(v.Behind, planner.Behind(g))
+		v.Behind = append(v.Behind, planner.GateDependency(g))
 	}
 	if v.Ready, err = store.TaskReady(ctx, u.db, actor.Tenant, v.Row); err != nil {
 		return v, err

@@ -89,9 +89,9 @@ func (u *Clusters) TaskPage(ctx context.Context, actor loom.Actor, ref loom.Oper
 			tasks, err := store.TasksInRange(ctx, u.db, actor.Tenant, ref, filter, r)
 			views := make([]TaskView, len(tasks))
 			for i, t := range tasks {
-				views[i] = TaskView{Task: t.Task, DependsOn: t.DependsOn, Behind: make([]planner.Behind, len(t.Behind))}
+				views[i] = TaskView{Task: t.Task, DependsOn: t.DependsOn, Behind: make([]planner.GateDependency, len(t.Behind))}
 				for j, g := range t.Behind {
-					views[i].Behind[j] = planner.Behind(g)
+					views[i].Behind[j] = planner.GateDependency(g)
 				}
 			}
 			return views, err

@@ -13,7 +13,7 @@ import (
 )
 
 // Pause lets nothing more of a running operation start; tasks under way finish.
-// It gives the operation as it is then. In any other state it changes nothing.
+// It returns the operation as it is then. In any other state it changes nothing.
 func (o *Operations) Pause(ctx context.Context, actor loom.Actor, ref loom.OperationRef) (loom.Operation, error) {
 	return o.control(ctx, actor, ref, "pause", func(tx *sqlx.Tx, op *loom.Operation) (bool, error) {
 		if op.Status != loom.OperationRunning {

@@ -33,12 +33,12 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 		if !over {
 			return nil
 		}
-		if wantsUndo(&e, end) {
+		if shouldUndo(&e, end) {
 			if over, err := o.undo(ctx, tx, &e, &end); err != nil || !over {
 				return err
 			}
 		}
-		if err := settle(ctx, tx, op, end); err != nil {
+		if err := finalize(ctx, tx, op, end); err != nil {
 			return err
 		}
 		wipe := end.Cluster == loom.ClusterTerminated && (end.Operation == loom.OperationComplete || end.Operation == loom.OperationRolledBack)
@@ -56,7 +56,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 				}
 			}
 		}
-		if err := keepLeftovers(ctx, tx, op, &end); err != nil {
+		if err := recordLeftovers(ctx, tx, op, &end); err != nil {
 			return err
 		}
 		action, status = op.Action, end.Operation
@@ -68,7 +68,7 @@ func (o *Operations) EndOperation(ctx context.Context, id loom.OperationID) erro
 	return err
 }
 
-// mayEnd reports whether nothing of an operation is at work any more that its end would
+// mayEnd reports whether nothing of an operation is at work any longer that its end would
 // wait for.
 func mayEnd(e *store.Ending) bool {
 	switch e.Operation.Status {
@@ -106,8 +106,8 @@ func final(e *store.Ending) (planner.FinalState, bool) {
 	return end, over
 }
 
-// settle brings the records of a cluster in line with what became of its operation.
-func settle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.FinalState) error {
+// finalize brings the records of a cluster in line with what became of its operation.
+func finalize(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end planner.FinalState) error {
 	switch {
 	case end.Operation == loom.OperationRolledBack && end.Cluster == loom.ClusterTerminated:
 		return store.DropMade(ctx, tx, op.Tenant, op.Ref.Cluster)
@@ -146,10 +146,10 @@ func taskEnds(ends []store.TaskEnd) []planner.TaskEnd {
 	return out
 }
 
-// keepLeftovers notes what the delete of a cluster could not delete and words its
+// recordLeftovers notes what the delete of a cluster could not delete and words its
 // end; any other operation that ran makes the machines the cluster's own again. The
 // caller holds cluster and operation, which is about to end as said.
-func keepLeftovers(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end *planner.FinalState) error {
+func recordLeftovers(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end *planner.FinalState) error {
 	if op.Started.IsZero() || !end.Operation.Final() {
 		return nil
 	}
@@ -165,12 +165,12 @@ func keepLeftovers(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, end *pl
 	if err != nil || len(failed) == 0 {
 		return err
 	}
-	end.Message = leftMessage(failed)
+	end.Message = leftoverMessage(failed)
 	return store.PutLeftovers(ctx, tx, op.Tenant, op.Row)
 }
 
-// leftMessage says how many machines are left and why the first of them is.
-func leftMessage(failed []store.FailedDelete) string {
+// leftoverMessage says how many machines are left and why the first of them is.
+func leftoverMessage(failed []store.FailedDelete) string {
 	f := failed[0]
 	if len(failed) == 1 {
 		return fmt.Sprintf("The machine of node %d could not be deleted; Loom goes on trying. Task %d failed: %s", f.NodeNumber, f.Number, f.Message)

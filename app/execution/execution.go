@@ -39,7 +39,7 @@ type Options struct {
 	// given up; 0 means a minute.
 	Grace time.Duration
 	// LogAge is how long task logs are kept, counted from the day on which their
-	// attempt began; 0 means 90 days, a negative one for ever.
+	// attempt began; 0 means 90 days, a negative one forever.
 	LogAge time.Duration
 	// LogBytes is how much of task logs is kept per tenant, the newest ones; 0: all.
 	LogBytes int64
@@ -49,7 +49,7 @@ type Options struct {
 	LogPatience time.Duration
 	// Logger takes what goes wrong in the background; nil means slog's default.
 	Logger *slog.Logger
-	// Ended is told of each operation that ended here, Logged of the bytes of task
+	// Ended learns of each operation that ended here, Logged of the bytes of task
 	// logs that were stored, for metrics; nil tells nobody.
 	Ended  func(action loom.ClusterAction, status loom.OperationStatus)
 	Logged func(bytes int)
@@ -57,19 +57,19 @@ type Options struct {
 
 // Operations runs operations.
 type Operations struct {
-	db    *sqlx.DB
-	ring  *secret.Ring
-	opts  Options
-	cache nodeCache
-	// known are the services of clusters while an operation runs: every node of a big
+	db         *sqlx.DB
+	ring       *secret.Ring
+	opts       Options
+	nodesCache nodeCache
+	// servicesCache are the services of clusters while an operation runs: every node of a big
 	// cluster asks for them once.
-	known     cache.Cache[loom.OperationRef, map[string]loom.Service]
-	prepared  *store.Prepared
-	permitted cache.Cache[loom.TenantID, loom.Permits]
-	logs      logStore
+	servicesCache cache.Cache[loom.OperationRef, map[string]loom.Service]
+	prepared      *store.Prepared
+	permitsCache  cache.Cache[loom.TenantID, loom.Permits]
+	logs          logStore
 
-	// timeouts are the time limits that plugin types set, by plugin.
-	timeouts cache.Cache[struct{}, map[string]loom.PluginTimeouts]
+	// timeoutsCache are the time limits that plugin types set, by plugin.
+	timeoutsCache cache.Cache[struct{}, map[string]loom.PluginTimeouts]
 }
 
 // New makes the use cases. The ring opens sealed values when a task starts.
@@ -96,10 +96,10 @@ func New(db *sqlx.DB, ring *secret.Ring, opts Options) *Operations {
 		opts.Logged = func(int) {}
 	}
 	o := &Operations{db: db, ring: ring, opts: opts, prepared: store.Prepare(db), logs: logStore{db: db},
-		cache: nodeCache{clusters: map[view]*clusterNodes{}, loading: map[view]*sync.Mutex{}}}
-	o.known.Most = maxClusters
-	o.permitted.Age, o.permitted.Most = permitsAge, maxPermits
-	o.timeouts.Age, o.timeouts.Most = timeoutsFor, 1
+		nodesCache: nodeCache{clusters: map[nodeView]*clusterNodes{}, loading: map[nodeView]*sync.Mutex{}}}
+	o.servicesCache.Most = maxClusters
+	o.permitsCache.Age, o.permitsCache.Most = permitsAge, maxPermits
+	o.timeoutsCache.Age, o.timeoutsCache.Most = timeoutsFor, 1
 	return o
 }
 
@@ -129,14 +129,14 @@ type Finished struct {
 func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (map[loom.TaskID]bool, error) {
 	slices.SortFunc(finished, func(a, b Finished) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
 	keys, results := make([]AttemptKey, len(finished)), make([]loom.TaskResult, len(finished))
-	facts, files := map[loom.TaskID]learned{}, map[loom.TaskID]map[string]int{}
+	facts, files := map[loom.TaskID]taskFacts{}, map[loom.TaskID]map[string]int{}
 	for i, f := range finished {
 		keys[i], results[i] = f.Key, f.Result
 		if f.Result.Files != nil {
 			files[f.Key.Task] = f.Result.Files
 		}
 		if len(f.Result.Result) > 0 {
-			l := learn(f.Key.Task, f.Result.Result)
+			l := splitResults(f.Key.Task, f.Result.Result)
 			facts[f.Key.Task], results[i].Result = l, l.open
 		}
 	}
@@ -146,17 +146,17 @@ func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (ma
 		if err != nil {
 			return err
 		}
-		var hidden []learned
+		var hidden []taskFacts
 		for _, id := range done {
 			accepted[id] = true
 			if l, ok := facts[id]; ok {
 				hidden = append(hidden, l)
 			}
 		}
-		if err := keepFiles(ctx, tx, done, files); err != nil {
+		if err := recordFiles(ctx, tx, done, files); err != nil {
 			return err
 		}
-		return o.keepHidden(ctx, tx, hidden...)
+		return o.sealHidden(ctx, tx, hidden...)
 	})
 	if err != nil {
 		return nil, err
@@ -165,15 +165,15 @@ func (o *Operations) CompleteTasks(ctx context.Context, finished []Finished) (ma
 }
 
 // StoreFact makes results of a running attempt durable on its node at once.
-// Conflict says that the attempt does not hold its task any more.
+// Conflict says that the attempt does not hold its task any longer.
 func (o *Operations) StoreFact(ctx context.Context, key AttemptKey, facts map[string]any) error {
-	l := learn(key.Task, facts)
+	l := splitResults(key.Task, facts)
 	held, err := store.InTx(ctx, o.db, func(tx *sqlx.Tx) (bool, error) {
 		held, err := store.MergeFactsAllTenants(ctx, tx, key, l.open)
 		if err != nil || !held {
 			return held, err
 		}
-		return true, o.keepHidden(ctx, tx, l)
+		return true, o.sealHidden(ctx, tx, l)
 	})
 	if err != nil {
 		return err

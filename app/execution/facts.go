@@ -14,30 +14,30 @@ import (
 	"loom/app/store"
 )
 
-// learned are the results of a task, divided: the open ones go to the node, the
+// taskFacts are the results of a task, divided: the open ones go to the node, the
 // hidden ones are sealed. Names are the keys of both.
-type learned struct {
+type taskFacts struct {
 	task   loom.TaskID
 	open   map[string]any
 	hidden map[string]any
 }
 
-// learn divides the results of a task. Those that Loom itself tells of a node are
+// splitResults divides the results of a task. Those that Loom itself tells of a node are
 // nobody else's.
-func learn(task loom.TaskID, results map[string]any) learned {
-	l := learned{task: task}
+func splitResults(task loom.TaskID, results map[string]any) taskFacts {
+	l := taskFacts{task: task}
 	if len(results) > 0 {
 		l.open, l.hidden = loom.SplitFacts(store.Facts(results))
 	}
 	return l
 }
 
-// keepHidden seals what tasks learned in secret, and forgets what was sealed
+// sealHidden seals what tasks learned in secret, and forgets what was sealed
 // before under the same names: a result replaces an earlier one as a whole.
-func (o *Operations) keepHidden(ctx context.Context, tx *sqlx.Tx, all ...learned) error {
+func (o *Operations) sealHidden(ctx context.Context, tx *sqlx.Tx, all ...taskFacts) error {
 	var tasks []loom.TaskID
 	var names []string
-	var secret []learned
+	var secret []taskFacts
 	for _, l := range all {
 		for _, name := range slices.Sorted(maps.Keys(l.open)) {
 			if _, hidden := l.hidden[name]; !hidden {
@@ -59,7 +59,7 @@ func (o *Operations) keepHidden(ctx context.Context, tx *sqlx.Tx, all ...learned
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(secret, func(a, b learned) int { return cmp.Compare(nodes[a.task].Node, nodes[b.task].Node) })
+	slices.SortFunc(secret, func(a, b taskFacts) int { return cmp.Compare(nodes[a.task].Node, nodes[b.task].Node) })
 	for _, l := range secret {
 		n, ok := nodes[l.task]
 		if !ok {
@@ -72,8 +72,8 @@ func (o *Operations) keepHidden(ctx context.Context, tx *sqlx.Tx, all ...learned
 	return nil
 }
 
-// keepFiles keeps which files the accepted tasks of a batch have run.
-func keepFiles(ctx context.Context, tx *sqlx.Tx, accepted []loom.TaskID, files map[loom.TaskID]map[string]int) error {
+// recordFiles keeps which files the accepted tasks of a batch have run.
+func recordFiles(ctx context.Context, tx *sqlx.Tx, accepted []loom.TaskID, files map[loom.TaskID]map[string]int) error {
 	var tasks []loom.TaskID
 	var versions []map[string]int
 	for _, id := range accepted {

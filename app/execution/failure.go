@@ -30,17 +30,17 @@ func (o *Operations) FailTask(ctx context.Context, key AttemptKey, result loom.T
 			return false, err
 		}
 		if h.Status != loom.TaskRunning || h.Key.Attempt != key.Attempt {
-			return false, keepMachine(ctx, tx, &h, result)
+			return false, recordMachine(ctx, tx, &h, result)
 		}
-		l := learn(key.Task, result.Result)
+		l := splitResults(key.Task, result.Result)
 		result.Result = l.open
 		if err := store.CloseAttempt(ctx, tx, &h, outcome(result), result); err != nil {
 			return false, err
 		}
-		if err := o.keepHidden(ctx, tx, l); err != nil {
+		if err := o.sealHidden(ctx, tx, l); err != nil {
 			return false, err
 		}
-		if err := o.follow(ctx, tx, &h, result); err != nil {
+		if err := o.handleFailure(ctx, tx, &h, result); err != nil {
 			return false, err
 		}
 		return true, store.SignalTask(ctx, tx, &h)
@@ -57,9 +57,9 @@ func outcome(r loom.TaskResult) loom.AttemptStatus {
 	return loom.AttemptFailed
 }
 
-// keepMachine notes the machine of a late CREATE where the node has none, so
+// recordMachine notes the machine of a late CREATE where the node has none, so
 // that its DELETE finds it.
-func keepMachine(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult) error {
+func recordMachine(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult) error {
 	id, made := r.Result["providerid"]
 	if h.Action != loom.ActionCreate || !made || id == nil || h.HasMachine {
 		return nil
@@ -67,8 +67,8 @@ func keepMachine(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.Tas
 	return store.AddFacts(ctx, tx, h.Operation.Tenant, h.Node, map[string]any{"providerid": id})
 }
 
-// follow does what comes after the attempt, which is closed.
-func (o *Operations) follow(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult) error {
+// handleFailure does what comes after the attempt, which is closed.
+func (o *Operations) handleFailure(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, r loom.TaskResult) error {
 	switch h.Operation.Status {
 	case loom.OperationRunning, loom.OperationPaused, loom.OperationRollingBack:
 	case loom.OperationFailing:
@@ -105,11 +105,11 @@ func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 	if err := store.GiveUpTask(ctx, tx, h, loom.TaskFailed, r); err != nil {
 		return err
 	}
-	why = failedTask(h.Number, h.Action, h.Service, h.Hostname, h.NodeNumber) + why
+	why = describeTask(h.Number, h.Action, h.Service, h.Hostname, h.NodeNumber) + why
 	if h.Action == loom.ActionDelete && h.Operation.Action == loom.ClusterDelete {
 		return store.PassTask(ctx, tx, h, why) // the other machines do not wait for this one
 	}
-	finishes, err := finishesBatch(ctx, tx, h)
+	finishes, err := shouldFinishBatch(ctx, tx, h)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (o *Operations) giveUp(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask,
 	return store.FailOperation(ctx, tx, &h.Operation, why, false)
 }
 
-// restGoesOn ends the message of an operation that failed and finishes its batch.
-const restGoesOn = ". What does not wait for it is done first."
+// continuesNote ends the message of an operation that failed and finishes its batch.
+const continuesNote = ". What does not wait for it is done first."
 
-// failedTask begins to say that a task failed; how is to follow.
-func failedTask(number int, action loom.TaskAction, service, hostname string, node int) string {
+// describeTask begins to say that a task failed; how is to follow.
+func describeTask(number int, action loom.TaskAction, service, hostname string, node int) string {
 	what := string(action)
 	if service != "" {
 		what += " of " + service
@@ -134,9 +134,9 @@ func failedTask(number int, action loom.TaskAction, service, hostname string, no
 	return fmt.Sprintf("Task %d, %s on %s (node %d), ", number, what, hostname, node)
 }
 
-// finishesBatch reports whether what does not wait for a task that was given up is
+// shouldFinishBatch reports whether what does not wait for a task that was given up is
 // still carried out (changes.md 4).
-func finishesBatch(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask) (bool, error) {
+func shouldFinishBatch(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask) (bool, error) {
 	if h.Operation.Status == loom.OperationRollingBack {
 		return false, nil
 	}
@@ -153,10 +153,10 @@ func failBatch(ctx context.Context, tx *sqlx.Tx, h *store.HeldTask, why string) 
 	if err != nil {
 		return err
 	}
-	if err := store.NoteFailure(ctx, tx, h, why+restGoesOn); err != nil || !over {
+	if err := store.NoteFailure(ctx, tx, h, why+continuesNote); err != nil || !over {
 		return err
 	}
-	message, err := failure(ctx, tx, &h.Operation)
+	message, err := firstFailure(ctx, tx, &h.Operation)
 	if err != nil {
 		return err
 	}
@@ -170,21 +170,21 @@ func endBatch(ctx context.Context, tx *sqlx.Tx, e *store.Ending) error {
 	if op.Status != loom.OperationRunning || op.Action == loom.ClusterDelete || !e.Failed() {
 		return nil
 	}
-	message, err := failure(ctx, tx, op)
+	message, err := firstFailure(ctx, tx, op)
 	if err != nil {
 		return err
 	}
 	return store.BeginFailing(ctx, tx, op, message)
 }
 
-// failure is what failed first in an operation that went on.
-func failure(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (string, error) {
+// firstFailure is what failed first in an operation that went on.
+func firstFailure(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (string, error) {
 	f, err := store.FirstFailure(ctx, tx, op)
 	if err != nil {
 		return "", err
 	}
-	message := failedTask(f.Number, loom.TaskAction(f.Action), f.Service, f.Hostname, f.NodeNumber)
-	if said := strings.TrimSuffix(op.Message, restGoesOn); strings.HasPrefix(said, message) {
+	message := describeTask(f.Number, loom.TaskAction(f.Action), f.Service, f.Hostname, f.NodeNumber)
+	if said := strings.TrimSuffix(op.Message, continuesNote); strings.HasPrefix(said, message) {
 		return said, nil
 	}
 	return message + "failed: " + f.Message, nil // somebody paused or resumed it since
@@ -194,7 +194,7 @@ func failure(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) (string, erro
 // Forbidden, Conflict for a task that does not wait for a retry, or whose operation is
 // paused.
 func (o *Operations) RetryNow(ctx context.Context, actor loom.Actor, ref loom.TaskRef) error {
-	return o.waiting(ctx, actor, ref, "retry-now", func(tx *sqlx.Tx, h *store.HeldTask, _ loom.Task) error {
+	return o.controlRetry(ctx, actor, ref, "retry-now", func(tx *sqlx.Tx, h *store.HeldTask, _ loom.Task) error {
 		if h.Operation.Status == loom.OperationPaused {
 			return loom.NewError(loom.Conflict, "Operation %d is paused; resume it first.", h.Operation.Ref.Number)
 		}
@@ -209,7 +209,7 @@ func (o *Operations) RetryNow(ctx context.Context, actor loom.Actor, ref loom.Ta
 // StopRetrying gives up a task that failed and waits for its next try, and with it the
 // operation. Errors as RetryNow, but it may be paused.
 func (o *Operations) StopRetrying(ctx context.Context, actor loom.Actor, ref loom.TaskRef) error {
-	return o.waiting(ctx, actor, ref, "stop-retrying", func(tx *sqlx.Tx, h *store.HeldTask, t loom.Task) error {
+	return o.controlRetry(ctx, actor, ref, "stop-retrying", func(tx *sqlx.Tx, h *store.HeldTask, t loom.Task) error {
 		why := fmt.Sprintf("failed, and %s stopped the retries", actor.User)
 		if t.Message != "" {
 			why += ": " + t.Message
@@ -222,8 +222,8 @@ func (o *Operations) StopRetrying(ctx context.Context, actor loom.Actor, ref loo
 	})
 }
 
-// waiting does something about a task that failed and waits for its next try.
-func (o *Operations) waiting(ctx context.Context, actor loom.Actor, ref loom.TaskRef, verb string,
+// controlRetry does something about a task that failed and waits for its next try.
+func (o *Operations) controlRetry(ctx context.Context, actor loom.Actor, ref loom.TaskRef, verb string,
 	act func(tx *sqlx.Tx, h *store.HeldTask, t loom.Task) error) error {
 	_, err := o.control(ctx, actor, ref.Operation, verb, func(tx *sqlx.Tx, op *loom.Operation) (bool, error) {
 		task, err := store.TaskByRef(ctx, tx, actor.Tenant, ref)

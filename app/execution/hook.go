@@ -10,10 +10,10 @@ import (
 	"loom/app/store"
 )
 
-// Delivered records what came of a try of a delivery. An operation that waits for
+// RecordDelivery records what came of a try of a delivery. An operation that waits for
 // it goes on once all its hooks have agreed, and fails when one refuses. A
 // delivery that is gone or has ended stays as it is.
-func (o *Operations) Delivered(ctx context.Context, id loom.DeliveryID, outcome loom.DeliveryOutcome) error {
+func (o *Operations) RecordDelivery(ctx context.Context, id loom.DeliveryID, outcome loom.DeliveryOutcome) error {
 	return store.Exec(ctx, o.db, func(tx *sqlx.Tx) error {
 		h, err := store.LockDeliveryAllTenants(ctx, tx, id)
 		if errors.Is(err, loom.NotFound) {

@@ -146,7 +146,7 @@ func (l *Log) run(wake <-chan struct{}) {
 				err = l.flush()
 			}
 			if err != nil {
-				l.ops.opts.Logger.Warn("the end of a task log was lost", "task_id", l.key.Task, "attempt", l.key.Attempt, "error", err)
+				l.ops.opts.Logger.Warn("end of task log lost", "task_id", l.key.Task, "attempt", l.key.Attempt, "error", err)
 			}
 			return
 		}

@@ -29,7 +29,7 @@ func TestSpecKeepsToThePermits(t *testing.T) {
 	refused := func(want string) {
 		t.Helper()
 		_, err := w.ops.Spec(ctx, key)
-		var u *execution.Unbuildable
+		var u *execution.SpecError
 		if !errors.As(err, &u) || *u.Result.Retryable || !strings.Contains(u.Result.Message, want) || !strings.Contains(u.Result.Message, "ask the superadmin") {
 			t.Errorf("got %v, want a refusal with %q", err, want)
 		}

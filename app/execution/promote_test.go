@@ -130,7 +130,7 @@ func TestOldWorkIsLifted(t *testing.T) {
 		FROM tasks t WHERE r.id = t.river_job_id`)
 	const priorities = `SELECT string_agg(r.priority::text, ' ' ORDER BY t.number) FROM river_job r JOIN tasks t ON t.river_job_id = r.id`
 	for _, want := range []string{"3 4 1", "3 1 1", "3 1 1"} {
-		if _, err := w.ops.Due(ctx); err != nil {
+		if _, err := w.ops.ReleaseRetries(ctx); err != nil {
 			t.Fatal(err)
 		}
 		w.expect(want, priorities)

@@ -12,8 +12,8 @@ import (
 	"loom/planner"
 )
 
-// Due makes retries available whose time has come and says how many there were.
-func (o *Operations) Due(ctx context.Context) (int, error) {
+// ReleaseRetries makes retries available whose time has come and says how many there were.
+func (o *Operations) ReleaseRetries(ctx context.Context) (int, error) {
 	return store.InTx(ctx, o.db, func(tx *sqlx.Tx) (int, error) { return store.DueAllTenants(ctx, tx) })
 }
 
@@ -62,14 +62,14 @@ func (o *Operations) FailOverdue(ctx context.Context) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-// GiveUpWeary fails those of the tasks that came back from lost processes whose
+// FailInterrupted fails those of the tasks that came back from lost processes whose
 // attempts were interrupted too often in a row: a task that kills its
-// provisioner would otherwise do so for ever.
-func (o *Operations) GiveUpWeary(ctx context.Context, tasks []loom.TaskID) (int, error) {
+// provisioner would otherwise do so forever.
+func (o *Operations) FailInterrupted(ctx context.Context, tasks []loom.TaskID) (int, error) {
 	if len(tasks) == 0 {
 		return 0, nil
 	}
-	keys, err := store.WearyTasksAllTenants(ctx, o.db, tasks, planner.MaxInterruptions)
+	keys, err := store.InterruptedTasksAllTenants(ctx, o.db, tasks, planner.MaxInterruptions)
 	if err != nil {
 		return 0, err
 	}

@@ -154,14 +154,14 @@ func TestInterruptedTooOften(t *testing.T) {
 		key = w.deliver(1)
 		w.fail(key, loom.TaskResult{Interrupted: true})
 	}
-	if n, err := w.ops.GiveUpWeary(ctx, []loom.TaskID{key.Task}); err != nil || n != 0 {
+	if n, err := w.ops.FailInterrupted(ctx, []loom.TaskID{key.Task}); err != nil || n != 0 {
 		t.Errorf("given up after 9: %d, %v", n, err)
 	}
 	// The tenth time its process is lost.
 	w.deliver(1)
 	w.exec(`DELETE FROM processes`)
 	w.exec(`SELECT loom_reap()`)
-	if n, err := w.ops.GiveUpWeary(ctx, []loom.TaskID{key.Task}); err != nil || n != 1 {
+	if n, err := w.ops.FailInterrupted(ctx, []loom.TaskID{key.Task}); err != nil || n != 1 {
 		t.Errorf("given up after 10: %d, %v", n, err)
 	}
 	w.end()

@@ -14,23 +14,23 @@ import (
 	"loom/planner/macro"
 )
 
-// Unbuildable says that an attempt cannot run because of what the cluster holds:
+// SpecError says that an attempt cannot run because of what the cluster holds:
 // the result it ends with. Trying again would not help.
-type Unbuildable struct{ Result loom.TaskResult }
+type SpecError struct{ Result loom.TaskResult }
 
-// Error gives the message of the result.
-func (u *Unbuildable) Error() string { return u.Result.Message }
+// Error returns the message of the result.
+func (u *SpecError) Error() string { return u.Result.Message }
 
-func unbuildable(format string, args ...any) error {
+func specError(format string, args ...any) error {
 	no := false
-	return &Unbuildable{loom.TaskResult{Status: -1, Message: fmt.Sprintf(format, args...), Retryable: &no}}
+	return &SpecError{loom.TaskResult{Status: -1, Message: fmt.Sprintf(format, args...), Retryable: &no}}
 }
 
 // SpecFacts are what the spec of a task is built from, secrets still sealed.
 type SpecFacts = store.SpecFacts
 
 // SpecFacts reads what the specs of started attempts are built from, for many at
-// once. Those that do not hold their task any more are left out.
+// once. Those that do not hold their task any longer are left out.
 func (o *Operations) SpecFacts(ctx context.Context, keys []AttemptKey) (map[AttemptKey]*SpecFacts, error) {
 	tasks := make([]loom.TaskID, len(keys))
 	attempt := make(map[loom.TaskID]int, len(keys))
@@ -66,8 +66,8 @@ func (o *Operations) Spec(ctx context.Context, key AttemptKey) (*loom.TaskSpec, 
 }
 
 // Build makes the spec of a started attempt. It holds revealed secrets and lives
-// in memory only. An *Unbuildable error is the outcome of the attempt, any other
-// one is trouble of ours and may pass.
+// in memory only. A *SpecError is the outcome of the attempt, any other
+// one is a failure of Loom and may pass.
 func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, error) {
 	nodes, err := o.nodes(ctx, f)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *Operations) Build(ctx context.Context, f *SpecFacts) (*loom.TaskSpec, e
 	}
 	s.Reach = may.Reach()
 	if refused := may.Check(s.Provider); len(refused) > 0 && f.Action == loom.ActionCreate {
-		return nil, unbuildable("%s", refused[0].Message)
+		return nil, specError("%s", refused[0].Message)
 	}
 	if f.Action == loom.ActionBootstrap {
 		services, err := o.services(ctx, f)
@@ -137,7 +137,7 @@ func (o *Operations) reveal(s *loom.TaskSpec, f *store.SpecFacts) error {
 			}
 			plain, err := o.ring.Open(f.Tenant, v.Entity, v.Field, v.Sealed)
 			if err != nil {
-				return unbuildable("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
+				return specError("The sealed field %s of %s cannot be opened; was the key of this installation changed?", v.Field, v.Entity)
 			}
 			if v.Entity == node {
 				fact, err := loom.RevealFact(v.Field, plain)
@@ -211,11 +211,11 @@ const (
 // config with its macros expanded.
 func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) error {
 	if f.ServiceCopy == nil {
-		return unbuildable("The cluster has no service “%s” any more.", f.Service)
+		return specError("The cluster has no service “%s” any more.", f.Service)
 	}
 	action, ok := f.ServiceCopy.Provisioner.Actions[f.Action]
 	if !ok {
-		return unbuildable("The service “%s” has no action “%s”.", f.Service, f.Action)
+		return specError("The service “%s” has no action “%s”.", f.Service, f.Action)
 	}
 	s.Service = &loom.TaskService{Name: f.Service, Action: action}
 	expanded, problems := nodes.facts.Expand(s.Config, f.Node.ID)
@@ -224,22 +224,22 @@ func fillService(s *loom.TaskSpec, f *store.SpecFacts, nodes *clusterNodes) erro
 		for _, p := range errs[:min(len(errs), macro.MaxProblems)] {
 			texts = append(texts, p.String())
 		}
-		return unbuildable("Exception while expanding macros: %s", strings.Join(texts, "; "))
+		return specError("Exception while expanding macros: %s", strings.Join(texts, "; "))
 	}
 	s.Config = expanded
 	return nil
 }
 
-// services gives the services of a task's cluster, as the operation leaves them.
+// services returns the services of a task's cluster, as the operation leaves them.
 func (o *Operations) services(ctx context.Context, f *store.SpecFacts) (map[string]loom.Service, error) {
 	ref := f.Ref.Operation
-	return o.known.Get(ctx, ref, time.Now, func(ctx context.Context) (map[string]loom.Service, error) {
+	return o.servicesCache.Get(ctx, ref, time.Now, func(ctx context.Context) (map[string]loom.Service, error) {
 		all, err := store.ServicesOfClusters(ctx, o.db, f.Tenant, []loom.ClusterID{ref.Cluster})
 		return all[ref.Cluster], err
 	})
 }
 
-// bootstrapFields gives the fields that the actions of a node's services set, by
+// bootstrapFields returns the fields that the actions of a node's services set, by
 // automator type: a BOOTSTRAP belongs to no service, but how its tool gets onto the
 // machine is said there.
 func bootstrapFields(names []string, services map[string]loom.Service) map[string]map[string]string {
@@ -276,31 +276,31 @@ type clusterNodes struct {
 	facts *macro.Facts
 }
 
-// view names the nodes that a task is told of: a node on its way out still knows
+// nodeView names the nodes that a task is told of: a node on its way out still knows
 // the others that leave, the rest know those of the layout. What is taken back may
 // stop at any point: its tasks know the nodes only that got an address.
-type view struct {
+type nodeView struct {
 	cluster       loom.ClusterID
 	leaving, undo bool
 }
 
-func viewOf(f *store.SpecFacts) view {
-	return view{f.Ref.Operation.Cluster, f.Node.Leaving, f.Undo}
+func nodeViewOf(f *store.SpecFacts) nodeView {
+	return nodeView{f.Ref.Operation.Cluster, f.Node.Leaving, f.Undo}
 }
 
 // nodeCache remembers nodes by view: for ten thousand tasks of ten thousand nodes
 // they are read a few times.
 type nodeCache struct {
 	mu       sync.Mutex
-	clusters map[view]*clusterNodes
+	clusters map[nodeView]*clusterNodes
 	// loading lets one task read while the others wait for it.
-	loading map[view]*sync.Mutex
+	loading map[nodeView]*sync.Mutex
 }
 
 func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := viewOf(f)
+	id := nodeViewOf(f)
 	if n := c.clusters[id]; n != nil && n.operation == int64(f.Ref.Operation.Number) && n.version >= f.NodesVersion {
 		return n, nil
 	}
@@ -310,7 +310,7 @@ func (c *nodeCache) lookup(f *store.SpecFacts) (*clusterNodes, *sync.Mutex) {
 	return nil, c.loading[id]
 }
 
-func (c *nodeCache) put(id view, n *clusterNodes) {
+func (c *nodeCache) put(id nodeView, n *clusterNodes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.clusters) >= maxClusters {
@@ -323,18 +323,18 @@ func (c *nodeCache) put(id view, n *clusterNodes) {
 	c.clusters[id] = n
 }
 
-// nodes gives the nodes of a task's cluster, at least as new as its facts.
+// nodes returns the nodes of a task's cluster, at least as new as its facts.
 func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNodes, error) {
-	n, loading := o.cache.lookup(f)
+	n, loading := o.nodesCache.lookup(f)
 	if n != nil {
 		return n, nil
 	}
 	loading.Lock()
 	defer loading.Unlock()
-	if n, _ := o.cache.lookup(f); n != nil {
+	if n, _ := o.nodesCache.lookup(f); n != nil {
 		return n, nil
 	}
-	id := viewOf(f)
+	id := nodeViewOf(f)
 	properties, all, err := store.NodeProperties(ctx, o.db, f.Tenant, id.cluster, id.leaving, id.undo)
 	if err != nil {
 		return nil, err
@@ -342,7 +342,7 @@ func (o *Operations) nodes(ctx context.Context, f *store.SpecFacts) (*clusterNod
 	// The version was read before the nodes: they may be newer than it says, never
 	// older.
 	n = &clusterNodes{int64(f.Ref.Operation.Number), f.NodesVersion, properties, all, macro.NewFacts(string(f.Owner), properties)}
-	o.cache.put(id, n)
+	o.nodesCache.put(id, n)
 	return n, nil
 }
 
@@ -354,9 +354,9 @@ const timeoutsFor = 10 * time.Second
 // longer ones, up to loom.MaxTaskLimit.
 func (o *Operations) LongestLimit() time.Duration { return o.opts.Limits.Longest() }
 
-// pluginTimeouts gives the time limits that plugin types set, by plugin.
+// pluginTimeouts returns the time limits that plugin types set, by plugin.
 func (o *Operations) pluginTimeouts(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
-	return o.timeouts.Get(ctx, struct{}{}, time.Now, func(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
+	return o.timeoutsCache.Get(ctx, struct{}{}, time.Now, func(ctx context.Context) (map[string]loom.PluginTimeouts, error) {
 		return store.PluginTimeouts(ctx, o.db)
 	})
 }
@@ -387,11 +387,11 @@ const permitsAge = time.Second
 // maxPermits is of how many tenants they are kept.
 const maxPermits = 1000
 
-// permits gives what a tenant may: as it is now for a CREATE, else as it was a moment ago.
+// permits returns what a tenant may: as it is now for a CREATE, else as it was a moment ago.
 func (o *Operations) permits(ctx context.Context, tenant loom.TenantID, action loom.TaskAction) (loom.Permits, error) {
 	read := func(ctx context.Context) (loom.Permits, error) { return store.Permits(ctx, o.db, tenant) }
 	if action == loom.ActionCreate {
-		return o.permitted.Renew(ctx, tenant, time.Now, read)
+		return o.permitsCache.Renew(ctx, tenant, time.Now, read)
 	}
-	return o.permitted.Get(ctx, tenant, time.Now, read)
+	return o.permitsCache.Get(ctx, tenant, time.Now, read)
 }

@@ -106,7 +106,7 @@ func TestUnbuildableSpecs(t *testing.T) {
 	refused := func(ops *execution.Operations, want string) {
 		t.Helper()
 		_, err := ops.Spec(ctx, key)
-		var u *execution.Unbuildable
+		var u *execution.SpecError
 		if !errors.As(err, &u) || u.Result.Status != -1 || *u.Result.Retryable || !strings.Contains(u.Result.Message, want) {
 			t.Errorf("got %v, want a refusal with %q", err, want)
 		}

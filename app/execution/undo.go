@@ -11,11 +11,11 @@ import (
 	"loom/planner"
 )
 
-// wantsUndo reports whether an operation that would end as said takes back what it
+// shouldUndo reports whether an operation that would end as said takes back what it
 // did first (planner.md 10): it failed or was aborted, its policy says so, and it has
 // not tried yet. One that never began did nothing, and neither did a create that
 // leaves no cluster.
-func wantsUndo(e *store.Ending, end planner.FinalState) bool {
+func shouldUndo(e *store.Ending, end planner.FinalState) bool {
 	op := &e.Operation
 	return op.Status == loom.OperationFailing && op.OnFailure == loom.OnFailureUndo && !op.Undone && !op.Started.IsZero() &&
 		op.Action.Undoable() && end.Cluster != loom.ClusterTerminated
@@ -42,7 +42,7 @@ func (o *Operations) undo(ctx context.Context, tx *sqlx.Tx, e *store.Ending, end
 	if err := store.BeginUndo(ctx, tx, op, of, &back.After, back.Plan); err != nil {
 		return false, err
 	}
-	if err := returnLayout(ctx, tx, op, back.After); err != nil {
+	if err := revertLayout(ctx, tx, op, back.After); err != nil {
 		return false, err
 	}
 	if len(back.Plan.Tasks) > 0 {
@@ -66,9 +66,9 @@ func planUndo(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after *loom.
 	return of, undo, err
 }
 
-// returnLayout gives the cluster of an operation that begins to take back what it did
+// revertLayout returns the cluster of an operation that begins to take back what it did
 // the layout and config from before it. After a create there is nothing to return to.
-func returnLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after loom.Snapshot) error {
+func revertLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after loom.Snapshot) error {
 	before, err := store.SnapshotBefore(ctx, tx, op.Tenant, op.Ref)
 	if err != nil || before == nil {
 		return err
@@ -83,7 +83,7 @@ func returnLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, after lo
 	return store.InsertConfigRevision(ctx, tx, op.Tenant, op.Ref, op.RequestedBy)
 }
 
-// restoreLayout gives the cluster of an operation that never began, or was undone, the
+// restoreLayout returns the cluster of an operation that never began, or was undone, the
 // layout from before it. An operation without a layout before it changes nothing.
 func restoreLayout(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
 	read := store.SnapshotBefore

@@ -32,7 +32,7 @@ func (w *world) undone(before *loom.Snapshot, plan loom.Plan) loom.Operation {
 	return op
 }
 
-// nextTasks gives the numbers of the tasks that may run now.
+// nextTasks returns the numbers of the tasks that may run now.
 func (w *world) nextTasks() []int {
 	w.t.Helper()
 	var all []int

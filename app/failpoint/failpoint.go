@@ -43,7 +43,7 @@ var Actions = []Action{Kill, Freeze, Cut}
 // Points with names of their own; transactions are named after their owners.
 const (
 	// Renewed is after each renewal of a process lease.
-	Renewed = "processes.Keep.renewed"
+	Renewed = "processes.HoldLease.renewed"
 	// BeforeCall and AfterCall are around the call of a plugin: after it, what it
 	// did is done and its answer is not stored.
 	BeforeCall = "work.call.before"

@@ -37,7 +37,7 @@ func TestBlockingHooksAgree(t *testing.T) {
 		t.Errorf("%s hooks are asked, want 2", n)
 	}
 	// One agrees, the other has not been asked yet.
-	w.must(w.ops.Delivered(ctx, w.log(admin, asked)[0].ID, loom.DeliveryOutcome{Status: loom.DeliveryDelivered, Sent: true, Code: 204}))
+	w.must(w.ops.RecordDelivery(ctx, w.log(admin, asked)[0].ID, loom.DeliveryOutcome{Status: loom.DeliveryDelivered, Sent: true, Code: 204}))
 	if _, err := w.ops.ReconcileHooks(ctx); err != nil || w.text(`SELECT status FROM operations`) != "not_submitted" {
 		t.Fatalf("it began with one of two answers: %v", err)
 	}

@@ -203,7 +203,7 @@ func refusal(err error, refused *loom.RefusedAddress) string {
 	if _, err := netip.ParseAddr(target.Hostname()); err == nil {
 		return private(refused.Address)
 	}
-	slog.Warn("the name in a hook leads to an address that is not called", "host", target.Hostname(), "address", refused.Address, "why", refused.Error())
+	slog.Warn("hook address refused", "host", target.Hostname(), "address", refused.Address, "why", refused.Error())
 	return fmt.Sprintf("“%s” leads to an address that hooks may not reach; whoever runs Loom finds it in the log of the process, and can name it in LOOM_HOOK_NETWORKS.", target.Hostname())
 }
 
@@ -238,8 +238,8 @@ const testEvent loom.HookEvent = "test"
 // maxShown is how much of an answer a test shows, in bytes.
 const maxShown = 2000
 
-// Tried is what came of a test.
-type Tried struct {
+// TestResult is what came of a test.
+type TestResult struct {
 	// OK says that the endpoint answered 2xx; Problem says why not.
 	OK      bool
 	Problem string
@@ -250,50 +250,50 @@ type Tried struct {
 	Body, Answer string
 }
 
-// Sent is a delivery with its body.
-type Sent struct {
+// SentDelivery is a delivery with its body.
+type SentDelivery struct {
 	loom.Delivery
 	Body string
 }
 
 // Delivery reads a delivery of a hook with the body that was, or will be, sent.
 // NotFound.
-func (u *Hooks) Delivery(ctx context.Context, actor loom.Actor, id loom.HookID, delivery loom.DeliveryID) (Sent, error) {
+func (u *Hooks) Delivery(ctx context.Context, actor loom.Actor, id loom.HookID, delivery loom.DeliveryID) (SentDelivery, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
-		return Sent{}, err
+		return SentDelivery{}, err
 	}
 	d, notice, err := store.SentDelivery(ctx, u.db, actor.Tenant, id, delivery)
 	if errors.Is(err, loom.NotFound) {
-		return Sent{}, loom.NewError(loom.NotFound, "The hook has no delivery %d.", delivery)
+		return SentDelivery{}, loom.NewError(loom.NotFound, "The hook has no delivery %d.", delivery)
 	}
 	if err != nil {
-		return Sent{}, err
+		return SentDelivery{}, err
 	}
 	body, err := u.opts.Body(notice, d, u.opts.PublicURL)
 	if err != nil {
-		return Sent{}, fmt.Errorf("make the body of delivery %d: %w", delivery, err)
+		return SentDelivery{}, fmt.Errorf("make the body of delivery %d: %w", delivery, err)
 	}
-	return Sent{d, string(body)}, nil
+	return SentDelivery{d, string(body)}, nil
 }
 
 // Test sends a notice about nothing to a hook, signed as all are, also to one that
 // is off, and waits for the answer. It is no delivery and is not tried again. An
 // endpoint that does not work is an answer, not an error. NotFound.
-func (u *Hooks) Test(ctx context.Context, actor loom.Actor, id loom.HookID) (Tried, error) {
+func (u *Hooks) Test(ctx context.Context, actor loom.Actor, id loom.HookID) (TestResult, error) {
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
-		return Tried{}, err
+		return TestResult{}, err
 	}
 	h, err := store.HookByID(ctx, u.db, actor.Tenant, id)
 	if err != nil {
-		return Tried{}, noHook(id, err)
+		return TestResult{}, noHook(id, err)
 	}
 	sealed, err := store.Secrets(ctx, u.db, actor.Tenant, store.HookSecrets(id))
 	if err != nil {
-		return Tried{}, err
+		return TestResult{}, err
 	}
 	key, err := u.ring.Open(actor.Tenant, store.HookSecrets(id), store.HookSecretField, sealed[store.HookSecretField])
 	if err != nil {
-		return Tried{}, fmt.Errorf("the secret of hook %d: %w", id, err)
+		return TestResult{}, fmt.Errorf("the secret of hook %d: %w", id, err)
 	}
 	now := time.Now()
 	body, err := json.Marshal(map[string]any{
@@ -301,13 +301,13 @@ func (u *Hooks) Test(ctx context.Context, actor loom.Actor, id loom.HookID) (Tri
 		"message": "This is a test of the hook " + h.Name + "; no operation is concerned.",
 	})
 	if err != nil {
-		return Tried{}, fmt.Errorf("make the body of a test: %w", err)
+		return TestResult{}, fmt.Errorf("make the body of a test: %w", err)
 	}
 	code, answer, failure := u.post(ctx, store.DueDelivery{Delivery: loom.Delivery{Hook: id, Event: testEvent}, To: h}, body, key)
 	if ctx.Err() != nil {
-		return Tried{}, ctx.Err()
+		return TestResult{}, ctx.Err()
 	}
-	t := Tried{OK: failure == nil && code >= 200 && code <= 299, Code: code, Took: time.Since(now), Body: string(body), Answer: shown(answer)}
+	t := TestResult{OK: failure == nil && code >= 200 && code <= 299, Code: code, Took: time.Since(now), Body: string(body), Answer: shown(answer)}
 	if !t.OK {
 		t.Problem = trouble(code, failure)
 	}

@@ -113,7 +113,7 @@ func (u *Hooks) Hook(ctx context.Context, actor loom.Actor, id loom.HookID) (loo
 // this once. Errors: Invalid, Forbidden (global ones are a superadmin's),
 // Exhausted.
 func (u *Hooks) Create(ctx context.Context, actor loom.Actor, in Input) (loom.Hook, loom.Secret, error) {
-	h, err := u.checked(actor, in)
+	h, err := u.checkInput(actor, in)
 	if err != nil {
 		return loom.Hook{}, loom.Secret{}, err
 	}
@@ -149,7 +149,7 @@ func (u *Hooks) Create(ctx context.Context, actor loom.Actor, in Input) (loom.Ho
 // Put replaces all of a hook but its secret, which stays unless another is given.
 // Errors: Invalid, Forbidden, NotFound.
 func (u *Hooks) Put(ctx context.Context, actor loom.Actor, id loom.HookID, in Input) (loom.Hook, error) {
-	h, err := u.checked(actor, in)
+	h, err := u.checkInput(actor, in)
 	if err != nil {
 		return loom.Hook{}, err
 	}

@@ -23,9 +23,9 @@ const (
 	maxList   = 100
 )
 
-// checked checks rights and input and gives the hook that comes of it. Errors:
+// checkInput checks rights and input and gives the hook that comes of it. Errors:
 // Invalid with fields, Forbidden.
-func (u *Hooks) checked(actor loom.Actor, in Input) (loom.Hook, error) {
+func (u *Hooks) checkInput(actor loom.Actor, in Input) (loom.Hook, error) {
 	var h loom.Hook
 	if err := actor.RequireAdmin(loom.ScopeAdmin); err != nil {
 		return h, err

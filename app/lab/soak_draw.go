@@ -41,8 +41,8 @@ var soakTargets = map[string][]soakPoint{
 	),
 	loom.ProcessScheduler: join(
 		around("processes.Register", 1), []soakPoint{{failpoint.Renewed, 5}},
-		around("processes.Reap", 15), around("execution.Due", 15), around("execution.Reconcile", 4),
-		around("execution.EndOperation", 1), around("execution.Delivered", 2),
+		around("processes.Reap", 15), around("execution.ReleaseRetries", 15), around("execution.Reconcile", 4),
+		around("execution.EndOperation", 1), around("execution.RecordDelivery", 2),
 		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	// What a web process does: one transaction that begins an operation.

@@ -54,7 +54,7 @@ func (h *Hub) round(ctx context.Context) error {
 	return nil
 }
 
-// topicsOf gives the topics that a group follows, each once, with their followers.
+// topicsOf returns the topics that a group follows, each once, with their followers.
 func topicsOf(group []*Subscription) ([]store.EventTopic, map[store.EventTopic][]*Subscription) {
 	var wanted []store.EventTopic
 	followers := map[store.EventTopic][]*Subscription{}

@@ -202,7 +202,7 @@ func (s *Subscription) signal() {
 // Ready is signalled when Take has something to give.
 func (s *Subscription) Ready() <-chan struct{} { return s.wake }
 
-// Take gives what came since the last call, one signal per topic. Callers pace
+// Take returns what came since the last call, one signal per topic. Callers pace
 // themselves: calling it once a second coalesces to that.
 func (s *Subscription) Take() []Signal {
 	s.mu.Lock()
@@ -261,7 +261,7 @@ func parseCursor(cursor string) (store.EventPlace, bool) {
 	return store.EventPlaceAt(server, oldest), true
 }
 
-// Count gives how many streams of this process are open.
+// Count returns how many streams of this process are open.
 func (h *Hub) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -276,7 +276,7 @@ type logFollower struct {
 	topic string
 }
 
-// FollowLog gives a channel that is signalled when lines of a task were stored,
+// FollowLog returns a channel that is signalled when lines of a task were stored,
 // and a function that ends it. Signals may be more or later than lines; the
 // follower reads by number.
 func (h *Hub) FollowLog(task loom.TaskID) (<-chan struct{}, func()) {

@@ -54,7 +54,7 @@ func (p *Places) Try(tenant loom.TenantID) bool {
 	return p.take(now, loom.Account{Tenant: tenant}, 1)
 }
 
-// Give gives a place back.
+// Give returns a place back.
 func (p *Places) Give(tenant loom.TenantID) { p.give(loom.Account{Tenant: tenant}, 1) }
 
 // take is Take for a user and several places at once, at most as many as he holds.

@@ -47,7 +47,7 @@ type Share struct {
 // Share returns what a request of a user may take of the room.
 func (p *Places) Share(who loom.Account) *Share { return &Share{room: p, who: who} }
 
-// Free gives the share back; more can be taken afterwards.
+// Free returns the share back; more can be taken afterwards.
 func (s *Share) Free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Share) Free() {
 
 type shareKey struct{}
 
-// With gives a request for which Hold takes room, and what gives it back once it is
+// With returns a request for which Hold takes room, and what gives it back once it is
 // answered.
 func (p *Places) With(ctx context.Context) (context.Context, func()) {
 	s := p.Share(loom.Account{})

@@ -28,7 +28,7 @@ type transactions struct {
 	open int
 }
 
-// With gives a request whose transactions are counted.
+// With returns a request whose transactions are counted.
 func (t *Transactions) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, transactionsKey{}, &transactions{of: t})
 }

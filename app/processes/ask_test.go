@@ -62,13 +62,13 @@ func newAsked(t *testing.T) *asked {
 	return a
 }
 
-// Probe gives the answer alone.
+// Probe returns the answer alone.
 func (a *asked) Probe(ctx context.Context, actor loom.Actor, provider string) (loom.Probe, error) {
 	run, err := a.Processes.Probe(ctx, actor, provider)
 	return run.Answer, err
 }
 
-// LastProbe gives the answer alone.
+// LastProbe returns the answer alone.
 func (a *asked) LastProbe(ctx context.Context, actor loom.Actor, provider string) (loom.Probe, error) {
 	run, err := a.Processes.LastProbe(ctx, actor, provider)
 	return run.Answer, err
@@ -94,7 +94,7 @@ func (a *asked) count(query string, args ...any) int {
 	return n
 }
 
-// requests gives the ids of the requests whose River jobs wait, oldest first, and
+// requests returns the ids of the requests whose River jobs wait, oldest first, and
 // takes the jobs away.
 func (a *asked) requests() []int64 {
 	a.t.Helper()

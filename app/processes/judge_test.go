@@ -15,7 +15,7 @@ func TestJudge(t *testing.T) {
 		name    string
 		machine func(*loom.TaggedMachine)
 		claim   func(*store.NodeClaim)
-		want    verdict
+		want    machineClass
 	}{
 		{"the machine of a live node", nil, nil, claimed},
 		{"of a live node that never heard its id", func(m *loom.TaggedMachine) { m.ID = "m2" }, func(n *store.NodeClaim) { n.Machine = "" }, claimed},
@@ -46,7 +46,7 @@ func TestJudge(t *testing.T) {
 				claim = nil
 			}
 		}
-		if got := judge("t1", "p", m, claim, m.ID != "m3"); got != c.want {
+		if got := classifyMachine("t1", "p", m, claim, m.ID != "m3"); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -19,16 +19,16 @@ func TestTroubleIsTold(t *testing.T) {
 	t.Parallel()
 	db := testkit.NewDatabase(t)
 	f := processes.New(db.DB, processes.Options{Lease: time.Minute, RenewEvery: 20 * time.Millisecond})
-	trouble := &processes.Trouble{}
+	trouble := &processes.LastError{}
 	log := trouble.Log(slog.New(slog.DiscardHandler)).With("process_id", "p").WithGroup("g")
 	live := func() (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		id, err := f.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Trouble: trouble})
+		id, err := f.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, LastError: trouble})
 		if err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- f.Keep(ctx, id, nil, func() bool { return false }, func(processes.Renewal) {}) }()
+		go func() { done <- f.HoldLease(ctx, id, nil, func() bool { return false }, func(processes.Renewal) {}) }()
 		return func() {
 			cancel()
 			if err := <-done; err != nil {

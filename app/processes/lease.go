@@ -21,12 +21,12 @@ import (
 // its row is gone: others have its work, or soon will.
 var ErrLeaseLost = errors.New("the lease of this process is lost")
 
-// Keep renews the lease of a process on a connection of its own, at once on
+// HoldLease renews the lease of a process on a connection of its own, at once on
 // every nudge and else every RenewEvery, and hands each renewal to on. It returns nil
 // when ctx ends, and ErrLeaseLost when the lease is lost or may be; on must not
 // block. Draining tells others that the process takes nothing new.
-func (f *Processes) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan struct{}, draining func() bool, on func(Renewal)) error {
-	conn := &ownConn{db: f.db}
+func (f *Processes) HoldLease(ctx context.Context, id loom.ProcessID, nudge <-chan struct{}, draining func() bool, on func(Renewal)) error {
+	conn := &leaseConn{db: f.db}
 	defer conn.drop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -52,7 +52,7 @@ func (f *Processes) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan st
 			// Counted from the question: the answer may have been long under way.
 			lastGood, renewal.Until = asked, asked.Add(f.opts.GiveUpAfter)
 			on(renewal)
-			f.tell(ctx, conn, id)
+			f.recordError(ctx, conn, id)
 			timer.Reset(f.opts.RenewEvery)
 		case ctx.Err() != nil:
 			return nil
@@ -65,13 +65,13 @@ func (f *Processes) Keep(ctx context.Context, id loom.ProcessID, nudge <-chan st
 	}
 }
 
-// ownConn is a connection that is kept, and replaced after an error.
-type ownConn struct {
+// leaseConn is a connection that is kept, and replaced after an error.
+type leaseConn struct {
 	db   *sqlx.DB
 	conn *sqlx.Conn
 }
 
-func (c *ownConn) renew(ctx context.Context, id loom.ProcessID, lease time.Duration, draining bool) (Renewal, error) {
+func (c *leaseConn) renew(ctx context.Context, id loom.ProcessID, lease time.Duration, draining bool) (Renewal, error) {
 	if c.conn == nil {
 		conn, err := c.db.Connx(ctx)
 		if err != nil {
@@ -82,26 +82,26 @@ func (c *ownConn) renew(ctx context.Context, id loom.ProcessID, lease time.Durat
 	return store.RenewProcess(ctx, c.conn, id, lease, draining)
 }
 
-// tell notes what went wrong in the process since the last time. That it cannot be noted
+// recordError notes what went wrong in the process since the last time. That it cannot be noted
 // is no reason to lose the lease: it is tried again with the next renewal.
-func (f *Processes) tell(ctx context.Context, c *ownConn, id loom.ProcessID) {
-	found, ok := f.troubles.Load(id)
+func (f *Processes) recordError(ctx context.Context, c *leaseConn, id loom.ProcessID) {
+	found, ok := f.lastErrors.Load(id)
 	if !ok || c.conn == nil {
 		return
 	}
-	t := found.(*Trouble)
-	text, at, due := t.due()
+	t := found.(*LastError)
+	text, at, due := t.unwritten()
 	if !due {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.opts.RenewEvery)
 	defer cancel()
 	if store.SetProcessTrouble(ctx, c.conn, id, text, at) == nil {
-		t.told(at)
+		t.markWritten(at)
 	}
 }
 
-func (c *ownConn) drop() {
+func (c *leaseConn) drop() {
 	if c.conn != nil {
 		c.conn.Close() //nolint:errcheck // it goes back or is broken, either is fine
 		c.conn = nil
@@ -149,18 +149,18 @@ func (f *Processes) Wakeups(ctx context.Context, dsn string) (<-chan Wakeup, err
 	return out, nil
 }
 
-// stayTimeout bounds what is asked of the database when a process comes and goes: one
+// registerTimeout bounds what is asked of the database when a process comes and goes: one
 // that is away must not keep a process from ending.
-const stayTimeout = 3 * time.Second
+const registerTimeout = 3 * time.Second
 
-// Stay keeps a process registered until ctx ends, and then takes it out: for processes
+// StayRegistered keeps a process registered until ctx ends, and then takes it out: for processes
 // that have nothing to lose with their lease. Where a lease is lost or the database is
 // away, it begins another one under a new id as soon as it can, and hands what went
 // wrong to trouble. Held is told when a lease begins and when it is lost.
-func (f *Processes) Stay(ctx context.Context, p NewProcess, held func(bool), trouble func(error)) {
+func (f *Processes) StayRegistered(ctx context.Context, p NewProcess, held func(bool), trouble func(error)) {
 	delay := f.opts.RenewEvery / 10
 	for ctx.Err() == nil {
-		kept, err := f.stayOnce(ctx, p, held)
+		kept, err := f.registerOnce(ctx, p, held)
 		if err != nil && ctx.Err() == nil {
 			trouble(err)
 		}
@@ -175,9 +175,9 @@ func (f *Processes) Stay(ctx context.Context, p NewProcess, held func(bool), tro
 	}
 }
 
-// stayOnce is one lease, from its beginning to its end; kept says that it began.
-func (f *Processes) stayOnce(ctx context.Context, p NewProcess, held func(bool)) (kept bool, err error) {
-	asking, cancel := context.WithTimeout(ctx, stayTimeout)
+// registerOnce is one lease, from its beginning to its end; kept says that it began.
+func (f *Processes) registerOnce(ctx context.Context, p NewProcess, held func(bool)) (kept bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, registerTimeout)
 	id, err := f.Register(asking, p)
 	cancel()
 	if err != nil {
@@ -185,31 +185,31 @@ func (f *Processes) stayOnce(ctx context.Context, p NewProcess, held func(bool))
 		return false, err
 	}
 	held(true)
-	lost := f.Keep(ctx, id, nil, func() bool { return ctx.Err() != nil }, func(Renewal) {})
+	lost := f.HoldLease(ctx, id, nil, func() bool { return ctx.Err() != nil }, func(Renewal) {})
 	held(false)
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), stayTimeout)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), registerTimeout)
 	defer cancel()
 	return true, errors.Join(lost, f.Deregister(leaving, id))
 }
 
-// maxTrouble is how much of an error the list of processes shows, in characters.
-const maxTrouble = 500
+// maxErrorText is how much of an error the list of processes shows, in characters.
+const maxErrorText = 500
 
-// Trouble remembers the last error that a process wrote to its log. Its zero value is
+// LastError remembers the last error that a process wrote to its log. Its zero value is
 // ready for use, by any number of goroutines.
-type Trouble struct {
+type LastError struct {
 	mu      sync.Mutex
 	text    string
 	at      time.Time
 	written time.Time // what the list of processes shows
 }
 
-// Log gives a logger that writes where log does, and remembers errors.
-func (t *Trouble) Log(log *slog.Logger) *slog.Logger {
-	return slog.New(troubled{log.Handler(), t})
+// Log returns a logger that writes where log does, and remembers errors.
+func (t *LastError) Log(log *slog.Logger) *slog.Logger {
+	return slog.New(errorHandler{log.Handler(), t})
 }
 
-func (t *Trouble) note(r *slog.Record) {
+func (t *LastError) note(r *slog.Record) {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "error" {
@@ -217,8 +217,8 @@ func (t *Trouble) note(r *slog.Record) {
 		}
 		return true
 	})
-	if runes := []rune(strings.ToValidUTF8(text, "")); len(runes) > maxTrouble {
-		text = string(runes[:maxTrouble]) + "…"
+	if runes := []rune(strings.ToValidUTF8(text, "")); len(runes) > maxErrorText {
+		text = string(runes[:maxErrorText]) + "…"
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,35 +227,35 @@ func (t *Trouble) note(r *slog.Record) {
 	}
 }
 
-// due gives what is not written yet.
-func (t *Trouble) due() (text string, at time.Time, due bool) {
+// unwritten returns what is not written yet.
+func (t *LastError) unwritten() (text string, at time.Time, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.text, t.at, t.at.After(t.written)
 }
 
-func (t *Trouble) told(at time.Time) {
+func (t *LastError) markWritten(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written = at
 }
 
-// tellAgain makes the last error due once more, for a process that begins anew.
-func (t *Trouble) tellAgain() { t.told(time.Time{}) }
+// markUnwritten makes the last error due once more, for a process that begins anew.
+func (t *LastError) markUnwritten() { t.markWritten(time.Time{}) }
 
-// troubled hands errors to a Trouble, also those that are not to be written.
-type troubled struct {
+// errorHandler hands errors to a Trouble, also those that are not to be written.
+type errorHandler struct {
 	slog.Handler
-	trouble *Trouble
+	trouble *LastError
 }
 
 // Enabled reports whether lines of a level are looked at.
-func (h troubled) Enabled(ctx context.Context, level slog.Level) bool {
+func (h errorHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError || h.Handler.Enabled(ctx, level)
 }
 
 // Handle writes a line, and remembers it when it is an error.
-func (h troubled) Handle(ctx context.Context, r slog.Record) error {
+func (h errorHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
 		h.trouble.note(&r)
 		if !h.Handler.Enabled(ctx, r.Level) {
@@ -266,11 +266,11 @@ func (h troubled) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs keeps remembering.
-func (h troubled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return troubled{h.Handler.WithAttrs(attrs), h.trouble}
+func (h errorHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return errorHandler{h.Handler.WithAttrs(attrs), h.trouble}
 }
 
 // WithGroup keeps remembering.
-func (h troubled) WithGroup(name string) slog.Handler {
-	return troubled{h.Handler.WithGroup(name), h.trouble}
+func (h errorHandler) WithGroup(name string) slog.Handler {
+	return errorHandler{h.Handler.WithGroup(name), h.trouble}
 }

@@ -44,7 +44,7 @@ func (f *Processes) tryLeftover(ctx context.Context, r store.ProviderRequest, l 
 	if claim, there := claims[l.Node]; !there || claim.Busy || claim.Gone || claim.Incarnation != l.Incarnation {
 		return false, nil
 	}
-	call, err := f.callFor(ctx, l)
+	call, err := f.leftoverCall(ctx, l)
 	if err != nil {
 		return true, err
 	}
@@ -71,10 +71,10 @@ func (f *Processes) tryLeftover(ctx context.Context, r store.ProviderRequest, l 
 	return true, asker.Remove(ctx, call, m, false)
 }
 
-// callFor builds what is needed to ask the provider of a cluster in the way in which
+// leftoverCall builds what is needed to ask the provider of a cluster in the way in which
 // its tasks do: the provider with the cluster's own fields, over it the sealed fields of
 // both, and the place of the machine; and what tasks learned of the node, in secret too.
-func (f *Processes) callFor(ctx context.Context, l loom.Leftover) (*loom.ProviderCall, error) {
+func (f *Processes) leftoverCall(ctx context.Context, l loom.Leftover) (*loom.ProviderCall, error) {
 	return store.AtOneMoment(ctx, f.db, func(tx *sqlx.Tx) (*loom.ProviderCall, error) { return f.readCall(ctx, tx, l) })
 }
 
@@ -97,7 +97,7 @@ func (f *Processes) readCall(ctx context.Context, tx *sqlx.Tx, l loom.Leftover) 
 		fields = map[string]any{}
 	}
 	for _, entity := range []string{store.ProviderSecrets(l.Provider), store.ClusterSecrets(l.Cluster)} {
-		opened, err := f.open(ctx, tx, l.Tenant, entity, l.Provider)
+		opened, err := f.openFields(ctx, tx, l.Tenant, entity, l.Provider)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (f *Processes) readCall(ctx context.Context, tx *sqlx.Tx, l loom.Leftover) 
 	}
 	c.Provider.Fields = fields
 	c.Provider = c.Provider.AtPlace(loom.Placed(node.Results))
-	hidden, err := f.open(ctx, tx, l.Tenant, store.NodeSecrets(l.Node), l.Provider)
+	hidden, err := f.openFields(ctx, tx, l.Tenant, store.NodeSecrets(l.Node), l.Provider)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func TestLeftoversThatAreLeftAlone(t *testing.T) {
 		}
 		return errors.Join(errs...)
 	}
-	// A machine that the provider does not list any more is gone, others of the account are not ours.
+	// A machine that the provider does not list any longer is gone, others of the account are not ours.
 	m := a.left(1)
 	foreign := m
 	foreign.Tenant = "t2"

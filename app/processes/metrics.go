@@ -37,7 +37,7 @@ func (f *Processes) Figures(ctx context.Context) (loom.Figures, error) {
 	})
 	ask(func(ctx context.Context) error {
 		n, err := store.LeasesEndingAllTenants(ctx, f.db, leasesAhead)
-		out.LeasesEnding = known(n, err)
+		out.LeasesEnding = orNil(n, err)
 		return err
 	})
 	ask(func(ctx context.Context) (err error) {
@@ -46,17 +46,17 @@ func (f *Processes) Figures(ctx context.Context) (loom.Figures, error) {
 	})
 	ask(func(ctx context.Context) error {
 		w, err := store.WorkerFiguresAllTenants(ctx, f.db)
-		out.Workers = known(w, err)
+		out.Workers = orNil(w, err)
 		return err
 	})
 	ask(func(ctx context.Context) error {
 		d, err := store.DatabaseFigures(ctx, f.db)
-		out.Database = known(d, err)
+		out.Database = orNil(d, err)
 		return err
 	})
 	ask(func(ctx context.Context) error {
 		h, err := store.HookFiguresAllTenants(ctx, f.db)
-		out.Hooks = known(h, err)
+		out.Hooks = orNil(h, err)
 		return err
 	})
 	return out, errors.Join(errs...)
@@ -75,8 +75,8 @@ func (f *Processes) TenantNames(ctx context.Context) (map[loom.TenantID]string, 
 	return names, nil
 }
 
-// known is nil for what could not be read.
-func known[T any](value T, err error) *T {
+// orNil is nil for what could not be read.
+func orNil[T any](value T, err error) *T {
 	if err != nil {
 		return nil
 	}

@@ -145,7 +145,7 @@ func TestFreeElsewhere(t *testing.T) {
 		"p2": {"a": 5, "b": 4},
 		"p3": {"a": 7, "b": 4},
 	} {
-		got, err := f.FreeElsewhere(context.Background(), here, []loom.TenantID{"a", "b"})
+		got, err := f.FreeWorkers(context.Background(), here, []loom.TenantID{"a", "b"})
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("but for %s: %v, %v, want %v", here, got, err, want)
 		}

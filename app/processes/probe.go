@@ -33,7 +33,7 @@ type ProbeRun struct {
 	Answer         loom.Probe
 }
 
-func runOf(r store.ProviderRequest) ProbeRun {
+func probeRunOf(r store.ProviderRequest) ProbeRun {
 	return ProbeRun{ID: r.ID, Provider: r.Provider, Draft: r.Purpose == store.PurposeDraft, Asked: r.Asked, Now: r.Now, Started: !r.Started.IsZero(), Ended: !r.Ended.IsZero(), Answer: r.Probe}
 }
 
@@ -46,9 +46,9 @@ func (f *Processes) Probe(ctx context.Context, actor loom.Actor, provider string
 	if err != nil {
 		return ProbeRun{}, err
 	}
-	r, done, err := f.await(ctx, actor.Tenant, id, "the probe")
+	r, done, err := f.awaitRequest(ctx, actor.Tenant, id, "the probe")
 	if err != nil || done {
-		return runOf(r), err
+		return probeRunOf(r), err
 	}
 	// Its own answer is gone, since one is newer still.
 	return f.LastProbe(ctx, actor, provider)
@@ -64,7 +64,7 @@ func (f *Processes) BeginProbe(ctx context.Context, actor loom.Actor, provider s
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
 		return 0, err
 	}
-	return f.ask(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeProbe, By: actor.User},
+	return f.insertRequest(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeProbe, By: actor.User},
 		loom.AuditEntry{Actor: actor, Verb: "probe", Kind: loom.KindProvider.Word(), Object: provider}, nil)
 }
 
@@ -94,14 +94,14 @@ func (f *Processes) BeginDraft(ctx context.Context, actor loom.Actor, d loom.Pro
 	if err != nil {
 		return 0, fmt.Errorf("write down a draft: %w", err)
 	}
-	return f.ask(ctx, actor.Tenant, store.ProviderRequest{Provider: d.Provider.Name, Purpose: store.PurposeDraft, By: actor.User},
+	return f.insertRequest(ctx, actor.Tenant, store.ProviderRequest{Provider: d.Provider.Name, Purpose: store.PurposeDraft, By: actor.User},
 		loom.AuditEntry{Actor: actor, Verb: "probe", Kind: loom.KindProvider.Word(), Object: d.Provider.Name, After: map[string]any{"providertype": d.Provider.Type, "saved": false}},
 		func(id int64) ([]byte, error) {
 			return f.opts.Ring.Seal(actor.Tenant, "provider_requests", draftField(id), loom.NewSecret(string(data)))
 		})
 }
 
-// ProbeByID gives a probe that the actor's tenant asked for, with the steps so far. Drafts are
+// ProbeByID returns a probe that the actor's tenant asked for, with the steps so far. Drafts are
 // shown to whoever asked for them. NotFound, also once there are newer ones.
 func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (ProbeRun, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -111,20 +111,20 @@ func (f *Processes) ProbeByID(ctx context.Context, actor loom.Actor, id int64) (
 	if err == nil && r.Purpose != store.PurposeProbe && (r.Purpose != store.PurposeDraft || r.By != actor.User) || errors.Is(err, loom.NotFound) {
 		return ProbeRun{}, loom.NewError(loom.NotFound, "There is no such test, or newer ones have taken its place. Test the connection again.")
 	}
-	return runOf(r), err
+	return probeRunOf(r), err
 }
 
-// OpenProbe gives the newest probe of a provider that has no answer yet; ok is false when there
+// OpenProbe returns the newest probe of a provider that has no answer yet; ok is false when there
 // is none.
 func (f *Processes) OpenProbe(ctx context.Context, actor loom.Actor, provider string) (run ProbeRun, ok bool, err error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
 		return ProbeRun{}, false, err
 	}
 	r, ok, err := store.OpenProbeOf(ctx, f.db, actor.Tenant, provider)
-	return runOf(r), ok, err
+	return probeRunOf(r), ok, err
 }
 
-// LastProbe gives the newest answer of a provider. NotFound for the provider, and
+// LastProbe returns the newest answer of a provider. NotFound for the provider, and
 // for one that was never probed.
 func (f *Processes) LastProbe(ctx context.Context, actor loom.Actor, provider string) (ProbeRun, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -137,7 +137,7 @@ func (f *Processes) LastProbe(ctx context.Context, actor loom.Actor, provider st
 	if errors.Is(err, loom.NotFound) {
 		return ProbeRun{}, &loom.Error{Kind: loom.NotFound, Message: "This provider was never probed; POST to the same path probes it.", Err: err}
 	}
-	return runOf(r), err
+	return probeRunOf(r), err
 }
 
 // draftCall is call for a provider that is not saved.
@@ -171,9 +171,9 @@ func (f *Processes) draftCall(ctx context.Context, r store.ProviderRequest) (*lo
 	return c, owner.Permits, nil
 }
 
-// steps stores what is known of a probe while it goes on; what is slow to be stored holds
+// probeProgress stores what is known of a probe while it goes on; what is slow to be stored holds
 // nothing up.
-type steps struct {
+type probeProgress struct {
 	mu    sync.Mutex
 	known loom.Probe
 	over  bool
@@ -181,8 +181,8 @@ type steps struct {
 	done  chan struct{}
 }
 
-func (f *Processes) follow(ctx context.Context, process loom.ProcessID, r store.ProviderRequest) *steps {
-	s := &steps{more: make(chan struct{}, 1), done: make(chan struct{})}
+func (f *Processes) followProbe(ctx context.Context, process loom.ProcessID, r store.ProviderRequest) *probeProgress {
+	s := &probeProgress{more: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		for range s.more {
@@ -202,8 +202,8 @@ func (f *Processes) follow(ctx context.Context, process loom.ProcessID, r store.
 	return s
 }
 
-// tell adds a step; what comes after end is dropped.
-func (s *steps) tell(c loom.ProbeCheck) {
+// add adds a step; what comes after end is dropped.
+func (s *probeProgress) add(c loom.ProbeCheck) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -216,7 +216,7 @@ func (s *steps) tell(c loom.ProbeCheck) {
 	}
 }
 
-func (s *steps) end() {
+func (s *probeProgress) end() {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
@@ -230,7 +230,7 @@ func probed(tenant loom.TenantID, provider string) loom.Event {
 
 // probe carries out a probe. What hinders asking at all is its answer.
 func (f *Processes) probe(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
-	prepare := func() (*loom.ProviderCall, loom.Permits, error) { return f.call(ctx, r.Tenant, r.Provider) }
+	prepare := func() (*loom.ProviderCall, loom.Permits, error) { return f.providerCall(ctx, r.Tenant, r.Provider) }
 	if r.Purpose == store.PurposeDraft {
 		prepare = func() (*loom.ProviderCall, loom.Permits, error) { return f.draftCall(ctx, r) }
 	}
@@ -248,8 +248,8 @@ func (f *Processes) probe(ctx context.Context, process loom.ProcessID, r store.P
 	default:
 		call.Ask = r.Offer
 		if r.Purpose != store.PurposeVerify {
-			told := f.follow(ctx, process, r)
-			call.Told = told.tell
+			told := f.followProbe(ctx, process, r)
+			call.Told = told.add
 			answer, err = asker.Probe(ctx, call)
 			told.end()
 		} else {
@@ -307,7 +307,7 @@ func endLostProbes(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// Offers gives what the providers of the actor's tenant answered when they were
+// Offers returns what the providers of the actor's tenant answered when they were
 // last asked, by name: the sizes and images that forms suggest. It asks nobody.
 func (f *Processes) Offers(ctx context.Context, actor loom.Actor) (map[string]loom.Probe, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -316,7 +316,7 @@ func (f *Processes) Offers(ctx context.Context, actor loom.Actor) (map[string]lo
 	return store.NewestProbes(ctx, f.db, actor.Tenant)
 }
 
-// ProbeOutcomes gives how the newest probes of the providers of the actor's tenant went, by
+// ProbeOutcomes returns how the newest probes of the providers of the actor's tenant went, by
 // name. Those never probed are left out.
 func (f *Processes) ProbeOutcomes(ctx context.Context, actor loom.Actor) (map[string]store.ProbeOutcome, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {
@@ -348,12 +348,12 @@ func (f *Processes) Verify(ctx context.Context, actor loom.Actor, provider strin
 	if _, err := store.Provider(ctx, f.db, actor.Tenant, provider); err != nil {
 		return loom.Probe{}, err
 	}
-	id, err := f.ask(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeVerify, Offer: offer, By: actor.User},
+	id, err := f.insertRequest(ctx, actor.Tenant, store.ProviderRequest{Provider: provider, Purpose: store.PurposeVerify, Offer: offer, By: actor.User},
 		loom.AuditEntry{Actor: actor, Verb: "verify", Kind: loom.KindProvider.Word(), Object: provider, After: offer}, nil)
 	if err != nil {
 		return loom.Probe{}, err
 	}
-	if _, _, err := f.await(ctx, actor.Tenant, id, "the look-up"); err != nil {
+	if _, _, err := f.awaitRequest(ctx, actor.Tenant, id, "the look-up"); err != nil {
 		return loom.Probe{}, err
 	}
 	v, err := store.VerificationByID(ctx, f.db, actor.Tenant, id)
@@ -376,7 +376,7 @@ func checkOffer(offer loom.Offer) error {
 	return nil
 }
 
-// Verified gives what providers of the actor's tenant said of late about sizes or about
+// Verified returns what providers of the actor's tenant said of late about sizes or about
 // images, by provider and id.
 func (f *Processes) Verified(ctx context.Context, actor loom.Actor, kind loom.OfferKind) (map[string]map[string]loom.Probe, error) {
 	if err := actor.RequireAdmin(loom.ScopeRead); err != nil {

@@ -30,7 +30,7 @@ func (p *Process) Free() int {
 	return free
 }
 
-// Carried gives the plugin types of the process with their releases; what is part of Loom
+// Carried returns the plugin types of the process with their releases; what is part of Loom
 // has that of the process.
 func (p *Process) Carried() map[string]string {
 	carried := make(map[string]string, len(p.Plugins))
@@ -145,7 +145,7 @@ func (f *Processes) askToDrain(ctx context.Context, actor loom.Actor, id loom.Pr
 			}
 			return Process{}, err
 		}
-		if err := deal(ctx, tx); err != nil {
+		if err := assignWorkers(ctx, tx); err != nil {
 			return Process{}, err
 		}
 		verb := map[bool]string{true: "drain", false: "resume"}[drain]

@@ -38,7 +38,7 @@ func TestDrainAndResume(t *testing.T) {
 	// change nothing, and it learns that it has no workers.
 	heard := make(chan processes.Renewal, 100)
 	go func() {
-		f.Keep(ctx, first, nil, func() bool { return false }, func(r processes.Renewal) { //nolint:errcheck // ends with the test
+		f.HoldLease(ctx, first, nil, func() bool { return false }, func(r processes.Renewal) { //nolint:errcheck // ends with the test
 			select {
 			case heard <- r:
 			default:

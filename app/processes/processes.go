@@ -57,8 +57,8 @@ type Options struct {
 type Processes struct {
 	db   *sqlx.DB
 	opts Options
-	// troubles are the *Trouble of the processes that are registered here, by id.
-	troubles sync.Map
+	// lastErrors are the *Trouble of the processes that are registered here, by id.
+	lastErrors sync.Map
 }
 
 // New makes the use cases; what the options leave out has its usual value.
@@ -91,9 +91,9 @@ type NewProcess struct {
 	// part of Loom.
 	Plugins  []string
 	Versions map[string]string
-	// Trouble is what last went wrong in the process; it is shown in the list of processes.
+	// LastError is what last went wrong in the process; it is shown in the list of processes.
 	// nil shows nothing.
-	Trouble *Trouble
+	LastError *LastError
 	// Local is what a provisioner says of its host, for machines there.
 	Local loom.LocalHost
 	// OnlyTenant limits a provisioner to the tenant of this name, "" for none.
@@ -116,9 +116,9 @@ func NewID() (loom.ProcessID, string) {
 // when it is a provisioner. NotFound when OnlyTenant names no tenant.
 func (f *Processes) Register(ctx context.Context, p NewProcess) (loom.ProcessID, error) {
 	id, host := NewID()
-	if p.Trouble != nil {
-		p.Trouble.tellAgain()
-		f.troubles.Store(id, p.Trouble)
+	if p.LastError != nil {
+		p.LastError.markUnwritten()
+		f.lastErrors.Store(id, p.LastError)
 	}
 	return id, store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		row := store.NewProcess{Process: loom.Process{ID: id, Kind: p.Kind, Host: host, Port: p.Port, Version: p.Version,
@@ -136,29 +136,29 @@ func (f *Processes) Register(ctx context.Context, p NewProcess) (loom.ProcessID,
 		if err := store.InsertProcess(ctx, tx, row); err != nil {
 			return err
 		}
-		return dealAgain(ctx, tx, p.Kind)
+		return reassignAfter(ctx, tx, p.Kind)
 	})
 }
 
-// Carries says which plugin types, in which releases, a process has from now on.
+// SetPlugins says which plugin types, in which releases, a process has from now on.
 // NotFound when its row is gone.
-func (f *Processes) Carries(ctx context.Context, id loom.ProcessID, plugins []string, versions map[string]string) error {
+func (f *Processes) SetPlugins(ctx context.Context, id loom.ProcessID, plugins []string, versions map[string]string) error {
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error { return store.SetProcessPlugins(ctx, tx, id, plugins, versions) })
 }
 
 // Deregister removes a process that ended cleanly; its workers are dealt to
 // others.
 func (f *Processes) Deregister(ctx context.Context, id loom.ProcessID) error {
-	f.troubles.Delete(id)
+	f.lastErrors.Delete(id)
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		// Before the row: its assignments go with it, and whoever deals may wait for them.
-		if err := store.LockDealing(ctx, tx); err != nil {
+		if err := store.LockAssignments(ctx, tx); err != nil {
 			return err
 		}
 		if err := store.DeleteProcess(ctx, tx, id); err != nil {
 			return err
 		}
-		return deal(ctx, tx)
+		return assignWorkers(ctx, tx)
 	})
 }
 
@@ -171,7 +171,7 @@ func (f *Processes) Reap(ctx context.Context) ([]Lost, error) {
 		if err != nil || !mine {
 			return nil, err
 		}
-		if err := store.LockDealing(ctx, tx); err != nil { // as in Deregister
+		if err := store.LockAssignments(ctx, tx); err != nil { // as in Deregister
 			return nil, err
 		}
 		lost, err := store.ReapAllTenants(ctx, tx)
@@ -182,7 +182,7 @@ func (f *Processes) Reap(ctx context.Context) ([]Lost, error) {
 			return nil, err
 		}
 		// Always: a tenant may want another number of workers since.
-		return lost, deal(ctx, tx)
+		return lost, assignWorkers(ctx, tx)
 	})
 }
 
@@ -191,8 +191,8 @@ func (f *Processes) BusyQueues(ctx context.Context) ([]string, error) {
 	return store.BusyQueuesAllTenants(ctx, f.db)
 }
 
-// FreeElsewhere says how many workers of tenants are free in other processes than
+// FreeWorkers says how many workers of tenants are free in other processes than
 // one. Tenants that have none are left out.
-func (f *Processes) FreeElsewhere(ctx context.Context, here loom.ProcessID, tenants []loom.TenantID) (map[loom.TenantID]int, error) {
+func (f *Processes) FreeWorkers(ctx context.Context, here loom.ProcessID, tenants []loom.TenantID) (map[loom.TenantID]int, error) {
 	return store.FreeWorkersAllTenants(ctx, f.db, here, tenants)
 }

@@ -20,22 +20,22 @@ func TestShare(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		seats  []processes.Seats
+		seats  []processes.Capacity
 		wanted map[loom.TenantID]int
 		want   map[string]int // "tenant@process"
 	}{
 		{"nobody there", nil, map[loom.TenantID]int{"a": 5}, map[string]int{}},
-		{"all fit and are spread", []processes.Seats{{"p", 10, ""}, {"q", 10, ""}}, map[loom.TenantID]int{"a": 4, "b": 3},
+		{"all fit and are spread", []processes.Capacity{{"p", 10, ""}, {"q", 10, ""}}, map[loom.TenantID]int{"a": 4, "b": 3},
 			map[string]int{"a@p": 2, "a@q": 2, "b@p": 2, "b@q": 1}},
-		{"by size of the process", []processes.Seats{{"p", 30, ""}, {"q", 10, ""}}, map[loom.TenantID]int{"a": 20}, map[string]int{"a@p": 15, "a@q": 5}},
-		{"in proportion", []processes.Seats{{"p", 10, ""}}, map[loom.TenantID]int{"a": 30, "b": 10, "c": 10}, map[string]int{"a@p": 6, "b@p": 2, "c@p": 2}},
-		{"at least one each", []processes.Seats{{"p", 4, ""}}, map[loom.TenantID]int{"a": 100, "b": 1, "c": 1}, map[string]int{"a@p": 2, "b@p": 1, "c@p": 1}},
-		{"more tenants than room", []processes.Seats{{"p", 2, ""}}, map[loom.TenantID]int{"a": 1, "b": 1, "c": 1}, map[string]int{"a@p": 1, "b@p": 1}},
-		{"a provisioner of one tenant", []processes.Seats{{"own", 3, "a"}, {"p", 4, ""}}, map[loom.TenantID]int{"a": 5, "b": 2},
+		{"by size of the process", []processes.Capacity{{"p", 30, ""}, {"q", 10, ""}}, map[loom.TenantID]int{"a": 20}, map[string]int{"a@p": 15, "a@q": 5}},
+		{"in proportion", []processes.Capacity{{"p", 10, ""}}, map[loom.TenantID]int{"a": 30, "b": 10, "c": 10}, map[string]int{"a@p": 6, "b@p": 2, "c@p": 2}},
+		{"at least one each", []processes.Capacity{{"p", 4, ""}}, map[loom.TenantID]int{"a": 100, "b": 1, "c": 1}, map[string]int{"a@p": 2, "b@p": 1, "c@p": 1}},
+		{"more tenants than room", []processes.Capacity{{"p", 2, ""}}, map[loom.TenantID]int{"a": 1, "b": 1, "c": 1}, map[string]int{"a@p": 1, "b@p": 1}},
+		{"a provisioner of one tenant", []processes.Capacity{{"own", 3, "a"}, {"p", 4, ""}}, map[loom.TenantID]int{"a": 5, "b": 2},
 			map[string]int{"a@own": 3, "a@p": 2, "b@p": 2}},
 	} {
 		got := map[string]int{}
-		for _, a := range processes.Share(c.seats, c.wanted) {
+		for _, a := range processes.DistributeWorkers(c.seats, c.wanted) {
 			got[fmt.Sprintf("%s@%s", a.Tenant, a.Process)] = a.Workers
 		}
 		if !reflect.DeepEqual(got, c.want) {
@@ -48,10 +48,10 @@ func TestShareProperties(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
-		var seats []processes.Seats
+		var seats []processes.Capacity
 		wanted := map[loom.TenantID]int{}
 		for i := range r.IntN(6) {
-			s := processes.Seats{Process: loom.ProcessID(fmt.Sprint("p", i)), Capacity: 1 + r.IntN(20)}
+			s := processes.Capacity{Process: loom.ProcessID(fmt.Sprint("p", i)), Capacity: 1 + r.IntN(20)}
 			if r.IntN(4) == 0 {
 				s.Only = loom.TenantID(fmt.Sprint("t", r.IntN(4)))
 			}
@@ -62,7 +62,7 @@ func TestShareProperties(t *testing.T) {
 		}
 		general, total := 0, 0
 		byProcess, byTenant := map[loom.ProcessID]int{}, map[loom.TenantID]int{}
-		assignments := processes.Share(seats, wanted)
+		assignments := processes.DistributeWorkers(seats, wanted)
 		for _, a := range assignments {
 			byProcess[a.Process] += a.Workers
 			byTenant[a.Tenant] += a.Workers
@@ -96,7 +96,7 @@ func TestShareProperties(t *testing.T) {
 		if dealt != min(total, general) {
 			t.Fatalf("%d of %d dealt where %d fit: %v %v", dealt, total, general, seats, wanted)
 		}
-		if !reflect.DeepEqual(assignments, processes.Share(seats, wanted)) {
+		if !reflect.DeepEqual(assignments, processes.DistributeWorkers(seats, wanted)) {
 			t.Fatal("the same input gave two answers")
 		}
 	}
@@ -158,7 +158,7 @@ func TestLeaseIsKeptLostAndDealtAgain(t *testing.T) {
 	heard := make(chan processes.Renewal, 100)
 	lost := make(chan error, 1)
 	go func() {
-		lost <- f.Keep(ctx, first, nil, func() bool { return false }, func(r processes.Renewal) {
+		lost <- f.HoldLease(ctx, first, nil, func() bool { return false }, func(r processes.Renewal) {
 			select {
 			case heard <- r:
 			default:
@@ -206,7 +206,7 @@ func TestLeaseIsGivenUpWithoutADatabase(t *testing.T) {
 	tx := db.MustBegin()
 	defer tx.Rollback() //nolint:errcheck // the test is over
 	tx.MustExec(`SELECT 1 FROM processes WHERE id = $1 FOR UPDATE`, id)
-	if err := f.Keep(t.Context(), id, nil, func() bool { return false }, func(processes.Renewal) { t.Error("renewed") }); !errors.Is(err, processes.ErrLeaseLost) {
+	if err := f.HoldLease(t.Context(), id, nil, func() bool { return false }, func(processes.Renewal) { t.Error("renewed") }); !errors.Is(err, processes.ErrLeaseLost) {
 		t.Errorf("it ended with %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func queues(ctx context.Context, q sqlx.ExtContext) ([]Queue, error) {
 	return all, nil
 }
 
-// FindQueue gives a queue by its name; those of tenants are there also while nothing is on
+// FindQueue returns a queue by its name; those of tenants are there also while nothing is on
 // them. Superadmins only. NotFound.
 func (f *Processes) FindQueue(ctx context.Context, actor loom.Actor, name string) (Queue, error) {
 	all, err := f.ListQueues(ctx, actor)
@@ -115,7 +115,7 @@ func (f *Processes) FindQueue(ctx context.Context, actor loom.Actor, name string
 	return Queue{Name: name, Tenant: tenant.Name, Counts: map[string]int{}}, err
 }
 
-// tenantOfQueue gives the tenant whose tasks are on a queue. NotFound.
+// tenantOfQueue returns the tenant whose tasks are on a queue. NotFound.
 func tenantOfQueue(ctx context.Context, q sqlx.ExtContext, name string) (loom.Tenant, error) {
 	id, ok := jobs.QueueTenant(name)
 	err := error(loom.NewError(loom.NotFound, "There is no tenant."))
@@ -132,24 +132,24 @@ func tenantOfQueue(ctx context.Context, q sqlx.ExtContext, name string) (loom.Te
 // PauseQueue lets nothing new of a queue begin, in any process, until ResumeQueue; what
 // runs goes on, and nothing is lost. Superadmins only. NotFound for a queue that there is not. What is paused already stays so.
 func (f *Processes) PauseQueue(ctx context.Context, actor loom.Actor, name string) error {
-	return f.holdQueue(ctx, actor, name, true)
+	return f.setPaused(ctx, actor, name, true)
 }
 
 // ResumeQueue takes PauseQueue back.
 func (f *Processes) ResumeQueue(ctx context.Context, actor loom.Actor, name string) error {
-	return f.holdQueue(ctx, actor, name, false)
+	return f.setPaused(ctx, actor, name, false)
 }
 
-func (f *Processes) holdQueue(ctx context.Context, actor loom.Actor, name string, pause bool) error {
+func (f *Processes) setPaused(ctx context.Context, actor loom.Actor, name string, pause bool) error {
 	if err := actor.RequireSuperadmin(); err != nil {
 		return err
 	}
 	return store.Exec(ctx, f.db, func(tx *sqlx.Tx) error {
 		// As whoever changes tenants: the lock of dealing first.
-		if err := store.LockDealing(ctx, tx); err != nil {
+		if err := store.LockAssignments(ctx, tx); err != nil {
 			return err
 		}
-		changed, err := hold(ctx, tx, actor, name, pause)
+		changed, err := pauseQueue(ctx, tx, actor, name, pause)
 		if err != nil || !changed {
 			return err
 		}
@@ -166,8 +166,8 @@ func (f *Processes) holdQueue(ctx context.Context, actor loom.Actor, name string
 	})
 }
 
-// hold reports whether it changed anything.
-func hold(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, name string, pause bool) (bool, error) {
+// pauseQueue reports whether it changed anything.
+func pauseQueue(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, name string, pause bool) (bool, error) {
 	if slices.Contains(RiverQueues, name) {
 		return store.SetRiverQueueAllTenants(ctx, tx, name, pause)
 	}
@@ -188,7 +188,7 @@ func hold(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, name string, pause
 	if _, err := store.SetRiverQueueAllTenants(ctx, tx, name, pause); err != nil {
 		return false, err
 	}
-	if err := deal(ctx, tx); err != nil {
+	if err := assignWorkers(ctx, tx); err != nil {
 		return false, err
 	}
 	return true, store.WakeProvisioners(ctx, tx)

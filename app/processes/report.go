@@ -137,7 +137,7 @@ func (in ReportInput) check() error {
 	return loom.InvalidFields(errs)
 }
 
-// calendar gives the marks between which usage is summed up.
+// calendar returns the marks between which usage is summed up.
 func calendar(start, end time.Time, group string) ([]time.Time, error) {
 	marks := []time.Time{start}
 	for at := NextOf(start, group); at.Before(end); at = NextOf(at, group) {
@@ -149,7 +149,7 @@ func calendar(start, end time.Time, group string) ([]time.Time, error) {
 	return append(marks, end), nil
 }
 
-// NextOf gives the beginning of the hour, day, week or month after a time, by the
+// NextOf returns the beginning of the hour, day, week or month after a time, by the
 // calendar of its zone.
 func NextOf(at time.Time, group string) time.Time {
 	year, month, day := at.Date()

@@ -73,9 +73,9 @@ func (f *Processes) WorkRequest(ctx context.Context, process loom.ProcessID, id 
 	return errors.Join(context.Cause(ctx), given)
 }
 
-// call builds what is needed to ask a provider: its newest version with the sealed fields
+// providerCall builds what is needed to ask a provider: its newest version with the sealed fields
 // opened, and what the tenant may do with providers. A *loom.Error is for people.
-func (f *Processes) call(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, loom.Permits, error) {
+func (f *Processes) providerCall(ctx context.Context, tenant loom.TenantID, name string) (*loom.ProviderCall, loom.Permits, error) {
 	var provider loom.Provider
 	var owner loom.Tenant
 	// The fields and the sealed ones of the same version.
@@ -91,7 +91,7 @@ func (f *Processes) call(ctx context.Context, tenant loom.TenantID, name string)
 		if owner, err = store.Tenant(ctx, tx, tenant); err != nil {
 			return nil, err
 		}
-		return f.open(ctx, tx, tenant, store.ProviderSecrets(name), name)
+		return f.openFields(ctx, tx, tenant, store.ProviderSecrets(name), name)
 	})
 	if err != nil {
 		return nil, loom.Permits{}, err
@@ -107,9 +107,9 @@ func (f *Processes) call(ctx context.Context, tenant loom.TenantID, name string)
 	return c, owner.Permits, nil
 }
 
-// open opens the sealed fields of a provider, or of a cluster of that provider, by
+// openFields opens the sealed fields of a provider, or of a cluster of that provider, by
 // field. Errors: Unavailable where the key does not fit.
-func (f *Processes) open(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, entity, provider string) (map[string]loom.Secret, error) {
+func (f *Processes) openFields(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, entity, provider string) (map[string]loom.Secret, error) {
 	sealed, err := store.Secrets(ctx, q, tenant, entity)
 	if err != nil {
 		return nil, err
@@ -133,10 +133,10 @@ func (f *Processes) open(ctx context.Context, q sqlx.ExtContext, tenant loom.Ten
 // maxProbes is how many probes of a tenant run or wait at once.
 const maxProbes = 3
 
-// ask stores a request with its River job, or finds the one that waits already,
+// insertRequest stores a request with its River job, or finds the one that waits already,
 // and records the act. It gives the id of the request. seal, unless nil, makes what is stored
 // sealed with it. Errors: Unavailable when no provisioner runs, Throttled for too many probes.
-func (f *Processes) ask(ctx context.Context, tenant loom.TenantID, r store.ProviderRequest, audit loom.AuditEntry, seal func(id int64) ([]byte, error)) (int64, error) {
+func (f *Processes) insertRequest(ctx context.Context, tenant loom.TenantID, r store.ProviderRequest, audit loom.AuditEntry, seal func(id int64) ([]byte, error)) (int64, error) {
 	return store.InTx(ctx, f.db, func(tx *sqlx.Tx) (int64, error) {
 		anybody, err := store.AnyProvisioner(ctx, tx, tenant)
 		if err != nil {
@@ -185,9 +185,9 @@ func (f *Processes) ask(ctx context.Context, tenant loom.TenantID, r store.Provi
 	})
 }
 
-// await waits until a request has ended. done is false when it was trimmed since.
+// awaitRequest waits until a request has ended. done is false when it was trimmed since.
 // Unavailable when nobody took it, or who did is not done in time.
-func (f *Processes) await(ctx context.Context, tenant loom.TenantID, id int64, what string) (r store.ProviderRequest, done bool, err error) {
+func (f *Processes) awaitRequest(ctx context.Context, tenant loom.TenantID, id int64, what string) (r store.ProviderRequest, done bool, err error) {
 	limit := time.NewTimer(f.opts.AskTimeout)
 	defer limit.Stop()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
@@ -205,7 +205,7 @@ func (f *Processes) await(ctx context.Context, tenant loom.TenantID, id int64, w
 		case <-pause.C:
 		case <-limit.C:
 			pause.Stop()
-			return r, false, f.tooLate(ctx, tenant, id, what)
+			return r, false, f.timeoutError(ctx, tenant, id, what)
 		case <-ctx.Done():
 			pause.Stop()
 			return r, false, context.Cause(ctx)
@@ -213,9 +213,9 @@ func (f *Processes) await(ctx context.Context, tenant loom.TenantID, id int64, w
 	}
 }
 
-// tooLate says why there is no answer and takes back a request that nobody took:
+// timeoutError says why there is no answer and takes back a request that nobody took:
 // whoever waited is gone then.
-func (f *Processes) tooLate(ctx context.Context, tenant loom.TenantID, id int64, what string) error {
+func (f *Processes) timeoutError(ctx context.Context, tenant loom.TenantID, id int64, what string) error {
 	dropped, err := store.InTx(ctx, f.db, func(tx *sqlx.Tx) (bool, error) { return store.DropRequest(ctx, tx, tenant, id) })
 	if err != nil {
 		return err

@@ -38,18 +38,18 @@ func TenantQueue(tenant loom.TenantID) string { return jobs.TenantQueue(tenant) 
 
 // MayRetry reports whether RetryRiverJob can make a River job due.
 func MayRetry(j RiverJob) bool {
-	return own(j) && slices.Contains([]string{"retryable", "scheduled", "discarded", "cancelled"}, j.State)
+	return isControlJob(j) && slices.Contains([]string{"retryable", "scheduled", "discarded", "cancelled"}, j.State)
 }
 
 // MayCancel reports whether CancelRiverJob can keep a River job from being tried.
 func MayCancel(j RiverJob) bool {
-	return own(j) && slices.Contains([]string{"available", "pending", "retryable", "scheduled"}, j.State)
+	return isControlJob(j) && slices.Contains([]string{"available", "pending", "retryable", "scheduled"}, j.State)
 }
 
 // MayDelete reports whether DeleteRiverJob can remove a River job.
-func MayDelete(j RiverJob) bool { return own(j) && j.State != "running" }
+func MayDelete(j RiverJob) bool { return isControlJob(j) && j.State != "running" }
 
-func own(j RiverJob) bool { return j.Queue == jobs.ControlQueue || j.Queue == jobs.HookQueue }
+func isControlJob(j RiverJob) bool { return j.Queue == jobs.ControlQueue || j.Queue == jobs.HookQueue }
 
 // RiverJobInput asks for a part of River's table; empty parts mean any.
 type RiverJobInput struct {
@@ -107,7 +107,7 @@ func (f *Processes) RiverJobs(ctx context.Context, actor loom.Actor, in RiverJob
 	return RiverJobList{Items: items, Next: next, Prev: prev}, err
 }
 
-// RiverJob gives a River job with the errors of all its attempts; superadmins only.
+// RiverJob returns a River job with the errors of all its attempts; superadmins only.
 // NotFound.
 func (f *Processes) RiverJob(ctx context.Context, actor loom.Actor, id int64) (RiverJob, error) {
 	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
@@ -124,22 +124,22 @@ func (f *Processes) RiverJob(ctx context.Context, actor loom.Actor, id int64) (R
 // Those of tasks follow their operation. Errors: Conflict for one that runs or is
 // done already, or does not exist.
 func (f *Processes) RetryRiverJob(ctx context.Context, actor loom.Actor, id int64) error {
-	return f.meddle(ctx, actor, id, "retry", store.RetryRiverJobAllTenants)
+	return f.changeRiverJob(ctx, actor, id, "retry", store.RetryRiverJobAllTenants)
 }
 
 // CancelRiverJob keeps a River job of the schedulers from being tried; superadmins
 // only. Errors as RetryRiverJob.
 func (f *Processes) CancelRiverJob(ctx context.Context, actor loom.Actor, id int64) error {
-	return f.meddle(ctx, actor, id, "cancel", store.CancelRiverJobAllTenants)
+	return f.changeRiverJob(ctx, actor, id, "cancel", store.CancelRiverJobAllTenants)
 }
 
 // DeleteRiverJob removes a River job of the schedulers; superadmins only. Errors:
 // Conflict for one that runs, is that of a task, or does not exist.
 func (f *Processes) DeleteRiverJob(ctx context.Context, actor loom.Actor, id int64) error {
-	return f.meddle(ctx, actor, id, "delete", store.DeleteRiverJobAllTenants)
+	return f.changeRiverJob(ctx, actor, id, "delete", store.DeleteRiverJobAllTenants)
 }
 
-func (f *Processes) meddle(ctx context.Context, actor loom.Actor, id int64, verb string, act func(ctx context.Context, tx *sqlx.Tx, id int64) (string, error)) error {
+func (f *Processes) changeRiverJob(ctx context.Context, actor loom.Actor, id int64, verb string, act func(ctx context.Context, tx *sqlx.Tx, id int64) (string, error)) error {
 	if err := actor.RequireSuperadmin(); err != nil {
 		return err
 	}
@@ -155,19 +155,19 @@ func (f *Processes) meddle(ctx context.Context, actor loom.Actor, id int64, verb
 	})
 }
 
-// QueuePace is how tasks and other River jobs went in a stretch of time.
-type QueuePace = store.QueuePace
+// QueueRate is how tasks and other River jobs went in a stretch of time.
+type QueueRate = store.QueueRate
 
 // The pace is told for an hour, in stretches of five minutes.
 const (
-	PaceSince     = time.Hour
-	PaceStretches = 12
+	RateWindow    = time.Hour
+	RateIntervals = 12
 )
 
-// Pace tells how tasks and other River jobs went within the last hour; superadmins only.
-func (f *Processes) Pace(ctx context.Context, actor loom.Actor) ([]QueuePace, error) {
+// QueueRates tells how tasks and other River jobs went within the last hour; superadmins only.
+func (f *Processes) QueueRates(ctx context.Context, actor loom.Actor) ([]QueueRate, error) {
 	if err := actor.RequireSuperadminTo(loom.ScopeRead); err != nil {
 		return nil, err
 	}
-	return store.QueuePaceAllTenants(ctx, f.db, PaceSince, PaceStretches)
+	return store.QueueRatesAllTenants(ctx, f.db, RateWindow, RateIntervals)
 }

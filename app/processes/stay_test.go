@@ -36,7 +36,7 @@ func TestStay(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			f.Stay(ctx, processes.NewProcess{Kind: loom.ProcessWeb, Port: 8080, Version: "1.2"}, func(held bool) { holds.Store(held) }, func(err error) {
+			f.StayRegistered(ctx, processes.NewProcess{Kind: loom.ProcessWeb, Port: 8080, Version: "1.2"}, func(held bool) { holds.Store(held) }, func(err error) {
 				select {
 				case troubles <- err:
 				default:

@@ -70,13 +70,13 @@ func (f *Processes) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64
 	if err != nil {
 		return err
 	}
-	request, err := f.ask(ctx, o.Tenant, store.ProviderRequest{Provider: o.Provider, Purpose: store.PurposeRemove, Orphan: o.ID, By: actor.User},
+	request, err := f.insertRequest(ctx, o.Tenant, store.ProviderRequest{Provider: o.Provider, Purpose: store.PurposeRemove, Orphan: o.ID, By: actor.User},
 		loom.AuditEntry{Actor: actor, Verb: "delete", Kind: "orphan", Object: auditName(o), Before: map[string]any{
 			"tenant": o.TenantName, "name": o.Name, "clusterId": o.Cluster.String(), "nodeId": o.Node, "firstSeen": o.FirstSeen}}, nil)
 	if err != nil {
 		return err
 	}
-	r, done, err := f.await(ctx, o.Tenant, request, "removing the machine")
+	r, done, err := f.awaitRequest(ctx, o.Tenant, request, "removing the machine")
 	switch {
 	case err != nil || !done:
 		return err
@@ -90,12 +90,12 @@ func (f *Processes) RemoveOrphan(ctx context.Context, actor loom.Actor, id int64
 
 func auditName(o loom.Orphan) string { return o.Provider + "/" + o.Machine }
 
-// verdict says what a listed machine is.
-type verdict int
+// machineClass says what a listed machine is.
+type machineClass int
 
 const (
 	// foreign machines are not of this installation, tenant and provider.
-	foreign verdict = iota
+	foreign machineClass = iota
 	// claimed ones are the machine of a live node.
 	claimed
 	// unsure: an operation of the cluster may be making or removing it just now.
@@ -107,13 +107,13 @@ const (
 	orphaned
 )
 
-// judge weighs a machine that the provider of a tenant lists against the node
+// classifyMachine weighs a machine that the provider of a tenant lists against the node
 // that its label names, nil when this installation has no such node in the
 // tenant. The id of a node is random and never used again, so it tells our
 // machines from those of another installation with the same account. own says that the
 // list has the machine whose id the node knows: only then is another with its key a
 // second one, and not the same under another name.
-func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store.NodeClaim, own bool) verdict {
+func classifyMachine(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store.NodeClaim, own bool) machineClass {
 	cluster, ok := loom.ParseClusterID(m.Cluster)
 	switch {
 	case n == nil, m.ID == "", m.Tenant != tenant, !ok, n.Cluster != cluster, n.Provider != provider:
@@ -132,9 +132,9 @@ func judge(tenant loom.TenantID, provider string, m loom.TaggedMachine, n *store
 	return claimed // a retry of its CREATE may take it
 }
 
-// sortOut judges all machines of a list. kept are orphaned ones and those of which
+// classifyMachines judges all machines of a list. kept are orphaned ones and those of which
 // nothing can be said now, by id.
-func sortOut(tenant loom.TenantID, provider string, machines []loom.TaggedMachine, claims map[loom.NodeID]store.NodeClaim) (orphans []loom.Orphan, kept []string) {
+func classifyMachines(tenant loom.TenantID, provider string, machines []loom.TaggedMachine, claims map[loom.NodeID]store.NodeClaim) (orphans []loom.Orphan, kept []string) {
 	own := map[loom.NodeID]bool{}
 	for _, m := range machines {
 		if n, ok := claims[nodeOf(m)]; ok && n.Machine == m.ID {
@@ -146,7 +146,7 @@ func sortOut(tenant loom.TenantID, provider string, machines []loom.TaggedMachin
 		if n, ok := claims[nodeOf(m)]; ok {
 			claim = &n
 		}
-		switch judge(tenant, provider, m, claim, own[nodeOf(m)]) {
+		switch classifyMachine(tenant, provider, m, claim, own[nodeOf(m)]) {
 		case orphaned, second:
 			orphans = append(orphans, loom.Orphan{Tenant: tenant, Provider: provider, Machine: m.ID, Name: m.Name, Key: m.Key, Cluster: claim.Cluster, Node: claim.Node})
 			kept = append(kept, m.ID)
@@ -183,10 +183,10 @@ type listedMachine struct {
 	call *loom.ProviderCall
 }
 
-// listed lists the machines of a provider: those at the place that it names now, and
+// listMachines lists the machines of a provider: those at the place that it names now, and
 // those wherever its clusters were made before. listed is as Asker.Machines says.
-func (f *Processes) listed(ctx context.Context, tenant loom.TenantID, name string, asker Asker) (found []listedMachine, listed bool, err error) {
-	present, _, err := f.call(ctx, tenant, name)
+func (f *Processes) listMachines(ctx context.Context, tenant loom.TenantID, name string, asker Asker) (found []listedMachine, listed bool, err error) {
+	present, _, err := f.providerCall(ctx, tenant, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -222,7 +222,7 @@ func (f *Processes) listed(ctx context.Context, tenant loom.TenantID, name strin
 // have one. What it finds out is stored; what it cannot find out changes nothing.
 func (f *Processes) sweep(ctx context.Context, process loom.ProcessID, r store.ProviderRequest, asker Asker) error {
 	var known *loom.Error
-	found, listed, err := f.listed(ctx, r.Tenant, r.Provider, asker)
+	found, listed, err := f.listMachines(ctx, r.Tenant, r.Provider, asker)
 	machines := make([]loom.TaggedMachine, len(found))
 	for i := range found {
 		machines[i] = found[i].TaggedMachine
@@ -258,7 +258,7 @@ func (f *Processes) sweep(ctx context.Context, process loom.ProcessID, r store.P
 		if err != nil {
 			return err
 		}
-		orphans, kept := sortOut(r.Tenant, r.Provider, machines, claims)
+		orphans, kept := classifyMachines(r.Tenant, r.Provider, machines, claims)
 		gone, err := store.DeleteOrphansBut(ctx, tx, r.Tenant, r.Provider, kept)
 		if err != nil {
 			return err
@@ -295,7 +295,7 @@ func (f *Processes) remove(ctx context.Context, process loom.ProcessID, r store.
 }
 
 func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, o loom.Orphan, asker Asker) error {
-	machines, listed, err := f.listed(ctx, r.Tenant, r.Provider, asker)
+	machines, listed, err := f.listMachines(ctx, r.Tenant, r.Provider, asker)
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (f *Processes) removeMachine(ctx context.Context, r store.ProviderRequest, 
 		claim = &n
 	}
 	own := claim != nil && slices.ContainsFunc(machines, func(m listedMachine) bool { return m.ID == claim.Machine && nodeOf(m.TaggedMachine) == o.Node })
-	switch v := judge(r.Tenant, r.Provider, machines[i].TaggedMachine, claim, own); v {
+	switch v := classifyMachine(r.Tenant, r.Provider, machines[i].TaggedMachine, claim, own); v {
 	case orphaned, second:
 		return asker.Remove(ctx, machines[i].call, machines[i].TaggedMachine, v == second)
 	case unsure:

@@ -26,7 +26,7 @@ func (a *asked) node(tenant loom.TenantID, cluster int, status, state string) lo
 	return loom.TaggedMachine{ID: fmt.Sprint("m", cluster), Name: name, Node: id, Key: loom.IdempotencyKey(id, 1), Cluster: loom.ClusterID(cluster).String(), Tenant: tenant}
 }
 
-// operation gives a cluster an operation.
+// operation returns a cluster an operation.
 func (a *asked) operation(cluster int, status string, ended any) {
 	a.t.Helper()
 	a.exec(`INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, ended_at)
@@ -45,7 +45,7 @@ func (a *asked) sweep(c *cloud) error {
 	return errors.Join(errs...)
 }
 
-// listed gives the machines of the list of orphans.
+// listed returns the machines of the list of orphans.
 func (a *asked) listed() string {
 	a.t.Helper()
 	orphans, err := a.Orphans(a.ctx, a.super)
@@ -370,7 +370,7 @@ func TestRemoveOrphan(t *testing.T) {
 	if err := a.RemoveOrphan(a.ctx, a.super, 99999); !errors.Is(err, loom.NotFound) {
 		t.Errorf("one that never was: %v", err)
 	}
-	// Requests that are done are not kept for ever.
+	// Requests that are done are not kept forever.
 	a.exec(`UPDATE provider_requests SET created_at = now() - interval '2 days'`)
 	a.must(a.RequestSweeps(a.ctx))
 	if n := a.count(`SELECT count(*) FROM provider_requests WHERE purpose = 'remove'`); n != 0 {

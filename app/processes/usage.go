@@ -172,7 +172,7 @@ func (f *Processes) usageFilter(ctx context.Context, actor loom.Actor, in UsageI
 	return filter, nil
 }
 
-// intervals gives the marks between which usage is summed up: start, the multiples
+// intervals returns the marks between which usage is summed up: start, the multiples
 // of the period since 1970 behind it, and end. Periods are fixed numbers of seconds,
 // so no zone and no daylight saving time matters.
 func intervals(start, end, period int64) ([]int64, error) {
@@ -271,7 +271,7 @@ func nodeUseGroup(life time.Duration) string {
 	return "month"
 }
 
-// beginOf gives the beginning of the hour, day, week or month that a time is in, by the
+// beginOf returns the beginning of the hour, day, week or month that a time is in, by the
 // calendar of its zone.
 func beginOf(at time.Time, group string) time.Time {
 	year, month, day := at.Date()

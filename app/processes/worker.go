@@ -12,15 +12,15 @@ import (
 	"loom/app/store"
 )
 
-func dealAgain(ctx context.Context, tx *sqlx.Tx, kind string) error {
+func reassignAfter(ctx context.Context, tx *sqlx.Tx, kind string) error {
 	if kind != loom.ProcessProvisioner {
 		return nil
 	}
-	return deal(ctx, tx)
+	return assignWorkers(ctx, tx)
 }
 
-func deal(ctx context.Context, tx *sqlx.Tx) error {
-	if err := store.LockDealing(ctx, tx); err != nil {
+func assignWorkers(ctx context.Context, tx *sqlx.Tx) error {
+	if err := store.LockAssignments(ctx, tx); err != nil {
 		return err
 	}
 	live, err := store.LiveProvisionersAllTenants(ctx, tx)
@@ -37,25 +37,25 @@ func deal(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 	maps.DeleteFunc(wanted, func(t loom.TenantID, _ int) bool { _, is := paused[t]; return is })
-	assignments := Share(providers(live), wanted)
-	if same(live, assignments) {
+	assignments := DistributeWorkers(capacities(live), wanted)
+	if sameAssignments(live, assignments) {
 		return nil
 	}
 	return store.ReplaceAssignmentsAllTenants(ctx, tx, assignments)
 }
 
-func providers(live []LiveProcess) []Seats {
-	var seats []Seats
+func capacities(live []LiveProcess) []Capacity {
+	var seats []Capacity
 	for _, p := range live {
 		if !p.Draining && p.Capacity > 0 {
-			seats = append(seats, Seats{p.ID, p.Capacity, p.OnlyTenant})
+			seats = append(seats, Capacity{p.ID, p.Capacity, p.OnlyTenant})
 		}
 	}
 	return seats
 }
 
-// same reports whether the live processes have exactly these assignments.
-func same(live []LiveProcess, assignments []loom.Assignment) bool {
+// sameAssignments reports whether the live processes have exactly these assignments.
+func sameAssignments(live []LiveProcess, assignments []loom.Assignment) bool {
 	n := 0
 	for _, p := range live {
 		n += len(p.Workers)
@@ -75,20 +75,20 @@ func same(live []LiveProcess, assignments []loom.Assignment) bool {
 	return true
 }
 
-// Seats is the room of one provisioner; Only limits it to one tenant.
-type Seats struct {
+// Capacity is the room of one provisioner; Only limits it to one tenant.
+type Capacity struct {
 	Process  loom.ProcessID
 	Capacity int
 	Only     loom.TenantID
 }
 
-// Share deals wanted workers over provisioners: everybody gets what they want
+// DistributeWorkers deals wanted workers over provisioners: everybody gets what they want
 // where there is room, else a share in proportion and at least one where
 // possible. Each tenant is spread, the least loaded provisioner first. The same
-// input gives the same answer, sorted by tenant and process.
-func Share(seats []Seats, wanted map[loom.TenantID]int) []loom.Assignment {
+// input returns the same answer, sorted by tenant and process.
+func DistributeWorkers(seats []Capacity, wanted map[loom.TenantID]int) []loom.Assignment {
 	seats = slices.Clone(seats)
-	slices.SortFunc(seats, func(a, b Seats) int { return cmp.Compare(a.Process, b.Process) })
+	slices.SortFunc(seats, func(a, b Capacity) int { return cmp.Compare(a.Process, b.Process) })
 	general := 0
 	own := map[loom.TenantID]int{}
 	for _, s := range seats {
@@ -105,7 +105,7 @@ func Share(seats []Seats, wanted map[loom.TenantID]int) []loom.Assignment {
 			more[tenant] = rest
 		}
 	}
-	granted := proportion(general, more)
+	granted := proportionalShares(general, more)
 
 	load := make([]int, len(seats))
 	var assignments []loom.Assignment
@@ -115,7 +115,7 @@ func Share(seats []Seats, wanted map[loom.TenantID]int) []loom.Assignment {
 			for ; n > 0; n-- {
 				best := -1
 				for i, s := range seats {
-					if s.Only == only && load[i] < s.Capacity && (best < 0 || lighter(load[i], given[i], s, load[best], given[best], seats[best])) {
+					if s.Only == only && load[i] < s.Capacity && (best < 0 || lessLoaded(load[i], given[i], s, load[best], given[best], seats[best])) {
 						best = i
 					}
 				}
@@ -137,15 +137,15 @@ func Share(seats []Seats, wanted map[loom.TenantID]int) []loom.Assignment {
 	return assignments
 }
 
-// lighter reports whether a is less loaded than b, for its size; among equals
+// lessLoaded reports whether a is less loaded than b, for its size; among equals
 // the one with fewer workers of this tenant.
-func lighter(loadA, givenA int, a Seats, loadB, givenB int, b Seats) bool {
+func lessLoaded(loadA, givenA int, a Capacity, loadB, givenB int, b Capacity) bool {
 	return cmp.Or(cmp.Compare(loadA*b.Capacity, loadB*a.Capacity), cmp.Compare(givenA, givenB)) < 0
 }
 
-// proportion shares room among wishes: all of them if they fit, else each its
+// proportionalShares shares room among wishes: all of them if they fit, else each its
 // part, the largest remainders rounded up, at least one each while there is room.
-func proportion(room int, wishes map[loom.TenantID]int) map[loom.TenantID]int {
+func proportionalShares(room int, wishes map[loom.TenantID]int) map[loom.TenantID]int {
 	total := 0
 	for _, n := range wishes {
 		total += n

@@ -16,36 +16,6 @@ import (
 	"loom/app/loom"
 )
 
-// ClusterFilter narrows the list of clusters; empty fields do not filter.
-type ClusterFilter struct {
-	Owner    loom.UserID
-	Statuses []loom.ClusterStatus
-	Template string
-	Provider string
-	// Labels must all be on the cluster with these values.
-	Labels map[string]string
-	// ExpiresBefore keeps clusters whose lease ends before it.
-	ExpiresBefore time.Time
-	// Words must all be found in name, description, id, a host name or an
-	// address; letters of either case match.
-	Words []string
-	// Terms are further conditions, by the fields of ClusterTerms.
-	Terms []loom.SearchTerm
-	// IDs, unless empty, are the only clusters listed.
-	IDs []loom.ClusterID
-	// Uncounted leaves out the total, which costs more the more clusters match.
-	Uncounted bool `json:"-"`
-	// CountOnly gives the total alone, without clusters.
-	CountOnly bool `json:"-"`
-	// Brief leaves out of each cluster how far its operation is, which costs more the
-	// more tasks that has.
-	Brief bool `json:"-"`
-	// OfNodes, unless nil, are the newest clusters with a node that has the only word, as
-	// SearchFewLetters gives them: for the first page of a list in the default order that
-	// is narrowed by nothing else, and no longer than they are many.
-	OfNodes *[]loom.ClusterID `json:"-"`
-}
-
 // ClusterList is a page of the list. Next and Prev are cursors, empty at the
 // ends; Total counts the clusters that match the filter, as far as loom.CountLimit
 // and one more, unless it was left out.
@@ -69,53 +39,6 @@ const cursorTime = `YYYY-MM-DD"T"HH24:MI:SS.US"Z"`
 
 // ClusterSorts lists what clusters can be sorted by, the default first.
 var ClusterSorts = []string{"-createTime", "createTime", "name", "-name", "expireTime", "-expireTime", "status", "-status"}
-
-// binder numbers the placeholders of a statement put together from parts.
-type binder struct{ values []any }
-
-func (b *binder) add(v any) string {
-	b.values = append(b.values, v)
-	return fmt.Sprintf("$%d", len(b.values))
-}
-
-func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
-	t := b.add(tenant)
-	conditions := []string{"c.tenant_id = " + t}
-	if f.Owner != "" {
-		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
-	}
-	if len(f.Statuses) > 0 {
-		// In the collation of clusters_by_status, for few among many; and as other
-		// indexes have it, for all that live.
-		conditions = append(conditions, `c.status COLLATE "C" = ANY (`+b.add(pq.Array(f.Statuses))+")")
-		if !slices.Contains(f.Statuses, loom.ClusterTerminated) {
-			conditions = append(conditions, "c.status <> 'terminated'")
-		}
-	}
-	if f.Template != "" {
-		conditions = append(conditions, "c.template_name = "+b.add(f.Template))
-	}
-	if f.Provider != "" {
-		conditions = append(conditions, "c.provider_name = "+b.add(f.Provider))
-	}
-	if len(f.Labels) > 0 {
-		conditions = append(conditions, "c.labels @> "+b.add(jsonOf(f.Labels))+"::jsonb")
-	}
-	if !f.ExpiresBefore.IsZero() {
-		conditions = append(conditions, "c.expires_at < "+b.add(f.ExpiresBefore))
-	}
-	if len(f.IDs) > 0 {
-		conditions = append(conditions, b.clusterIDs(f.IDs))
-	}
-	conditions = append(conditions, b.termConditions(t, f.Terms)...)
-	for _, word := range f.Words {
-		conditions = append(conditions, b.clusterHas(t, word, f.OfNodes))
-	}
-	return strings.Join(conditions, "\n  AND ")
-}
-
-// fingerprint ties cursors to the filter they were made with.
-func (f *ClusterFilter) fingerprint() string { return fingerprintOf(f) }
 
 // place gives the sort key and the id a cursor stands at; whoever made it may
 // have tampered with it.
@@ -306,4 +229,121 @@ func ClustersByTenant(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 		result.Items[i] = rows[i].summary()
 	}
 	return result, nil
+}
+
+// ClusterOfTenant is a cluster as superadmins see it: by name and number, without
+// what is in it.
+type ClusterOfTenant struct {
+	ID       loom.ClusterID
+	Tenant   string
+	Owner    loom.UserID
+	Name     string
+	Template string
+	Status   loom.ClusterStatus
+	Nodes    int
+	Created  time.Time
+	Expires  time.Time
+}
+
+// ClusterOfTenantFilter limits a list over all tenants; empty parts mean any, but
+// terminated clusters are only listed by their status.
+type ClusterOfTenantFilter struct {
+	Tenant, Owner, Words string
+	Status               loom.ClusterStatus
+}
+
+// Leans on the primary key: the newest have the highest numbers.
+var clusterOfTenantKeyset = keyset{
+	columns: `c.id, t.name AS tenant_name, c.owner_id, c.name, c.template_name, c.status, c.created_at, c.expires_at,
+	(SELECT count(*) FROM nodes n WHERE n.cluster_id = c.id AND n.state <> 'deleted') AS nodes`,
+	from: "clusters c JOIN tenants t ON t.id = c.tenant_id", id: "c.id", idKind: "bigint",
+	sorts: map[string]sortColumn{"id": {"c.id", "c.id::text", "bigint"}},
+}
+
+type clusterOfTenantRow struct {
+	pageKeys
+	ID       int64        `db:"id"`
+	Tenant   string       `db:"tenant_name"`
+	Owner    string       `db:"owner_id"`
+	Name     string       `db:"name"`
+	Template string       `db:"template_name"`
+	Status   string       `db:"status"`
+	Created  time.Time    `db:"created_at"`
+	Expires  sql.NullTime `db:"expires_at"`
+	Nodes    int          `db:"nodes"`
+}
+
+// ClusterListAllTenants reads a page of the clusters of all tenants, the newest
+// first. Invalid for a cursor of another list.
+func ClusterListAllTenants(ctx context.Context, q sqlx.ExtContext, f ClusterOfTenantFilter, p loom.Page) (found []ClusterOfTenant, next, prev string, err error) {
+	var b binder
+	conditions := []string{"c.status <> 'terminated'"}
+	if f.Status != "" {
+		conditions = []string{"c.status = " + b.add(f.Status)}
+	}
+	if f.Tenant != "" {
+		conditions = append(conditions, "t.name = "+b.add(f.Tenant))
+	}
+	if f.Owner != "" {
+		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
+	}
+	searched, err := allWords(&b, f.Words, "c.name", "c.description", "c.template_name", "loom_pad(c.id)")
+	if err != nil {
+		return nil, "", "", err
+	}
+	conditions = append(conditions, searched...)
+	rows, next, prev, err := readKeyset[clusterOfTenantRow](ctx, q, clusterOfTenantKeyset, conditions, &b, f, p, "-id")
+	if err != nil {
+		return nil, "", "", err
+	}
+	for _, r := range rows {
+		found = append(found, ClusterOfTenant{ID: loom.ClusterID(r.ID), Tenant: r.Tenant, Owner: loom.UserID(r.Owner), Name: r.Name, Template: r.Template,
+			Status: loom.ClusterStatus(r.Status), Nodes: r.Nodes, Created: r.Created, Expires: r.Expires.Time})
+	}
+	return found, next, prev, nil
+}
+
+const liveClustersOf = `
+SELECT status, count(*) AS n FROM clusters WHERE tenant_id = $1 AND status <> 'terminated' GROUP BY status`
+
+// LiveClusters counts the clusters of a tenant that are not terminated, by status.
+func LiveClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[loom.ClusterStatus]int, error) {
+	var rows []struct {
+		Status loom.ClusterStatus `db:"status"`
+		N      int                `db:"n"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, liveClustersOf, tenant); err != nil {
+		return nil, wrap(err, "count the clusters of a tenant")
+	}
+	counts := map[loom.ClusterStatus]int{}
+	for _, r := range rows {
+		counts[r.Status] = r.N
+	}
+	return counts, nil
+}
+
+// Walks clusters_by_status, or clusters_owner.
+const clustersCounted = `
+SELECT s.status, (SELECT count(*) FROM (SELECT FROM clusters c WHERE c.tenant_id = $1 AND c.status COLLATE "C" = s.status%s LIMIT $3) x) AS n
+FROM unnest($2::text[]) AS s (status)`
+
+// ClustersCounted counts the clusters of a tenant, of one owner unless that is empty, by
+// status: each as far as loom.CountLimit and one more.
+func ClustersCounted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, owner loom.UserID, statuses []loom.ClusterStatus) (map[loom.ClusterStatus]int, error) {
+	var rows []struct {
+		Status loom.ClusterStatus `db:"status"`
+		N      int                `db:"n"`
+	}
+	condition, args := "", []any{tenant, textArray(statuses), loom.CountLimit + 1}
+	if owner != "" {
+		condition, args = " AND c.owner_id = $4", append(args, owner)
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, fmt.Sprintf(clustersCounted, condition), args...); err != nil {
+		return nil, wrap(err, "count clusters by status")
+	}
+	counts := map[loom.ClusterStatus]int{}
+	for _, r := range rows {
+		counts[r.Status] = r.N
+	}
+	return counts, nil
 }

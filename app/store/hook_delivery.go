@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -254,4 +255,29 @@ func ReviveDeliveriesAllTenants(ctx context.Context, tx *sqlx.Tx) (int, error) {
 func TrimDeliveriesAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM hook_deliveries WHERE ended_at < now() - make_interval(secs => $1)`, age.Seconds())
 	return wrap(err, "trim deliveries")
+}
+
+// SentDelivery reads a delivery of a hook with the facts its body is made from.
+// NotFound.
+func SentDelivery(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, hook loom.HookID, id loom.DeliveryID) (loom.Delivery, loom.Notice, error) {
+	var row struct {
+		deliveryRow
+		Notice []byte `db:"notice"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, `SELECT `+deliveryColumns+`, d.notice FROM hook_deliveries d JOIN operations o ON o.id = d.operation_id
+WHERE d.tenant_id = $1 AND d.hook_id = $2 AND d.id = $3`, tenant, int64(hook), int64(id))
+	if err != nil {
+		return loom.Delivery{}, loom.Notice{}, wrap(err, "read delivery %d", id)
+	}
+	notice, err := readNotice(row.Notice)
+	return row.delivery(), notice, wrap(err, "read the notice of delivery %d", id)
+}
+
+// readNotice keeps numbers as they were written.
+func readNotice(text []byte) (loom.Notice, error) {
+	var n loom.Notice
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err := decoder.Decode(&n)
+	return n, err
 }

@@ -257,3 +257,21 @@ func wipeSecrets(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id loom
 	}
 	return DeleteNodeSecrets(ctx, tx, tenant, id)
 }
+
+// maxLeftovers bounds the list of all tenants.
+const maxLeftovers = 500
+
+// LeftoversAllTenants lists the machines that deletes left behind and that may still
+// be there, the oldest first, 500 at most.
+func LeftoversAllTenants(ctx context.Context, q sqlx.ExtContext) ([]loom.Leftover, error) {
+	var rows []leftoverRow
+	err := sqlx.SelectContext(ctx, q, &rows, leftoverColumns+` WHERE l.ended_at IS NULL ORDER BY l.id LIMIT $1`, maxLeftovers)
+	if err != nil {
+		return nil, wrap(err, "list leftovers")
+	}
+	all := make([]loom.Leftover, len(rows))
+	for i, r := range rows {
+		all[i] = r.leftover()
+	}
+	return all, nil
+}

@@ -2,319 +2,248 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"database/sql"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
 	"loom/app/loom"
 	"loom/jobs"
 )
 
-// NewOperation is what InsertPlan needs to know beside the plan.
-type NewOperation struct {
-	Tenant      loom.TenantID
-	Cluster     loom.ClusterID
-	Action      loom.ClusterAction
-	RequestedBy loom.UserID
-	// OnFailure is loom.OnFailureKeep or loom.OnFailureUndo; "" counts as keep.
-	OnFailure string
-	// Before is the layout before the operation, nil for a create.
-	Before *loom.Snapshot
-	// Concerns is the number of the operation that this one retries or rolls back.
-	Concerns int
-	// Retries says that it goes on with what is left of that one.
-	Retries bool
-	// Start is the layout at its start where it mends the operation that it concerns, nil
-	// for others.
-	Start *loom.Snapshot
-	// Request is kept while it waits for hooks, and when they refuse it.
-	Request []byte
-	// Skipped are numbers of tasks that somebody leaves out from the start; nothing in
-	// the plan waits for them.
-	Skipped map[int]Skip
+// operationColumns are the columns of operationRow, for statements that lock or
+// insert; reads for people count tasks as well (operation_read.go).
+const operationColumns = `id, tenant_id, cluster_id, number, action, status, message, requested_by, on_failure,
+	aborted, concerns, retries, start IS NOT NULL AS mends, after IS NOT NULL AS undone, created_at, started_at, ended_at`
+
+type operationRow struct {
+	ID          int64        `db:"id"`
+	TenantID    string       `db:"tenant_id"`
+	ClusterID   int64        `db:"cluster_id"`
+	Number      int          `db:"number"`
+	Action      string       `db:"action"`
+	Status      string       `db:"status"`
+	Message     string       `db:"message"`
+	RequestedBy string       `db:"requested_by"`
+	OnFailure   string       `db:"on_failure"`
+	Aborted     bool         `db:"aborted"`
+	Concerns    int          `db:"concerns"`
+	Retries     bool         `db:"retries"`
+	Mends       bool         `db:"mends"`
+	Undone      bool         `db:"undone"`
+	CreatedAt   time.Time    `db:"created_at"`
+	StartedAt   sql.NullTime `db:"started_at"`
+	EndedAt     sql.NullTime `db:"ended_at"`
 }
 
-// Skip says who leaves a task out, and why.
-type Skip struct {
-	By     loom.UserID
-	Reason string
+func (r *operationRow) operation() loom.Operation {
+	return loom.Operation{
+		Row: loom.OperationID(r.ID), Ref: loom.OperationRef{Cluster: loom.ClusterID(r.ClusterID), Number: r.Number},
+		Tenant: loom.TenantID(r.TenantID), Action: loom.ClusterAction(r.Action), Status: loom.OperationStatus(r.Status),
+		Message: r.Message, RequestedBy: loom.UserID(r.RequestedBy), Created: r.CreatedAt, Started: r.StartedAt.Time,
+		Ended: r.EndedAt.Time, OnFailure: r.OnFailure, Aborted: r.Aborted, Concerns: r.Concerns, Retries: r.Retries, Mends: r.Mends, Undone: r.Undone, Tasks: map[loom.TaskStatus]int{},
+	}
 }
 
-const takeOperationNumber = `
-UPDATE clusters SET latest_operation = latest_operation + 1, status = 'pending'
-WHERE tenant_id = $1 AND id = $2
-RETURNING latest_operation`
+// StopChannel is the NOTIFY channel that tells provisioners to look at once for
+// attempts to stop.
+const StopChannel = "loom_stop"
 
-const insertOperation = `
-INSERT INTO operations (tenant_id, cluster_id, number, action, status, requested_by, on_failure, levels, end_gate, started_at, before, concerns, retries, start, request)
-VALUES ($1, $2, $3, $4, $9::text, $5, $6, $7, $8, CASE WHEN $9 = 'running' THEN now() END, $10, $11, $12, $13, CASE WHEN $9 <> 'running' THEN $14::jsonb END)
-RETURNING ` + operationColumns
+const lockByRef = `
+SELECT ` + operationColumns + ` FROM operations
+WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3 FOR NO KEY UPDATE`
 
-// analyzeFrom is the number of tasks from which fresh statistics pay at once.
-const analyzeFrom = 10_000
-
-// InsertPlan stores an operation with its whole plan and lets it run: tasks,
-// gates, edges and one pending River job per task, then the first task of each
-// node is promoted. Hooks hear of its start; where one of them has to agree first,
-// the operation is not submitted yet (BeginIfAgreed). The caller holds the cluster row, which becomes pending and
-// takes the next operation number; nodes are there already. A plan without tasks
-// ends at once.
-//
-// It answers Conflict while another operation of the cluster has not ended, and
-// Invalid for a plan whose parts contradict each other.
-func InsertPlan(ctx context.Context, tx *sqlx.Tx, in NewOperation, plan loom.Plan) (loom.Operation, error) {
-	if in.OnFailure == "" {
-		in.OnFailure = loom.OnFailureKeep
-	}
-	remaining, err := countDependencies(&plan, in.Skipped)
-	if err != nil {
-		return loom.Operation{}, err
-	}
-	var number int
-	if err := tx.GetContext(ctx, &number, takeOperationNumber, in.Tenant, in.Cluster); err != nil {
-		return loom.Operation{}, wrap(err, "take the next operation number of cluster %s", in.Cluster)
-	}
-	told, err := hooksFor(ctx, tx, in.Tenant, in.Cluster, in.Action, 0, loom.HookStart)
-	if err != nil {
-		return loom.Operation{}, err
-	}
-	status := loom.OperationRunning
-	told, waits := blockingOnly(told)
-	if waits {
-		status = loom.OperationNotSubmitted
-	}
-	rows, err := reserveIDs(ctx, tx, "tasks_id_seq", len(plan.Tasks)+len(plan.Gates))
-	if err != nil {
-		return loom.Operation{}, err
-	}
-	before, err := encodeSnapshot(in.Before)
-	if err != nil {
-		return loom.Operation{}, err
-	}
-	start, err := encodeSnapshot(in.Start)
-	if err != nil {
-		return loom.Operation{}, err
-	}
+// LockOperation locks an operation of a tenant.
+func LockOperation(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
 	var row operationRow
-	err = tx.GetContext(ctx, &row, insertOperation, in.Tenant, in.Cluster, number, in.Action, in.RequestedBy,
-		in.OnFailure, plan.Levels(), rows[plan.EndVertex()-1], string(status), before, in.Concerns, in.Retries, start, nullable(in.Request))
+	if err := tx.GetContext(ctx, &row, lockByRef, tenant, ref.Cluster, ref.Number); err != nil {
+		return loom.Operation{}, wrap(err, "lock operation %s", ref)
+	}
+	return row.operation(), nil
+}
+
+// FailOperation makes a held operation failing and drops all that waits in it;
+// the first message stays. Where nothing runs any more its end is enqueued.
+func FailOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, message string, aborted bool) error {
+	_, err := tx.ExecContext(ctx, `UPDATE operations SET status = 'failing', message = $2, aborted = $3 WHERE id = $1`, op.Row, cleanText(message), aborted)
 	if err != nil {
-		return loom.Operation{}, wrap(err, "insert operation %d of cluster %s", number, in.Cluster)
+		return wrap(err, "fail operation %s", op.Ref)
 	}
-	river, err := reserveIDs(ctx, tx, "river_job_id_seq", len(plan.Tasks))
-	if err != nil {
-		return loom.Operation{}, err
+	op.Status, op.Message, op.Aborted = loom.OperationFailing, message, aborted
+	if _, err := tx.ExecContext(ctx, `SELECT loom_drop($1)`, op.Row); err != nil {
+		return wrap(err, "drop what waits in operation %s", op.Ref)
 	}
-	if err := insertRiverJobs(ctx, tx, in.Tenant, river, rows[:len(plan.Tasks)]); err != nil {
-		return loom.Operation{}, err
-	}
-	if err := copyTasks(ctx, tx, row, &plan, remaining, rows, river); err != nil {
-		return loom.Operation{}, err
-	}
-	if err := copyEdges(ctx, tx, &plan, rows); err != nil {
-		return loom.Operation{}, err
-	}
-	if len(plan.Tasks) >= analyzeFrom {
-		if _, err := tx.ExecContext(ctx, `ANALYZE tasks, task_edges, river_job, nodes`); err != nil {
-			return loom.Operation{}, wrap(err, "analyze after a plan of %d tasks", len(plan.Tasks))
-		}
-	}
-	if err := leaveOut(ctx, tx, row.ID, in.Skipped); err != nil {
-		return loom.Operation{}, err
-	}
-	if err := promoteFirst(ctx, tx, &plan, remaining); err != nil {
-		return loom.Operation{}, err
-	}
-	op := row.operation()
-	op.Tasks = map[loom.TaskStatus]int{}
-	for i := range plan.Tasks {
-		if _, skipped := in.Skipped[i+1]; skipped {
-			op.Tasks[loom.TaskSkipped]++
-		} else {
-			op.Tasks[taskStart(remaining[i])]++
-		}
-	}
-	if err := insertNotices(ctx, tx, &op, loom.HookStart, told); err != nil {
-		return loom.Operation{}, err
-	}
-	if remaining[plan.EndVertex()-1] == 0 && !waits {
-		if err := Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(row.ID)}); err != nil {
-			return loom.Operation{}, err
-		}
-	}
-	return op, InsertEvents(ctx, tx, operationEvents(&op)...)
-}
-
-// taskStart is the status in which a task begins its life.
-func taskStart(remaining int) loom.TaskStatus {
-	if remaining == 0 {
-		return loom.TaskReady
-	}
-	return loom.TaskBlocked
-}
-
-// countDependencies gives the open dependencies of each vertex and checks that
-// the plan is what it claims to be: numbers in order, edges between vertices, an
-// end gate, no other gate that waits for nothing.
-func countDependencies(plan *loom.Plan, skipped map[int]Skip) ([]int, error) {
-	if len(plan.Gates) == 0 {
-		return nil, loom.NewError(loom.Invalid, "A plan has at least the gate that is its end.")
-	}
-	end := plan.EndVertex()
-	remaining := make([]int, end)
-	for i, t := range plan.Tasks {
-		if t.Number != i+1 || t.Node == "" {
-			return nil, loom.NewError(loom.Invalid, "Task %d of the plan has the number %d and the node “%s”; it needs its own number and a node.", i+1, t.Number, t.Node)
-		}
-	}
-	for _, e := range plan.Edges {
-		if e.From < 1 || e.From > end || e.To < 1 || e.To > end || e.From == e.To {
-			return nil, loom.NewError(loom.Invalid, "The plan has an edge from %d to %d, but its vertices are 1 to %d.", e.From, e.To, end)
-		}
-		if e.From > len(plan.Tasks) && e.To > len(plan.Tasks) {
-			return nil, loom.NewError(loom.Invalid, "The plan has gate %d behind gate %d; gates join tasks only.", e.To, e.From)
-		}
-		if _, left := skipped[e.From]; left {
-			return nil, loom.NewError(loom.Invalid, "Vertex %d of the plan waits for task %d, which is left out.", e.To, e.From)
-		}
-		remaining[e.To-1]++
-	}
-	for v := len(plan.Tasks) + 1; v < end; v++ {
-		if remaining[v-1] == 0 {
-			return nil, loom.NewError(loom.Invalid, "Gate %d of the plan waits for nothing.", v)
-		}
-	}
-	if len(plan.Tasks) > len(skipped) && remaining[end-1] == 0 {
-		return nil, loom.NewError(loom.Invalid, "The end of the plan waits for nothing although there are %d tasks.", len(plan.Tasks))
-	}
-	return remaining, nil
-}
-
-// copyTasks stores tasks and gates; remaining, rows are by vertex, river by task. The
-// gates of a plan that takes back are part of that.
-func copyTasks(ctx context.Context, tx *sqlx.Tx, op operationRow, plan *loom.Plan, remaining []int, rows, river []int64) error {
-	return copyIn(ctx, tx, "tasks", []string{"id", "operation_id", "tenant_id", "cluster_id", "gate", "number", "node_id", "service",
-		"action", "action_order", "level", "rank", "critical", "status", "remaining", "river_job_id", "old", "undo"}, func(add func(...any) error) error {
-		for i, t := range plan.Tasks {
-			err := add(rows[i], op.ID, op.TenantID, op.ClusterID, false, t.Number, string(t.Node), t.Service, string(t.Action),
-				t.Action.Order(), t.Level, t.Rank, t.Critical, string(taskStart(remaining[i])), remaining[i], river[i], t.Old, t.Undo)
-			if err != nil {
-				return err
-			}
-		}
-		for i, g := range plan.Gates {
-			v := len(plan.Tasks) + i
-			status := loom.TaskBlocked
-			if remaining[v] == 0 {
-				status = loom.TaskComplete
-			}
-			err := add(rows[v], op.ID, op.TenantID, op.ClusterID, true, 0, nil, g.Service, string(g.Action),
-				0, 0, 0, false, string(status), remaining[v], nil, false, len(plan.Tasks) > 0 && plan.Tasks[0].Undo)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func copyEdges(ctx context.Context, tx *sqlx.Tx, plan *loom.Plan, rows []int64) error {
-	if len(plan.Edges) == 0 {
-		return nil
-	}
-	return copyIn(ctx, tx, "task_edges", []string{"from_task", "to_task"}, func(add func(...any) error) error {
-		for _, e := range plan.Edges {
-			if err := add(rows[e.From-1], rows[e.To-1]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// copyIn streams rows into a table through COPY.
-func copyIn(ctx context.Context, tx *sqlx.Tx, table string, columns []string, rows func(add func(...any) error) error) error {
-	stmt, err := tx.PrepareContext(ctx, fmt.Sprintf("COPY %s (%s) FROM STDIN", table, strings.Join(columns, ", ")))
-	if err != nil {
-		return wrap(err, "begin to copy into %s", table)
-	}
-	err = rows(func(values ...any) error {
-		_, err := stmt.ExecContext(ctx, values...)
+	if err := InsertEvents(ctx, tx, operationEvents(op)...); err != nil {
 		return err
-	})
-	if err == nil {
-		_, err = stmt.ExecContext(ctx)
 	}
-	if closeErr := stmt.Close(); err == nil {
-		err = closeErr
-	}
-	return wrap(err, "copy into %s", table)
-}
-
-// promoteFirst gives every node its first task.
-func promoteFirst(ctx context.Context, tx *sqlx.Tx, plan *loom.Plan, remaining []int) error {
-	seen := map[loom.NodeID]bool{}
-	var nodes []string
-	for i, t := range plan.Tasks {
-		if remaining[i] == 0 && !seen[t.Node] {
-			seen[t.Node] = true
-			nodes = append(nodes, string(t.Node))
+	if aborted {
+		if _, err := tx.ExecContext(ctx, `SELECT pg_notify($1, '')`, StopChannel); err != nil {
+			return wrap(err, "tell provisioners to stop")
 		}
 	}
-	if len(nodes) == 0 {
-		if len(plan.Tasks) > 0 {
-			return loom.NewError(loom.Invalid, "Every task of the plan waits for another; it has a circle.")
+	return EndIfIdle(ctx, tx, op)
+}
+
+// EndIfIdle enqueues the end of a held failing operation in which nothing runs.
+func EndIfIdle(ctx context.Context, tx *sqlx.Tx, op *loom.Operation) error {
+	var running bool
+	err := tx.GetContext(ctx, &running, `SELECT EXISTS (SELECT FROM running_tasks WHERE operation_id = $1)`, op.Row)
+	if err != nil {
+		return wrap(err, "look whether operation %s is idle", op.Ref)
+	}
+	if running {
+		return nil
+	}
+	return Enqueue(ctx, tx, jobs.EndOperation{OperationID: int64(op.Row)})
+}
+
+// What River delivered and nobody has started is left to loom_start.
+const pauseJobs = `
+SELECT loom_deliver(array_agg(t.id), false) FROM nodes n JOIN tasks t ON t.id = n.task_id AND t.status = 'ready' WHERE n.cluster_id = $1`
+
+// PauseOperation lets nothing more of a held operation start. Running tasks
+// finish and what they free waits.
+func PauseOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, message string) error {
+	if err := setOperation(ctx, tx, op, loom.OperationPaused, message); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, pauseJobs, op.Ref.Cluster)
+	return wrap(err, "hold back the River jobs of operation %s", op.Ref)
+}
+
+// ResumeOperation lets a held, paused operation go on.
+func ResumeOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, message string) error {
+	if err := setOperation(ctx, tx, op, loom.OperationRunning, message); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `SELECT loom_promote((SELECT array_agg(id) FROM nodes WHERE cluster_id = $1))`, op.Ref.Cluster)
+	return wrap(err, "promote the tasks of operation %s", op.Ref)
+}
+
+func setOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status loom.OperationStatus, message string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE operations SET status = $2, message = $3 WHERE id = $1`, op.Row, string(status), cleanText(message)); err != nil {
+		return wrap(err, "make operation %s %s", op.Ref, status)
+	}
+	op.Status, op.Message = status, message
+	return InsertEvents(ctx, tx, operationEvents(op)...)
+}
+
+// Ending is what decides how a held operation ends.
+type Ending struct {
+	Operation loom.Operation
+	// Done says that the plan's end gate is open.
+	Done bool
+	// Running says that some task runs.
+	Running bool
+	// Ends are the distinct pairs of a task's status and the code of an attempt
+	// that did not succeed; Tried is false where there is no such attempt. Read
+	// for failing operations and those that came to their end past a failure; of one
+	// that takes back what it did, the tasks that do that.
+	Ends []TaskEnd
+	// MachinesExist says that some node of the cluster has a provider id.
+	MachinesExist bool
+	// Before is what the cluster was before the operation, "" for a new one.
+	Before loom.ClusterStatus
+	// Empty says that the layout of the cluster has no node.
+	Empty bool
+}
+
+// Failed reports whether a task was given up.
+func (e *Ending) Failed() bool {
+	return slices.ContainsFunc(e.Ends, func(t TaskEnd) bool { return t.Status == loom.TaskFailed })
+}
+
+// TaskEnd is how far some task came, and the code of one failed try of it.
+type TaskEnd struct {
+	Status loom.TaskStatus
+	Tried  bool
+	Code   int
+}
+
+const taskEnds = `
+SELECT DISTINCT t.status, a.code IS NOT NULL AS tried, coalesce(a.code, 0) AS code
+FROM tasks t
+LEFT JOIN attempts a ON a.task_id = t.id AND a.status IN ('failed', 'interrupted', 'aborted')
+WHERE t.operation_id = $1 AND NOT t.gate AND t.undo = $2`
+
+// LockEndingAllTenants locks the cluster of an operation and then the operation,
+// and reads what decides whether and how it ends.
+func LockEndingAllTenants(ctx context.Context, tx *sqlx.Tx, id loom.OperationID) (Ending, error) {
+	var e Ending
+	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM clusters WHERE id = (SELECT cluster_id FROM operations WHERE id = $1) FOR NO KEY UPDATE`, id); err != nil {
+		return e, wrap(err, "lock the cluster of operation %d", id)
+	}
+	var err error
+	if e.Operation, err = LockOperationAllTenants(ctx, tx, id); err != nil {
+		return e, err
+	}
+	var gate struct {
+		Done    bool   `db:"done"`
+		Running bool   `db:"running"`
+		Before  string `db:"before"`
+		Empty   bool   `db:"empty"`
+	}
+	err = tx.GetContext(ctx, &gate, `
+SELECT coalesce((SELECT g.status = 'complete' FROM tasks g WHERE g.id = o.end_gate), false) AS done,
+	EXISTS (SELECT FROM running_tasks t WHERE t.operation_id = o.id) AS running,
+	coalesce((SELECT c.settled_status FROM clusters c WHERE c.id = o.cluster_id), '') AS before,
+	-- In the order of an index: an EXISTS reads all nodes of everybody.
+	(SELECT n.number FROM nodes n WHERE n.cluster_id = o.cluster_id AND NOT n.leaving ORDER BY n.number LIMIT 1) IS NULL AS empty
+FROM operations o WHERE o.id = $1`, id)
+	if err != nil {
+		return e, wrap(err, "read the end gate of operation %s", e.Operation.Ref)
+	}
+	e.Done, e.Running, e.Empty, e.Before = gate.Done, gate.Running, gate.Empty, loom.ClusterStatus(gate.Before)
+	// Some go on behind or beside what failed, which their message tells, and are judged
+	// at their end.
+	passed := e.Operation.Status == loom.OperationRunning && e.Done && e.Operation.Message != ""
+	if e.Operation.Status != loom.OperationFailing && !passed || e.Running {
+		return e, nil
+	}
+	var ends []struct {
+		Status string `db:"status"`
+		Tried  bool   `db:"tried"`
+		Code   int    `db:"code"`
+	}
+	if err := tx.SelectContext(ctx, &ends, taskEnds, id, e.Operation.Undone); err != nil {
+		return e, wrap(err, "read how the tasks of operation %s ended", e.Operation.Ref)
+	}
+	for _, end := range ends {
+		e.Ends = append(e.Ends, TaskEnd{loom.TaskStatus(end.Status), end.Tried, end.Code})
+	}
+	err = tx.GetContext(ctx, &e.MachinesExist, `
+SELECT EXISTS (SELECT FROM nodes WHERE cluster_id = $1 AND coalesce(results->>'providerid', '') <> '')`, e.Operation.Ref.Cluster)
+	return e, wrap(err, "look for machines of cluster %s", e.Operation.Ref.Cluster)
+}
+
+// EndOperation gives a held operation and its held cluster their final state.
+// The wiped secrets of a deleted cluster are gone for good.
+func EndOperation(ctx context.Context, tx *sqlx.Tx, op *loom.Operation, status loom.OperationStatus, cluster loom.ClusterStatus, message string, wipe bool) error {
+	_, err := tx.ExecContext(ctx, `UPDATE operations SET status = $2, message = $3, ended_at = clock_timestamp() WHERE id = $1`, op.Row, string(status), cleanText(message))
+	if err != nil {
+		return wrap(err, "end operation %s", op.Ref)
+	}
+	op.Status, op.Message = status, message
+	_, err = tx.ExecContext(ctx, `UPDATE clusters SET status = $3, revision = revision + 1 WHERE tenant_id = $1 AND id = $2`, op.Tenant, op.Ref.Cluster, string(cluster))
+	if err != nil {
+		return wrap(err, "make cluster %s %s", op.Ref.Cluster, cluster)
+	}
+	if wipe {
+		if err := wipeSecrets(ctx, tx, op.Tenant, op.Ref.Cluster); err != nil {
+			return err
 		}
-		return nil
 	}
-	return promote(ctx, tx, nodes)
-}
-
-func promote(ctx context.Context, tx *sqlx.Tx, nodes []string) error {
-	_, err := tx.ExecContext(ctx, `SELECT loom_promote($1::uuid[])`, pq.Array(nodes))
-	return wrap(err, "promote the tasks of %d nodes", len(nodes))
-}
-
-// operationEvents tell open pages that an operation changed.
-func operationEvents(op *loom.Operation) []loom.Event {
-	cluster := op.Ref.Cluster.String()
-	return []loom.Event{
-		{Tenant: op.Tenant, Topic: "clusters", IDs: []string{cluster}},
-		{Tenant: op.Tenant, Topic: "cluster:" + cluster},
-		{Tenant: op.Tenant, Topic: fmt.Sprintf("op:%s/%d", cluster, op.Ref.Number)},
+	if err := wakeDelete(ctx, tx, op); err != nil {
+		return err
 	}
-}
-
-const leaveOutTasks = `
-WITH skip AS (
-	SELECT * FROM unnest($2::int[], $3::text[], $4::text[]) AS s (number, skipped_by, reason)
-), skipped AS (
-	UPDATE tasks t SET status = 'skipped', skipped_by = s.skipped_by, skip_reason = s.reason, ended_at = clock_timestamp()
-	FROM skip s WHERE t.operation_id = $1 AND NOT t.gate AND t.number = s.number
-	RETURNING t.river_job_id
-)
-UPDATE river_job r SET state = 'cancelled', finalized_at = now() FROM skipped s WHERE r.id = s.river_job_id`
-
-// leaveOut marks tasks of a new plan as skipped.
-func leaveOut(ctx context.Context, tx *sqlx.Tx, operation int64, skipped map[int]Skip) error {
-	if len(skipped) == 0 {
-		return nil
+	if err := noticeEnd(ctx, tx, op); err != nil {
+		return err
 	}
-	var numbers []int64
-	var by, reasons []string
-	for number, s := range skipped {
-		numbers, by, reasons = append(numbers, int64(number)), append(by, string(s.By)), append(reasons, cleanText(s.Reason))
+	if err := TellOwner(ctx, tx, op.Tenant, op.Ref.Cluster, op.RequestedBy, op.Ref.Cluster.String()+"/"+strconv.Itoa(op.Ref.Number)); err != nil {
+		return err
 	}
-	_, err := tx.ExecContext(ctx, leaveOutTasks, operation, pq.Array(numbers), pq.Array(by), pq.Array(reasons))
-	return wrap(err, "leave out %d tasks", len(skipped))
-}
-
-// nullable is JSON to store, nil for none.
-func nullable(data []byte) any {
-	if len(data) == 0 {
-		return nil
-	}
-	return cleanJSON(data)
+	events := append(operationEvents(op), loom.Event{Tenant: op.Tenant, Topic: "tenant"})
+	return InsertEvents(ctx, tx, events...)
 }

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -81,99 +81,6 @@ func OperationsInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenan
 	return operations, nil
 }
 
-// Gates have the number 0 and so are in no range. Leans on tasks_operation.
-const tasksInRange = `
-SELECT ` + taskReadColumns + `
-FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
-WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
-  AND (cardinality($4::text[]) = 0 OR t.status = ANY ($4)) AND ($5 = '' OR t.node_id::text = $5)
-  AND (cardinality($6::text[]) = 0 OR t.service = ANY ($6)) AND (cardinality($7::text[]) = 0 OR t.action = ANY ($7))
-  AND ($8 = 0 OR t.level = $8)`
-
-// TaskListFilter narrows a list of tasks; empty fields do not filter.
-type TaskListFilter struct {
-	Statuses []loom.TaskStatus
-	Node     loom.NodeID
-	Services []string
-	Actions  []loom.TaskAction
-	// Level is that of a stage.
-	Level int
-}
-
-// ListedTask is a task with what it waits for.
-type ListedTask struct {
-	loom.Task
-	// DependsOn are numbers of tasks, Behind the gates it waits for.
-	DependsOn []int
-	Behind    []TaskGate
-}
-
-// TasksInRange reads a part of the tasks of an operation, gates left out, with
-// what each waits for. It reads no more of the plan than that.
-func TasksInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, f TaskListFilter, r NumberRange) ([]ListedTask, error) {
-	end, args := r.sql("t.number", 9)
-	var rows []taskReadRow
-	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions), f.Level}, args...)
-	if err := sqlx.SelectContext(ctx, q, &rows, tasksInRange+end, args...); err != nil {
-		return nil, wrap(err, "list tasks of operation %s", ref)
-	}
-	tasks := make([]ListedTask, len(rows))
-	ids := make([]int64, len(rows))
-	for i := range rows {
-		tasks[i] = ListedTask{Task: rows[i].task(ref), DependsOn: []int{}, Behind: []TaskGate{}}
-		ids[i] = rows[i].ID
-	}
-	return tasks, wrap(addDependencies(ctx, q, tenant, ids, tasks), "read what tasks of operation %s wait for", ref)
-}
-
-// The tasks a gate joins are counted once per gate, however many wait for it.
-const tasksBeforeSeveral = `
-WITH before AS MATERIALIZED (
-    SELECT e.to_task, f.id, f.gate, f.number, f.service, f.action
-    FROM task_edges e JOIN tasks f ON f.id = e.from_task
-    WHERE f.tenant_id = $1 AND e.to_task = ANY ($2)
-), joined AS (
-    SELECT g.id, (SELECT count(*) FROM task_edges e WHERE e.to_task = g.id) AS n
-    FROM (SELECT DISTINCT b.id FROM before b WHERE b.gate) g
-)
-SELECT b.to_task, b.gate, b.number, b.service, b.action, coalesce(j.n, 1) AS joined
-FROM before b LEFT JOIN joined j ON j.id = b.id
-ORDER BY b.to_task, b.gate, b.number, b.id`
-
-// addDependencies fills in what tasks wait for; ids are their row ids.
-func addDependencies(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ids []int64, tasks []ListedTask) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	var rows []struct {
-		To      int64  `db:"to_task"`
-		Gate    bool   `db:"gate"`
-		Number  int    `db:"number"`
-		Service string `db:"service"`
-		Action  string `db:"action"`
-		Joined  int    `db:"joined"`
-	}
-	if err := sqlx.SelectContext(ctx, q, &rows, tasksBeforeSeveral, tenant, pq.Array(ids)); err != nil {
-		return err
-	}
-	place := make(map[int64]int, len(ids))
-	for i, id := range ids {
-		place[id] = i
-	}
-	for _, r := range rows {
-		t := &tasks[place[r.To]]
-		if r.Gate {
-			t.Behind = append(t.Behind, TaskGate{r.Service, loom.TaskAction(r.Action), r.Joined})
-		} else {
-			t.DependsOn = append(t.DependsOn, r.Number)
-		}
-	}
-	for i := range tasks {
-		slices.Sort(tasks[i].DependsOn)
-	}
-	return nil
-}
-
 const operationStatus = `
 SELECT status FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`
 
@@ -194,4 +101,232 @@ func StatusAroundNode(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	var status loom.ClusterStatus
 	err := sqlx.GetContext(ctx, q, &status, statusAroundNode, tenant, int64(cluster), node)
 	return status, wrap(err, "find node %s", node)
+}
+
+// operationReadRow is an operation with the counts that people are shown.
+type operationReadRow struct {
+	operationRow
+	Tasks []byte `db:"tasks"`
+	Again int    `db:"again"`
+}
+
+func (r *operationReadRow) operation() (loom.Operation, error) {
+	o := r.operationRow.operation()
+	o.Again = r.Again
+	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
+}
+
+// decodeExactInto is decodeExact for a column that may be NULL.
+func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
+	*into = map[loom.TaskStatus]V{}
+	if len(data) == 0 {
+		return nil
+	}
+	return decodeExact(data, into)
+}
+
+const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
+       o.on_failure, o.aborted, o.concerns, o.retries, o.start IS NOT NULL AS mends, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
+
+const operationsOfCluster = `
+SELECT ` + operationReadColumns + ` FROM operations o
+WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = 0 OR o.number = $3)`
+
+var operationsByCluster = fmt.Sprintf(withCounts, operationsOfCluster, "0", "DESC")
+
+// OperationsByCluster reads the operations of a cluster with their task
+// counts, newest first.
+func OperationsByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Operation, error) {
+	return readOperations(ctx, q, tenant, loom.OperationRef{Cluster: cluster})
+}
+
+// OperationByRef reads an operation with its task counts; NotFound when the
+// tenant has none of that name.
+func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
+	if ref.Number <= 0 {
+		return loom.Operation{}, wrap(sql.ErrNoRows, "read operation %s", ref)
+	}
+	operations, err := readOperations(ctx, q, tenant, ref)
+	if err == nil && len(operations) == 0 {
+		err = wrap(sql.ErrNoRows, "read operation %s", ref)
+	}
+	if err != nil {
+		return loom.Operation{}, err
+	}
+	return operations[0], nil
+}
+
+// OperationRequest reads the request for an operation that never began; nil where none
+// was kept. NotFound.
+func OperationRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]byte, error) {
+	var data []byte
+	err := sqlx.GetContext(ctx, q, &data, `SELECT request FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`, tenant, int64(ref.Cluster), ref.Number)
+	return data, wrap(err, "read the request for operation %s", ref)
+}
+
+const newestOperations = `
+SELECT ` + operationReadColumns + ` FROM clusters c JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
+WHERE c.tenant_id = $1 AND o.tenant_id = $1 AND c.id = ANY ($2)`
+
+var latestOperations = fmt.Sprintf(withCounts, newestOperations, "0", "DESC")
+
+// LatestOperations reads the newest operations of clusters, in no order, and where counted
+// says so the counts of their tasks; clusters without one and those of other tenants are
+// left out.
+func LatestOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID, counted bool) ([]loom.Operation, error) {
+	ids := make(pq.Int64Array, len(clusters))
+	for i, id := range clusters {
+		ids[i] = int64(id)
+	}
+	var rows []operationReadRow
+	query := latestOperations
+	if !counted {
+		query = newestOperations
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, query, tenant, ids); err != nil {
+		return nil, wrap(err, "read the newest operations of %d clusters", len(clusters))
+	}
+	return operationsOf(rows)
+}
+
+func readOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]loom.Operation, error) {
+	var rows []operationReadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, operationsByCluster, tenant, int64(ref.Cluster), ref.Number); err != nil {
+		return nil, wrap(err, "read operations of cluster %s", ref.Cluster)
+	}
+	return operationsOf(rows)
+}
+
+func operationsOf(rows []operationReadRow) ([]loom.Operation, error) {
+	operations := make([]loom.Operation, len(rows))
+	for i := range rows {
+		var err error
+		if operations[i], err = rows[i].operation(); err != nil {
+			return nil, err
+		}
+	}
+	return operations, nil
+}
+
+// withCounts are the operations of a statement with the counts of their tasks, but that
+// of the operation with a certain number. The tasks of all are counted in one go:
+// operation by operation the planner, which cannot know how many tasks one has, may read
+// the whole table for each.
+const withCounts = `
+WITH o AS MATERIALIZED (%s), counted AS (
+    SELECT t.operation_id, t.status, count(*) AS n, count(*) FILTER (WHERE t.status = 'ready' AND t.code <> 0) AS again
+    FROM tasks t WHERE NOT t.gate AND t.operation_id = ANY (ARRAY(SELECT o.id FROM o WHERE o.number <> %s)) GROUP BY t.operation_id, t.status
+)
+SELECT o.*, k.tasks, coalesce(k.again, 0) AS again
+FROM o LEFT JOIN (SELECT operation_id, jsonb_object_agg(status, n) AS tasks, sum(again) AS again FROM counted GROUP BY operation_id) k ON k.operation_id = o.id
+ORDER BY o.number %s`
+
+// OperationUncounted reads an operation without the counts of its tasks; NotFound when
+// the tenant has none of that name.
+func OperationUncounted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
+	if ref.Number <= 0 {
+		return loom.Operation{}, wrap(sql.ErrNoRows, "read operation %s", ref)
+	}
+	var row operationReadRow
+	if err := sqlx.GetContext(ctx, q, &row, operationsOfCluster, tenant, int64(ref.Cluster), ref.Number); err != nil {
+		return loom.Operation{}, wrap(err, "read operation %s", ref)
+	}
+	return row.operation()
+}
+
+// Step is the newest task of an action on a node, or on a service there.
+type Step struct {
+	Node    loom.NodeID
+	Service string
+	Action  loom.TaskAction
+	Status  loom.TaskStatus
+	// Tried says that an attempt of it began.
+	Tried bool
+	// Operation is the number of its operation, Of what that did.
+	Operation int
+	Of        loom.ClusterAction
+	// Open says that it is still to be done: it did not complete, nobody left it out, and
+	// nothing led the cluster back to before it.
+	Open bool
+}
+
+// What a rollback or an undo leads back is not to be done any more, and neither is
+// what was to be done before.
+const latestSteps = `
+WITH back AS (
+	SELECT coalesce(max(number), 0) AS number FROM operations
+	WHERE tenant_id = $1 AND cluster_id = $2 AND started_at IS NOT NULL AND (action = 'rollback' OR after IS NOT NULL)
+)
+SELECT DISTINCT ON (t.node_id, t.service, t.action) t.node_id, t.service, t.action, t.status, t.attempt > 0 AS tried, o.number AS operation, o.action AS of,
+       t.status NOT IN ('complete', 'skipped') AND o.number >= back.number AND (o.after IS NULL OR t.undo) AS open
+FROM back, operations o JOIN tasks t ON t.operation_id = o.id
+WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.started_at IS NOT NULL AND NOT t.gate AND t.node_id::text = ANY ($3)
+ORDER BY t.node_id, t.service, t.action, o.number DESC, t.number DESC`
+
+// LatestSteps reads, for some nodes of a cluster, how the newest task of each action
+// on each of their services and on themselves stands. It reads the whole history of
+// the cluster.
+func LatestSteps(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, nodes []loom.NodeID) ([]Step, error) {
+	ids := make([]string, len(nodes))
+	for i, id := range nodes {
+		ids[i] = string(id)
+	}
+	var rows []struct {
+		Node      string `db:"node_id"`
+		Service   string `db:"service"`
+		Action    string `db:"action"`
+		Status    string `db:"status"`
+		Tried     bool   `db:"tried"`
+		Operation int    `db:"operation"`
+		Of        string `db:"of"`
+		Open      bool   `db:"open"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, latestSteps, tenant, int64(cluster), pq.Array(ids)); err != nil {
+		return nil, wrap(err, "read what was done on %d nodes of cluster %s", len(nodes), cluster)
+	}
+	steps := make([]Step, len(rows))
+	for i, r := range rows {
+		steps[i] = Step{loom.NodeID(r.Node), r.Service, loom.TaskAction(r.Action), loom.TaskStatus(r.Status), r.Tried, r.Operation, loom.ClusterAction(r.Of), r.Open}
+	}
+	return steps, nil
+}
+
+// OpenOperation is an operation that has not ended, with the name of its cluster.
+type OpenOperation struct {
+	Cluster loom.ClusterID       `db:"cluster_id"`
+	Number  int                  `db:"number"`
+	Name    string               `db:"name"`
+	Action  loom.ClusterAction   `db:"action"`
+	Status  loom.OperationStatus `db:"status"`
+	Aborted bool                 `db:"aborted"`
+}
+
+// Ref names the operation.
+func (o OpenOperation) Ref() loom.OperationRef {
+	return loom.OperationRef{Cluster: o.Cluster, Number: o.Number}
+}
+
+const operationsOfProvider = `
+SELECT o.cluster_id, o.number, c.name, o.action, o.status, o.aborted
+FROM operations o JOIN clusters c ON c.id = o.cluster_id AND c.provider_name = $2
+WHERE o.tenant_id = $1 AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')
+ORDER BY c.name, o.cluster_id LIMIT $3`
+
+// OperationsOfProvider lists the operations that have not ended on clusters of a
+// provider, by name of the cluster, at most limit of them.
+func OperationsOfProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string, limit int) ([]OpenOperation, error) {
+	var found []OpenOperation
+	err := sqlx.SelectContext(ctx, q, &found, operationsOfProvider, tenant, provider, limit)
+	return found, wrap(err, "list the operations of provider %s", provider)
+}
+
+const countOperationsOfProvider = `
+SELECT count(*) FROM operations o JOIN clusters c ON c.id = o.cluster_id AND c.provider_name = $2
+WHERE o.tenant_id = $1 AND o.status IN ('not_submitted', 'running', 'paused', 'failing', 'rolling_back')`
+
+// CountOperationsOfProvider counts what OperationsOfProvider lists without a limit.
+func CountOperationsOfProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (int, error) {
+	var n int
+	err := sqlx.GetContext(ctx, q, &n, countOperationsOfProvider, tenant, provider)
+	return n, wrap(err, "count the operations of provider %s", provider)
 }

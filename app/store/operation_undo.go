@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -175,40 +176,61 @@ func SnapshotAfter(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID,
 	return readSnapshot(ctx, q, snapshotAfter, tenant, ref)
 }
 
-const skipTask = `SELECT loom_skip($1, $2, $3)`
-
-// SkipTask leaves out a task of a held operation; false when it does not wait to run.
-func SkipTask(ctx context.Context, tx *sqlx.Tx, task loom.TaskID, s Skip) (bool, error) {
-	var done bool
-	err := tx.GetContext(ctx, &done, skipTask, task, s.By, cleanText(s.Reason))
-	return done, wrap(err, "skip task %d", task)
+// LineageOf reads the lineage of an operation that is idle, and which
+// was to lead to after.
+func LineageOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation, after loom.Snapshot) (*loom.Lineage, error) {
+	plans, op, err := plansOf(ctx, q, tenant, op)
+	if err != nil {
+		return nil, err
+	}
+	l := &loom.Lineage{Plans: plans, After: after}
+	if !op.Mends {
+		if l.Goal, err = SnapshotBefore(ctx, q, tenant, op.Ref); err == nil && l.Goal != nil {
+			l.Before = *l.Goal
+		}
+		return l, err
+	}
+	start, err := SnapshotStart(ctx, q, tenant, op.Ref)
+	if err != nil {
+		return nil, err
+	}
+	l.Before = *start
+	l.Before.Nodes = slices.DeleteFunc(l.Before.Nodes, func(n loom.Node) bool { return n.Leaving })
+	first, err := OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns})
+	if err != nil {
+		return nil, err
+	}
+	if l.First, err = LineageOf(ctx, q, tenant, first, l.Before); err != nil {
+		return nil, err
+	}
+	l.Goal = l.First.Goal
+	return l, nil
 }
 
-// A later operation that completed the same task takes the mark away, and so do
-// another machine, and the end of the node or of the service there.
-const skippedTasks = `
-SELECT ` + taskReadColumns + `, o.number AS operation
-FROM tasks t JOIN operations o ON o.id = t.operation_id JOIN nodes n ON n.id = t.node_id
-WHERE t.tenant_id = $1 AND t.cluster_id = $2 AND t.status = 'skipped' AND t.skipped_by <> '' AND NOT t.gate AND n.state <> 'deleted'
-  AND (t.service = '' OR t.service = ANY (n.services))
-  AND NOT EXISTS (SELECT FROM operations p JOIN tasks l ON l.operation_id = p.id
-                  WHERE p.cluster_id = t.cluster_id AND p.number > o.number AND l.node_id = t.node_id AND NOT l.gate AND l.status IN ('complete', 'skipped')
-                    AND (l.service = t.service AND l.action = t.action OR l.action = 'create'))
-ORDER BY t.operation_id, t.number LIMIT $3`
+// maxRetried bounds how many operations may retry one another.
+const maxRetried = 1000
 
-// SkippedTasks reads the tasks of a cluster that somebody left out and that no later
-// operation ran, oldest first and at most limit.
-func SkippedTasks(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, limit int) ([]loom.Task, error) {
-	var rows []struct {
-		taskReadRow
-		Operation int `db:"operation"`
+// PlansOf reads the plan of an operation and, behind it, those of the operations that it
+// retries.
+func PlansOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) ([]loom.StoredPlan, error) {
+	plans, _, err := plansOf(ctx, q, tenant, op)
+	return plans, err
+}
+
+// plansOf also returns the operation that was retried first.
+func plansOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) (plans []loom.StoredPlan, first loom.Operation, err error) {
+	for range maxRetried {
+		plan, states, err := PlanByOperation(ctx, q, tenant, op)
+		if err != nil {
+			return nil, op, err
+		}
+		plans = append(plans, loom.StoredPlan{Plan: plan, States: states})
+		if !op.Retries {
+			break
+		}
+		if op, err = OperationByRef(ctx, q, tenant, loom.OperationRef{Cluster: op.Ref.Cluster, Number: op.Concerns}); err != nil {
+			return nil, op, err
+		}
 	}
-	if err := sqlx.SelectContext(ctx, q, &rows, skippedTasks, tenant, int64(cluster), limit); err != nil {
-		return nil, wrap(err, "read the skipped tasks of cluster %s", cluster)
-	}
-	tasks := make([]loom.Task, len(rows))
-	for i, r := range rows {
-		tasks[i] = r.task(loom.OperationRef{Cluster: cluster, Number: r.Operation})
-	}
-	return tasks, nil
+	return plans, op, nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -12,170 +11,136 @@ import (
 	"loom/app/loom"
 )
 
-// RequestPurpose is what a provider is asked for.
-type RequestPurpose string
-
-// The purposes.
-const (
-	PurposeProbe  RequestPurpose = "probe"
-	PurposeSweep  RequestPurpose = "sweep"
-	PurposeRemove RequestPurpose = "remove"
-	// PurposeLeftover removes a machine that a delete left behind.
-	PurposeLeftover RequestPurpose = "leftover"
-	// PurposeVerify looks up one size or image.
-	PurposeVerify RequestPurpose = "verify"
-	// PurposeDraft is a probe of a provider that is not saved.
-	PurposeDraft RequestPurpose = "draft"
-)
-
-// ProviderRequest is something that a provisioner shall ask of a provider.
-type ProviderRequest struct {
-	ID       int64
-	Tenant   loom.TenantID
+// Verification is what a provider said when it was last asked for a size or an image.
+type Verification struct {
 	Provider string
-	Purpose  RequestPurpose
-	// Orphan is the machine of a removal, else 0; Leftover one that a delete left
-	// behind.
-	Orphan, Leftover int64
-	// Offer is what a verification is about.
-	Offer loom.Offer
-	By    loom.UserID
-	// Asked is when, Now the time of the database. Started is when a provisioner took it, Ended when it was done with it; zero
-	// until then.
-	Asked, Now, Started, Ended time.Time
-	// Probe is the answer to a probe, or as much of it as is known.
-	Probe loom.Probe
-	// Failure says why a removal failed; Refused that a live node has the machine.
-	Failure string
-	Refused bool
+	loom.Offer
+	// Answer has one check.
+	Answer loom.Probe
 }
 
-type requestRow struct {
-	ID       int64         `db:"id"`
-	Tenant   string        `db:"tenant_id"`
-	Provider string        `db:"provider_name"`
-	Purpose  string        `db:"purpose"`
-	Orphan   sql.NullInt64 `db:"orphan_id"`
-	Leftover sql.NullInt64 `db:"leftover_id"`
-	By       string        `db:"requested_by"`
-	Kind     string        `db:"offer_kind"`
-	Offer    string        `db:"offer_id"`
-	Started  sql.NullTime  `db:"started_at"`
-	Ended    sql.NullTime  `db:"ended_at"`
-	Failure  string        `db:"failure"`
-	Refused  bool          `db:"refused"`
-	Asked    time.Time     `db:"created_at"`
-	Now      time.Time     `db:"now"`
-	Probe    []byte        `db:"probe"`
+type verificationRow struct {
+	Provider string    `db:"provider_name"`
+	Kind     string    `db:"offer_kind"`
+	ID       string    `db:"offer_id"`
+	Ended    time.Time `db:"ended_at"`
+	Probe    []byte    `db:"probe"`
 }
 
-func (r requestRow) request() ProviderRequest {
-	made := ProviderRequest{ID: r.ID, Tenant: loom.TenantID(r.Tenant), Provider: r.Provider, Purpose: RequestPurpose(r.Purpose), Orphan: r.Orphan.Int64, Leftover: r.Leftover.Int64,
-		Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.Offer}, By: loom.UserID(r.By), Started: r.Started.Time, Ended: r.Ended.Time, Failure: r.Failure, Refused: r.Refused, Asked: r.Asked, Now: r.Now}
-	if len(r.Probe) > 0 && json.Unmarshal(r.Probe, &made.Probe) == nil {
-		made.Probe.Time = made.Ended
+func (r verificationRow) verification() (Verification, error) {
+	v := Verification{Provider: r.Provider, Offer: loom.Offer{Kind: loom.OfferKind(r.Kind), ID: r.ID}}
+	if err := json.Unmarshal(r.Probe, &v.Answer); err != nil {
+		return v, fmt.Errorf("read what provider %s said of %s: %w", r.Provider, r.ID, err)
 	}
-	return made
+	v.Answer.Time = r.Ended
+	return v, nil
 }
 
-const requestColumns = `id, tenant_id, provider_name, purpose, orphan_id, leftover_id, requested_by, offer_kind, offer_id, started_at, ended_at, failure, refused, created_at, now() AS now, probe`
+// maxVerifications bounds how many answers a form is told of.
+const maxVerifications = 500
 
-// One that nobody took for an hour may have lost its River job.
-const waitingRequest = `
-SELECT id FROM provider_requests
-WHERE tenant_id = $1 AND provider_name = $2 AND purpose = $3 AND coalesce(orphan_id, 0) = $4
-  AND offer_kind = $5 AND offer_id = $6 AND started_at IS NULL AND ended_at IS NULL AND created_at > now() - interval '1 hour'
+const verifications = `
+SELECT DISTINCT ON (provider_name, offer_id) provider_name, offer_kind, offer_id, ended_at, probe FROM provider_requests
+WHERE tenant_id = $1 AND purpose = 'verify' AND offer_kind = $2 AND ended_at IS NOT NULL AND probe IS NOT NULL
+ORDER BY provider_name, offer_id, id DESC LIMIT $3`
+
+// Verifications reads the newest answers about sizes or images, one for each provider
+// and id. They go with the other requests after a while.
+func Verifications(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, kind loom.OfferKind) ([]Verification, error) {
+	var rows []verificationRow
+	if err := sqlx.SelectContext(ctx, q, &rows, verifications, tenant, kind, maxVerifications); err != nil {
+		return nil, wrap(err, "read what was verified")
+	}
+	found := make([]Verification, len(rows))
+	for i, row := range rows {
+		var err error
+		if found[i], err = row.verification(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+const verification = `
+SELECT provider_name, offer_kind, offer_id, ended_at, probe FROM provider_requests
+WHERE tenant_id = $1 AND id = $2 AND purpose = 'verify' AND ended_at IS NOT NULL AND probe IS NOT NULL`
+
+// VerificationByID reads the answer to a request. NotFound while there is none, and
+// once it is trimmed.
+func VerificationByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (Verification, error) {
+	var row verificationRow
+	if err := sqlx.GetContext(ctx, q, &row, verification, tenant, id); err != nil {
+		return Verification{}, wrap(err, "read the answer to request %d", id)
+	}
+	return row.verification()
+}
+
+// openRequest is the condition of a request r that has no answer yet. One that is older than
+// its River job is tried for no longer counts.
+const openRequest = `r.ended_at IS NULL AND r.created_at > now() - interval '1 hour'`
+
+const openProbe = `
+SELECT ` + requestColumns + ` FROM provider_requests r
+WHERE r.tenant_id = $1 AND r.provider_name = $2 AND r.purpose = 'probe' AND ` + openRequest + `
 ORDER BY id DESC LIMIT 1`
 
-// WaitingRequest finds a request for the same as r that no provisioner took yet,
-// 0 when there is none.
-func WaitingRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, r ProviderRequest) (int64, error) {
-	var ids []int64
-	err := sqlx.SelectContext(ctx, q, &ids, waitingRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.Offer.Kind, r.Offer.ID)
-	if err != nil || len(ids) == 0 {
-		return 0, wrap(err, "look for waiting requests")
-	}
-	return ids[0], nil
-}
-
-const insertRequest = `
-INSERT INTO provider_requests (tenant_id, provider_name, purpose, orphan_id, requested_by, offer_kind, offer_id)
-VALUES ($1, $2, $3, nullif($4, 0::bigint), $5, $6, $7) RETURNING id`
-
-// InsertRequest stores a request and gives its id. Enqueueing its River job is
-// the caller's.
-func InsertRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, r ProviderRequest) (int64, error) {
-	var id int64
-	err := tx.GetContext(ctx, &id, insertRequest, tenant, r.Provider, r.Purpose, r.Orphan, r.By, r.Offer.Kind, r.Offer.ID)
-	return id, wrap(err, "store a request to provider %s", r.Provider)
-}
-
-// RequestByID reads a request. NotFound once it is trimmed.
-func RequestByID(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) (ProviderRequest, error) {
-	var row requestRow
-	err := sqlx.GetContext(ctx, q, &row, `SELECT `+requestColumns+` FROM provider_requests WHERE tenant_id = $1 AND id = $2`, tenant, id)
-	return row.request(), wrap(err, "read request %d", id)
-}
-
-// DropRequest deletes a request that no provisioner took; false when one did.
-func DropRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64) (bool, error) {
-	result, err := tx.ExecContext(ctx, `DELETE FROM provider_requests WHERE tenant_id = $1 AND id = $2 AND started_at IS NULL`, tenant, id)
-	if err != nil {
-		return false, wrap(err, "drop request %d", id)
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
-}
-
-// A process may be limited to one tenant; requests of others are not for it.
-const takeRequest = `
-UPDATE provider_requests r SET process_id = $2, started_at = now()
-FROM processes p
-WHERE r.id = $1 AND r.ended_at IS NULL AND p.id = $2 AND (p.only_tenant IS NULL OR p.only_tenant = r.tenant_id)
-RETURNING r.id, r.tenant_id, r.provider_name, r.purpose, r.orphan_id, r.leftover_id, r.requested_by, r.offer_kind, r.offer_id, r.started_at, r.ended_at, r.failure, r.refused, r.created_at, now() AS now, r.probe`
-
-// TakeRequestAllTenants gives a request to a process. taken is false when the
-// process may not have it; open whether it still waits for somebody.
-func TakeRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, process loom.ProcessID) (r ProviderRequest, taken, open bool, err error) {
+// OpenProbeOf finds the newest probe of a provider that has no answer yet; ok is false
+// when there is none.
+func OpenProbeOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, provider string) (r ProviderRequest, ok bool, err error) {
 	var rows []requestRow
-	if err := tx.SelectContext(ctx, &rows, takeRequest, id, process); err != nil {
-		return r, false, false, wrap(err, "take request %d", id)
+	if err := sqlx.SelectContext(ctx, q, &rows, openProbe, tenant, provider); err != nil || len(rows) == 0 {
+		return r, false, wrap(err, "look for open probes of provider %s", provider)
 	}
-	if len(rows) > 0 {
-		return rows[0].request(), true, true, nil
-	}
-	err = tx.GetContext(ctx, &open, `SELECT EXISTS (SELECT FROM provider_requests WHERE id = $1 AND ended_at IS NULL)`, id)
-	return r, false, open, wrap(err, "look for request %d", id)
+	return rows[0].request(), true, nil
 }
 
-// GiveBackRequestAllTenants undoes TakeRequestAllTenants, for a process that ends.
-func GiveBackRequestAllTenants(ctx context.Context, tx *sqlx.Tx, id int64, process loom.ProcessID) error {
-	_, err := tx.ExecContext(ctx, `UPDATE provider_requests SET process_id = '', started_at = NULL WHERE id = $1 AND process_id = $2 AND ended_at IS NULL`, id, process)
-	return wrap(err, "give request %d back", id)
+// ProbeOutcome is how the newest probe of a provider went; Open says that one has not ended.
+type ProbeOutcome struct {
+	Provider string    `db:"provider_name"`
+	Open     bool      `db:"open"`
+	OK       bool      `db:"ok"`
+	Time     time.Time `db:"at"`
 }
 
-const endRequest = `
-UPDATE provider_requests SET ended_at = clock_timestamp(), sealed = NULL, probe = $4, failure = $5, refused = $6
-WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`
+const probeOutcomes = `
+SELECT DISTINCT ON (provider_name) provider_name, ended_at IS NULL AS open, coalesce((probe->>'OK')::boolean, false) AS ok, coalesce(ended_at, created_at) AS at FROM provider_requests
+WHERE tenant_id = $1 AND purpose = 'probe'
+ORDER BY provider_name, ended_at IS NULL DESC, id DESC`
 
-// EndRequest records what came of a request; false when the process does not
-// hold it any more. probe is nil but for a probe or a verification. The secrets of a
-// draft go.
-func EndRequest(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe *loom.Probe, failure string, refused bool) (bool, error) {
-	var body any
-	if probe != nil {
-		data, err := json.Marshal(probe)
-		if err != nil {
-			return false, fmt.Errorf("encode a probe: %w", err)
+// ProbeOutcomes reads how the newest probes of all providers of a tenant went; those never
+// probed are left out.
+func ProbeOutcomes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]ProbeOutcome, error) {
+	var rows []ProbeOutcome
+	err := sqlx.SelectContext(ctx, q, &rows, probeOutcomes, tenant)
+	return rows, wrap(err, "read how probes went")
+}
+
+const newestProbes = `
+SELECT DISTINCT ON (provider_name) provider_name, probe, ended_at FROM provider_requests
+WHERE tenant_id = $1 AND purpose = 'probe' AND ended_at IS NOT NULL AND probe IS NOT NULL
+ORDER BY provider_name, id DESC`
+
+// NewestProbes reads the newest answers of all providers of a tenant, by name;
+// those never probed are left out.
+func NewestProbes(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (map[string]loom.Probe, error) {
+	var rows []struct {
+		Provider string    `db:"provider_name"`
+		Probe    []byte    `db:"probe"`
+		Ended    time.Time `db:"ended_at"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, newestProbes, tenant); err != nil {
+		return nil, wrap(err, "read the newest probes")
+	}
+	probes := make(map[string]loom.Probe, len(rows))
+	for _, r := range rows {
+		var p loom.Probe
+		if err := json.Unmarshal(r.Probe, &p); err != nil {
+			return nil, fmt.Errorf("read the newest probe of provider %s: %w", r.Provider, err)
 		}
-		body = string(data)
+		p.Time = r.Ended
+		probes[r.Provider] = p
 	}
-	result, err := tx.ExecContext(ctx, endRequest, tenant, id, process, body, failure, refused)
-	if err != nil {
-		return false, wrap(err, "end request %d", id)
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return probes, nil
 }
 
 const newestProbe = `
@@ -189,131 +154,4 @@ func NewestProbe(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p
 	var row requestRow
 	err := sqlx.GetContext(ctx, q, &row, newestProbe, tenant, provider)
 	return row.request(), wrap(err, "read the newest probe of provider %s", provider)
-}
-
-const trimProbes = `
-DELETE FROM provider_requests r
-WHERE r.tenant_id = $1 AND r.provider_name = $2 AND r.purpose = 'probe' AND r.ended_at IS NOT NULL
-  AND r.id < (SELECT max(n.id) FROM provider_requests n
-              WHERE n.tenant_id = $1 AND n.provider_name = $2 AND n.purpose = 'probe' AND n.ended_at IS NOT NULL)`
-
-// keptDrafts is how many answers to drafts a tenant has at most.
-const keptDrafts = 10
-
-const trimDraftProbes = `
-DELETE FROM provider_requests WHERE tenant_id = $1 AND purpose = 'draft' AND ended_at IS NOT NULL AND id NOT IN (
-  SELECT id FROM provider_requests WHERE tenant_id = $1 AND purpose = 'draft' ORDER BY id DESC LIMIT $2)`
-
-// TrimDraftProbes keeps the newest answers to drafts of a tenant, which somebody may still be
-// looking at.
-func TrimDraftProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
-	_, err := tx.ExecContext(ctx, trimDraftProbes, tenant, keptDrafts)
-	return wrap(err, "trim drafts")
-}
-
-// SealDraft stores the sealed provider of a draft that waits.
-func SealDraft(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, sealed []byte) error {
-	_, err := tx.ExecContext(ctx, `UPDATE provider_requests SET sealed = $3 WHERE tenant_id = $1 AND id = $2 AND purpose = 'draft' AND ended_at IS NULL`, tenant, id, sealed)
-	return wrap(err, "seal draft %d", id)
-}
-
-// SealedDraft reads the sealed provider of a draft. NotFound once it has ended.
-func SealedDraft(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, id int64) ([]byte, error) {
-	var sealed []byte
-	err := sqlx.GetContext(ctx, q, &sealed, `SELECT sealed FROM provider_requests WHERE tenant_id = $1 AND id = $2 AND sealed IS NOT NULL`, tenant, id)
-	return sealed, wrap(err, "read draft %d", id)
-}
-
-// ProgressProbe stores what is known of a probe so far. One that the process does not
-// hold any more, or that has ended, stays as it is.
-func ProgressProbe(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, process loom.ProcessID, probe loom.Probe) error {
-	data, err := json.Marshal(probe)
-	if err != nil {
-		return fmt.Errorf("encode a probe: %w", err)
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE provider_requests SET probe = $4 WHERE tenant_id = $1 AND id = $2 AND process_id = $3 AND ended_at IS NULL`, tenant, id, process, string(data))
-	return wrap(err, "store the steps of probe %d", id)
-}
-
-const openProbes = `
-SELECT count(*) FROM provider_requests WHERE tenant_id = $1 AND purpose IN ('probe', 'draft', 'verify') AND ended_at IS NULL AND created_at > now() - interval '1 hour'`
-
-// CountOpenProbes counts the probes of a tenant that have not ended, and keeps others from
-// being counted in other transactions until tx ends.
-func CountOpenProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) (n int, err error) {
-	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('probes of ' || $1, 0))`, tenant); err != nil {
-		return 0, wrap(err, "lock the probes of a tenant")
-	}
-	err = tx.GetContext(ctx, &n, openProbes, tenant)
-	return n, wrap(err, "count open probes")
-}
-
-const anyProvisioner = `
-SELECT EXISTS (SELECT FROM processes WHERE kind = $2 AND expires_at > now() AND NOT draining AND (only_tenant IS NULL OR only_tenant = $1))`
-
-// AnyProvisioner reports whether a provisioner runs that takes requests of a tenant.
-func AnyProvisioner(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) (any bool, err error) {
-	err = sqlx.GetContext(ctx, q, &any, anyProvisioner, tenant, loom.ProcessProvisioner)
-	return any, wrap(err, "look for provisioners")
-}
-
-// LostProbe is a probe that has no answer coming. Started says that a provisioner had taken it.
-type LostProbe struct {
-	ID       int64
-	Tenant   loom.TenantID
-	Provider string
-	Draft    bool
-	Started  bool
-	// Probe is what is known of it.
-	Probe loom.Probe
-}
-
-const lostProbes = `
-SELECT id, tenant_id, provider_name, purpose, started_at, now() AS now, probe, NULL::bigint AS orphan_id FROM provider_requests r
-WHERE ended_at IS NULL AND purpose IN ('probe', 'draft', 'verify') AND (created_at < now() - make_interval(secs => $1) AND coalesce(started_at, created_at) < now() - make_interval(secs => $1)
-   OR process_id <> '' AND NOT EXISTS (SELECT FROM processes p WHERE p.id = r.process_id AND p.expires_at > now()))
-ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`
-
-// LostProbesAllTenants locks probes that wait or are worked for longer than age, and those
-// whose process is gone.
-func LostProbesAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) ([]LostProbe, error) {
-	var rows []requestRow
-	if err := tx.SelectContext(ctx, &rows, lostProbes, age.Seconds()); err != nil {
-		return nil, wrap(err, "look for lost probes")
-	}
-	lost := make([]LostProbe, len(rows))
-	for i, row := range rows {
-		r := row.request()
-		lost[i] = LostProbe{ID: r.ID, Tenant: r.Tenant, Provider: r.Provider, Draft: r.Purpose == PurposeDraft, Started: !r.Started.IsZero(), Probe: r.Probe}
-	}
-	return lost, nil
-}
-
-// EndLostProbe ends a probe that nobody will.
-func EndLostProbe(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, id int64, probe loom.Probe) error {
-	data, err := json.Marshal(probe)
-	if err != nil {
-		return fmt.Errorf("encode a probe: %w", err)
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE provider_requests SET ended_at = clock_timestamp(), sealed = NULL, probe = $3 WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL`, tenant, id, string(data))
-	return wrap(err, "end probe %d", id)
-}
-
-// TrimProbes keeps only the newest answer of a provider.
-func TrimProbes(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, provider string) error {
-	_, err := tx.ExecContext(ctx, trimProbes, tenant, provider)
-	return wrap(err, "trim probes of provider %s", provider)
-}
-
-const trimRequests = `
-DELETE FROM provider_requests r
-WHERE r.created_at < now() - make_interval(secs => $1) AND (r.ended_at IS NULL OR r.purpose <> 'probe')
-  AND NOT (r.purpose = 'sweep' AND r.ended_at IS NOT NULL AND NOT EXISTS (SELECT FROM provider_requests n
-	WHERE n.tenant_id = r.tenant_id AND n.provider_name = r.provider_name AND n.purpose = 'sweep' AND n.ended_at IS NOT NULL AND n.id > r.id))`
-
-// TrimRequestsAllTenants deletes requests older than age, answers of probes and the
-// last look at each provider aside: done ones, and those that nobody can still wait for.
-func TrimRequestsAllTenants(ctx context.Context, tx *sqlx.Tx, age time.Duration) error {
-	_, err := tx.ExecContext(ctx, trimRequests, age.Seconds())
-	return wrap(err, "trim requests to providers")
 }

@@ -159,9 +159,9 @@ func TryReapLock(ctx context.Context, tx *sqlx.Tx) (bool, error) {
 	return taken, wrap(err, "try the lock of reaping")
 }
 
-// LockDealing takes the lock under which workers are dealt, until the transaction
+// LockAssignments takes the lock under which workers are dealt, until the transaction
 // ends.
-func LockDealing(ctx context.Context, tx *sqlx.Tx) error {
+func LockAssignments(ctx context.Context, tx *sqlx.Tx) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(dealLock))
 	return wrap(err, "take the lock of dealing")
 }

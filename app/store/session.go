@@ -216,3 +216,45 @@ func PurgeSignInsAllTenants(ctx context.Context, tx *sqlx.Tx) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - interval '1 day'`)
 	return wrap(err, "purge kept answers")
 }
+
+const extendSession = `
+UPDATE sessions SET expires_at = least(greatest(expires_at, now() + make_interval(secs => $3)), created_at + make_interval(secs => $4))
+WHERE tenant_id = $1 AND id = $2 AND expires_at > now() RETURNING expires_at`
+
+// ExtendSession lets a live session go on for life from now, at most until longest
+// after it began, by the database clock, and says until when. NotFound.
+func ExtendSession(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte, life, longest time.Duration) (time.Time, error) {
+	var expires time.Time
+	err := tx.GetContext(ctx, &expires, extendSession, tenant, hash, life.Seconds(), longest.Seconds())
+	return expires, wrap(err, "extend a session")
+}
+
+// PurgeSessionsAllTenants deletes sessions that are over and says how many.
+func PurgeSessionsAllTenants(ctx context.Context, tx *sqlx.Tx) (int64, error) {
+	result, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE expires_at < now()`)
+	if err != nil {
+		return 0, wrap(err, "purge sessions")
+	}
+	return result.RowsAffected()
+}
+
+const beginActing = `
+UPDATE sessions SET acting_tenant = $3, acting_until = now() + make_interval(secs => $4)
+WHERE tenant_id = $1 AND id = $2 AND expires_at > now() RETURNING acting_until`
+
+// BeginActing lets a live session act in another tenant for a while, and says until
+// when. NotFound.
+func BeginActing(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte, in loom.TenantID, life time.Duration) (time.Time, error) {
+	var until time.Time
+	err := tx.GetContext(ctx, &until, beginActing, tenant, hash, in, life.Seconds())
+	return until, wrap(err, "begin to act in tenant %s", in)
+}
+
+const endActing = `
+UPDATE sessions SET acting_tenant = NULL, acting_until = NULL WHERE tenant_id = $1 AND id = $2`
+
+// EndActing lets a session act for itself again.
+func EndActing(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, hash []byte) error {
+	_, err := tx.ExecContext(ctx, endActing, tenant, hash)
+	return wrap(err, "end acting in another tenant")
+}

@@ -318,3 +318,52 @@ func SetSettings(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, s loom.
 	_, err = tx.ExecContext(ctx, `UPDATE tenants SET settings = $2 WHERE id = $1`, tenant, string(raw))
 	return wrap(err, "store the settings of tenant %s", tenant)
 }
+
+// SettingsAllTenants reads the settings of all tenants; what was never set has its
+// default.
+func SettingsAllTenants(ctx context.Context, q sqlx.ExtContext) (map[loom.TenantID]loom.Settings, error) {
+	var rows []struct {
+		ID       string `db:"id"`
+		Settings []byte `db:"settings"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, settings FROM tenants`); err != nil {
+		return nil, wrap(err, "read the settings of all tenants")
+	}
+	all := make(map[loom.TenantID]loom.Settings, len(rows))
+	for _, r := range rows {
+		s := loom.DefaultSettings()
+		if err := json.Unmarshal(r.Settings, &s); err != nil {
+			return nil, fmt.Errorf("read the settings of tenant %s: %w", r.ID, err)
+		}
+		all[loom.TenantID(r.ID)] = s
+	}
+	return all, nil
+}
+
+const quotaUses = `
+SELECT t.id, t.max_clusters, t.max_nodes, coalesce(c.n, 0) AS clusters, coalesce(n.n, 0) AS nodes
+FROM tenants t
+LEFT JOIN LATERAL (SELECT count(*) AS n FROM clusters WHERE tenant_id = t.id AND status <> 'terminated') c ON true
+LEFT JOIN LATERAL (SELECT count(*) AS n FROM nodes n JOIN clusters c ON c.id = n.cluster_id
+	WHERE c.tenant_id = t.id AND c.status <> 'terminated' AND n.state <> 'deleted') n ON true
+WHERE t.id = ANY ($1) AND t.deleted_at IS NULL`
+
+// QuotaUsesAllTenants is QuotaUse of several tenants. Those that are not there are
+// left out.
+func QuotaUsesAllTenants(ctx context.Context, q sqlx.ExtContext, ids []loom.TenantID) (map[loom.TenantID]loom.QuotaUse, error) {
+	var rows []struct {
+		ID          string `db:"id"`
+		MaxClusters int    `db:"max_clusters"`
+		MaxNodes    int    `db:"max_nodes"`
+		Clusters    int    `db:"clusters"`
+		Nodes       int    `db:"nodes"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, quotaUses, texts(ids)); err != nil {
+		return nil, wrap(err, "count what %d tenants use", len(ids))
+	}
+	uses := make(map[loom.TenantID]loom.QuotaUse, len(rows))
+	for _, r := range rows {
+		uses[loom.TenantID(r.ID)] = loom.QuotaUse{Clusters: r.Clusters, MaxClusters: r.MaxClusters, Nodes: r.Nodes, MaxNodes: r.MaxNodes}
+	}
+	return uses, nil
+}

@@ -142,34 +142,3 @@ func UsedTimeAllTenants(ctx context.Context, q sqlx.ExtContext, f UsageFilter, s
 		f.values(pq.Array(marks), marks[len(marks)-1], times, per, limit)...)
 	return used, wrap(err, "sum up the use of nodes")
 }
-
-// QueueCount is how many tasks of a tenant wait for a worker and are worked on.
-type QueueCount struct {
-	Tenant  string `db:"name"`
-	Waiting int    `db:"waiting"`
-	Running int    `db:"running"`
-}
-
-// Leans on river_job_prioritized_fetching_index (state, queue, ...).
-const queueCounts = `
-SELECT n.name,
-	(SELECT count(*) FROM river_job r WHERE r.state = 'available' AND r.queue = 'tenant_' || n.id) AS waiting,
-	(SELECT count(*) FROM river_job r WHERE r.state = 'running' AND r.queue = 'tenant_' || n.id) AS running
-FROM tenants n
-WHERE n.deleted_at IS NULL AND ($2 OR n.id = $1) ORDER BY n.name`
-
-// QueueCounts counts the tasks of a tenant.
-func QueueCounts(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID) ([]QueueCount, error) {
-	return queueCountsOf(ctx, q, tenant, false)
-}
-
-// QueueCountsAllTenants counts the tasks of every tenant, by name.
-func QueueCountsAllTenants(ctx context.Context, q sqlx.ExtContext) ([]QueueCount, error) {
-	return queueCountsOf(ctx, q, "", true)
-}
-
-func queueCountsOf(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, all bool) ([]QueueCount, error) {
-	var counts []QueueCount
-	err := sqlx.SelectContext(ctx, q, &counts, queueCounts, tenant, all)
-	return counts, wrap(err, "count waiting tasks")
-}

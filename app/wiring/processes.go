@@ -21,7 +21,7 @@ func (e *Environment) Common(s *System, port int) work.Common {
 		DSN: s.dsn, Operations: s.operations, Processes: s.Processes, Version: telemetry.BuildVersion(), Port: port, Logger: e.Log,
 		LinkAudit: s.Accounts.LinkAudit, KeepAudit: func(ctx context.Context) error { return e.keepAudit(ctx, s) },
 		SweepBucket: func(ctx context.Context) error { return e.sweepBucket(ctx, s) },
-		Expire:      s.Clusters.Expire, Hooks: s.Hooks, Watch: watch{s.metrics, s.Health},
+		Expire:      s.Clusters.Expire, Hooks: s.Hooks, Metrics: watch{s.metrics, s.Health},
 		KeepDone: e.keep("LOOM_JOB_HOURS", time.Hour), KeepFailed: e.keep("LOOM_FAILED_JOB_DAYS", 24*time.Hour),
 	}
 }

@@ -71,7 +71,7 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 			return nil, fmt.Errorf("LOOM_PUBLIC_URL: %w", err)
 		}
 	}
-	trouble := &processes.Trouble{}
+	trouble := &processes.LastError{}
 	log := telemetry.Spare(trouble.Log(e.Log)) // strangers can make it fail as often as they like
 	rest := api.New(api.Deps{
 		Accounts: s.Accounts, Processes: s.Processes, Catalog: s.Catalog, Clusters: s.Clusters, Operations: s.operations, Hub: hub, Sessions: sessions, Log: log, Version: version,
@@ -98,7 +98,7 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 		}
 		pages.ServeHTTP(w, r)
 	})
-	process := processes.NewProcess{Kind: loom.ProcessWeb, Version: version, Trouble: trouble}
+	process := processes.NewProcess{Kind: loom.ProcessWeb, Version: version, LastError: trouble}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		process.Port = tcp.Port
 	}
@@ -107,7 +107,7 @@ func (e *Environment) Listen(ctx context.Context, s *System) (*site, error) {
 	return &site{
 		Listener: httpx.Listen(listener, proxies), hub: hub, URL: origin,
 		stay: func(ctx context.Context) {
-			s.Processes.Stay(ctx, process, func(held bool) { watch{s.metrics, s.Health}.LeaseHeld(process.Kind, held) }, func(err error) {
+			s.Processes.StayRegistered(ctx, process, func(held bool) { watch{s.metrics, s.Health}.LeaseHeld(process.Kind, held) }, func(err error) {
 				e.Log.Warn("this process is not in the list of processes", "kind", process.Kind, "error", err.Error())
 			})
 		},

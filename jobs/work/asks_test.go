@@ -9,11 +9,11 @@ import (
 	"loom/app/loom"
 )
 
-func askOf(n int) commitAsk {
-	return commitAsk{key: execution.AttemptKey{Task: loom.TaskID(n), Attempt: 1}, answer: make(chan commitAnswer, 1)}
+func askOf(n int) commitRequest {
+	return commitRequest{key: execution.AttemptKey{Task: loom.TaskID(n), Attempt: 1}, answer: make(chan commitAnswer, 1)}
 }
 
-func told(a *asks) bool {
+func told(a *commitQueue) bool {
 	select {
 	case <-a.more:
 		return true
@@ -24,7 +24,7 @@ func told(a *asks) bool {
 
 func TestAsksWakeOnce(t *testing.T) {
 	t.Parallel()
-	a := newAsks()
+	a := newCommitQueue()
 	if n := a.waiting(3); n != 0 || told(a) {
 		t.Fatalf("%d wait", n)
 	}
@@ -53,11 +53,11 @@ func TestAsksWakeOnce(t *testing.T) {
 	}
 }
 
-// TestAskersAreAnswered: whoever asks gets an answer, also when nobody commits any more
+// TestAskersAreAnswered: whoever asks gets an answer, also when nobody commits any longer
 // or the one who asks is in a hurry.
 func TestAskersAreAnswered(t *testing.T) {
 	t.Parallel()
-	c := &committer{starts: newAsks(), ends: newAsks(), limiter: newLimiter(1)}
+	c := &committer{starts: newCommitQueue(), ends: newCommitQueue(), limiter: newLimiter(1)}
 	impatient, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	answers := make(chan error, 2)

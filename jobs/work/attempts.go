@@ -69,8 +69,8 @@ func (a *attempts) stopAll(cause error) {
 	}
 }
 
-// trust says until when the lease of the process holds.
-func (a *attempts) trust(until time.Time) {
+// setLease says until when the lease of the process holds.
+func (a *attempts) setLease(until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.until = until

@@ -62,12 +62,12 @@ func TestNothingBeginsAfterTheLease(t *testing.T) {
 		{now, now.Add(time.Millisecond), false},
 		{now, now.Round(0).Add(time.Hour), false}, // only the clock on the wall went on
 	} {
-		a.trust(c.until)
+		a.setLease(c.until)
 		if got := a.mayBegin(c.now); got != c.may {
 			t.Errorf("until %v, at %v: %v", c.until, c.now, got)
 		}
 	}
-	a.trust(now.Add(-time.Second))
+	a.setLease(now.Add(-time.Second))
 	w := &runTask{attempts: a, runner: unasked{t}}
 	if got := w.run(t.Context(), &loom.TaskSpec{}, &sink{}); !got.Interrupted || got.Status == 0 {
 		t.Errorf("%+v", got)

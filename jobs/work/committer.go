@@ -31,15 +31,15 @@ type committer struct {
 	ops     *execution.Operations
 	process loom.ProcessID
 	limiter *limiter
-	watch   Watch
-	starts  *asks
-	ends    *asks
+	watch   Metrics
+	starts  *commitQueue
+	ends    *commitQueue
 	// recorded is called with the successes that are stored.
 	recorded func(keys []execution.AttemptKey)
 }
 
-// commitAsk is a start, or with result a success.
-type commitAsk struct {
+// commitRequest is a start, or with result a success.
+type commitRequest struct {
 	key    execution.AttemptKey
 	result *loom.TaskResult
 	answer chan commitAnswer
@@ -47,7 +47,7 @@ type commitAsk struct {
 
 // commitAnswer says whether the attempt began, or whether its result counts.
 type commitAnswer struct {
-	yes bool
+	accepted bool
 	// at is when the attempt began, by the clock of the database.
 	at time.Time
 	// facts of the attempt that began; nil where they could not be read.
@@ -55,24 +55,24 @@ type commitAnswer struct {
 	err   error
 }
 
-func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, watch Watch) *committer {
-	return &committer{ops: ops, process: process, limiter: limiter, watch: watch, starts: newAsks(), ends: newAsks()}
+func newCommitter(ops *execution.Operations, process loom.ProcessID, limiter *limiter, watch Metrics) *committer {
+	return &committer{ops: ops, process: process, limiter: limiter, watch: watch, starts: newCommitQueue(), ends: newCommitQueue()}
 }
 
 // start begins an attempt and answers whether it is to run, with the facts its
 // spec is built from unless they could not be read.
 func (c *committer) start(ctx context.Context, key execution.AttemptKey) (commitAnswer, error) {
-	a := c.ask(ctx, c.starts, commitAsk{key: key, answer: make(chan commitAnswer, 1)})
+	a := c.ask(ctx, c.starts, commitRequest{key: key, answer: make(chan commitAnswer, 1)})
 	return a, a.err
 }
 
 // complete records a success and reports whether it counts.
 func (c *committer) complete(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (bool, error) {
-	a := c.ask(ctx, c.ends, commitAsk{key: key, result: &result, answer: make(chan commitAnswer, 1)})
-	return a.yes, a.err
+	a := c.ask(ctx, c.ends, commitRequest{key: key, result: &result, answer: make(chan commitAnswer, 1)})
+	return a.accepted, a.err
 }
 
-func (c *committer) ask(ctx context.Context, to *asks, ask commitAsk) commitAnswer {
+func (c *committer) ask(ctx context.Context, to *commitQueue, ask commitRequest) commitAnswer {
 	if err := ctx.Err(); err != nil {
 		return commitAnswer{err: context.Cause(ctx)}
 	}
@@ -99,7 +99,7 @@ func (c *committer) run(ctx context.Context) {
 	loops.Wait()
 }
 
-func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Context, []commitAsk)) {
+func (c *committer) loop(ctx context.Context, asks *commitQueue, commit func(context.Context, []commitRequest)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -122,7 +122,7 @@ func (c *committer) loop(ctx context.Context, asks *asks, commit func(context.Co
 
 // collect takes those who ask. Where much is under way it waits a moment until there are
 // enough of them to be worth a transaction.
-func (c *committer) collect(asks *asks) []commitAsk {
+func (c *committer) collect(asks *commitQueue) []commitRequest {
 	load := c.limiter.load()
 	enough := min(max(load/commitShare, min(load, commitWorth)), commitMax)
 	if load > commitQuiet && asks.waiting(enough) < enough {
@@ -141,7 +141,7 @@ func (c *committer) collect(asks *asks) []commitAsk {
 }
 
 // commitStarts begins attempts in one transaction.
-func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
+func (c *committer) commitStarts(ctx context.Context, asks []commitRequest) {
 	keys := make([]execution.AttemptKey, len(asks))
 	for i, ask := range asks {
 		keys[i] = ask.key
@@ -151,7 +151,7 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	if err != nil && len(asks) > 1 {
 		// One start that the database refuses must not hold up the others.
 		for _, ask := range asks {
-			c.commitStarts(ctx, []commitAsk{ask})
+			c.commitStarts(ctx, []commitRequest{ask})
 		}
 		return
 	}
@@ -166,13 +166,13 @@ func (c *committer) commitStarts(ctx context.Context, asks []commitAsk) {
 	go func() {
 		facts := c.facts(ctx, begun)
 		for _, ask := range asks {
-			ask.answer <- commitAnswer{yes: yes[ask.key], at: at, facts: facts[ask.key], err: err}
+			ask.answer <- commitAnswer{accepted: yes[ask.key], at: at, facts: facts[ask.key], err: err}
 		}
 	}()
 }
 
 // commitEnds records successes in one transaction.
-func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
+func (c *committer) commitEnds(ctx context.Context, asks []commitRequest) {
 	finished := make([]execution.Finished, len(asks))
 	for i, ask := range asks {
 		finished[i] = execution.Finished{Key: ask.key, Result: *ask.result}
@@ -183,7 +183,7 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 	case err != nil && len(asks) > 1:
 		// One result that the database refuses must not hold up the others.
 		for _, ask := range asks {
-			c.commitEnds(ctx, []commitAsk{ask})
+			c.commitEnds(ctx, []commitRequest{ask})
 		}
 		return
 	case err != nil:
@@ -199,7 +199,7 @@ func (c *committer) commitEnds(ctx context.Context, asks []commitAsk) {
 	}
 	c.recorded(done)
 	for _, ask := range asks {
-		ask.answer <- commitAnswer{yes: accepted[ask.key.Task]}
+		ask.answer <- commitAnswer{accepted: accepted[ask.key.Task]}
 	}
 }
 
@@ -215,22 +215,22 @@ func (c *committer) facts(ctx context.Context, begun []execution.AttemptKey) map
 	return facts
 }
 
-// asks is what waits for a committer: whoever asks wakes it for the first one and when
+// commitQueue is what waits for a committer: whoever asks wakes it for the first one and when
 // enough have come together, not each time.
-type asks struct {
-	// more is told of the first that waits, and of enough.
+type commitQueue struct {
+	// more learns of the first that waits, and of enough.
 	more chan struct{}
 
 	mu     sync.Mutex
-	list   []commitAsk
+	list   []commitRequest
 	enough int
 	closed bool
 }
 
-func newAsks() *asks { return &asks{more: make(chan struct{}, 1)} }
+func newCommitQueue() *commitQueue { return &commitQueue{more: make(chan struct{}, 1)} }
 
-// put adds one; false when nobody takes any more.
-func (a *asks) put(ask commitAsk) bool {
+// put adds one; false when nobody takes any longer.
+func (a *commitQueue) put(ask commitRequest) bool {
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
@@ -240,12 +240,12 @@ func (a *asks) put(ask commitAsk) bool {
 	n, enough := len(a.list), a.enough
 	a.mu.Unlock()
 	if n == 1 || n == enough {
-		a.tell()
+		a.wake()
 	}
 	return true
 }
 
-func (a *asks) tell() {
+func (a *commitQueue) wake() {
 	select {
 	case a.more <- struct{}{}:
 	default: // it knows
@@ -253,31 +253,31 @@ func (a *asks) tell() {
 }
 
 // waiting says how many wait, and that more is to be told when there are enough of them.
-func (a *asks) waiting(enough int) int {
+func (a *commitQueue) waiting(enough int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.enough = enough
 	return len(a.list)
 }
 
-// take gives at most so many of those who wait, the first ones first.
-func (a *asks) take(most int) []commitAsk {
+// take returns at most so many of those who wait, the first ones first.
+func (a *commitQueue) take(most int) []commitRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := min(most, len(a.list))
 	batch := slices.Clone(a.list[:n])
 	a.list = slices.Delete(a.list, 0, n)
 	if len(a.list) > 0 {
-		a.tell()
+		a.wake()
 	}
 	return batch
 }
 
 // remove takes back one that waits for its answer there; false when it was taken.
-func (a *asks) remove(answer chan commitAnswer) bool {
+func (a *commitQueue) remove(answer chan commitAnswer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.list, func(ask commitAsk) bool { return ask.answer == answer })
+	i := slices.IndexFunc(a.list, func(ask commitRequest) bool { return ask.answer == answer })
 	if i < 0 {
 		return false
 	}
@@ -286,7 +286,7 @@ func (a *asks) remove(answer chan commitAnswer) bool {
 }
 
 // close turns away all who come, and gives those who wait.
-func (a *asks) close() []commitAsk {
+func (a *commitQueue) close() []commitRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	left := a.list

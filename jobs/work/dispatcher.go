@@ -64,8 +64,8 @@ func (d *dispatcher) note(queue string, change int) {
 	}
 }
 
-// lookAround asks for a sweep soon.
-func (d *dispatcher) lookAround() {
+// requestSweep asks for a sweep soon.
+func (d *dispatcher) requestSweep() {
 	select {
 	case d.look <- struct{}{}:
 	default:
@@ -79,7 +79,7 @@ func (d *dispatcher) run(ctx context.Context, wakeups <-chan processes.Wakeup, o
 	// Queues on their way out are looked at more often.
 	soon := time.NewTicker(min(d.sweep, time.Second))
 	defer soon.Stop()
-	d.lookAround()
+	d.requestSweep()
 	for {
 		select {
 		case <-ctx.Done():
@@ -102,7 +102,7 @@ func (d *dispatcher) run(ctx context.Context, wakeups <-chan processes.Wakeup, o
 			d.sweepOnce(ctx)
 		case <-soon.C:
 			d.finishLeaving(ctx)
-			d.lookElsewhere(ctx)
+			d.updateSpare(ctx)
 		}
 	}
 }
@@ -123,20 +123,20 @@ func (d *dispatcher) add(queue string) {
 		return
 	}
 	if err := d.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: d.workers}); err != nil {
-		d.log.Warn("a queue could not be added", "queue", queue, "error", err)
+		d.log.Warn("cannot add queue", "queue", queue, "error", err)
 		return
 	}
 	d.held[queue] = &heldQueue{used: time.Now()}
-	d.log.Debug("a queue is held", "queue", queue)
+	d.log.Debug("queue added", "queue", queue)
 }
 
 // sweepOnce adds the queues that have work and lets go of those that have none,
-// or whose tenant has no workers here any more.
+// or whose tenant has no workers here any longer.
 func (d *dispatcher) sweepOnce(ctx context.Context) {
 	busy, err := d.processes.BusyQueues(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn("the busy queues could not be listed", "error", err)
+			d.log.Warn("cannot list busy queues", "error", err)
 		}
 		return
 	}
@@ -154,17 +154,17 @@ func (d *dispatcher) sweepOnce(ctx context.Context) {
 	d.finishLeaving(ctx)
 }
 
-// lookElsewhere tells the limiter who else could do the work that waits here. Most
+// updateSpare tells the limiter who else could do the work that waits here. Most
 // of the time nothing waits, and nobody is asked.
-func (d *dispatcher) lookElsewhere(ctx context.Context) {
-	crowded := d.limiter.crowded()
+func (d *dispatcher) updateSpare(ctx context.Context) {
+	crowded := d.limiter.waitingTenants()
 	if len(crowded) == 0 {
 		return
 	}
-	free, err := d.processes.FreeElsewhere(ctx, d.id, crowded)
+	free, err := d.processes.FreeWorkers(ctx, d.id, crowded)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn("the free workers of other processes could not be counted", "error", err)
+			d.log.Warn("cannot count free workers of other processes", "error", err)
 		}
 		return
 	}
@@ -185,9 +185,9 @@ func (d *dispatcher) finishLeaving(ctx context.Context) {
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			delete(d.held, queue)
-			d.log.Debug("a queue was let go", "queue", queue)
+			d.log.Debug("queue removed", "queue", queue)
 			// It may have got work, or workers, in between.
-			d.lookAround()
+			d.requestSweep()
 		}
 	}
 }

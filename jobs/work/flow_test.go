@@ -93,9 +93,9 @@ func (h *heldQueues) WithAttrs([]slog.Attr) slog.Handler { return h }
 
 func (h *heldQueues) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
-	case "a queue is held":
+	case "queue added":
 		h.held.Add(1)
-	case "a queue was let go":
+	case "queue removed":
 		h.held.Add(-1)
 	}
 	return nil

@@ -82,7 +82,7 @@ func (l *limiter) load() int {
 	return l.used
 }
 
-// slots gives the slots that are taken, those dealt to all tenants, and the
+// slots returns the slots that are taken, those dealt to all tenants, and the
 // capacity of the process.
 func (l *limiter) slots() (used, assigned, capacity int) {
 	l.mu.Lock()
@@ -93,8 +93,8 @@ func (l *limiter) slots() (used, assigned, capacity int) {
 	return l.used, assigned, l.capacity
 }
 
-// crowded are the tenants for whose slots somebody waits.
-func (l *limiter) crowded() []loom.TenantID {
+// waitingTenants are the tenants for whose slots somebody waits.
+func (l *limiter) waitingTenants() []loom.TenantID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var tenants []loom.TenantID
@@ -186,7 +186,7 @@ func (l *limiter) acquire(ctx context.Context, t loom.TenantID, wait, longest ti
 	}
 }
 
-// release gives a slot back.
+// release returns a slot back.
 func (l *limiter) release(t loom.TenantID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

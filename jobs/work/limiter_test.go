@@ -94,11 +94,11 @@ func TestPendingKeepsNoSecrets(t *testing.T) {
 	plain := loom.TaskResult{Message: "made", Result: map[string]any{"providerid": "m1", "ssh-auth": map[string]any{"user": "root", "identityfile": "k"}}}
 	secret := loom.TaskResult{Message: "made", Stdout: "out", Result: map[string]any{"providerid": "m2", "ssh-auth": map[string]any{"user": "root", "password": "s3cret"}}}
 	for task, r := range map[loom.TaskID]loom.TaskResult{1: plain, 2: secret, 3: {Status: -1, Aborted: true}} {
-		if err := p.keep(attemptKey(task), r); err != nil {
+		if err := p.save(attemptKey(task), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	left, err := p.left()
+	left, err := p.unrecorded()
 	if err != nil || len(left) != 3 {
 		t.Fatalf("%d results, %v", len(left), err)
 	}
@@ -116,7 +116,7 @@ func TestPendingKeepsNoSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left, err := p.left(); err != nil || len(left) != 0 {
+	if left, err := p.unrecorded(); err != nil || len(left) != 0 {
 		t.Errorf("%d results are left, %v", len(left), err)
 	}
 }
@@ -128,7 +128,7 @@ func TestLimiterMakesWay(t *testing.T) {
 	ctx := context.Background()
 	l := newLimiter(1)
 	l.set(map[loom.TenantID]int{"a": 1})
-	if len(l.crowded()) != 0 || !l.acquire(ctx, "a", time.Minute, time.Minute) {
+	if len(l.waitingTenants()) != 0 || !l.acquire(ctx, "a", time.Minute, time.Minute) {
 		t.Fatal("no slot though one is free")
 	}
 	wait := func(n int) chan bool {
@@ -147,7 +147,7 @@ func TestLimiterMakesWay(t *testing.T) {
 	// Nobody else has a free worker: all wait, and the tenant is crowded.
 	l.spare(nil)
 	got := wait(5)
-	for len(l.crowded()) == 0 {
+	for len(l.waitingTenants()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	// One worker is free elsewhere: two make way, one in case it does not get through.
@@ -165,7 +165,7 @@ func TestLimiterMakesWay(t *testing.T) {
 		}
 	}
 	l.release("a")
-	// Without workers there is nothing to wait for; and nobody waits for ever.
+	// Without workers there is nothing to wait for; and nobody waits forever.
 	l.set(map[loom.TenantID]int{})
 	if <-wait(1) {
 		t.Error("a slot without workers")

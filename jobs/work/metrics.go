@@ -6,9 +6,9 @@ import (
 	"loom/app/loom"
 )
 
-// Watch is told what happens in a process, for its metrics. Its methods are called
+// Metrics is told what happens in a process, for its metrics. Its methods are called
 // in the middle of work: they must neither block nor fail.
-type Watch interface {
+type Metrics interface {
 	// LeaseHeld tells whether the lease of a kind of process is held.
 	LeaseHeld(kind string, held bool)
 	// AttemptEnded tells of an attempt: its status, or “late” when its result no
@@ -27,26 +27,26 @@ type Watch interface {
 	Delivered(status loom.DeliveryStatus)
 }
 
-// unwatched is a Watch that looks away.
-type unwatched struct{}
+// noopMetrics is a Watch that looks away.
+type noopMetrics struct{}
 
-func (unwatched) LeaseHeld(string, bool) {}
+func (noopMetrics) LeaseHeld(string, bool) {}
 
-func (unwatched) AttemptEnded(loom.TenantID, loom.TaskAction, string, string, time.Duration) {}
+func (noopMetrics) AttemptEnded(loom.TenantID, loom.TaskAction, string, string, time.Duration) {}
 
-func (unwatched) Hop(time.Duration) {}
+func (noopMetrics) Hop(time.Duration) {}
 
-func (unwatched) Snoozed() {}
+func (noopMetrics) Snoozed() {}
 
-func (unwatched) Committed(string, int, time.Duration) {}
+func (noopMetrics) Committed(string, int, time.Duration) {}
 
-func (unwatched) Slots(func() (used, assigned, capacity int)) {}
+func (noopMetrics) Slots(func() (used, assigned, capacity int)) {}
 
-func (unwatched) Delivered(loom.DeliveryStatus) {}
+func (noopMetrics) Delivered(loom.DeliveryStatus) {}
 
-// severalPlugins stands for the automators of a machine that is prepared for more
+// multiplePlugins stands for the automators of a machine that is prepared for more
 // than one.
-const severalPlugins = "several"
+const multiplePlugins = "several"
 
 // pluginOf names the plugin type that carries out a task.
 func pluginOf(spec *loom.TaskSpec) string {
@@ -58,7 +58,7 @@ func pluginOf(spec *loom.TaskSpec) string {
 	case len(spec.Automators) == 1:
 		return spec.Automators[0]
 	}
-	return severalPlugins
+	return multiplePlugins
 }
 
 // outcomeOf is how an attempt ended, in the words of its status.

@@ -110,7 +110,7 @@ func TestPausingLosesNothing(t *testing.T) {
 		t.Errorf("%d tasks were tried twice", n)
 	}
 	// All of them are in the figures of the last hour.
-	pace, err := processes.New(w.db.DB, processes.Options{}).Pace(context.Background(), super)
+	pace, err := processes.New(w.db.DB, processes.Options{}).QueueRates(context.Background(), super)
 	done, waited, ran := 0, 0.0, 0.0
 	for _, p := range pace {
 		done, waited, ran = done+p.Tasks, max(waited, p.Wait95), max(ran, p.Run50)

@@ -44,9 +44,9 @@ const pendingSuffix = ".jsonl"
 // of recorded results.
 const pendingSize = 1 << 20
 
-// keptResult is a result in its line. The JSON of a result leaves out how the
+// savedResult is a result in its line. The JSON of a result leaves out how the
 // attempt was cut short. With Done it says that the one before it is recorded.
-type keptResult struct {
+type savedResult struct {
 	Key         execution.AttemptKey `json:"key"`
 	Result      *loom.TaskResult     `json:"result,omitempty"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
@@ -66,7 +66,7 @@ func openPending(dir string) (*pending, error) {
 	return p, nil
 }
 
-// close gives the file up: the next process takes over what is left in it.
+// close returns the file up: the next process takes over what is left in it.
 func (p *pending) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,14 +82,14 @@ func (p *pending) close() error {
 	return err
 }
 
-// keep writes a result, without secrets. Where a password is part of it, the
+// save writes a result, without secrets. Where a password is part of it, the
 // line tells less than the truth: the attempt was interrupted, and its next try
 // adopts the machine whose id is kept.
-func (p *pending) keep(key execution.AttemptKey, r loom.TaskResult) error {
+func (p *pending) save(key execution.AttemptKey, r loom.TaskResult) error {
 	if p.dir == "" {
 		return nil
 	}
-	k := keptResult{Key: key, Result: &r, Interrupted: r.Interrupted, Aborted: r.Aborted}
+	k := savedResult{Key: key, Result: &r, Interrupted: r.Interrupted, Aborted: r.Aborted}
 	k.Result.Stdout, k.Result.Stderr = "", ""
 	if auth, ok := r.Result["ssh-auth"].(map[string]any); ok && holdsSecret(auth) {
 		k.Result = &loom.TaskResult{Status: -1, Message: "The process ended before the result was recorded."}
@@ -207,7 +207,7 @@ func (p *pending) forget(keys ...execution.AttemptKey) error {
 		if p.lines[key] == nil {
 			continue
 		}
-		line, err := json.Marshal(keptResult{Key: key, Done: true})
+		line, err := json.Marshal(savedResult{Key: key, Done: true})
 		if err != nil {
 			return fmt.Errorf("marshal the end of task %d: %w", key.Task, err)
 		}
@@ -220,9 +220,9 @@ func (p *pending) forget(keys ...execution.AttemptKey) error {
 	return p.write(all)
 }
 
-// left gives the results that could not be recorded yet: those of processes that
+// unrecorded returns the results that could not be recorded yet: those of processes that
 // ended without, which this one takes over, and its own.
-func (p *pending) left() ([]keptResult, error) {
+func (p *pending) unrecorded() ([]savedResult, error) {
 	if p.dir == "" {
 		return nil, nil
 	}
@@ -234,25 +234,25 @@ func (p *pending) left() ([]keptResult, error) {
 	}
 	for _, name := range names {
 		if p.file == nil || name != p.file.Name() {
-			err = errors.Join(err, p.inherit(name))
+			err = errors.Join(err, p.adopt(name))
 		}
 	}
-	var kept []keptResult
+	var kept []savedResult
 	for _, line := range p.lines {
-		var k keptResult
+		var k savedResult
 		if err := json.Unmarshal(line, &k); err != nil {
 			return kept, err
 		}
 		k.Result.Interrupted, k.Result.Aborted = k.Interrupted, k.Aborted
 		kept = append(kept, k)
 	}
-	slices.SortFunc(kept, func(a, b keptResult) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
+	slices.SortFunc(kept, func(a, b savedResult) int { return cmp.Compare(a.Key.Task, b.Key.Task) })
 	return kept, err
 }
 
-// inherit takes over the results in a file whose process has ended; files of
+// adopt takes over the results in a file whose process has ended; files of
 // others are left alone. Earlier releases made a file per result.
-func (p *pending) inherit(name string) error {
+func (p *pending) adopt(name string) error {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -270,7 +270,7 @@ func (p *pending) inherit(name string) error {
 	}
 	waiting := map[execution.AttemptKey][]byte{}
 	for line := range bytes.Lines(body) {
-		var k keptResult
+		var k savedResult
 		// A line that was cut off in the writing is none: its attempt was not over.
 		switch err := json.Unmarshal(line, &k); {
 		case err != nil || k.Key.Task == 0:

@@ -35,7 +35,7 @@ func must(t *testing.T, err error) {
 // leftTasks are the tasks of which results are left.
 func leftTasks(t *testing.T, p *pending) []int {
 	t.Helper()
-	left, err := p.left()
+	left, err := p.unrecorded()
 	must(t, err)
 	var tasks []int
 	for _, k := range left {
@@ -63,7 +63,7 @@ func TestResultsOfAKilledProcessAreInherited(t *testing.T) {
 	dir := t.TempDir()
 	dead := openedPending(t, dir)
 	for n := range 5 {
-		must(t, dead.keep(attempt(n+1), loom.TaskResult{Message: fmt.Sprint("m", n+1), Interrupted: n == 3}))
+		must(t, dead.save(attempt(n+1), loom.TaskResult{Message: fmt.Sprint("m", n+1), Interrupted: n == 3}))
 	}
 	must(t, dead.forget(attempt(2)))
 	// Killed in the middle of a line.
@@ -71,12 +71,12 @@ func TestResultsOfAKilledProcessAreInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	alive := openedPending(t, dir)
-	must(t, alive.keep(attempt(7), loom.TaskResult{}))
+	must(t, alive.save(attempt(7), loom.TaskResult{}))
 	if got := leftTasks(t, alive); !slices.Equal(got, []int{7}) {
 		t.Errorf("the results of a living process were taken: %v", got)
 	}
 	abandon(t, dead)
-	left, err := alive.left()
+	left, err := alive.unrecorded()
 	must(t, err)
 	if got := leftTasks(t, alive); !slices.Equal(got, []int{1, 3, 4, 5, 7}) {
 		t.Fatalf("left %v", got)
@@ -110,7 +110,7 @@ func TestResultsOfAnEarlierReleaseAreInherited(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, ".pending", "4-2.json"), []byte(`{"key": {"Task": 4, "Attempt": 2}, "result": {"status": 3}}`), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, ".pending", "5-1.json"), []byte(`{"key": {"Task": 5, "Att`), 0o600))
 	p := openedPending(t, dir)
-	left, err := p.left()
+	left, err := p.unrecorded()
 	must(t, err)
 	if len(left) != 1 || left[0].Key != (execution.AttemptKey{Task: 4, Attempt: 2}) || left[0].Result.Status != 3 {
 		t.Errorf("left %+v", left)
@@ -124,10 +124,10 @@ func TestFileOfResultsStaysSmall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := openedPending(t, dir)
-	must(t, p.keep(attempt(1), loom.TaskResult{Message: "waits all the time"}))
+	must(t, p.save(attempt(1), loom.TaskResult{Message: "waits all the time"}))
 	long := strings.Repeat("x", 1000)
 	for n := 2; n < 4000; n++ {
-		must(t, p.keep(attempt(n), loom.TaskResult{Message: long}))
+		must(t, p.save(attempt(n), loom.TaskResult{Message: long}))
 		must(t, p.forget(attempt(n)))
 	}
 	files := pendingFiles(t, dir)
@@ -149,7 +149,7 @@ func TestSecretsOfResultsAreNotKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := openedPending(t, dir)
-	must(t, p.keep(attempt(1), loom.TaskResult{Stdout: "s3cret", Stderr: "s3cret", Result: map[string]any{
+	must(t, p.save(attempt(1), loom.TaskResult{Stdout: "s3cret", Stderr: "s3cret", Result: map[string]any{
 		"providerid": "m-1", "ssh-auth": map[string]any{"user": "root", "password": "s3cret"}}}))
 	body, err := os.ReadFile(pendingFiles(t, dir)[0])
 	must(t, err)

@@ -10,19 +10,19 @@ import (
 	"loom/jobs"
 )
 
-// dutyWorker works a periodic kind that has no arguments.
-type dutyWorker[T river.JobArgs] struct {
+// periodicWorker works a periodic kind that has no arguments.
+type periodicWorker[T river.JobArgs] struct {
 	river.WorkerDefaults[T]
 	what string
 	do   func(ctx context.Context) error
 }
 
-func duty[T river.JobArgs](what string, do func(ctx context.Context) error) *dutyWorker[T] {
-	return &dutyWorker[T]{what: what, do: do}
+func newPeriodicWorker[T river.JobArgs](what string, do func(ctx context.Context) error) *periodicWorker[T] {
+	return &periodicWorker[T]{what: what, do: do}
 }
 
 // Work does the duty; a nil one is nobody's.
-func (w *dutyWorker[T]) Work(ctx context.Context, _ *river.Job[T]) error {
+func (w *periodicWorker[T]) Work(ctx context.Context, _ *river.Job[T]) error {
 	if w.do == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (w *dutyWorker[T]) Work(ctx context.Context, _ *river.Job[T]) error {
 }
 
 // Timeout is generous: deleting may have much to delete.
-func (w *dutyWorker[T]) Timeout(*river.Job[T]) time.Duration { return 10 * time.Minute }
+func (w *periodicWorker[T]) Timeout(*river.Job[T]) time.Duration { return 10 * time.Minute }
 
 // periodics is the list of periodic work in River's terms. It also runs when a
 // leader starts, or restarts every half hour would keep the hourly ones off.

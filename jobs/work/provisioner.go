@@ -27,10 +27,10 @@ type Provisioner struct {
 	Capacity int
 	// OnlyTenant is the name of the one tenant to work for, "" for all.
 	OnlyTenant string
-	// Plugins gives the plugin types that the runner knows now, for the list of
+	// Plugins returns the plugin types that the runner knows now, for the list of
 	// processes; nil lists none.
 	Plugins func() []string
-	// Versions gives the releases of those that are no part of Loom, by type; nil lists
+	// Versions returns the releases of those that are no part of Loom, by type; nil lists
 	// none.
 	Versions func() map[string]string
 	// Local is what this process says of its host, for machines there.
@@ -81,7 +81,7 @@ func (p *Provisioner) defaults() {
 // such as an unknown tenant.
 func (p *Provisioner) Run(ctx context.Context) error {
 	p.defaults()
-	p.remember()
+	p.recordErrors()
 	if p.Capacity <= 0 {
 		return loom.NewError(loom.Invalid, "A provisioner needs a capacity of at least 1 task; LOOM_PROVISIONER_CAPACITY is %d.", p.Capacity)
 	}
@@ -91,14 +91,14 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	}
 	defer func() {
 		if err := kept.close(); err != nil {
-			p.logger().Warn("the file of unrecorded results could not be closed", "error", err)
+			p.logger().Warn("cannot close file of unrecorded results", "error", err)
 		}
 	}()
-	return relive(ctx, &p.Common, func(ctx context.Context) error { return p.live(ctx, kept) })
+	return restartLoop(ctx, &p.Common, func(ctx context.Context) error { return p.runOnce(ctx, kept) })
 }
 
-// relive runs lives of a process, one after the other, until ctx ends.
-func relive(ctx context.Context, c *Common, live func(ctx context.Context) error) error {
+// restartLoop runs lives of a process, one after the other, until ctx ends.
+func restartLoop(ctx context.Context, c *Common, live func(ctx context.Context) error) error {
 	delay := 100 * time.Millisecond
 	for {
 		began := time.Now()
@@ -109,7 +109,7 @@ func relive(ctx context.Context, c *Common, live func(ctx context.Context) error
 		case errors.Is(err, loom.NotFound), errors.Is(err, loom.Invalid):
 			return err
 		case err != nil:
-			c.logger().Error("a process has to begin again", "error", err)
+			c.logger().Error("process failed, restarting", "error", err)
 		}
 		if time.Since(began) > time.Minute {
 			delay = 100 * time.Millisecond
@@ -123,8 +123,8 @@ func relive(ctx context.Context, c *Common, live func(ctx context.Context) error
 	}
 }
 
-// life is one time of a provisioner under one id.
-type life struct {
+// session is one time of a provisioner under one id.
+type session struct {
 	p         *Provisioner
 	id        loom.ProcessID
 	client    *riverClient
@@ -139,25 +139,25 @@ type life struct {
 	lost  chan error
 }
 
-// live registers the process and works until ctx ends or the lease is lost.
-func (p *Provisioner) live(ctx context.Context, kept *pending) error {
+// runOnce registers the process and works until ctx ends or the lease is lost.
+func (p *Provisioner) runOnce(ctx context.Context, kept *pending) error {
 	carried, versions := p.Plugins(), p.Versions()
 	id, err := p.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessProvisioner, Port: p.Port, Version: p.Version,
-		Capacity: p.Capacity, Plugins: carried, Versions: versions, Local: p.Local, OnlyTenant: p.OnlyTenant, Trouble: p.trouble})
+		Capacity: p.Capacity, Plugins: carried, Versions: versions, Local: p.Local, OnlyTenant: p.OnlyTenant, LastError: p.lastError})
 	if err != nil {
 		return err
 	}
-	l := &life{p: p, id: id, limiter: newLimiter(p.Capacity), attempts: newAttempts(), nudge: make(chan struct{}, 1), lost: make(chan error, 1)}
-	p.watch().LeaseHeld(loom.ProcessProvisioner, true)
-	defer p.watch().LeaseHeld(loom.ProcessProvisioner, false)
-	p.watch().Slots(l.limiter.slots)
+	l := &session{p: p, id: id, limiter: newLimiter(p.Capacity), attempts: newAttempts(), nudge: make(chan struct{}, 1), lost: make(chan error, 1)}
+	p.metrics().LeaseHeld(loom.ProcessProvisioner, true)
+	defer p.metrics().LeaseHeld(loom.ProcessProvisioner, false)
+	p.metrics().Slots(l.limiter.slots)
 	// What runs outlives ctx by the drain.
 	base := context.WithoutCancel(ctx)
 	lifeCtx, endLife := context.WithCancel(base)
 	defer endLife()
-	l.committer = newCommitter(p.Operations, id, l.limiter, p.watch())
+	l.committer = newCommitter(p.Operations, id, l.limiter, p.metrics())
 	worker := &runTask{ops: p.Operations, runner: p.Runner, limiter: l.limiter, committer: l.committer, attempts: l.attempts,
-		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, life: lifeCtx, watch: p.watch()}
+		pending: kept, limit: p.Operations.LongestLimit(), log: p.logger().With("process_id", id), retry: p.Retry, session: lifeCtx, watch: p.metrics()}
 	l.committer.recorded = worker.forget
 	// What is asked of providers does not: another provisioner asks again.
 	asking, endAsking := context.WithCancel(ctx)
@@ -185,8 +185,8 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	defer endCommit()
 	background.Go(func() { l.committer.run(commitCtx) })
 	p.replay(ctx, worker, kept)
-	background.Go(func() { l.keep(leaseCtx) })
-	background.Go(func() { l.tellCarried(leaseCtx, carried, versions) })
+	background.Go(func() { l.holdLease(leaseCtx) })
+	background.Go(func() { l.publishPlugins(leaseCtx, carried, versions) })
 	if err := l.client.Start(base); err != nil {
 		return errors.Join(fmt.Errorf("start River's client: %w", err), p.Processes.Deregister(base, id))
 	}
@@ -197,7 +197,7 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 	dispatchCtx, endDispatch := context.WithCancel(leaseCtx)
 	var dispatching sync.WaitGroup
 	dispatching.Go(func() { l.dispatch.run(dispatchCtx, wakeups, l.renewSoon) })
-	worker.log.Info("provisioner began", "capacity", p.Capacity)
+	worker.log.Info("provisioner started", "capacity", p.Capacity)
 
 	var lost error
 	select {
@@ -216,26 +216,26 @@ func (p *Provisioner) live(ctx context.Context, kept *pending) error {
 }
 
 // renewSoon asks for a renewal now: it tells which attempts to stop.
-func (l *life) renewSoon() {
+func (l *session) renewSoon() {
 	select {
 	case l.nudge <- struct{}{}:
 	default:
 	}
 }
 
-// keep holds the lease and acts on what each renewal tells.
-func (l *life) keep(ctx context.Context) {
-	err := l.p.Processes.Keep(ctx, l.id, l.nudge, l.draining.Load, func(r processes.Renewal) {
-		l.attempts.trust(r.Until)
+// holdLease holds the lease and acts on what each renewal tells.
+func (l *session) holdLease(ctx context.Context) {
+	err := l.p.Processes.HoldLease(ctx, l.id, l.nudge, l.draining.Load, func(r processes.Renewal) {
+		l.attempts.setLease(r.Until)
 		if l.limiter.set(r.Workers) {
-			l.dispatch.lookAround()
+			l.dispatch.requestSweep()
 		}
 		for _, key := range r.Stop {
 			l.attempts.stop(key, provisioner.ErrAborted)
 		}
 	})
 	if err != nil {
-		l.p.watch().LeaseHeld(loom.ProcessProvisioner, false)
+		l.p.metrics().LeaseHeld(loom.ProcessProvisioner, false)
 		// At once, before anybody else takes over.
 		l.attempts.stopAll(fmt.Errorf("%w: %w", provisioner.ErrInterrupted, err))
 		l.lost <- err
@@ -244,7 +244,7 @@ func (l *life) keep(ctx context.Context) {
 
 // drain takes nothing new and waits for what runs: as long as it may, then it
 // interrupts. It returns why the lease was lost, nil if it was not.
-func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
+func (l *session) drain(ctx context.Context, lost error, endLife func()) error {
 	l.draining.Store(true)
 	l.renewSoon()
 	l.limiter.close()
@@ -279,7 +279,7 @@ func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
 		select {
 		case err := <-stopped:
 			if err != nil {
-				l.p.logger().Warn("River's client did not stop cleanly", "process_id", l.id, "error", err)
+				l.p.logger().Warn("River client did not stop cleanly", "process_id", l.id, "error", err)
 			}
 			return lost
 		case <-timeUp:
@@ -291,7 +291,7 @@ func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
 		case lost = <-l.lost:
 			leaseLost()
 		case <-giveUp:
-			l.p.logger().Error("attempts did not end although they were told to", "process_id", l.id, "count", l.limiter.load())
+			l.p.logger().Error("attempts did not stop in time", "process_id", l.id, "count", l.limiter.load())
 			l.stuck = true
 			return lost
 		}
@@ -301,9 +301,9 @@ func (l *life) drain(ctx context.Context, lost error, endLife func()) error {
 // replay offers the results that an earlier process could not record. Most are
 // refused by now, then their files go; those that cannot be offered stay.
 func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
-	left, err := kept.left()
+	left, err := kept.unrecorded()
 	if err != nil {
-		w.log.Warn("unrecorded results could not be read", "error", err)
+		w.log.Warn("cannot read unrecorded results", "error", err)
 	}
 	for _, k := range left {
 		counts, err := w.offer(ctx, k.Key, *k.Result)
@@ -313,18 +313,18 @@ func (p *Provisioner) replay(ctx context.Context, w *runTask, kept *pending) {
 		if err == nil {
 			err = kept.forget(k.Key)
 		}
-		w.log.Info("an unrecorded result was offered again", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
+		w.log.Info("unrecorded result submitted", "task_id", k.Key.Task, "attempt", k.Key.Attempt, "counted", counts, "error", err)
 	}
 }
 
-// carryEvery is how often a provisioner looks whether its plugins are still those
+// pluginsEvery is how often a provisioner looks whether its plugins are still those
 // that the list of processes shows.
-const carryEvery = time.Second
+const pluginsEvery = time.Second
 
-// tellCarried keeps the list of processes right while plugins are read again, until
+// publishPlugins keeps the list of processes right while plugins are read again, until
 // ctx ends; told and shown are what it shows.
-func (l *life) tellCarried(ctx context.Context, told []string, shown map[string]string) {
-	ticker := time.NewTicker(carryEvery)
+func (l *session) publishPlugins(ctx context.Context, told []string, shown map[string]string) {
+	ticker := time.NewTicker(pluginsEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -336,9 +336,9 @@ func (l *life) tellCarried(ctx context.Context, told []string, shown map[string]
 		if slices.Equal(names, told) && maps.Equal(versions, shown) {
 			continue
 		}
-		if err := l.p.Processes.Carries(ctx, l.id, names, versions); err != nil {
+		if err := l.p.Processes.SetPlugins(ctx, l.id, names, versions); err != nil {
 			if ctx.Err() == nil {
-				l.p.logger().Warn("the list of processes does not show the plugins of now", "process_id", l.id, "error", err)
+				l.p.logger().Warn("cannot update plugins of process", "process_id", l.id, "error", err)
 			}
 			continue
 		}

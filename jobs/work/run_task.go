@@ -41,14 +41,14 @@ type runTask struct {
 	attempts  *attempts
 	pending   *pending
 	note      func(queue string, change int)
-	// life ends some time after the lease was lost: results that could not be
+	// session ends some time after the lease was lost: results that could not be
 	// recorded by then wait on disk.
-	life  context.Context
-	limit time.Duration
-	log   *slog.Logger
+	session context.Context
+	limit   time.Duration
+	log     *slog.Logger
 	// retry is the first delay before a result is offered again.
 	retry time.Duration
-	watch Watch
+	watch Metrics
 }
 
 // riverLimit tells River to leave the time of a task alone: attempts end at their own
@@ -82,11 +82,11 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	begun, err := w.begin(attemptCtx, key)
 	if err != nil {
 		if attemptCtx.Err() == nil {
-			w.logOf(tenant, key).Error("an attempt could not begin", "error", err)
+			w.logOf(tenant, key).Error("cannot start attempt", "error", err)
 		}
 		return river.JobSnooze(snooze)
 	}
-	if !begun.yes {
+	if !begun.accepted {
 		return nil
 	}
 	if !snoozed(job) {
@@ -97,10 +97,10 @@ func (w *runTask) Work(ctx context.Context, job *river.Job[jobs.RunTask]) error 
 	took := time.Since(began)
 	recordCtx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(recordFor))
 	defer cancel()
-	defer context.AfterFunc(w.life, cancel)()
+	defer context.AfterFunc(w.session, cancel)()
 	counts, err := w.record(recordCtx, key, result)
 	if err != nil {
-		w.logOf(tenant, key).Error("the result of an attempt could not be recorded", "error", err)
+		w.logOf(tenant, key).Error("cannot record result of attempt", "error", err)
 		return nil
 	}
 	w.watch.AttemptEnded(tenant, ran.action, ran.plugin, outcomeOf(result, counts), took)
@@ -112,13 +112,13 @@ func (w *runTask) logOf(tenant loom.TenantID, key execution.AttemptKey) *slog.Lo
 }
 
 // snoozed reports whether a job was given back before: the time from which it was
-// due is then not known any more. River notes snoozes in the metadata.
+// due is then not known any longer. River notes snoozes in the metadata.
 func snoozed(job *river.Job[jobs.RunTask]) bool {
 	return bytes.Contains(job.Metadata, []byte(`"snoozes"`))
 }
 
-// ran is what an attempt was about, as far as that could be read.
-type ran struct {
+// attemptKind is what an attempt was about, as far as that could be read.
+type attemptKind struct {
 	action loom.TaskAction
 	plugin string
 }
@@ -126,7 +126,7 @@ type ran struct {
 // begin starts the attempt. Asking again after an error is safe: an attempt that
 // began under this process is found again.
 func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun commitAnswer, err error) {
-	err = w.again(ctx, func() (err error) {
+	err = w.retryUntilDone(ctx, func() (err error) {
 		begun, err = w.committer.start(ctx, key)
 		return err
 	})
@@ -135,7 +135,7 @@ func (w *runTask) begin(ctx context.Context, key execution.AttemptKey) (begun co
 
 // attempt builds the spec and runs it. The deadline is when the attempt had to be
 // over.
-func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) (result loom.TaskResult, about ran, deadline time.Time) {
+func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key execution.AttemptKey, facts *execution.SpecFacts) (result loom.TaskResult, about attemptKind, deadline time.Time) {
 	taskLog := w.ops.Log(key)
 	defer taskLog.Close()
 	deadline = time.Now().Add(w.limit)
@@ -144,7 +144,7 @@ func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key executi
 		about.action = facts.Action
 	}
 	spec, err := w.spec(ctx, key, facts)
-	var wrong *execution.Unbuildable
+	var wrong *execution.SpecError
 	switch {
 	case errors.As(err, &wrong):
 		taskLog.Add("loom", wrong.Result.Message)
@@ -154,10 +154,10 @@ func (w *runTask) attempt(ctx context.Context, tenant loom.TenantID, key executi
 	case err != nil && ctx.Err() != nil:
 		return loom.TaskResult{Status: -1, Message: context.Cause(ctx).Error(), Interrupted: true}, about, deadline
 	case err != nil:
-		w.logOf(tenant, key).Error("the spec of a task could not be read", "error", err)
+		w.logOf(tenant, key).Error("cannot build task spec", "error", err)
 		return loom.TaskResult{Status: -1, Message: "The provisioner could not read what the task needs.", Interrupted: true}, about, deadline
 	}
-	about = ran{spec.Action, pluginOf(spec)}
+	about = attemptKind{spec.Action, pluginOf(spec)}
 	return w.run(ctx, spec, &sink{ctx: ctx, ops: w.ops, key: key, log: taskLog}), about, spec.Deadline
 }
 
@@ -173,7 +173,7 @@ func (w *runTask) spec(ctx context.Context, key execution.AttemptKey, facts *exe
 func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result loom.TaskResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.logOf(spec.Tenant, s.key).Error("the runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
+			w.logOf(spec.Tenant, s.key).Error("runner panicked", "error", fmt.Sprint(r), "stack", string(debug.Stack()))
 			result = loom.TaskResult{Status: 1, Message: "The provisioner failed inside; its log says more."}
 		}
 	}()
@@ -189,11 +189,11 @@ func (w *runTask) run(ctx context.Context, spec *loom.TaskSpec, s *sink) (result
 // record stores the result and reports whether it counts. It tries again and again until ctx
 // ends: a lost result would cost a machine.
 func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result loom.TaskResult) (counts bool, err error) {
-	if err := w.pending.keep(key, result); err != nil {
-		w.log.Warn("a result could not be kept on disk", "task_id", key.Task, "error", err)
+	if err := w.pending.save(key, result); err != nil {
+		w.log.Warn("cannot save result to disk", "task_id", key.Task, "error", err)
 	}
 	failpoint.At(failpoint.ResultKept)
-	err = w.again(ctx, func() (err error) {
+	err = w.retryUntilDone(ctx, func() (err error) {
 		counts, err = w.offer(ctx, key, result)
 		return err
 	})
@@ -201,7 +201,7 @@ func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result l
 		return false, err
 	}
 	if !counts {
-		w.log.Warn("a late result was refused", "task_id", key.Task, "attempt", key.Attempt)
+		w.log.Warn("late result refused", "task_id", key.Task, "attempt", key.Attempt)
 	}
 	w.forget([]execution.AttemptKey{key})
 	return counts, nil
@@ -210,7 +210,7 @@ func (w *runTask) record(ctx context.Context, key execution.AttemptKey, result l
 // forget crosses out results on disk.
 func (w *runTask) forget(keys []execution.AttemptKey) {
 	if err := w.pending.forget(keys...); err != nil {
-		w.log.Warn("recorded results could not be crossed out on disk", "count", len(keys), "error", err)
+		w.log.Warn("cannot mark results as recorded on disk", "count", len(keys), "error", err)
 	}
 }
 
@@ -228,9 +228,9 @@ func (w *runTask) offer(ctx context.Context, key execution.AttemptKey, result lo
 	return counts, err
 }
 
-// again calls do until it succeeds or ctx ends, waiting twice as long each time,
+// retryUntilDone calls do until it succeeds or ctx ends, waiting twice as long each time,
 // at most a minute.
-func (w *runTask) again(ctx context.Context, do func() error) error {
+func (w *runTask) retryUntilDone(ctx context.Context, do func() error) error {
 	delay := w.retry
 	for {
 		err := do()

@@ -53,20 +53,20 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if s.StopTimeout <= 0 {
 		s.StopTimeout = 30 * time.Second
 	}
-	s.remember()
-	return relive(ctx, &s.Common, s.live)
+	s.recordErrors()
+	return restartLoop(ctx, &s.Common, s.runOnce)
 }
 
-func (s *Scheduler) live(ctx context.Context) error {
-	id, err := s.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, Trouble: s.trouble})
+func (s *Scheduler) runOnce(ctx context.Context) error {
+	id, err := s.Processes.Register(ctx, processes.NewProcess{Kind: loom.ProcessScheduler, Port: s.Port, Version: s.Version, LastError: s.lastError})
 	if err != nil {
 		return err
 	}
-	s.watch().LeaseHeld(loom.ProcessScheduler, true)
-	defer s.watch().LeaseHeld(loom.ProcessScheduler, false)
+	s.metrics().LeaseHeld(loom.ProcessScheduler, true)
+	defer s.metrics().LeaseHeld(loom.ProcessScheduler, false)
 	base := context.WithoutCancel(ctx)
 	log := s.logger().With("process_id", id)
-	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), elsewhere{})
+	client, err := newRiver(ctx, &s.Common, id, false, s.queues(), noopWorker{})
 	if err != nil {
 		return errors.Join(err, s.Processes.Deregister(base, id))
 	}
@@ -88,22 +88,22 @@ func (s *Scheduler) live(ctx context.Context) error {
 	leaseCtx, endLease := context.WithCancel(base)
 	defer endLease()
 	background.Go(func() {
-		lost <- s.Processes.Keep(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(processes.Renewal) {})
+		lost <- s.Processes.HoldLease(leaseCtx, id, nil, func() bool { return ctx.Err() != nil }, func(processes.Renewal) {})
 	})
-	log.Info("scheduler began")
+	log.Info("scheduler started")
 
 	var lostErr error
 	select {
 	case <-ctx.Done():
 	case lostErr = <-lost:
-		s.watch().LeaseHeld(loom.ProcessScheduler, false)
+		s.metrics().LeaseHeld(loom.ProcessScheduler, false)
 	}
 	endDuties()
 	stopCtx, cancel := context.WithTimeout(base, s.StopTimeout)
 	defer cancel()
 	if err := client.Stop(stopCtx); err != nil {
 		err = client.StopAndCancel(base)
-		log.Warn("control work had to be cancelled", "error", err)
+		log.Warn("control work canceled", "error", err)
 	}
 	endLease()
 	if lostErr != nil {
@@ -126,18 +126,18 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// reap gives back the work of lost processes and makes due retries available.
+// reap returns the work of lost processes and makes due retries available.
 func (s *Scheduler) reap(ctx context.Context, log *slog.Logger) {
 	lost, err := s.Processes.Reap(ctx)
 	for _, l := range lost {
-		log.Warn("a process was lost, its tasks go elsewhere", "lost_process_id", l.Process, "kind", l.Kind, "tasks", len(l.Tasks))
-		if _, weary := s.Operations.GiveUpWeary(ctx, l.Tasks); weary != nil {
+		log.Warn("process lost, requeueing tasks", "lost_process_id", l.Process, "kind", l.Kind, "tasks", len(l.Tasks))
+		if _, weary := s.Operations.FailInterrupted(ctx, l.Tasks); weary != nil {
 			err = errors.Join(err, weary)
 		}
 	}
-	_, dueErr := s.Operations.Due(ctx)
+	_, dueErr := s.Operations.ReleaseRetries(ctx)
 	if err = errors.Join(err, dueErr); err != nil && ctx.Err() == nil {
-		log.Error("looking for lost processes and due retries went wrong", "error", err)
+		log.Error("reaping failed", "error", err)
 	}
 }
 
@@ -145,26 +145,26 @@ func (s *Scheduler) reap(ctx context.Context, log *slog.Logger) {
 func (s *Scheduler) reconcile(ctx context.Context, log *slog.Logger) {
 	touched, err := s.Operations.Reconcile(ctx)
 	if touched > 0 {
-		log.Warn("the reconciler put things right", "count", touched)
+		log.Warn("reconciler repaired state", "count", touched)
 	}
 	revived, hookErr := s.Operations.ReconcileHooks(ctx)
 	if revived > 0 {
-		log.Warn("the reconciler put deliveries of hooks right", "count", revived)
+		log.Warn("reconciler repaired hook deliveries", "count", revived)
 	}
 	err = errors.Join(err, hookErr)
 	overdue, overdueErr := s.Operations.FailOverdue(ctx)
 	if overdue > 0 {
-		log.Warn("attempts were past their limit", "count", overdue)
+		log.Warn("overdue attempts failed", "count", overdue)
 	}
 	if err = errors.Join(err, overdueErr); err != nil && ctx.Err() == nil {
-		log.Error("reconciling went wrong", "error", err)
+		log.Error("reconciling failed", "error", err)
 	}
 }
 
 // linkAudit goes on with the chain of the audit.
 func (s *Scheduler) linkAudit(ctx context.Context, log *slog.Logger) {
 	if err := s.LinkAudit(ctx); err != nil && ctx.Err() == nil {
-		log.Error("linking the audit went wrong", "error", err)
+		log.Error("linking audit log failed", "error", err)
 	}
 }
 
@@ -172,9 +172,9 @@ func (s *Scheduler) linkAudit(ctx context.Context, log *slog.Logger) {
 func (s *Scheduler) sealNodes(ctx context.Context, log *slog.Logger) {
 	n, err := s.Operations.SealNodes(ctx)
 	if n > 0 {
-		log.Warn("passwords of machines that were stored in clear are sealed now", "count", n)
+		log.Warn("sealed machine passwords stored in clear", "count", n)
 	}
 	if err != nil && ctx.Err() == nil {
-		log.Error("sealing passwords of machines went wrong", "error", err)
+		log.Error("sealing machine passwords failed", "error", err)
 	}
 }

@@ -52,17 +52,17 @@ func (w *world) told(m *telemetry.Metrics, want map[string]string) {
 func (w *world) watched(m *telemetry.Metrics, runner work.Runner, capacity int) {
 	w.t.Helper()
 	common, db := w.common(6)
-	common.Watch = m
+	common.Metrics = m
 	common.Operations = execution.New(db, w.ring, execution.Options{Logger: quiet(), Ended: m.OperationEnded})
 	scheduler := &work.Scheduler{Common: common, ReapEvery: 50 * time.Millisecond, ReconcileEvery: 200 * time.Millisecond}
 	w.run(db, scheduler.Run)
 	w.provisioner(runner, capacity, func(p *work.Provisioner) {
-		p.Watch = m
+		p.Metrics = m
 		p.Operations = execution.New(w.db.DB, w.ring, execution.Options{Logger: quiet(), Logged: m.Logged})
 	})
 }
 
-// TestMetricsOfARun runs a small plan and looks what is told of it.
+// TestMetricsOfARun runs a small plan and looks what learns of it.
 func TestMetricsOfARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 50)
@@ -114,7 +114,7 @@ func TestMetricsOfARun(t *testing.T) {
 	w.eventually(10*time.Second, "the new lease to be told", func() bool { return metricsOf(t, m)[`loom_lease_held{kind="provisioner"}`] == "1" })
 }
 
-// TestMetricsOfAQueue holds two tasks of five and looks what is told of the queue,
+// TestMetricsOfAQueue holds two tasks of five and looks what learns of the queue,
 // and how a delivery that finds no worker counts.
 func TestMetricsOfAQueue(t *testing.T) {
 	t.Parallel()

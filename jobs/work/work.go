@@ -57,7 +57,7 @@ type Common struct {
 	// nothing. It is called in schedulers only.
 	SweepBucket func(ctx context.Context) error
 	// KeepDone is how long River's completed and canceled jobs stay, KeepFailed how long discarded
-	// ones do; 0 means River's own 24 hours and 7 days, -1 for ever.
+	// ones do; 0 means River's own 24 hours and 7 days, -1 forever.
 	KeepDone, KeepFailed time.Duration
 	// Version of the program, for the list of processes.
 	Version string
@@ -65,19 +65,19 @@ type Common struct {
 	Port int
 	// Logger; nil means slog's default.
 	Logger *slog.Logger
-	// Watch is told what happens, for metrics; nil for nobody.
-	Watch Watch
+	// Metrics is told what happens, for metrics; nil for nobody.
+	Metrics Metrics
 	// Test makes River start its services without the usual random delays.
 	Test bool
 
-	// trouble has the last error of the process, once remember was called.
-	trouble *processes.Trouble
+	// lastError has the last error of the process, once remember was called.
+	lastError *processes.LastError
 }
 
-// remember makes the list of processes show the last error that is logged.
-func (c *Common) remember() {
-	c.trouble = &processes.Trouble{}
-	c.Logger = c.trouble.Log(c.logger())
+// recordErrors makes the list of processes show the last error that is logged.
+func (c *Common) recordErrors() {
+	c.lastError = &processes.LastError{}
+	c.Logger = c.lastError.Log(c.logger())
 }
 
 func (c *Common) logger() *slog.Logger {
@@ -87,11 +87,11 @@ func (c *Common) logger() *slog.Logger {
 	return c.Logger
 }
 
-func (c *Common) watch() Watch {
-	if c.Watch == nil {
-		return unwatched{}
+func (c *Common) metrics() Metrics {
+	if c.Metrics == nil {
+		return noopMetrics{}
 	}
-	return c.Watch
+	return c.Metrics
 }
 
 // Times of River's clients (stack.md 6).
@@ -200,28 +200,28 @@ func workers(ctx context.Context, c *Common, id loom.ProcessID, runTask river.Wo
 	w := river.NewWorkers()
 	river.AddWorker(w, runTask)
 	river.AddWorker(w, &endOperation{ops: c.Operations})
-	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations, watch: c.watch()})
+	river.AddWorker(w, &deliverHook{hooks: c.Hooks, ops: c.Operations, watch: c.metrics()})
 	river.AddWorker(w, &probeProvider{processes: c.Processes, asker: c.Asker, process: id, until: ctx, log: c.logger().With("process_id", id)})
-	river.AddWorker(w, duty[jobs.SweepProviders]("ask for sweeps of providers", c.Processes.RequestSweeps))
-	river.AddWorker(w, duty[jobs.ExpireClusters]("expire clusters", c.Expire))
-	river.AddWorker(w, duty[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))
-	river.AddWorker(w, duty[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))
-	river.AddWorker(w, duty[jobs.TrimLogs]("trim task logs", c.Operations.TrimLogs))
-	river.AddWorker(w, duty[jobs.KeepAudit]("keep the audit", c.KeepAudit))
-	river.AddWorker(w, duty[jobs.SweepBucket]("sweep the bucket", c.SweepBucket))
+	river.AddWorker(w, newPeriodicWorker[jobs.SweepProviders]("ask for sweeps of providers", c.Processes.RequestSweeps))
+	river.AddWorker(w, newPeriodicWorker[jobs.ExpireClusters]("expire clusters", c.Expire))
+	river.AddWorker(w, newPeriodicWorker[jobs.PurgeSessions]("purge sessions", c.Operations.PurgeSessions))
+	river.AddWorker(w, newPeriodicWorker[jobs.TrimEvents]("trim events", c.Operations.TrimEvents))
+	river.AddWorker(w, newPeriodicWorker[jobs.TrimLogs]("trim task logs", c.Operations.TrimLogs))
+	river.AddWorker(w, newPeriodicWorker[jobs.KeepAudit]("keep the audit", c.KeepAudit))
+	river.AddWorker(w, newPeriodicWorker[jobs.SweepBucket]("sweep the bucket", c.SweepBucket))
 	return w
 }
 
-// elsewhere stands for run_task in processes that hold no tenant's queue. It is
+// noopWorker stands for run_task in processes that hold no tenant's queue. It is
 // never delivered; should it be, the job goes on as if it had not been.
-type elsewhere struct {
+type noopWorker struct {
 	river.WorkerDefaults[jobs.RunTask]
 }
 
 // Timeout is that of runTask: River's rescuer asks it, in whatever process it runs.
-func (elsewhere) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
+func (noopWorker) Timeout(*river.Job[jobs.RunTask]) time.Duration { return riverLimit }
 
-// Work gives the job back.
-func (elsewhere) Work(context.Context, *river.Job[jobs.RunTask]) error {
+// Work returns the job back.
+func (noopWorker) Work(context.Context, *river.Job[jobs.RunTask]) error {
 	return river.JobSnooze(time.Second)
 }

@@ -37,7 +37,7 @@ type deliverHook struct {
 	river.WorkerDefaults[jobs.DeliverHook]
 	hooks *hook.Hooks
 	ops   *execution.Operations
-	watch Watch
+	watch Metrics
 }
 
 // Work sends once. A crash between sending and recording sends again: delivery is
@@ -49,7 +49,7 @@ func (w *deliverHook) Work(ctx context.Context, job *river.Job[jobs.DeliverHook]
 	id := loom.DeliveryID(job.Args.DeliveryID)
 	outcome, ok, err := w.hooks.Send(ctx, id)
 	if err == nil && ok {
-		err = w.ops.Delivered(ctx, id, outcome)
+		err = w.ops.RecordDelivery(ctx, id, outcome)
 	}
 	if err != nil {
 		return fmt.Errorf("deliver notice %d: %w", id, err)
@@ -71,8 +71,8 @@ const (
 	// and mostly waits, and one tenant has few at once. sweepWorkers is how many it asks for what takes
 	// longer.
 	probeWorkers, sweepWorkers = 64, 4
-	// nobodyAsks is how long a request rests that came to a process without an asker.
-	nobodyAsks = 10 * time.Second
+	// noAskerSnooze is how long a request rests that came to a process without an asker.
+	noAskerSnooze = 10 * time.Second
 )
 
 // probeProvider works probe_provider.
@@ -95,7 +95,7 @@ func (w *probeProvider) Timeout(*river.Job[jobs.ProbeProvider]) time.Duration {
 // Work carries out one request; River tries again after an error.
 func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvider]) error {
 	if w.asker == nil {
-		return river.JobSnooze(nobodyAsks)
+		return river.JobSnooze(noAskerSnooze)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +105,7 @@ func (w *probeProvider) Work(ctx context.Context, job *river.Job[jobs.ProbeProvi
 	case errors.Is(err, processes.ErrNotForUs), err != nil && w.until.Err() != nil:
 		return river.JobSnooze(snooze)
 	case errors.Is(err, processes.ErrRecorded):
-		w.log.Warn("a provider could not be asked", "request_id", job.Args.RequestID, "error", err.Error())
+		w.log.Warn("provider request failed", "request_id", job.Args.RequestID, "error", err.Error())
 		return nil
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 // AutomatorTarget is an automator with what its checks need to know.
 type AutomatorTarget struct {
 	Automator automator.Automator
-	// Spec gives a task of an action that succeeds, a new one each time.
+	// Spec returns a task of an action that succeeds, a new one each time.
 	Spec func(action loom.TaskAction) *loom.TaskSpec
 	// Actions are those to check, besides BOOTSTRAP.
 	Actions []loom.TaskAction

@@ -48,7 +48,7 @@ func (run *providerRun) cancelled(at int) {
 	}
 }
 
-// waiting stops a CONFIRM that would wait for ever.
+// waiting stops a CONFIRM that would wait forever.
 func (run *providerRun) waiting() {
 	run.need(!run.NoConfirm, "there is nothing to sign in to")
 	spec, remove := run.machine()

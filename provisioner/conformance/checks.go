@@ -134,7 +134,7 @@ func (run *providerRun) lost() {
 	}
 }
 
-// retryable checks that a failure that may pass is not said to be for ever.
+// retryable checks that a failure that may pass is not said to be forever.
 func (run *providerRun) retryable(c *call, action loom.TaskAction) {
 	if c.result.Status != 0 && c.result.Retryable != nil && !*c.result.Retryable {
 		run.fail("%s says that trying again is useless, but it is not: %s", action, c)
@@ -279,7 +279,7 @@ func (run *providerRun) unnamed() {
 	run.count(spec, 0, "after DELETE without an id")
 }
 
-// wrong gives the same task with credentials that the cloud refuses.
+// wrong returns the same task with credentials that the cloud refuses.
 func (run *providerRun) wrong(spec *loom.TaskSpec) *loom.TaskSpec {
 	run.need(run.Refused != nil, "the target has no credentials to refuse")
 	refused := with(spec, spec.Action)

@@ -156,7 +156,7 @@ func (c cloud) create(token, key, name string, once bool) (made machine, err err
 	return made, err
 }
 
-// look gives a machine and whether it runs.
+// look returns a machine and whether it runs.
 func (c cloud) look(token, id string) (runs bool, err error) {
 	err = c.call(token, func() error {
 		for _, m := range c.all() {

@@ -24,7 +24,7 @@ type ExternalTarget struct {
 	Plugin *external.Plugin
 	// Type is the name of the type.
 	Type string
-	// Spec gives the task of the nth machine or run. Action is set by the checks.
+	// Spec returns the task of the nth machine or run. Action is set by the checks.
 	Spec func(n int) *loom.TaskSpec
 	// Files is the directory with the resources, or empty.
 	Files string
@@ -89,7 +89,7 @@ func (run *externalRun) fail(format string, args ...any) {
 	run.r.Fail(run.check, fmt.Sprintf(format, args...))
 }
 
-// task gives a task with what CREATE would have reported.
+// task returns a task with what CREATE would have reported.
 func (run *externalRun) task() *loom.TaskSpec {
 	run.n++
 	spec := *run.Spec(run.n)

@@ -14,10 +14,10 @@ import (
 // ProviderTarget is a provider with what its checks need to know.
 type ProviderTarget struct {
 	Provider provider.Provider
-	// Spec gives the task of the nth machine, whose key no other machine has. Action
+	// Spec returns the task of the nth machine, whose key no other machine has. Action
 	// and results are set by the checks.
 	Spec func(n int) *loom.TaskSpec
-	// Machines gives the ids of all machines there are by idempotency key. Nil: by
+	// Machines returns the ids of all machines there are by idempotency key. Nil: by
 	// the provider's own List, if it has one.
 	Machines func(ctx context.Context) (map[string][]string, error)
 	// Refused makes the credentials of a task wrong; nil if there are none.
@@ -146,7 +146,7 @@ func (run *providerRun) lister() func(context.Context) (map[string][]string, err
 	}
 }
 
-// machine gives the task of a new machine and removes it when the check is over.
+// machine returns the task of a new machine and removes it when the check is over.
 func (run *providerRun) machine() (*loom.TaskSpec, func()) {
 	run.n++
 	spec := run.Spec(run.n)

@@ -28,7 +28,7 @@ type call struct {
 	files string
 	// target is the machine to lend a sign-in to, or nil.
 	target *remote.Target
-	// request gives the request; dir is where the plugin will find its resources.
+	// request returns the request; dir is where the plugin will find its resources.
 	request func(dir string) (map[string]any, error)
 	// secrets are hidden in all that the plugin says.
 	secrets []string
@@ -66,7 +66,7 @@ func (h *Host) run(ctx context.Context, c *call, sink loom.Sink) (loom.TaskResul
 	}
 	defer func() {
 		if err := space.remove(); err != nil {
-			h.logger().Error("the scratch directory of a plugin is left over", "error", err.Error())
+			h.logger().Error("cannot remove scratch directory of plugin", "error", err.Error())
 		}
 	}()
 	dir, err := space.resources(c.files)

@@ -152,7 +152,7 @@ func (o *object) float(key string) *float64 {
 	return &f
 }
 
-// list gives the elements of a list.
+// list returns the elements of a list.
 func (o *object) list(key string) []any {
 	value, ok := o.take(key)
 	if !ok {
@@ -207,7 +207,7 @@ func (o *object) each(key string, do func(name string, member *object)) {
 	}
 }
 
-// member gives an object within, or nil.
+// member returns an object within, or nil.
 func (o *object) member(key string) *object {
 	value, ok := o.take(key)
 	if !ok {

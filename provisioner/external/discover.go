@@ -26,7 +26,7 @@ const maxManifest = 1 << 20
 // systemDirs are searched after those of LOOM_PLUGIN_PATH.
 var systemDirs = []string{"/etc/loom/plugins", "/usr/local/lib/loom/plugins", "/usr/lib/loom/plugins"}
 
-// SearchPath gives the directories to look for plugins in, in order: those of
+// SearchPath returns the directories to look for plugins in, in order: those of
 // LOOM_PLUGIN_PATH, then the system's.
 func SearchPath(path string) []string {
 	var dirs []string
@@ -90,7 +90,7 @@ func (f *Found) Types(kind string) []string {
 	return names
 }
 
-// Plugin gives the plugin that carries a type, or nil.
+// Plugin returns the plugin that carries a type, or nil.
 func (f *Found) Plugin(kind, typeName string) *Plugin { return f.types[[2]string{kind, typeName}] }
 
 // Load reads the plugin in a directory and checks that it may be run. The error

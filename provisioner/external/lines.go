@@ -25,7 +25,7 @@ func newLineReader(from io.Reader) *lineReader {
 	return &lineReader{from: from, buffer: make([]byte, 64<<10)}
 }
 
-// next gives a line without its end, valid until the following call, and how
+// next returns a line without its end, valid until the following call, and how
 // many bytes of it were dropped. The error is io.EOF after the last one.
 func (r *lineReader) next() (line []byte, dropped int, err error) {
 	var long []byte

@@ -47,7 +47,7 @@ type Type struct {
 	// CloudConfirm: the plugin waits for the cloud only, Loom does the rest of
 	// CONFIRM.
 	CloudConfirm bool
-	// NeedsProviderCredentials gives an automator the sensitive fields of the
+	// NeedsProviderCredentials returns an automator the sensitive fields of the
 	// provider.
 	NeedsProviderCredentials bool
 	// Describes is the type for the catalog.

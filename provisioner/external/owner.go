@@ -84,7 +84,7 @@ func reaches(u *confine.User, path string) error {
 	}
 }
 
-// find gives the path of the program of a command.
+// find returns the path of the program of a command.
 func (h *Host) find(dir string, command []string) (string, error) {
 	name := command[0]
 	if strings.Contains(name, "/") {
@@ -104,7 +104,7 @@ func (h *Host) find(dir string, command []string) (string, error) {
 	return "", fmt.Errorf("the program “%s” is not in the PATH of the provisioner (%s); install it", name, h.path())
 }
 
-// arguments gives a command with the full paths of the plugin's files that it
+// arguments returns a command with the full paths of the plugin's files that it
 // names, such as the script of an interpreter: the current directory of a plugin
 // is another one.
 func arguments(dir string, command []string) []string {

@@ -12,7 +12,7 @@ import (
 	"loom/provisioner/remote"
 )
 
-// Providers gives the provider types of the found plugins.
+// Providers returns the provider types of the found plugins.
 func (h *Host) Providers(f *Found) []provider.Provider {
 	var all []provider.Provider
 	for _, name := range f.Types(KindProvider) {
@@ -21,7 +21,7 @@ func (h *Host) Providers(f *Found) []provider.Provider {
 	return all
 }
 
-// Automators gives the automator types of the found plugins.
+// Automators returns the automator types of the found plugins.
 func (h *Host) Automators(f *Found) []automator.Automator {
 	var all []automator.Automator
 	for _, name := range f.Types(KindAutomator) {
@@ -30,12 +30,12 @@ func (h *Host) Automators(f *Found) []automator.Automator {
 	return all
 }
 
-// Provider gives a provider type of a plugin.
+// Provider returns a provider type of a plugin.
 func (h *Host) Provider(p *Plugin, typeName string) provider.Provider {
 	return &externalProvider{host: h, plugin: p, name: typeName}
 }
 
-// Automator gives an automator type of a plugin.
+// Automator returns an automator type of a plugin.
 func (h *Host) Automator(p *Plugin, typeName string) automator.Automator {
 	return &externalAutomator{host: h, plugin: p, name: typeName}
 }

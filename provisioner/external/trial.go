@@ -104,7 +104,7 @@ func (h *Host) Run(ctx context.Context, p *Plugin, kind, action string, body []b
 	return h.run(ctx, c, sink)
 }
 
-// typeFor gives the type of a kind that is asked for, or the only one.
+// typeFor returns the type of a kind that is asked for, or the only one.
 func (p *Plugin) typeFor(kind, name string) (string, error) {
 	var all []string
 	for _, candidate := range sortedKeys(p.Manifest.Types) {

@@ -61,7 +61,7 @@ func (w *workspace) path(elements ...string) string {
 
 func (w *workspace) scratch() string { return w.path("tmp") }
 
-// lend gives a file of the host to the plugin, to read only.
+// lend returns a file of the host to the plugin, to read only.
 func (w *workspace) lend(name string, content []byte, mode fs.FileMode) (string, error) {
 	path := w.path("lent", name)
 	if err := os.WriteFile(path, content, mode); err != nil {

@@ -122,7 +122,7 @@ type slowness struct {
 	take    time.Duration
 }
 
-// Slow gives an operation a number of workers, each of whom takes some time for a call; calls
+// Slow returns an operation a number of workers, each of whom takes some time for a call; calls
 // that find none wait, and are carried out even if nobody waits for them any longer.
 func (c *Cloud) Slow(op string, workers int, take time.Duration) {
 	c.mu.Lock()
@@ -253,7 +253,7 @@ func (c *Cloud) Counts() Counts {
 	return n
 }
 
-// Leaked gives the machines that live though none of the ids known is theirs.
+// Leaked returns the machines that live though none of the ids known is theirs.
 func (c *Cloud) Leaked(known ...string) (leaked []Machine) {
 	for _, m := range c.Machines() {
 		if m.lives() && !slices.Contains(known, m.ID) {
@@ -263,7 +263,7 @@ func (c *Cloud) Leaked(known ...string) (leaked []Machine) {
 	return leaked
 }
 
-// ByKey gives the ids of the machines that live, by idempotency key.
+// ByKey returns the ids of the machines that live, by idempotency key.
 func (c *Cloud) ByKey() map[string][]string {
 	found := map[string][]string{}
 	for _, m := range c.Machines() {
@@ -274,7 +274,7 @@ func (c *Cloud) ByKey() map[string][]string {
 	return found
 }
 
-// Machines gives all machines ever made, without counting as a look.
+// Machines returns all machines ever made, without counting as a look.
 func (c *Cloud) Machines() (all []Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +284,7 @@ func (c *Cloud) Machines() (all []Machine) {
 	return all
 }
 
-// Calls gives the calls of an operation, "" for all.
+// Calls returns the calls of an operation, "" for all.
 func (c *Cloud) Calls(op string) (calls []Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,7 +350,7 @@ func (c *Cloud) Make(ctx context.Context, m Machine) (Machine, error) {
 	return made.shown(), nil
 }
 
-// Look gives a machine as one look sees it, which counts; false for one that is
+// Look returns a machine as one look sees it, which counts; false for one that is
 // not there or not seen yet.
 func (c *Cloud) Look(id string) (Machine, bool) {
 	c.mu.Lock()
@@ -375,7 +375,7 @@ func (c *Cloud) Look(id string) (Machine, bool) {
 	return m.shown(), true
 }
 
-// List gives the machines that fit as a listing sees them, which counts for those
+// List returns the machines that fit as a listing sees them, which counts for those
 // that are not listed yet. fits must not call the Cloud.
 func (c *Cloud) List(fits func(Machine) bool) (found []Machine) {
 	c.mu.Lock()

@@ -55,7 +55,7 @@ func (c *Cloud) strike(op string) Fault {
 	return Fault{}
 }
 
-// Pending gives the faults that have not struck as often as they should, those
+// Pending returns the faults that have not struck as often as they should, those
 // without an end left out.
 func (c *Cloud) Pending() (left []Fault) {
 	c.mu.Lock()

@@ -31,7 +31,7 @@ type Registry[P Plugin] struct {
 type Kind[P Plugin] struct {
 	// Word is "provider" or "automator".
 	Word string
-	// Describe gives the type of a plugin as the catalog knows it; nil leaves it as it is.
+	// Describe returns the type of a plugin as the catalog knows it; nil leaves it as it is.
 	Describe func(P) loom.PluginType
 }
 
@@ -107,7 +107,7 @@ func (r *Registry[P]) Carried() []string {
 	return slices.Sorted(maps.Keys(r.all()))
 }
 
-// Describe gives the type of a plugin that this process can run, as Types does.
+// Describe returns the type of a plugin that this process can run, as Types does.
 func (r *Registry[P]) Describe(name string) (loom.PluginType, bool) {
 	p, ok := r.Get(name)
 	if !ok {

@@ -27,7 +27,7 @@ type plain struct {
 	made loom.PluginType
 }
 
-// Type gives the type.
+// Type returns the type.
 func (p plain) Type() loom.PluginType { return p.made }
 
 // TestCommonFields: every type in the catalog has them, carried or not, but for

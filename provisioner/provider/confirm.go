@@ -103,7 +103,7 @@ func Confirm(ctx context.Context, spec *loom.TaskSpec, m Machine, sink loom.Sink
 	return result, nil
 }
 
-// shown gives the host keys to record once the machine has been signed in to. One
+// shown returns the host keys to record once the machine has been signed in to. One
 // that a certificate vouches for replaces others: the machine may be a new one.
 func shown(conn *remote.Conn, target remote.Target, sink loom.Sink) map[string]string {
 	keys := conn.HostKeys()

@@ -268,7 +268,7 @@ func TestConfirmTakesOutRequiretty(t *testing.T) {
 	}
 }
 
-// fingerprints gives those of keys in authorized_keys form, sorted.
+// fingerprints returns those of keys in authorized_keys form, sorted.
 func fingerprints(t *testing.T, keys ...string) []string {
 	t.Helper()
 	all := []string{}

@@ -9,7 +9,7 @@ import (
 // Dialer gives connections to machines; *remote.Pool is one that keeps them for
 // the node's next tasks.
 type Dialer interface {
-	// Conn gives a connection to the target; release gives it back.
+	// Conn returns a connection to the target; release gives it back.
 	Conn(ctx context.Context, t remote.Target) (conn *remote.Conn, release func(), err error)
 }
 
@@ -33,7 +33,7 @@ func WithEnv(ctx context.Context, env Env) context.Context {
 	return context.WithValue(ctx, envKey{}, env)
 }
 
-// EnvOf gives the environment of the task that ctx belongs to. Without one, as
+// EnvOf returns the environment of the task that ctx belongs to. Without one, as
 // in tests of a single provider, it is usable and shares nothing.
 func EnvOf(ctx context.Context) Env {
 	env, _ := ctx.Value(envKey{}).(Env)

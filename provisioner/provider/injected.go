@@ -111,7 +111,7 @@ func (k *HostKey) in(recorded map[string]string) bool {
 	return true
 }
 
-// UserData gives the user data for cloud-init that installs the key as the
+// UserData returns the user data for cloud-init that installs the key as the
 // machine's only host key, together with the user's own user data, which may be
 // empty. The result is a secret. It is not encoded; clouds that want base64 get
 // it from their client. The error says that the own user data cannot be combined.

@@ -49,13 +49,13 @@ func newConn(t Target, s *shaken, check *hostKeyCheck, keepalive time.Duration) 
 	return c
 }
 
-// User gives the name logged in with.
+// User returns the name logged in with.
 func (c *Conn) User() string { return c.target.user() }
 
-// Target gives what the connection was made from.
+// Target returns what the connection was made from.
 func (c *Conn) Target() Target { return c.target }
 
-// HostKeys gives the key the machine showed, by short type in base64. When none
+// HostKeys returns the key the machine showed, by short type in base64. When none
 // was recorded this is the key learned.
 func (c *Conn) HostKeys() map[string]string {
 	kind, encoded := EncodeHostKey(c.hostKey)

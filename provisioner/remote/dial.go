@@ -136,7 +136,7 @@ type shaken struct {
 }
 
 // handshake opens one TCP connection and runs the handshake on it under a
-// deadline of its own: the library alone would wait for ever for a silent peer.
+// deadline of its own: the library alone would wait forever for a silent peer.
 func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConfig) (*shaken, error) {
 	leave, err := d.enter(ctx, t.HostPort()+t.way())
 	if err != nil {
@@ -163,7 +163,7 @@ func (d *Dialer) handshake(ctx context.Context, t Target, config *ssh.ClientConf
 	return &shaken{client, channels, requests, via}, nil
 }
 
-// dialError gives the trouble of a handshake its kind.
+// dialError returns the trouble of a handshake its kind.
 func dialError(ctx context.Context, t Target, check *hostKeyCheck, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -18,7 +18,7 @@ import (
 const DefaultTail = 16 << 10
 
 // After a command's exit its streams are read on until they end, or, since a
-// daemon it started may hold them open for ever, until they were quiet for a
+// daemon it started may hold them open forever, until they were quiet for a
 // while.
 const (
 	drainQuiet = time.Second

@@ -35,7 +35,7 @@ func shortType(key ssh.PublicKey) string {
 	return key.Type()
 }
 
-// EncodeHostKey gives a host key as it is recorded: its short type and base64.
+// EncodeHostKey returns a host key as it is recorded: its short type and base64.
 func EncodeHostKey(key ssh.PublicKey) (kind, encoded string) {
 	return shortType(key), base64.StdEncoding.EncodeToString(key.Marshal())
 }

@@ -141,7 +141,7 @@ func (p pins) of(hop Target) map[string]string {
 	return nil
 }
 
-// recordedJump gives the keys that the node's CONFIRM recorded for a jump host.
+// recordedJump returns the keys that the node's CONFIRM recorded for a jump host.
 func recordedJump(spec *loom.TaskSpec, place string) map[string]string {
 	switch all := spec.Results[jumpHostKeys].(type) {
 	case map[string]any:
@@ -152,7 +152,7 @@ func recordedJump(spec *loom.TaskSpec, place string) map[string]string {
 	return nil
 }
 
-// hop gives the last jump host of a target, with those before it as its own.
+// hop returns the last jump host of a target, with those before it as its own.
 func (t Target) hop() Target {
 	last := len(t.Jump) - 1
 	hop := t.Jump[last]
@@ -177,10 +177,10 @@ func (t Target) way() string {
 // wayError is trouble with a jump host, which says nothing of the machine.
 type wayError struct{ trouble *Error }
 
-// Error gives the trouble.
+// Error returns the trouble.
 func (e *wayError) Error() string { return e.trouble.Error() }
 
-// Unwrap gives the trouble.
+// Unwrap returns the trouble.
 func (e *wayError) Unwrap() error { return e.trouble }
 
 // connect opens a TCP connection to a target, by way of its jump hosts if it has
@@ -269,7 +269,7 @@ func (c *Conn) tunnel(ctx context.Context, t Target, done func()) (net.Conn, err
 	return near, nil
 }
 
-// JumpHostKeys gives the keys that the jump hosts on the way showed, by
+// JumpHostKeys returns the keys that the jump hosts on the way showed, by
 // "host:port", each as HostKeys gives them; nil when there are none. They belong
 // into the result ssh_jump_host_keys, from which TargetOf reads them.
 func (c *Conn) JumpHostKeys() map[string]map[string]string {

@@ -16,7 +16,7 @@ import (
 	"loom/provisioner/remote/sshtest"
 )
 
-// behind gives a target that is reached by way of jump hosts.
+// behind returns a target that is reached by way of jump hosts.
 func behind(s *sshtest.Server, jumps ...*sshtest.Server) remote.Target {
 	to := target(s)
 	for _, jump := range jumps {
@@ -27,7 +27,7 @@ func behind(s *sshtest.Server, jumps ...*sshtest.Server) remote.Target {
 	return to
 }
 
-// port gives the port at which a machine was reached.
+// port returns the port at which a machine was reached.
 func port(t *testing.T, conn *remote.Conn) string {
 	t.Helper()
 	out, err := conn.Run(context.Background(), "who", remote.Command{Text: `set -- $SSH_CONNECTION; echo "$4"`})

@@ -52,10 +52,10 @@ func NewPool() *Pool {
 	return &Pool{dialer: &Dialer{}, idle: IdleTimeout, alive: aliveWithin, places: map[string]*place{}}
 }
 
-// Dialer gives the dialer whose limits the pool keeps to.
+// Dialer returns the dialer whose limits the pool keeps to.
 func (p *Pool) Dialer() *Dialer { return p.dialer }
 
-// Conn gives the node's kept connection, or dials. A kept one is used only if
+// Conn returns the node's kept connection, or dials. A kept one is used only if
 // address, user and credentials are the same, the host key is among the
 // recorded ones and the machine answers. release gives it back; it may be
 // called more than once, and the connection must not be used afterwards.
@@ -124,7 +124,7 @@ func (p *Pool) forget(name string, slot *place) {
 	}
 }
 
-// kept gives the place's connection if it fits the target and takes it out of
+// kept returns the place's connection if it fits the target and takes it out of
 // the idle clock; one that does not fit is dropped.
 func (p *Pool) kept(slot *place, t Target) *held {
 	p.mu.Lock()

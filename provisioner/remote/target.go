@@ -130,7 +130,7 @@ func readIdentity(files, name string) (loom.Secret, error) {
 	return loom.NewSecret(string(pem)), nil
 }
 
-// HostKeysOf gives the host keys recorded for the node of a task, or nil.
+// HostKeysOf returns the host keys recorded for the node of a task, or nil.
 func HostKeysOf(spec *loom.TaskSpec) map[string]string {
 	return hostKeys(spec.Results["ssh_host_keys"])
 }
@@ -194,7 +194,7 @@ func (t Target) place() string {
 	return t.user() + "@" + t.HostPort()
 }
 
-// identity changes when a kept connection must not be used any more: other
+// identity changes when a kept connection must not be used any longer: other
 // address, user or credentials, or another reach. Host keys are compared with the connection's.
 func (t Target) identity() string {
 	h := sha256.New()

@@ -92,7 +92,7 @@ func (t *Tree) names() []string {
 	return names
 }
 
-// Sum gives the SHA-256 over names, modes and contents, in hex.
+// Sum returns the SHA-256 over names, modes and contents, in hex.
 func (t *Tree) Sum() (string, error) {
 	h := sha256.New()
 	for _, name := range t.names() {

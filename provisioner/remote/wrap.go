@@ -45,7 +45,7 @@ func wrap(cmd Command, sudo bool, mark string) string {
 	return "exec sh -c " + Quote(script.String())
 }
 
-// LastLine gives the last line of a text that is not blank.
+// LastLine returns the last line of a text that is not blank.
 func LastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -151,7 +151,7 @@ func (t *tail) cut() {
 	}
 }
 
-// String gives the kept end, marked when something is missing before it.
+// String returns the kept end, marked when something is missing before it.
 func (t *tail) String() string {
 	t.cut()
 	if t.snipped {

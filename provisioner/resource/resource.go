@@ -112,7 +112,7 @@ type File struct {
 // maxDepth stops a link that leads into itself.
 const maxDepth = 64
 
-// Walk gives the files and folders of an archive's folder to see, a folder before what
+// Walk returns the files and folders of an archive's folder to see, a folder before what
 // it holds. Links, which older releases left on disk, are followed inside the resource
 // only. The error of see ends the walk and is returned.
 func (r *Resource) Walk(see func(File) error) error {

@@ -82,7 +82,7 @@ func (l *Books) add(m Machine) {
 	l.keyed[m.Key] = append(l.keyed[m.Key], m.ID)
 }
 
-// Find gives the machines that are there.
+// Find returns the machines that are there.
 func (l *Books) Find(_ context.Context, q Query) ([]Machine, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +194,7 @@ func (l *Books) change(e Effect) {
 	l.software[e.Key][e.Service] = s
 }
 
-// On gives the services of the machine of a key, by name.
+// On returns the services of the machine of a key, by name.
 func (l *Books) On(key string) map[string]Software {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,7 +254,7 @@ func (l *Books) Report() Report {
 	return r
 }
 
-// Done gives the numbers of the attempts of a task that did all they had to,
+// Done returns the numbers of the attempts of a task that did all they had to,
 // with how often each did, and how often the task was begun.
 func (l *Books) Done(task string) (done map[int]int, begun int) {
 	l.mu.Lock()

@@ -83,7 +83,7 @@ type client struct{ url string }
 // connections are kept for all clients: each call of a plugin dials anew else.
 var connections = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
 
-// Dial gives the cloud that answers at an address such as http://127.0.0.1:8000.
+// Dial returns the cloud that answers at an address such as http://127.0.0.1:8000.
 func Dial(url string) Cloud { return client{url} }
 
 func (c client) call(ctx context.Context, path string, a ask) (answer, error) {

@@ -24,7 +24,7 @@ type entry struct {
 	At   time.Time `json:"at,omitzero"`
 }
 
-// Open gives the cloud that a file keeps; it is made when it is missing. Several
+// Open returns the cloud that a file keeps; it is made when it is missing. Several
 // processes may have it open.
 func Open(path string) (*Books, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

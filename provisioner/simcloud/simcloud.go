@@ -76,7 +76,7 @@ type Software struct {
 type Cloud interface {
 	// Create makes a machine, or gives that of the same key where Token asks so.
 	Create(ctx context.Context, w Want) (Machine, error)
-	// Find gives the machines that are there, oldest first.
+	// Find returns the machines that are there, oldest first.
 	Find(ctx context.Context, q Query) ([]Machine, error)
 	// Delete makes a machine cease to be after linger; false says that it is not
 	// there.
@@ -90,7 +90,7 @@ type Cloud interface {
 // cloudKey is the key of the cloud in a provider's fields.
 const cloudKey = "simulator"
 
-// Of gives the cloud that the field “simulator” of a mock provider names, else
+// Of returns the cloud that the field “simulator” of a mock provider names, else
 // the one given, which may be nil.
 func Of(p loom.Provider, otherwise Cloud) Cloud {
 	if p.Type == "mock" {

@@ -39,7 +39,7 @@ func (s *Server) adminHook(w http.ResponseWriter, r *http.Request, actor loom.Ac
 }
 
 // hookPage shows a hook with the log of its deliveries; tried is what a test gave.
-func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, tried *hook.Tried) error {
+func (s *Server) hookPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, tried *hook.TestResult) error {
 	h, err := s.ofHook(r, actor)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func answered(code int) string {
 	return strconv.Itoa(code) + " " + http.StatusText(code)
 }
 
-func triedPart(t hook.Tried) templ.Component {
+func triedPart(t hook.TestResult) templ.Component {
 	banner := ui.BannerModel{Tone: ui.ToneOK, Text: "The endpoint answered " + answered(t.Code) + " after " + ui.Duration(t.Took) + "."}
 	if !t.OK {
 		banner = ui.BannerModel{Tone: ui.ToneBad, Text: t.Problem}

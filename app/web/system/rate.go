@@ -32,7 +32,7 @@ func (s *Server) queueStatesPart(r *http.Request, actor loom.Actor) (templ.Compo
 
 // paceParts are the counts of each queue and the pictures of the last hour.
 func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component, error) {
-	pace, err := s.Processes.Pace(r.Context(), actor)
+	pace, err := s.Processes.QueueRates(r.Context(), actor)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (s *Server) paceParts(r *http.Request, actor loom.Actor) ([]templ.Component
 }
 
 // paceCharts are the throughput, and how long tasks waited and ran.
-func (s *Server) paceCharts(see ui.Viewer, pace []processes.QueuePace) (done, wait, run ui.ChartModel) {
-	const stretch = processes.PaceSince / processes.PaceStretches
-	places := make([]ui.ChartPlace, processes.PaceStretches)
-	start := see.In(s.Now()).Add(-processes.PaceSince)
+func (s *Server) paceCharts(see ui.Viewer, pace []processes.QueueRate) (done, wait, run ui.ChartModel) {
+	const stretch = processes.RateWindow / processes.RateIntervals
+	places := make([]ui.ChartPlace, processes.RateIntervals)
+	start := see.In(s.Now()).Add(-processes.RateWindow)
 	series := make([][]float64, 6)
 	for i := range series {
-		series[i] = make([]float64, processes.PaceStretches)
+		series[i] = make([]float64, processes.RateIntervals)
 		for stretch := range series[i] {
 			if i >= 2 { // how long tasks waited and ran is not known where there were none
 				series[i][stretch] = math.NaN()
@@ -67,7 +67,7 @@ func (s *Server) paceCharts(see ui.Viewer, pace []processes.QueuePace) (done, wa
 		places[i] = ui.ChartPlace{Short: from.Format("15:04"), Long: from.Format("15:04") + " to " + from.Add(stretch).Format("15:04 MST")}
 	}
 	for _, p := range pace {
-		if p.Stretch < 0 || p.Stretch >= processes.PaceStretches {
+		if p.Stretch < 0 || p.Stretch >= processes.RateIntervals {
 			continue
 		}
 		for i, v := range []float64{float64(p.Tasks), float64(p.Others), p.Wait50, p.Wait95, p.Run50, p.Run95} {

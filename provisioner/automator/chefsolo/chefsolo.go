@@ -41,7 +41,7 @@ const (
 // ChefSolo is the automator; the zero value is ready to use.
 type ChefSolo struct{}
 
-// New gives the automator.
+// New returns the automator.
 func New() ChefSolo { return ChefSolo{} }
 
 // Type describes the automator type for the catalog.

@@ -29,7 +29,7 @@ type machine struct {
 	sink  *sshtest.Record
 }
 
-// newMachine gives a machine; stub is the text of its chef-solo, "" for none.
+// newMachine returns a machine; stub is the text of its chef-solo, "" for none.
 func newMachine(t *testing.T, user, stub string) *machine {
 	t.Helper()
 	s := sshtest.Start(t, sshtest.Options{Isolated: true, Config: []string{"SetEnv PATH=/var/lib/stub:/usr/sbin:/usr/bin:/sbin:/bin"}})

@@ -24,7 +24,7 @@ import (
 // Docker is the automator; the zero value is ready to use.
 type Docker struct{}
 
-// New gives the automator.
+// New returns the automator.
 func New() Docker { return Docker{} }
 
 // Type describes the automator type for the catalog.

@@ -86,7 +86,7 @@ func (r *real) shows(path, text string) {
 	r.t.Fatalf("%s shows %q, %v; want %q\n%s", path, body, err, text, r.read("docker ps -a; docker logs loom-web 2>&1"))
 }
 
-// id gives the recorded id of the container of an image, which has to be the engine's.
+// id returns the recorded id of the container of an image, which has to be the engine's.
 func (r *real) id(image, name string) string {
 	r.t.Helper()
 	recorded, _ := r.results[image].(map[string]any)

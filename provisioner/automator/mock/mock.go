@@ -20,7 +20,7 @@ import (
 // Automator is the mock; the zero value is ready to use.
 type Automator struct{}
 
-// New gives the mock automator.
+// New returns the mock automator.
 func New() Automator { return Automator{} }
 
 // Type describes the automator type.

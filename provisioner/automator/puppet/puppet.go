@@ -1,7 +1,7 @@
 // Package puppet is the automator that applies Puppet manifests over SSH, without a
 // server (plugins.md 3.4).
 //
-// What an action is told of its cluster is written to the machine as a fact and as
+// What an action learns of its cluster is written to the machine as a fact and as
 // the first layer of Hiera, for root only and for the time of the run. The package
 // must not interpret manifests or the tenant's Hiera data, and must not quote the
 // options of an action: they are a piece of shell text by contract.
@@ -34,7 +34,7 @@ const (
 // Puppet is the automator; the zero value is ready to use.
 type Puppet struct{}
 
-// New gives the automator.
+// New returns the automator.
 func New() Puppet { return Puppet{} }
 
 // Type describes the automator type for the catalog.

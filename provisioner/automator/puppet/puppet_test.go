@@ -137,7 +137,7 @@ func TestRealPuppet(t *testing.T) {
 		t.Error("a credential of the provider is in the output")
 	}
 
-	// Resources that went away are not on the machine any more.
+	// Resources that went away are not on the machine any longer.
 	if err := os.RemoveAll(filepath.Join(m.files, "modules/site")); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ var library embed.FS
 // Shell is the automator; the zero value is ready to use.
 type Shell struct{}
 
-// New gives the automator.
+// New returns the automator.
 func New() Shell { return Shell{} }
 
 // prepare makes the directories and the names that older scripts use. It runs

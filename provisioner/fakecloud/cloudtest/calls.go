@@ -19,7 +19,7 @@ import (
 	"loom/provisioner/remote/sshtest"
 )
 
-// closed gives an address that nobody listens at.
+// closed returns an address that nobody listens at.
 func closed(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +136,7 @@ func (l *Lab) passes(steps []string) {
 	l.passesAt(call, append([]string{"resolve", "connect", "TLS"}, steps...))
 }
 
-// Secure gives the address of a front of the fake cloud with TLS, by name, and who signed its
+// Secure returns the address of a front of the fake cloud with TLS, by name, and who signed its
 // certificate.
 func (l *Lab) Secure() (address, authority string) {
 	l.t.Helper()

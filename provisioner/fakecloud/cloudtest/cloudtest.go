@@ -48,7 +48,7 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Waits gives the waits so far.
+// Waits returns the waits so far.
 func (c *Clock) Waits() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ type Lab struct {
 	SetPageSize  func(n int)
 	Expire       func()
 	Elsewhere    func(fields map[string]any)
-	// Moved, if set, is told of another address that the API is to have.
+	// Moved, if set, learns of another address that the API is to have.
 	Moved func(address string)
 	files string
 }
@@ -134,7 +134,7 @@ func (l *Lab) Context() context.Context {
 	return provider.WithEnv(l.t.Context(), provider.Env{Files: l.files})
 }
 
-// Spec gives the task of a node.
+// Spec returns the task of a node.
 func (l *Lab) Spec(n int) *loom.TaskSpec {
 	return &loom.TaskSpec{
 		Tenant: "Acme", Node: loom.NodeID(fmt.Sprintf("7d1f2a34-6c1e-4b8b-9a57-%012d", n)), Attempt: 1,
@@ -252,7 +252,7 @@ type Refusal struct {
 }
 
 // refusals checks what becomes of a CREATE whose call to make the machine is
-// refused for ever.
+// refused forever.
 func (l *Lab) refusals(cases []Refusal) {
 	for n, c := range cases {
 		spec := l.Spec(100 + n)
@@ -298,14 +298,14 @@ func (s *Sink) Fact(results map[string]any) error {
 	return nil
 }
 
-// Facts gives what was reported.
+// Facts returns what was reported.
 func (s *Sink) Facts() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]map[string]any(nil), s.facts...)
 }
 
-// Text gives the lines.
+// Text returns the lines.
 func (s *Sink) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

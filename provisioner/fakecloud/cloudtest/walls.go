@@ -91,7 +91,7 @@ func mustParse(t testing.TB, text string) *url.URL {
 	return u
 }
 
-// at gives a task whose API is elsewhere.
+// at returns a task whose API is elsewhere.
 func (l *Lab) at(n int, endpoint string, reach loom.Reach) *loom.TaskSpec {
 	spec := l.Spec(n)
 	spec.Reach = reach

@@ -12,7 +12,7 @@ import (
 
 var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/([0-9]{8})/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$`)
 
-// signed gives the access key id that a request is signed with, and whether the
+// signed returns the access key id that a request is signed with, and whether the
 // signature (version 4) is that of the secret.
 func signed(r *fakecloud.Request, secret string) (id string, ok bool) {
 	part := authorization.FindStringSubmatch(r.Header.Get("Authorization"))

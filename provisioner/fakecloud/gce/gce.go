@@ -271,7 +271,7 @@ func (g *GCE) find(r *fakecloud.Request) []any {
 	return found
 }
 
-// page gives one page of a list.
+// page returns one page of a list.
 func (g *GCE) page(r *fakecloud.Request, items []any) fakecloud.Answer {
 	items, next := g.cut(r, items)
 	return answer(200, map[string]any{"items": items, "nextPageToken": next})

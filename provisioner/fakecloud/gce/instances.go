@@ -179,7 +179,7 @@ func (g *GCE) settle(name string) {
 	}
 }
 
-// Disks gives the names of the disks.
+// Disks returns the names of the disks.
 func (g *GCE) Disks() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

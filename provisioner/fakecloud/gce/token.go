@@ -39,7 +39,7 @@ func newKey() *rsa.PrivateKey {
 	return key
 }
 
-// Key gives the service account's key as Google's file of type JSON.
+// Key returns the service account's key as Google's file of type JSON.
 func (g *GCE) Key() []byte { return g.file(own()) }
 
 // Rotate replaces the account's key by another one, and gives that.
@@ -60,7 +60,7 @@ func (g *GCE) key() *rsa.PrivateKey {
 	return own()
 }
 
-// WrongKey gives a key that the account does not have.
+// WrongKey returns a key that the account does not have.
 func (g *GCE) WrongKey() []byte { return g.file(other()) }
 
 func (g *GCE) file(key *rsa.PrivateKey) []byte {
@@ -76,7 +76,7 @@ func (g *GCE) file(key *rsa.PrivateKey) []byte {
 	return data
 }
 
-// token gives an access token for a request that the account's key signed.
+// token returns an access token for a request that the account's key signed.
 func (g *GCE) token(r *fakecloud.Request) fakecloud.Answer {
 	form, err := url.ParseQuery(string(r.Body))
 	refuse := func(why string) fakecloud.Answer {

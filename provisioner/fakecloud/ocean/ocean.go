@@ -178,7 +178,7 @@ func region(slug string, available bool) any {
 	return map[string]any{"slug": slug, "name": slug, "available": available}
 }
 
-// page gives one page of a list and says whether more follow.
+// page returns one page of a list and says whether more follow.
 func (o *Ocean) page(r *fakecloud.Request, name string, items []any) fakecloud.Answer {
 	number, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))

@@ -49,7 +49,7 @@ func (s *Stack) give(a Address) *Address {
 	return &a
 }
 
-// Addresses gives the floating addresses that there are.
+// Addresses returns the floating addresses that there are.
 func (s *Stack) Addresses() (all []Address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Stack) prune() {
 	}
 }
 
-// machineOf gives the machine of a port.
+// machineOf returns the machine of a port.
 func (s *Stack) machineOf(port string) *fakecloud.Machine {
 	for _, m := range s.cloud.Machines() {
 		if portOf(m) == port && m.State != fakecloud.Gone && m.State != fakecloud.Leaving {

@@ -113,7 +113,7 @@ func (s *Stack) check(in Wanted) string {
 	return ""
 }
 
-// list gives a page of the servers whose name fits.
+// list returns a page of the servers whose name fits.
 func (s *Stack) list(r *fakecloud.Request) fakecloud.Answer {
 	query := r.URL.Query()
 	name, err := regexp.Compile(query.Get("name"))
@@ -186,7 +186,7 @@ func entry(ip, kind string) object {
 	return object{"addr": ip, "version": 4, "OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"}
 }
 
-// addresses gives those of the networks asked for; without any, those of the
+// addresses returns those of the networks asked for; without any, those of the
 // networks public and private.
 func (s *Stack) addresses(m fakecloud.Machine) object {
 	if m.Backing.Private == "" && m.Backing.Public == "" {

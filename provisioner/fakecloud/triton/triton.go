@@ -70,7 +70,7 @@ func New(public crypto.PublicKey) *Triton {
 	return t
 }
 
-// Rotate gives the account's key another name, NextKeyName.
+// Rotate returns the account's key another name, NextKeyName.
 func (t *Triton) Rotate() { t.rotated.Store(true) }
 
 func (t *Triton) keyName() string {

@@ -49,7 +49,7 @@ func (d *driver) List(ctx context.Context) ([]cloud.Machine, error) {
 // pageSize is how many instances or images are asked for at once. Without it EC2 gives all.
 const pageSize = 500
 
-// list gives the instances of a filter that are not on their way out.
+// list returns the instances of a filter that are not on their way out.
 func (d *driver) list(ctx context.Context, filter types.Filter) ([]cloud.Machine, error) {
 	pages := ec2.NewDescribeInstancesPaginator(d.client, &ec2.DescribeInstancesInput{Filters: []types.Filter{filter,
 		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped"}}}, MaxResults: sdk.Int32(pageSize)})

@@ -116,7 +116,7 @@ func place(in *ec2.RunInstancesInput, f cloud.Fields) {
 	}
 }
 
-// tagsOf gives the labels, the name and the provider's own tags, which cannot
+// tagsOf returns the labels, the name and the provider's own tags, which cannot
 // replace them.
 func tagsOf(spec *loom.TaskSpec, f cloud.Fields) ([]types.Tag, error) {
 	all := map[string]string{}

@@ -37,7 +37,7 @@ type questionKey struct{}
 // question counts its answers' values and bytes.
 type question struct{ values, bytes atomic.Int64 }
 
-// asking gives a context for one question: the calls with it count their answers
+// asking returns a context for one question: the calls with it count their answers
 // together.
 func asking(ctx context.Context) context.Context {
 	return context.WithValue(ctx, questionKey{}, &question{})
@@ -57,7 +57,7 @@ type bounded struct {
 	long chan struct{}
 }
 
-// RoundTrip gives an answer that has been read. One that is too long, or of too many
+// RoundTrip returns an answer that has been read. One that is too long, or of too many
 // values, is an *Error of kind Refused.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(r)

@@ -100,7 +100,7 @@ func newTransport(verify bool, reach loom.Reach, authority string, brief bool) *
 	}}
 }
 
-// trust gives the authorities of this host and those of a text in PEM form; nil for
+// trust returns the authorities of this host and those of a text in PEM form; nil for
 // those of this host alone.
 func trust(authority string) (*x509.CertPool, error) {
 	if authority == "" {
@@ -266,7 +266,7 @@ func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// Endpoint gives the provider's own API address (the field endpoint_url), or usual
+// Endpoint returns the provider's own API address (the field endpoint_url), or usual
 // where the field is empty. An address that is none, or not HTTPS, is an error of
 // kind Refused that says what to do.
 func (s *Session) Endpoint(fields Fields, usual string) (string, error) {

@@ -74,7 +74,7 @@ type Machine struct {
 	Facts map[string]any
 }
 
-// Addresses gives the addresses of a machine with a public and a private one,
+// Addresses returns the addresses of a machine with a public and a private one,
 // either of which may be missing (provisioner.md 5.1).
 func Addresses(public, private string) (access, bind string) {
 	access, bind = public, private

@@ -130,7 +130,7 @@ func ReverseName(ctx context.Context, address string) string {
 	return strings.TrimSuffix(names[0], ".")
 }
 
-// Resolve gives the first IPv4 address of a name, "" for none.
+// Resolve returns the first IPv4 address of a name, "" for none.
 func Resolve(ctx context.Context, name string) string {
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
 	if err != nil || len(found) == 0 {

@@ -17,7 +17,7 @@ const hearLimit = changeLimit + askLimit
 // machine was found, by clouds without tokens.
 const rounds = 3
 
-// create gives a node its machine: the one that has its key already, else a new
+// create returns a node its machine: the one that has its key already, else a new
 // one. The provider id is reported before anything else can fail.
 func (s *Session) create(ctx context.Context, spec *loom.TaskSpec, d Driver) (loom.TaskResult, error) {
 	if err := Needs(spec); err != nil {

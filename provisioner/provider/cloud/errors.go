@@ -62,7 +62,7 @@ type Error struct {
 // Error is for people.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the client's error.
+// Unwrap returns the client's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // passes reports whether the same call may succeed in a moment.
@@ -81,7 +81,7 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 // before marks errors of calls before the one that makes a machine.
 type before struct{ error }
 
-// Unwrap gives the error.
+// Unwrap returns the error.
 func (b before) Unwrap() error { return b.error }
 
 // Before says of an error in Driver.Create that nothing can have been made. Nil stays nil.

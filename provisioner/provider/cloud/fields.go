@@ -14,7 +14,7 @@ import (
 // (plugins.md 1.3).
 type Fields map[string]any
 
-// Text gives a field as text, "" where it is absent.
+// Text returns a field as text, "" where it is absent.
 func (f Fields) Text(name string) string {
 	switch v := f[name].(type) {
 	case nil:
@@ -33,7 +33,7 @@ func (f Fields) Text(name string) string {
 	}
 }
 
-// Switch gives a checkbox, or usual where it is absent.
+// Switch returns a checkbox, or usual where it is absent.
 func (f Fields) Switch(name string, usual bool) bool {
 	if f.Text(name) == "" {
 		return usual
@@ -41,7 +41,7 @@ func (f Fields) Switch(name string, usual bool) bool {
 	return loom.SwitchedOn(f[name])
 }
 
-// List gives a comma-separated field, blanks trimmed and empty entries left out. A
+// List returns a comma-separated field, blanks trimmed and empty entries left out. A
 // list of JSON is taken as well.
 func (f Fields) List(name string) []string {
 	var words []string
@@ -61,7 +61,7 @@ func (f Fields) List(name string) []string {
 	return kept
 }
 
-// Number gives a whole number between 0 and most, or usual where the field is
+// Number returns a whole number between 0 and most, or usual where the field is
 // absent. Anything else is an error of kind Refused that names the field.
 func (f Fields) Number(name string, usual, most int) (int, error) {
 	text := f.Text(name)

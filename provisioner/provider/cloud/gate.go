@@ -102,7 +102,7 @@ func (s *Session) turn(ctx context.Context) (context.Context, func(), error) {
 	return context.WithValue(ctx, turnKey{}, leave), leave, nil
 }
 
-// Waiting gives the turn of a question back: from here on the cloud is waited for and not
+// Waiting returns the turn of a question back: from here on the cloud is waited for and not
 // kept busy, such as by a call that it answers when something is done.
 func Waiting(ctx context.Context) {
 	if leave, ok := ctx.Value(turnKey{}).(func()); ok {

@@ -7,7 +7,7 @@ import (
 	"loom/provisioner/provider"
 )
 
-// UserData gives what a new machine is passed for its first boot: own, which may be
+// UserData returns what a new machine is passed for its first boot: own, which may be
 // empty, and, where the field inject_host_key is on, the installation of the
 // machine's host key. facts then hold that key, for Machine.Facts of a machine that
 // was made with this user data and of no other: of one that was found nobody knows

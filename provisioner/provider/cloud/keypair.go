@@ -70,7 +70,7 @@ func (p Pair) of(own ssh.PublicKey) (same, known bool) {
 	return false, false
 }
 
-// privateKey gives the public part of the private key in ssh_key_resource; nil where the
+// privateKey returns the public part of the private key in ssh_key_resource; nil where the
 // field is empty.
 func privateKey(ctx context.Context, call *loom.ProviderCall) (ssh.PublicKey, error) {
 	spec := &loom.TaskSpec{Provider: call.Provider}

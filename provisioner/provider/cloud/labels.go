@@ -20,7 +20,7 @@ const (
 	LabelPort = "loom-ssh-port"
 )
 
-// LabelsOf gives the labels of a node's machine.
+// LabelsOf returns the labels of a node's machine.
 func LabelsOf(spec *loom.TaskSpec) map[string]string {
 	return map[string]string{
 		LabelNode: string(spec.Node), LabelKey: spec.IdempotencyKey,

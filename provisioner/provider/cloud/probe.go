@@ -207,7 +207,7 @@ func (s *Session) LookUp(ctx context.Context, ask loom.Offer, do func(context.Co
 	return probe, nil
 }
 
-// Sentence gives a message as a sentence.
+// Sentence returns a message as a sentence.
 func Sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 {

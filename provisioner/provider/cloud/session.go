@@ -71,7 +71,7 @@ func (s *Session) Fact(results map[string]any) error { return s.sink.Fact(result
 // messageLimit is how much of a cloud's message is kept, in bytes.
 const messageLimit = 500
 
-// clean gives one line without secrets.
+// clean returns one line without secrets.
 func (s *Session) clean(text string) string {
 	for _, secret := range s.secrets {
 		if len(secret) >= 4 {

@@ -37,7 +37,7 @@ type fact struct {
 	left bool
 }
 
-// Shared gives what the cloud said to an earlier task of the tenant about the same, or asks
+// Shared returns what the cloud said to an earlier task of the tenant about the same, or asks
 // it: of several tasks one asks, and the others wait for its answer. ask gives the
 // answer and when it ends, the zero time where it does not say so. about tells apart
 // what is asked for: name, addresses and credentials; how the cloud is reached counts
@@ -92,7 +92,7 @@ func (m *memory) key(s *Session, about []string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// begin gives what is known or being asked for; mine says that the caller has to ask.
+// begin returns what is known or being asked for; mine says that the caller has to ask.
 func (m *memory) begin(key [sha256.Size]byte) (f *fact, mine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ type way struct {
 	probe *loom.Probe
 	// open says that a call is being made: nobody else adds checks then.
 	open bool
-	// host is whose way it is, told what is told of it already.
+	// host is whose way it is, told what learns of it already.
 	host string
 	told map[string]bool
 }

@@ -29,7 +29,7 @@ const (
 
 var diskTypes = map[string]string{"": "pd-standard", "standard": "pd-standard", "ssd": "pd-ssd", "balanced": "pd-balanced"}
 
-// dataDisks gives the sizes of the data disks in GB.
+// dataDisks returns the sizes of the data disks in GB.
 func dataDisks(f cloud.Fields) ([]int64, error) {
 	sizes := f.List("google_data_disk_size_gb")
 	if len(sizes) == 0 {
@@ -61,7 +61,7 @@ func named(sizes []int64) []cloud.NamedDisk {
 	return disks
 }
 
-// diskNames gives the name of the root disk and of n data disks.
+// diskNames returns the name of the root disk and of n data disks.
 func diskNames(instance string, n int) []string {
 	names := []string{instance}
 	for i := range n {

@@ -109,7 +109,7 @@ func (d *driver) hear(ctx context.Context, op *compute.Operation) *cloud.Error {
 	return operationError(op)
 }
 
-// owned gives the instance of a name that is taken, if it is the node's.
+// owned returns the instance of a name that is taken, if it is the node's.
 func (d *driver) owned(ctx context.Context, name, key string, taken *cloud.Error) (cloud.Machine, error) {
 	m, err := d.Get(ctx, name)
 	switch {
@@ -195,7 +195,7 @@ func machine(i *compute.Instance) cloud.Machine {
 	case "RUNNING":
 		m.State = cloud.Running
 	case "STOPPING", "STOPPED", "SUSPENDING", "SUSPENDED", "TERMINATED", "PENDING_STOP":
-		// An instance that is removed looks the same until it is not there any more.
+		// An instance that is removed looks the same until it is not there any longer.
 		m.State = cloud.Failed
 	}
 	if i.StatusMessage != "" {

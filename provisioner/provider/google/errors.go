@@ -118,7 +118,7 @@ func operationError(op *compute.Operation) *cloud.Error {
 	return &cloud.Error{Kind: kind, Message: first.Code + ": " + first.Message, Before: true}
 }
 
-// statusOf gives the status of a refused call, 0 for other errors.
+// statusOf returns the status of a refused call, 0 for other errors.
 func statusOf(err error) int {
 	var said *googleapi.Error
 	if errors.As(err, &said) {

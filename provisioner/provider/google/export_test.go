@@ -7,7 +7,7 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// AddressesOf gives the addresses that CONFIRM would use for a node.
+// AddressesOf returns the addresses that CONFIRM would use for a node.
 func AddressesOf(ctx context.Context, o cloud.Options, spec *loom.TaskSpec) [2]string {
 	s := o.Begin(Type(), spec, nil, classify)
 	s.Action, s.Task = loom.ActionConfirm, spec

@@ -109,7 +109,7 @@ type authorized struct {
 // tokenError is trouble on the way to a token: the call itself was not made.
 type tokenError struct{ error }
 
-// Unwrap gives the trouble.
+// Unwrap returns the trouble.
 func (e tokenError) Unwrap() error { return e.error }
 
 // RoundTrip adds the header to a copy, as its contract asks for.
@@ -138,7 +138,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// drop gives a token up that was refused. It reports false for one that was asked for
+// drop returns a token up that was refused. It reports false for one that was asked for
 // by this task: another one would be refused too.
 func (a *authorized) drop(token *oauth2.Token) bool {
 	a.mu.Lock()
@@ -154,7 +154,7 @@ func (a *authorized) about() []string {
 	return []string{"token", a.key.TokenURL, a.key.Email, a.key.Subject, a.key.PrivateKeyID, string(a.key.PrivateKey)}
 }
 
-// get gives a token that holds. A probe asks for one of its own, once.
+// get returns a token that holds. A probe asks for one of its own, once.
 func (a *authorized) get(ctx context.Context) (*oauth2.Token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -209,7 +209,7 @@ func (u until) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// publicKeys gives the lines of the metadata ssh-keys that let Loom in:
+// publicKeys returns the lines of the metadata ssh-keys that let Loom in:
 // "user:public key". Errors are those of remote.TargetOf.
 func publicKeys(ctx context.Context, spec *loom.TaskSpec) (string, error) {
 	as := *spec

@@ -39,7 +39,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, r.c
 // unreadable is an answer of success that cannot be read.
 type unreadable struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (u unreadable) Unwrap() error { return u.error }
 
 // call makes one call. path is below the account; in and out may be nil.

@@ -8,7 +8,7 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// Addresses gives those that a machine is reached at.
+// Addresses returns those that a machine is reached at.
 func Addresses(all []string) (access, bind string) { return addresses(all, false) }
 
 // FirstBoot is the script that waits for the end of the first boot.

@@ -82,7 +82,7 @@ func overlapsAny(n *net.IPNet, others []*net.IPNet) bool {
 	return false
 }
 
-// Networks gives the range of this instance, once it has chosen one.
+// Networks returns the range of this instance, once it has chosen one.
 func (l *Local) Networks() []netip.Prefix {
 	in, err := l.readInstance()
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *Local) Networks() []netip.Prefix {
 	return nil
 }
 
-// Address gives the address of the machine of a task as this host recorded it.
+// Address returns the address of the machine of a task as this host recorded it.
 func (l *Local) Address(spec *loom.TaskSpec) netip.Addr {
 	if spec.IdempotencyKey == "" {
 		return netip.Addr{}
@@ -159,7 +159,7 @@ func (l *Local) addressesIn(n tenantNet) (int, error) {
 
 func parseIP(text string) net.IP { return net.ParseIP(text).To4() }
 
-// addressAt gives the address that lies an offset above another.
+// addressAt returns the address that lies an offset above another.
 func addressAt(base net.IP, offset uint32) net.IP {
 	ip := make(net.IP, 4)
 	binary.BigEndian.PutUint32(ip, binary.BigEndian.Uint32(base.To4())+offset)

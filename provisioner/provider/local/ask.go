@@ -14,7 +14,7 @@ import (
 	"loom/provisioner/provider"
 )
 
-// List gives the machines on record in this instance's data directory, so those
+// List returns the machines on record in this instance's data directory, so those
 // of other instances on the host are none of them. One that is being removed is
 // still there.
 func (l *Local) List(context.Context, *loom.ProviderCall) ([]loom.TaggedMachine, error) {

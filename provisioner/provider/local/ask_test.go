@@ -10,7 +10,7 @@ import (
 	"loom/provisioner/provider"
 )
 
-// checksOf gives the checks of a probe by name.
+// checksOf returns the checks of a probe by name.
 func checksOf(t *testing.T, b *bundle, tenant loom.TenantID, fields map[string]any) (loom.Probe, map[string]loom.ProbeCheck) {
 	t.Helper()
 	p, err := b.Probe(b.ctx, &loom.ProviderCall{Tenant: tenant, Provider: loom.Provider{Base: loom.Base{Name: "local"}, Type: TypeName, Fields: fields}})

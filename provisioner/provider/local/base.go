@@ -58,7 +58,7 @@ type build struct {
 	logs map[*func(string)]bool
 }
 
-// of gives the build of a tenant, nil for none; mu is held.
+// of returns the build of a tenant, nil for none; mu is held.
 func (b *builds) of(tenant loom.TenantID) *build {
 	for _, one := range b.running {
 		if one.tenant == tenant && tenant != "" {

@@ -125,7 +125,7 @@ func shiftCapability(value []byte, root int) []byte {
 	return shifted
 }
 
-// hostResolvers gives the name servers of the host that a machine can ask too:
+// hostResolvers returns the name servers of the host that a machine can ask too:
 // not those on the host's own loopback, where a machine's packets never arrive.
 func hostResolvers() string {
 	for _, path := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {

@@ -26,7 +26,7 @@ echo 'I: installing packages...'
 wait
 `
 
-// endless gives a Local whose base roots are never ready, as another process with the
+// endless returns a Local whose base roots are never ready, as another process with the
 // same data directory would.
 func endless(t *testing.T, dir string) *Local {
 	t.Helper()
@@ -47,7 +47,7 @@ func endless(t *testing.T, dir string) *Local {
 	return l
 }
 
-// TestCloseEndsBuilds: when Close is back, no process writes into a base root any more,
+// TestCloseEndsBuilds: when Close is back, no process writes into a base root any longer,
 // nothing of the root is left, and no other build begins.
 func TestCloseEndsBuilds(t *testing.T) {
 	t.Parallel()

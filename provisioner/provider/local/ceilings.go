@@ -109,7 +109,7 @@ func even(n int64) int64 {
 	return n >> 20 << 20
 }
 
-// bound gives a machine the ceiling where its flavor has no limit. A limit above the
+// bound returns a machine the ceiling where its flavor has no limit. A limit above the
 // ceiling is an error with both numbers.
 func (c ceilings) bound(l limits) (limits, error) {
 	if have, most, above := l.Above(c.machine); above {

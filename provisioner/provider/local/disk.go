@@ -404,7 +404,7 @@ func (l *Local) hasQuota() bool {
 	return l.quota
 }
 
-// limitDisk gives a machine's directories to a project of its own, before anything is in
+// limitDisk returns a machine's directories to a project of its own, before anything is in
 // them. A machine without a limit by the kernel is watched.
 func (l *Local) limitDisk(s *state) error {
 	limit := l.ceilings.fill(s.Limits).Disk

@@ -197,7 +197,7 @@ func (l *Local) filter(in instance) error {
 	return nil
 }
 
-// resolversOf gives the IPv4 addresses of a resolv.conf.
+// resolversOf returns the IPv4 addresses of a resolv.conf.
 func resolversOf(conf string) (addresses []string) {
 	for line := range strings.Lines(conf) {
 		words := strings.Fields(line)

@@ -47,7 +47,7 @@ type hostIDs struct {
 
 var hostReservations = hostIDs{dir: "/var/lib/loom/ids", files: []string{"/etc/subuid", "/etc/subgid", "/etc/passwd", "/etc/group"}}
 
-// reserve gives the first id of the installation's block, its own if it has one. The
+// reserve returns the first id of the installation's block, its own if it has one. The
 // hash decides where the search begins.
 func (h hostIDs) reserve(ctx context.Context, dataDir, hash string) (int, error) {
 	held, err := lockFile(ctx, filepath.Join(h.dir, ".lock"))
@@ -93,7 +93,7 @@ func (h hostIDs) reserve(ctx context.Context, dataDir, hash string) (int, error)
 		blockIDs, firstBlock*blockIDs, (lastBlock+1)*blockIDs-1, h.dir)
 }
 
-// release gives the block of an installation back.
+// release returns the block of an installation back.
 func (h hostIDs) release(ctx context.Context, dataDir string) error {
 	if !exists(h.dir) {
 		return nil
@@ -286,7 +286,7 @@ type idmaps struct {
 	maps map[int]*os.File
 }
 
-// get gives the namespace that shows baseID and those above it as first and above. It
+// get returns the namespace that shows baseID and those above it as first and above. It
 // stays open until close.
 func (m *idmaps) get(executable string, first int) (*os.File, error) {
 	m.mu.Lock()
@@ -329,7 +329,7 @@ func (m *idmaps) close() {
 	m.maps = nil
 }
 
-// mapped gives a directory tree as the machines of a range see it: a mount, attached in
+// mapped returns a directory tree as the machines of a range see it: a mount, attached in
 // the private mount namespace of this thread only, which the caller must be on and which
 // ends with it.
 func mapped(dir string, ids *os.File) (fd int, err error) {

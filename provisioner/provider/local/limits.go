@@ -71,7 +71,7 @@ func parseImage(text string) (image, error) {
 	return im, nil
 }
 
-// String gives the normalized text.
+// String returns the normalized text.
 func (im image) String() string {
 	if len(im.Packages) == 0 {
 		return im.Suite

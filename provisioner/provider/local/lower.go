@@ -15,7 +15,7 @@ import (
 	"loom/app/loom"
 )
 
-// lowerOf gives what lies below the files of the machines of a range: the base root of
+// lowerOf returns what lies below the files of the machines of a range: the base root of
 // an image with their ids. Where this host cannot show it so, each range has a copy.
 func (l *Local) lowerOf(ctx context.Context, im image, first int) (lowerRoot, error) {
 	base := lowerRoot{path: l.baseRoot(im)}

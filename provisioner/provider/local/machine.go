@@ -411,7 +411,7 @@ func killProcess(pid int, start uint64, dead time.Duration) error {
 }
 
 // How long a dead entry in the process table may stay uncollected. A first process
-// is dead only when its namespaces are empty, so it holds nothing any more: DELETE
+// is dead only when its namespaces are empty, so it holds nothing any longer: DELETE
 // would rather not show it to who looks for leftovers, a stop of all machines
 // need not wait.
 const (
@@ -439,7 +439,7 @@ func awaitGone(pid int, start uint64, dead time.Duration) error {
 	}
 }
 
-// processStat gives a process's start, in clock ticks since the host's boot,
+// processStat returns a process's start, in clock ticks since the host's boot,
 // and its state letter (proc(5)).
 func processStat(pid int) (start uint64, status byte, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -317,7 +317,7 @@ func (s *sink) Fact(results map[string]any) error {
 
 var _ provider.Provider = (*Local)(nil)
 
-// nftList gives the instance's table as the kernel has it, without what it counts.
+// nftList returns the instance's table as the kernel has it, without what it counts.
 func (b *bundle) nftList(t testing.TB) string {
 	t.Helper()
 	tool, err := findTool("nft")

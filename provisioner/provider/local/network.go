@@ -31,7 +31,7 @@ const (
 type instance struct {
 	// Range is a network of 16 bits in 10.0.0.0/8, free when it was chosen.
 	Range string `json:"range"`
-	// Tenants gives each tenant's place in the range, 0 to 63.
+	// Tenants returns each tenant's place in the range, 0 to 63.
 	Tenants map[loom.TenantID]int `json:"tenants"`
 	// IDs is the first id of the installation's block on the host.
 	IDs int `json:"ids,omitempty"`
@@ -64,7 +64,7 @@ func (l *Local) readInstance() (instance, error) {
 	return in, nil
 }
 
-// net gives the network of the tenant at a place.
+// net returns the network of the tenant at a place.
 func (in instance) net(l *Local, index int) (tenantNet, error) {
 	_, whole, err := net.ParseCIDR(in.Range)
 	if err != nil {
@@ -74,7 +74,7 @@ func (in instance) net(l *Local, index int) (tenantNet, error) {
 	return tenantNet{index: index, bridge: l.bridgeName(index), subnet: &net.IPNet{IP: base, Mask: net.CIDRMask(tenantBits, 32)}, first: in.firstID(index)}, nil
 }
 
-// ensureTenant gives the tenant's network, in working order: range chosen,
+// ensureTenant returns the tenant's network, in working order: range chosen,
 // bridge up, packets filtered.
 func (l *Local) ensureTenant(ctx context.Context, tenant loom.TenantID) (tenantNet, error) {
 	unlock, err := l.lockInstance(ctx)

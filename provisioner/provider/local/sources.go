@@ -110,7 +110,7 @@ func deb822Sources(text, suite string) []string {
 	return lines
 }
 
-// sourceLine gives the line for one source if it is Debian's own archive, for
+// sourceLine returns the line for one source if it is Debian's own archive, for
 // this suite or its updates, over the network. Directories of the host and
 // sources of others (signed by others) are of no use inside a machine.
 func sourceLine(uri, name string, components []string, signedBy, suite string) []string {

@@ -230,7 +230,7 @@ func setUpNetwork(s stageSettings, _ func(string, any)) error {
 		netlink.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: gateway.IP}))
 }
 
-// writeFiles gives the machine its names and keys. It runs inside the machine's
+// writeFiles returns the machine its names and keys. It runs inside the machine's
 // root, so links planted there lead nowhere else.
 func writeFiles(s stageSettings, _ func(string, any)) error {
 	for path, mode := range map[string]os.FileMode{"/run/sshd": 0o755, "/run/lock": 0o777 | os.ModeSticky, "/run/shm": 0o777 | os.ModeSticky, "/tmp": 0o777 | os.ModeSticky} {

@@ -71,7 +71,7 @@ func (l *Local) bridgeName(index int) string  { return fmt.Sprintf("lm%sb%d", l.
 func (l *Local) tableName() string            { return "loom_" + l.hash }
 func (l *Local) linkPattern() (prefix string) { return "lm" + l.hash }
 
-// readState gives the state of a machine; isGone(err) when there is none.
+// readState returns the state of a machine; isGone(err) when there is none.
 func (l *Local) readState(id string) (*state, error) {
 	// The id comes from a node's results; it must not lead anywhere else.
 	if id == "" || id != filepath.Base(id) || strings.HasPrefix(id, ".") {
@@ -117,7 +117,7 @@ func (l *Local) readStates() (states []*state, leftovers []string, err error) {
 	return states, leftovers, nil
 }
 
-// find gives the machine with that id or, with an empty or unknown id, the one
+// find returns the machine with that id or, with an empty or unknown id, the one
 // made for the key; nil when there is none.
 func (l *Local) find(id, key string) (*state, error) {
 	for _, id := range []string{id, machineID(key)} {

@@ -9,7 +9,7 @@ import (
 	"loom/provisioner/simcloud"
 )
 
-// List gives the machines that were invented and not deleted, but for those that
+// List returns the machines that were invented and not deleted, but for those that
 // list_lag_ms hides. It fails when fail_tasks names “list”.
 func (p Provider) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
 	if err := pause(ctx, call); err != nil {

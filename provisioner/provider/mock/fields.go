@@ -45,7 +45,7 @@ func decides(spec *loom.TaskSpec, field string) bool {
 	return int(hash(of)%100) < percent
 }
 
-// place gives the address, and the port if it is a test server's.
+// place returns the address, and the port if it is a test server's.
 func place(spec *loom.TaskSpec) (string, int, error) {
 	if target := text(spec, "ssh_target"); target != "" {
 		host, port, err := net.SplitHostPort(target)

@@ -21,10 +21,10 @@ type Provider struct {
 	cloud simcloud.Cloud
 }
 
-// New gives a mock provider that remembers in memory what it invented.
+// New returns a mock provider that remembers in memory what it invented.
 func New() Provider { return NewOn(simcloud.NewBooks()) }
 
-// NewOn gives a mock provider whose machines are in a cloud, unless the field
+// NewOn returns a mock provider whose machines are in a cloud, unless the field
 // “simulator” of a provider names another.
 func NewOn(cloud simcloud.Cloud) Provider { return Provider{cloud} }
 
@@ -117,7 +117,7 @@ func first(machines []simcloud.Machine) simcloud.Machine {
 	return machines[0]
 }
 
-// Confirm gives the invented machine its address once it has booted.
+// Confirm returns the invented machine its address once it has booted.
 func (p Provider) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sink) (loom.TaskResult, error) {
 	address, port, err := place(spec)
 	if err != nil {

@@ -126,7 +126,7 @@ func (c Compute) Quota(ctx context.Context) (string, error) {
 // offers is what a cloud offers.
 type offers[T any] struct{ all []T }
 
-// flavor gives the id of a size that may be given by name. What Nova does not list is
+// flavor returns the id of a size that may be given by name. What Nova does not list is
 // given unchanged: Nova may know it all the same. Errors are of calls that make nothing.
 func (c Compute) flavor(ctx context.Context, s *cloud.Session, text string) (string, error) {
 	about := append([]string{"flavors", c.Client.Endpoint}, c.About...)
@@ -165,7 +165,7 @@ func (c Compute) flavor(ctx context.Context, s *cloud.Session, text string) (str
 // imageID is how Glance writes ids.
 var imageID = regexp.MustCompile(`^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$`)
 
-// image gives the id of an image that may be given by name, which glance is asked for.
+// image returns the id of an image that may be given by name, which glance is asked for.
 // Errors are of calls that make nothing.
 func (c Compute) image(ctx context.Context, s *cloud.Session, glance func() (*gophercloud.ServiceClient, error), text string) (string, error) {
 	if imageID.MatchString(text) {

@@ -14,7 +14,7 @@ import (
 	"loom/provisioner/provider/cloud"
 )
 
-// SignIn gives a client that is signed in at the identity service: one for all tasks with
+// SignIn returns a client that is signed in at the identity service: one for all tasks with
 // the same credentials, which about tells with the address. signIn makes the one call that it takes.
 // The client renews its token by itself, once for all.
 func SignIn(ctx context.Context, s *cloud.Session, identity string, verify bool, about []string, signIn func(context.Context, *gophercloud.ProviderClient) error) (client *gophercloud.ProviderClient, err error) {
@@ -81,7 +81,7 @@ func (c Catalog) OneRegion() error {
 	return nil
 }
 
-// Regions gives those in which machines can be made, or what they need.
+// Regions returns those in which machines can be made, or what they need.
 func (c Catalog) Regions() []string {
 	var regions []string
 	for _, e := range c.Endpoints {

@@ -26,7 +26,7 @@ type Compute struct {
 	About []string
 }
 
-// Find gives the servers of a host name that carry an idempotency key. Without a
+// Find returns the servers of a host name that carry an idempotency key. Without a
 // name, as for machines whose node is forgotten, it looks through all of them.
 func (c Compute) Find(ctx context.Context, hostname, key string) ([]servers.Server, error) {
 	opts := servers.ListOpts{}
@@ -43,7 +43,7 @@ func (c Compute) Find(ctx context.Context, hostname, key string) ([]servers.Serv
 	return found, err
 }
 
-// Labelled gives all servers with Loom's labels that are not on their way out.
+// Labelled returns all servers with Loom's labels that are not on their way out.
 func (c Compute) Labelled(ctx context.Context) ([]cloud.Machine, error) {
 	all, err := c.list(ctx, servers.ListOpts{})
 	var found []cloud.Machine
@@ -79,7 +79,7 @@ func (c Compute) list(ctx context.Context, opts servers.ListOpts) ([]servers.Ser
 	return all, nil
 }
 
-// leaves reports a server that nobody can keep any more.
+// leaves reports a server that nobody can keep any longer.
 func leaves(s servers.Server) bool {
 	state, _ := stateOf(&s)
 	return state == cloud.Leaving || state == cloud.Gone

@@ -20,7 +20,7 @@ const (
 	privateNetwork = "private"
 )
 
-// read gives the addresses of version 4, by the name of their network. What
+// read returns the addresses of version 4, by the name of their network. What
 // cannot be read is left out.
 func read(answer map[string]any) map[string][]address {
 	found := map[string][]address{}
@@ -39,7 +39,7 @@ func read(answer map[string]any) map[string][]address {
 	return found
 }
 
-// choose gives the addresses of a server (plugins.md 2.2): the floating one of the
+// choose returns the addresses of a server (plugins.md 2.2): the floating one of the
 // first network that has one is for access, the fixed one of the first network that has
 // one is for the other nodes. The networks of order come first, then "private",
 // then the others by name; "public" is for the other nodes only where there is no other,
@@ -59,7 +59,7 @@ func choose(found map[string][]address, order []string) (access, bind string) {
 	return cloud.Addresses(access, bind)
 }
 
-// last gives the last address of a kind in the first network that has one.
+// last returns the last address of a kind in the first network that has one.
 func last(found map[string][]address, order []string, floating bool) string {
 	for _, name := range order {
 		for _, a := range slices.Backward(found[name]) {

@@ -106,7 +106,7 @@ const userDataFiles = "user_data"
 // userDataLimit is the most that Nova takes, in bytes of base64.
 const userDataLimit = 65535
 
-// userData gives what the machine runs at its first boot: the resource of the field
+// userData returns what the machine runs at its first boot: the resource of the field
 // user_data_resource, and the installation of its host key where the field
 // inject_host_key is on.
 func (d *driver) userData(ctx context.Context, spec *loom.TaskSpec) (data []byte, facts map[string]any, err error) {
@@ -159,7 +159,7 @@ func (d *driver) Get(ctx context.Context, id string) (cloud.Machine, error) {
 	return m, nil
 }
 
-// order gives the names of the networks of the field network_ids, in its order. A
+// order returns the names of the networks of the field network_ids, in its order. A
 // network that is not there has no addresses and is left out.
 func (d *driver) order(ctx context.Context) ([]string, error) {
 	wanted := d.Fields.List("network_ids")

@@ -8,12 +8,12 @@ import (
 	"loom/provisioner/provider/nova"
 )
 
-// Choose gives the addresses of a server as Nova describes them.
+// Choose returns the addresses of a server as Nova describes them.
 func Choose(answer map[string]any, order []string) (access, bind string) {
 	return choose(read(answer), order)
 }
 
-// Addresses gives those that CONFIRM would use.
+// Addresses returns those that CONFIRM would use.
 func Addresses(ctx context.Context, o cloud.Options, spec *loom.TaskSpec, sink loom.Sink) (access, bind string, err error) {
 	s := o.Begin(Type(), spec, sink, nova.Classify)
 	s.Action, s.Task = loom.ActionConfirm, spec

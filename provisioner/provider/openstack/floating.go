@@ -52,7 +52,7 @@ func (d *driver) pool(spec *loom.TaskSpec) (*pool, error) {
 	return p, nil
 }
 
-// Finish gives a machine its floating address, if the fields ask for one.
+// Finish returns a machine its floating address, if the fields ask for one.
 func (d *driver) Finish(ctx context.Context, m *cloud.Machine) (cloud.Disks, error) {
 	if !d.Fields.Switch("floating_ip", false) {
 		return cloud.Disks{}, nil
@@ -60,7 +60,7 @@ func (d *driver) Finish(ctx context.Context, m *cloud.Machine) (cloud.Disks, err
 	return cloud.Disks{}, d.float(ctx, m)
 }
 
-// float gives a machine its floating address. Its facts are also set with an error.
+// float returns a machine its floating address. Its facts are also set with an error.
 func (d *driver) float(ctx context.Context, m *cloud.Machine) error {
 	p, err := d.pool(d.Task)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *pool) ports(ctx context.Context, server string) (list []ports.Port, err
 	return list, err
 }
 
-// portOf gives the port with an address, else the first one.
+// portOf returns the port with an address, else the first one.
 func portOf(list []ports.Port, ip string) ports.Port {
 	for _, port := range list {
 		if slices.ContainsFunc(port.FixedIPs, func(f ports.IP) bool { return f.IPAddress == ip }) {
@@ -122,7 +122,7 @@ func portOf(list []ports.Port, ip string) ports.Port {
 	return list[0]
 }
 
-// list gives the project's floating addresses.
+// list returns the project's floating addresses.
 func (p *pool) list(ctx context.Context, opts floatingips.ListOpts) (list []floatingips.FloatingIP, err error) {
 	opts.ProjectID = p.project
 	err = p.Call(ctx, func(ctx context.Context) error {
@@ -146,7 +146,7 @@ func (p *pool) attached(all []floatingips.FloatingIP, mine []ports.Port) (floati
 	return floatingips.FloatingIP{}, false
 }
 
-// take gives the port a free address of the project: first one that was made for
+// take returns the port a free address of the project: first one that was made for
 // the node, and none that was made for another.
 func (p *pool) take(ctx context.Context, all []floatingips.FloatingIP, port ports.Port, fixed string) (floatingips.FloatingIP, bool, error) {
 	var free []floatingips.FloatingIP
@@ -172,7 +172,7 @@ func (p *pool) take(ctx context.Context, all []floatingips.FloatingIP, port port
 	return floatingips.FloatingIP{}, false, nil
 }
 
-// associate gives the port an address that was free a moment ago. Neutron would move it
+// associate returns the port an address that was free a moment ago. Neutron would move it
 // from one port to another without a word, so it is told which revision is meant, and
 // read back in the end; that also tells after a lost answer.
 func (p *pool) associate(ctx context.Context, f floatingips.FloatingIP, port ports.Port, fixed string) (bool, error) {
@@ -241,7 +241,7 @@ func (p *pool) make(ctx context.Context, port ports.Port, fixed string) (made fl
 	return made, err
 }
 
-// resolve gives the id of an external network by its name or id; "" for "".
+// resolve returns the id of an external network by its name or id; "" for "".
 func (p *pool) resolve(ctx context.Context, text string) (id string, err error) {
 	if text == "" || projectID.MatchString(text) {
 		return text, nil
@@ -267,7 +267,7 @@ func (p *pool) resolve(ctx context.Context, text string) (id string, err error) 
 	return "", cloud.Errorf(cloud.Refused, "Neutron has %d external networks “%s”; give the id of one in provider field floating_network", len(found), text)
 }
 
-// Cleanup gives a machine's floating address back once the machine is gone: one
+// Cleanup returns a machine's floating address back once the machine is gone: one
 // that was made for it is deleted, another one becomes free.
 func (d *driver) Cleanup(ctx context.Context) error {
 	spec := d.Task

@@ -67,7 +67,7 @@ func signIn(ctx context.Context, s *cloud.Session) (catalog nova.Catalog, about 
 	return catalog, about, err
 }
 
-// identityOf gives the address of Keystone without its version. The field
+// identityOf returns the address of Keystone without its version. The field
 // endpoint_url goes before openstack_auth_url.
 func identityOf(s *cloud.Session) (string, error) {
 	text := s.Fields.Text("openstack_auth_url")
@@ -108,7 +108,7 @@ func (k keystone) about() []string {
 	return all
 }
 
-// credentials gives what is signed in with: an application credential, which
+// credentials returns what is signed in with: an application credential, which
 // belongs to a project, or a user's name, password and project.
 func credentials(f cloud.Fields) (keystone, error) {
 	id, secret := f.Text("application_credential_id"), f.Text("application_credential_secret")

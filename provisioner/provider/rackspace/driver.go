@@ -30,7 +30,7 @@ func (d *driver) Find(ctx context.Context, key string) ([]cloud.Machine, error) 
 	return found, err
 }
 
-// password gives the one with which Loom signs in where no key does, "" where one
+// password returns the one with which Loom signs in where no key does, "" where one
 // does. It is made of the API key, so that it is known for a machine whose answer,
 // with the password, was lost.
 func (d *driver) password(spec *loom.TaskSpec) string {
@@ -126,7 +126,7 @@ func (*driver) Finish(context.Context, *cloud.Machine) (cloud.Disks, error) {
 	return cloud.Disks{Named: []cloud.NamedDisk{{Device: dataDisk, Mount: cloud.DataMount}}}, nil
 }
 
-// first gives the first address of version 4 in a network.
+// first returns the first address of version 4 in a network.
 func first(network any) string {
 	entries, _ := network.([]any)
 	for _, entry := range entries {

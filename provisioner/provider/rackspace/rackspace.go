@@ -74,7 +74,7 @@ func region(f cloud.Fields) string {
 	return "dfw"
 }
 
-// identityOf gives the address of the identity service without its version: that
+// identityOf returns the address of the identity service without its version: that
 // of endpoint_url, of the field rackspace_auth_url that old providers carry, or of
 // the region.
 func identityOf(s *cloud.Session) (string, error) {

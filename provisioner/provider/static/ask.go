@@ -120,7 +120,7 @@ func hostSays(f holding) (ok bool, says string) {
 	return true, fmt.Sprintf("It is used by cluster %s (%s).", f.record.Cluster, f.record.Name)
 }
 
-// List gives the reserved machines. One that does not answer makes the list
+// List returns the reserved machines. One that does not answer makes the list
 // incomplete, which is an error.
 func (s *Static) List(ctx context.Context, call *loom.ProviderCall) ([]loom.TaggedMachine, error) {
 	hosts, err := parseHosts(text(call.Provider.Fields["hosts"]))
@@ -151,7 +151,7 @@ func sorted(names map[string]bool) []string {
 	return out
 }
 
-// sentence gives an error to people.
+// sentence returns an error to people.
 func sentence(text string) string {
 	if text == "" {
 		return text

@@ -168,7 +168,7 @@ func (s *Static) Confirm(ctx context.Context, spec *loom.TaskSpec, sink loom.Sin
 	return provider.Confirm(ctx, spec, provider.Machine{Addresses: map[string]string{loom.AccessV4: access, loom.BindV4: bind}, Port: h.port, Names: []string{h.address}}, sink)
 }
 
-// Delete gives the machine back: the clean-up script runs, the keys of the
+// Delete returns the machine back: the clean-up script runs, the keys of the
 // cluster's owner and the reservation go. A machine that does not answer is a failure
 // until the last try: a dead one must not keep its cluster. It is let go as it
 // is then, and the message says so; when it answers again its reservation is listed as
@@ -343,7 +343,7 @@ func (s *Static) connect(ctx context.Context, spec *loom.TaskSpec, h host) (*rem
 	return conn, func() { _ = conn.Close() }, nil
 }
 
-// hostOf finds the host that a node has; one that is not in the list any more is
+// hostOf finds the host that a node has; one that is not in the list any longer is
 // still reached as its id says.
 func (s *Static) hostOf(spec *loom.TaskSpec, id string) (host, error) {
 	if id == "" {
@@ -367,7 +367,7 @@ func (s *Static) hostOf(spec *loom.TaskSpec, id string) (host, error) {
 	return h, nil
 }
 
-// resolve gives the IP address of a host, which other nodes and macros need.
+// resolve returns the IP address of a host, which other nodes and macros need.
 func resolve(ctx context.Context, address string) (string, error) {
 	if _, err := netip.ParseAddr(address); err == nil {
 		return address, nil

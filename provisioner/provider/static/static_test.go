@@ -50,7 +50,7 @@ func (f *farm) id(i int) string {
 	return fmt.Sprintf("%s:%d", f.servers[i].Address, f.servers[i].Port)
 }
 
-// held gives the key of the reservation on machine i, "" for none.
+// held returns the key of the reservation on machine i, "" for none.
 func (f *farm) held(i int) string {
 	data, _ := os.ReadFile(filepath.Join(f.servers[i].Dir, "lib", "loom-node", "key"))
 	return strings.TrimSpace(string(data))

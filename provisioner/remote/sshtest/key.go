@@ -77,7 +77,7 @@ func keyOf(tb testing.TB, private string) Key {
 		Blob: base64.StdEncoding.EncodeToString(signer.PublicKey().Marshal())}
 }
 
-// certificate gives the line of a host certificate.
+// certificate returns the line of a host certificate.
 func certificate(tb testing.TB, authority, key Key, names []string) string {
 	tb.Helper()
 	signer, err := ssh.ParsePrivateKey([]byte(authority.PEM))

@@ -27,14 +27,14 @@ func (r *Record) Fact(results map[string]any) error {
 	return nil
 }
 
-// Text gives all lines.
+// Text returns all lines.
 func (r *Record) Text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Join(r.lines, "\n")
 }
 
-// Facts gives the results in the order in which they came.
+// Facts returns the results in the order in which they came.
 func (r *Record) Facts() []map[string]any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -349,7 +349,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.buffer.Write(p)
 }
 
-// String gives what was written.
+// String returns what was written.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

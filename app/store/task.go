@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -11,111 +12,6 @@ import (
 
 	"loom/app/loom"
 )
-
-// operationReadRow is an operation with the counts that people are shown.
-type operationReadRow struct {
-	operationRow
-	Tasks []byte `db:"tasks"`
-	Again int    `db:"again"`
-}
-
-func (r *operationReadRow) operation() (loom.Operation, error) {
-	o := r.operationRow.operation()
-	o.Again = r.Again
-	return o, wrap(decodeExactInto(r.Tasks, &o.Tasks), "read the task counts of operation %s", o.Ref)
-}
-
-// decodeExactInto is decodeExact for a column that may be NULL.
-func decodeExactInto[V any](data []byte, into *map[loom.TaskStatus]V) error {
-	*into = map[loom.TaskStatus]V{}
-	if len(data) == 0 {
-		return nil
-	}
-	return decodeExact(data, into)
-}
-
-const operationReadColumns = `o.id, o.tenant_id, o.cluster_id, o.number, o.action, o.status, o.message, o.requested_by,
-       o.on_failure, o.aborted, o.concerns, o.retries, o.start IS NOT NULL AS mends, o.after IS NOT NULL AS undone, o.created_at, o.started_at, o.ended_at`
-
-const operationsOfCluster = `
-SELECT ` + operationReadColumns + ` FROM operations o
-WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND ($3 = 0 OR o.number = $3)`
-
-var operationsByCluster = fmt.Sprintf(withCounts, operationsOfCluster, "0", "DESC")
-
-// OperationsByCluster reads the operations of a cluster with their task
-// counts, newest first.
-func OperationsByCluster(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) ([]loom.Operation, error) {
-	return readOperations(ctx, q, tenant, loom.OperationRef{Cluster: cluster})
-}
-
-// OperationByRef reads an operation with its task counts; NotFound when the
-// tenant has none of that name.
-func OperationByRef(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) (loom.Operation, error) {
-	if ref.Number <= 0 {
-		return loom.Operation{}, wrap(sql.ErrNoRows, "read operation %s", ref)
-	}
-	operations, err := readOperations(ctx, q, tenant, ref)
-	if err == nil && len(operations) == 0 {
-		err = wrap(sql.ErrNoRows, "read operation %s", ref)
-	}
-	if err != nil {
-		return loom.Operation{}, err
-	}
-	return operations[0], nil
-}
-
-// OperationRequest reads the request for an operation that never began; nil where none
-// was kept. NotFound.
-func OperationRequest(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]byte, error) {
-	var data []byte
-	err := sqlx.GetContext(ctx, q, &data, `SELECT request FROM operations WHERE tenant_id = $1 AND cluster_id = $2 AND number = $3`, tenant, int64(ref.Cluster), ref.Number)
-	return data, wrap(err, "read the request for operation %s", ref)
-}
-
-const newestOperations = `
-SELECT ` + operationReadColumns + ` FROM clusters c JOIN operations o ON o.cluster_id = c.id AND o.number = c.latest_operation
-WHERE c.tenant_id = $1 AND o.tenant_id = $1 AND c.id = ANY ($2)`
-
-var latestOperations = fmt.Sprintf(withCounts, newestOperations, "0", "DESC")
-
-// LatestOperations reads the newest operations of clusters, in no order, and where counted
-// says so the counts of their tasks; clusters without one and those of other tenants are
-// left out.
-func LatestOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID, counted bool) ([]loom.Operation, error) {
-	ids := make(pq.Int64Array, len(clusters))
-	for i, id := range clusters {
-		ids[i] = int64(id)
-	}
-	var rows []operationReadRow
-	query := latestOperations
-	if !counted {
-		query = newestOperations
-	}
-	if err := sqlx.SelectContext(ctx, q, &rows, query, tenant, ids); err != nil {
-		return nil, wrap(err, "read the newest operations of %d clusters", len(clusters))
-	}
-	return operationsOf(rows)
-}
-
-func readOperations(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef) ([]loom.Operation, error) {
-	var rows []operationReadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, operationsByCluster, tenant, int64(ref.Cluster), ref.Number); err != nil {
-		return nil, wrap(err, "read operations of cluster %s", ref.Cluster)
-	}
-	return operationsOf(rows)
-}
-
-func operationsOf(rows []operationReadRow) ([]loom.Operation, error) {
-	operations := make([]loom.Operation, len(rows))
-	for i := range rows {
-		var err error
-		if operations[i], err = rows[i].operation(); err != nil {
-			return nil, err
-		}
-	}
-	return operations, nil
-}
 
 // TaskFilter narrows a list of tasks; empty fields do not filter.
 type TaskFilter struct {
@@ -161,11 +57,6 @@ func (r *taskReadRow) task(ref loom.OperationRef) loom.Task {
 		SkippedBy: loom.UserID(r.SkippedBy), SkipReason: r.SkipReason,
 	}
 }
-
-const taskReadColumns = `t.id, t.gate, t.number, coalesce(t.node_id::text, '') AS node_id, coalesce(n.number, 0) AS node_number,
-       coalesce(n.hostname, '') AS hostname, t.service, t.action, t.level, t.rank, t.critical, t.old, t.undo, t.status,
-       t.status = 'ready' AND t.code <> 0 AS again, t.attempt,
-       t.message, t.skipped_by, t.skip_reason, t.started_at, t.ended_at`
 
 const tasksByOperation = `
 SELECT ` + taskReadColumns + `
@@ -299,46 +190,139 @@ func NeighboursOfTask(ctx context.Context, q sqlx.ExtContext, tenant loom.Tenant
 	return n, wrap(err, "read what waits for task %d", task)
 }
 
-// Tasks first, by number, then gates in the order in which they were stored,
-// the end gate last: the vertex order of loom.Plan. What takes back comes last.
-const planByOperation = `
-SELECT ` + taskReadColumns + `,
-       ARRAY(SELECT e.from_task FROM task_edges e WHERE e.to_task = t.id) AS before
-FROM operations o JOIN tasks t ON t.operation_id = o.id LEFT JOIN nodes n ON n.id = t.node_id
-WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3
-ORDER BY t.gate, t.number, t.id = o.end_gate, t.id`
+// Gates have the number 0 and so are in no range. Leans on tasks_operation.
+const tasksInRange = `
+SELECT ` + taskReadColumns + `
+FROM tasks t LEFT JOIN nodes n ON n.id = t.node_id
+WHERE t.operation_id = (SELECT o.id FROM operations o WHERE o.tenant_id = $1 AND o.cluster_id = $2 AND o.number = $3) AND NOT t.gate
+  AND (cardinality($4::text[]) = 0 OR t.status = ANY ($4)) AND ($5 = '' OR t.node_id::text = $5)
+  AND (cardinality($6::text[]) = 0 OR t.service = ANY ($6)) AND (cardinality($7::text[]) = 0 OR t.action = ANY ($7))
+  AND ($8 = 0 OR t.level = $8)`
 
-// PlanByOperation rebuilds the plan of an operation from its stored tasks and
-// edges, with each task as it is now, by number. Tasks that a retry added are
-// part of it. An operation that does not exist gives an empty plan.
-func PlanByOperation(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, op loom.Operation) (loom.Plan, map[int]loom.Task, error) {
+// TaskListFilter narrows a list of tasks; empty fields do not filter.
+type TaskListFilter struct {
+	Statuses []loom.TaskStatus
+	Node     loom.NodeID
+	Services []string
+	Actions  []loom.TaskAction
+	// Level is that of a stage.
+	Level int
+}
+
+// ListedTask is a task with what it waits for.
+type ListedTask struct {
+	loom.Task
+	// DependsOn are numbers of tasks, Behind the gates it waits for.
+	DependsOn []int
+	Behind    []TaskGate
+}
+
+// TasksInRange reads a part of the tasks of an operation, gates left out, with
+// what each waits for. It reads no more of the plan than that.
+func TasksInRange(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref loom.OperationRef, f TaskListFilter, r NumberRange) ([]ListedTask, error) {
+	end, args := r.sql("t.number", 9)
 	var rows []taskReadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, planByOperation, tenant, int64(op.Ref.Cluster), op.Ref.Number); err != nil {
-		return loom.Plan{}, nil, wrap(err, "read the plan of operation %s", op.Ref)
+	args = append([]any{tenant, int64(ref.Cluster), ref.Number, textArray(f.Statuses), f.Node, textArray(f.Services), textArray(f.Actions), f.Level}, args...)
+	if err := sqlx.SelectContext(ctx, q, &rows, tasksInRange+end, args...); err != nil {
+		return nil, wrap(err, "list tasks of operation %s", ref)
 	}
-	plan := loom.Plan{Action: op.Action}
-	tasks := make(map[int]loom.Task, len(rows))
-	vertex := make(map[int64]int, len(rows))
-	for i, r := range rows {
-		vertex[r.ID] = i + 1
-		if r.Gate {
-			plan.Gates = append(plan.Gates, loom.Gate{Service: r.Service, Action: loom.TaskAction(r.Action)})
-			continue
-		}
-		tasks[r.Number] = r.task(op.Ref)
-		plan.Tasks = append(plan.Tasks, loom.PlanTask{
-			Number: r.Number, Node: loom.NodeID(r.NodeID), NodeNumber: r.NodeNumber, Service: r.Service,
-			Action: loom.TaskAction(r.Action), Level: r.Level, Rank: r.Rank, Critical: r.Critical,
-			Old: r.Old, Undo: r.Undo,
-		})
+	tasks := make([]ListedTask, len(rows))
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		tasks[i] = ListedTask{Task: rows[i].task(ref), DependsOn: []int{}, Behind: []TaskGate{}}
+		ids[i] = rows[i].ID
+	}
+	return tasks, wrap(addDependencies(ctx, q, tenant, ids, tasks), "read what tasks of operation %s wait for", ref)
+}
+
+// The tasks a gate joins are counted once per gate, however many wait for it.
+const tasksBeforeSeveral = `
+WITH before AS MATERIALIZED (
+    SELECT e.to_task, f.id, f.gate, f.number, f.service, f.action
+    FROM task_edges e JOIN tasks f ON f.id = e.from_task
+    WHERE f.tenant_id = $1 AND e.to_task = ANY ($2)
+), joined AS (
+    SELECT g.id, (SELECT count(*) FROM task_edges e WHERE e.to_task = g.id) AS n
+    FROM (SELECT DISTINCT b.id FROM before b WHERE b.gate) g
+)
+SELECT b.to_task, b.gate, b.number, b.service, b.action, coalesce(j.n, 1) AS joined
+FROM before b LEFT JOIN joined j ON j.id = b.id
+ORDER BY b.to_task, b.gate, b.number, b.id`
+
+// addDependencies fills in what tasks wait for; ids are their row ids.
+func addDependencies(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ids []int64, tasks []ListedTask) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []struct {
+		To      int64  `db:"to_task"`
+		Gate    bool   `db:"gate"`
+		Number  int    `db:"number"`
+		Service string `db:"service"`
+		Action  string `db:"action"`
+		Joined  int    `db:"joined"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, tasksBeforeSeveral, tenant, pq.Array(ids)); err != nil {
+		return err
+	}
+	place := make(map[int64]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
 	}
 	for _, r := range rows {
-		for _, from := range r.Before {
-			if v, ok := vertex[from]; ok {
-				plan.Edges = append(plan.Edges, loom.Edge{From: v, To: vertex[r.ID]})
-			}
+		t := &tasks[place[r.To]]
+		if r.Gate {
+			t.Behind = append(t.Behind, TaskGate{r.Service, loom.TaskAction(r.Action), r.Joined})
+		} else {
+			t.DependsOn = append(t.DependsOn, r.Number)
 		}
 	}
-	loom.SortEdges(plan.Edges)
-	return plan, tasks, nil
+	for i := range tasks {
+		slices.Sort(tasks[i].DependsOn)
+	}
+	return nil
+}
+
+const skipTask = `SELECT loom_skip($1, $2, $3)`
+
+// SkipTask leaves out a task of a held operation; false when it does not wait to run.
+func SkipTask(ctx context.Context, tx *sqlx.Tx, task loom.TaskID, s Skip) (bool, error) {
+	var done bool
+	err := tx.GetContext(ctx, &done, skipTask, task, s.By, cleanText(s.Reason))
+	return done, wrap(err, "skip task %d", task)
+}
+
+// A later operation that completed the same task takes the mark away, and so do
+// another machine, and the end of the node or of the service there.
+const skippedTasks = `
+SELECT ` + taskReadColumns + `, o.number AS operation
+FROM tasks t JOIN operations o ON o.id = t.operation_id JOIN nodes n ON n.id = t.node_id
+WHERE t.tenant_id = $1 AND t.cluster_id = $2 AND t.status = 'skipped' AND t.skipped_by <> '' AND NOT t.gate AND n.state <> 'deleted'
+  AND (t.service = '' OR t.service = ANY (n.services))
+  AND NOT EXISTS (SELECT FROM operations p JOIN tasks l ON l.operation_id = p.id
+                  WHERE p.cluster_id = t.cluster_id AND p.number > o.number AND l.node_id = t.node_id AND NOT l.gate AND l.status IN ('complete', 'skipped')
+                    AND (l.service = t.service AND l.action = t.action OR l.action = 'create'))
+ORDER BY t.operation_id, t.number LIMIT $3`
+
+// SkippedTasks reads the tasks of a cluster that somebody left out and that no later
+// operation ran, oldest first and at most limit.
+func SkippedTasks(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID, limit int) ([]loom.Task, error) {
+	var rows []struct {
+		taskReadRow
+		Operation int `db:"operation"`
+	}
+	if err := sqlx.SelectContext(ctx, q, &rows, skippedTasks, tenant, int64(cluster), limit); err != nil {
+		return nil, wrap(err, "read the skipped tasks of cluster %s", cluster)
+	}
+	tasks := make([]loom.Task, len(rows))
+	for i, r := range rows {
+		tasks[i] = r.task(loom.OperationRef{Cluster: cluster, Number: r.Operation})
+	}
+	return tasks, nil
+}
+
+// Skip says who leaves a task out, and why.
+type Skip struct {
+	By     loom.UserID
+	Reason string
 }

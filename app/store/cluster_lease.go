@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -13,27 +11,6 @@ import (
 
 	"loom/app/loom"
 )
-
-// SettingsAllTenants reads the settings of all tenants; what was never set has its
-// default.
-func SettingsAllTenants(ctx context.Context, q sqlx.ExtContext) (map[loom.TenantID]loom.Settings, error) {
-	var rows []struct {
-		ID       string `db:"id"`
-		Settings []byte `db:"settings"`
-	}
-	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, settings FROM tenants`); err != nil {
-		return nil, wrap(err, "read the settings of all tenants")
-	}
-	all := make(map[loom.TenantID]loom.Settings, len(rows))
-	for _, r := range rows {
-		s := loom.DefaultSettings()
-		if err := json.Unmarshal(r.Settings, &s); err != nil {
-			return nil, fmt.Errorf("read the settings of tenant %s: %w", r.ID, err)
-		}
-		all[loom.TenantID(r.ID)] = s
-	}
-	return all, nil
-}
 
 type leaseRow struct {
 	Tenant     string        `db:"tenant_id"`

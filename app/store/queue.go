@@ -138,3 +138,72 @@ func PausesAllTenants(ctx context.Context, q sqlx.ExtContext) (map[string]Pause,
 	}
 	return all, err
 }
+
+// QueueState is how many River jobs of a queue are in a state.
+type QueueState struct {
+	Queue string `db:"queue"`
+	State string `db:"state"`
+	Count int    `db:"n"`
+}
+
+// Leans on river_job_prioritized_fetching_index (state, queue, ...); of each state
+// the first 100,000 are counted.
+const queueStates = `
+SELECT s.state, r.queue, count(*) AS n
+FROM unnest(ARRAY['available', 'running', 'scheduled', 'retryable', 'pending', 'discarded']) AS s (state)
+CROSS JOIN LATERAL (SELECT queue FROM river_job WHERE river_job.state = s.state::river_job_state LIMIT 100000) r
+GROUP BY 1, 2 ORDER BY 2, 1`
+
+// QueueStatesAllTenants counts River jobs that are not done, by queue and state.
+func QueueStatesAllTenants(ctx context.Context, q sqlx.ExtContext) ([]QueueState, error) {
+	var states []QueueState
+	err := sqlx.SelectContext(ctx, q, &states, queueStates)
+	return states, wrap(err, "count River jobs by state")
+}
+
+// QueueRate is how many tasks and other River jobs were done in a stretch of time, and how
+// long the tasks waited for a worker and ran: the middle and the 95th of a hundred, in
+// seconds.
+type QueueRate struct {
+	// Stretch counts from 0, the oldest.
+	Stretch int     `db:"stretch"`
+	Tasks   int     `db:"tasks"`
+	Others  int     `db:"others"`
+	Wait50  float64 `db:"wait50"`
+	Wait95  float64 `db:"wait95"`
+	Run50   float64 `db:"run50"`
+	Run95   float64 `db:"run95"`
+}
+
+// Leans on river_job_state_and_finalized_at_index. Of each stretch some tasks are measured: they waited from when
+// they were due, in River's queue and for a worker of the process, until their attempt began.
+const queuePace = `
+WITH recent AS MATERIALIZED (
+	SELECT id, kind, attempt, args, scheduled_at,
+		width_bucket(extract(epoch FROM finalized_at), extract(epoch FROM now()) - $1::float8, extract(epoch FROM now()), $2::int) - 1 AS stretch
+	FROM river_job
+	WHERE state IN ('completed', 'discarded') AND finalized_at > now() - make_interval(secs => $1::float8) AND finalized_at <= now()
+	ORDER BY finalized_at DESC LIMIT 100000
+), placed AS (
+	SELECT r.*, row_number() OVER (PARTITION BY r.stretch ORDER BY hashint8(r.id)) AS place FROM recent r WHERE r.kind = $3
+), measured AS (
+	SELECT p.stretch, greatest(extract(epoch FROM a.started_at - p.scheduled_at), 0)::float8 AS wait, extract(epoch FROM a.ended_at - a.started_at)::float8 AS run
+	FROM placed p JOIN attempts a ON a.task_id = (p.args->>'task_id')::bigint AND a.number = p.attempt
+	WHERE p.place <= 400
+), timed AS (
+	SELECT stretch, percentile_cont(0.5) WITHIN GROUP (ORDER BY wait) AS wait50, percentile_cont(0.95) WITHIN GROUP (ORDER BY wait) AS wait95,
+		percentile_cont(0.5) WITHIN GROUP (ORDER BY run) AS run50, percentile_cont(0.95) WITHIN GROUP (ORDER BY run) AS run95
+	FROM measured GROUP BY stretch
+), counted AS (
+	SELECT stretch, count(*) FILTER (WHERE kind = $3) AS tasks, count(*) FILTER (WHERE kind <> $3) AS others FROM recent GROUP BY stretch
+)
+SELECT stretch, tasks, others, coalesce(wait50, 0) AS wait50, coalesce(wait95, 0) AS wait95, coalesce(run50, 0) AS run50, coalesce(run95, 0) AS run95
+FROM counted LEFT JOIN timed USING (stretch) ORDER BY stretch`
+
+// QueueRatesAllTenants tells how tasks and other River jobs went lately, in stretches of
+// equal length; those in which nothing was done are left out.
+func QueueRatesAllTenants(ctx context.Context, q sqlx.ExtContext, since time.Duration, stretches int) ([]QueueRate, error) {
+	var pace []QueueRate
+	err := sqlx.SelectContext(ctx, q, &pace, queuePace, since.Seconds(), stretches, jobs.KindRunTask)
+	return pace, wrap(err, "measure the pace of the queues")
+}

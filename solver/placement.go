@@ -7,13 +7,13 @@ import (
 	"loom/app/loom"
 )
 
-// settle places the new services as solver.md 8 prefers: one service after the
+// placeServices places the new services as solver.md 8 prefers: one service after the
 // other, on as many nodes as can be, of those on the preferred kinds first, on the
 // node with the lowest number among equals. Some placement must exist. nodes lists
 // the machines of each column.
-func (s *search) settle(p Problem, st *standing, nodes [][]int) []spot {
+func (s *search) placeServices(p Problem, st *clusterModel, nodes [][]int) []placement {
 	low, high := slices.Clone(st.low), slices.Clone(st.high)
-	spots := st.spots()
+	spots := st.placements()
 	for i := range spots {
 		spots[i].nodes = nodes[st.kinds[i].column]
 	}
@@ -46,8 +46,8 @@ func (s *search) settle(p Problem, st *standing, nodes [][]int) []spot {
 			return s.fill(st, spots, try, high)
 		})
 		low[g], high[g] = n, n
-		slices.SortStableFunc(spots, func(a, b spot) int { return order(later(st.layout(a)), later(st.layout(b))) })
-		spots = s.deal(st, spots, g, low, high)
+		slices.SortStableFunc(spots, func(a, b placement) int { return order(later(st.layout(a)), later(st.layout(b))) })
+		spots = s.distribute(st, spots, g, low, high)
 		placed = append(placed, name)
 		if s.err != nil {
 			return nil
@@ -56,10 +56,10 @@ func (s *search) settle(p Problem, st *standing, nodes [][]int) []spot {
 	return spots
 }
 
-// deal puts low[g] copies of g on the spots, as many as can be on the first, then
+// distribute puts low[g] copies of g on the spots, as many as can be on the first, then
 // on the second, and so on.
-func (s *search) deal(st *standing, spots []spot, g int, low, high []int64) []spot {
-	var done []spot
+func (s *search) distribute(st *clusterModel, spots []placement, g int, low, high []int64) []placement {
+	var done []placement
 	for i, sp := range spots {
 		if !sp.open.has(g) {
 			done = append(done, sp)
@@ -67,14 +67,14 @@ func (s *search) deal(st *standing, spots []spot, g int, low, high []int64) []sp
 		}
 		n := s.most(0, min(low[g], sp.count), func(n int64) bool {
 			with, without := st.take(sp, g, n)
-			try := slices.Concat(done, []spot{with, without}, spots[i+1:])
+			try := slices.Concat(done, []placement{with, without}, spots[i+1:])
 			few, many := slices.Clone(low), slices.Clone(high)
 			few[g], many[g] = few[g]-n, many[g]-n
 			return s.fill(st, try, few, many)
 		})
 		with, without := st.take(sp, g, n)
 		without.open.drop(g)
-		for _, part := range []spot{with, without} {
+		for _, part := range []placement{with, without} {
 			if part.count > 0 {
 				done = append(done, part)
 			}
@@ -100,8 +100,8 @@ func (s *search) most(low, high int64, works func(int64) bool) int64 {
 	return low
 }
 
-// layout is what a node of the spot holds.
-func (st *standing) layout(sp spot) loom.NodeLayout {
+// layout is what a node of the placement holds.
+func (st *clusterModel) layout(sp placement) loom.NodeLayout {
 	l := st.kinds[sp.kind].NodeLayout
 	l.Services = slices.Clone(l.Services)
 	for c := sp.set; !c.empty(); {

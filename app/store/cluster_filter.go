@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lib/pq"
@@ -198,3 +199,80 @@ func jsonOf(v any) string {
 	}
 	return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(strings.TrimSuffix(text.String(), "\n"))
 }
+
+// ClusterFilter narrows the list of clusters; empty fields do not filter.
+type ClusterFilter struct {
+	Owner    loom.UserID
+	Statuses []loom.ClusterStatus
+	Template string
+	Provider string
+	// Labels must all be on the cluster with these values.
+	Labels map[string]string
+	// ExpiresBefore keeps clusters whose lease ends before it.
+	ExpiresBefore time.Time
+	// Words must all be found in name, description, id, a host name or an
+	// address; letters of either case match.
+	Words []string
+	// Terms are further conditions, by the fields of ClusterTerms.
+	Terms []loom.SearchTerm
+	// IDs, unless empty, are the only clusters listed.
+	IDs []loom.ClusterID
+	// Uncounted leaves out the total, which costs more the more clusters match.
+	Uncounted bool `json:"-"`
+	// CountOnly gives the total alone, without clusters.
+	CountOnly bool `json:"-"`
+	// Brief leaves out of each cluster how far its operation is, which costs more the
+	// more tasks that has.
+	Brief bool `json:"-"`
+	// OfNodes, unless nil, are the newest clusters with a node that has the only word, as
+	// SearchFewLetters gives them: for the first page of a list in the default order that
+	// is narrowed by nothing else, and no longer than they are many.
+	OfNodes *[]loom.ClusterID `json:"-"`
+}
+
+// binder numbers the placeholders of a statement put together from parts.
+type binder struct{ values []any }
+
+func (b *binder) add(v any) string {
+	b.values = append(b.values, v)
+	return fmt.Sprintf("$%d", len(b.values))
+}
+
+func (f *ClusterFilter) where(b *binder, tenant loom.TenantID) string {
+	t := b.add(tenant)
+	conditions := []string{"c.tenant_id = " + t}
+	if f.Owner != "" {
+		conditions = append(conditions, "c.owner_id = "+b.add(f.Owner))
+	}
+	if len(f.Statuses) > 0 {
+		// In the collation of clusters_by_status, for few among many; and as other
+		// indexes have it, for all that live.
+		conditions = append(conditions, `c.status COLLATE "C" = ANY (`+b.add(pq.Array(f.Statuses))+")")
+		if !slices.Contains(f.Statuses, loom.ClusterTerminated) {
+			conditions = append(conditions, "c.status <> 'terminated'")
+		}
+	}
+	if f.Template != "" {
+		conditions = append(conditions, "c.template_name = "+b.add(f.Template))
+	}
+	if f.Provider != "" {
+		conditions = append(conditions, "c.provider_name = "+b.add(f.Provider))
+	}
+	if len(f.Labels) > 0 {
+		conditions = append(conditions, "c.labels @> "+b.add(jsonOf(f.Labels))+"::jsonb")
+	}
+	if !f.ExpiresBefore.IsZero() {
+		conditions = append(conditions, "c.expires_at < "+b.add(f.ExpiresBefore))
+	}
+	if len(f.IDs) > 0 {
+		conditions = append(conditions, b.clusterIDs(f.IDs))
+	}
+	conditions = append(conditions, b.termConditions(t, f.Terms)...)
+	for _, word := range f.Words {
+		conditions = append(conditions, b.clusterHas(t, word, f.OfNodes))
+	}
+	return strings.Join(conditions, "\n  AND ")
+}
+
+// fingerprint ties cursors to the filter they were made with.
+func (f *ClusterFilter) fingerprint() string { return fingerprintOf(f) }

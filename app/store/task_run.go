@@ -1,10 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -231,9 +234,9 @@ WHERE t.id = ANY($1) AND t.status = 'ready'
   AND (SELECT count(*) FILTER (WHERE last.status = 'interrupted')
        FROM (SELECT a.status FROM attempts a WHERE a.task_id = t.id ORDER BY a.number DESC LIMIT $2) AS last) >= $2`
 
-// WearyTasksAllTenants gives those of the waiting tasks whose newest attempts,
+// InterruptedTasksAllTenants gives those of the waiting tasks whose newest attempts,
 // limit of them in a row, were all interrupted.
-func WearyTasksAllTenants(ctx context.Context, q sqlx.ExtContext, tasks []loom.TaskID, limit int) ([]AttemptKey, error) {
+func InterruptedTasksAllTenants(ctx context.Context, q sqlx.ExtContext, tasks []loom.TaskID, limit int) ([]AttemptKey, error) {
 	ids := make([]int64, len(tasks))
 	for i, t := range tasks {
 		ids[i] = int64(t)
@@ -241,4 +244,46 @@ func WearyTasksAllTenants(ctx context.Context, q sqlx.ExtContext, tasks []loom.T
 	var keys []AttemptKey
 	err := sqlx.SelectContext(ctx, q, &keys, weary, pq.Array(ids), limit)
 	return keys, wrap(err, "look for tasks that are interrupted again and again")
+}
+
+// wireTail is how many characters of output the wire format keeps of a failure.
+const wireTail = 2048
+
+// cleanText makes text that Postgres can hold: valid UTF-8 without NUL.
+func cleanText(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ReplaceAll(s, "\x00", "")
+}
+
+// cleanJSON takes NUL out of marshalled JSON, which jsonb cannot hold.
+func cleanJSON(body []byte) string {
+	if !bytes.Contains(body, []byte(`\u0000`)) {
+		return string(body)
+	}
+	// An escaped backslash before "u0000" is text, not NUL.
+	var out strings.Builder
+	for i := 0; i < len(body); i++ {
+		if body[i] != '\\' || i+1 == len(body) {
+			out.WriteByte(body[i])
+			continue
+		}
+		if bytes.HasPrefix(body[i:], []byte(`\u0000`)) {
+			i += 5
+			continue
+		}
+		out.Write(body[i : i+2])
+		i++
+	}
+	return out.String()
+}
+
+// tail keeps the last wireTail characters, with the mark of the wire format
+// where something was cut.
+func tail(s string) string {
+	s = cleanText(s)
+	if utf8.RuneCountInString(s) <= wireTail {
+		return s
+	}
+	runes := []rune(s)
+	return "[snipped]" + string(runes[len(runes)-wireTail:])
 }

@@ -115,3 +115,16 @@ func ReplaceNodeFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, no
 	_, err = tx.ExecContext(ctx, `UPDATE nodes SET results = $3 WHERE tenant_id = $1 AND id = $2`, tenant, node, raw)
 	return wrap(err, "store the results of node %s", node)
 }
+
+const updateNodeFacts = `
+UPDATE nodes SET hostname = $4, ipaddresses = $5, sshuser = $6 WHERE tenant_id = $1 AND cluster_id = $2 AND id = $3`
+
+// UpdateNodeFacts stores host name, addresses and user of a locked node.
+func UpdateNodeFacts(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, n loom.Node) error {
+	addresses, err := encodeAddresses(n)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, updateNodeFacts, tenant, int64(n.Cluster), n.ID, n.Hostname, addresses, n.SSHUser)
+	return wrap(err, "update node %s", n.ID)
+}

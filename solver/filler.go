@@ -4,7 +4,7 @@ import "slices"
 
 // fill decides whether every group can be on at least low nodes of the spots, and
 // every bare node gets a group within high.
-func (s *search) fill(st *standing, spots []spot, low, high []int64) bool {
+func (s *search) fill(st *clusterModel, spots []placement, low, high []int64) bool {
 	if st.broken {
 		return false
 	}
@@ -41,23 +41,23 @@ func (s *search) fill(st *standing, spots []spot, low, high []int64) bool {
 
 type filler struct {
 	s         *search
-	st        *standing
+	st        *clusterModel
 	low, high []int64
 }
 
 // uncovered reports nodes that nothing is on so far.
-func (f *filler) uncovered(s spot) bool {
+func (f *filler) uncovered(s placement) bool {
 	return f.st.kinds[s.kind].bare && s.set.empty() && s.count > 0
 }
 
 // merge joins spots that are the same to the groups not placed yet.
-func (f *filler) merge(spots []spot) []spot {
+func (f *filler) merge(spots []placement) []placement {
 	type key struct {
 		like      int
 		set, open bitset
 	}
 	at := map[key]int{}
-	var out []spot
+	var out []placement
 	for _, s := range spots {
 		s.nodes = nil
 		k := key{f.st.kinds[s.kind].like, s.set, s.open}
@@ -72,7 +72,7 @@ func (f *filler) merge(spots []spot) []spot {
 }
 
 // place goes on with the groups rest still to do.
-func (f *filler) place(spots []spot, rest bitset) bool {
+func (f *filler) place(spots []placement, rest bitset) bool {
 	if f.s.tick() {
 		return false
 	}
@@ -97,7 +97,7 @@ func (f *filler) place(spots []spot, rest bitset) bool {
 	}
 	for r := rest; !r.empty(); {
 		clique := f.clique(r.pop(), rest)
-		if clique.count() > 1 && !f.carry(spots, clique, f.low, false) {
+		if clique.count() > 1 && !f.fitsByFlow(spots, clique, f.low, false) {
 			return false
 		}
 		if clique == rest && !slices.ContainsFunc(spots, f.uncovered) {
@@ -131,7 +131,7 @@ func (f *filler) clique(g int, of bitset) bitset {
 }
 
 // share spreads left nodes of g over the open spots, from the first on.
-func (f *filler) share(spots []spot, open []int, g int, left int64, rest bitset) bool {
+func (f *filler) share(spots []placement, open []int, g int, left int64, rest bitset) bool {
 	if f.s.tick() {
 		return false
 	}
@@ -150,7 +150,7 @@ func (f *filler) share(spots []spot, open []int, g int, left int64, rest bitset)
 		next := spots
 		if n > 0 {
 			with, without := f.st.take(spots[i], g, n)
-			next = append(make([]spot, 0, len(spots)+1), spots...)
+			next = append(make([]placement, 0, len(spots)+1), spots...)
 			next[i] = with
 			if without.count > 0 {
 				next = append(next, without)
@@ -167,8 +167,8 @@ func (f *filler) share(spots []spot, open []int, g int, left int64, rest bitset)
 }
 
 // cover reports that further copies of groups can go where nothing is.
-func (f *filler) cover(spots []spot) bool {
-	bare := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return !f.uncovered(s) })
+func (f *filler) cover(spots []placement) bool {
+	bare := slices.DeleteFunc(slices.Clone(spots), func(s placement) bool { return !f.uncovered(s) })
 	if len(bare) == 0 {
 		return true
 	}
@@ -177,12 +177,12 @@ func (f *filler) cover(spots []spot) bool {
 	for g := range spare {
 		spare[g] = f.high[g] - f.low[g]
 	}
-	return f.carry(bare, all, spare, true)
+	return f.fitsByFlow(bare, all, spare, true)
 }
 
-// carry decides by maximum flow whether groups fit where each node takes one of
+// fitsByFlow decides by maximum flow whether groups fit where each node takes one of
 // them at most: all of amount where !full, or so that every node has one.
-func (f *filler) carry(spots []spot, groups bitset, amount []int64, full bool) bool {
+func (f *filler) fitsByFlow(spots []placement, groups bitset, amount []int64, full bool) bool {
 	var list []int
 	for g := groups; !g.empty(); {
 		list = append(list, g.pop())
@@ -221,7 +221,7 @@ func (f *filler) carry(spots []spot, groups bitset, amount []int64, full bool) b
 
 // augment finds a way to place up to goal more of group j, moving others, and
 // returns how many.
-func augment(spots []spot, list []int, flow [][]int64, left []int64, j int, goal int64) int64 {
+func augment(spots []placement, list []int, flow [][]int64, left []int64, j int, goal int64) int64 {
 	fromGroup := make([]int, len(spots)) // the group that a spot was reached from
 	fromSpot := make([]int, len(list))
 	for i := range fromGroup {

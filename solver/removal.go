@@ -9,16 +9,16 @@ import (
 	"loom/app/loom"
 )
 
-// taker chooses how many nodes of each column go, the last column first.
-type taker struct {
-	s      *search
-	total  []int64 // of each column
-	counts []int64 // that may go at most
-	gone   []int64
-	rules  []takeRule
-	fates  *fates
-	has    []bitset // per column: what stays with a node of it
-	lacks  []bitset // and what then has to vanish
+// nodeRemover chooses how many nodes of each column go, the last column first.
+type nodeRemover struct {
+	s        *search
+	total    []int64 // of each column
+	counts   []int64 // that may go at most
+	gone     []int64
+	rules    []removalRule
+	optional *optionalServices
+	has      []bitset // per column: what stays with a node of it
+	lacks    []bitset // and what then has to vanish
 	// slack is how many fewer than asked for may go.
 	slack int64
 	dead  map[string]bool
@@ -26,36 +26,36 @@ type taker struct {
 	bound bool
 }
 
-// takeRule bounds how many nodes with a service may, and must, go.
-type takeRule struct {
+// removalRule bounds how many nodes with a service may, and must, go.
+type removalRule struct {
 	on        []bool // per column
 	low, high int64
 }
 
-func newTaker(ctx context.Context, p Problem, all []bond) *taker {
+func newNodeRemover(ctx context.Context, p Problem, all []shrinkRule) *nodeRemover {
 	n := len(p.Nodes)
-	t := &taker{s: &search{ctx: ctx}, total: make([]int64, n), counts: make([]int64, n), gone: make([]int64, n),
+	t := &nodeRemover{s: &search{ctx: ctx}, total: make([]int64, n), counts: make([]int64, n), gone: make([]int64, n),
 		has: make([]bitset, n), lacks: make([]bitset, n)}
 	t.s.check()
 	var err error
-	if t.fates, err = newFates(p, all); err != nil {
+	if t.optional, err = newOptionalServices(p, all); err != nil {
 		t.s.err = err
 		return t
 	}
-	t.bound = t.fates.impossible || !t.fates.absent.empty() || len(t.fates.needs)+len(t.fates.clash) > 0
+	t.bound = t.optional.impossible || !t.optional.absent.empty() || len(t.optional.needs)+len(t.optional.clash) > 0
 	alone := p
-	alone.Must = nil // fates looks at these
+	alone.Must = nil // optional looks at these
 	for i, col := range p.Nodes {
 		t.total[i] = int64(col.Count)
-		if !slices.ContainsFunc(all, func(b bond) bool { return b.kind == stayBond && slices.Contains(col.Services, b.service) }) {
+		if !slices.ContainsFunc(all, func(b shrinkRule) bool { return b.kind == mustStay && slices.Contains(col.Services, b.service) }) {
 			t.counts[i] = t.total[i]
 		}
 		var hard bool
-		t.has[i], t.lacks[i], hard = t.fates.column(p, col)
+		t.has[i], t.lacks[i], hard = t.optional.column(p, col)
 		// Nodes that break a rule by themselves all have to go.
 		alone.Nodes = []Column{col}
-		if st, err := stand(alone, true); hard || err != nil || st.kindBreaks {
-			r := takeRule{on: make([]bool, n), low: t.total[i], high: t.total[i]}
+		if st, err := newClusterModel(alone, true); hard || err != nil || st.kindBreaks {
+			r := removalRule{on: make([]bool, n), low: t.total[i], high: t.total[i]}
 			r.on[i] = true
 			t.rules = append(t.rules, r)
 		}
@@ -71,30 +71,30 @@ func newTaker(ctx context.Context, p Problem, all []bond) *taker {
 }
 
 // solve reports whether exactly less nodes can go, and sets gone.
-func (t *taker) solve(less int64) bool { return t.within(less, less) }
+func (t *nodeRemover) solve(less int64) bool { return t.within(less, less) }
 
 // within reports whether a number of nodes from low to high can go.
-func (t *taker) within(low, high int64) bool {
+func (t *nodeRemover) within(low, high int64) bool {
 	if low > high || t.s.err != nil {
 		return false
 	}
 	t.dead, t.slack = map[string]bool{}, high-low
-	now := fate{absent: t.fates.absent}
+	now := presence{absent: t.optional.absent}
 	for i, n := range t.counts {
 		if n < t.total[i] { // some of them stay
-			now = t.stay(i, now)
+			now = t.keep(i, now)
 		}
 	}
-	return t.take(len(t.counts)-1, high, now)
+	return t.remove(len(t.counts)-1, high, now)
 }
 
-func (t *taker) stay(i int, now fate) fate {
-	return fate{now.present.or(t.has[i]), now.absent.or(t.lacks[i])}
+func (t *nodeRemover) keep(i int, now presence) presence {
+	return presence{now.present.or(t.has[i]), now.absent.or(t.lacks[i])}
 }
 
 // limit adds the rule of a service.
-func (t *taker) limit(p Problem, s Service) {
-	r := takeRule{on: make([]bool, len(p.Nodes))}
+func (t *nodeRemover) limit(p Problem, s Service) {
+	r := removalRule{on: make([]bool, len(p.Nodes))}
 	var have, free int64
 	for i, col := range p.Nodes {
 		if slices.Contains(col.Services, s.Name) {
@@ -113,20 +113,20 @@ func (t *taker) limit(p Problem, s Service) {
 	t.rules = append(t.rules, r)
 }
 
-// take decides column i and those before it; left nodes, or slack fewer, have to
+// remove decides column i and those before it; left nodes, or slack fewer, have to
 // go yet.
-func (t *taker) take(i int, left int64, now fate) bool {
-	if t.s.tick() || !t.fates.open(now, i < 0) {
+func (t *nodeRemover) remove(i int, left int64, now presence) bool {
+	if t.s.tick() || !t.optional.open(now, i < 0) {
 		return false
 	}
 	if i < 0 {
-		return left <= t.slack && !slices.ContainsFunc(t.rules, func(r takeRule) bool { return r.low > 0 })
+		return left <= t.slack && !slices.ContainsFunc(t.rules, func(r removalRule) bool { return r.low > 0 })
 	}
 	var room, forced int64
 	for j := 0; j <= i; j++ {
 		n := t.most(j)
 		room += n
-		if t.must(j, now) {
+		if t.mustRemove(j, now) {
 			if n < t.total[j] {
 				return false
 			}
@@ -141,17 +141,17 @@ func (t *taker) take(i int, left int64, now fate) bool {
 		return false
 	}
 	var least int64
-	if t.must(i, now) {
+	if t.mustRemove(i, now) {
 		least = t.total[i]
 	}
 	for n := min(left, t.most(i)); n >= least; n-- {
 		next := now
 		if n < t.total[i] {
-			next = t.stay(i, now)
+			next = t.keep(i, now)
 		}
-		t.use(i, n)
-		ok := t.take(i-1, left-n, next)
-		t.use(i, -n)
+		t.applyRules(i, n)
+		ok := t.remove(i-1, left-n, next)
+		t.applyRules(i, -n)
 		if ok {
 			t.gone[i] = n
 			return true
@@ -164,14 +164,14 @@ func (t *taker) take(i int, left int64, now fate) bool {
 	return false
 }
 
-// must reports that no node of the column can stay beside what is decided.
-func (t *taker) must(i int, now fate) bool {
+// mustRemove reports that no node of the column can stay beside what is decided.
+func (t *nodeRemover) mustRemove(i int, now presence) bool {
 	return t.has[i].meets(now.absent) || t.lacks[i].meets(now.present)
 }
 
 // key tells apart what matters of a state; it reports false where a rule cannot be
-// kept any more.
-func (t *taker) key(i int, left int64, now fate) (string, bool) {
+// kept any longer.
+func (t *nodeRemover) key(i int, left int64, now presence) (string, bool) {
 	key := strconv.AppendInt(strconv.AppendInt(nil, int64(i), 36), left, 36)
 	put := func(n uint64) { key = strconv.AppendUint(append(key, ' '), n, 36) }
 	for _, r := range t.rules {
@@ -184,11 +184,11 @@ func (t *taker) key(i int, left int64, now fate) (string, bool) {
 		if r.high < 0 || here < r.low {
 			return "", false
 		}
-		// What cannot matter any more does not tell states apart.
+		// What cannot matter any longer does not tell states apart.
 		put(uint64(min(r.high, here)))
 		put(uint64(max(r.low, 0)))
 	}
-	for k := 0; k*64 < len(t.fates.at); k++ {
+	for k := 0; k*64 < len(t.optional.at); k++ {
 		put(now.present[k])
 		put(now.absent[k])
 	}
@@ -196,7 +196,7 @@ func (t *taker) key(i int, left int64, now fate) (string, bool) {
 }
 
 // most is how many nodes of the column the rules let go.
-func (t *taker) most(i int) int64 {
+func (t *nodeRemover) most(i int) int64 {
 	n := t.counts[i]
 	for _, r := range t.rules {
 		if r.on[i] {
@@ -206,7 +206,7 @@ func (t *taker) most(i int) int64 {
 	return max(n, 0)
 }
 
-func (t *taker) use(i int, n int64) {
+func (t *nodeRemover) applyRules(i int, n int64) {
 	for k := range t.rules {
 		if r := &t.rules[k]; r.on[i] {
 			r.high -= n
@@ -217,7 +217,7 @@ func (t *taker) use(i int, n int64) {
 
 // greatest is the greatest number of nodes from low to high that can go, least the
 // smallest; they report false when there is none.
-func (t *taker) greatest(low, high int64) (int64, bool) {
+func (t *nodeRemover) greatest(low, high int64) (int64, bool) {
 	if !t.within(low, high) {
 		return 0, false
 	}
@@ -231,7 +231,7 @@ func (t *taker) greatest(low, high int64) (int64, bool) {
 	return low, t.s.err == nil
 }
 
-func (t *taker) least(low, high int64) (int64, bool) {
+func (t *nodeRemover) least(low, high int64) (int64, bool) {
 	if !t.within(low, high) {
 		return 0, false
 	}
@@ -248,9 +248,9 @@ func (t *taker) least(low, high int64) (int64, bool) {
 // manyTotals is up to how many totals are tried one by one.
 const manyTotals = 200
 
-// totals gives the sizes within bounds that the cluster can shrink to when they are
+// totals returns the sizes within bounds that the cluster can shrink to when they are
 // a range; nil when they are none, have gaps, or take too long to find.
-func (t *taker) totals(bounds loom.SizeRange) (*loom.SizeRange, error) {
+func (t *nodeRemover) totals(bounds loom.SizeRange) (*loom.SizeRange, error) {
 	var have int64
 	for _, n := range t.total {
 		have += n

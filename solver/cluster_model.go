@@ -7,9 +7,9 @@ import (
 	"loom/app/loom"
 )
 
-// standing is the reduced form of a problem with machines that exist: what they
+// clusterModel is the reduced form of a problem with machines that exist: what they
 // have is fixed, new services are placed on them (solver.md 10.5).
-type standing struct {
+type clusterModel struct {
 	// broken is set when a rule is broken wherever the new services go.
 	broken bool
 	// kindBreaks is set when one of the nodes does so by itself, numbers apart.
@@ -38,10 +38,10 @@ type kind struct {
 	like int
 }
 
-// stand builds the model. growing says that further machines follow, which may
+// newClusterModel builds the model. growing says that further machines follow, which may
 // make up for minima. It fails with loom.Invalid when there are too many groups.
-func stand(p Problem, growing bool) (*standing, error) {
-	st := &standing{}
+func newClusterModel(p Problem, growing bool) (*clusterModel, error) {
+	st := &clusterModel{}
 	bound, of := st.join(p)
 	if len(st.groups) > maxGroups {
 		return nil, tooLarge()
@@ -74,7 +74,7 @@ func stand(p Problem, growing bool) (*standing, error) {
 
 // join groups the services. It returns the groups that hold a service which is
 // there already, and for the services of the others their group.
-func (st *standing) join(p Problem) (bound [][]string, of map[string]int) {
+func (st *clusterModel) join(p Problem) (bound [][]string, of map[string]int) {
 	find := leaders(p)
 	members := map[string][]Service{}
 	for _, s := range p.Services {
@@ -119,13 +119,13 @@ func (st *standing) join(p Problem) (bound [][]string, of map[string]int) {
 	return bound, of
 }
 
-// firstOf gives the group whose place is chosen when the service is placed.
-func (st *standing) firstOf(name string) (int, bool) {
+// firstOf returns the group whose place is chosen when the service is placed.
+func (st *clusterModel) firstOf(name string) (int, bool) {
 	g := slices.Index(st.leads, name)
 	return g, g >= 0
 }
 
-func (st *standing) kind(p Problem, c Column, bound [][]string, of map[string]int) kind {
+func (st *clusterModel) kind(p Problem, c Column, bound [][]string, of map[string]int) kind {
 	k := kind{NodeLayout: c.NodeLayout, count: int64(c.Count), conf: make([]bitset, len(st.groups))}
 	k.Services = slices.Clone(c.Services)
 	for _, names := range bound {
@@ -164,7 +164,7 @@ func (st *standing) kind(p Problem, c Column, bound [][]string, of map[string]in
 }
 
 // forbid applies a can't-coexist set to a kind of node.
-func (st *standing) forbid(k *kind, set Set, of map[string]int) {
+func (st *clusterModel) forbid(k *kind, set Set, of map[string]int) {
 	var groups bitset
 	for _, name := range set.Services {
 		if g, free := of[name]; free {
@@ -195,7 +195,7 @@ func allows(list []string, name string) bool {
 }
 
 // relate fills clash, touch and like.
-func (st *standing) relate() {
+func (st *clusterModel) relate() {
 	n := len(st.groups)
 	st.clash, st.touch = make([]bitset, n), make([]bitset, n)
 	for g := range n {
@@ -234,25 +234,25 @@ func (st *standing) relate() {
 	}
 }
 
-// spot is a number of nodes of a kind with groups placed on them; open are the
+// placement is a number of nodes of a kind with groups placed on them; open are the
 // groups that may still join. nodes are the machines, where they matter.
-type spot struct {
+type placement struct {
 	kind      int
 	set, open bitset
 	count     int64
 	nodes     []int
 }
 
-func (st *standing) spots() []spot {
-	out := make([]spot, len(st.kinds))
+func (st *clusterModel) placements() []placement {
+	out := make([]placement, len(st.kinds))
 	for i, k := range st.kinds {
-		out[i] = spot{kind: i, open: k.accept, count: k.count}
+		out[i] = placement{kind: i, open: k.accept, count: k.count}
 	}
 	return out
 }
 
-// take gives n nodes of the spot with g on them, and the others.
-func (st *standing) take(s spot, g int, n int64) (with, without spot) {
+// take gives n nodes of the placement with g on them, and the others.
+func (st *clusterModel) take(s placement, g int, n int64) (with, without placement) {
 	with, without = s, s
 	with.count, without.count = n, s.count-n
 	if s.nodes != nil {

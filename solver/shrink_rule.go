@@ -8,10 +8,10 @@ import (
 	"loom/app/loom"
 )
 
-// bond is what ties the services of a cluster that shrinks, beside the template's
+// shrinkRule is what ties the services of a cluster that shrinks, beside the template's
 // constraints: each of them is a rule of its own in an explanation.
-type bond struct {
-	kind    bondKind
+type shrinkRule struct {
+	kind    shrinkRuleKind
 	service string
 	// others are the services of the cluster that satisfy a requirement, or the one
 	// that a conflict is with.
@@ -19,28 +19,28 @@ type bond struct {
 	reason loom.Reason
 }
 
-type bondKind int
+type shrinkRuleKind int
 
 const (
-	stayBond  bondKind = iota // its nodes do not go
-	goneBond                  // it must not be on the cluster
-	needBond                  // it needs one of others
-	clashBond                 // it cannot be beside others[0]
+	mustStay      shrinkRuleKind = iota // its nodes do not go
+	mustGo                              // it must not be on the cluster
+	needsOther                          // it needs one of others
+	conflictsWith                       // it cannot be beside others[0]
 )
 
-// bonds lists what the checks 6 to 9 of solver.md 5, and services that refuse to
+// shrinkRules lists what the checks 6 to 9 of solver.md 5, and services that refuse to
 // shrink, ask of whatever is left of the cluster.
-func (c Cluster) bonds() []bond {
+func (c Cluster) shrinkRules() []shrinkRule {
 	in := c.Input
 	in.Services = c.services()
-	var out []bond
+	var out []shrinkRule
 	for _, s := range c.refusing() {
-		out = append(out, bond{kind: stayBond, service: s, reason: loom.Reason{Code: CodeUnsat, ID: "shrink(" + s + ")",
+		out = append(out, shrinkRule{kind: mustStay, service: s, reason: loom.Reason{Code: CodeUnsat, ID: "shrink(" + s + ")",
 			Message: fmt.Sprintf("%s does not let its nodes go (service %s, shrink).", s, s)}})
 	}
 	for _, r := range in.checkServices() {
 		if r.Code == CodeIncompatible || r.Code == CodeUnknown {
-			out = append(out, bond{kind: goneBond, service: bracketed(r.ID)[0], reason: r})
+			out = append(out, shrinkRule{kind: mustGo, service: bracketed(r.ID)[0], reason: r})
 		}
 	}
 	offering := in.offering()
@@ -49,41 +49,41 @@ func (c Cluster) bonds() []bond {
 		for _, name := range sortedSet(slices.Concat(d.Install.Requires, d.Runtime.Requires)) {
 			by := offering[name]
 			if _, self := slices.BinarySearch(by, s); !self {
-				out = append(out, bond{kind: needBond, service: s, others: by, reason: loom.Reason{Code: CodeDependency, ID: fmt.Sprintf("requires(%s,%s)", s, name),
+				out = append(out, shrinkRule{kind: needsOther, service: s, others: by, reason: loom.Reason{Code: CodeDependency, ID: fmt.Sprintf("requires(%s,%s)", s, name),
 					Message: fmt.Sprintf("%s requires %s (dependency of service %s).", s, name, s)}})
 			}
 		}
 	}
 	for _, x := range in.clashes(math.MaxInt) {
-		out = append(out, bond{kind: clashBond, service: x.service, others: []string{x.other}, reason: loom.Reason{Code: CodeConflict, ID: fmt.Sprintf("conflicts(%s,%s)", x.service, x.other),
+		out = append(out, shrinkRule{kind: conflictsWith, service: x.service, others: []string{x.other}, reason: loom.Reason{Code: CodeConflict, ID: fmt.Sprintf("conflicts(%s,%s)", x.service, x.other),
 			Message: fmt.Sprintf("%s conflicts with %s (dependency of service %s).", x.service, x.other, x.service)}})
 	}
 	return out
 }
 
-// fates are the services with an explicit minimum of 0 whose vanishing changes what
+// optionalServices are the services with an explicit minimum of 0 whose vanishing changes what
 // is valid: a must-coexist set no longer speaks of them, nothing requires or
 // conflicts with them. The sets are of numbers in at; a service that is not in
 // there stays.
-type fates struct {
+type optionalServices struct {
 	at map[string]int
 	// impossible is set when services that stay do not go together.
 	impossible bool
 	// absent have to vanish, whatever else goes.
 	absent bitset
-	needs  []fateNeed
+	needs  []optionalNeed
 	clash  [][2]int
 }
 
-// fateNeed says that one of any stays when who does; who is -1 for one that stays
+// optionalNeed says that one of any stays when who does; who is -1 for one that stays
 // in any case.
-type fateNeed struct {
+type optionalNeed struct {
 	who int
 	any bitset
 }
 
-func newFates(p Problem, all []bond) (*fates, error) {
-	f := &fates{at: map[string]int{}}
+func newOptionalServices(p Problem, all []shrinkRule) (*optionalServices, error) {
+	f := &optionalServices{at: map[string]int{}}
 	matters := map[string]bool{}
 	for _, set := range p.Must {
 		for _, s := range set.Services {
@@ -92,7 +92,7 @@ func newFates(p Problem, all []bond) (*fates, error) {
 	}
 	for _, b := range all {
 		for _, s := range append([]string{b.service}, b.others...) {
-			matters[s] = matters[s] || b.kind != stayBond
+			matters[s] = matters[s] || b.kind != mustStay
 		}
 	}
 	for _, s := range p.Services {
@@ -104,12 +104,12 @@ func newFates(p Problem, all []bond) (*fates, error) {
 		return nil, tooLarge()
 	}
 	for _, b := range all {
-		f.bind(b)
+		f.addRule(b)
 	}
 	return f, nil
 }
 
-func (f *fates) bind(b bond) {
+func (f *optionalServices) addRule(b shrinkRule) {
 	who, may := f.at[b.service]
 	vanish := func() {
 		if may {
@@ -119,10 +119,10 @@ func (f *fates) bind(b bond) {
 		}
 	}
 	switch b.kind {
-	case goneBond:
+	case mustGo:
 		vanish()
-	case needBond:
-		n := fateNeed{who: -1}
+	case needsOther:
+		n := optionalNeed{who: -1}
 		if may {
 			n.who = who
 		}
@@ -138,7 +138,7 @@ func (f *fates) bind(b bond) {
 		} else {
 			f.needs = append(f.needs, n)
 		}
-	case clashBond:
+	case conflictsWith:
 		other, also := f.at[b.others[0]]
 		switch {
 		case also && may:
@@ -153,7 +153,7 @@ func (f *fates) bind(b bond) {
 
 // column says for a kind of node what stays when one of them does, and what then
 // has to vanish. hard is set when it cannot stay at all.
-func (f *fates) column(p Problem, c Column) (has, lacks bitset, hard bool) {
+func (f *optionalServices) column(p Problem, c Column) (has, lacks bitset, hard bool) {
 	for _, s := range c.Services {
 		if i, ok := f.at[s]; ok {
 			has.add(i)
@@ -177,11 +177,11 @@ func (f *fates) column(p Problem, c Column) (has, lacks bitset, hard bool) {
 	return has, lacks, hard || len(c.Services) == 0
 }
 
-// fate is what is decided: services that stay, and that have to vanish.
-type fate struct{ present, absent bitset }
+// presence is what is decided: services that stay, and that have to vanish.
+type presence struct{ present, absent bitset }
 
-// open reports that the fate may still be one; with last, that it is.
-func (f *fates) open(now fate, last bool) bool {
+// open reports whether the choice may still be valid; with last, that it is.
+func (f *optionalServices) open(now presence, last bool) bool {
 	if f.impossible || now.present.meets(now.absent) {
 		return false
 	}

@@ -95,3 +95,24 @@ func FileUses(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, ref 
 	}
 	return uses, nil
 }
+
+// ServicesOfClusters gives the copies of services that clusters hold.
+func ServicesOfClusters(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, clusters []loom.ClusterID) (map[loom.ClusterID]map[string]loom.Service, error) {
+	var rows []struct {
+		ID       int64  `db:"id"`
+		Services []byte `db:"services"`
+	}
+	err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, services FROM clusters WHERE tenant_id = $1 AND id = ANY ($2)`, tenant, pq.Array(clusters))
+	if err != nil {
+		return nil, wrap(err, "read the services of %d clusters", len(clusters))
+	}
+	all := make(map[loom.ClusterID]map[string]loom.Service, len(rows))
+	for _, r := range rows {
+		services := map[string]loom.Service{}
+		if err := decodeExact(r.Services, &services); err != nil {
+			return nil, fmt.Errorf("read the services of cluster %d: %w", r.ID, err)
+		}
+		all[loom.ClusterID(r.ID)] = services
+	}
+	return all, nil
+}
