@@ -132,8 +132,10 @@ func TestAlterationsLookAtStateAndRights(t *testing.T) {
 			t.Errorf("%s: fields %v", kind, e.Fields)
 		}
 	}
-	_, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeDelete, Cluster: id})
-	wantKind(t, err, loom.Invalid)
+	for _, kind := range []loom.ChangeKind{loom.ChangeCreate, loom.ChangeSync, "dance"} {
+		_, err := b.clusters.Begin(b.ctx, b.ana(), clusters.PreviewInput{Kind: kind, Cluster: id})
+		wantKind(t, err, loom.Invalid)
+	}
 	if now := b.shape(id); !reflect.DeepEqual(now, before) || b.count(`SELECT count(*) FROM operations`) != operations {
 		t.Errorf("what was refused left\n%+v\nwant\n%+v", now, before)
 	}

@@ -44,7 +44,7 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 	if errs := checkStorable("providerFields", in.ProviderFields); len(errs) > 0 {
 		return none, loom.InvalidFields(errs)
 	}
-	p, data, body, err := u.loadPreview(ctx, actor, in.ID)
+	p, data, c, err := u.loadPreview(ctx, actor, in.ID)
 	if err != nil {
 		return none, err
 	}
@@ -54,10 +54,10 @@ func (u *Clusters) Apply(ctx context.Context, actor loom.Actor, in ApplyInput) (
 	if in.Hash != p.Hash {
 		return none, loom.NewError(loom.Conflict, "This is not the hash of the preview as it is stored; load it again.")
 	}
-	ref, err := u.applyBody(ctx, actor, p, data, body, in.ProviderFields)
+	ref, err := u.applyChange(ctx, actor, p, data, c, in.ProviderFields)
 	var old *stale
 	if errors.As(err, &old) {
-		return none, u.refresh(ctx, actor, p, body, in.ProviderFields, old)
+		return none, u.refresh(ctx, actor, c, in.ProviderFields, old)
 	}
 	return ref, err
 }
@@ -69,15 +69,11 @@ func alreadyApplied(p loom.Preview) error {
 	return loom.NewError(loom.Conflict, "This preview was applied already: it became operation %s.", p.Applied)
 }
 
-// applyBody computes the plan anew, outside the transaction, and executes it
-// when it is what the hash promises.
-func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Preview, data []byte, body *previewBody, given map[string]any) (loom.OperationRef, error) {
+// applyChange executes a change when its plan, made outside the transaction, is what the
+// hash promises.
+func (u *Clusters) applyChange(ctx context.Context, actor loom.Actor, p loom.Preview, data []byte, c *change, given map[string]any) (loom.OperationRef, error) {
 	var none loom.OperationRef
-	plan, err := body.plan()
-	if err != nil {
-		return none, err
-	}
-	hash, err := digest(data, plan, p.Revision)
+	hash, err := digest(data, c.plan, p.Revision)
 	if err != nil {
 		return none, err
 	}
@@ -85,24 +81,16 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		return none, &stale{[]string{"Loom itself was updated and plans differently now."}}
 	}
 	var secrets map[string][]byte
-	switch {
-	case body.Create != nil:
-		secrets, err = u.lateFields(ctx, actor, body.Create, given)
-	case body.Live != nil:
-		given, err = u.lateLive(ctx, body.Live, given)
+	if c.Kind == loom.ChangeCreate {
+		secrets, err = u.lateFields(ctx, actor, c, given)
+	} else {
+		given, err = u.lateLive(ctx, c, given)
 	}
 	if err != nil {
 		return none, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
-		var err error
-		switch {
-		case body.Create != nil:
-			_, err = store.LockTenant(ctx, tx, actor.Tenant)
-		case body.Live != nil:
-			err = body.Live.lockFirst(ctx, tx, actor.Tenant)
-		}
-		if err != nil {
+		if err := c.lockQuota(ctx, tx, actor.Tenant); err != nil {
 			return none, err
 		}
 		// Whoever waited for the lock sees what the one before him did.
@@ -115,13 +103,13 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		}
 		ref := loom.OperationRef{Cluster: p.Cluster}
 		seen := loom.Cluster{ID: p.Cluster, Revision: p.Revision}
-		switch {
-		case body.Create != nil:
-			ref, err = u.applyCreate(ctx, tx, actor, body.Create, plan, secrets)
-		case body.Live != nil:
-			ref, err = u.begin(ctx, tx, actor, seen, body.Live, plan, given, "apply")
-		case body.Sync != nil:
-			err = u.sync(ctx, tx, actor, seen, body.Sync, "sync")
+		switch c.Kind {
+		case loom.ChangeCreate:
+			ref, err = u.applyCreate(ctx, tx, actor, c, secrets)
+		case loom.ChangeSync:
+			err = u.sync(ctx, tx, actor, seen, c, "sync")
+		default:
+			ref, err = u.begin(ctx, tx, actor, seen, c, given, "apply")
 		}
 		if errors.Is(err, errMoved) {
 			err = &stale{[]string{"The cluster changed after the preview was made."}}
@@ -131,63 +119,6 @@ func (u *Clusters) applyBody(ctx context.Context, actor loom.Actor, p loom.Previ
 		}
 		return ref, store.MarkPreviewApplied(ctx, tx, actor.Tenant, p.ID, ref.Number)
 	})
-}
-
-func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d *draft, plan loom.Plan, secrets map[string][]byte) (loom.OperationRef, error) {
-	var none loom.OperationRef
-	now, err := store.NewestVersions(ctx, tx, actor.Tenant, d.Versions)
-	if err != nil {
-		return none, err
-	}
-	if differs := compareVersions(d.Versions, now); len(differs) > 0 {
-		return none, &stale{differs}
-	}
-	quota, err := store.QuotaUse(ctx, tx, actor.Tenant)
-	if err != nil {
-		return none, err
-	}
-	if err := quota.Check(1, len(d.Nodes)); err != nil {
-		return none, err
-	}
-	return u.insert(ctx, tx, actor, d, plan, secrets, "apply")
-}
-
-// lateFields takes the provider fields that come with Apply and seals the
-// secrets of the new cluster. What the preview fixed cannot be changed.
-func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, d *draft, given map[string]any) (map[string][]byte, error) {
-	t, err := store.ProviderType(ctx, u.db, d.Provider.Type)
-	if err != nil {
-		if isNotFound(err) {
-			return nil, &stale{[]string{fmt.Sprintf("The provider type “%s” is gone.", d.Provider.Type)}}
-		}
-		return nil, err
-	}
-	fields := takeFields(t, d.Provider, nil, given)
-	for _, name := range sortedNames(fields.open) {
-		if fixed, ok := d.Input.ProviderFields[name]; ok && loom.FieldText(fixed) != loom.FieldText(fields.open[name]) {
-			fields.errs = append(fields.errs, loom.FieldError{Field: "providerFields." + name,
-				Message: "The preview was made with another value; make a new preview to change it."})
-		}
-	}
-	if err := loom.InvalidFields(fields.errs); err != nil {
-		return nil, err
-	}
-	if again := absentSensitive(t, d.Sensitive, fields.sealed); len(again) > 0 {
-		return nil, missingError([]map[string]loom.FieldSchema{again})
-	}
-	if err := missingError(fields.missing); err != nil {
-		return nil, err
-	}
-	if err := d.Building.stillBuilds(ctx, u.db, d.Provider); err != nil {
-		return nil, err
-	}
-	d.Provider = withFields(d.Provider, fields.open)
-	if d.Input.ProviderFields == nil {
-		d.Input.ProviderFields = map[string]any{}
-	}
-	maps.Copy(d.Input.ProviderFields, fields.open)
-	d.Building = newBuilding(t, d.Provider)
-	return u.sealCluster(actor.Tenant, d.Cluster, d.Provider, fields.sealed)
 }
 
 // compareVersions says in sentences which entries are no longer what they were.
@@ -210,18 +141,15 @@ func compareVersions(then, now []store.EntryVersion) []string {
 }
 
 // refresh makes a new preview of the same request and answers with it.
-func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, given map[string]any, old *stale) error {
-	in := body.asked(p)
-	if d := body.Create; d != nil {
-		in.Create.ProviderFields = maps.Clone(given)
-		if in.Create.ProviderFields == nil {
-			in.Create.ProviderFields = map[string]any{}
-		}
-		maps.Copy(in.Create.ProviderFields, d.Input.ProviderFields)
-	}
-	if d := body.Live; d != nil {
+func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, c *change, given map[string]any, old *stale) error {
+	in := c.Input
+	if c.Kind == loom.ChangeCreate {
+		in.Create.ProviderFields = map[string]any{}
+		maps.Copy(in.Create.ProviderFields, given)
+		maps.Copy(in.Create.ProviderFields, c.Input.Create.ProviderFields)
+	} else {
 		in.ProviderFields = map[string]any{}
-		maps.Copy(in.ProviderFields, d.Fields)
+		maps.Copy(in.ProviderFields, c.Fields)
 		maps.Copy(in.ProviderFields, given)
 	}
 	message := strings.Join(slices.Concat([]string{"Things changed after this preview was made."}, old.differs), " ")
@@ -239,4 +167,256 @@ func (u *Clusters) refresh(ctx context.Context, actor loom.Actor, p loom.Preview
 	}
 	conflict.Preview = fresh.ID
 	return conflict
+}
+
+// lateLive joins the provider fields of a preview with those that come with
+// Apply. Invalid, with missing fields, unless the sensitive ones come again.
+func (u *Clusters) lateLive(ctx context.Context, c *change, given map[string]any) (map[string]any, error) {
+	if len(c.Fields) == 0 && len(c.Sensitive) == 0 {
+		return given, nil
+	}
+	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	if err != nil {
+		return nil, err
+	}
+	fields := takeFields(t, c.Provider, nil, given)
+	if err := loom.InvalidFields(fields.errs); err != nil {
+		return nil, err
+	}
+	if again := absentSensitive(t, c.Sensitive, fields.sealed); len(again) > 0 {
+		return nil, missingError([]map[string]loom.FieldSchema{again})
+	}
+	all := maps.Clone(c.Fields)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, given)
+	return all, nil
+}
+
+// Begin begins at once what a preview of the request would show: an operation on a
+// cluster that exists. Errors: those of Preview, and Invalid with the missing
+// provider fields.
+func (u *Clusters) Begin(ctx context.Context, actor loom.Actor, in PreviewInput) (loom.OperationRef, error) {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return loom.OperationRef{}, err
+	}
+	ref, _, err := u.execute(ctx, actor, in, nil)
+	return ref, err
+}
+
+// errMoved says that the cluster changed between reading it and locking it.
+var errMoved = errors.New("the cluster changed meanwhile")
+
+// maxTries is how often a request at once reads a cluster anew that keeps moving.
+const maxTries = 3
+
+func keepsChanging() error {
+	return loom.NewError(loom.Conflict, "The cluster keeps changing; try again.")
+}
+
+// execute works out and begins an operation in one go, as applying its preview would,
+// provided that still, unless nil, holds. It gives the cluster as it was read.
+func (u *Clusters) execute(ctx context.Context, actor loom.Actor, in PreviewInput, still func(c loom.Cluster) bool) (loom.OperationRef, loom.Cluster, error) {
+	var none loom.OperationRef
+	verb := "update"
+	if in.Kind == loom.ChangeDelete {
+		verb = "delete"
+	}
+	// Reading and planning happen outside the transaction; when the cluster moved
+	// before its lock was had, all is read once more.
+	for try := 0; ; try++ {
+		given := in
+		given.ProviderFields = nil // those are taken under the lock, sensitive ones as well
+		c, cluster, err := u.changeOf(ctx, actor, given)
+		if err != nil || still != nil && !still(cluster) {
+			return none, cluster, err
+		}
+		if c.Action == "" {
+			return none, cluster, loom.NewError(loom.Invalid, "“%.40s” begins no operation.", in.Kind)
+		}
+		ref, err := store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
+			if err := c.lockQuota(ctx, tx, actor.Tenant); err != nil {
+				return none, err
+			}
+			return u.begin(ctx, tx, actor, cluster, c, in.ProviderFields, verb)
+		})
+		var old *stale
+		if errors.Is(err, errMoved) || errors.As(err, &old) {
+			if try < maxTries {
+				continue
+			}
+			err = keepsChanging()
+		}
+		return ref, cluster, err
+	}
+}
+
+// lockQuota queues operations that need more of the tenant's quota of nodes: its
+// lock comes before that of the cluster.
+func (c *change) lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID) error {
+	if c.more() == 0 {
+		return nil
+	}
+	_, err := store.LockTenant(ctx, tx, tenant)
+	return err
+}
+
+// snapshot reads the layout of a cluster, whose lock the caller holds: the nodes
+// that have or may have a machine.
+func snapshot(ctx context.Context, tx *sqlx.Tx, c loom.Cluster) (*loom.Snapshot, error) {
+	nodes, err := store.NodesByCluster(ctx, tx, c.Owner.Tenant, c.ID)
+	return &loom.Snapshot{Nodes: living(nodes), Services: c.Services, Config: c.Config}, err
+}
+
+// revalidate returns errMoved, *stale or Exhausted unless the catalog, the numbers of
+// nodes and the quota are still what the draft needs. The caller holds the cluster,
+// and what lockQuota locks.
+func (c *change) revalidate(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, cluster loom.ClusterID) error {
+	if versions := c.Versions; len(versions) > 0 {
+		now, err := store.NewestVersions(ctx, tx, tenant, versions)
+		if err != nil {
+			return err
+		}
+		if differs := compareVersions(versions, now); len(differs) > 0 {
+			return &stale{differs}
+		}
+	}
+	if made := c.added(); len(made) > 0 && c.Followed == nil {
+		next, err := store.NextNodeNumber(ctx, tx, tenant, cluster)
+		if err != nil {
+			return err
+		}
+		if next != made[0].Number {
+			return errMoved
+		}
+	}
+	more := c.more()
+	if more == 0 {
+		return nil
+	}
+	// A statement of its own: it sees what was committed while the lock was awaited.
+	quota, err := store.QuotaUse(ctx, tx, tenant)
+	if err != nil {
+		return err
+	}
+	return quota.Check(0, more)
+}
+
+// begin starts the operation, under the lock of the cluster. The error is errMoved
+// unless the cluster is as it was seen, *stale unless the catalog is.
+func (u *Clusters) begin(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, given map[string]any, verb string) (loom.OperationRef, error) {
+	var none loom.OperationRef
+	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
+	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
+		return none, err
+	}
+	// He may have been an administrator when he made a preview of it.
+	if len(c.Input.Change.Skip) > 0 {
+		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+			return none, err
+		}
+	}
+	if err := u.mayBegin(ctx, tx, cluster, c.Kind); err != nil {
+		return none, err
+	}
+	if cluster.Revision != seen.Revision {
+		return none, errMoved
+	}
+	if err := c.revalidate(ctx, tx, actor.Tenant, cluster.ID); err != nil {
+		return none, err
+	}
+	if c.Building != nil {
+		if err := c.Building.stillBuilds(ctx, tx, cluster.Provider); err != nil {
+			return none, err
+		}
+	}
+	if err := u.takeProviderFields(ctx, tx, actor, &cluster, given); err != nil {
+		return none, err
+	}
+	if err := permitted(ctx, tx, actor.Tenant, cluster.Provider, c.plan); err != nil {
+		return none, err
+	}
+	if c.SetsConfig {
+		if err := store.SetClusterConfig(ctx, tx, actor.Tenant, cluster.ID, c.After.Config); err != nil {
+			return none, err
+		}
+	}
+	was, err := snapshot(ctx, tx, cluster)
+	if err != nil {
+		return none, err
+	}
+	// Before the plan is stored: a hook that is asked hears what the nodes are to be.
+	if err := store.SetLayout(ctx, tx, actor.Tenant, cluster.ID, c.newLayout(was)); err != nil {
+		return none, err
+	}
+	if cluster.DeleteWanted != "" {
+		if err := store.SetDeleteWanted(ctx, tx, actor.Tenant, cluster.ID, ""); err != nil {
+			return none, err
+		}
+	}
+	if err := store.SetClusterStatus(ctx, tx, actor.Tenant, cluster.ID, loom.ClusterPending); err != nil {
+		return none, err
+	}
+	request, err := keptRequest(c.Input)
+	if err != nil {
+		return none, err
+	}
+	stored, err := c.stored(ctx, tx, store.NewOperation{
+		Tenant: actor.Tenant, Cluster: cluster.ID, Action: c.Action, RequestedBy: actor.User, OnFailure: c.OnFailure, Before: was, Request: request,
+	})
+	if err != nil {
+		return none, err
+	}
+	op, err := store.InsertPlan(ctx, tx, stored, c.plan)
+	if err != nil {
+		return none, err
+	}
+	before, after := c.audited(cluster, op.Ref)
+	if c.SetsConfig {
+		if err := store.InsertConfigRevision(ctx, tx, actor.Tenant, op.Ref, actor.User); err != nil {
+			return none, err
+		}
+		before["config"], after["config"], after["changed"] = c.Before.Config, c.After.Config, paths(c.Before.Config, c.After.Config)
+	}
+	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
+		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok", Before: before, After: after,
+	})
+	if err != nil {
+		return none, err
+	}
+	return op.Ref, store.InsertEvents(ctx, tx, clusterEvents(actor.Tenant, cluster.ID)...)
+}
+
+// audited is what the audit keeps of an operation that begins, but for the config.
+func (c *change) audited(cluster loom.Cluster, ref loom.OperationRef) (before, after map[string]any) {
+	before = map[string]any{"name": cluster.Name, "status": cluster.Status}
+	after = map[string]any{"operationId": ref.String(), "action": c.Action}
+	if c.Input.Service != "" {
+		after["service"] = c.Input.Service
+	}
+	if f := c.Followed; f != nil {
+		verb := string(c.Kind)
+		if f.Mends {
+			verb = string(loom.ChangeRetry)
+		}
+		after[verb] = f.Of
+		if len(f.skipped) > 0 {
+			after["skip"], after["reason"] = c.Input.Change.Skip, c.Input.Change.Reason
+		}
+	}
+	switch {
+	case c.of.layout:
+		before["layout"], after["layout"] = layoutOf(c.Before.Nodes), layoutOf(c.After.Nodes)
+		before["services"], after["services"] = versionsOf(c.Before.Services), versionsOf(c.After.Services)
+		for word, nodes := range map[string][]loom.Node{"made": c.added(), "left": c.removed(), "replaced": c.replaced()} {
+			if len(nodes) > 0 {
+				after[word] = numbers(nodes)
+			}
+		}
+	case c.Kind == loom.ChangeAddServices:
+		before["services"], after["services"] = sortedNames(cluster.Services), sortedNames(c.After.Services)
+		after["nodes"] = len(c.gaining())
+	}
+	return before, after
 }

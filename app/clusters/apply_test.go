@@ -271,9 +271,26 @@ func TestDiscardAndWrongHash(t *testing.T) {
 	wantKind(t, err, loom.Invalid)
 	// A body that was tampered with is not executed.
 	v = b.preview(b.ana(), request(3))
-	b.db.MustExec(`UPDATE previews SET body = jsonb_set(body, '{create,lease}', '5') WHERE id = $1`, v.ID)
+	b.db.MustExec(`UPDATE previews SET body = jsonb_set(body, '{new,lease}', '5') WHERE id = $1`, v.ID)
 	_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
 	wantKind(t, err, loom.Conflict)
+}
+
+// Previews of a release that stored them otherwise are gone.
+func TestPreviewsOfAnotherRelease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, body := range []string{`{"create": {"input": {"Name": "web"}, "nodes": []}}`, `{"live": {"kind": "start"}}`, `{}`, `{"kind": "create", "services": 5}`} {
+		v := b.preview(b.ana(), request(3))
+		b.db.MustExec(`UPDATE previews SET body = $2 WHERE id = $1`, v.ID, body)
+		_, err := b.clusters.PreviewByID(b.ctx, b.ana(), v.ID)
+		wantKind(t, err, loom.NotFound)
+		_, err = b.clusters.Apply(b.ctx, b.ana(), applyOf(v))
+		wantKind(t, err, loom.NotFound)
+		if message := loom.AsError(err).Message; !strings.Contains(message, "expired; compute it again") {
+			t.Errorf("%s: %q", body, message)
+		}
+	}
 }
 
 // Room for one more cluster, asked for twice at once, by both ways.

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 )
 
 // Authorize puts the SSH keys of the actor's account on the ready nodes of a cluster, and
@@ -21,40 +23,48 @@ func (u *Clusters) Authorize(ctx context.Context, actor loom.Actor, id loom.Clus
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id, ProviderFields: fields}, nil)
+	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeAuthorize, Cluster: id, ProviderFields: fields}, nil)
 	return ref, err
 }
 
 // draftAuthorize looks whether there is anything to put anywhere. Who asked is kept with
 // the operation, and the tasks read the keys when they run.
-func (u *Clusters) draftAuthorize(ctx context.Context, actor loom.Actor, d *liveDraft) error {
-	keys, err := accountKeys(ctx, u.db, actor)
+func draftAuthorize(ctx context.Context, u *Clusters, r request, c *change) error {
+	keys, err := accountKeys(ctx, u.db, r.actor)
 	if err != nil {
 		return err
 	}
 	if len(keys) == 0 {
 		return loom.NewError(loom.Conflict, "Your account has no SSH keys; add one there first.")
 	}
-	if len(d.ready()) == 0 {
+	if len(c.ready()) == 0 {
 		return loom.NewError(loom.Conflict, "No node of the cluster is ready.")
 	}
-	for _, n := range d.Nodes {
+	for _, n := range c.After.Nodes {
 		if n.State != loom.NodeReady {
-			d.warn("Node %d is not ready and is left out; it gets the keys when its machine is made.", n.Number)
+			c.warn("Node %d is not ready and is left out; it gets the keys when its machine is made.", n.Number)
 		}
 	}
 	return nil
 }
 
 // ready are the nodes with a machine that serves.
-func (d *liveDraft) ready() []loom.NodeID {
+func (c *change) ready() []loom.NodeID {
 	ids := []loom.NodeID{}
-	for _, n := range d.Nodes {
+	for _, n := range c.After.Nodes {
 		if n.State == loom.NodeReady {
 			ids = append(ids, n.ID)
 		}
 	}
 	return ids
+}
+
+func planAuthorize(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
+	return c.steps(planner.Scope{Nodes: c.ready()})
+}
+
+func summarizeAuthorize(v *PreviewView) string {
+	return fmt.Sprintf("Puts your SSH keys on %s", count(v.ByAction[loom.ActionKeys], "node"))
 }
 
 // accountKeys gives the fingerprints of the keys that the actor's account has now; none

@@ -7,6 +7,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 	"loom/solver"
 )
 
@@ -150,9 +151,9 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 		result.Sizes = &sizes
 	}
 	stop()
-	d, err := p.draft(actor, 0, "", layout)
+	c, err := p.change(actor, 0, "", layout)
 	if err == nil {
-		plan, planErr := d.plan()
+		plan, planErr := c.steps(planner.Scope{})
 		result.Tasks, result.Stages, err = len(plan.Tasks), plan.Levels(), planErr
 	}
 	if err != nil {
@@ -166,7 +167,7 @@ func (u *Clusters) checkLayout(ctx context.Context, actor loom.Actor, tenant loo
 		}
 		return nil
 	}
-	result.Warnings, result.Price = d.Warnings, d.Price
+	result.Warnings, result.Price = c.Warnings, c.New.Price
 	if tenant.Workers == 0 {
 		result.Warnings = append(result.Warnings, noWorkers)
 	}

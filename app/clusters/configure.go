@@ -2,6 +2,13 @@ package clusters
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -60,14 +67,42 @@ func (in *ConfigureInput) field() string {
 	return "config"
 }
 
+func checkConfigure(in PreviewInput) []loom.FieldError { return in.Configure.check() }
+
+// draftConfigure gives a cluster another config; after an operation that failed it is a
+// retry with that, where there is anything to continue.
+func draftConfigure(ctx context.Context, u *Clusters, r request, c *change) error {
+	if r.in.Configure.Restart {
+		c.Action = loom.ClusterConfigureWithRestart
+	}
+	if r.cluster.Status == loom.ClusterActive {
+		return u.draftConfig(ctx, c, r.cluster, r.in.Configure)
+	}
+	op, err := lastBegun(ctx, u.db, r.cluster)
+	if err != nil {
+		return err
+	}
+	half, err := u.halfDone(ctx, r.cluster)
+	if err != nil {
+		return err
+	}
+	if half != nil && half.Ref == op.Ref && !op.Undone && op.Action != loom.ClusterDelete {
+		return u.draftMend(ctx, r, c, *op, mending{Config: r.in.Configure})
+	}
+	if r.cluster.Status == loom.ClusterIncomplete {
+		return loom.NewError(loom.Conflict, "The cluster is incomplete, and no operation is left to go on with; repair or delete it.")
+	}
+	return u.draftConfig(ctx, c, r.cluster, r.in.Configure) // there is nothing to go on with
+}
+
 // draftConfig works out the config that a request comes to.
-func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.Cluster, in *ConfigureInput) error {
-	d.Configure, d.Before = in, cluster.Config
+func (u *Clusters) draftConfig(ctx context.Context, c *change, cluster loom.Cluster, in *ConfigureInput) error {
+	c.SetsConfig, c.Before.Config = true, cluster.Config
 	switch {
 	case in.Config != nil:
-		d.After = in.Config
+		c.After.Config = in.Config
 	case in.ConfigPatch != nil:
-		d.After = loom.MergePatch(cluster.Config, in.ConfigPatch)
+		c.After.Config = loom.MergePatch(cluster.Config, in.ConfigPatch)
 	default:
 		config, err := store.ConfigOfRevision(ctx, u.db, cluster.Owner.Tenant, cluster.ID, *in.Revision)
 		if isNotFound(err) {
@@ -76,35 +111,35 @@ func (u *Clusters) draftConfig(ctx context.Context, d *liveDraft, cluster loom.C
 		if err != nil {
 			return err
 		}
-		d.After = config
+		c.After.Config = config
 	}
 	// A patch may nest what was fine by itself deeper than can be kept.
-	if errs := checkStorable(in.field(), d.After); len(errs) > 0 {
+	if errs := checkStorable(in.field(), c.After.Config); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	if errs := loom.CheckConfigSize(in.field(), d.After); len(errs) > 0 {
+	if errs := loom.CheckConfigSize(in.field(), c.After.Config); len(errs) > 0 {
 		return loom.InvalidFields(errs)
 	}
-	if err := d.checkMacros(cluster.Owner.User, in.field(), d.After); err != nil {
+	if err := c.checkMacros(cluster.Owner.User, in.field(), c.After.Config); err != nil {
 		return err
 	}
-	if sameJSON(d.Before, d.After) {
-		d.Warnings = append(d.Warnings, "The config is the same as now.")
+	if sameJSON(c.Before.Config, c.After.Config) {
+		c.Warnings = append(c.Warnings, "The config is the same as now.")
 	}
 	return nil
 }
 
 // checkMacros returns Invalid for a config whose macros cannot be expanded on the
 // draft's nodes, and warns of those that stay as written.
-func (d *liveDraft) checkMacros(owner loom.UserID, field string, config map[string]any) error {
+func (c *change) checkMacros(owner loom.UserID, field string, config map[string]any) error {
 	if problems := macro.Validate(config); len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	problems, stays := macro.Split(macro.NewFacts(string(owner), properties(d.Nodes)).Check(config))
+	problems, stays := macro.Split(macro.NewFacts(string(owner), properties(c.After.Nodes)).Check(config))
 	if len(problems) > 0 {
 		return macro.Error(field, problems)
 	}
-	d.Warnings = append(d.Warnings, staying(stays)...)
+	c.Warnings = append(c.Warnings, staying(stays)...)
 	return nil
 }
 
@@ -116,7 +151,7 @@ func (u *Clusters) Configure(ctx context.Context, actor loom.Actor, id loom.Clus
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
+	ref, _, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &in, ProviderFields: fields}, nil)
 	return ref, err
 }
 
@@ -138,4 +173,135 @@ func (u *Clusters) ConfigVersion(ctx context.Context, actor loom.Actor, id loom.
 		return nil, loom.NewError(loom.NotFound, "Cluster %s has had no config %d.", id, revision)
 	}
 	return config, err
+}
+
+func summarizeConfigure(v *PreviewView) string {
+	return fmt.Sprintf("Changes the config and configures the services of %s", count(len(v.Nodes), "node"))
+}
+
+// config gives the config of a request (lifecycle.md 7): its own, whole; else
+// the defaults of the services, below those of the template, with the request's
+// patch on top.
+func (w *world) config(in loom.CreateInput) map[string]any {
+	if in.Config != nil {
+		return in.Config
+	}
+	config := map[string]any{}
+	for _, name := range w.serviceNames(in.Services) {
+		if d := w.services[name].DefaultConfig; d != nil {
+			config = loom.MergePatch(config, d)
+		}
+	}
+	if d := w.template.Defaults.Config; d != nil {
+		config = loom.MergePatch(config, d)
+	}
+	if in.ConfigPatch != nil {
+		config = loom.MergePatch(config, in.ConfigPatch)
+	}
+	return config
+}
+
+// Limits of what a request may hold in its free-form parts.
+const (
+	maxLabels   = 50
+	maxLabelKey = 63
+	maxLabel    = 255
+)
+
+// checkStorable finds what the database cannot hold: the character NUL, text
+// that is not UTF-8, numbers beyond all bounds, bottomless nesting.
+func checkStorable(field string, value any) []loom.FieldError {
+	problem := ""
+	var walk func(v any, depth int)
+	text := func(s string) {
+		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+			problem = "A text holds the character NUL or is not UTF-8."
+		}
+	}
+	walk = func(v any, depth int) {
+		if depth > loom.MaxJSONDepth {
+			problem = fmt.Sprintf("This is nested more than %d deep.", loom.MaxJSONDepth)
+			return
+		}
+		switch v := v.(type) {
+		case string:
+			text(v)
+		case json.Number:
+			if f, err := v.Float64(); err != nil || math.IsInf(f, 0) || len(v) > 400 {
+				problem = fmt.Sprintf("The number %.40s is too large or too long.", v.String())
+			}
+		case float64:
+			if math.IsInf(v, 0) || math.IsNaN(v) {
+				problem = "A number is not finite."
+			}
+		case map[string]any:
+			for key, item := range v {
+				text(key)
+				walk(item, depth+1)
+			}
+		case []any:
+			for _, item := range v {
+				walk(item, depth+1)
+			}
+		}
+	}
+	walk(value, 1)
+	if problem == "" {
+		return nil
+	}
+	return []loom.FieldError{{Field: field, Message: problem}}
+}
+
+// checkTexts is checkStorable for every part of a request that people write.
+func checkTexts(in loom.CreateInput) []loom.FieldError {
+	errs := checkStorable("description", in.Description)
+	errs = append(errs, checkStorable("clusterTemplate", in.Template)...)
+	errs = append(errs, checkStorable("provider", in.Provider)...)
+	errs = append(errs, checkStorable("hardwaretype", in.HardwareType)...)
+	errs = append(errs, checkStorable("imagetype", in.ImageType)...)
+	errs = append(errs, checkStorable("services", strings.Join(in.Services, " "))...)
+	errs = append(errs, checkStorable("providerFields", in.ProviderFields)...)
+	errs = append(errs, checkStorable("config", in.Config)...)
+	errs = append(errs, checkStorable("configPatch", in.ConfigPatch)...)
+	return append(errs, checkLabels(in.Labels)...)
+}
+
+func checkLabels(labels map[string]string) []loom.FieldError {
+	var errs []loom.FieldError
+	if len(labels) > maxLabels {
+		errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf("A cluster has at most %d labels.", maxLabels)})
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if key == "" || len(key) > maxLabelKey || len(labels[key]) > maxLabel {
+			errs = append(errs, loom.FieldError{Field: "labels", Message: fmt.Sprintf(
+				"The key of a label has 1 to %d characters, its value at most %d.", maxLabelKey, maxLabel)})
+			break
+		}
+		errs = append(errs, checkStorable("labels", key+labels[key])...)
+	}
+	return errs
+}
+
+// ConfigProblem is a macro of a config that cannot be filled in.
+type ConfigProblem struct {
+	// Pointer is the JSON pointer of the value that holds it, Macro the macro as written,
+	// "" where the problem is with the value as a whole.
+	Pointer, Macro string
+	// Reason is a sentence for people.
+	Reason string
+}
+
+// ExpandedConfig is the config of the cluster with its macros filled in as a task on a
+// node would read it, "" for none; what cannot be filled in yet stays as written, and
+// the sentences say why. Secrets are not masked.
+func (v *ClusterView) ExpandedConfig(self loom.NodeID) (config map[string]any, problems []ConfigProblem) {
+	told := slices.DeleteFunc(slices.Clone(v.Nodes), func(n loom.Node) bool { return n.Leaving || n.State == loom.NodeDeleted })
+	expanded, found := macro.NewFacts(string(v.Owner.User), properties(told)).Expand(v.Config, self)
+	if expanded == nil {
+		expanded = v.Config
+	}
+	for _, p := range found {
+		problems = append(problems, ConfigProblem{Pointer: p.Pointer, Macro: p.Macro, Reason: p.Reason})
+	}
+	return expanded, problems
 }

@@ -1,13 +1,22 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner/macro"
+	"loom/solver"
 )
 
 // noWorkers is the warning that nothing would run.
@@ -18,7 +27,7 @@ const noWorkers = "The tenant has no workers, so nothing would run; ask an admin
 // may still come. Errors: Invalid with fields or missing provider fields,
 // NotFound for template and provider, Exhausted, Unsolvable, Unavailable when
 // the search ran out of time.
-func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.CreateInput, lenient bool) (*draft, *prepared, error) {
+func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.CreateInput, lenient bool) (*change, *prepared, error) {
 	quota, err := u.quotaUse(ctx, actor.Tenant)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +65,7 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 	if err != nil {
 		return nil, p, err
 	}
-	d, err := p.draft(actor, id, problem.Hash(), layout)
+	c, err := p.change(actor, id, problem.Hash(), layout)
 	if err != nil {
 		return nil, p, err
 	}
@@ -65,12 +74,12 @@ func (u *Clusters) draftCreate(ctx context.Context, actor loom.Actor, in loom.Cr
 		return nil, p, err
 	}
 	if tenant.Workers == 0 {
-		d.Warnings = append(d.Warnings, noWorkers)
+		c.Warnings = append(c.Warnings, noWorkers)
 	}
-	if err := u.warnOfPlugins(ctx, actor.Tenant, d); err != nil {
+	if err := u.warnOfPlugins(ctx, actor.Tenant, c); err != nil {
 		return nil, p, err
 	}
-	return d, p, nil
+	return c, p, nil
 }
 
 // Create makes a cluster at once, as a preview that is applied would. It gives
@@ -80,23 +89,22 @@ func (u *Clusters) Create(ctx context.Context, actor loom.Actor, in loom.CreateI
 	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
 		return loom.OperationRef{}, err
 	}
-	d, p, err := u.draftCreate(ctx, actor, in, false)
+	c, p, err := u.draftCreate(ctx, actor, in, false)
 	if err != nil {
 		return loom.OperationRef{}, err
 	}
-	plan, err := d.plan()
-	if err != nil {
+	if err := u.makePlan(ctx, actor.Tenant, c); err != nil {
 		return loom.OperationRef{}, err
 	}
-	secrets, err := u.sealCluster(actor.Tenant, d.Cluster, d.Provider, p.fields.sealed)
+	secrets, err := u.sealCluster(actor.Tenant, c.Cluster, c.Provider, p.fields.sealed)
 	if err != nil {
 		return loom.OperationRef{}, err
 	}
 	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.OperationRef, error) {
-		if err := lockQuota(ctx, tx, actor.Tenant, len(d.Nodes)); err != nil {
+		if err := lockQuota(ctx, tx, actor.Tenant, len(c.After.Nodes)); err != nil {
 			return loom.OperationRef{}, err
 		}
-		return u.insert(ctx, tx, actor, d, plan, secrets, "create")
+		return u.insert(ctx, tx, actor, c, secrets, "create")
 	})
 }
 
@@ -115,7 +123,7 @@ func lockQuota(ctx context.Context, tx *sqlx.Tx, tenant loom.TenantID, nodes int
 }
 
 // insert stores a drafted cluster with its nodes, secrets and running plan.
-func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d *draft, plan loom.Plan, secrets map[string][]byte, verb string) (loom.OperationRef, error) {
+func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c *change, secrets map[string][]byte, verb string) (loom.OperationRef, error) {
 	var none loom.OperationRef
 	if err := store.HoldActor(ctx, tx, actor); err != nil {
 		return none, err
@@ -125,48 +133,48 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	if err != nil {
 		return none, err
 	}
-	if err := loom.InvalidFields(settings.CheckLease("initialLeaseDuration", d.Lease == 0)); err != nil {
+	if err := loom.InvalidFields(settings.CheckLease("initialLeaseDuration", c.New.Lease == 0)); err != nil {
 		return none, err
 	}
 	// Nobody deletes it in between.
-	if err := store.ShareCatalogName(ctx, tx, actor.Tenant, loom.KindProvider, d.Provider.Name); err != nil {
+	if err := store.ShareCatalogName(ctx, tx, actor.Tenant, loom.KindProvider, c.Provider.Name); err != nil {
 		return none, err
 	}
-	present, err := presentProvider(ctx, tx, actor.Tenant, d.Provider.Name)
+	present, err := presentProvider(ctx, tx, actor.Tenant, c.Provider.Name)
 	if err != nil {
 		return none, err
 	}
-	present = withFields(present, d.Input.ProviderFields)
-	if err := d.Building.stillBuilds(ctx, tx, present); err != nil {
+	present = withFields(present, c.Input.Create.ProviderFields)
+	if err := c.Building.stillBuilds(ctx, tx, present); err != nil {
 		return none, err
 	}
-	if err := permitted(ctx, tx, actor.Tenant, present, plan); err != nil {
+	if err := permitted(ctx, tx, actor.Tenant, present, c.plan); err != nil {
 		return none, err
 	}
 	cluster, err := store.InsertCluster(ctx, tx, actor.Tenant, store.NewCluster{
 		Cluster: loom.Cluster{
-			ID: d.Cluster, Name: d.Input.Name, Description: d.Input.Description, Owner: actor.Account(), Status: loom.ClusterPending,
-			Provider: present, ProviderFields: d.Input.ProviderFields, Template: d.Template, Services: d.Services, Config: d.Config, Labels: d.Input.Labels, DNSSuffix: d.Suffix,
+			ID: c.Cluster, Name: c.Name, Description: c.Input.Create.Description, Owner: actor.Account(), Status: loom.ClusterPending,
+			Provider: present, ProviderFields: c.Input.Create.ProviderFields, Template: *c.After.Template, Services: c.After.Services, Config: c.After.Config, Labels: c.Input.Create.Labels, DNSSuffix: c.New.Suffix,
 		},
-		TypeSettings: d.Types, LeaseMillis: d.Lease,
+		TypeSettings: c.Types, LeaseMillis: c.New.Lease,
 	})
 	if err != nil {
 		return none, err
 	}
-	if err := store.InsertNodes(ctx, tx, actor.Tenant, cluster.ID, d.Nodes); err != nil {
+	if err := store.InsertNodes(ctx, tx, actor.Tenant, cluster.ID, c.After.Nodes); err != nil {
 		return none, err
 	}
 	if err := store.PutSecrets(ctx, tx, actor.Tenant, store.ClusterSecrets(cluster.ID), actor.User, secrets); err != nil {
 		return none, err
 	}
-	request, err := keptRequest(PreviewInput{Kind: loom.ChangeCreate, Create: d.Input})
+	request, err := keptRequest(c.Input)
 	if err != nil {
 		return none, err
 	}
 	op, err := store.InsertPlan(ctx, tx, store.NewOperation{
 		Tenant: actor.Tenant, Cluster: cluster.ID, Action: loom.ClusterCreate, RequestedBy: actor.User,
-		OnFailure: d.policy(), Request: request,
-	}, plan)
+		OnFailure: c.OnFailure, Request: request,
+	}, c.plan)
 	if err != nil {
 		return none, err
 	}
@@ -176,8 +184,8 @@ func (u *Clusters) insert(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, d 
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok",
 		After: map[string]any{
-			"name": cluster.Name, "clusterTemplate": d.Template.Name, "provider": d.Provider.Name, "numMachines": len(d.Nodes),
-			"operationId": op.Ref.String(), "config": d.Config,
+			"name": cluster.Name, "clusterTemplate": c.Template.Name, "provider": c.Provider.Name, "numMachines": len(c.After.Nodes),
+			"operationId": op.Ref.String(), "config": c.After.Config,
 		},
 	})
 	if err != nil {
@@ -195,4 +203,327 @@ func asConflict(err error, format string, args ...any) error {
 	conflict := loom.NewError(loom.Conflict, format, args...)
 	conflict.Err = err
 	return conflict
+}
+
+func showCreate(v *PreviewView, c *change, list *changeList) error {
+	v.Input, v.Layout, v.LeaseMillis, v.Price = c.Input.Create, c.New.Layout, c.New.Lease, c.New.Price
+	v.Config, _ = loom.MaskSecrets(c.After.Config).(map[string]any)
+	v.After.Clusters++
+	v.After.Nodes += len(c.After.Nodes)
+	list.wholeNodes("create", c.After.Nodes)
+	return nil
+}
+
+func summarizeCreate(v *PreviewView) string {
+	return fmt.Sprintf("Creates %s, installs %s", count(len(v.Nodes), "node"), count(len(v.Services), "service"))
+}
+
+func (u *Clusters) applyCreate(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, c *change, secrets map[string][]byte) (loom.OperationRef, error) {
+	var none loom.OperationRef
+	now, err := store.NewestVersions(ctx, tx, actor.Tenant, c.Versions)
+	if err != nil {
+		return none, err
+	}
+	if differs := compareVersions(c.Versions, now); len(differs) > 0 {
+		return none, &stale{differs}
+	}
+	quota, err := store.QuotaUse(ctx, tx, actor.Tenant)
+	if err != nil {
+		return none, err
+	}
+	if err := quota.Check(1, len(c.After.Nodes)); err != nil {
+		return none, err
+	}
+	return u.insert(ctx, tx, actor, c, secrets, "apply")
+}
+
+// lateFields takes the provider fields that come with Apply and seals the
+// secrets of the new cluster. What the preview fixed cannot be changed.
+func (u *Clusters) lateFields(ctx context.Context, actor loom.Actor, c *change, given map[string]any) (map[string][]byte, error) {
+	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
+	if err != nil {
+		if isNotFound(err) {
+			return nil, &stale{[]string{fmt.Sprintf("The provider type “%s” is gone.", c.Provider.Type)}}
+		}
+		return nil, err
+	}
+	fields := takeFields(t, c.Provider, nil, given)
+	for _, name := range sortedNames(fields.open) {
+		if fixed, ok := c.Input.Create.ProviderFields[name]; ok && loom.FieldText(fixed) != loom.FieldText(fields.open[name]) {
+			fields.errs = append(fields.errs, loom.FieldError{Field: "providerFields." + name,
+				Message: "The preview was made with another value; make a new preview to change it."})
+		}
+	}
+	if err := loom.InvalidFields(fields.errs); err != nil {
+		return nil, err
+	}
+	if again := absentSensitive(t, c.Sensitive, fields.sealed); len(again) > 0 {
+		return nil, missingError([]map[string]loom.FieldSchema{again})
+	}
+	if err := missingError(fields.missing); err != nil {
+		return nil, err
+	}
+	if err := c.Building.stillBuilds(ctx, u.db, c.Provider); err != nil {
+		return nil, err
+	}
+	c.Provider = withFields(c.Provider, fields.open)
+	if c.Input.Create.ProviderFields == nil {
+		c.Input.Create.ProviderFields = map[string]any{}
+	}
+	maps.Copy(c.Input.Create.ProviderFields, fields.open)
+	building := newBuilding(t, c.Provider)
+	c.Building = &building
+	return u.sealCluster(actor.Tenant, c.Cluster, c.Provider, fields.sealed)
+}
+
+// prepared is a create request with everything that is known before the search
+// for a layout. Errs are collected, so that a form shows all of them at once.
+type prepared struct {
+	in     loom.CreateInput
+	world  *world
+	fields providerFields
+	lease  int64
+	config map[string]any
+	errs   []loom.FieldError
+	// lost are those of errs that make the search for a layout pointless.
+	lost []loom.FieldError
+}
+
+// prepare checks a request against the catalog. The error is for trouble that is
+// not about fields; NotFound about a template or provider comes back as a error
+// together with what else is known.
+func (u *Clusters) prepare(ctx context.Context, actor loom.Actor, in loom.CreateInput) (*prepared, error) {
+	p := &prepared{in: in, errs: in.Validate(u.opts.MaxMachines)}
+	p.errs = append(append(p.errs, checkCount(in.Services)...), checkTexts(in)...)
+	if in.Template == "" || len(checkTexts(in)) > 0 || len(checkCount(in.Services)) > 0 {
+		return p, loom.InvalidFields(p.errs)
+	}
+	settings, err := store.Settings(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return p, err
+	}
+	w, err := u.readWorld(ctx, actor.Tenant, in.Template, in.Provider)
+	if w != nil {
+		p.world = w
+		p.lost = append(checkNamed(in.Services, has(w.services)), w.lost(in.Services)...)
+		p.errs = append(slices.Clone(p.lost), p.errs...)
+		p.weighLease(settings)
+		p.config = w.config(in)
+		p.checkConfig()
+		if in.DNSSuffix == "" {
+			p.errs = append(p.errs, loom.CheckDNSSuffix("dnsSuffix", w.template.Defaults.DNSSuffix)...)
+		}
+	}
+	if err != nil {
+		return p, err
+	}
+	p.fields = takeFields(w.providerType, w.provider, nil, in.ProviderFields)
+	p.errs = append(p.errs, p.fields.errs...)
+	may, err := store.Permits(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return p, err
+	}
+	if refusal := may.Refusal("provider", withFields(w.provider, p.fields.open)); refusal != nil {
+		p.errs = append(p.errs, loom.AsError(refusal).Fields...)
+	}
+	if p.fields.incomplete != "" {
+		p.errs = append(p.errs, loom.FieldError{Field: "provider", Message: p.fields.incomplete})
+	}
+	return p, nil
+}
+
+func (p *prepared) weighLease(settings loom.Settings) {
+	if p.in.LeaseMillis < loom.TemplateLease {
+		return // Validate has said so
+	}
+	lease, errs := p.world.template.Administration.Lease.Grant(p.in.LeaseMillis)
+	if len(errs) == 0 {
+		errs = settings.CheckLease("initialLeaseDuration", lease == 0)
+	}
+	p.lease = lease
+	p.errs = append(p.errs, errs...)
+}
+
+func (p *prepared) checkConfig() {
+	field := "config"
+	if p.in.ConfigPatch != nil {
+		field = "configPatch"
+	}
+	if errs := loom.CheckConfigSize(field, p.config); len(errs) > 0 {
+		p.errs = append(p.errs, errs...)
+		return
+	}
+	if problems := macro.Validate(p.config); len(problems) > 0 {
+		p.errs = append(p.errs, loom.AsError(macro.Error(field, problems)).Fields...)
+	}
+}
+
+// input is the question for the solver.
+func (u *Clusters) input(p *prepared) solver.Input {
+	return solver.Input{
+		Template: p.world.template, Provider: p.world.provider.Name, Services: p.in.Services, Machines: p.in.Machines,
+		HardwareType: p.in.HardwareType, ImageType: p.in.ImageType, Catalog: p.world.services,
+		HardwareTypes: p.world.hardware, ImageTypes: p.world.images, MaxMachines: u.opts.MaxMachines,
+		Providers: p.world.providers,
+	}
+}
+
+// newCluster is what a create works out besides its nodes, services and config.
+type newCluster struct {
+	// Problem is the hash of the question that Layout answers.
+	Problem string      `json:"problem"`
+	Layout  loom.Layout `json:"layout"`
+	Lease   int64       `json:"lease"`
+	Suffix  string      `json:"suffix"`
+	// Price of an hour, where all hardware types of the layout name one.
+	Price *float64 `json:"price,omitempty"`
+}
+
+// change makes the rest of a cluster from its layout; the cluster number is
+// filled in by name. Nodes get new ids.
+func (p *prepared) change(actor loom.Actor, id loom.ClusterID, problem string, layout loom.Layout) (*change, error) {
+	c := p.bare(id, layout)
+	w := p.world
+	c.Input.Create.ProviderFields = p.fields.open
+	c.Provider = withFields(w.provider, p.fields.open)
+	building := newBuilding(w.providerType, c.Provider)
+	c.Building, c.New.Problem, c.New.Lease = &building, problem, p.lease
+	c.Sensitive = slices.Sorted(maps.Keys(p.fields.sealed))
+	c.OnFailure = cmp.Or(p.in.OnFailure, w.template.Administration.OnFailure, loom.OnFailureKeep)
+	c.After.Config = p.config
+	c.price(w)
+	facts := macro.NewFacts(string(actor.User), properties(c.After.Nodes))
+	problems, stays := macro.Split(facts.Check(c.After.Config))
+	if len(problems) > 0 {
+		return nil, macro.Error("config", problems)
+	}
+	c.warnOfUses(sortedNames(c.After.Services))
+	if len(c.After.Nodes) == 1 && len(c.After.Services) > 1 {
+		c.warn("One node holds everything: when it fails, every service fails.")
+	}
+	c.Warnings = append(c.Warnings, staying(stays)...)
+	return c, nil
+}
+
+// bare is a change with nothing but services and nodes: what a plan is made from.
+func (p *prepared) bare(id loom.ClusterID, layout loom.Layout) *change {
+	w := p.world
+	c := newChange(PreviewInput{Kind: loom.ChangeCreate, Create: p.in}, kinds[loom.ChangeCreate])
+	c.Cluster, c.Name, c.Template, c.After.Template = id, p.in.Name, w.template.Base, &w.template
+	c.Provider, c.Versions = w.provider, slices.Clone(w.used)
+	c.New = &newCluster{Layout: layout, Suffix: cmp.Or(p.in.DNSSuffix, w.template.Defaults.DNSSuffix)}
+	c.After.Services = map[string]loom.Service{}
+	for _, name := range w.serviceNames(p.in.Services) {
+		service := w.services[name]
+		c.After.Services[name] = service
+		c.version(loom.KindService, &service.Base)
+	}
+	c.makeNodes(w)
+	return c
+}
+
+// makeNodes numbers the machines in the order of the layout (planner.md 9).
+func (c *change) makeNodes(w *world) {
+	number := loom.FirstNodeNumber
+	for _, g := range c.New.Layout {
+		hardware, image := w.hardwareType(g.HardwareType), w.imageType(g.ImageType)
+		c.version(loom.KindHardwareType, &hardware.Base)
+		c.version(loom.KindImageType, &image.Base)
+		size, root := hardware.ProviderMap[c.Provider.Name], image.ProviderMap[c.Provider.Name]
+		c.Types.Hardware[hardware.Name], c.Types.Image[image.Name] = size, root
+		user := root["sshuser"]
+		if user == "" {
+			user = loom.DefaultSSHUser
+		}
+		services := slices.Sorted(slices.Values(g.Services))
+		automators := automatorsOf(services, c.After.Services)
+		for range g.Count {
+			c.After.Nodes = append(c.After.Nodes, loom.Node{
+				ID: loom.NodeID(uuid.NewString()), Cluster: c.Cluster, Number: number, Incarnation: 1, State: loom.NodePlanned,
+				Hostname:     loom.Hostname(c.Name, c.Cluster, number, c.New.Suffix),
+				HardwareType: g.HardwareType, ImageType: g.ImageType, Flavor: size["flavor"], Image: root["image"], SSHUser: user,
+				Services: services, Automators: automators,
+			})
+			number++
+		}
+	}
+}
+
+// automatorsOf gives the automator types that any action of the services uses.
+func automatorsOf(names []string, services map[string]loom.Service) []string {
+	used := map[string]bool{}
+	for _, name := range names {
+		for _, action := range services[name].Provisioner.Actions {
+			used[action.Type] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
+
+func properties(nodes []loom.Node) map[loom.NodeID]loom.NodeProperties {
+	out := make(map[loom.NodeID]loom.NodeProperties, len(nodes))
+	for i := range nodes {
+		out[nodes[i].ID] = nodes[i].Properties()
+	}
+	return out
+}
+
+func (c *change) price(w *world) {
+	total := 0.0
+	for _, g := range c.New.Layout {
+		cost, err := strconv.ParseFloat(w.hardwareType(g.HardwareType).ProviderMap[c.Provider.Name]["cost"], 64)
+		if err != nil || cost < 0 || cost > 1e9 {
+			return
+		}
+		total += cost * float64(g.Count)
+	}
+	c.New.Price = &total
+}
+
+// staying says of macros of a config that they stay as written, of the first
+// macro.MaxProblems each.
+func staying(macros []macro.Problem) []string {
+	var warnings []string
+	for i, m := range macros {
+		if i == macro.MaxProblems {
+			return append(warnings, fmt.Sprintf("In the config, %d more macros stay as written.", len(macros)-i))
+		}
+		warnings = append(warnings, fmt.Sprintf("In the config, %s stays as written: %s.", m.Macro, strings.TrimSuffix(m.Reason, ".")))
+	}
+	return warnings
+}
+
+// fit looks for a layout of a new cluster. What it suggests instead of one keeps
+// within the quota as well, which is the tenant's before the cluster is made. Errors
+// are those of solver.Solve.
+func (u *Clusters) fit(ctx context.Context, p *prepared, quota loom.QuotaUse) (solver.Problem, loom.Layout, *loom.Unsat, error) {
+	in := u.input(p)
+	problem, layout, unsat, err := solver.Create(ctx, in)
+	if unsat == nil {
+		return problem, layout, unsat, err
+	}
+	free := quota.MaxNodes - quota.Nodes
+	for _, s := range unsat.Suggestions {
+		if max(s.Machines, in.Machines) > free {
+			unsat.Suggestions = u.within(ctx, p, quota)
+			break
+		}
+	}
+	return problem, layout, unsat, err
+}
+
+// within suggests changes of a request that keep within the quota of nodes; none
+// where the request does, or where the tenant may have no further cluster.
+func (u *Clusters) within(ctx context.Context, p *prepared, quota loom.QuotaUse) []loom.Suggestion {
+	in := u.input(p)
+	free := quota.MaxNodes - quota.Nodes
+	if free < 1 || quota.Clusters >= quota.MaxClusters {
+		return nil
+	}
+	in.MaxMachines = min(in.MaxMachines, free)
+	_, _, unsat, err := solver.Create(ctx, in)
+	if err != nil || unsat == nil {
+		return nil // a search that takes too long helps nobody
+	}
+	return unsat.Suggestions
 }

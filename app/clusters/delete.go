@@ -9,6 +9,7 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 )
 
 // DeleteInput may bring provider fields where the cluster's own are not enough.
@@ -53,7 +54,7 @@ func (u *Clusters) Delete(ctx context.Context, actor loom.Actor, id loom.Cluster
 // deleteIf is Delete for a cluster of which still, unless nil, holds as it is
 // read, which its revision guards until the lock; otherwise it does nothing.
 func (u *Clusters) deleteIf(ctx context.Context, actor loom.Actor, id loom.ClusterID, in DeleteInput, still func(c loom.Cluster) bool) (loom.OperationRef, error) {
-	ref, cluster, err := u.atOnce(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, still)
+	ref, cluster, err := u.execute(ctx, actor, PreviewInput{Kind: loom.ChangeDelete, Cluster: id, ProviderFields: in.ProviderFields}, still)
 	if err != nil && cluster.Status == loom.ClusterTerminated && actor.MaySee(cluster.Owner) {
 		return loom.OperationRef{}, nil
 	}
@@ -114,4 +115,77 @@ func (u *Clusters) abort(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, op 
 		Actor: actor, Verb: "abort", Kind: "operation", Object: op.Ref.String(), Result: "ok",
 		Before: map[string]any{"status": before}, After: map[string]any{"status": op.Status},
 	})
+}
+
+// draftDelete leaves nothing.
+func draftDelete(_ context.Context, _ *Clusters, _ request, c *change) error {
+	c.After = state{}
+	return nil
+}
+
+func planDelete(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
+	return planner.Make(c.Action, c.Before.Nodes, c.Before.Services, planner.Scope{})
+}
+
+func showDelete(v *PreviewView, c *change, list *changeList) error {
+	v.After.Clusters--
+	v.After.Nodes -= len(c.Before.Nodes)
+	list.wholeNodes("remove", c.Before.Nodes)
+	return nil
+}
+
+func summarizeDelete(v *PreviewView) string {
+	return fmt.Sprintf("Deletes %s with all that is on it", count(len(v.Nodes), "node"))
+}
+
+// abandon terminates a cluster whose delete left machines behind and records what is
+// given up. A cluster that is gone already is no error.
+func (u *Clusters) abandon(ctx context.Context, actor loom.Actor, id loom.ClusterID) error {
+	if err := u.see(ctx, actor, id); err != nil {
+		return err
+	}
+	if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+		return err
+	}
+	return store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
+		cluster, err := store.LockCluster(ctx, tx, actor.Tenant, id)
+		if err := visible(actor, id, cluster.Owner, err); err != nil || cluster.Status == loom.ClusterTerminated {
+			return err
+		}
+		if err := u.mayBegin(ctx, tx, cluster, loom.ChangeDelete); err != nil {
+			return err
+		}
+		left, err := store.Leftovers(ctx, tx, actor.Tenant, id)
+		if err != nil {
+			return err
+		}
+		if cluster.Status != loom.ClusterIncomplete || len(left) == 0 {
+			return loom.NewError(loom.Conflict, "No machine of the cluster was left behind by a delete, so there is none to give up; delete the cluster without “abandon” first.")
+		}
+		given := make([]map[string]any, len(left))
+		for i, l := range left {
+			given[i] = map[string]any{"provider": l.Provider, "machineId": l.Machine, "nodeId": l.Node, "lastError": l.Error}
+		}
+		if err := store.AbandonLeftovers(ctx, tx, actor.Tenant, id); err != nil {
+			return err
+		}
+		return store.TerminateCluster(ctx, tx, actor, actor.Tenant, cluster, map[string]any{"abandoned": given})
+	})
+}
+
+// AbandonIn gives up what the delete of a cluster of any tenant left behind and
+// terminates the cluster: a superadmin does it as the tenant's administrator, and is
+// named in its audit. Errors: Forbidden, NotFound, Conflict where nothing was left.
+func (u *Clusters) AbandonIn(ctx context.Context, actor loom.Actor, tenant loom.Tenant, id loom.ClusterID) error {
+	if err := actor.RequireSuperadmin(); err != nil {
+		return err
+	}
+	if tenant.ID == actor.Tenant {
+		return u.abandon(ctx, actor, id)
+	}
+	acting := actor
+	acting.Tenant, acting.TenantName, acting.User, acting.Role = tenant.ID, tenant.Name, loom.AdminUser, loom.RoleAdmin
+	acting.Via = actor.Via + " by " + actor.TenantName + "/" + string(actor.User)
+	acting.By, acting.ByRole = actor.Account(), actor.Role
+	return u.abandon(ctx, acting, id)
 }

@@ -108,6 +108,10 @@ func TestMendTheConfig(t *testing.T) {
 			id := b.create(b.ana(), 2).Cluster
 			m.run(fault(loom.ActionStart, "web"))
 			b.ended(id, loom.OperationFailed, loom.ClusterIncomplete)
+			v, err := b.clusters.Try(b.ctx, b.ana(), clusters.PreviewInput{Kind: loom.ChangeConfigure, Cluster: id, Configure: &clusters.ConfigureInput{ConfigPatch: patch}})
+			if err != nil || !strings.HasPrefix(v.Summary(), "Goes on with operation 1, changes the config, runs") {
+				t.Errorf("%q, %v", v.Summary(), err)
+			}
 			if _, err := begin(b, id); err != nil {
 				t.Fatal(err)
 			}

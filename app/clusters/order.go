@@ -66,9 +66,9 @@ func (u *Clusters) Order(ctx context.Context, actor loom.Actor, template string,
 	if err != nil || o.Unsat != nil {
 		return o, err
 	}
-	d := p.bare(layout)
-	o.Machines = len(d.Nodes)
-	o.Plan, err = planner.Make(loom.ClusterCreate, d.Nodes, d.Services, planner.Scope{})
+	c := p.bare(0, layout)
+	o.Machines = len(c.After.Nodes)
+	o.Plan, err = c.steps(planner.Scope{})
 	return o, err
 }
 
@@ -90,18 +90,6 @@ func (u *Clusters) smallest(ctx context.Context, tenant loom.TenantID, p *prepar
 		}
 		p.in.Machines = unsat.Sizes.Min
 	}
-}
-
-// bare is a draft with nothing but services and nodes: what a plan is made from.
-func (p *prepared) bare(layout loom.Layout) *draft {
-	w := p.world
-	d := &draft{Input: p.in, Layout: layout, Template: w.template, Provider: w.provider, Services: map[string]loom.Service{}}
-	d.Types.Hardware, d.Types.Image = map[string]map[string]string{}, map[string]map[string]string{}
-	for _, name := range w.serviceNames(p.in.Services) {
-		d.Services[name] = w.services[name]
-	}
-	d.makeNodes(w)
-	return d
 }
 
 // withRequired gives the template's services and one more, with all that these
@@ -130,8 +118,8 @@ func (w *world) withRequired(service string) []string {
 		added = nil
 		slices.Sort(last)
 		for _, name := range last {
-			d := w.services[name].Dependencies
-			for _, required := range slices.Concat(d.Install.Requires, d.Runtime.Requires) {
+			c := w.services[name].Dependencies
+			for _, required := range slices.Concat(c.Install.Requires, c.Runtime.Requires) {
 				if found := offered[required]; found != "" && !provided[required] {
 					add(found)
 				}

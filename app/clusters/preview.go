@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,28 +16,8 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 )
-
-// PreviewInput asks for a preview. Create is read for the kind create, Cluster
-// for the others.
-type PreviewInput struct {
-	Kind    loom.ChangeKind
-	Cluster loom.ClusterID
-	Create  loom.CreateInput
-	// Service is the one that a start, stop or restart names, "" for all.
-	Service string
-	// Services are the ones that an add_services names.
-	Services []string
-	// Configure is read for the kind configure.
-	Configure *ConfigureInput
-	// Change is read for the kinds that change the layout or follow an operation.
-	Change ChangeInput
-	// Abort, of a delete, would end a running operation first. That cannot be
-	// previewed: what is there to delete is known only afterwards.
-	Abort bool
-	// ProviderFields of a kind other than create.
-	ProviderFields map[string]any
-}
 
 // PreviewView is a preview as its page shows it.
 type PreviewView struct {
@@ -95,35 +76,17 @@ type PreviewView struct {
 	// is known only where there were some.
 	Expected time.Duration
 	Known    bool
+
+	// begins is the first half of its summary.
+	begins string
 }
 
 // Summary says in a sentence what applying does.
 func (v *PreviewView) Summary() string {
-	tasks := fmt.Sprintf("runs %s in %s", count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
-	if v.Mends {
-		return v.followed() + ", " + tasks + ". Changes nothing else."
+	if v.Kind == loom.ChangeSync {
+		return v.begins + ". Changes nothing on its machines."
 	}
-	switch v.Kind {
-	case loom.ChangeDelete:
-		return fmt.Sprintf("Deletes %s with all that is on it, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
-	case loom.ChangeConfigure:
-		return fmt.Sprintf("Changes the config and configures the services of %s, %s. Changes nothing else.", count(len(v.Nodes), "node"), tasks)
-	case loom.ChangeAddServices:
-		return fmt.Sprintf("Adds %s to %s, %s. Changes nothing else.", count(len(v.Added), "service"), count(v.AddedTo, "node"), tasks)
-	case loom.ChangeStart, loom.ChangeStop, loom.ChangeRestart:
-		word := map[loom.ChangeKind]string{loom.ChangeStart: "Starts", loom.ChangeStop: "Stops", loom.ChangeRestart: "Restarts"}[v.Kind]
-		return fmt.Sprintf("%s %s, %s. Changes nothing else.", word, count(len(v.Affected), "service"), tasks)
-	case loom.ChangeExpand, loom.ChangeShrink, loom.ChangeRemoveServices, loom.ChangeUpgrade, loom.ChangeResize, loom.ChangeRepair:
-		return v.altered() + v.told() + ", " + tasks + ". Changes nothing else."
-	case loom.ChangeRetry, loom.ChangeRollback:
-		return v.followed() + ", " + tasks + ". Changes nothing else."
-	case loom.ChangeAuthorize:
-		return fmt.Sprintf("Puts your SSH keys on %s, %s. Changes nothing else.", count(v.ByAction[loom.ActionKeys], "node"), tasks)
-	case loom.ChangeSync:
-		return "Replaces the cluster’s copy of its template. Changes nothing on its machines."
-	}
-	return fmt.Sprintf("Creates %s, installs %s, %s. Changes nothing else.",
-		count(len(v.Nodes), "node"), count(len(v.Services), "service"), tasks)
+	return fmt.Sprintf("%s, runs %s in %s. Changes nothing else.", v.begins, count(len(v.Plan.Tasks), "task"), count(v.Plan.Levels(), "stage"))
 }
 
 func count(n int, word string) string {
@@ -131,23 +94,6 @@ func count(n int, word string) string {
 		return "1 " + word
 	}
 	return fmt.Sprintf("%d %ss", n, word)
-}
-
-// previewBody is what is stored: one of the three, by the kind of the preview.
-type previewBody struct {
-	Create *draft     `json:"create,omitempty"`
-	Live   *liveDraft `json:"live,omitempty"`
-	Sync   *syncDraft `json:"sync,omitempty"`
-}
-
-func (b *previewBody) plan() (loom.Plan, error) {
-	switch {
-	case b.Create != nil:
-		return b.Create.plan()
-	case b.Live != nil:
-		return b.Live.plan()
-	}
-	return loom.Plan{}, nil // a sync has none
 }
 
 // digest covers everything that applying executes: the body as the database
@@ -174,18 +120,18 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return PreviewView{}, err
 	}
-	p, body, plan, err := u.draft(ctx, actor, in)
+	p, c, err := u.preview(ctx, actor, in)
 	if err != nil {
 		return PreviewView{}, err
 	}
-	data, err := json.Marshal(body)
+	data, err := json.Marshal(c)
 	if err != nil {
 		return PreviewView{}, fmt.Errorf("encode preview %s: %w", p.ID, err)
 	}
 	if data, err = store.CanonicalJSON(ctx, u.db, data); err != nil {
 		return PreviewView{}, err
 	}
-	if p.Hash, err = digest(data, plan, p.Revision); err != nil {
+	if p.Hash, err = digest(data, c.plan, p.Revision); err != nil {
 		return PreviewView{}, err
 	}
 	p, err = store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Preview, error) {
@@ -194,35 +140,22 @@ func (u *Clusters) Preview(ctx context.Context, actor loom.Actor, in PreviewInpu
 	if err != nil {
 		return PreviewView{}, err
 	}
-	return u.view(ctx, actor, p, body, plan)
+	return u.view(ctx, actor, p, c)
 }
 
 // PreviewByID reads a preview of the actor. NotFound for those of others, for
 // one about a cluster that he may not see now, and for one that expired; one that was applied stays readable until it is trimmed, and
 // says which operation it became.
 func (u *Clusters) PreviewByID(ctx context.Context, actor loom.Actor, id loom.PreviewID) (PreviewView, error) {
-	p, _, body, err := u.loadPreview(ctx, actor, id)
+	p, _, c, err := u.loadPreview(ctx, actor, id)
 	if err != nil {
 		return PreviewView{}, err
 	}
-	plan, err := body.plan()
-	if err != nil {
-		return PreviewView{}, err
-	}
-	return u.view(ctx, actor, p, body, plan)
+	return u.view(ctx, actor, p, c)
 }
 
-// noKind says which kinds of previews there are.
-func noKind() string {
-	words := make([]string, len(loom.PreviewKinds))
-	for i, k := range loom.PreviewKinds {
-		words[i] = string(k)
-	}
-	return "There are previews of the kinds " + strings.Join(words, ", ") + "."
-}
-
-// loadPreview gives a preview with its body, as stored and decoded.
-func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *previewBody, error) {
+// loadPreview reads a preview with its body, as stored and decoded, and makes its plan.
+func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.PreviewID) (loom.Preview, []byte, *change, error) {
 	if err := actor.Require(loom.ScopeRead); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
@@ -230,23 +163,19 @@ func (u *Clusters) loadPreview(ctx context.Context, actor loom.Actor, id loom.Pr
 	if err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
-	var body previewBody
+	var c change
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()
-	if err := d.Decode(&body); err != nil {
-		return loom.Preview{}, nil, nil, fmt.Errorf("decode preview %s: %w", p.ID, err)
+	// A release that wrote previews otherwise made what cannot be read, or has no kind.
+	if err := d.Decode(&c); err != nil || c.Kind != p.Kind || kindOf(&c) == nil {
+		err = errors.Join(loom.NewError(loom.NotFound, "the body of preview %s is unknown", p.ID), err)
+		return loom.Preview{}, nil, nil, noPreview(err)
 	}
-	if body.Create == nil && body.Live == nil && body.Sync == nil {
-		// Made by a release that wrote it otherwise.
-		return loom.Preview{}, nil, nil, noPreview(loom.NewError(loom.NotFound, "the body of preview %s is unknown", p.ID))
-	}
-	if err := u.readProvider(ctx, actor, p, &body); err != nil {
+	c.of = kindOf(&c)
+	if err := u.readProvider(ctx, actor, &c); err != nil {
 		return loom.Preview{}, nil, nil, err
 	}
-	if err := u.replan(ctx, actor, p, &body); err != nil {
-		return loom.Preview{}, nil, nil, err
-	}
-	return p, data, &body, nil
+	return p, data, &c, u.makePlan(ctx, actor.Tenant, &c)
 }
 
 // seePreview reads a preview, and NotFound where the actor may not see what it is about.
@@ -285,62 +214,73 @@ func (u *Clusters) Discard(ctx context.Context, actor loom.Actor, id loom.Previe
 	})
 }
 
-func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody, plan loom.Plan) (PreviewView, error) {
-	v := PreviewView{Preview: p, Plan: plan, ByAction: map[loom.TaskAction]int{}, Asked: body.asked(p)}
+func (u *Clusters) view(ctx context.Context, actor loom.Actor, p loom.Preview, c *change) (PreviewView, error) {
+	shown := c.shown()
+	v := PreviewView{
+		Preview: p, Plan: c.plan, ByAction: map[loom.TaskAction]int{}, Asked: c.Input, Name: c.Name, Template: c.Template, Provider: c.Provider.Base,
+		Nodes: shown.Nodes, Services: sortedNames(shown.Services), Warnings: c.Warnings, OnFailure: c.OnFailure,
+	}
 	affected := map[string]bool{}
-	for _, t := range plan.Tasks {
+	for _, t := range c.plan.Tasks {
 		v.ByAction[t.Action]++
 		if t.Service != "" {
 			affected[t.Service] = true
 		}
 	}
 	v.Affected = sortedNames(affected)
+	if c.SetsConfig {
+		v.Config, _ = loom.MaskSecrets(c.After.Config).(map[string]any)
+	}
 	var err error
 	if v.Before, err = store.QuotaUse(ctx, u.db, actor.Tenant); err != nil {
 		return v, err
 	}
 	v.After = v.Before
 	var list changeList
-	switch {
-	case body.Create != nil:
-		d := body.Create
-		v.Name, v.Input, v.Layout, v.Nodes = d.Input.Name, d.Input, d.Layout, d.Nodes
-		v.Services, v.Template, v.Provider = sortedNames(d.Services), d.Template.Base, d.Provider.Base
-		v.Config, _ = loom.MaskSecrets(d.Config).(map[string]any)
-		v.LeaseMillis, v.Warnings, v.Price, v.OnFailure = d.Lease, d.Warnings, d.Price, d.policy()
-		v.After.Clusters++
-		v.After.Nodes += len(d.Nodes)
-		list.wholeNodes("create", v.Nodes)
-		v.Missing, err = u.stillMissing(ctx, d)
-	case body.Live != nil:
-		err = u.viewLive(ctx, actor, &v, body.Live, &list)
-	case body.Sync != nil:
-		d := body.Sync
-		v.Name, v.Nodes, v.Services, v.Layout = d.Name, d.Nodes, d.Services, layoutOf(d.Nodes)
-		v.Template, v.Provider, v.Warnings = d.After.Base, loom.Base{Name: d.Provider}, d.Warnings
-		list.documents("template", "", document(d.Before), document(d.After))
-	}
-	if err != nil {
+	if err := c.of.show(&v, c, &list); err != nil {
 		return v, err
 	}
-	v.Changes, v.ChangeCount = list.kept, list.all
-	return v, u.expect(ctx, actor, &v, body)
+	c.showFollowed(&v)
+	v.Changes, v.ChangeCount, v.begins = list.kept, list.all, c.of.summary(&v)
+	if c.Action == "" {
+		return v, nil
+	}
+	if v.Missing, err = u.stillMissing(ctx, actor, c); err != nil {
+		return v, err
+	}
+	return v, u.expect(ctx, actor, &v, c)
 }
 
-// stillMissing lists what Apply must be given: sensitive fields that the request
-// brought, and required ones that it did not.
-func (u *Clusters) stillMissing(ctx context.Context, d *draft) ([]map[string]loom.FieldSchema, error) {
-	t, err := store.ProviderType(ctx, u.db, d.Provider.Type)
+// showFollowed says what of the earlier operation is continued or undone.
+func (c *change) showFollowed(v *PreviewView) {
+	f := c.Followed
+	if f == nil {
+		return
+	}
+	v.Of, v.Skipped, v.Mends, v.Newest, v.Removed = f.Of, len(f.skipped), f.Mends, f.Newest, f.Removed
+	if c.Action == loom.ClusterDelete || c.Kind == loom.ChangeRollback && len(c.After.Nodes) == 0 {
+		v.After.Clusters--
+	}
+}
+
+// stillMissing lists what Apply must be given, beside what the cluster has stored:
+// sensitive fields that the request brought, and required ones that it did not.
+func (u *Clusters) stillMissing(ctx context.Context, actor loom.Actor, c *change) ([]map[string]loom.FieldSchema, error) {
+	t, err := store.ProviderType(ctx, u.db, c.Provider.Type)
 	if err != nil {
 		if isNotFound(err) {
-			return nil, nil // Apply will say that the preview is stale
+			return nil, nil // Apply will say so
 		}
 		return nil, err
 	}
-	if again := absentSensitive(t, d.Sensitive, nil); len(again) > 0 {
+	if again := absentSensitive(t, c.Sensitive, nil); len(again) > 0 {
 		return []map[string]loom.FieldSchema{again}, nil
 	}
-	return takeFields(t, d.Provider, nil, nil).missing, nil
+	stored, err := store.Secrets(ctx, u.db, actor.Tenant, store.ClusterSecrets(c.Cluster))
+	if err != nil {
+		return nil, err
+	}
+	return takeFields(t, withFields(c.Provider, c.Fields), sortedNames(stored), nil).missing, nil
 }
 
 // absentSensitive gives the schemas of the named fields that are not given.
@@ -356,3 +296,26 @@ func absentSensitive(t loom.PluginType, names []string, given map[string]loom.Se
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// expect estimates how long the plan takes from how long such tasks took before.
+func (u *Clusters) expect(ctx context.Context, actor loom.Actor, v *PreviewView, c *change) error {
+	if len(v.Plan.Tasks) == 0 {
+		return nil
+	}
+	tenant, err := store.Tenant(ctx, u.db, actor.Tenant)
+	if err != nil {
+		return err
+	}
+	byKind, byAction, err := store.TypicalDurations(ctx, u.db, actor.Tenant, c.Provider.Type)
+	if err != nil {
+		return err
+	}
+	v.Expected, v.Known = planner.EstimateDuration(v.Plan, tenant.Workers, func(service string, action loom.TaskAction, _ loom.NodeID) (time.Duration, bool) {
+		if c, ok := byKind[store.TaskKind{Service: service, Action: action}]; ok {
+			return c, true
+		}
+		c, ok := byAction[action]
+		return c, ok
+	})
+	return nil
+}

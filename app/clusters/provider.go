@@ -74,17 +74,31 @@ func presentProvider(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantI
 	return p, err
 }
 
-// readProvider gives a preview its provider as it is now.
-func (u *Clusters) readProvider(ctx context.Context, actor loom.Actor, p loom.Preview, body *previewBody) error {
-	switch {
-	case body.Create != nil:
-		present, err := presentProvider(ctx, u.db, actor.Tenant, body.Create.Building.Name)
-		body.Create.Provider = withFields(present, body.Create.Input.ProviderFields)
-		return err
-	case body.Live != nil:
-		cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, p.Cluster)
-		body.Live.Provider = cluster.Provider
+// readProvider gives the change of a stored preview its provider as it is now.
+func (u *Clusters) readProvider(ctx context.Context, actor loom.Actor, c *change) error {
+	if c.Kind == loom.ChangeCreate {
+		present, err := presentProvider(ctx, u.db, actor.Tenant, c.Building.Name)
+		c.Provider = withFields(present, c.Input.Create.ProviderFields)
 		return err
 	}
-	return nil
+	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, c.Cluster)
+	c.Provider = cluster.Provider
+	return err
+}
+
+// permitted refuses a plan that makes machines with a provider that the tenant may not
+// use. What works on machines that are there, and deletes them, is always permitted.
+func permitted(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, p loom.Provider, plan loom.Plan) error {
+	if !makesMachines(plan) {
+		return nil
+	}
+	may, err := store.Permits(ctx, q, tenant)
+	if err != nil {
+		return err
+	}
+	return may.Refusal("provider", p)
+}
+
+func makesMachines(plan loom.Plan) bool {
+	return slices.ContainsFunc(plan.Tasks, func(t loom.PlanTask) bool { return t.Action == loom.ActionCreate })
 }

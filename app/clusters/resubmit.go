@@ -43,7 +43,7 @@ func (u *Clusters) Resubmit(ctx context.Context, actor loom.Actor, of loom.Opera
 		return u.Create(ctx, actor, in.Create)
 	}
 	in.ProviderFields = fields
-	ref, _, err := u.atOnce(ctx, actor, in, nil)
+	ref, _, err := u.execute(ctx, actor, in, nil)
 	return ref, err
 }
 

@@ -2,10 +2,9 @@ package clusters
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/jmoiron/sqlx"
 
 	"loom/app/loom"
 	"loom/app/store"
@@ -25,14 +24,15 @@ func (u *Clusters) Rollback(ctx context.Context, actor loom.Actor, of loom.Opera
 	if err := u.seeOperation(ctx, actor, of); err != nil {
 		return loom.OperationRef{}, err
 	}
-	ref, _, err := u.atOnce(ctx, actor, PreviewInput{
+	ref, _, err := u.execute(ctx, actor, PreviewInput{
 		Kind: loom.ChangeRollback, Cluster: of.Cluster, ProviderFields: fields, Change: ChangeInput{Operation: of.Number},
 	}, nil)
 	return ref, err
 }
 
 // draftRollback works out the way back to before an operation.
-func (u *Clusters) draftRollback(ctx context.Context, d *liveDraft, cluster loom.Cluster, in ChangeInput) error {
+func draftRollback(ctx context.Context, u *Clusters, r request, c *change) error {
+	cluster, in := r.cluster, r.in.Change
 	if in.Operation < 1 {
 		return invalid("operation", "Name the operation to roll back by its number.")
 	}
@@ -40,30 +40,26 @@ func (u *Clusters) draftRollback(ctx context.Context, d *liveDraft, cluster loom
 	if err != nil {
 		return err
 	}
-	f := &following{Asked: in, Of: in.Operation}
-	if f.To, err = u.layoutBefore(ctx, cluster, op); err != nil {
+	f := &following{Of: in.Operation}
+	if c.After.State, err = u.layoutBefore(ctx, cluster, op); err != nil {
 		return err
 	}
-	if err := u.readPresent(ctx, cluster, f); err != nil {
+	if err := u.readPresent(ctx, cluster, f, c.After.Nodes...); err != nil {
 		return err
 	}
-	nodes := d.Nodes
-	d.Followed = f
-	if err := d.policy(in.OnFailure, loom.OnFailureKeep); err != nil {
+	c.Followed = f
+	if err := c.policy(in.OnFailure, loom.OnFailureKeep); err != nil {
 		return err
 	}
-	d.Altered = &alteration{Asked: in, Was: planner.State{Nodes: nodes, Services: cluster.Services}, Versions: []store.EntryVersion{}}
-	d.Nodes, d.Services = f.To.Nodes, f.To.Services
-	if len(f.To.Nodes) > 0 && !sameJSON(cluster.Config, f.To.Config) {
-		f.Config, d.Before, d.After = true, cluster.Config, f.To.Config
-	}
-	if err := f.compute(ctx, u.db, cluster.Owner.Tenant, cluster.ID, loom.ChangeRollback); err != nil {
+	c.Before.Config = cluster.Config
+	c.SetsConfig = len(c.After.Nodes) > 0 && !sameJSON(c.Before.Config, c.After.Config)
+	if err := u.makePlan(ctx, cluster.Owner.Tenant, c); err != nil {
 		return err
 	}
-	if cluster.Protected && (len(d.leavers()) > 0 || deletes(f.plan)) {
+	if cluster.Protected && (len(c.removed()) > 0 || deletes(c.plan)) {
 		return isProtected()
 	}
-	if f.Failed == 0 && len(f.plan.Tasks) == 0 && !f.Config && sameLayout(f.After, f.To) {
+	if f.Failed == 0 && len(c.plan.Tasks) == 0 && !c.SetsConfig && sameLayout(f.Goal, c.After.State) {
 		return loom.NewError(loom.Conflict, "The cluster is as it was before operation %d; there is nothing to roll back.", in.Operation)
 	}
 	return nil
@@ -109,8 +105,8 @@ func (u *Clusters) layoutBefore(ctx context.Context, cluster loom.Cluster, op lo
 }
 
 // readPresent finds what is there: the newest operation that left things half done,
-// what that was to lead to, and the machines.
-func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *following) error {
+// what that was to lead to, and the machines; and nodes after the change without a record.
+func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *following, after ...loom.Node) error {
 	tenant := cluster.Owner.Tenant
 	all, err := store.NodesByCluster(ctx, u.db, tenant, cluster.ID)
 	if err != nil {
@@ -120,7 +116,7 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	if err != nil {
 		return err
 	}
-	f.After = planner.State{Nodes: []loom.Node{}, Services: cluster.Services, Config: cluster.Config}
+	f.Goal = planner.State{Nodes: []loom.Node{}, Services: cluster.Services, Config: cluster.Config}
 	known := make(map[loom.NodeID]bool, len(all))
 	for _, n := range all {
 		known[n.ID] = true
@@ -129,10 +125,10 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 		}
 		if !n.Leaving && (failed != nil || n.State != loom.NodeDeleted) {
 			n.Results, n.Actions = nil, nil // facts may hold credentials
-			f.After.Nodes = append(f.After.Nodes, n)
+			f.Goal.Nodes = append(f.Goal.Nodes, n)
 		}
 	}
-	for _, n := range f.To.Nodes {
+	for _, n := range after {
 		if !known[n.ID] {
 			f.Lost = append(f.Lost, n.ID)
 		}
@@ -145,11 +141,11 @@ func (u *Clusters) readPresent(ctx context.Context, cluster loom.Cluster, f *fol
 	}
 	f.Failed = failed.Ref.Number
 	if failed.Undone {
-		after, err := store.SnapshotAfter(ctx, u.db, tenant, failed.Ref)
-		if err != nil || after == nil {
+		goal, err := store.SnapshotAfter(ctx, u.db, tenant, failed.Ref)
+		if err != nil || goal == nil {
 			return err
 		}
-		f.After = planner.State(*after)
+		f.Goal = planner.State(*goal)
 	}
 	return nil
 }
@@ -174,20 +170,21 @@ func (u *Clusters) halfDone(ctx context.Context, cluster loom.Cluster) (*loom.Op
 	return nil, nil
 }
 
-// computeRollback plans what leads from what is there to where it goes.
-func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tenant loom.TenantID, cluster loom.ClusterID) error {
+// planRollback plans what leads from what is there to where it goes.
+func planRollback(ctx context.Context, u *Clusters, c *change, tenant loom.TenantID) (loom.Plan, error) {
+	f := c.Followed
 	machines := make(map[loom.NodeID]bool, len(f.Machines))
 	for _, id := range f.Machines {
 		machines[id] = true
 	}
 	in := planner.RollbackInput{
-		Plan: loom.Plan{Action: loom.Rollback, Gates: []loom.Gate{{}}}, Before: f.After, After: f.After, To: f.To, Batch: 1,
+		Plan: loom.Plan{Action: loom.Rollback, Gates: []loom.Gate{{}}}, Before: f.Goal, After: f.Goal, To: c.After.State, Batch: 1,
 		HasMachine: func(id loom.NodeID) bool { return machines[id] },
 	}
 	if f.Failed > 0 {
-		of, err := f.lineage(ctx, q, tenant, loom.OperationRef{Cluster: cluster, Number: f.Failed})
+		of, err := f.lineage(ctx, u.db, tenant, loom.OperationRef{Cluster: c.Cluster, Number: f.Failed})
 		if err != nil {
-			return err
+			return loom.Plan{}, err
 		}
 		failed := planner.RollbackInputOf(of)
 		failed.To, failed.Batch, failed.HasMachine = in.To, in.Batch, in.HasMachine
@@ -195,8 +192,7 @@ func (f *following) computeRollback(ctx context.Context, q sqlx.ExtContext, tena
 	}
 	plan, err := planner.PlanRollback(in)
 	plan.Action = loom.Rollback
-	f.plan = plan
-	return err
+	return plan, err
 }
 
 // sameLayout reports whether two states have the same nodes, with the same services on
@@ -205,4 +201,17 @@ func sameLayout(a, b planner.State) bool {
 	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y loom.Node) bool {
 		return x.ID == y.ID && x.HardwareType == y.HardwareType && x.ImageType == y.ImageType && slices.Equal(x.Services, y.Services)
 	}) && maps.Equal(versionsOf(on(a.Nodes, a.Services)), versionsOf(on(b.Nodes, b.Services)))
+}
+
+func summarizeRollback(v *PreviewView) string {
+	what := fmt.Sprintf("Goes back to before operation %d", v.Of)
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{v.Made, "adds"}, {v.Replaced, "replaces"}, {v.Left, "removes"}} {
+		if part.n > 0 {
+			what += ", " + part.word + " " + count(part.n, "node")
+		}
+	}
+	return what
 }

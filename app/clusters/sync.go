@@ -12,66 +12,47 @@ import (
 	"loom/solver"
 )
 
-// syncDraft replaces a cluster's copy of its template by the template as it is in
-// the catalog: the body of a preview.
-type syncDraft struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description"`
-	Provider    string        `json:"provider"`
-	Services    []string      `json:"services"`
-	Nodes       []loom.Node   `json:"nodes"`
-	Before      loom.Template `json:"before"`
-	// After is resolved.
-	After loom.Template `json:"after"`
-	// Versions are the templates that must still be the newest ones.
-	Versions []store.EntryVersion `json:"versions"`
-	Warnings []string             `json:"warnings"`
-}
+func checkSync(in PreviewInput) []loom.FieldError { return CheckPolicy("", in.Change.OnFailure) }
 
-// draftSync reads a cluster and the newest version of its template, and checks
-// that what is there satisfies it (lifecycle.md 11). Errors: NotFound, also when
-// the template was deleted or the cluster has no nodes; Conflict; Unsolvable.
-func (u *Clusters) draftSync(ctx context.Context, actor loom.Actor, id loom.ClusterID) (*syncDraft, loom.Cluster, error) {
-	cluster, err := store.ClusterByID(ctx, u.db, actor.Tenant, id)
-	if err := visible(actor, id, cluster.Owner, err); err != nil {
-		return nil, cluster, err
-	}
-	if err := u.mayBegin(ctx, u.db, cluster, loom.ChangeSync); err != nil {
-		return nil, cluster, err
-	}
-	w, err := u.readWorld(ctx, actor.Tenant, cluster.Template.Name, "")
+// draftSync reads the newest version of a cluster's template, and checks that what is
+// there satisfies it (lifecycle.md 11). Errors: NotFound, also when the template was
+// deleted or the cluster has no nodes; Unsolvable.
+func draftSync(ctx context.Context, u *Clusters, r request, c *change) error {
+	cluster := r.cluster
+	w, err := u.readWorld(ctx, r.actor.Tenant, cluster.Template.Name, "")
 	switch {
 	case w == nil && isNotFound(err):
 		e := loom.AsError(err)
-		return nil, cluster, &loom.Error{Kind: loom.NotFound, Message: e.Message, Err: err}
+		return &loom.Error{Kind: loom.NotFound, Message: e.Message, Err: err}
 	case w == nil, err != nil && !isNotFound(err): // the provider does not matter, the cluster has its own
-		return nil, cluster, err
+		return err
 	}
-	nodes, err := u.members(ctx, cluster, loom.ChangeSync)
-	if err != nil {
-		return nil, cluster, err
+	if len(c.Before.Nodes) == 0 {
+		return loom.NewError(loom.NotFound, "Cluster %s has no nodes to hold against the template.", cluster.ID)
 	}
-	if len(nodes) == 0 {
-		return nil, cluster, loom.NewError(loom.NotFound, "Cluster %s has no nodes to hold against the template.", id)
-	}
-	d := &syncDraft{
-		Name: cluster.Name, Description: cluster.Description, Provider: cluster.Provider.Name, Services: sortedNames(cluster.Services),
-		Nodes: nodes, Before: cluster.Template, After: w.template, Warnings: []string{},
-	}
+	c.Before.Template, c.After.Template, c.Template = &cluster.Template, &w.template, w.template.Base
 	for _, v := range w.used {
 		if v.Kind == loom.KindTemplate || v.Kind == loom.KindPartialTemplate {
-			d.Versions = append(d.Versions, v)
+			c.Versions = append(c.Versions, v)
 		}
 	}
-	if err := stillFits(cluster, w.template, nodes); err != nil {
-		return nil, cluster, err
+	if err := stillFits(cluster, w.template, c.Before.Nodes); err != nil {
+		return err
 	}
-	d.Warnings = append(d.Warnings, "Config, services, nodes and lease stay as they are; only what the template allows from now on changes.")
-	if sameJSON(document(d.Before), document(d.After)) {
-		d.Warnings = append(d.Warnings, "The template says the same as the cluster's copy of it.")
+	c.warn("Config, services, nodes and lease stay as they are; only what the template allows from now on changes.")
+	if sameJSON(document(c.Before.Template), document(c.After.Template)) {
+		c.warn("The template says the same as the cluster's copy of it.")
 	}
-	return d, cluster, nil
+	return nil
 }
+
+func showTemplate(v *PreviewView, c *change, list *changeList) error {
+	v.Layout, v.Provider = layoutOf(c.After.Nodes), loom.Base{Name: c.Provider.Name}
+	list.documents("template", "", document(c.Before.Template), document(c.After.Template))
+	return nil
+}
+
+func summarizeSync(*PreviewView) string { return "Replaces the cluster’s copy of its template" }
 
 // stillFits returns Unsolvable, with every constraint that breaks, unless the
 // present layout of a cluster satisfies a template.
@@ -97,12 +78,12 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 		return err
 	}
 	for try := 0; ; try++ {
-		d, cluster, err := u.draftSync(ctx, actor, id)
+		c, cluster, err := u.changeOf(ctx, actor, PreviewInput{Kind: loom.ChangeSync, Cluster: id})
 		if err != nil {
 			return err
 		}
 		err = store.Exec(ctx, u.db, func(tx *sqlx.Tx) error {
-			return u.sync(ctx, tx, actor, cluster, d, "sync")
+			return u.sync(ctx, tx, actor, cluster, c, "sync")
 		})
 		var old *stale
 		if errors.Is(err, errMoved) || errors.As(err, &old) {
@@ -117,7 +98,7 @@ func (u *Clusters) Sync(ctx context.Context, actor loom.Actor, id loom.ClusterID
 
 // sync stores the template, under the lock of the cluster. The error is errMoved
 // or *stale where cluster or template are not as they were seen.
-func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, d *syncDraft, verb string) error {
+func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen loom.Cluster, c *change, verb string) error {
 	cluster, err := store.LockCluster(ctx, tx, actor.Tenant, seen.ID)
 	if err := visible(actor, seen.ID, cluster.Owner, err); err != nil {
 		return err
@@ -128,20 +109,20 @@ func (u *Clusters) sync(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, seen
 	if cluster.Revision != seen.Revision {
 		return errMoved
 	}
-	now, err := store.NewestVersions(ctx, tx, actor.Tenant, d.Versions)
+	now, err := store.NewestVersions(ctx, tx, actor.Tenant, c.Versions)
 	if err != nil {
 		return err
 	}
-	if differs := compareVersions(d.Versions, now); len(differs) > 0 {
+	if differs := compareVersions(c.Versions, now); len(differs) > 0 {
 		return &stale{differs}
 	}
-	if err := store.SetClusterTemplate(ctx, tx, actor.Tenant, cluster.ID, d.After); err != nil {
+	if err := store.SetClusterTemplate(ctx, tx, actor.Tenant, cluster.ID, *c.After.Template); err != nil {
 		return err
 	}
 	err = store.InsertAudit(ctx, tx, loom.AuditEntry{
 		Actor: actor, Verb: verb, Kind: "cluster", Object: cluster.ID.String(), Result: "ok",
 		Before: map[string]any{"clusterTemplate": cluster.Template.Name, "version": cluster.Template.Version},
-		After:  map[string]any{"clusterTemplate": d.After.Name, "version": d.After.Version, "changed": paths(document(cluster.Template), document(d.After))},
+		After:  map[string]any{"clusterTemplate": c.After.Template.Name, "version": c.After.Template.Version, "changed": paths(document(cluster.Template), document(c.After.Template))},
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"loom/app/loom"
+	"loom/planner"
 	"loom/solver"
 )
 
@@ -221,11 +222,11 @@ func (u *Clusters) tryAsked(all context.Context, actor loom.Actor, p *prepared, 
 		t.Asked.State = TrialCannot
 		return nil
 	}
-	d, err := p.draft(actor, 0, "", layout)
+	c, err := p.change(actor, 0, "", layout)
 	if err == nil {
-		plan, planErr := d.plan()
+		plan, planErr := c.steps(planner.Scope{})
 		t.Tasks, t.Stages, err = len(plan.Tasks), plan.Levels(), planErr
-		t.Warnings = d.Warnings
+		t.Warnings = c.Warnings
 	}
 	if err == nil {
 		return nil

@@ -46,7 +46,7 @@ var soakTargets = map[string][]soakPoint{
 		[]soakPoint{{failpoint.Any, 60}, {failpoint.Any, 120}},
 	),
 	// What a web process does: one transaction that begins an operation.
-	loom.ProcessWeb: join(around("clusters.Create", 1), around("clusters.atOnce", 1)),
+	loom.ProcessWeb: join(around("clusters.Create", 1), around("clusters.execute", 1)),
 }
 
 // soakDraw draws faults by a seed: every point with every action in turn, each

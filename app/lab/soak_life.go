@@ -89,7 +89,7 @@ func (l *soakLane) create(ctx context.Context, name string) (loom.ClusterID, err
 // begin begins an operation on a cluster, now and then through a process that is
 // killed.
 func (l *soakLane) begin(ctx context.Context, ref loom.OperationRef, s soakStep) error {
-	if faults := l.draw.request("clusters.atOnce"); faults != "" && !l.soak.enough() {
+	if faults := l.draw.request("clusters.execute"); faults != "" && !l.soak.enough() {
 		change, err := json.Marshal(s.change)
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"loom/app/loom"
+	"loom/planner"
 )
 
 // Change is one line of a preview. Change is "create", "change" (in place),
@@ -53,54 +53,46 @@ func (l *changeList) wholeNodes(word string, nodes []loom.Node) {
 	}
 }
 
-// live lists what an operation does to machines that stay: first the config, then
+// showInPlace lists what an operation does to machines that stay: first the config, then
 // each node with what happens on it.
-func (l *changeList) live(d *liveDraft, plan loom.Plan) {
-	l.config(d)
+func showInPlace(v *PreviewView, c *change, list *changeList) error {
+	v.Layout = layoutOf(c.After.Nodes)
+	list.config(c)
 	type place struct {
 		node    loom.NodeID
 		service string
 	}
 	touched := map[place]map[loom.TaskAction]bool{}
-	for _, t := range plan.Tasks {
+	for _, t := range c.plan.Tasks {
 		at := place{t.Node, t.Service}
 		if touched[at] == nil {
 			touched[at] = map[loom.TaskAction]bool{}
 		}
 		touched[at][t.Action] = true
 	}
-	for _, n := range d.Nodes {
+	for _, n := range c.After.Nodes {
 		if own := touched[place{n.ID, ""}]; own != nil {
 			because := "It is made ready again for its services."
 			if own[loom.ActionKeys] {
 				because = "Your SSH keys are put on it."
 			}
-			l.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
+			list.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: because})
 		}
 		for _, name := range n.Services {
 			// A new service without actions comes as well.
-			if actions := touched[place{n.ID, name}]; actions != nil || d.adds(name) {
-				l.add(d.onService(n, name, actions))
+			if actions := touched[place{n.ID, name}]; actions != nil || slices.Contains(c.Services, name) {
+				list.add(c.onService(n, name, actions))
 			}
 		}
 	}
+	return nil
 }
 
 // config lists the values of the config that become other ones.
-func (l *changeList) config(d *liveDraft) {
-	if !d.setsConfig() {
-		return
+func (l *changeList) config(c *change) {
+	if c.SetsConfig {
+		l.documents("config", c.of.configFrom, c.Before.Config, c.After.Config)
 	}
-	because := ""
-	switch {
-	case d.Added != nil:
-		because = "It is a default of the new services."
-	case d.Followed != nil && !d.Followed.Mends:
-		because = "It was so before."
-	case d.Altered != nil:
-		because = "It is a default of the new versions."
-	}
-	l.documents("config", because, d.Before, d.After)
 }
 
 // documents lists where two JSON documents differ.
@@ -115,35 +107,29 @@ func (l *changeList) documents(object, because string, before, after map[string]
 }
 
 // onService says what a set of actions does to one service on one node.
-func (d *liveDraft) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) Change {
-	c := Change{Change: "change", Object: "service", Name: name, Node: n.Number}
+func (c *change) onService(n loom.Node, name string, actions map[loom.TaskAction]bool) Change {
+	line := Change{Change: "change", Object: "service", Name: name, Node: n.Number}
 	state := func(to loom.ServiceState) {
 		if from := n.ServiceStates[name]; from != "" {
-			c.Old = string(from)
+			line.Old = string(from)
 		}
-		c.New = string(to)
+		line.New = string(to)
 	}
 	start, stop := actions[loom.ActionStart], actions[loom.ActionStop]
 	// A retry may have before it what an earlier operation never started.
-	runs := d.Followed == nil || n.ServiceStates[name] == loom.ServiceStarted
+	runs := c.Followed == nil || n.ServiceStates[name] == loom.ServiceStarted
 	switch {
 	case runs && (start && stop || start && actions[loom.ActionConfigure]):
-		c.Change = "restart"
+		line.Change = "restart"
 	case start:
 		state(loom.ServiceStarted)
 	case stop:
 		state(loom.ServiceStopped)
 	}
-	switch {
-	case d.Added != nil:
-		d.onAdding(&c, actions)
-	case d.Service == "" || d.Service == name:
-	case d.Kind == loom.ChangeStart, !stop && d.Kind == loom.ChangeRestart && !dependsOn(d.Services, name, d.Service):
-		c.Because = fmt.Sprintf("“%s” needs it to run.", d.Service)
-	default:
-		c.Because = fmt.Sprintf("It needs “%s” to run.", d.Service)
+	if c.of.reason != nil {
+		c.of.reason(c, &line, actions)
 	}
-	return c
+	return line
 }
 
 // dependsOn reports whether a service depends on another at runtime, directly or not.
@@ -271,10 +257,10 @@ func document(v any) map[string]any {
 	if err != nil {
 		return nil // catalog entries were JSON before
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
+	c := json.NewDecoder(bytes.NewReader(data))
+	c.UseNumber()
 	out := map[string]any{}
-	if err := d.Decode(&out); err != nil {
+	if err := c.Decode(&out); err != nil {
 		return nil
 	}
 	return out
@@ -289,4 +275,131 @@ func paths(before, after map[string]any) []string {
 		names = append(names, c.Name)
 	}
 	return names
+}
+
+// showLayout shows what becomes of the layout: config, machines, then services by node.
+func showLayout(v *PreviewView, c *change, list *changeList) error {
+	v.Layout = layoutOf(c.After.Nodes)
+	diff, err := planner.Compare(c.Before.layout(), c.After.layout(), c.plan, c.again()...)
+	if err != nil {
+		return err
+	}
+	v.Made, v.Replaced, v.Left, v.Gone = len(diff.Made), len(diff.Replaced), len(diff.Removed), c.removed()
+	v.Altered = c.Services
+	v.After.Nodes += c.more()
+	for _, n := range v.Gone {
+		if n.State != loom.NodeDeleted {
+			v.After.Nodes--
+		}
+	}
+	list.config(c)
+	list.machines("create", diff.Made)
+	list.machines("replace", diff.Replaced)
+	list.machines("remove", diff.Removed)
+	for _, n := range c.After.Nodes {
+		if c.resumes(n.ID, "") {
+			list.add(Change{Change: "change", Object: "node", Name: n.Hostname, Node: n.Number, Because: "An earlier operation did not make it ready."})
+		}
+	}
+	list.alteredServices(c, diff)
+	told := map[string]bool{}
+	for _, s := range diff.Services {
+		told[s.Service] = told[s.Service] || s.Change == "configure"
+	}
+	for _, name := range sortedNames(told) {
+		if told[name] {
+			v.Told = append(v.Told, name)
+		}
+	}
+	return nil
+}
+
+func (l *changeList) machines(word string, machines []planner.MachineChange) {
+	for _, m := range machines {
+		l.add(Change{Change: word, Object: "node", Name: m.Hostname, Node: m.Number, Because: m.Because})
+	}
+}
+
+// alteredServices lists services by node: those of whole nodes that come and go, and
+// what happens to others. One without any action comes and goes as well.
+func (l *changeList) alteredServices(c *change, diff planner.Difference) {
+	said := map[loom.NodeID][]planner.ServiceChange{}
+	for _, s := range diff.Services {
+		said[s.Node] = append(said[s.Node], s)
+	}
+	c.diffNodes(func(before, after *loom.Node) {
+		switch {
+		case before == nil:
+			l.services("create", after, after.Services)
+			return
+		case after == nil:
+			l.services("remove", before, before.Services)
+			return
+		}
+		for _, s := range said[after.ID] {
+			l.add(c.alteredService(before, s))
+		}
+		for _, name := range slices.Concat(before.Services, after.Services) {
+			had, has := slices.Contains(before.Services, name), slices.Contains(after.Services, name)
+			if had == has || slices.ContainsFunc(said[after.ID], func(c planner.ServiceChange) bool { return c.Service == name }) {
+				continue
+			}
+			word := map[bool]string{true: "remove", false: "create"}[had]
+			l.add(Change{Change: word, Object: "service", Name: name, Node: after.Number, Because: "It defines no action for that, so nothing runs."})
+		}
+	})
+}
+
+func (l *changeList) services(word string, n *loom.Node, names []string) {
+	for _, name := range names {
+		l.add(Change{Change: word, Object: "service", Name: name, Node: n.Number})
+	}
+}
+
+// alteredService gives a change of a service as a line.
+func (c *change) alteredService(n *loom.Node, s planner.ServiceChange) Change {
+	line := Change{Change: "change", Object: "service", Name: s.Service, Node: s.Number, Because: s.Because}
+	state := func(to loom.ServiceState) {
+		if from := n.ServiceStates[s.Service]; from != "" {
+			line.Old = string(from)
+		}
+		line.New = string(to)
+	}
+	switch s.Change {
+	case "add":
+		line.Change = "create"
+	case "remove":
+		line.Change = "remove"
+	case "reinstall":
+		line.Change = "replace"
+	case "start":
+		state(loom.ServiceStarted)
+	case "stop":
+		state(loom.ServiceStopped)
+	default:
+		if s.Effect == planner.Restarts {
+			line.Change = "restart"
+		}
+	}
+	if c.resumes(s.Node, s.Service) {
+		line.Because = "An earlier operation did not finish it; it should run."
+	}
+	if s.Change == "upgrade" {
+		line.Because = ""
+		if was, is := c.Before.Services[s.Service].Version, c.After.Services[s.Service].Version; was != is {
+			line.Old, line.New = was, is
+		}
+		if files := c.Files[s.Service]; len(files) > 0 {
+			line.Because = "Newer files: " + strings.Join(files, ", ") + "."
+		}
+	}
+	return line
+}
+
+// told names the services that hear of it.
+func (v *PreviewView) told() string {
+	if len(v.Told) == 0 {
+		return ""
+	}
+	return ", configures " + strings.Join(v.Told, ", ") + " again"
 }

@@ -2,13 +2,125 @@ package clusters
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"loom/app/loom"
 	"loom/app/store"
 	"loom/planner"
 )
+
+// draftRepair makes the machines of nodes anew.
+func draftRepair(ctx context.Context, u *Clusters, r request, c *change) error {
+	cluster, in := r.cluster, r.in.Change
+	if len(in.Nodes) == 0 {
+		return invalid("nodes", "Name the nodes to repair by their ids.")
+	}
+	if err := known(cluster, c.After.Nodes, in.Nodes); err != nil {
+		return err
+	}
+	w, err := u.readTypes(ctx, cluster.Owner.Tenant)
+	if err != nil {
+		return err
+	}
+	var before, after, out, bare []loom.Node
+	returns := false
+	lost, err := u.lostToDelete(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	past, err := u.pastOf(ctx, cluster, c.After.Nodes)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.After.Nodes {
+		was := n
+		named := slices.Contains(in.Nodes, n.ID)
+		switch {
+		case named:
+			returns = returns || n.Leaving
+			n.Incarnation, n.Leaving = n.Incarnation+1, false
+			c.applyTypeSettings(w, &n)
+		case n.Leaving && !lost[n.ID]:
+			out = append(out, n)
+			continue
+		case past.bare(&n):
+			bare = append(bare, n)
+		}
+		n.Leaving = false // the cluster lives on
+		before, after = append(before, was), append(after, n)
+	}
+	if len(bare) > 0 {
+		return invalid("nodes", "%s no machine; name %s as well.", these(bare, "has", "have"), them(bare))
+	}
+	c.Before.Nodes, c.After.Nodes = before, after
+	c.warnOfOut(out)
+	if err := u.draftRest(ctx, c, cluster, past); err != nil {
+		return err
+	}
+	if returns {
+		if err := u.stillValid(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
+			return err
+		}
+	}
+	if quota := c.more(); quota > 0 {
+		use, err := store.QuotaUse(ctx, u.db, cluster.Owner.Tenant)
+		if err != nil {
+			return err
+		}
+		return use.Check(0, quota)
+	}
+	return nil
+}
+
+// lostToDelete gives the nodes that a delete, which failed, was to take away: with a
+// repair they are the cluster again.
+func (u *Clusters) lostToDelete(ctx context.Context, cluster loom.Cluster) (map[loom.NodeID]bool, error) {
+	lost := map[loom.NodeID]bool{}
+	if cluster.Status != loom.ClusterIncomplete || cluster.LatestOperation == 0 {
+		return lost, nil
+	}
+	ref := loom.OperationRef{Cluster: cluster.ID, Number: cluster.LatestOperation}
+	for ref.Number > 0 { // a delete that was retried was once begun by another operation
+		op, err := store.OperationByRef(ctx, u.db, cluster.Owner.Tenant, ref)
+		if err != nil {
+			return nil, err
+		}
+		if op.Action != loom.ClusterDelete {
+			return lost, nil
+		}
+		before, err := store.SnapshotBefore(ctx, u.db, cluster.Owner.Tenant, ref)
+		if err != nil {
+			return nil, err
+		}
+		if before != nil {
+			for _, n := range before.Nodes {
+				lost[n.ID] = true
+			}
+		}
+		ref.Number = op.Concerns
+	}
+	return lost, nil
+}
+
+// repairable are the nodes of a cluster that can be repaired.
+func repairable(ctx context.Context, u *Clusters, cluster loom.Cluster, all []loom.Node) ([]loom.Node, error) {
+	lost, err := u.lostToDelete(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []loom.Node
+	for _, n := range all {
+		if n.State != loom.NodeDeleted || lost[n.ID] || !n.Leaving {
+			n.Results, n.Actions = nil, nil
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+func summarizeRepair(v *PreviewView) string {
+	return "Makes the machines of " + count(v.Replaced, "node") + " anew" + v.told()
+}
 
 // A repair leads a cluster back to what it should be: beside the nodes that it makes
 // anew, it finishes on the others what operations that failed left half way, and starts
@@ -123,26 +235,26 @@ func (h history) rest(n *loom.Node, services map[string]loom.Service) map[string
 
 // draftRest finds what is left to do on the nodes that a repair does not make anew, and
 // warns of what stays as it is.
-func (u *Clusters) draftRest(ctx context.Context, d *liveDraft, cluster loom.Cluster, past history) error {
-	d.Altered.Rest = planner.RemainingActions{}
+func (u *Clusters) draftRest(ctx context.Context, c *change, cluster loom.Cluster, past history) error {
+	c.Rest = planner.RemainingActions{}
 	stopped, down, begun := map[string][]loom.Node{}, map[string][]loom.Node{}, map[string][]loom.Node{}
-	d.pairs(func(before, after *loom.Node) {
+	c.diffNodes(func(before, after *loom.Node) {
 		if before == nil || after == nil {
 			return
 		}
 		made := before.Incarnation != after.Incarnation
-		if rest := past.rest(before, d.Services); rest != nil && !made {
-			d.Altered.Rest[after.ID] = rest
+		if rest := past.rest(before, c.After.Services); rest != nil && !made {
+			c.Rest[after.ID] = rest
 		}
 		for _, name := range after.Services {
-			if s := d.Services[name]; runs(s, before.ServiceStates[name]) || !s.Defines(loom.ActionStart) {
+			if s := c.After.Services[name]; runs(s, before.ServiceStates[name]) || !s.Defines(loom.ActionStart) {
 				continue
 			}
 			wanted, known := past.wanted(after.ID, name)
 			switch {
 			case made && known && !wanted:
 				begun[name] = append(begun[name], *after)
-			case made || slices.Contains(d.Altered.Rest[after.ID][name], loom.ActionStart):
+			case made || slices.Contains(c.Rest[after.ID][name], loom.ActionStart):
 			case known && !wanted && before.ServiceStates[name] == loom.ServiceStopped:
 				stopped[name] = append(stopped[name], *after)
 			default:
@@ -150,27 +262,23 @@ func (u *Clusters) draftRest(ctx context.Context, d *liveDraft, cluster loom.Clu
 			}
 		}
 	})
-	for _, name := range sortedNames(d.Services) {
+	for _, name := range sortedNames(c.After.Services) {
 		if nodes := stopped[name]; len(nodes) > 0 {
-			d.warn("%s “%s” as it is: it was stopped on request.", these(nodes, "keeps", "keep"), name)
+			c.warn("%s “%s” as it is: it was stopped on request.", these(nodes, "keeps", "keep"), name)
 		}
 		if nodes := down[name]; len(nodes) > 0 {
-			d.warn("%s “%s” as it is, which does not run; name %s as well to change that.", these(nodes, "keeps", "keep"), name, them(nodes))
+			c.warn("%s “%s” as it is, which does not run; name %s as well to change that.", these(nodes, "keeps", "keep"), name, them(nodes))
 		}
 		if nodes := begun[name]; len(nodes) > 0 {
-			d.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", these(nodes, "starts", "start"), name)
+			c.warn("%s “%s”, which was stopped on request or left out: everything on a new machine is started.", these(nodes, "starts", "start"), name)
 		}
 	}
-	return u.warnOfUnfinished(ctx, d, cluster)
-}
-
-func (d *liveDraft) warn(format string, args ...any) {
-	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
+	return u.warnOfUnfinished(ctx, c, cluster)
 }
 
 // warnOfUnfinished says what of an operation that failed is left undone by a repair: it
 // puts services right that do not run, and leaves alone what runs.
-func (u *Clusters) warnOfUnfinished(ctx context.Context, d *liveDraft, cluster loom.Cluster) error {
+func (u *Clusters) warnOfUnfinished(ctx context.Context, c *change, cluster loom.Cluster) error {
 	op, err := u.halfDone(ctx, cluster)
 	if err != nil || op == nil || op.Undone || op.Action == loom.ClusterDelete {
 		return err
@@ -181,25 +289,25 @@ func (u *Clusters) warnOfUnfinished(ctx context.Context, d *liveDraft, cluster l
 	}
 	course := planner.ProgressOf(plans)
 	alone := map[loom.NodeID]bool{}
-	d.pairs(func(before, after *loom.Node) {
+	c.diffNodes(func(before, after *loom.Node) {
 		if before != nil && after != nil && before.Incarnation == after.Incarnation {
 			alone[after.ID] = true
 		}
 	})
 	left := 0
 	for _, t := range course.Plan.Tasks {
-		if alone[t.Node] && !course.Done(t.Number) && !slices.Contains(d.Altered.Rest[t.Node][t.Service], t.Action) {
+		if alone[t.Node] && !course.Done(t.Number) && !slices.Contains(c.Rest[t.Node][t.Service], t.Action) {
 			left++
 		}
 	}
 	if left > 0 {
-		d.warn("Operation %d (%s) did not finish, and the repair leaves out %s of it on other nodes; retry it first if that is still wanted.",
+		c.warn("Operation %d (%s) did not finish, and the repair leaves out %s of it on other nodes; retry it first if that is still wanted.",
 			op.Ref.Number, op.Action.Verb(), count(left, "task"))
 	}
 	return nil
 }
 
 // resumes reports whether a repair goes on with a service on a node that stays.
-func (d *liveDraft) resumes(node loom.NodeID, service string) bool {
-	return d.Altered != nil && len(d.Altered.Rest[node][service]) > 0
+func (c *change) resumes(node loom.NodeID, service string) bool {
+	return len(c.Rest[node][service]) > 0
 }

@@ -9,28 +9,14 @@ import (
 
 	"loom/app/loom"
 	"loom/app/store"
+	"loom/planner"
 	"loom/solver"
 )
 
-// addition is what an add_services brings to a cluster: part of the body of its
-// preview. The bodies of the services are among those of the draft, whose nodes
-// have them already.
-type addition struct {
-	// Asked are the services of the request, New those of them that the cluster
-	// did not have; both sorted.
-	Asked []string `json:"asked"`
-	New   []string `json:"new"`
-	// Nodes get at least one of them, in the order of their numbers.
-	Nodes []loom.NodeID `json:"nodes"`
-	// Because says of each new service why it comes on these nodes and no others.
-	Because map[string]string `json:"because"`
-	// Versions are the services that must still be the newest ones.
-	Versions []store.EntryVersion `json:"versions"`
-}
-
 // draftAdd works out where services go and what comes of that for the nodes, the
 // copies of services and the config.
-func (u *Clusters) draftAdd(ctx context.Context, d *liveDraft, cluster loom.Cluster, asked []string) error {
+func draftAdd(ctx context.Context, u *Clusters, r request, c *change) error {
+	cluster, asked := r.cluster, r.in.Services
 	names, err := newServices(cluster, asked)
 	if err != nil {
 		return err
@@ -42,23 +28,24 @@ func (u *Clusters) draftAdd(ctx context.Context, d *liveDraft, cluster loom.Clus
 	if err := loom.InvalidFields(checkNamed(names, has(catalog))); err != nil {
 		return err
 	}
-	nodes, err := u.place(ctx, cluster, d.Nodes, catalog, names)
+	nodes, err := u.place(ctx, cluster, c.After.Nodes, catalog, names)
 	if err != nil {
 		return err
 	}
-	d.Added = &addition{Asked: slices.Compact(slices.Sorted(slices.Values(asked))), New: names, Because: map[string]string{}}
-	d.Services = maps.Clone(cluster.Services)
-	if d.Services == nil {
-		d.Services = map[string]loom.Service{}
+	c.Input.Services = slices.Compact(slices.Sorted(slices.Values(asked)))
+	c.Services, c.Because = names, map[string]string{}
+	c.After.Services = maps.Clone(cluster.Services)
+	if c.After.Services == nil {
+		c.After.Services = map[string]loom.Service{}
 	}
 	for _, name := range names {
 		s := catalog[name]
-		d.Services[name] = s
-		d.Added.Versions = append(d.Added.Versions, store.EntryVersion{Kind: loom.KindService, Name: s.Name, Version: s.Version})
+		c.After.Services[name] = s
+		c.Versions = append(c.Versions, store.EntryVersion{Kind: loom.KindService, Name: s.Name, Version: s.Version})
 	}
-	d.put(nodes, cluster.Template)
-	d.warnOfUses(names)
-	return d.underlay(cluster, names)
+	c.put(nodes, cluster.Template)
+	c.warnOfUses(names)
+	return c.mergeDefaults(cluster, names)
 }
 
 // newServices gives the services of a request that a cluster does not have.
@@ -83,20 +70,20 @@ func newServices(cluster loom.Cluster, asked []string) ([]string, error) {
 func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom.Node, catalog map[string]loom.Service, names []string) ([]solver.Node, error) {
 	known := maps.Clone(catalog)
 	maps.Copy(known, cluster.Services) // what is there counts as it is there
-	c := solver.Cluster{Input: present(cluster, cluster.Template, nodes, nil, known)}
+	q := solver.Cluster{Input: present(cluster, cluster.Template, nodes, nil, known)}
 	for _, n := range nodes {
-		c.Nodes = append(c.Nodes, solver.Node{ID: string(n.ID), NodeLayout: loom.NodeLayout{
+		q.Nodes = append(q.Nodes, solver.Node{ID: string(n.ID), NodeLayout: loom.NodeLayout{
 			HardwareType: n.HardwareType, ImageType: n.ImageType, Services: slices.Sorted(slices.Values(n.Services)),
 		}})
 	}
 	solving, stop := u.solving(ctx, cluster.Owner.Tenant, u.opts.SolveTime)
 	defer stop()
-	out, unsat, err := solver.Add(solving, c, names)
+	out, unsat, err := solver.Add(solving, q, names)
 	if err != nil {
 		return nil, err
 	}
 	if unsat != nil {
-		unsat.Suggestions = solver.SuggestChange(solving, c, names, nil, unsat)
+		unsat.Suggestions = solver.SuggestChange(solving, q, names, nil, unsat)
 		return nil, &loom.Error{Kind: loom.Unsolvable, Message: unsat.Headline, Unsat: unsat}
 	}
 	return out.Nodes, nil
@@ -104,10 +91,10 @@ func (u *Clusters) place(ctx context.Context, cluster loom.Cluster, nodes []loom
 
 // put gives the draft's nodes the services that the solver placed, and says why
 // they are where they are.
-func (d *liveDraft) put(placed []solver.Node, t loom.Template) {
+func (c *change) put(placed []solver.Node, t loom.Template) {
 	on := map[string]int{}
-	for i := range d.Nodes {
-		n := &d.Nodes[i]
+	for i := range c.After.Nodes {
+		n := &c.After.Nodes[i]
 		services := placed[i].Services
 		if len(services) == len(n.Services) {
 			continue // nothing leaves a node
@@ -118,47 +105,46 @@ func (d *liveDraft) put(placed []solver.Node, t loom.Template) {
 			}
 		}
 		n.Services = services
-		n.Automators = automatorsOf(services, d.Services)
-		d.Added.Nodes = append(d.Added.Nodes, n.ID)
+		n.Automators = automatorsOf(services, c.After.Services)
 	}
-	for _, name := range d.Added.New {
+	for _, name := range c.Services {
 		most := loom.Unlimited
-		if q := t.Constraints.Services[name].Quantities; q != nil && q.Max != nil {
-			most = *q.Max
+		if limits := t.Constraints.Services[name].Quantities; limits != nil && limits.Max != nil {
+			most = *limits.Max
 		}
 		switch {
-		case on[name] == len(d.Nodes):
-			d.Added.Because[name] = "The template allows it on every node."
+		case on[name] == len(c.After.Nodes):
+			c.Because[name] = "The template allows it on every node."
 		case on[name] == most:
-			d.Added.Because[name] = fmt.Sprintf("The template has it on at most %s.", count(most, "node"))
+			c.Because[name] = fmt.Sprintf("The template has it on at most %s.", count(most, "node"))
 		default:
-			d.Added.Because[name] = "The template’s rules keep it off the other nodes."
+			c.Because[name] = "The template’s rules keep it off the other nodes."
 		}
 	}
 }
 
 // warnOfUses says what new services could use and does not come.
-func (d *liveDraft) warnOfUses(names []string) {
+func (c *change) warnOfUses(names []string) {
 	for _, name := range names {
-		deps := d.Services[name].Dependencies
+		deps := c.After.Services[name].Dependencies
 		for _, used := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(deps.Install.Uses, deps.Runtime.Uses)))) {
-			if !slices.ContainsFunc(sortedNames(d.Services), func(other string) bool {
-				return other == used || slices.Contains(d.Services[other].Dependencies.Provides, used)
+			if !slices.ContainsFunc(sortedNames(c.After.Services), func(other string) bool {
+				return other == used || slices.Contains(c.After.Services[other].Dependencies.Provides, used)
 			}) {
-				d.Warnings = append(d.Warnings, fmt.Sprintf("“%s” can use “%s”, which is not on the cluster.", name, used))
+				c.warn("“%s” can use “%s”, which is not on the cluster.", name, used)
 			}
 		}
 	}
 }
 
-// underlay puts the default configs of new services, or new versions of them, below the cluster's config,
+// mergeDefaults puts the default configs of new services, or new versions of them, below the cluster's config,
 // of which nothing changes (lifecycle.md 7), and checks what comes of it, as all
 // of it is expanded for the new services. Invalid.
-func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
+func (c *change) mergeDefaults(cluster loom.Cluster, names []string) error {
 	defaults := map[string]any{}
 	for _, name := range names {
-		if c := d.Services[name].DefaultConfig; c != nil {
-			defaults = loom.MergePatch(defaults, c)
+		if config := c.After.Services[name].DefaultConfig; config != nil {
+			defaults = loom.MergePatch(defaults, config)
 		}
 	}
 	config, _ := below(cluster.Config, defaults).(map[string]any) // of two objects comes one
@@ -169,9 +155,9 @@ func (d *liveDraft) underlay(cluster loom.Cluster, names []string) error {
 		if errs := loom.CheckConfigSize("config", config); len(errs) > 0 {
 			return loom.InvalidFields(errs)
 		}
-		d.Before, d.After = cluster.Config, config
+		c.SetsConfig, c.Before.Config, c.After.Config = true, cluster.Config, config
 	}
-	return d.checkMacros(cluster.Owner.User, "config", config)
+	return c.checkMacros(cluster.Owner.User, "config", config)
 }
 
 // below lays a document under another, which wins wherever it says anything: a
@@ -192,34 +178,20 @@ func below(top, under any) any {
 	return out
 }
 
-// changedNodes are the nodes that new services come to.
-func (d *liveDraft) changedNodes() []loom.Node {
-	changed := make(map[loom.NodeID]bool, len(d.Added.Nodes))
-	for _, id := range d.Added.Nodes {
-		changed[id] = true
-	}
-	return slices.DeleteFunc(slices.Clone(d.Nodes), func(n loom.Node) bool { return !changed[n.ID] })
-}
-
-// adds reports whether a service is one of those that come.
-func (d *liveDraft) adds(name string) bool {
-	return d.Added != nil && slices.Contains(d.Added.New, name)
-}
-
-// onAdding says what an add_services does to a service on a node: to a new one, to
+// reasonOfAdding says what an add_services does to a service on a node: to a new one, to
 // one that a new one needs, or to one that follows a new one.
-func (d *liveDraft) onAdding(c *Change, actions map[loom.TaskAction]bool) {
-	if because, isNew := d.Added.Because[c.Name]; isNew {
-		*c = Change{Change: "create", Object: "service", Name: c.Name, Node: c.Node, Because: because}
+func reasonOfAdding(c *change, line *Change, actions map[loom.TaskAction]bool) {
+	if because, isNew := c.Because[line.Name]; isNew {
+		*line = Change{Change: "create", Object: "service", Name: line.Name, Node: line.Node, Because: because}
 		return
 	}
-	for _, name := range d.Added.New {
+	for _, name := range c.Services {
 		switch {
-		case actions[loom.ActionConfigure] && follows(d.Services, c.Name, name):
-			c.Because = fmt.Sprintf("It follows “%s”.", name)
+		case actions[loom.ActionConfigure] && follows(c.After.Services, line.Name, name):
+			line.Because = fmt.Sprintf("It follows “%s”.", name)
 			return
-		case actions[loom.ActionStart] && dependsOn(d.Services, name, c.Name):
-			c.Because = fmt.Sprintf("“%s” needs it to run.", name)
+		case actions[loom.ActionStart] && dependsOn(c.After.Services, name, line.Name):
+			line.Because = fmt.Sprintf("“%s” needs it to run.", name)
 			return
 		}
 	}
@@ -230,4 +202,29 @@ func follows(services map[string]loom.Service, name, other string) bool {
 	return slices.ContainsFunc(services[name].Follows, func(wanted string) bool {
 		return wanted == other || slices.Contains(services[other].Dependencies.Provides, wanted)
 	})
+}
+
+// gaining are the nodes that new services come to.
+func (c *change) gaining() []loom.Node {
+	return c.filter(func(before, after *loom.Node) bool {
+		return before != nil && after != nil && len(before.Services) != len(after.Services)
+	})
+}
+
+// planAdd plans the steps of the new services, and of what follows or serves them.
+func planAdd(_ context.Context, _ *Clusters, c *change, _ loom.TenantID) (loom.Plan, error) {
+	scope := planner.Scope{Services: c.Services, Nodes: []loom.NodeID{}}
+	for _, n := range c.gaining() {
+		scope.Nodes = append(scope.Nodes, n.ID)
+	}
+	return c.steps(scope)
+}
+
+func showAdd(v *PreviewView, c *change, list *changeList) error {
+	v.Added, v.AddedTo = c.Services, len(c.gaining())
+	return showInPlace(v, c, list)
+}
+
+func summarizeAdd(v *PreviewView) string {
+	return fmt.Sprintf("Adds %s to %s", count(len(v.Added), "service"), count(v.AddedTo, "node"))
 }

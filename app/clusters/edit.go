@@ -1,0 +1,201 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// ChangeExpiry moves the end of a cluster's lease; the zero time is never. It
+// works at once and without an operation. Invalid, about the field expireTime,
+// where the rules or the state of the cluster forbid it (lifecycle.md 3).
+func (u *Clusters) ChangeExpiry(ctx context.Context, actor loom.Actor, id loom.ClusterID, expires time.Time) (loom.Cluster, error) {
+	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
+		rule := c.Template.Administration.Lease
+		if err := rule.CheckChange(c.Status, c.Created, c.Expires, expires); err != nil {
+			return err
+		}
+		settings, err := store.Settings(ctx, tx, actor.Tenant)
+		if err != nil {
+			return err
+		}
+		if err := loom.InvalidFields(settings.CheckLease("expireTime", expires.IsZero())); err != nil {
+			return err
+		}
+		c.Expires = expires
+		return nil
+	})
+}
+
+// EditInput changes what it names; nil stays as it is. Labels replace the whole
+// map.
+type EditInput struct {
+	Description *string
+	Labels      map[string]string
+	Protected   *bool
+	// Owner hands the cluster to another user of the tenant, for administrators.
+	Owner *loom.UserID
+	// Seen is what description and labels were when their author began to write, nil to
+	// replace whatever there is.
+	Seen *Written
+}
+
+// Edit changes description, labels, protection and owner, in every state but
+// terminated (Conflict). Errors: NotFound, Invalid, Forbidden where somebody else than
+// an administrator names an owner, and Conflict, with an *EditConflict in its chain,
+// where the texts are not those that were seen.
+func (u *Clusters) Edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, in EditInput) (loom.Cluster, error) {
+	errs := checkLabels(in.Labels)
+	if in.Description != nil {
+		errs = append(errs, checkStorable("description", *in.Description)...)
+		if len([]rune(*in.Description)) > loom.MaxDescription {
+			errs = append(errs, loom.FieldError{Field: "description",
+				Message: fmt.Sprintf("A description has at most %d characters.", loom.MaxDescription)})
+		}
+	}
+	if in.Owner != nil {
+		if err := u.see(ctx, actor, id); err != nil {
+			return loom.Cluster{}, err
+		}
+		if err := actor.RequireAdmin(loom.ScopeClusterWrite); err != nil {
+			return loom.Cluster{}, err
+		}
+	}
+	return u.edit(ctx, actor, id, func(tx *sqlx.Tx, c *loom.Cluster) error {
+		if in.Owner != nil {
+			wrong, err := u.checkOwner(ctx, tx, actor, *in.Owner)
+			if err != nil {
+				return err
+			}
+			errs = append(errs, wrong...)
+		}
+		if err := loom.InvalidFields(errs); err != nil {
+			return err
+		}
+		if why := c.WhyNot(loom.ChangeEdit, nil); why != "" {
+			return loom.NewError(loom.Conflict, "%s", why)
+		}
+		in, err := in.since(*c)
+		if err != nil {
+			return err
+		}
+		if in.Description != nil {
+			c.Description = *in.Description
+		}
+		if in.Labels != nil {
+			c.Labels = in.Labels
+		}
+		if in.Protected != nil {
+			c.Protected = *in.Protected
+		}
+		if in.Owner != nil {
+			c.Owner.User = *in.Owner
+		}
+		return nil
+	})
+}
+
+// checkOwner finds why a user cannot be given a cluster, and keeps him from being
+// changed or removed meanwhile.
+func (u *Clusters) checkOwner(ctx context.Context, tx *sqlx.Tx, actor loom.Actor, id loom.UserID) ([]loom.FieldError, error) {
+	refuse := func(format string, args ...any) []loom.FieldError {
+		return []loom.FieldError{{Field: "ownerId", Message: fmt.Sprintf(format, args...)}}
+	}
+	if errs := checkStorable("ownerId", string(id)); len(errs) > 0 {
+		return errs, nil
+	}
+	user, err := store.LockUser(ctx, tx, actor.Tenant, id)
+	switch {
+	case isNotFound(err):
+		return refuse("There is no user “%.255s” in this tenant.", id), nil
+	case err != nil:
+		return nil, err
+	case user.Disabled:
+		return refuse("The user “%s” is disabled; enable him, or choose another.", id), nil
+	}
+	return nil, nil
+}
+
+// edit does what needs no plan, under the lock of the cluster.
+func (u *Clusters) edit(ctx context.Context, actor loom.Actor, id loom.ClusterID, apply func(tx *sqlx.Tx, c *loom.Cluster) error) (loom.Cluster, error) {
+	if err := actor.Require(loom.ScopeClusterWrite); err != nil {
+		return loom.Cluster{}, err
+	}
+	return store.InTx(ctx, u.db, func(tx *sqlx.Tx) (loom.Cluster, error) {
+		c, err := store.LockCluster(ctx, tx, actor.Tenant, id)
+		if err := visible(actor, id, c.Owner, err); err != nil {
+			return loom.Cluster{}, err
+		}
+		before := editable(c)
+		if err := apply(tx, &c); err != nil {
+			return loom.Cluster{}, err
+		}
+		if c.Revision, err = store.UpdateCluster(ctx, tx, actor.Tenant, c); err != nil {
+			return loom.Cluster{}, err
+		}
+		err = store.InsertAudit(ctx, tx, loom.AuditEntry{
+			Actor: actor, Verb: "update", Kind: "cluster", Object: id.String(), Result: "ok", Before: before, After: editable(c),
+		})
+		if err != nil {
+			return loom.Cluster{}, err
+		}
+		return c, store.InsertEvents(ctx, tx, clusterEvents(actor.Tenant, id)...)
+	})
+}
+
+// editable is the part of a cluster that changes without an operation, for the audit.
+func editable(c loom.Cluster) map[string]any {
+	expires := int64(0)
+	if !c.Expires.IsZero() {
+		expires = c.Expires.UnixMilli()
+	}
+	return map[string]any{"ownerId": c.Owner.User, "description": c.Description, "labels": c.Labels, "protected": c.Protected, "expireTime": expires}
+}
+
+// Written is what people write about a cluster.
+type Written struct {
+	Description string
+	Labels      map[string]string
+}
+
+// EditConflict is the cause of a Conflict of Edit: somebody else wrote meanwhile about
+// what was to be changed. Stored is what he wrote.
+type EditConflict struct{ Stored Written }
+
+// Error says that there are two texts.
+func (e *EditConflict) Error() string { return "description or labels were changed meanwhile" }
+
+// since leaves out of an edit what says the same as what its author had seen: that stays
+// as it is by now. Conflict, with an *EditConflict, where somebody else has changed what
+// the author changed, to something else.
+func (in EditInput) since(c loom.Cluster) (EditInput, error) {
+	if in.Seen == nil {
+		return in, nil
+	}
+	clash := false
+	if in.Description != nil {
+		if *in.Description == in.Seen.Description {
+			in.Description = nil
+		} else {
+			clash = c.Description != in.Seen.Description && c.Description != *in.Description
+		}
+	}
+	if in.Labels != nil {
+		if maps.Equal(in.Labels, in.Seen.Labels) {
+			in.Labels = nil
+		} else if !maps.Equal(c.Labels, in.Seen.Labels) && !maps.Equal(c.Labels, in.Labels) {
+			clash = true
+		}
+	}
+	if clash {
+		return in, &loom.Error{Kind: loom.Conflict, Err: &EditConflict{Stored: Written{Description: c.Description, Labels: c.Labels}},
+			Message: "Somebody else has changed this since you began to write."}
+	}
+	return in, nil
+}

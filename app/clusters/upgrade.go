@@ -1,0 +1,102 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"loom/app/loom"
+	"loom/app/store"
+)
+
+// draftUpgrade takes the newest versions of services from the catalog, and sets up again
+// those whose files are others: of those named, or of all.
+func draftUpgrade(ctx context.Context, u *Clusters, r request, c *change) error {
+	cluster, in := r.cluster, r.in.Change
+	if err := onCluster(cluster, in.Services); err != nil {
+		return err
+	}
+	catalog, err := store.Services(ctx, u.db, cluster.Owner.Tenant)
+	if err != nil {
+		return err
+	}
+	files, err := u.changedFiles(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	c.After.Services = maps.Clone(cluster.Services)
+	for _, name := range sortedNames(cluster.Services) {
+		if len(in.Services) > 0 && !slices.Contains(in.Services, name) {
+			continue
+		}
+		newest, there := catalog[name]
+		present := cluster.Services[name]
+		newer := there && newest.Version != present.Version && !newest.SameWork(&present)
+		if len(files[name]) > 0 {
+			if c.Files == nil {
+				c.Files = map[string][]string{}
+			}
+			c.Files[name] = files[name]
+		}
+		switch {
+		case newer || len(files[name]) > 0 && (there || len(in.Services) == 0):
+			c.Services = append(c.Services, name)
+			if newer {
+				c.After.Services[name] = newest
+				c.version(loom.KindService, &newest.Base)
+			}
+		case !there && len(in.Services) > 0:
+			return invalid("services", "The catalog has no service “%s” any more, so there is nothing newer.", name)
+		case !there:
+			c.warn("The catalog has no service “%s” any more; it stays as it is.", name)
+		}
+	}
+	if len(c.Services) == 0 {
+		return invalid("services", "Nothing is newer: the cluster has the newest versions of these services and their files.")
+	}
+	if err := u.stillValid(ctx, cluster, c.After.Nodes, c.After.Services); err != nil {
+		return err
+	}
+	for i := range c.After.Nodes {
+		n := &c.After.Nodes[i]
+		if slices.ContainsFunc(n.Services, func(name string) bool { return slices.Contains(c.Services, name) }) {
+			n.Automators = automatorsOf(n.Services, c.After.Services)
+		}
+	}
+	c.warnOfUses(c.Services)
+	return c.mergeDefaults(cluster, c.Services)
+}
+
+// changedFiles gives, by service of a cluster, the files that its actions ran and that are
+// others now, such as “web.sh (version 3)”.
+func (u *Clusters) changedFiles(ctx context.Context, cluster loom.Cluster) (map[string][]string, error) {
+	all, err := store.ChangedFiles(ctx, u.db, cluster.Owner.Tenant, cluster.ID)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string][]string{}
+	for _, f := range all {
+		s, there := cluster.Services[f.Service]
+		text := fmt.Sprintf("%s (version %d)", f.Name, f.Version)
+		// What an action ran that there is no more, or by another automator, is past.
+		if there && s.Provisioner.Actions[f.Action].Type == f.Plugin && !slices.Contains(changed[f.Service], text) {
+			changed[f.Service] = append(changed[f.Service], text)
+		}
+	}
+	return changed, nil
+}
+
+// UpgradeFiles gives, by service of a cluster that the actor may see, the files that are
+// others now than when the service was set up. NotFound.
+func (u *Clusters) UpgradeFiles(ctx context.Context, actor loom.Actor, id loom.ClusterID) (map[string][]string, error) {
+	cluster, _, err := u.load(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	return u.changedFiles(ctx, cluster)
+}
+
+func summarizeUpgrade(v *PreviewView) string {
+	return "Brings " + count(len(v.Altered), "service") + " to the newest version" + v.told()
+}
