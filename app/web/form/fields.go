@@ -228,6 +228,15 @@ func (w Words) Show(out *Output) templ.Component {
 	return ui.Field(m)
 }
 
+// Reader reads controls that a page shows itself.
+type Reader func(in *Input)
+
+// Read implements Part.
+func (r Reader) Read(in *Input) { r(in) }
+
+// Show implements Part.
+func (Reader) Show(*Output) templ.Component { return nil }
+
 // Unshown is read, so that what it refuses is said, and not shown.
 type Unshown struct{ Part }
 
