@@ -78,7 +78,7 @@ func (f Field) Read(in *Input) {
 	if f.Face.Kind == ui.FieldCheckbox {
 		given, posted = strconv.FormatBool(given == "true"), in.has(name)
 	}
-	if !posted || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
+	if !posted && !in.whole || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
 		return
 	}
 	if f.Face.Kind != ui.FieldTextarea && f.Face.Kind != ui.FieldPassword {
@@ -214,7 +214,7 @@ type Words struct {
 func (w Words) Read(in *Input) {
 	given, posted := in.Get(w.Path.String())
 	words := strings.Fields(strings.ReplaceAll(given, ",", " "))
-	if posted && !slices.Equal(words, in.Doc.Texts(w.Path)) {
+	if (posted || in.whole) && !slices.Equal(words, in.Doc.Texts(w.Path)) {
 		in.Doc.Set(w.Path, append([]string{}, words...))
 	}
 }

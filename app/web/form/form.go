@@ -24,7 +24,8 @@ type Form struct {
 	Settle func(before, after *Doc)
 	// Check, if set, gives what the form refuses although it could be stored.
 	Check func(doc *Doc) []loom.FieldError
-	// whole says that each post holds all controls: a box that was not posted is not ticked.
+	// whole says that each post holds all controls: a box that was not posted is not ticked,
+	// and a field that was not is empty.
 	whole bool
 }
 

@@ -372,7 +372,10 @@ func readTenant(e *form.Edit, values url.Values) (account.TenantInput, error) {
 	tenant.Doc = e.Doc.Clone()
 	tenant.Doc.Delete(partsPath)
 	in, err := form.DecodeDoc(tenant, wire.ReadTenantFields)
-	endless := loom.Unlimited
+	none, endless := 0, loom.Unlimited
+	if in.Workers == nil {
+		in.Workers = &none
+	}
 	if in.MaxClusters == nil {
 		in.MaxClusters = &endless
 	}
@@ -415,7 +418,7 @@ func tenantForm(name string, facts tenantFacts) form.Form {
 	}
 	parts = append(parts,
 		form.Field{Path: form.At("description"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Description", Optional: true, Width: "l", MaxLength: loom.MaxDescription}},
-		form.Field{Path: form.At("workers"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
+		form.Field{Path: form.At("workers"), Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
 			Help: "How many tasks of the tenant run at once, from 0 up."}},
 		form.Note{Component: workerRoom(facts.room, name, url)}, workersFrom(facts.room, name),
 		form.Note{Component: officeview.Text(help)}, quota("maxClusters", "Clusters at most", facts.use.Clusters), quota("maxNodes", "Nodes at most", facts.use.Nodes), permits{facts.types})
