@@ -173,6 +173,7 @@ func TestSettingsPage(t *testing.T) {
 	v := r.signedIn("demo", "admin")
 	v.get("/admin/settings").shows(t, 200, "Every cluster has an end", "Quotas", "no limit")
 	v.post("/admin/settings", "leaseReminderHours", "soon", "leaseGraceHours", "-1").shows(t, 422, "The settings were not saved.", "This is “soon”; it must be a whole number", `value="soon"`)
+	v.post("/admin/settings").shows(t, 422, "The settings were not saved.")
 	v.post("/admin/settings", "leaseReminderHours", "1", "leaseGraceHours", "-1").shows(t, 422, "is no number of hours from 0")
 	v.post("/admin/settings", "leaseReminderHours", "48, 2", "leaseGraceHours", "5", "maxTokenDays", "30").goes(t, "/admin/settings")
 	v.get("/admin/settings").shows(t, 200, `value="48 2"`, `value="5"`, `value="30"`, "Saved the settings.")

@@ -142,7 +142,7 @@ func (s *Server) bulkPage(w http.ResponseWriter, r *http.Request, actor loom.Act
 // readBulk reads a form about several clusters: those that are as they were shown, and
 // a row for each that is not.
 func (s *Server) readBulk(w http.ResponseWriter, r *http.Request, actor loom.Actor) (f url.Values, c chosen, changed []clusterview.DoneRow, err error) {
-	if f, err = readForm(w, r); err != nil {
+	if f, err = page.ReadForm(w, r); err != nil {
 		return nil, c, nil, err
 	}
 	c.back = route.Local(f.Get("back"), route.Clusters())

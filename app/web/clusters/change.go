@@ -331,7 +331,7 @@ func (s *Server) configureAgain(ctx context.Context, actor loom.Actor, v cluster
 
 // changeTry says what the form as it stands would come to.
 func (s *Server) changeTry(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	form, err := readForm(w, r)
+	form, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -461,7 +461,7 @@ func refusedPanel(actor loom.Actor, v clusters.ClusterView, f changeForm, err er
 	m := clusterview.ChangePanel{}
 	switch {
 	case e.Unsat != nil:
-		st := &settled{form: createForm{Template: v.Template.Name}}
+		st := &settled{form: formOf(loom.CreateInput{Template: v.Template.Name})}
 		bare := *e.Unsat
 		bare.Suggestions = nil
 		m.Check = cannot(actor, st, &bare)

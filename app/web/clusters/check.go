@@ -94,7 +94,7 @@ func clashReason(actor loom.Actor, st *settled, r loom.Reason) ui.Reason {
 	if !actor.IsAdmin() || r.ID == "M" {
 		return out
 	}
-	kind, name := loom.KindTemplate, st.form.Template
+	kind, name := loom.KindTemplate, st.form.of("clusterTemplate")
 	for _, rule := range []string{"requires(", "conflicts("} {
 		if inside, ok := strings.CutPrefix(r.ID, rule); ok {
 			service, _, _ := strings.Cut(strings.TrimSuffix(inside, ")"), ",")

@@ -65,7 +65,7 @@ func (s *Server) showDelete(w http.ResponseWriter, r *http.Request, actor loom.A
 
 // clusterDelete starts the deletion once the name was typed.
 func (s *Server) clusterDelete(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	form, err := readForm(w, r)
+	form, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

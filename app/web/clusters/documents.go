@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -25,25 +24,12 @@ func (s *Server) newClusterDraft(r *http.Request, actor loom.Actor, fields map[s
 // asks, or the least that a template wants.
 func (s *Server) draftBody(r *http.Request, actor loom.Actor, template map[string]any) map[string]any {
 	f, at := s.restoreCreateDraft(r, actor)
-	if at.IsZero() || f.Template == "" {
+	if at.IsZero() || f.of("clusterTemplate") == "" {
 		return map[string]any{"name": "web-1", "clusterTemplate": template["name"], "numMachines": template["size"]}
 	}
 	in, _ := f.input(nil) // what cannot be read is left out
-	body := map[string]any{"name": in.Name, "clusterTemplate": in.Template, "numMachines": in.Machines}
-	for name, value := range map[string]string{"description": in.Description, "provider": in.Provider, "hardwaretype": in.HardwareType, "imagetype": in.ImageType, "dnsSuffix": in.DNSSuffix, "onFailure": in.OnFailure} {
-		if value != "" {
-			body[name] = value
-		}
-	}
-	if in.LeaseMillis >= 0 {
-		body["initialLeaseDuration"] = in.LeaseMillis
-	}
-	for name, value := range map[string]any{"services": in.Services, "labels": in.Labels, "config": masked(in.Config), "providerFields": in.ProviderFields} {
-		if reflect.ValueOf(value).Len() > 0 {
-			body[name] = value
-		}
-	}
-	return body
+	in.Config = masked(in.Config)
+	return createBody(in)
 }
 
 // Documents enters what the API has for the pages of the area.

@@ -38,7 +38,7 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 func (s *Server) clusterEdit(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	form, err := readForm(w, r)
+	form, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -3,21 +3,20 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 
+	"loom/app/api/wire"
 	"loom/app/clusters"
-	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
@@ -29,7 +28,7 @@ func (s *Server) formModel(actor loom.Actor, st *settled, errs ui.FormErrors, ch
 	m := clusterview.FormModel{Errors: errs, None: len(st.templates) == 0, MayMake: actor.IsAdmin(), Check: check, Restored: st.restored, Now: s.Now()}
 	m.Template = ui.ChoiceModel{Name: "clusterTemplate", Legend: "Template", Filter: "Filter templates", Error: errs.For("clusterTemplate"), Attrs: formAgain()}
 	for _, t := range st.templates {
-		m.Template.Choices = append(m.Template.Choices, templateCard(t, st.form.Template))
+		m.Template.Choices = append(m.Template.Choices, templateCard(t, st.form.of("clusterTemplate")))
 	}
 	m.Rest = restModel(st, errs)
 	return m
@@ -55,15 +54,15 @@ func templateCard(t loom.Template, chosen string) ui.Choice {
 }
 
 func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
-	f, facts := st.form, st.facts
+	f, facts := &st.form, st.facts
 	m := clusterview.FormRest{
 		For: f.For, ForProvider: f.ForProvider, Suggested: f.Suggested, Note: st.note,
-		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.Name, Error: errs.For("name"), MaxLength: loom.MaxNameLength,
+		Name: ui.FieldModel{Name: "name", Label: "Name", Value: f.of("name"), Error: errs.For("name"), MaxLength: loom.MaxNameLength,
 			Help: "Letters a to z, digits, “_”, “-” and “.”; it cannot be changed later.", Autocomplete: "off"},
-		Machines: ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.Machines,
+		Machines: ui.FieldModel{Name: "numMachines", Label: "Number of nodes", Kind: ui.FieldNumber, Value: f.of("numMachines"),
 			Min: "1", Error: errs.For("numMachines")},
 		Description: ui.FieldModel{Name: "description", Label: "Description", Kind: ui.FieldTextarea, Rows: 2, Optional: true,
-			Value: f.Description, Error: errs.For("description"), MaxLength: loom.MaxDescription},
+			Value: f.of("description"), Error: errs.For("description"), MaxLength: loom.MaxDescription},
 	}
 	if facts == nil {
 		m.For = ""
@@ -78,22 +77,22 @@ func restModel(st *settled, errs ui.FormErrors) clusterview.FormRest {
 	m.Differs = differs(st)
 	m.Open = openAdvanced(errs)
 	m.Provider = providerField(st, errs)
-	m.ProviderFields = providerFields(facts.ProviderFields, facts.Required, f.Fields, errs)
+	m.ProviderFields = providerFields(facts.ProviderFields, facts.Required, f.texts("providerFields"), errs)
 	resourcePickers(m.ProviderFields, facts)
 	m.ProviderFields = append(m.ProviderFields, page.FixedFields(facts.FixedFields)...)
-	m.Labels = ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 2, Mono: true, Optional: true, Value: f.Labels, Error: errs.For("labels"),
+	m.Labels = ui.FieldModel{Name: "labels", Label: "Labels", Kind: ui.FieldTextarea, Rows: 2, Mono: true, Optional: true, Value: f.labels(), Error: errs.For("labels"),
 		Help: "One key=value on a line, to find the cluster by."}
 	m.Open = m.Open || f.Do == resetConfig || f.Advanced
 	preferredHardware, preferredImages := page.PreferredTypes(&facts.Template)
-	m.Hardware = page.TypeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.Hardware, facts.Template.Defaults.HardwareType, preferredHardware, errs)
-	m.Image = page.TypeField("imagetype", "Image type", facts.ImageTypes, f.Image, facts.Template.Defaults.ImageType, preferredImages, errs)
-	m.Services = page.ServicePicker(facts, f.Services, errs)
-	m.Lease = ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Value: f.Lease, Optional: true, Width: "s", Help: leaseHelp(facts.Template.Administration.Lease),
+	m.Hardware = page.TypeField("hardwaretype", "Hardware type", facts.HardwareTypes, f.of("hardwaretype"), facts.Template.Defaults.HardwareType, preferredHardware, errs)
+	m.Image = page.TypeField("imagetype", "Image type", facts.ImageTypes, f.of("imagetype"), facts.Template.Defaults.ImageType, preferredImages, errs)
+	m.Services = page.ServicePicker(facts, f.services(), errs)
+	m.Lease = ui.FieldModel{Name: "initialLeaseDuration", Label: "Lease", Value: f.lease(), Optional: true, Width: "s", Help: leaseHelp(facts.Template.Administration.Lease),
 		Error: errs.For("initialLeaseDuration"), Placeholder: "7d"}
-	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.DNSSuffix, Optional: true, Mono: true, Help: "What host names end with.",
+	m.DNSSuffix = ui.FieldModel{Name: "dnsSuffix", Label: "DNS suffix", Value: f.of("dnsSuffix"), Optional: true, Mono: true, Help: "What host names end with.",
 		Error: errs.For("dnsSuffix"), Placeholder: facts.Template.Defaults.DNSSuffix}
-	m.OnFailure = failureField("If the operation fails", f.OnFailure, facts.Template.Administration.OnFailure, errs)
-	m.Config = configField(f.Config, errs)
+	m.OnFailure = failureField("If the operation fails", f.of("onFailure"), facts.Template.Administration.OnFailure, errs)
+	m.Config = configField(f.config(), errs)
 	return m
 }
 
@@ -114,7 +113,7 @@ func openAdvanced(errs ui.FormErrors) bool {
 
 // differs says what was changed against the template, for the line that hides it.
 func differs(st *settled) string {
-	f, facts := st.form, st.facts
+	f, facts := &st.form, st.facts
 	d := facts.Template.Defaults
 	var parts []string
 	add := func(word string, changed bool) {
@@ -122,16 +121,16 @@ func differs(st *settled) string {
 			parts = append(parts, word)
 		}
 	}
-	services, usual := slices.Sorted(slices.Values(f.Services)), slices.Sorted(slices.Values(d.Services))
-	add("provider", f.Provider != d.Provider)
-	add("hardware type", f.Hardware != "")
-	add("image type", f.Image != "")
+	services, usual := slices.Sorted(slices.Values(f.services())), slices.Sorted(slices.Values(d.Services))
+	add("provider", f.of("provider") != d.Provider)
+	add("hardware type", f.of("hardwaretype") != "")
+	add("image type", f.of("imagetype") != "")
 	add("services", f.ServicesShown && !slices.Equal(services, usual))
-	add("lease", f.Lease != "")
-	add("DNS suffix", f.DNSSuffix != "")
-	add("failure", f.OnFailure != "")
-	add("labels", f.Labels != "")
-	add("config", !sameJSON(f.Config, facts.Config))
+	add("lease", f.lease() != "")
+	add("DNS suffix", f.of("dnsSuffix") != "")
+	add("failure", f.of("onFailure") != "")
+	add("labels", f.labels() != "")
+	add("config", !sameJSON(f.config(), facts.Config))
 	if len(parts) == 0 {
 		return "as the template says"
 	}
@@ -141,7 +140,7 @@ func differs(st *settled) string {
 func providerField(st *settled, errs ui.FormErrors) ui.FieldModel {
 	m := ui.FieldModel{Name: "provider", Label: "Provider", Kind: ui.FieldSelect, Error: errs.For("provider"), Attrs: formAgain(), Help: "Where the machines are made."}
 	for _, p := range st.providers {
-		o := ui.Option{Value: p.Name, Label: p.Name, Selected: p.Name == st.form.Provider}
+		o := ui.Option{Value: p.Name, Label: p.Name, Selected: p.Name == st.form.of("provider")}
 		if p.Label != "" && p.Label != p.Name {
 			o.Label = p.Label + " (" + p.Name + ")"
 		}
@@ -241,7 +240,7 @@ func configDifference(st *settled) clusterview.ConfigDiff {
 	if st.facts == nil {
 		return clusterview.ConfigDiff{}
 	}
-	given, problem := parseConfig(st.form.Config)
+	given, problem := parseConfig(st.form.config())
 	if problem != "" {
 		return clusterview.ConfigDiff{}
 	}
@@ -255,13 +254,15 @@ const maxLink = 6000
 // formLink leads to the form as it stands, without what is secret; empty when it would
 // be too long.
 func formLink(f createForm) string {
-	v := url.Values{"for": {f.Template}, "forProvider": {f.ForProvider}, "clusterTemplate": {f.Template}, "services": f.Services}
-	for name, value := range map[string]string{
-		"name": f.Name, "numMachines": f.Machines, "description": f.Description, "provider": f.Provider, "hardwaretype": f.Hardware, "imagetype": f.Image,
-		"initialLeaseDuration": f.Lease, "dnsSuffix": f.DNSSuffix, "onFailure": f.OnFailure, "labels": f.Labels, "config": linkConfig(f.Config),
-	} {
-		if value != "" {
-			v.Set(name, value)
+	v := url.Values{"for": {f.of("clusterTemplate")}, "forProvider": {f.ForProvider}, "services": f.services()}
+	for _, name := range []string{"clusterTemplate", "name", "numMachines", "description", "provider", "hardwaretype", "imagetype", "dnsSuffix", "onFailure"} {
+		if text := f.of(name); text != "" || name == "clusterTemplate" {
+			v.Set(name, text)
+		}
+	}
+	for name, text := range map[string]string{"initialLeaseDuration": f.lease(), "labels": f.labels(), "config": linkConfig(f.config())} {
+		if text != "" {
+			v.Set(name, text)
 		}
 	}
 	if f.ServicesShown {
@@ -301,141 +302,135 @@ func leaseHelp(rule loom.LeaseRule) string {
 func configField(text string, errs ui.FormErrors) ui.FieldModel {
 	m := ui.FieldModel{Name: "config", Label: "Config", Kind: ui.FieldJSON, Value: text, Rows: 10, Optional: true, Error: errs.For("config"),
 		Help: "A JSON object; what stands here is what is used. Texts may hold macros such as %host.service.nginx%. At most 256 KiB."}
-	if m.Error != "" {
-		// The sentence begins with the place when the text is no JSON.
-		if n, err := fmt.Sscanf(m.Error, "Line %d, column %d", &m.ErrorLine, &m.ErrorColumn); n < 2 || err != nil {
-			m.ErrorLine, m.ErrorColumn = 0, 0
-		}
-	}
+	m.ErrorLine, m.ErrorColumn = form.PlaceOf(m.Error)
 	return m
 }
 
 // fieldPrefix is what names of provider fields begin with, in forms as in errors.
 const fieldPrefix = "providerFields."
 
-// createForm is the form for a new cluster as it was sent, every value as text, so
-// that nothing typed is lost however wrong it is.
+// createFields are the fields of the form for a new cluster, by their names in the body of
+// the request.
+var createFields = form.Of(
+	createField("clusterTemplate"), createField("name"), createField("numMachines"), createField("description"), createField("provider"), form.Reader(readProviderFields), createField("hardwaretype"), createField("imagetype"), form.Picker{Path: form.At("services")},
+	form.Reader(readLease), createField("dnsSuffix"), createField("onFailure"), form.Reader(readLabelLines), form.JSON{Path: form.At("config"), Object: true},
+)
+
+func createField(name string) form.Part { return form.Field{Path: form.At(name)} }
+
+// readProviderFields takes every text as it was typed; empty ones say that no default is wanted.
+func readProviderFields(in *form.Input) {
+	for name := range in.Values {
+		if field, ok := strings.CutPrefix(name, fieldPrefix); ok {
+			in.Doc.Set(form.At("providerFields", field), in.Values.Get(name))
+		}
+	}
+}
+
+func readLease(in *form.Input) {
+	text, _ := in.Get("initialLeaseDuration")
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	millis, ok := page.ParseLease(text)
+	if !ok {
+		in.Fail(form.At("initialLeaseDuration"), text, "Write a duration such as 7d, 12h or 1d 6h 30m; 0 is no limit.")
+		return
+	}
+	in.Doc.Set(form.At("initialLeaseDuration"), millis)
+}
+
+func readLabelLines(in *form.Input) {
+	text, _ := in.Get("labels")
+	labels, errs := readLabels(text)
+	for _, e := range errs {
+		in.Fail(form.At("labels"), text, e.Message)
+	}
+	if len(errs) == 0 && len(labels) > 0 {
+		in.Doc.Set(form.At("labels"), labels)
+	}
+}
+
+// createForm is the form for a new cluster: its document is the body of the request, and
+// what that cannot take is kept as it was typed.
 type createForm struct {
-	Template, Name, Machines, Description   string
-	Provider, Hardware, Image               string
-	Lease, DNSSuffix, OnFailure, Config     string
-	Labels                                  string
-	Services                                []string
+	form.Edit
 	ServicesShown, Advanced                 bool // the services were shown, the advanced part is open
-	Fields                                  map[string]string
 	For, ForProvider, Suggested, Do, Change string
 }
 
-func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	httpx.LimitBody(w, r)
-	if err := r.ParseForm(); err != nil {
-		return nil, httpx.BodyError(err, "The form could not be read.")
-	}
-	return r.PostForm, nil
-}
-
 func readCreateForm(v url.Values) createForm {
-	text := func(name string) string { return strings.TrimSpace(v.Get(name)) }
-	f := createForm{
-		Template: text("clusterTemplate"), Name: text("name"), Machines: text("numMachines"), Description: text("description"),
-		Provider: text("provider"), Hardware: text("hardwaretype"), Image: text("imagetype"), Lease: text("initialLeaseDuration"),
-		DNSSuffix: text("dnsSuffix"), OnFailure: text("onFailure"), Config: text("config"), Services: v["services"], Labels: text("labels"),
-		ServicesShown: v.Get("servicesShown") != "", Fields: map[string]string{},
-		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest"), Advanced: v.Get("advanced") != "",
-	}
-	for name := range v {
-		if field, ok := strings.CutPrefix(name, fieldPrefix); ok {
-			f.Fields[field] = v.Get(name)
-		}
-	}
+	f := createForm{Edit: createFields.Over(struct{}{}), ServicesShown: v.Get("servicesShown") != "", Advanced: v.Get("advanced") != "",
+		For: v.Get("for"), ForProvider: v.Get("forProvider"), Suggested: v.Get("suggested"), Do: v.Get("do"), Change: v.Get("suggest")}
+	f.Fill(v)
 	return f
 }
 
-// input is the request that the form makes, with what cannot be read at all.
+// of returns a text or number of the request as text.
+func (f *createForm) of(path ...any) string { return f.Doc.Text(path) }
+
+// set changes a member of the request; the empty text leaves it out.
+func (f *createForm) set(name, text string) {
+	f.Doc.Set(form.At(name), text)
+	if text == "" {
+		f.Doc.Delete(form.At(name))
+	}
+}
+
+func (f *createForm) services() []string { return f.Doc.Texts(form.At("services")) }
+
+func (f *createForm) lease() string {
+	return f.Text(form.At("initialLeaseDuration"), func() string {
+		millis, err := strconv.ParseInt(f.of("initialLeaseDuration"), 10, 64)
+		if err != nil {
+			return ""
+		}
+		return page.WriteLease(millis)
+	})
+}
+
+func (f *createForm) labels() string {
+	return f.Text(form.At("labels"), func() string { return labelLines(f.texts("labels")) })
+}
+
+func (f *createForm) config() string {
+	return f.Text(form.At("config"), func() string { return f.Doc.JSON(form.At("config")) })
+}
+
+// texts returns the members of an object, such as the provider fields that were typed.
+func (f *createForm) texts(name string) map[string]string {
+	texts := map[string]string{}
+	for _, key := range f.Doc.Keys(form.At(name)) {
+		texts[key] = f.of(name, key)
+	}
+	return texts
+}
+
+// input is the request that the form makes, with what cannot be read at all. What the
+// template says already is left to it.
 func (f *createForm) input(facts *clusters.TemplateFacts) (loom.CreateInput, []loom.FieldError) {
-	in := loom.CreateInput{
-		Name: f.Name, Template: f.Template, Description: f.Description, Provider: f.Provider, HardwareType: f.Hardware,
-		ImageType: f.Image, DNSSuffix: f.DNSSuffix, OnFailure: f.OnFailure, Services: slices.Clone(f.Services),
-		LeaseMillis: loom.TemplateLease, ProviderFields: map[string]any{},
-	}
+	in, err := form.DecodeDoc(f.Edit, wire.ReadCreate)
 	var errs []loom.FieldError
-	for name, value := range f.Fields {
-		if value != "" {
-			in.ProviderFields[name] = value
-		}
+	if err != nil {
+		errs, _, _ = page.Refused(err)
 	}
-	if f.Machines != "" {
-		n, err := strconv.Atoi(f.Machines)
-		if err != nil || n < 0 {
-			errs = append(errs, loom.FieldError{Field: "numMachines", Message: "Give a whole number, such as 3."})
-		}
-		in.Machines = n
-	}
-	if f.Labels != "" {
-		labels, wrong := readLabels(f.Labels)
-		in.Labels, errs = labels, append(errs, wrong...)
-	}
-	if f.ServicesShown && len(f.Services) == 0 {
+	maps.DeleteFunc(in.ProviderFields, func(_ string, value any) bool { return value == "" })
+	if f.ServicesShown && len(in.Services) == 0 {
 		errs = append(errs, loom.FieldError{Field: "services", Message: "Choose at least one service."})
 	}
-	if f.Lease != "" {
-		millis, ok := page.ParseLease(f.Lease)
-		if !ok {
-			errs = append(errs, loom.FieldError{Field: "initialLeaseDuration", Message: "Write a duration such as 7d, 12h or 1d 6h 30m; 0 is no limit."})
-		} else {
-			in.LeaseMillis = millis
-		}
-	}
-	if f.Config != "" && (facts == nil || !sameJSON(f.Config, facts.Config)) {
-		config, problem := parseConfig(f.Config)
-		if problem != "" {
-			errs = append(errs, loom.FieldError{Field: "config", Message: problem})
-		} else if strings.Contains(f.Config, loom.Redacted) {
-			errs = append(errs, loom.FieldError{Field: "config", Message: "A hidden value (" + loom.Redacted + ") is not known here; write the value itself."})
-		} else {
-			in.Config = config
-		}
+	switch text := f.config(); {
+	case facts != nil && sameJSON(text, facts.Config):
+		in.Config = nil
+	case in.Config != nil && strings.Contains(text, loom.Redacted):
+		in.Config = nil
+		errs = append(errs, loom.FieldError{Field: "config", Message: "A hidden value (" + loom.Redacted + ") is not known here; write the value itself."})
 	}
 	return in, errs
 }
 
-// parseConfig reads a JSON object, numbers as they are written, or says where it
-// stops being one.
-func parseConfig(text string) (map[string]any, string) {
-	if err := loom.ScanJSON([]byte(text), 1); err != nil { // requests of the API have it as a member
-		return nil, loom.AsError(err).Message
-	}
-	var config map[string]any
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	err := d.Decode(&config)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) || err == nil && config == nil:
-		return nil, "The config is a JSON object: it begins with { and ends with }."
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		line, column := configPosition(text, err)
-		return nil, fmt.Sprintf("Line %d, column %d: the text ends before the object is closed.", line, column)
-	case err != nil:
-		line, column := configPosition(text, err)
-		return nil, fmt.Sprintf("Line %d, column %d: this is not JSON (%s).", line, column, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, "Something follows the end of the object."
-	}
-	return config, ""
-}
-
-// configPosition is the line and column, from 1, at which JSON went wrong.
-func configPosition(text string, err error) (line, column int) {
-	at := len(text)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		at = min(max(int(syntax.Offset)-1, 0), len(text))
-	}
-	before := text[:at]
-	return strings.Count(before, "\n") + 1, len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
-}
+// parseConfig reads a config, or says what is wrong with it. Requests of the API have it as
+// a member.
+func parseConfig(text string) (map[string]any, string) { return form.ParseObject(text, 1) }
 
 // configText writes a value for people; nothing becomes an empty object.
 func configText(v map[string]any) string {
@@ -458,20 +453,29 @@ func sameJSON(text string, v map[string]any) bool {
 }
 
 // formOf is the form that makes a given request, to go on editing it.
-func formOf(in loom.CreateInput, config map[string]any) createForm {
-	f := createForm{
-		Template: in.Template, Name: in.Name, Machines: strconv.Itoa(in.Machines), Description: in.Description, Provider: in.Provider,
-		Hardware: in.HardwareType, Image: in.ImageType, Lease: page.WriteLease(in.LeaseMillis), DNSSuffix: in.DNSSuffix,
-		OnFailure: in.OnFailure, Services: in.Services, ServicesShown: len(in.Services) > 0, Fields: map[string]string{},
-		For: in.Template, ForProvider: in.Provider, Labels: labelLines(in.Labels),
+func formOf(in loom.CreateInput) createForm {
+	return createForm{Edit: createFields.Over(createBody(in)), ServicesShown: len(in.Services) > 0, For: in.Template, ForProvider: in.Provider}
+}
+
+// createBody is the body of a request for a cluster, without what it does not say.
+func createBody(in loom.CreateInput) map[string]any {
+	body := map[string]any{}
+	if in.Machines > 0 {
+		body["numMachines"] = in.Machines
 	}
-	for name, value := range in.ProviderFields {
-		f.Fields[name] = fmt.Sprint(value)
+	for name, value := range map[string]string{"name": in.Name, "clusterTemplate": in.Template, "description": in.Description, "provider": in.Provider,
+		"hardwaretype": in.HardwareType, "imagetype": in.ImageType, "dnsSuffix": in.DNSSuffix, "onFailure": in.OnFailure} {
+		if value != "" {
+			body[name] = value
+		}
 	}
-	if in.Config != nil {
-		f.Config = configText(in.Config)
-	} else if config != nil {
-		f.Config = configText(config)
+	if in.LeaseMillis >= 0 {
+		body["initialLeaseDuration"] = in.LeaseMillis
 	}
-	return f
+	for name, value := range map[string]any{"services": in.Services, "labels": in.Labels, "config": in.Config, "providerFields": in.ProviderFields} {
+		if reflect.ValueOf(value).Len() > 0 {
+			body[name] = value
+		}
+	}
+	return body
 }

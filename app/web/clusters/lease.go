@@ -110,7 +110,7 @@ func parseEnd(text string, now time.Time) (time.Time, bool) {
 }
 
 func (s *Server) clusterLease(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	form, err := readForm(w, r)
+	form, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

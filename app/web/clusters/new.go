@@ -11,6 +11,7 @@ import (
 
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/web/page"
 	"loom/views/clusterview"
 	"loom/views/route"
 	"loom/views/ui"
@@ -19,7 +20,8 @@ import (
 // clusterNew is the empty form, or one filled in from ?template=, ?preview=, ?like= or
 // all of its fields.
 func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	f := createForm{Template: r.URL.Query().Get("template"), Fields: map[string]string{}}
+	f := formOf(loom.CreateInput{Template: r.URL.Query().Get("template"), LeaseMillis: loom.TemplateLease})
+	f.For = ""
 	var restored time.Time
 	if r.URL.RawQuery == "" {
 		if kept, at := s.restoreCreateDraft(r, actor); !at.IsZero() {
@@ -31,7 +33,7 @@ func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.A
 		if err != nil {
 			return err
 		}
-		f = formOf(p.Input, nil)
+		f = formOf(p.Input)
 	}
 	if like := r.URL.Query().Get("like"); like != "" {
 		var err error
@@ -45,8 +47,8 @@ func (s *Server) clusterNew(w http.ResponseWriter, r *http.Request, actor loom.A
 	if err != nil {
 		return err
 	}
-	if st.form.Template == "" && len(st.templates) > 0 {
-		f.Template = st.templates[0].Name
+	if st.form.of("clusterTemplate") == "" && len(st.templates) > 0 {
+		f.set("clusterTemplate", st.templates[0].Name)
 		if st, err = s.settle(r.Context(), actor, f); err != nil {
 			return err
 		}
@@ -66,12 +68,12 @@ func (s *Server) formLike(r *http.Request, actor loom.Actor, text string) (creat
 	if err != nil {
 		return createForm{}, err
 	}
-	return formOf(likeCluster(v), nil), nil
+	return formOf(likeCluster(v)), nil
 }
 
 // clusterForm gives the fields that depend on template and provider anew.
 func (s *Server) clusterForm(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := readForm(w, r)
+	v, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (s *Server) clusterForm(w http.ResponseWriter, r *http.Request, actor loom.
 
 // clusterCheck says whether the form as it stands would work.
 func (s *Server) clusterCheck(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := readForm(w, r)
+	v, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (s *Server) showForm(w http.ResponseWriter, r *http.Request, actor loom.Act
 
 // check asks the solver and words the answer.
 func (s *Server) check(ctx context.Context, actor loom.Actor, st *settled) (clusterview.CheckPanel, error) {
-	if st.form.Template == "" {
+	if st.form.of("clusterTemplate") == "" {
 		return clusterview.CheckPanel{Head: ui.CheckModel{State: ui.CheckIncomplete, Headline: "Choose a template first."}}, nil
 	}
 	in, errs := st.form.input(st.facts)

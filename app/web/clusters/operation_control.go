@@ -143,7 +143,7 @@ func (s *Server) showSkip(w http.ResponseWriter, r *http.Request, actor loom.Act
 }
 
 func (s *Server) taskSkip(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	form, err := readForm(w, r)
+	form, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -10,13 +10,14 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/page"
 	"loom/views/route"
 	"loom/views/ui"
 )
 
 // previewApply executes exactly what a preview showed.
 func (s *Server) previewApply(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := readForm(w, r)
+	v, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"loom/app/clusters"
 	"loom/app/httpx"
 	"loom/app/loom"
+	"loom/app/web/form"
+	"loom/app/web/page"
 	"loom/views/route"
 	"loom/views/ui"
 )
@@ -91,7 +93,7 @@ func changeURL(preview loom.PreviewID, in clusters.PreviewInput) string {
 // The buttons of a form that only change it come here as well, so that they work
 // without scripts.
 func (s *Server) previewMake(w http.ResponseWriter, r *http.Request, actor loom.Actor) error {
-	v, err := readForm(w, r)
+	v, err := page.ReadForm(w, r)
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func (s *Server) previewCreate(w http.ResponseWriter, r *http.Request, actor loo
 		}
 	}
 	if f.Do == resetConfig {
-		f.Config = ""
+		f.Forget(form.At("config"))
 	}
 	st, err := s.settle(r.Context(), actor, f)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"loom/app/catalog"
 	"loom/app/clusters"
 	"loom/app/loom"
+	"loom/app/web/form"
 	"loom/app/web/page"
 )
 
@@ -33,14 +34,14 @@ func (s *Server) settle(ctx context.Context, actor loom.Actor, f createForm) (*s
 	if err := s.readChoices(ctx, actor, st); err != nil {
 		return nil, err
 	}
-	moved := st.form.For != st.form.Template
+	moved := st.form.For != st.form.of("clusterTemplate")
 	if moved {
-		st.form.Provider = ""
+		st.form.set("provider", "")
 	}
-	if st.form.Template == "" {
+	if st.form.of("clusterTemplate") == "" {
 		return st, nil
 	}
-	facts, err := s.Clusters.FormFacts(ctx, actor, st.form.Template, st.form.Provider)
+	facts, err := s.Clusters.FormFacts(ctx, actor, st.form.of("clusterTemplate"), st.form.of("provider"))
 	if err != nil {
 		e := loom.AsError(err)
 		if len(e.Fields) == 0 {
@@ -84,66 +85,81 @@ func (s *Server) readChoices(ctx context.Context, actor loom.Actor, st *settled)
 // within the bounds.
 func (s *Server) startOver(ctx context.Context, actor loom.Actor, st *settled) error {
 	f, facts := &st.form, st.facts
-	f.Services, f.ServicesShown = slices.Clone(facts.Template.Defaults.Services), true
-	f.Hardware, f.Image, f.Lease = "", "", ""
-	f.Config = configText(facts.Config)
+	template := f.of("clusterTemplate")
+	f.Doc.Set(form.At("services"), append([]string{}, facts.Template.Defaults.Services...))
+	f.ServicesShown = true
+	for _, name := range []string{"hardwaretype", "imagetype", "initialLeaseDuration"} {
+		f.Forget(form.At(name))
+	}
+	f.setConfig(facts.Config)
 	low, high := facts.MinMachines, facts.MaxMachines
-	n, err := strconv.Atoi(f.Machines)
+	n, err := strconv.Atoi(f.of("numMachines"))
 	switch {
-	case f.Machines == "":
-		if f.Machines, err = s.firstSize(ctx, actor, st); err != nil {
+	case f.of("numMachines") == "":
+		if n, err = s.firstSize(ctx, actor, st); err != nil {
 			return err
 		}
+		f.Doc.Set(form.At("numMachines"), n)
 	case err == nil && (n < low || n > high):
-		f.Machines = strconv.Itoa(min(max(n, low), high))
-		st.note = fmt.Sprintf("The number of nodes was set to %s: %s is made of %s.", f.Machines, f.Template, page.NodesRange(low, high))
+		n = min(max(n, low), high)
+		f.Doc.Set(form.At("numMachines"), n)
+		st.note = fmt.Sprintf("The number of nodes was set to %d: %s is made of %s.", n, template, page.NodesRange(low, high))
 	}
-	if f.Name != "" && f.Name != f.Suggested {
-		f.For = f.Template
+	f.For = template
+	if name := f.of("name"); name != "" && name != f.Suggested {
 		return nil
 	}
-	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: 1}, Template: f.Template, Owner: string(actor.User), CountOnly: true})
+	list, err := s.Clusters.Clusters(ctx, actor, clusters.ListInput{Page: loom.Page{Limit: 1}, Template: template, Owner: string(actor.User), CountOnly: true})
 	if err != nil {
 		return err
 	}
-	f.Name = fmt.Sprintf("%s-%s-%d", f.Template, actor.User, list.Total+1)
-	f.Suggested, f.For = f.Name, f.Template
+	f.Suggested = fmt.Sprintf("%s-%s-%d", template, actor.User, list.Total+1)
+	f.set("name", f.Suggested)
 	return nil
 }
 
 // firstSize is the number of nodes a form begins with: the smallest that works,
 // which may be more than the template's bound says.
-func (s *Server) firstSize(ctx context.Context, actor loom.Actor, st *settled) (string, error) {
-	in := loom.CreateInput{Name: "first", Template: st.form.Template, Machines: st.facts.MinMachines, LeaseMillis: loom.TemplateLease}
+func (s *Server) firstSize(ctx context.Context, actor loom.Actor, st *settled) (int, error) {
+	in := loom.CreateInput{Name: "first", Template: st.form.of("clusterTemplate"), Machines: st.facts.MinMachines, LeaseMillis: loom.TemplateLease}
 	result, err := s.Clusters.Check(ctx, actor, in)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	if result.Unsat != nil && result.Sizes != nil {
-		return strconv.Itoa(result.Sizes.Min), nil
+		return result.Sizes.Min, nil
 	}
-	return strconv.Itoa(in.Machines), nil
+	return in.Machines, nil
 }
 
 // keepChoices drops types that another provider does not have.
 func (st *settled) keepChoices() {
 	f := &st.form
 	if f.ForProvider != "" && f.ForProvider != st.facts.Provider.Name {
-		f.Fields = map[string]string{}
-		if !choosable(st.facts.HardwareTypes, f.Hardware) {
-			f.Hardware = ""
+		f.Doc.Delete(form.At("providerFields"))
+		if !choosable(st.facts.HardwareTypes, f.of("hardwaretype")) {
+			f.set("hardwaretype", "")
 		}
-		if !choosable(st.facts.ImageTypes, f.Image) {
-			f.Image = ""
+		if !choosable(st.facts.ImageTypes, f.of("imagetype")) {
+			f.set("imagetype", "")
 		}
 	}
 	f.ForProvider = st.facts.Provider.Name
-	if f.Provider == "" {
-		f.Provider = st.facts.Provider.Name
+	if f.of("provider") == "" {
+		f.set("provider", st.facts.Provider.Name)
 	}
-	if f.Config == "" {
-		f.Config = configText(st.facts.Config)
+	if f.config() == "" {
+		f.setConfig(st.facts.Config)
 	}
+}
+
+// setConfig puts a config in place of what was typed.
+func (f *createForm) setConfig(config map[string]any) {
+	f.Forget(form.At("config"))
+	if config == nil {
+		config = map[string]any{}
+	}
+	f.Doc.Set(form.At("config"), config)
 }
 
 func choosable(choices []clusters.Choice, name string) bool {
@@ -152,5 +168,15 @@ func choosable(choices []clusters.Choice, name string) bool {
 
 // apply changes the form as a pressed suggestion says.
 func (f *createForm) apply(suggestion string) error {
-	return page.ApplySuggestion(suggestion, map[string]*string{"numMachines": &f.Machines, "hardwaretype": &f.Hardware, "imagetype": &f.Image, "provider": &f.Provider}, &f.Services)
+	texts, services := map[string]*string{}, f.services()
+	for _, name := range []string{"numMachines", "hardwaretype", "imagetype", "provider"} {
+		text := f.of(name)
+		texts[name] = &text
+	}
+	err := page.ApplySuggestion(suggestion, texts, &services)
+	for name, text := range texts {
+		f.set(name, *text)
+	}
+	f.Doc.Set(form.At("services"), append([]string{}, services...))
+	return err
 }

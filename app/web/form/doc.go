@@ -3,6 +3,9 @@
 // that it was made from, so that members which no field shows are never lost, and
 // a field that was not changed leaves its member exactly as it was written.
 //
+// The document is the body of the REST request that does the same, so whatever reads that
+// body reads the form (Decode), and its errors have the paths of the fields.
+//
 // A form is made of parts (Part): each reads its own controls and shows itself.
 // The package must not know requests, use cases or pages; what fields need from
 // outside, such as names to choose from, is put into them by whoever makes the

@@ -78,7 +78,7 @@ func (f Field) Read(in *Input) {
 	if f.Face.Kind == ui.FieldCheckbox {
 		given, posted = strconv.FormatBool(given == "true"), in.has(name)
 	}
-	if !posted || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
+	if !posted && !in.whole || given == f.oneLine(strings.ReplaceAll(f.shown(in.Doc), "\r\n", "\n")) {
 		return
 	}
 	if f.Face.Kind != ui.FieldTextarea && f.Face.Kind != ui.FieldPassword {
@@ -214,7 +214,7 @@ type Words struct {
 func (w Words) Read(in *Input) {
 	given, posted := in.Get(w.Path.String())
 	words := strings.Fields(strings.ReplaceAll(given, ",", " "))
-	if posted && !slices.Equal(words, in.Doc.Texts(w.Path)) {
+	if (posted || in.whole) && !slices.Equal(words, in.Doc.Texts(w.Path)) {
 		in.Doc.Set(w.Path, append([]string{}, words...))
 	}
 }
@@ -227,6 +227,15 @@ func (w Words) Show(out *Output) templ.Component {
 	m.Error = out.claimList(w.Path, m.ID, m.Label)
 	return ui.Field(m)
 }
+
+// Reader reads controls that a page shows itself.
+type Reader func(in *Input)
+
+// Read implements Part.
+func (r Reader) Read(in *Input) { r(in) }
+
+// Show implements Part.
+func (Reader) Show(*Output) templ.Component { return nil }
 
 // Unshown is read, so that what it refuses is said, and not shown.
 type Unshown struct{ Part }

@@ -24,7 +24,8 @@ type Form struct {
 	Settle func(before, after *Doc)
 	// Check, if set, gives what the form refuses although it could be stored.
 	Check func(doc *Doc) []loom.FieldError
-	// whole says that each post holds all controls: a box that was not posted is not ticked.
+	// whole says that each post holds all controls: a box that was not posted is not ticked,
+	// and a field that was not is empty.
 	whole bool
 }
 
@@ -50,13 +51,37 @@ func (e Edit) Refused(title string, errs []loom.FieldError) Edit {
 	return e
 }
 
+// Text returns what the control of a path shows: what was typed where the document could
+// not take it, else what write makes of the document.
+func (e Edit) Text(p Path, write func() string) string {
+	if raw, failed := e.read.Raw[p.String()]; failed {
+		return raw
+	}
+	return write()
+}
+
 // Shown shows the form.
 func (e Edit) Shown() Shown { return e.Show(e.Doc, "", e.Title, e.Errors, e.read) }
 
-// Decode lays a posted form over its document and reads that as the body of a REST request,
-// which the document is. Invalid, with what the form and the body cannot take.
+// Forget takes a member out of the document, with what was typed for it.
+func (e *Edit) Forget(p Path) {
+	e.Doc.Delete(p)
+	delete(e.read.Raw, p.String())
+	e.read.Errors = slices.DeleteFunc(e.read.Errors, func(err loom.FieldError) bool { return err.Field == p.String() })
+}
+
+// Fill lays a posted form over its document.
+func (e *Edit) Fill(values url.Values) { e.read = e.Read(e.Doc, values) }
+
+// Decode lays a posted form over its document and reads that.
 func Decode[T any](e *Edit, values url.Values, read func(body []byte) (T, error)) (T, error) {
-	e.read = e.Read(e.Doc, values)
+	e.Fill(values)
+	return DecodeDoc(*e, read)
+}
+
+// DecodeDoc reads the document as the body of a REST request, which it is. Invalid, with
+// what the form and the body cannot take.
+func DecodeDoc[T any](e Edit, read func(body []byte) (T, error)) (T, error) {
 	in, err := read([]byte(e.Doc.String()))
 	if len(e.read.Errors) > 0 {
 		err = loom.InvalidFields(append(slices.Clone(e.read.Errors), loom.AsError(err).Fields...))

@@ -41,10 +41,36 @@ func (j JSON) Read(in *Input) {
 		return
 	}
 	if _, isObject := v.(*object); j.Object && !isObject {
-		in.Fail(j.Path, given, "This is a JSON object: it begins with { and ends with }.")
+		in.Fail(j.Path, given, noObject)
 		return
 	}
 	in.Doc.Set(j.Path, v)
+}
+
+// ParseObject reads an object that has within objects and lists around it, numbers as they
+// are written, or says what is wrong with the text.
+func ParseObject(text string, within int) (map[string]any, string) {
+	v, err := parseValue(text, within)
+	if err != nil {
+		return nil, syntaxMessage(text, err)
+	}
+	var members map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if _, isObject := v.(*object); !isObject || d.Decode(&members) != nil {
+		return nil, noObject
+	}
+	return members, ""
+}
+
+const noObject = "This is a JSON object: it begins with { and ends with }."
+
+// PlaceOf returns the line and column with which a message about JSON begins, 0 for none.
+func PlaceOf(message string) (line, column int) {
+	if n, err := fmt.Sscanf(message, "Line %d, column %d", &line, &column); n < 2 || err != nil {
+		return 0, 0
+	}
+	return line, column
 }
 
 // syntaxMessage says where a text stops being JSON.
@@ -78,10 +104,7 @@ func (j JSON) Show(out *Output) templ.Component {
 	m.Error = out.Claim(j.Path, m.ID, j.Label)
 	if raw, failed := out.Raw(j.Path); failed {
 		m.Value = raw
-		// The sentence begins with the place.
-		if n, err := fmt.Sscanf(m.Error, "Line %d, column %d", &m.ErrorLine, &m.ErrorColumn); n < 2 || err != nil {
-			m.ErrorLine, m.ErrorColumn = 0, 0
-		}
+		m.ErrorLine, m.ErrorColumn = PlaceOf(m.Error)
 	}
 	return ui.Field(m)
 }

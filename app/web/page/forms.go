@@ -47,9 +47,6 @@ func FormErrors(err error, title string) (errs ui.FormErrors, status int, ok boo
 	return ui.NewFormErrors(title, fields), status, true
 }
 
-// FieldName is the name of the field for the name of a thing.
-const FieldName = "name"
-
 // Options makes the choices of a select from values and labels in turn.
 func Options(chosen string, pairs ...string) []ui.Option {
 	var all []ui.Option

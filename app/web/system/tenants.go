@@ -95,7 +95,7 @@ func workersFrom(room account.WorkerRoom, tenant string) form.Part {
 
 // bootstrapParts lets one choose what of the superadmin tenant is copied: each part with
 // what is in it.
-func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []string) (form.Part, error) {
+func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor) ([]form.Choice, error) {
 	bundle, err := s.Catalog.Export(r.Context(), actor)
 	if err != nil {
 		return nil, err
@@ -104,14 +104,13 @@ func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []stri
 	if err != nil {
 		return nil, err
 	}
-	m := ui.ChoiceModel{Name: fieldParts, Legend: "Copy from the superadmin tenant", Optional: true,
-		Help: "The newest version of each. What is chosen comes with its sealed fields and uploaded keys: the new tenant can use the same accounts. What names a part that is left out works only once the tenant has one of that name."}
+	var choices []form.Choice
 	for _, kind := range loom.TenantKinds {
 		var names []string
 		for _, entry := range bundle.Entries[kind] {
 			names = append(names, entry.Meta().Name)
 		}
-		m.Choices = append(m.Choices, partChoice(string(kind), adminview.Plural(kind), names, chosen))
+		choices = append(choices, partChoice(string(kind), adminview.Plural(kind), names))
 	}
 	var files []string
 	sealed := 0
@@ -123,30 +122,15 @@ func (s *Server) bootstrapParts(r *http.Request, actor loom.Actor, chosen []stri
 			}
 		}
 	}
-	part := partChoice(account.PartResources, "Plugin resources, all versions", files, chosen)
+	part := partChoice(account.PartResources, "Plugin resources, all versions", files)
 	if sealed > 0 {
 		part.Facts = append(part.Facts, ui.Count(sealed, "of them is sealed, such as a key", "of them are sealed, such as keys")+": it goes along")
 	}
-	m.Choices = append(m.Choices, part)
-	return partPicker(m), nil
+	return append(choices, part), nil
 }
 
-// partPicker is no part of the tenant, so it is read by whoever creates one.
-type partPicker ui.ChoiceModel
-
-// Read implements form.Part.
-func (partPicker) Read(*form.Input) {}
-
-// Show implements form.Part.
-func (p partPicker) Show(out *form.Output) templ.Component {
-	m := ui.ChoiceModel(p)
-	m.ID = out.ID(m.Name)
-	m.Error = out.Claim(form.At(m.Name), m.ID, m.Legend)
-	return ui.Picker(m)
-}
-
-func partChoice(value, label string, names, chosen []string) ui.Choice {
-	c := ui.Choice{Value: value, Label: label + " (" + strconv.Itoa(len(names)) + ")", Checked: slices.Contains(chosen, value)}
+func partChoice(value, label string, names []string) form.Choice {
+	c := form.Choice{Value: value, Label: label + " (" + strconv.Itoa(len(names)) + ")"}
 	switch slices.Sort(names); {
 	case len(names) == 0:
 		c.Description = "There are none."
@@ -167,7 +151,7 @@ func (s *Server) systemTenantNew(w http.ResponseWriter, r *http.Request, actor l
 	}
 	e := editTenant(newTenant)
 	e.Doc.Set(form.At("workers"), min(room.Free(""), maxPresetWorkers))
-	e.parts = account.BootstrapParts()
+	e.Doc.Set(partsPath, account.BootstrapParts())
 	return s.tenantNewPage(w, r, actor, http.StatusOK, e)
 }
 
@@ -201,11 +185,13 @@ const (
 	fieldShownTypes      = "shownTypes"
 	fieldPrivateNetworks = "privateNetworks"
 	fieldInstanceRoles   = "instanceRoles"
-	// fieldParts says what a new tenant gets of the superadmin's.
-	fieldParts = "parts"
 )
 
-var typesOff = form.At("providerTypesOff")
+var (
+	typesOff = form.At("providerTypesOff")
+	// partsPath has what a new tenant gets of the superadmin's.
+	partsPath = form.At("parts")
+)
 
 // permits are the boxes of what a tenant may do with providers.
 type permits struct{ types []loom.PluginType }
@@ -363,20 +349,13 @@ func (s *Server) systemTenants(w http.ResponseWriter, r *http.Request, actor loo
 	return s.Sheet(w, r, actor, http.StatusOK, page, m)
 }
 
-// tenantEdit is the form of a tenant: what the REST API has for it, and the parts that a new
-// one gets.
-type tenantEdit struct {
-	form.Edit
-	parts []string
-}
-
 // newTenant is what the form of a new tenant begins with.
 var newTenant = loom.Tenant{Permits: loom.NewPermits(), MaxClusters: loom.Unlimited, MaxNodes: loom.Unlimited}
 
-// editTenant is the form of a tenant; without a quota there is no limit. What the fields
-// need to be shown follows in show.
-func editTenant(t loom.Tenant) tenantEdit {
-	e := tenantEdit{Edit: tenantForm(t.Name, account.WorkerRoom{}, nil, loom.QuotaUse{}).Over(wire.NewTenant(t))}
+// editTenant is the form of a tenant; without a quota there is no limit. What its fields
+// need to be shown follows in showTenant.
+func editTenant(t loom.Tenant) form.Edit {
+	e := tenantForm(t.Name, tenantFacts{}).Over(wire.NewTenant(t))
 	if t.MaxClusters >= loom.Unlimited {
 		e.Doc.Delete(form.At("maxClusters"))
 	}
@@ -386,30 +365,44 @@ func editTenant(t loom.Tenant) tenantEdit {
 	return e
 }
 
-// input reads the posted form.
-func (e *tenantEdit) input(values url.Values) (account.TenantInput, error) {
-	e.parts = values[fieldParts]
-	in, err := form.Decode(&e.Edit, values, wire.ReadTenantFields)
-	endless := loom.Unlimited
+// readTenant reads the posted form. The parts are no member of a tenant.
+func readTenant(e *form.Edit, values url.Values) (account.TenantInput, error) {
+	e.Fill(values)
+	tenant := *e
+	tenant.Doc = e.Doc.Clone()
+	tenant.Doc.Delete(partsPath)
+	in, err := form.DecodeDoc(tenant, wire.ReadTenantFields)
+	none, endless := 0, loom.Unlimited
+	if in.Workers == nil {
+		in.Workers = &none
+	}
 	if in.MaxClusters == nil {
 		in.MaxClusters = &endless
 	}
 	if in.MaxNodes == nil {
 		in.MaxNodes = &endless
 	}
-	in.Bootstrap, in.Parts = len(e.parts) > 0, e.parts
+	in.Parts = e.Doc.Texts(partsPath)
+	in.Bootstrap = len(in.Parts) > 0
 	return in, err
 }
 
-// show shows the form with what its fields need.
-func (e tenantEdit) show(f form.Form) form.Shown {
-	e.Form = f
+// tenantFacts are what the fields of a tenant need: who has workers, which types of
+// providers there are, what is in use, and what a new tenant can get.
+type tenantFacts struct {
+	room  account.WorkerRoom
+	types []loom.PluginType
+	use   loom.QuotaUse
+	parts []form.Choice
+}
+
+func showTenant(e form.Edit, name string, facts tenantFacts) form.Shown {
+	e.Form = tenantForm(name, facts)
 	return e.Shown()
 }
 
-// tenantForm has the fields of a tenant, which has no name yet where it is new; room says how many workers are left and which
-// tenant gives more.
-func tenantForm(name string, room account.WorkerRoom, types []loom.PluginType, use loom.QuotaUse, more ...form.Part) form.Form {
+// tenantForm has the fields of a tenant; a new one has no name yet.
+func tenantForm(name string, facts tenantFacts) form.Form {
 	quota := func(field, label string, used int) form.Part {
 		face := ui.FieldModel{Label: label, Kind: ui.FieldNumber, Min: "0", Optional: true, Placeholder: "no limit"}
 		if name != "" {
@@ -425,14 +418,19 @@ func tenantForm(name string, room account.WorkerRoom, types []loom.PluginType, u
 	}
 	parts = append(parts,
 		form.Field{Path: form.At("description"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Description", Optional: true, Width: "l", MaxLength: loom.MaxDescription}},
-		form.Field{Path: form.At("workers"), Empty: form.EmptyText, Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
+		form.Field{Path: form.At("workers"), Face: ui.FieldModel{Label: "Workers", Kind: ui.FieldNumber, Min: "0",
 			Help: "How many tasks of the tenant run at once, from 0 up."}},
-		form.Note{Component: workerRoom(room, name, url)}, workersFrom(room, name),
-		form.Note{Component: officeview.Text(help)}, quota("maxClusters", "Clusters at most", use.Clusters), quota("maxNodes", "Nodes at most", use.Nodes), permits{types})
-	return form.Of(append(parts, more...)...)
+		form.Note{Component: workerRoom(facts.room, name, url)}, workersFrom(facts.room, name),
+		form.Note{Component: officeview.Text(help)}, quota("maxClusters", "Clusters at most", facts.use.Clusters), quota("maxNodes", "Nodes at most", facts.use.Nodes), permits{facts.types})
+	if name == "" {
+		parts = append(parts, form.Picker{Path: partsPath, Legend: "Copy from the superadmin tenant", Choices: facts.parts,
+			Help: "The newest version of each. What is chosen comes with its sealed fields and uploaded keys: the new tenant can use the same accounts. What names a part that is left out works only once the tenant has one of that name."},
+			form.Note{Component: officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in.")})
+	}
+	return form.Of(parts...)
 }
 
-func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, e tenantEdit) error {
+func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, e form.Edit) error {
 	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
 	if err != nil {
 		return err
@@ -440,7 +438,7 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 	if page.Wants(r, workerRoomID) {
 		return s.Fragment(w, r, http.StatusOK, workerRoom(room, "", route.SystemTenantNew()))
 	}
-	parts, err := s.bootstrapParts(r, actor, e.parts)
+	parts, err := s.bootstrapParts(r, actor)
 	if err != nil {
 		return err
 	}
@@ -448,8 +446,7 @@ func (s *Server) tenantNewPage(w http.ResponseWriter, r *http.Request, actor loo
 	if err != nil {
 		return err
 	}
-	password := officeview.Text("The tenant gets the user admin with a generated password, which is shown once and to be changed at the first sign-in.")
-	shown := e.show(tenantForm("", room, types, loom.QuotaUse{}, parts, form.Note{Component: password}))
+	shown := showTenant(e, "", tenantFacts{room: room, types: types, parts: parts})
 	sent := officeview.Form(officeview.FormModel{Action: route.SystemTenants(), Errors: shown.Errors, Button: "Create tenant", Busy: "Creating…", Cancel: route.SystemTenants(), Parts: shown.Parts()})
 	page := tenantFrame("New tenant", ui.Crumb{Label: "New"})
 	page.Topics = []string{route.TopicSystem()}
@@ -463,15 +460,14 @@ func (s *Server) systemTenantCreate(w http.ResponseWriter, r *http.Request, acto
 		return err
 	}
 	e := editTenant(newTenant)
-	in, err := e.input(values)
+	in, err := readTenant(&e, values)
 	var tenant loom.Tenant
 	var password loom.Secret
 	if err == nil {
 		tenant, password, err = s.Accounts.CreateTenantWithSignIn(r.Context(), actor, in)
 	}
 	if fields, status, ok := page.Refused(err); ok {
-		e.Edit = e.Refused("The tenant was not created.", fields)
-		return s.tenantNewPage(w, r, actor, status, e)
+		return s.tenantNewPage(w, r, actor, status, e.Refused("The tenant was not created.", fields))
 	}
 	if err != nil {
 		return err
@@ -490,7 +486,7 @@ func (s *Server) systemTenant(w http.ResponseWriter, r *http.Request, actor loom
 	return s.tenantPage(w, r, actor, http.StatusOK, t, editTenant(t))
 }
 
-func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, e tenantEdit) error {
+func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.Actor, status int, t loom.Tenant, e form.Edit) error {
 	room, err := s.Accounts.WorkerRoom(r.Context(), actor)
 	if err != nil {
 		return err
@@ -527,7 +523,7 @@ func (s *Server) tenantPage(w http.ResponseWriter, r *http.Request, actor loom.A
 	if t.ID != loom.SuperTenant && t.Workers == 0 {
 		m.Banners = append(m.Banners, ui.BannerModel{Tone: ui.ToneWarn, Text: "The tenant has no workers, so none of its tasks run.", Action: "Give it workers", ActionHref: "#edit-title"})
 	}
-	shown := e.show(tenantForm(t.Name, room, types, use))
+	shown := showTenant(e, t.Name, tenantFacts{room: room, types: types, use: use})
 	m.Parts = []templ.Component{
 		ui.Definitions(append([]ui.Def{
 			{Term: "Clusters", Text: page.UsedOf(use.Clusters, use.MaxClusters)}, {Term: "Nodes", Text: page.UsedOf(use.Nodes, use.MaxNodes)},
@@ -566,13 +562,12 @@ func (s *Server) systemTenantSave(w http.ResponseWriter, r *http.Request, actor 
 		return err
 	}
 	e := editTenant(t)
-	in, err := e.input(values)
+	in, err := readTenant(&e, values)
 	if err == nil {
 		_, err = s.Accounts.UpdateTenant(r.Context(), actor, t.Name, in)
 	}
 	if fields, status, ok := page.Refused(err); ok {
-		e.Edit = e.Refused("The tenant was not changed.", fields)
-		return s.tenantPage(w, r, actor, status, t, e)
+		return s.tenantPage(w, r, actor, status, t, e.Refused("The tenant was not changed.", fields))
 	}
 	if err != nil {
 		return err
