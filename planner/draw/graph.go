@@ -47,7 +47,7 @@ type vertex struct {
 type line struct {
 	from, to end
 	critical bool
-	// item is the index of what the edge stands for, in a picture of ties.
+	// item is the index of what the edge stands for, in a picture of dependencies.
 	item int
 	via  []int
 }
