@@ -23,8 +23,8 @@ func set(services ...loom.Service) map[string]loom.Service {
 	return m
 }
 
-// told writes a graph as sentences.
-func told(w Graph) []string {
+// sentences writes a graph as sentences.
+func sentences(w Graph) []string {
 	var lines []string
 	for _, t := range w.Edges {
 		line := w.Vertices[t.From].Name + " " + t.Kind.String() + " " + w.Vertices[t.To].Name
@@ -68,7 +68,7 @@ func TestOf(t *testing.T) {
 		"front uses app (run)", "front follows app", "front requires base (install) same node",
 		"mongo provides base", "mongo conflicts with redis", "mongo provides store", "redis provides store",
 	}
-	if got := told(w); !slices.Equal(got, want) {
+	if got := sentences(w); !slices.Equal(got, want) {
 		t.Errorf("edges:\n got %q\nwant %q", got, want)
 	}
 	wantNames := []string{"app 0 0", "base 0 0", "front 0 0", "mongo 0 0", "redis 0 0", "store 1 0", "kernel 2 0"}
@@ -110,7 +110,7 @@ func TestCircles(t *testing.T) {
 		t.Fatalf("cycles: %+v", w.Cycles)
 	}
 	want := []string{"a requires b (run) cycle", "b requires bus (run) cycle", "c requires a (install)", "c uses a (run) cycle", "c provides bus cycle", "d requires a (run)"}
-	if got := told(w); !slices.Equal(got, want) {
+	if got := sentences(w); !slices.Equal(got, want) {
 		t.Errorf("edges:\n got %q\nwant %q", got, want)
 	}
 	// From d one sees a only, from a the whole cycle, though c is needed by nobody
@@ -127,7 +127,7 @@ func TestCircles(t *testing.T) {
 	if len(w.Vertices) != 3 || len(w.Cycles) != 1 || len(w.Cycles[0].Path) != 7 {
 		t.Errorf("a cycle that leaves the picture is not named: %+v", w)
 	}
-	if got := told(w); !slices.Equal(got, []string{"s2 requires s3 (run) cycle", "s3 requires s4 (run) cycle"}) {
+	if got := sentences(w); !slices.Equal(got, []string{"s2 requires s3 (run) cycle", "s3 requires s4 (run) cycle"}) {
 		t.Errorf("edges: %q", got)
 	}
 }

@@ -171,7 +171,7 @@ func (g *graph) add(v vertex) int {
 	return at
 }
 
-// at gives the vertex of a box or joint: boxes were added first, then joints.
+// at returns the vertex of a box or joint: boxes were added first, then joints.
 func (g *graph) at(e end) int {
 	if e.kind == joint {
 		return len(g.boxes) + e.item
